@@ -1,0 +1,52 @@
+# Every command that a developer or a build machine runs. Type "make" for help.
+
+# The binary is static: no C compiler is needed to build, run, test or lint.
+# Only the race detector needs one (target "check").
+export CGO_ENABLED := 0
+
+# The version is set below, so Go need not ask git; asking fails in a checkout
+# that belongs to another user.
+export GOFLAGS += -buildvcs=false
+
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TOOL     := go tool -modfile=tools/go.mod
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help run build setup test check lint fuzz clean
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
+	bin/oda serve
+
+build: ## Build bin/oda
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
+
+setup: ## Install what the tests need (a browser), if it is missing
+	@scripts/setup browser
+
+test: setup ## Run all tests
+	go test -timeout 8m ./...
+
+check: lint ## Before a commit: lint, then all tests with the race detector
+	@scripts/setup browser compiler
+	CGO_ENABLED=1 go test -race -timeout 20m ./...
+
+lint: ## Format, vet, staticcheck, generated files
+	@unformatted="$$($(TOOL) gofumpt -l .)" || exit 1; \
+	if [ -n "$$unformatted" ]; then \
+		echo "Not formatted. Run: $(TOOL) gofumpt -w ." >&2; \
+		echo "$$unformatted" >&2; exit 1; \
+	fi
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@scripts/check-generated
+
+fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
+	@scripts/fuzz $(FUZZTIME)
+
+clean: ## Remove what was built; the archive in ./oda-data stays
+	rm -rf bin
+	go clean -testcache

@@ -1,0 +1,245 @@
+package oda
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Minter gives identifiers for new entities. An error that is not an Error is
+// a fault of the server.
+type Minter interface {
+	Mint(ctx context.Context, kind Kind) (string, error)
+}
+
+// mintTries bounds how often another identifier is asked for when the one that
+// was generated is in use already.
+const mintTries = 5
+
+// Archive is the service in terms of the domain: the operations of the
+// interface, with their rules.
+type Archive struct {
+	store  Store
+	minter Minter
+	now    func() time.Time
+}
+
+// NewArchive puts an archive together.
+func NewArchive(store Store, minter Minter) *Archive {
+	return &Archive{store: store, minter: minter, now: time.Now}
+}
+
+// Write is what comes with a document or record besides its content.
+type Write struct {
+	User      string // who acts, empty where nobody said
+	Condition Condition
+	Key       string // of a retry that must be safe, or empty
+	Operation string // that the key belongs to
+	Received  []byte // the request's body, to tell a retry from another request
+}
+
+// modifier is the user of a change.
+func (w Write) modifier() string {
+	if w.User != "" {
+		return w.User
+	}
+	return DefaultUser
+}
+
+// creator is the user of a first store, who may also be named in the document.
+func (w Write) creator(d *Document) string {
+	if w.User == "" && d.Metadata.CreatedBy != "" {
+		return d.Metadata.CreatedBy
+	}
+	return w.modifier()
+}
+
+// key is the key of the write with the digest of its request.
+func (w Write) key() *Key {
+	if w.Key == "" {
+		return nil
+	}
+	h := sha256.New()
+	h.Write([]byte(w.Operation + "\n"))
+	h.Write(w.Received)
+	return &Key{Value: w.Key, Digest: [sha256.Size]byte(h.Sum(nil))}
+}
+
+// Get reads the current version of an entity.
+func (a *Archive) Get(ctx context.Context, ref Ref) (*Entity, error) {
+	if !ValidID(ref.ID) {
+		return nil, Missing(ref)
+	}
+	return a.store.Get(ctx, ref)
+}
+
+// Store creates or updates the entity with that identifier. With keep, the
+// stored records of an ExecutionBlock are carried over.
+func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write, keep bool) (*Entity, error) {
+	if d.ID != "" && d.ID != id {
+		return nil, &Error{
+			Code: IdentifierMismatch,
+			Detail: fmt.Sprintf("There is a mismatch: the path names the %s %s, the document says %s. Make them the same, or leave %s out of the document.",
+				d.Kind, clip(id), clip(d.ID), d.Kind.IDField()),
+			Faults: []Fault{{d.Pointer + "/" + d.Kind.IDField(), "differs from the identifier in the path"}},
+		}
+	}
+	put, err := put(id, d, w, keep, InstantOf(a.now()))
+	if err != nil {
+		return nil, err
+	}
+	entities, err := a.store.Put(ctx, []Put{put})
+	if err != nil {
+		return nil, err
+	}
+	return entities[0], nil
+}
+
+// StoreAll creates or updates several entities, all or none.
+func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) ([]*Entity, error) {
+	if len(documents) == 0 {
+		return nil, nil
+	}
+	seen := make(map[Ref]string, len(documents))
+	puts := make([]Put, len(documents))
+	var twice []Fault
+	now := InstantOf(a.now())
+	for i, d := range documents {
+		ref := Ref{d.Kind, d.ID}
+		if before, ok := seen[ref]; ok {
+			twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s stands at %s already", d.Kind, clip(d.ID), before)})
+			continue
+		}
+		seen[ref] = d.Pointer
+		var err error
+		if puts[i], err = put(d.ID, d, w, false, now); err != nil {
+			return nil, err
+		}
+	}
+	if twice != nil {
+		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: "An entity stands twice in one collection of this request. " +
+			"Nothing was stored. Send each entity once."}
+	}
+	return a.store.Put(ctx, puts)
+}
+
+// put makes the write of a document.
+func put(id string, d *Document, w Write, keep bool, now Instant) (Put, error) {
+	if !ValidID(id) {
+		return Put{}, badID(d.Pointer, d.Kind)
+	}
+	if keep && d.Listed {
+		return Put{}, &Error{Code: InvalidRequest, Detail: "With records=keep the stored records are carried over, " +
+			"so the document must come without " + recordsField + ". Leave it out.",
+			Faults: []Fault{{d.Pointer + "/" + recordsField, "must not be there with records=keep"}}}
+	}
+	creator, err := checkedCreator(d, w)
+	if err != nil {
+		return Put{}, err
+	}
+	compare := AllFields
+	if keep {
+		compare = KeptFields
+	}
+	return Put{
+		Ref: Ref{d.Kind, id}, Body: d.Body(id, false), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
+		Creator: creator, Modifier: w.modifier(), At: now, Pointer: d.Pointer,
+		Records: d.Records, Listed: d.Listed, Keep: keep,
+	}, nil
+}
+
+// checkedCreator gives the user of a first store.
+func checkedCreator(d *Document, w Write) (string, error) {
+	creator := w.creator(d)
+	if !ValidUser(creator) {
+		return "", &Error{Code: InvalidUser, Detail: "The acting user must be 1 to 256 characters without control characters.",
+			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is no user name"}}}
+	}
+	return creator, nil
+}
+
+func badID(pointer string, kind Kind) *Error {
+	return &Error{Code: InvalidIdentifier,
+		Detail: "Nothing can be stored under this identifier. It must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, " +
+			"begin with a letter or digit, and be neither create nor search.",
+		Faults: []Fault{{pointer + "/" + kind.IDField(), "is no identifier"}}}
+}
+
+// Create stores a new entity under a generated identifier, whatever identifier
+// the document names. With list, an ExecutionBlock without a list of records is
+// given an empty one.
+func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (*Entity, error) {
+	creator, err := checkedCreator(d, w)
+	if err != nil {
+		return nil, err
+	}
+	key := w.key()
+	if key != nil {
+		// A retry must be answered even when no identifier can be had.
+		if e, err := a.store.Created(ctx, d.Kind, *key); e != nil || err != nil {
+			return e, err
+		}
+	}
+	for range mintTries {
+		id, err := a.minter.Mint(ctx, d.Kind)
+		if err != nil {
+			return nil, err
+		}
+		if !ValidID(id) {
+			return nil, Errorf(IdentifierService, "The identifier service gave an identifier that nothing can be stored under. "+
+				"Nothing was stored. Tell the operator.")
+		}
+		e, err := a.store.Create(ctx, Put{
+			Ref: Ref{d.Kind, id}, Body: d.Body(id, list), Creator: creator, Modifier: w.modifier(), At: InstantOf(a.now()),
+			Records: d.Records, Listed: d.Listed || list,
+		}, key)
+		if !errors.Is(err, ErrTaken) {
+			return e, err
+		}
+	}
+	return nil, Errorf(IdentifierService, "The identifier service gave %d identifiers in a row that are in use already. "+
+		"Nothing was stored. Try again; if it goes on, tell the operator.", mintTries)
+}
+
+// Record adds a record to an ExecutionBlock. The record has been checked
+// against the API description.
+func (a *Archive) Record(ctx context.Context, block string, record []byte, w Write) (Recorded, error) {
+	if !ValidID(block) {
+		return Recorded{}, Missing(Ref{ExecutionBlock, block})
+	}
+	return a.store.Record(ctx, Addition{
+		Block: block, Record: record, Key: w.key(), By: w.modifier(), At: InstantOf(a.now()),
+	})
+}
+
+// List calls emit for each identifier that the query asks for, in order. Where
+// there is more behind the page, it returns the place at which the page ended.
+func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error) (*Place, error) {
+	ask := q
+	if q.Limit > 0 {
+		ask.Limit = q.Limit + 1 // one more tells whether there is more
+	}
+	var last Place
+	more := false
+	n := 0
+	err := a.store.List(ctx, ask, func(id string, at Instant) error {
+		if n++; q.Limit > 0 && n > q.Limit {
+			more = true
+			return nil
+		}
+		last = Place{at, id}
+		return emit(id)
+	})
+	if err != nil || !more {
+		return nil, err
+	}
+	return &last, nil
+}
+
+// Counts gives the number of entities of each kind.
+func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.store.Counts(ctx) }
+
+// Ping tells whether the engine answers.
+func (a *Archive) Ping(ctx context.Context) error { return a.store.Ping(ctx) }

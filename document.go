@@ -1,0 +1,98 @@
+package oda
+
+import (
+	"math"
+	"strconv"
+
+	"oda/internal/rawjson"
+)
+
+// Document is one entity as received: its form has been checked against the
+// API description, and the values that the server owns have been located. The
+// text itself is never changed.
+type Document struct {
+	Kind     Kind
+	ID       string   // empty where the document has none, or null
+	Metadata Received // as the caller sent it
+	Records  [][]byte // of an ExecutionBlock, each as sent
+	Listed   bool     // the document has a list of records, be it empty
+	Pointer  string   // to the document within the body that brought it
+
+	text  []byte
+	nodes []rawjson.Node
+	root  int
+}
+
+// recordsField is the member of an ExecutionBlock that lists its records.
+const recordsField = "request_responses"
+
+// NewDocument reads the values that matter to the archive out of a scanned
+// body. The node at root is the document; the index has its declared members.
+// Pointer leads to the document within the body.
+func NewDocument(kind Kind, text []byte, nodes []rawjson.Node, root int, pointer string) *Document {
+	d := &Document{Kind: kind, Pointer: pointer, text: text, nodes: nodes, root: root}
+	if i := d.child(root, kind.IDField()); i >= 0 && nodes[i].Kind == rawjson.String {
+		d.ID = d.str(i)
+	}
+	if i := d.child(root, "metadata"); i >= 0 {
+		d.Metadata = d.received(i)
+	}
+	if kind != ExecutionBlock {
+		return d
+	}
+	if i := d.child(root, recordsField); i >= 0 && nodes[i].Kind == rawjson.Array {
+		d.Listed = true
+		for j := i + 1; j < nodes[i].Next; j = nodes[j].Next {
+			d.Records = append(d.Records, text[nodes[j].Start:nodes[j].End])
+		}
+	}
+	return d
+}
+
+func (d *Document) child(i int, name string) int { return rawjson.Child(d.nodes, i, name) }
+
+func (d *Document) value(i int) []byte { return d.text[d.nodes[i].Start:d.nodes[i].End] }
+
+func (d *Document) str(i int) string { return rawjson.Unquote(d.value(i)) }
+
+// received reads the managed fields. Their form has been checked, so what does
+// not read here is not there.
+func (d *Document) received(metadata int) Received {
+	var r Received
+	for _, m := range managed {
+		i := d.child(metadata, m.name)
+		if i < 0 || d.nodes[i].Kind == rawjson.Null {
+			continue
+		}
+		var err error
+		switch m.field {
+		case FieldVersion:
+			r.Version = integer(d.value(i))
+		case FieldCreatedBy:
+			r.CreatedBy = d.str(i)
+		case FieldCreatedOn:
+			r.CreatedOn, err = ParseTime(d.str(i))
+		case FieldLastModifiedBy:
+			r.LastModifiedBy = d.str(i)
+		case FieldLastModifiedOn:
+			r.LastModifiedOn, err = ParseTime(d.str(i))
+		}
+		if err == nil {
+			r.Has |= m.field
+		}
+	}
+	return r
+}
+
+// integer reads a JSON number that is known to be whole: 2, 2.0 or 2e0. One
+// that is too large reads as the largest, which no version ever has.
+func integer(number []byte) int64 {
+	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || f >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(f)
+}

@@ -1,0 +1,87 @@
+package oda
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of problem an Error is. The list is closed: server and
+// client share it, and each code is one problem type on the wire.
+type Code string
+
+// The codes, by the status with which the interface answers them.
+const (
+	InvalidJSON       Code = "invalid-json"       // 400: the body is not one strict JSON document
+	InvalidRequest    Code = "invalid-request"    // 400: the request does not fit the API description
+	InvalidIdentifier Code = "invalid-identifier" // 400: nothing can be stored under that identifier
+	InvalidQuery      Code = "invalid-query"      // 400: the list query cannot be answered
+	InvalidUser       Code = "invalid-user"       // 400: the acting user is no valid user name
+
+	CrossOrigin Code = "cross-origin" // 403: a browser page of another origin tried to write
+
+	NotFound     Code = "not-found"      // 404: no such entity
+	NoSuchPath   Code = "no-such-path"   // 404: no such path in the interface
+	WrongMethod  Code = "wrong-method"   // 405: the path exists, the method does not
+	Precondition Code = "precondition"   // 412: If-Match or If-None-Match does not hold
+	BodyTooLarge Code = "body-too-large" // 413: the body is beyond the bound
+	WrongMedia   Code = "wrong-media"    // 415: the body is not JSON
+
+	IdentifierMismatch Code = "identifier-mismatch" // 422: path and body name different entities
+	MetadataMismatch   Code = "metadata-mismatch"   // 422: the metadata is not that of the stored version
+	DuplicateEntity    Code = "duplicate-entity"    // 422: one identifier twice in one collection
+	KeyReused          Code = "key-reused"          // 422: an idempotency key came again with another body
+
+	Internal          Code = "internal"           // 500: a fault of the server
+	IdentifierService Code = "identifier-service" // 500: no identifier could be had
+	Overloaded        Code = "overloaded"         // 503: a bound on concurrent work is reached
+	Unavailable       Code = "unavailable"        // 503: the engine does not answer
+)
+
+// Fault is one place in a request that is wrong. Pointer is a JSON pointer
+// into the body, or "query:NAME", "header:NAME", "path:NAME" for a parameter.
+type Fault struct {
+	Pointer string `json:"pointer"`
+	Detail  string `json:"detail"`
+}
+
+// Error is a problem that is meant for the caller. Detail is a sentence that a
+// person can act on. Err is the cause, for the log only: it never leaves the
+// server.
+type Error struct {
+	Code   Code
+	Detail string
+	Faults []Fault
+	Err    error
+}
+
+// Errorf makes an Error whose detail is formatted as by fmt.Sprintf.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.Err)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Detail)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Because sets the cause, for the log, and returns the error.
+func (e *Error) Because(err error) *Error {
+	e.Err = err
+	return e
+}
+
+// CodeOf gives the code of the Error in err's chain, Internal when there is
+// none, and "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return Internal
+}

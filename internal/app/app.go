@@ -1,0 +1,185 @@
+// Package app puts the parts of the archive together: the engine, the source of
+// identifiers, the interface and the pages, behind one listener. It is the only
+// place that knows an engine by name. A test can start a whole archive with it,
+// in its own process.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"oda"
+	"oda/internal/httpapi"
+	"oda/internal/serving"
+	"oda/internal/skuid"
+	"oda/internal/sqlite"
+	"oda/internal/web"
+)
+
+// Config says how an archive runs.
+type Config struct {
+	Listen   string
+	Database string // sqlite:PATH
+	BasePath string
+
+	SkuidURL   string // of the identifier service; empty: the archive mints itself
+	SkuidTypes string
+	Generator  uint16 // number under which the archive mints
+
+	Bounds         httpapi.Bounds
+	HeaderTimeout  time.Duration
+	ReadTimeout    time.Duration
+	WriteTimeout   time.Duration
+	IdleTimeout    time.Duration
+	MaxConnections int
+
+	Version string
+	Log     *slog.Logger
+}
+
+// grace is how long running requests may take to finish when the archive
+// stops: less than the ten seconds in which it must be gone.
+const grace = 8 * time.Second
+
+// App is an archive that runs.
+type App struct {
+	address net.Addr
+	cancel  context.CancelFunc
+	done    chan struct{}
+	err     error // set when done is closed
+}
+
+// closers are what must be put away when the archive stops, last one first.
+type closers []func() error
+
+func (c closers) close() error {
+	var err error
+	for i := len(c) - 1; i >= 0; i-- {
+		err = errors.Join(err, c[i]())
+	}
+	return err
+}
+
+// Start opens the archive and begins to serve. It stops when ctx ends or Stop
+// is called. Its errors are one sentence each, meant for the operator.
+func Start(ctx context.Context, cfg Config) (_ *App, err error) {
+	var opened closers
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.close())
+		}
+	}()
+	base, err := basePath(cfg.BasePath)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	opened = append(opened, store.Close)
+	minter, closeMinter, err := newMinter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	opened = append(opened, closeMinter)
+	archive := oda.NewArchive(store, minter)
+	site := web.New(web.Config{Counts: archive.Counts, Version: cfg.Version, Engine: "embedded (SQLite)", Logger: cfg.Log})
+	handler, err := httpapi.New(httpapi.Config{Archive: archive, Pages: site, BasePath: base, Bounds: cfg.Bounds, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: cfg.HeaderTimeout,
+		ReadTimeout:       cfg.ReadTimeout,
+		WriteTimeout:      cfg.WriteTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
+	cfg.Log.Info("the archive is served", "address", "http://"+a.Addr()+base+"/api/v1/", "database", cfg.Database, "version", cfg.Version)
+	go a.run(ctx, server, listener, site, opened, cfg.Log)
+	return a, nil
+}
+
+func (a *App) run(ctx context.Context, server *http.Server, listener net.Listener, site *web.Site, opened closers, log *slog.Logger) {
+	defer close(a.done)
+	defer a.cancel()
+	var background sync.WaitGroup
+	background.Go(func() { site.Run(ctx) })
+	err := serving.Until(ctx, server, listener, grace)
+	a.cancel()
+	background.Wait()
+	a.err = errors.Join(err, opened.close())
+	log.Info("the archive has stopped")
+}
+
+// Addr is the address that the archive listens on.
+func (a *App) Addr() string { return a.address.String() }
+
+// Wait waits until the archive has stopped, and tells how it went.
+func (a *App) Wait() error {
+	<-a.done
+	return a.err
+}
+
+// Stop ends the archive: no new connections, running requests finish.
+func (a *App) Stop() error {
+	a.cancel()
+	return a.Wait()
+}
+
+// basePath normalises the prefix before all paths.
+func basePath(path string) (string, error) {
+	trimmed := strings.Trim(path, "/")
+	if trimmed == "" {
+		return "", nil
+	}
+	for segment := range strings.SplitSeq(trimmed, "/") {
+		if !oda.ValidID(segment) {
+			return "", fmt.Errorf("the base path %q is not usable; write it as /name or /name/name, of letters, digits, dots, hyphens and underscores", path)
+		}
+	}
+	return "/" + trimmed, nil
+}
+
+func openStore(ctx context.Context, cfg Config) (oda.Store, error) {
+	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
+		return sqlite.Open(ctx, path, cfg.Log)
+	}
+	return nil, fmt.Errorf("the database %q is not known; write it as sqlite:PATH", cfg.Database)
+}
+
+// newMinter gives the source of identifiers.
+func newMinter(cfg Config) (oda.Minter, func() error, error) {
+	types, err := skuid.ParseTypes(cfg.SkuidTypes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.SkuidURL != "" {
+		client, err := skuid.NewClient(cfg.SkuidURL, types)
+		if err != nil {
+			return nil, nil, err
+		}
+		return client, func() error { client.Close(); return nil }, nil
+	}
+	generator, err := skuid.NewGenerator(cfg.Generator)
+	if err != nil {
+		return nil, nil, err
+	}
+	return generator, generator.Close, nil
+}

@@ -1,0 +1,89 @@
+// Package cli is the command line: what can be said to oda, with its help. A
+// command is a struct whose fields are its flags; what it does is the work of
+// other packages.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands are all that oda can do.
+type commands struct {
+	Serve   serve   `cmd:"" help:"Serve an archive over HTTP."`
+	Skuid   skuids  `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
+	Version version `cmd:"" help:"Print the version."`
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it could not start, or failed on the way
+	exitUsage  = 2 // the command line was not understood
+)
+
+const description = `The observation archive: it stores, versions and hands out what a telescope was
+asked to do and what it did.
+
+Start with "oda serve": it needs no configuration, keeps its data in ./oda-data,
+and says where it listens. Each flag can also be given by the environment
+variable that stands beside it.`
+
+// streams is where a command writes to.
+type streams struct {
+	out, err io.Writer
+	version  string
+}
+
+// Run runs a command line and gives the exit code. The command ends early when
+// the process is asked to stop.
+func Run(args []string, out, errOut io.Writer, programVersion string) int {
+	exit := -1
+	parser, err := kong.New(&commands{},
+		kong.Name("oda"),
+		kong.Description(description),
+		kong.Writers(out, errOut),
+		kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars{"generator": "a hash of host name and process"},
+	)
+	if err != nil {
+		fmt.Fprintf(errOut, "oda: %v\n", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 { // help was asked for and printed
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(errOut, "oda: %v (try \"oda --help\")\n", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	command.BindTo(ctx, (*context.Context)(nil))
+	if err := command.Run(streams{out, errOut, programVersion}); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintf(errOut, "oda: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// version prints the version.
+type version struct{}
+
+// Run prints the version.
+func (version) Run(s streams) error {
+	_, err := fmt.Fprintln(s.out, "oda "+s.version)
+	return err
+}

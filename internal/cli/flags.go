@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// logging says how a server logs.
+type logging struct {
+	LogFormat string `default:"text" enum:"text,json" env:"ODA_LOG_FORMAT" placeholder:"FORMAT" help:"Form of the log on stderr: text or json (default ${default})."`
+	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error (default ${default})."`
+}
+
+func (l logging) logger(to io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
+		panic(err) // the flag allows levels only
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if l.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// bytes is a number of bytes: 65536, 64KiB, 64MiB or 1GiB.
+type bytes int64
+
+// UnmarshalText reads a size.
+func (b *bytes) UnmarshalText(text []byte) error {
+	digits, unit := string(text), int64(1)
+	for suffix, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if rest, ok := strings.CutSuffix(digits, suffix); ok {
+			digits, unit = rest, size
+			break
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+	if err != nil || n < 0 || n > (1<<62)/unit {
+		return fmt.Errorf("%q is no size; write it as 65536, 64KiB, 64MiB or 1GiB", text)
+	}
+	*b = bytes(n * unit)
+	return nil
+}
+
+// positive checks that bounds are bounds.
+func positive(values map[string]int64) error {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if values[name] <= 0 {
+			return fmt.Errorf("%s must be more than 0", name)
+		}
+	}
+	return nil
+}

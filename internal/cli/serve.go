@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"oda/internal/app"
+	"oda/internal/httpapi"
+	"oda/internal/skuid"
+)
+
+// serve is the server.
+type serve struct {
+	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to serve on (default ${default}). Port 0 takes a free one."`
+	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where the archive is kept (default ${default})."`
+	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
+	logging  `embed:""`
+
+	SkuidURL   string  `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
+	SkuidTypes string  `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
+	Generator  *uint16 `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Number under which the archive mints identifiers (default ${generator}). Give each archive its own."`
+
+	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
+	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Bytes of all bodies that are worked on at once; beyond it requests are answered 503 (default ${default})."`
+	MaxDepth          int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document (default ${default})."`
+	MaxConnections    int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones wait (default ${default})."`
+	HeaderTimeout     time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
+	ReadTimeout       time.Duration `default:"60s" env:"ODA_READ_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole request to arrive (default ${default})."`
+	WriteTimeout      time.Duration `default:"120s" env:"ODA_WRITE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole response to be sent (default ${default})."`
+	IdleTimeout       time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time that an unused connection is kept open (default ${default})."`
+}
+
+// Validate checks what the types of the flags do not.
+func (s *serve) Validate() error {
+	return positive(map[string]int64{
+		"--max-body": int64(s.MaxBody), "--max-bodies-in-flight": int64(s.MaxBodiesInFlight),
+		"--max-depth": int64(s.MaxDepth), "--max-connections": int64(s.MaxConnections),
+		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
+		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
+	})
+}
+
+// Run serves until the process is asked to stop.
+func (s *serve) Run(ctx context.Context, to streams) error {
+	log := s.logger(to.err)
+	a, err := app.Start(ctx, app.Config{
+		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
+		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: number(s.Generator),
+		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},
+		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
+		MaxConnections: s.MaxConnections,
+		Version:        to.version, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	return a.Wait()
+}
+
+// number is the generator's number that was given, or the default.
+func number(given *uint16) uint16 {
+	if given != nil {
+		return *given
+	}
+	return skuid.DefaultGenerator()
+}

@@ -1,0 +1,274 @@
+package contract
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// maxFaults bounds how many faults one answer lists.
+const maxFaults = 20
+
+// maxQuoted bounds how much of a document stands in a fault.
+const maxQuoted = 60
+
+// checker is one pass over one body.
+type checker struct {
+	data   []byte
+	scan   *rawjson.Scanner
+	nodes  []rawjson.Node
+	path   []segment // to the value at hand
+	faults []oda.Fault
+	count  int // of all faults, listed or not
+}
+
+// segment is one step of a JSON pointer: a member, or an element if name is
+// empty.
+type segment struct {
+	name  string
+	index int
+}
+
+// value consumes the value that comes next and holds it against s. Its errors
+// are those of the scanner; what does not fit the schema becomes a fault, and
+// the scan goes on, since a syntax error further on is the more important.
+func (c *checker) value(s *schema, name string, index bool) error {
+	kind, err := c.scan.Peek()
+	if err != nil {
+		return err
+	}
+	start, node := c.scan.Pos(), len(c.nodes)
+	if index {
+		c.nodes = append(c.nodes, rawjson.Node{Name: name, Kind: kind, Start: start})
+	}
+	below := index && !s.leaf
+	switch {
+	case !s.kinds.has(kind):
+		c.fault("Must be " + s.expected() + ", not " + article(kind.String()) + ".")
+		_, _, err = c.scan.Skip()
+	case kind == rawjson.Object && !s.opaque():
+		err = c.object(s, below)
+	case kind == rawjson.Array && (s.items != nil || s.length != bounds{}):
+		err = c.array(s, below)
+	default:
+		if _, _, err = c.scan.Skip(); err == nil {
+			c.scalar(s, kind, c.data[start:c.scan.Pos()])
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if index {
+		c.nodes[node].End = c.scan.Pos()
+		c.nodes[node].Next = len(c.nodes)
+	}
+	return nil
+}
+
+func (c *checker) object(s *schema, index bool) error {
+	if _, err := c.scan.BeginObject(); err != nil {
+		return err
+	}
+	var seen uint64
+	size := 0
+	for {
+		key, more, err := c.scan.NextKey()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		size++
+		p, declared := s.properties[string(key)]
+		if !declared {
+			if s.closed {
+				c.unknownMember(s, key)
+			}
+			if _, _, err := c.scan.Skip(); err != nil {
+				return err
+			}
+			continue
+		}
+		seen |= p.bit
+		c.path = append(c.path, segment{name: p.name})
+		if err := c.value(p.schema, p.name, index); err != nil {
+			return err
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
+	for i, name := range s.required {
+		if seen&(1<<i) == 0 {
+			c.fault("The member " + strconv.Quote(name) + " is missing.")
+		}
+	}
+	c.within(s.size, size, "member")
+	return nil
+}
+
+func (c *checker) array(s *schema, index bool) error {
+	if _, err := c.scan.BeginArray(); err != nil {
+		return err
+	}
+	length := 0
+	for {
+		more, err := c.scan.NextElement()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if s.items == nil {
+			_, _, err = c.scan.Skip()
+		} else {
+			c.path = append(c.path, segment{index: length})
+			err = c.value(s.items, "", index)
+			c.path = c.path[:len(c.path)-1]
+		}
+		if err != nil {
+			return err
+		}
+		length++
+	}
+	c.within(s.length, length, "element")
+	return nil
+}
+
+// scalar holds a text or number against s; other values have nothing more to
+// check than their type.
+func (c *checker) scalar(s *schema, kind rawjson.Kind, literal []byte) {
+	var msg string
+	switch kind {
+	case rawjson.String:
+		if !s.checksText() {
+			return
+		}
+		text := literal[1 : len(literal)-1]
+		if bytes.IndexByte(text, '\\') >= 0 {
+			text = []byte(rawjson.Unquote(literal))
+		}
+		msg = s.checkText(text)
+	case rawjson.Number:
+		msg = s.checkNumber(literal)
+	}
+	if msg != "" {
+		c.fault(msg)
+	}
+}
+
+// within faults a number of members or elements that is out of bounds.
+func (c *checker) within(b bounds, n int, what string) {
+	if b.min != nil && n < *b.min {
+		c.fault(fmt.Sprintf("Must have at least %s.", counted(*b.min, what)))
+	}
+	if b.max != nil && n > *b.max {
+		c.fault(fmt.Sprintf("Must have at most %s.", counted(*b.max, what)))
+	}
+}
+
+func (c *checker) unknownMember(s *schema, key []byte) {
+	if len(key) > maxQuoted {
+		key = append(trimRune(key[:maxQuoted:maxQuoted]), "…"...)
+	}
+	c.path = append(c.path, segment{name: string(key)})
+	known := slices.Sorted(maps.Keys(s.properties))
+	c.fault("This member is unknown here. Known are: " + strings.Join(known, ", ") + ".")
+	c.path = c.path[:len(c.path)-1]
+}
+
+// fault notes that the value at hand is wrong.
+func (c *checker) fault(detail string) {
+	c.count++
+	if len(c.faults) < maxFaults {
+		c.faults = append(c.faults, oda.Fault{Pointer: c.pointer(), Detail: detail})
+	}
+}
+
+func (c *checker) pointer() string {
+	var p strings.Builder
+	for _, s := range c.path {
+		p.WriteByte('/')
+		if s.name != "" {
+			p.WriteString(rawjson.EscapePointer(s.name))
+		} else {
+			p.WriteString(strconv.Itoa(s.index))
+		}
+	}
+	return p.String()
+}
+
+func (c *checker) invalidRequest() *oda.Error {
+	first := c.faults[0]
+	where := first.Pointer
+	if where == "" {
+		where = "The document"
+	}
+	e := oda.Errorf(oda.InvalidRequest, "The body does not fit the API description. %s: %s", where, first.Detail)
+	if c.count > 1 {
+		e.Detail += fmt.Sprintf(" There are %d faults.", c.count)
+	}
+	e.Faults = c.faults
+	return e
+}
+
+func invalidJSON(err error) error {
+	syntax, ok := errors.AsType[*rawjson.SyntaxError](err)
+	if !ok {
+		return fmt.Errorf("scan a body: %w", err)
+	}
+	e := oda.Errorf(oda.InvalidJSON, "The body is not strict JSON: %v.", syntax)
+	e.Faults = []oda.Fault{{Pointer: syntax.Pointer, Detail: syntax.Msg}}
+	return e
+}
+
+// expected names the types that s accepts.
+func (s *schema) expected() string {
+	var names []string
+	for k := rawjson.Object; k >= rawjson.Null; k-- {
+		switch {
+		case !s.kinds.has(k):
+		case k == rawjson.Number && s.integer:
+			names = append(names, "an integer")
+		default:
+			names = append(names, article(k.String()))
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+func article(kind string) string {
+	switch kind {
+	case "null":
+		return kind
+	case "array", "object", "integer":
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// trimRune drops a character that was cut off at the end of text.
+func trimRune(text []byte) []byte {
+	for len(text) > 0 {
+		if r, size := utf8.DecodeLastRune(text); r != utf8.RuneError || size > 1 {
+			break
+		}
+		text = text[:len(text)-1]
+	}
+	return text
+}

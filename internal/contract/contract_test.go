@@ -1,0 +1,378 @@
+package contract_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/api"
+	"oda/internal/contract"
+	"oda/internal/rawjson"
+)
+
+const maxDepth = 100
+
+func load(t testing.TB) *contract.Description {
+	t.Helper()
+	d, err := contract.Load(api.JSON, "Record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// describe gives a description with one operation whose body has that schema.
+func describe(schema string) []byte {
+	return fmt.Appendf(nil, `{"paths": {"/x": {"put": {"operationId": "x", "requestBody":
+		{"required": true, "content": {"application/json": {"schema": %s}}}}}},
+		"components": {"schemas": {"Tree": {"type": "object", "properties":
+			{"children": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}}}}}}`, schema)
+}
+
+func TestEveryKeywordIsEnforced(t *testing.T) {
+	tests := []struct{ schema, good, bad, fault string }{
+		{`{"type": "object"}`, `{}`, `[]`, ` Must be an object, not an array.`},
+		{`{"type": "array", "items": {}}`, `[1]`, `{}`, ` Must be an array, not an object.`},
+		{`{"type": "string"}`, `""`, `1`, ` Must be a string, not a number.`},
+		{`{"type": "boolean"}`, `true`, `null`, ` Must be a boolean, not null.`},
+		{`{"type": "number"}`, `1.5e-9`, `"1"`, ` Must be a number, not a string.`},
+		{`{"type": "integer"}`, `-0`, `1.5`, ` Must be an integer.`},
+		{`{"type": "integer"}`, `1.0`, `1e-1`, ` Must be an integer.`},
+		{`{"type": "integer"}`, `1e0`, `true`, ` Must be an integer, not a boolean.`},
+		{`{"type": "integer"}`, `1e999999999999`, `1e-999999999999`, ` Must be an integer.`},
+		{`{"type": "integer"}`, `123456789012345678901234567890`, `9007199254740993.5`, ` Must be an integer.`},
+		{`{"type": "integer"}`, `0.00e-9`, `0.001e2`, ` Must be an integer.`},
+		{`{"type": "string", "nullable": true}`, `null`, `{}`, ` Must be a string or null, not an object.`},
+		{`{"nullable": true}`, `null`, ``, ``},
+		{`{"properties": {"a": {"type": "string"}}}`, `{"a": ""}`, `{"a": 1}`, `/a Must be a string, not a number.`},
+		{`{"properties": {"a": {"type": "string"}}}`, `[1]`, `{"\u0061": 1}`, `/a Must be a string, not a number.`},
+		{`{"required": ["a"], "properties": {"a": {}}}`, `{"a": null}`, `{"b": 1}`, ` The member "a" is missing.`},
+		{
+			`{"properties": {"b": {}, "a": {}}, "additionalProperties": false}`,
+			`{"a": 1, "b": 2}`, `{"c/d": 1}`, `/c~1d This member is unknown here. Known are: a, b.`,
+		},
+		{`{"additionalProperties": true}`, `{"a": 1}`, ``, ``},
+		{`{"minProperties": 1}`, `{"a": 1}`, `{}`, ` Must have at least 1 member.`},
+		{`{"maxProperties": 2}`, `{"a": 1, "b": 2}`, `{"a": 1, "b": 2, "c": 3}`, ` Must have at most 2 members.`},
+		{`{"items": {"type": "string"}}`, `["a"]`, `["a", 1]`, `/1 Must be a string, not a number.`},
+		{`{"minItems": 2}`, `[1, 2]`, `[1]`, ` Must have at least 2 elements.`},
+		{`{"maxItems": 0, "items": {}}`, `[]`, `[1]`, ` Must have at most 0 elements.`},
+		{`{"minLength": 2}`, `"éé"`, `"é"`, ` Must have at least 2 characters.`},
+		{`{"maxLength": 2}`, `"\ud83d\ude00é"`, `"abc"`, ` Must have at most 2 characters.`},
+		{`{"pattern": "^a+$"}`, `"\u0061a"`, `"ab"`, ` Must match the pattern ^a+$.`},
+		{`{"pattern": "^a+$", "x-rule": "all a"}`, `"a"`, `"ab"`, ` Must be all a.`},
+		{`{"enum": ["a", "b"]}`, `"b"`, `"c"`, ` Must be one of: a, b.`},
+		{`{"enum": ["a"]}`, `"a"`, `null`, ` Must be a string, not null.`},
+		{`{"type": "string", "not": {"enum": ["a"]}}`, `"b"`, `"\u0061"`, ` Must be none of: a.`},
+		{`{"minimum": 1}`, `1`, `0.999`, ` Must be at least 1.`},
+		{`{"minimum": -2}`, `-2.0`, `-2.5`, ` Must be at least -2.`},
+		{`{"minimum": -2}`, `99999999999999999999`, `-99999999999999999999`, ` Must be at least -2.`},
+		{`{"minimum": 0}`, `-0.0`, `-1e-9`, ` Must be at least 0.`},
+		{`{"maximum": 10}`, `1e1`, `10.01`, ` Must be at most 10.`},
+		{`{"maximum": -9223372036854775808}`, `-9223372036854775808`, `-9223372036854775807`, ` Must be at most -9223372036854775808.`},
+		{`{"maximum": 10}`, `-5`, `1e99`, ` Must be at most 10.`},
+		{`{"format": "timestamp"}`, `"2026-01-31 12:30"`, `"soon"`, ` Must be a time, such as 2026-01-31T12:30:00Z or 2026-01-31.`},
+		{`{"oneOf": [{"type": "object", "nullable": true}, {"type": "string"}]}`, `null`, `1`, ` Must be an object or a string or null, not a number.`},
+		{`{"anyOf": [{"type": "integer"}, {"type": "string"}]}`, `"a"`, `1.5`, ` Must be an integer.`},
+		{`{"anyOf": [{"type": "integer"}, {"type": "number"}]}`, `1.5`, `"a"`, ` Must be a number, not a string.`},
+		{
+			`{"$ref": "#/components/schemas/Tree"}`, `{"children": [{"children": []}]}`,
+			`{"children": [{}, {"children": [1]}]}`, `/children/1/children/0 Must be an object, not a number.`,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.schema, func(t *testing.T) {
+			d, err := contract.Load(describe(test.schema))
+			if err != nil {
+				t.Fatal(err)
+			}
+			op := d.Operation("x")
+			if _, err := op.CheckBody([]byte(test.good), maxDepth); err != nil {
+				t.Errorf("%s: %v", test.good, err)
+			}
+			if test.bad == "" {
+				return
+			}
+			_, err = op.CheckBody([]byte(test.bad), maxDepth)
+			e, _ := errors.AsType[*oda.Error](err)
+			if e == nil || e.Code != oda.InvalidRequest || len(e.Faults) != 1 {
+				t.Fatalf("%s: got %v, want one fault", test.bad, err)
+			}
+			if got := e.Faults[0].Pointer + " " + e.Faults[0].Detail; got != test.fault {
+				t.Errorf("%s:\n got %s\nwant %s", test.bad, got, test.fault)
+			}
+		})
+	}
+}
+
+func TestLoadRefusesWhatItDoesNotEnforce(t *testing.T) {
+	for _, schema := range []string{
+		`{"multipleOf": 2}`,
+		`{"uniqueItems": true}`,
+		`{"type": "integer", "exclusiveMinimum": true, "minimum": 1}`,
+		`{"allOf": [{"type": "string"}]}`,
+		`{"type": "string", "format": "date-time"}`,
+		`{"type": "text"}`,
+		`{"type": "string", "nullable": true, "enum": ["a"]}`,
+		`{"enum": [1]}`,
+		`{"minimum": 0.5}`,
+		`{"additionalProperties": {"type": "string"}}`,
+		`{"required": ["a"]}`,
+		`{"not": {"type": "string"}}`,
+		`{"pattern": "("}`,
+		`{"oneOf": [{"type": "string", "minLength": 1}]}`,
+		`{"oneOf": [{"type": "string"}, {"type": "string"}]}`,
+		`{"oneOf": [{"type": "integer"}, {"type": "number"}]}`,
+		`{"oneOf": [{"type": "string"}], "minLength": 1}`,
+		`{"oneOf": [{"type": "string"}], "anyOf": [{"type": "string"}]}`,
+		`{"properties": {"a": {"items": {"const": 1}}}}`,
+		`{"$ref": "#/components/schemas/None"}`,
+		`{"$ref": "other.json"}`,
+		`{"$ref": "#/components/schemas/Tree", "nullable": true}`,
+	} {
+		t.Run(schema, func(t *testing.T) {
+			if _, err := contract.Load(describe(schema)); err == nil {
+				t.Error("it was loaded")
+			}
+		})
+	}
+	t.Run("an unknown leaf", func(t *testing.T) {
+		if _, err := contract.Load(api.JSON, "Nothing"); err == nil {
+			t.Error("it was loaded")
+		}
+	})
+	for name, description := range map[string]string{
+		"no JSON":                  `{`,
+		"parameters below a path":  `{"paths": {"/x": {"parameters": []}}}`,
+		"no operationId":           `{"paths": {"/x": {"get": {}}}}`,
+		"an operationId twice":     `{"paths": {"/x": {"get": {"operationId": "a"}, "put": {"operationId": "a"}}}}`,
+		"a body that is not JSON":  `{"paths": {"/x": {"put": {"operationId": "a", "requestBody": {"content": {"text/plain": {"schema": {}}}}}}}}`,
+		"a parameter in a cookie":  withParameter(`{"name": "a", "in": "cookie", "schema": {"type": "string"}}`),
+		"a list as a parameter":    withParameter(`{"name": "a", "in": "query", "schema": {"type": "array", "items": {}}}`),
+		"a style of a parameter":   withParameter(`{"name": "a", "in": "query", "style": "form", "schema": {"type": "string"}}`),
+		"a parameter of no schema": withParameter(`{"name": "a", "in": "query"}`),
+		"an unknown parameter":     withParameter(`{"$ref": "#/components/parameters/None"}`),
+		"empty but not too short":  withParameter(`{"name": "a", "in": "query", "allowEmptyValue": true, "schema": {"type": "string", "minLength": 1}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := contract.Load([]byte(description)); err == nil {
+				t.Error("it was loaded")
+			}
+		})
+	}
+}
+
+func withParameter(parameter string) string {
+	return `{"paths": {"/x": {"get": {"operationId": "a", "parameters": [` + parameter + `]}}}}`
+}
+
+func TestSyntaxErrorsGoBeforeFaults(t *testing.T) {
+	op := load(t).Operation("storeSBD")
+	for _, body := range []string{
+		``, ` `, `{"metadata": 5`, `{"metadata": 5, "metadata": 6}`, `{"metadata": 5} x`,
+		`{"sbd_id": 1, "other": [01]}`, "\xef\xbb\xbf{}", "{\"a\": \"\xff\"}", `[NaN]`,
+		`{"metadata": 5, "a": ` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`,
+	} {
+		_, err := op.CheckBody([]byte(body), maxDepth)
+		if got := oda.CodeOf(err); got != oda.InvalidJSON {
+			t.Errorf("%.40s: got %v", body, err)
+		}
+	}
+}
+
+func TestFaultsAreBounded(t *testing.T) {
+	op := load(t).Operation("storeSeveral")
+	long := strings.Repeat("é", 5000)
+	body := `{"` + long + `": 1, "ebs": [` + strings.Repeat(`{"eb_id": "`+long+`"},`, 500) + `{}]}`
+	_, err := op.CheckBody([]byte(body), maxDepth)
+	e, _ := errors.AsType[*oda.Error](err)
+	if e == nil || len(e.Faults) != 20 || !strings.HasSuffix(e.Detail, "There are 502 faults.") {
+		t.Fatalf("got %.300v", err)
+	}
+	for _, fault := range e.Faults {
+		if len(fault.Pointer) > 70 || len(fault.Detail) > 200 {
+			t.Errorf("too long: %s %s", fault.Pointer, fault.Detail)
+		}
+	}
+}
+
+func TestIndexHasTheDeclaredValues(t *testing.T) {
+	body := `{
+		"ebs": [
+			{"eb_id": "eb-1", "other": {"eb_id": "x"}, "request_responses": [{"request": "a"}, {"request": "b"}],
+				"metadata": {"version": 2, "pdm_version": "1"}},
+			{"eb_id": "eb-2"}
+		],
+		"prjs": [{"obs_blocks": [{"sbd_ids": ["sbd-1"]}], "prj_id": "prj-1"}]
+	}`
+	nodes, err := load(t).Operation("storeSeveral").CheckBody([]byte(body), maxDepth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `object
+ ebs array
+  - object
+   eb_id string "eb-1"
+   request_responses array
+    - object
+    - object
+   metadata object
+    version number 2
+  - object
+   eb_id string "eb-2"
+ prjs array
+  - object
+   obs_blocks array
+    - object
+     sbd_ids array
+      - string "sbd-1"
+   prj_id string "prj-1"
+`
+	var got strings.Builder
+	outline(&got, body, nodes, 0, "")
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+	if nodes[0].Next != len(nodes) || nodes[0].Start != 0 || nodes[0].End != len(body) {
+		t.Errorf("the root is %+v", nodes[0])
+	}
+}
+
+func outline(out *strings.Builder, body string, nodes []rawjson.Node, i int, indent string) {
+	n := nodes[i]
+	name := n.Name + " "
+	if i == 0 {
+		name = ""
+	} else if n.Name == "" {
+		name = "- "
+	}
+	fmt.Fprintf(out, "%s%s%s", indent, name, n.Kind)
+	if n.Kind != rawjson.Object && n.Kind != rawjson.Array {
+		out.WriteString(" " + body[n.Start:n.End])
+	}
+	out.WriteString("\n")
+	for j := i + 1; j < n.Next; j = nodes[j].Next {
+		outline(out, body, nodes, j, indent+" ")
+	}
+}
+
+func TestBodyThatMayBeLeftOut(t *testing.T) {
+	op := load(t).Operation("createEmptyEB")
+	if !op.HasBody() || op.BodyRequired() {
+		t.Error("the body of createEmptyEB is optional")
+	}
+	if nodes, err := op.CheckBody(nil, maxDepth); nodes != nil || err != nil {
+		t.Errorf("got %v, %v", nodes, err)
+	}
+	if _, err := op.CheckBody([]byte(`{"eb_id": 5, "metadata": [], "request_responses": null}`), maxDepth); err != nil {
+		t.Error(err)
+	}
+	if _, err := op.CheckBody([]byte(`{"request_responses": [{"request": "a"}]}`), maxDepth); err == nil {
+		t.Error("an empty block with a record was taken")
+	}
+}
+
+func TestOperationsAreListedByPathAndMethod(t *testing.T) {
+	var got []string
+	for _, op := range load(t).Operations() {
+		got = append(got, op.Method+" "+op.Path+" "+op.ID)
+	}
+	want := []string{
+		"GET / home", "PUT / storeSeveral",
+		"GET /ebs listEBs", "POST /ebs createEB", "POST /ebs/create createEmptyEB",
+		"GET /ebs/{eb_id} getEB", "PUT /ebs/{eb_id} storeEB",
+		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",
+		"GET /openapi.json descriptionJSON", "GET /openapi.yaml descriptionYAML",
+		"GET /prjs listPRJs", "POST /prjs createPRJ", "GET /prjs/{prj_id} getPRJ", "PUT /prjs/{prj_id} storePRJ",
+		"GET /sbds listSBDs", "POST /sbds createSBD", "GET /sbds/{sbd_id} getSBD", "PUT /sbds/{sbd_id} storeSBD",
+		"GET /sbis listSBIs", "POST /sbis createSBI", "GET /sbis/{sbi_id} getSBI", "PUT /sbis/{sbi_id} storeSBI",
+		"GET /ui ui", "GET /ui/{file} uiAsset",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if load(t).Operation("nothing") != nil {
+		t.Error("there is an operation called nothing")
+	}
+}
+
+func TestParameters(t *testing.T) {
+	const ident = "Must be 1 to 128 characters of A-Z a-z 0-9 . _ -, beginning with a letter or digit, and not create or search."
+	const user = "Must be 1 to 256 characters without control characters."
+	tests := []struct {
+		name, operation string
+		values          map[string]string
+		code            oda.Code
+		faults          []oda.Fault
+	}{
+		{"a good list query", "listSBDs", map[string]string{"query:user": "é%", "query:user_match_type": "contains", "query:limit": "10000"}, "", nil},
+		{"nothing at all", "listSBDs", nil, "", nil},
+		{"times are judged by the list query", "listSBDs", map[string]string{"query:created_before": "", "query:last_modified_after": "soon"}, "", nil},
+		{"no user", "listEBs", map[string]string{"query:user": ""}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:user", Detail: "Must have at least 1 character."}}},
+		{"a limit of 0 and a match type", "listEBs", map[string]string{"query:limit": "0", "query:user_match_type": "like"}, oda.InvalidRequest, []oda.Fault{
+			{Pointer: "query:user_match_type", Detail: "Must be one of: equals, starts_with, contains."},
+			{Pointer: "query:limit", Detail: "Must be at least 1."},
+		}},
+		{"a limit beyond", "listEBs", map[string]string{"query:limit": "10001"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be at most 10000."}}},
+		{"a limit in words", "listEBs", map[string]string{"query:limit": "1e1"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be an integer."}}},
+		{"an empty limit", "listEBs", map[string]string{"query:limit": ""}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be an integer."}}},
+		{"any identifier may be asked for", "getSBD", map[string]string{"path:sbd_id": "../\xff", "header:If-None-Match": "\xff"}, "", nil},
+		{"a good identifier to store", "storeSBD", map[string]string{"path:sbd_id": "sbd-1"}, "", nil},
+		{"a reserved identifier", "storeSBD", map[string]string{"path:sbd_id": "search"}, oda.InvalidIdentifier, []oda.Fault{{Pointer: "path:sbd_id", Detail: ident}}},
+		{"a bad identifier", "storeSBD", map[string]string{"path:sbd_id": "a/b"}, oda.InvalidIdentifier, []oda.Fault{{Pointer: "path:sbd_id", Detail: ident}}},
+		{"a bad user", "storeSeveral", map[string]string{"header:X-Forwarded-User": "a\u0085b"}, oda.InvalidUser, []oda.Fault{{Pointer: "header:X-Forwarded-User", Detail: user}}},
+		{"a user that is no text", "storeSeveral", map[string]string{"header:X-Forwarded-User": "a\xff"}, oda.InvalidUser, []oda.Fault{{Pointer: "header:X-Forwarded-User", Detail: "Must be valid UTF-8."}}},
+		{"a key with a space", "recordPost", map[string]string{"path:eb_id": "e", "header:Idempotency-Key": "a b"}, oda.InvalidRequest, []oda.Fault{{Pointer: "header:Idempotency-Key", Detail: "Must be 1 to 255 visible ASCII characters."}}},
+		{"an unknown treatment of records", "storeEB", map[string]string{"path:eb_id": "e", "query:records": "drop"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:records", Detail: "Must be one of: keep."}}},
+		{"no identifier", "getEB", nil, oda.InvalidRequest, []oda.Fault{{Pointer: "path:eb_id", Detail: "This parameter is missing."}}},
+	}
+	d := load(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := d.Operation(test.operation).CheckParameters(func(in, name string) []string {
+				if v, ok := test.values[in+":"+name]; ok {
+					return []string{v, "a second value is not judged"}
+				}
+				return nil
+			})
+			if got := oda.CodeOf(err); got != test.code {
+				t.Fatalf("got %v, want the code %q", err, test.code)
+			}
+			if e, ok := errors.AsType[*oda.Error](err); ok {
+				if diff := cmp.Diff(test.faults, e.Faults); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+// The description must take every real document, or it describes too much.
+func TestRealDocumentsFit(t *testing.T) {
+	root := filepath.Join("..", "..", "..", "shared", "data", "pdm")
+	files, err := filepath.Glob(filepath.Join(root, "*", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skip("the real documents are not here")
+	}
+	d := load(t)
+	operation := map[string]string{"sbds": "createSBD", "sbis": "createSBI", "ebs": "createEB", "prjs": "createPRJ"}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := d.Operation(operation[filepath.Base(filepath.Dir(file))])
+		if _, err := op.CheckBody(data, maxDepth); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

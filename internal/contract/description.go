@@ -1,0 +1,184 @@
+// Package contract holds requests against the API description.
+//
+// "400: the request fails validation against the API description" is meant
+// literally: Load compiles the parameters and bodies of openapi.json into small
+// checkers, and nothing else says what a request may look like. A body is read
+// once. The same pass finds syntax errors, holds the document against its
+// schema, and notes where the declared values stand, so that the rules of the
+// archive need not parse it again.
+//
+// Load knows a subset of OpenAPI 3.0 and refuses a description that uses more:
+// whatever the description promises of a request is checked. Responses are not
+// compiled; the tests of the interface hold them against the description.
+package contract
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oda/internal/rawjson"
+)
+
+// Description is a compiled API description. It is safe for concurrent use.
+type Description struct {
+	operations []*Operation
+	byID       map[string]*Operation
+}
+
+// Operation is one method of one path.
+type Operation struct {
+	ID     string // the operationId
+	Method string // upper case, as in a request
+	Path   string // relative to the server, with {name} for a parameter
+
+	parameters   []parameter
+	body         *schema
+	bodyRequired bool
+}
+
+// Load compiles the description, which is OpenAPI 3.0 in JSON. The values below
+// a schema that is named in leaves are checked but not indexed.
+func Load(description []byte, leaves ...string) (*Description, error) {
+	var doc struct {
+		Paths      map[string]map[string]json.RawMessage `json:"paths"`
+		Components struct {
+			Schemas    map[string]json.RawMessage `json:"schemas"`
+			Parameters map[string]json.RawMessage `json:"parameters"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(description, &doc); err != nil {
+		return nil, fmt.Errorf("read the API description: %w", err)
+	}
+	c := &compiler{
+		schemas:    doc.Components.Schemas,
+		parameters: doc.Components.Parameters,
+		leaves:     map[string]bool{},
+		compiled:   map[string]*schema{},
+	}
+	for _, name := range leaves {
+		if c.schemas[name] == nil {
+			return nil, fmt.Errorf("the API description has no schema %q to end the index at", name)
+		}
+		c.leaves[name] = true
+	}
+	d := &Description{byID: map[string]*Operation{}}
+	for path, item := range doc.Paths {
+		for method, raw := range item {
+			op, err := c.operation(strings.ToUpper(method), path, raw)
+			if err != nil {
+				return nil, fmt.Errorf("the API description, %s %s: %w", method, path, err)
+			}
+			if d.byID[op.ID] != nil {
+				return nil, fmt.Errorf("the API description has the operationId %q twice", op.ID)
+			}
+			d.byID[op.ID] = op
+			d.operations = append(d.operations, op)
+		}
+	}
+	slices.SortFunc(d.operations, func(a, b *Operation) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+	})
+	return d, nil
+}
+
+// Operation gives the operation with that operationId, or nil.
+func (d *Description) Operation(operationID string) *Operation { return d.byID[operationID] }
+
+// Operations lists all operations by path, then method.
+func (d *Description) Operations() []*Operation { return slices.Clone(d.operations) }
+
+// HasBody tells whether the operation takes a body.
+func (op *Operation) HasBody() bool { return op.body != nil }
+
+// BodyRequired tells whether the operation cannot do without a body.
+func (op *Operation) BodyRequired() bool { return op.bodyRequired }
+
+// CheckBody reads a body once. Where it is no strict JSON document of at most
+// maxDepth levels the error has the code InvalidJSON; where it does not fit its
+// schema, InvalidRequest with the first faults. Else it returns the index of
+// the declared values: the root, the declared members of an indexed object, and
+// the elements of an indexed list. A body that may be left out may be empty;
+// its index is then nil.
+func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error) {
+	if op.body == nil {
+		return nil, fmt.Errorf("the operation %s takes no body to check", op.ID)
+	}
+	if len(data) == 0 && !op.bodyRequired {
+		return nil, nil
+	}
+	c := checker{
+		data:  data,
+		scan:  rawjson.NewScanner(data, maxDepth),
+		nodes: make([]rawjson.Node, 0, 24),
+	}
+	err := c.value(op.body, "", true)
+	if err == nil {
+		err = c.scan.End()
+	}
+	if err != nil {
+		return nil, invalidJSON(err)
+	}
+	if c.count > 0 {
+		return nil, c.invalidRequest()
+	}
+	return c.nodes, nil
+}
+
+// operation compiles what one operation says of its requests.
+func (c *compiler) operation(method, path string, raw json.RawMessage) (*Operation, error) {
+	switch method {
+	case "GET", "PUT", "POST", "PATCH", "DELETE":
+	default:
+		return nil, errors.New("only methods may stand below a path")
+	}
+	var described struct {
+		OperationID string            `json:"operationId"`
+		Parameters  []json.RawMessage `json:"parameters"`
+		RequestBody json.RawMessage   `json:"requestBody"`
+	}
+	if err := json.Unmarshal(raw, &described); err != nil {
+		return nil, err
+	}
+	if described.OperationID == "" {
+		return nil, errors.New("it has no operationId")
+	}
+	op := &Operation{ID: described.OperationID, Method: method, Path: path}
+	for _, raw := range described.Parameters {
+		p, err := c.parameter(raw)
+		if err != nil {
+			return nil, err
+		}
+		op.parameters = append(op.parameters, p)
+	}
+	if described.RequestBody != nil {
+		if err := c.requestBody(op, described.RequestBody); err != nil {
+			return nil, fmt.Errorf("the request body: %w", err)
+		}
+	}
+	return op, nil
+}
+
+func (c *compiler) requestBody(op *Operation, raw json.RawMessage) error {
+	var described struct {
+		Description string `json:"description"`
+		Required    bool   `json:"required"`
+		Content     map[string]struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &described); err != nil {
+		return err
+	}
+	content, ok := described.Content["application/json"]
+	if !ok || len(described.Content) != 1 || content.Schema == nil {
+		return errors.New("it must have a schema for application/json and for nothing else")
+	}
+	var err error
+	op.body, err = c.schema(content.Schema)
+	op.bodyRequired = described.Required
+	return err
+}

@@ -1,0 +1,172 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"pgregory.net/rapid"
+
+	"oda"
+	"oda/api"
+)
+
+// An independent validator must come to the same verdict on every body. The
+// bodies are made from the description as that validator reads it, so the
+// compiler is not tested against itself.
+func TestIndependentValidatorAgrees(t *testing.T) {
+	openapi3.DefineStringFormatValidator("timestamp", openapi3.NewCallbackValidator(isTimestamp))
+	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range load(t).Operations() {
+		if !op.HasBody() {
+			continue
+		}
+		t.Run(op.ID, func(t *testing.T) {
+			described := doc.Paths.Value(op.Path).GetOperation(op.Method).RequestBody.Value
+			if described.Required != op.BodyRequired() {
+				t.Error("the two do not agree on whether the body is required")
+			}
+			schema := described.Content["application/json"].Schema.Value
+			var accepted, refused int
+			rapid.Check(t, func(t *rapid.T) {
+				wrongness := rapid.SampledFrom([]int{0, 0, 10, 40}).Draw(t, "wrongness")
+				g := generator{t: t, wrongness: wrongness}
+				body, err := json.Marshal(g.value(schema))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, got := op.CheckBody(body, maxDepth)
+				want := judge(t, schema, body)
+				if (got == nil) != (want == nil) {
+					t.Fatalf("%s\ncontract: %v\nvalidator: %v", body, got, want)
+				}
+				if want == nil {
+					accepted++
+					return
+				}
+				refused++
+				if oda.CodeOf(got) != oda.InvalidRequest {
+					t.Fatalf("%s: %v", body, got)
+				}
+			})
+			if accepted < 10 || refused < 10 {
+				t.Errorf("%d bodies were accepted and %d refused: the test says little", accepted, refused)
+			}
+		})
+	}
+}
+
+func judge(t *rapid.T, schema *openapi3.Schema, body []byte) error {
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		t.Fatal(err)
+	}
+	return schema.VisitJSON(value, openapi3.VisitAsRequest(), openapi3.EnableFormatValidation())
+}
+
+func isTimestamp(text string) error {
+	if strings.Contains(text, ",") {
+		return errors.New("a comma")
+	}
+	for _, day := range []string{"2006-01-02T", "2006-01-02 "} {
+		for _, clock := range []string{"15:04", "15:04:05"} {
+			for _, zone := range []string{"", "Z07:00"} {
+				if _, err := time.Parse(day+clock+zone, text); err == nil {
+					return nil
+				}
+			}
+		}
+	}
+	_, err := time.Parse(time.DateOnly, text)
+	return err
+}
+
+// generator makes bodies that mostly fit a schema; about one value in a hundred
+// times wrongness does not.
+type generator struct {
+	t         *rapid.T
+	wrongness int
+}
+
+func (g generator) chance(percent int) bool {
+	return rapid.IntRange(1, 100).Draw(g.t, "chance") <= percent
+}
+
+func (g generator) wrong() bool { return g.wrongness > 0 && g.chance(g.wrongness) }
+
+func (g generator) pick(from ...any) any { return rapid.SampledFrom(from).Draw(g.t, "value") }
+
+func (g generator) value(s *openapi3.Schema) any {
+	switch {
+	case g.wrong():
+		return g.anything()
+	case len(s.OneOf) > 0:
+		return g.value(rapid.SampledFrom(s.OneOf).Draw(g.t, "alternative").Value)
+	case s.Nullable && g.chance(20):
+		return nil
+	case s.Type.Is("object"):
+		return g.object(s)
+	case s.Type.Is("array"):
+		return g.array(s)
+	case s.Type.Is("integer"):
+		return g.pick(json.Number("1"), json.Number("2.0"), json.Number("3e0"), json.Number("1e20"))
+	case s.Type.Is("string"):
+		return g.text(s)
+	}
+	return g.anything()
+}
+
+func (g generator) object(s *openapi3.Schema) any {
+	object := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		needed := slices.Contains(s.Required, name)
+		if needed && !g.wrong() || !needed && g.chance(60) {
+			object[name] = g.value(s.Properties[name].Value)
+		}
+	}
+	if closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has; !closed && g.chance(30) || g.wrong() {
+		object["other"] = g.anything()
+	}
+	return object
+}
+
+func (g generator) array(s *openapi3.Schema) any {
+	most := 3
+	if s.MaxItems != nil && !g.wrong() {
+		most = int(*s.MaxItems)
+	}
+	array := []any{}
+	for range rapid.IntRange(0, most).Draw(g.t, "length") {
+		array = append(array, g.value(s.Items.Value))
+	}
+	return array
+}
+
+func (g generator) text(s *openapi3.Schema) any {
+	switch {
+	case s.Format == "timestamp":
+		return g.pick("2026-03-01", "2026-03-01T20:59:58.25Z", "2026-03-01 22:59", "2026-03-01T22:59:58+05:30")
+	case s.Not != nil:
+		return g.pick("sbd-1", "A", "0._-", "creates", strings.Repeat("a", 128))
+	}
+	return g.pick("mary", "é\U0001f600", `"\`, strings.Repeat("é", 256))
+}
+
+func (g generator) anything() any {
+	return g.pick(
+		nil, true, "", "mary", "create", "search", "-a", "a/b", "a\n", "\x7f", "\u0085", "é",
+		strings.Repeat("a", 129), strings.Repeat("é", 257),
+		"2026-02-30", "2026-3-1", "2026-03-01T25:00:00Z", "2026-03-01T20:59:58,5Z", "soon",
+		json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("0.1e1"), json.Number("-1e20"),
+		[]any{}, []any{nil}, []any{map[string]any{"request": "observe"}},
+		map[string]any{}, map[string]any{"request": 1, "version": 0, "sbd_ids": "x"},
+	)
+}

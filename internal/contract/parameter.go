@@ -1,0 +1,132 @@
+package contract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// parameter is a declared parameter of an operation.
+type parameter struct {
+	in, name string
+	required bool
+	code     oda.Code // of the problem when the value is wrong
+	schema   *schema
+}
+
+// parameter compiles a parameter or a reference to one.
+func (c *compiler) parameter(raw json.RawMessage) (parameter, error) {
+	name, isRef, err := reference(raw, "parameters")
+	if err != nil {
+		return parameter{}, err
+	}
+	if isRef {
+		if raw = c.parameters[name]; raw == nil {
+			return parameter{}, fmt.Errorf("there is no parameter %q", name)
+		}
+	}
+	var described struct {
+		Name            string          `json:"name"`
+		In              string          `json:"in"`
+		Required        bool            `json:"required"`
+		AllowEmptyValue bool            `json:"allowEmptyValue"`
+		Schema          json.RawMessage `json:"schema"`
+		Problem         oda.Code        `json:"x-problem"`
+		annotations
+	}
+	if err := decodeStrictly(raw, &described); err != nil {
+		return parameter{}, fmt.Errorf("a parameter: %w", err)
+	}
+	p := parameter{in: described.In, name: described.Name, required: described.Required, code: described.Problem}
+	if p.code == "" {
+		p.code = oda.InvalidRequest
+	}
+	if described.Schema == nil {
+		return parameter{}, fmt.Errorf("the parameter %q has no schema", p.name)
+	}
+	if p.schema, err = c.schema(described.Schema); err != nil {
+		return parameter{}, fmt.Errorf("the parameter %q: %w", p.name, err)
+	}
+	if err := p.checkable(described.AllowEmptyValue); err != nil {
+		return parameter{}, fmt.Errorf("the parameter %q: %w", p.name, err)
+	}
+	return p, nil
+}
+
+// checkable refuses what CheckParameters does not understand.
+func (p parameter) checkable(allowEmpty bool) error {
+	text := p.schema.kinds == setOf(rawjson.String)
+	switch {
+	case p.in != "path" && p.in != "query" && p.in != "header":
+		return fmt.Errorf("it cannot be in %q", p.in)
+	case !text && !(p.schema.kinds == setOf(rawjson.Number) && p.schema.integer):
+		return errors.New("only texts and integers are checked")
+	case allowEmpty && (!text || p.schema.checksText()):
+		return errors.New("allowEmptyValue contradicts its schema")
+	}
+	return nil
+}
+
+// CheckParameters holds the declared parameters against the description.
+// lookup gives all values of a parameter that is in "path", "query" or
+// "header". The first value is judged; repetition and precedence are rules of
+// the list query and no matter of form. The error lists every parameter that
+// is wrong, with the code that the description has for the first of them, or
+// InvalidRequest.
+func (op *Operation) CheckParameters(lookup func(in, name string) []string) error {
+	var problem *oda.Error
+	for i := range op.parameters {
+		p := &op.parameters[i]
+		msg := p.check(lookup(p.in, p.name))
+		if msg == "" {
+			continue
+		}
+		if problem == nil {
+			problem = oda.Errorf(p.code, "The request does not fit the API description. The %s parameter %s: %s", p.in, p.name, msg)
+		}
+		problem.Faults = append(problem.Faults, oda.Fault{Pointer: p.in + ":" + p.name, Detail: msg})
+	}
+	if problem == nil {
+		return nil
+	}
+	return problem
+}
+
+// check says in a sentence what is wrong with a parameter's values, or nothing.
+func (p *parameter) check(values []string) string {
+	switch {
+	case len(values) == 0 && p.required:
+		return "This parameter is missing."
+	case len(values) == 0:
+		return ""
+	}
+	value := values[0]
+	switch {
+	case p.schema.integer && !isInteger(value):
+		return "Must be an integer."
+	case p.schema.integer:
+		return p.schema.checkNumber([]byte(value))
+	case !p.schema.checksText():
+		return ""
+	case !utf8.ValidString(value):
+		return "Must be valid UTF-8."
+	}
+	return p.schema.checkText([]byte(value))
+}
+
+// isInteger tells whether a parameter is an integer in plain decimal digits.
+func isInteger(value string) bool {
+	if value != "" && value[0] == '-' {
+		value = value[1:]
+	}
+	for _, c := range []byte(value) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return value != ""
+}

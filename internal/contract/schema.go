@@ -1,0 +1,349 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"oda/internal/rawjson"
+)
+
+// schema is a compiled schema. A keyword speaks only of values of its own type,
+// as in OpenAPI; kinds says which types there may be.
+type schema struct {
+	kinds   kindSet
+	integer bool // a number must be integral
+	leaf    bool // what is below is not indexed
+
+	properties map[string]property
+	required   []string // the bit of a name is its place here
+	closed     bool     // no other members than properties
+	size       bounds   // of an object's members
+
+	items  *schema
+	length bounds // of a list
+
+	text      bounds // in characters
+	pattern   *regexp.Regexp
+	enum      []string
+	notEnum   []string
+	timestamp bool
+	rule      string // what a text must be, for people
+
+	minimum, maximum *int64
+}
+
+// property is a declared member of an object.
+type property struct {
+	name   string
+	bit    uint64 // marks a required member among those seen
+	schema *schema
+}
+
+// bounds are inclusive; nil is none.
+type bounds struct{ min, max *int }
+
+// kindSet is a set of types of JSON values, a bit for each rawjson.Kind.
+type kindSet uint8
+
+func setOf(kinds ...rawjson.Kind) (s kindSet) {
+	for _, k := range kinds {
+		s |= 1 << k
+	}
+	return s
+}
+
+func (s kindSet) has(k rawjson.Kind) bool { return s&(1<<k) != 0 }
+
+var anyKind = setOf(rawjson.Null, rawjson.Bool, rawjson.Number, rawjson.String, rawjson.Array, rawjson.Object)
+
+// keywords are all that Load understands of a schema. Decoding refuses any
+// other, so nothing can be described that is not checked.
+type keywords struct {
+	Ref string `json:"$ref"`
+
+	Type     string `json:"type"`
+	Nullable bool   `json:"nullable"`
+
+	Properties           map[string]json.RawMessage `json:"properties"`
+	Required             []string                   `json:"required"`
+	AdditionalProperties *bool                      `json:"additionalProperties"`
+	MinProperties        *int                       `json:"minProperties"`
+	MaxProperties        *int                       `json:"maxProperties"`
+
+	Items    json.RawMessage `json:"items"`
+	MinItems *int            `json:"minItems"`
+	MaxItems *int            `json:"maxItems"`
+
+	MinLength *int      `json:"minLength"`
+	MaxLength *int      `json:"maxLength"`
+	Pattern   *string   `json:"pattern"`
+	Enum      []string  `json:"enum"`
+	Not       *notOneOf `json:"not"`
+	Format    string    `json:"format"`
+
+	Minimum *int64 `json:"minimum"`
+	Maximum *int64 `json:"maximum"`
+
+	OneOf []json.RawMessage `json:"oneOf"`
+	AnyOf []json.RawMessage `json:"anyOf"`
+
+	Rule string `json:"x-rule"`
+
+	annotations
+}
+
+// notOneOf is the only form of "not" that is checked.
+type notOneOf struct {
+	Enum []string `json:"enum"`
+}
+
+// annotations say nothing about what is valid.
+type annotations struct {
+	Title       json.RawMessage `json:"title"`
+	Description json.RawMessage `json:"description"`
+	Example     json.RawMessage `json:"example"`
+	Examples    json.RawMessage `json:"examples"`
+	Default     json.RawMessage `json:"default"`
+	Deprecated  json.RawMessage `json:"deprecated"`
+	ReadOnly    json.RawMessage `json:"readOnly"`
+	WriteOnly   json.RawMessage `json:"writeOnly"`
+}
+
+// compiler turns the description's schemas into checkers, each component once.
+type compiler struct {
+	schemas    map[string]json.RawMessage
+	parameters map[string]json.RawMessage
+	leaves     map[string]bool
+	compiled   map[string]*schema
+}
+
+// schema compiles a schema or a reference to one.
+func (c *compiler) schema(raw json.RawMessage) (*schema, error) {
+	name, isRef, err := reference(raw, "schemas")
+	if err != nil {
+		return nil, err
+	}
+	if !isRef {
+		s := new(schema)
+		return s, c.fill(s, raw)
+	}
+	if s := c.compiled[name]; s != nil {
+		return s, nil
+	}
+	target := c.schemas[name]
+	if target == nil {
+		return nil, fmt.Errorf("there is no schema %q", name)
+	}
+	if _, chained, err := reference(target, "schemas"); chained || err != nil {
+		return nil, fmt.Errorf("the schema %q is itself a reference", name)
+	}
+	s := &schema{leaf: c.leaves[name]}
+	c.compiled[name] = s // before its members, which may refer to it
+	if err := c.fill(s, target); err != nil {
+		return nil, fmt.Errorf("the schema %q: %w", name, err)
+	}
+	return s, nil
+}
+
+// fill compiles the keywords of one schema.
+func (c *compiler) fill(s *schema, raw json.RawMessage) error {
+	var k keywords
+	if err := decodeStrictly(raw, &k); err != nil {
+		return err
+	}
+	if err := c.kinds(s, &k); err != nil {
+		return err
+	}
+	s.size = bounds{k.MinProperties, k.MaxProperties}
+	s.length = bounds{k.MinItems, k.MaxItems}
+	s.text = bounds{k.MinLength, k.MaxLength}
+	s.minimum, s.maximum = k.Minimum, k.Maximum
+	s.rule = k.Rule
+	if err := c.texts(s, &k); err != nil {
+		return err
+	}
+	if k.Items != nil {
+		items, err := c.schema(k.Items)
+		if err != nil {
+			return fmt.Errorf("items: %w", err)
+		}
+		s.items = items
+	}
+	return c.members(s, &k)
+}
+
+// kinds compiles which types of value there may be.
+func (c *compiler) kinds(s *schema, k *keywords) error {
+	alternatives := append(slices.Clone(k.OneOf), k.AnyOf...)
+	switch {
+	case len(alternatives) > 0:
+		return c.alternatives(s, k, alternatives)
+	case k.Nullable && k.Enum != nil:
+		return errors.New("nullable and enum contradict each other")
+	}
+	switch k.Type {
+	case "":
+		s.kinds = anyKind
+	case "object":
+		s.kinds = setOf(rawjson.Object)
+	case "array":
+		s.kinds = setOf(rawjson.Array)
+	case "string":
+		s.kinds = setOf(rawjson.String)
+	case "number":
+		s.kinds = setOf(rawjson.Number)
+	case "integer":
+		s.kinds, s.integer = setOf(rawjson.Number), true
+	case "boolean":
+		s.kinds = setOf(rawjson.Bool)
+	default:
+		return fmt.Errorf("there is no type %q", k.Type)
+	}
+	if k.Nullable {
+		s.kinds |= setOf(rawjson.Null)
+	}
+	if k.Enum != nil {
+		s.kinds &= setOf(rawjson.String) // its values are texts
+	}
+	return nil
+}
+
+// alternatives compiles oneOf or anyOf, for schemas that say a type and no
+// more. Their types become one set; in oneOf they must not overlap.
+func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) error {
+	rest := *k
+	rest.OneOf, rest.AnyOf, rest.Rule, rest.annotations = nil, nil, "", annotations{}
+	if !rest.isZero() || len(k.OneOf) > 0 && len(k.AnyOf) > 0 {
+		return errors.New("oneOf or anyOf must stand alone")
+	}
+	s.integer = true
+	numbers := false
+	for _, raw := range list {
+		var typeOnly keywords
+		if err := decodeStrictly(raw, &typeOnly); err != nil {
+			return err
+		}
+		rest := typeOnly
+		rest.Type, rest.Nullable, rest.annotations = "", false, annotations{}
+		if !rest.isZero() || typeOnly.Type == "" {
+			return errors.New("oneOf and anyOf may list schemas of a type and nothing else")
+		}
+		var one schema
+		if err := c.kinds(&one, &typeOnly); err != nil {
+			return err
+		}
+		if len(k.OneOf) > 0 && s.kinds&one.kinds != 0 {
+			return errors.New("the schemas of oneOf overlap")
+		}
+		s.kinds |= one.kinds
+		if one.kinds.has(rawjson.Number) {
+			numbers = true
+			s.integer = s.integer && one.integer
+		}
+	}
+	s.integer = s.integer && numbers
+	return nil
+}
+
+// texts compiles the keywords for strings.
+func (c *compiler) texts(s *schema, k *keywords) (err error) {
+	s.enum = k.Enum
+	if k.Not != nil {
+		s.notEnum = k.Not.Enum
+	}
+	if k.Pattern != nil {
+		if s.pattern, err = regexp.Compile(*k.Pattern); err != nil {
+			return err
+		}
+	}
+	switch k.Format {
+	case "":
+	case "timestamp":
+		s.timestamp = true
+	default:
+		return fmt.Errorf("the format %q is not checked", k.Format)
+	}
+	return nil
+}
+
+// members compiles the keywords for objects.
+func (c *compiler) members(s *schema, k *keywords) error {
+	s.closed = k.AdditionalProperties != nil && !*k.AdditionalProperties
+	s.required = k.Required
+	if len(s.required) > 64 {
+		return errors.New("more than 64 members are required")
+	}
+	s.properties = make(map[string]property, len(k.Properties))
+	for name, raw := range k.Properties {
+		member, err := c.schema(raw)
+		if err != nil {
+			return fmt.Errorf("the member %q: %w", name, err)
+		}
+		p := property{name: name, schema: member}
+		if i := slices.Index(s.required, name); i >= 0 {
+			p.bit = 1 << i
+		}
+		s.properties[name] = p
+	}
+	for _, name := range s.required {
+		if _, ok := s.properties[name]; !ok {
+			return fmt.Errorf("the member %q is required but not described", name)
+		}
+	}
+	return nil
+}
+
+// opaque tells that nothing inside an object is of interest.
+func (s *schema) opaque() bool {
+	return len(s.properties) == 0 && !s.closed && s.size == bounds{}
+}
+
+// isZero tells that no keyword is there.
+func (k keywords) isZero() bool { return reflect.ValueOf(k).IsZero() }
+
+// reference gives the name of the component that raw refers to.
+func reference(raw json.RawMessage, section string) (name string, isRef bool, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return "", false, err
+	}
+	target, isRef := members["$ref"]
+	if !isRef {
+		return "", false, nil
+	}
+	var ref string
+	if err := json.Unmarshal(target, &ref); err != nil {
+		return "", false, err
+	}
+	name, local := strings.CutPrefix(ref, "#/components/"+section+"/")
+	if !local || len(members) > 1 {
+		return "", false, fmt.Errorf("the reference %q must stand alone and lead to components/%s", ref, section)
+	}
+	return name, true, nil
+}
+
+// decodeStrictly decodes an object and refuses members that the target does
+// not have. Extensions are free, but for the two that have a meaning here.
+func decodeStrictly(raw json.RawMessage, target any) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
+		return strings.HasPrefix(name, "x-") && name != "x-rule" && name != "x-problem"
+	})
+	kept, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(kept))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(target)
+}

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"oda"
+	"oda/api"
+	"oda/internal/contract"
+)
+
+// Bounds of what requests may take. The time-outs and the number of
+// connections are the server's that runs the handler.
+type Bounds struct {
+	Body     int64 // bytes of one body
+	InFlight int64 // bytes of all bodies that are being worked on
+	Depth    int   // nesting of a document
+}
+
+// Pages are the parts of the interface that are made for people.
+type Pages interface {
+	Home(w http.ResponseWriter, r *http.Request) error
+	UI(w http.ResponseWriter, r *http.Request) error
+	Asset(w http.ResponseWriter, r *http.Request) error
+}
+
+// Config is what the interface needs.
+type Config struct {
+	Archive  *oda.Archive
+	Pages    Pages
+	BasePath string // before everything: empty, or /like/this
+	Bounds   Bounds
+	Log      *slog.Logger
+}
+
+// API answers requests. It is an http.Handler.
+type API struct {
+	archive  *oda.Archive
+	pages    Pages
+	base     string
+	bounds   Bounds
+	log      *slog.Logger
+	contract *contract.Description
+	inFlight budget
+	origins  *http.CrossOriginProtection
+	mux      *http.ServeMux
+}
+
+// New compiles the API description and sets up the routes.
+func New(cfg Config) (*API, error) {
+	// The rules look at a record as a whole only.
+	description, err := contract.Load(api.JSON, "Record")
+	if err != nil {
+		return nil, fmt.Errorf("compile the API description: %w", err)
+	}
+	a := &API{
+		archive: cfg.Archive, pages: cfg.Pages, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
+		contract: description, inFlight: budget{most: cfg.Bounds.InFlight}, origins: http.NewCrossOriginProtection(),
+		mux: http.NewServeMux(),
+	}
+	return a, a.register()
+}
+
+// ServeHTTP is the way of every request: it gets a name, is checked for what
+// concerns all paths alike, is handled, and leaves one line in the log.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := newCall(a, w, r)
+	defer c.finish()
+	switch {
+	case a.origins.Check(r) != nil:
+		c.problem(oda.Errorf(oda.CrossOrigin, "A page of another origin may not write to this archive from a browser. "+
+			"Use the pages of this archive, or a program."))
+	case !normal(r.URL.Path):
+		c.problem(notNormal(r.Method))
+	default:
+		// The mux hands the request on with its path values; the call rides
+		// along in the context.
+		a.mux.ServeHTTP(c, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	}
+}
+
+type callKey struct{}
+
+// normal tells whether a path has no empty, "." or ".." segments, so that it
+// means to every reader what it means here.
+func normal(path string) bool {
+	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") {
+		return false
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+func notNormal(method string) error {
+	if method == http.MethodGet || method == http.MethodHead {
+		return errNoSuchPath()
+	}
+	return oda.Errorf(oda.InvalidIdentifier, "The path has empty, \".\" or \"..\" segments, and nothing can be stored there.")
+}
+
+func errNoSuchPath() error {
+	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface begins at {base}/api/v1/, and is described at {base}/api/v1/openapi.json.")
+}
+
+// pingTime bounds how long readiness waits for the engine.
+const pingTime = 2 * time.Second
+
+func (a *API) live(c *call) error { return c.text("ok\n") }
+
+// ready tells a load balancer whether to send requests here.
+func (a *API) ready(c *call) error {
+	ctx, cancel := context.WithTimeout(c.r.Context(), pingTime)
+	defer cancel()
+	if err := a.archive.Ping(ctx); err != nil {
+		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer.").Because(err)
+	}
+	return c.text("ready\n")
+}

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"oda"
+	"oda/internal/contract"
+)
+
+// call is one request on its way: what is known of it so far, and the writer
+// of its response, which notes what was sent.
+type call struct {
+	http.ResponseWriter
+	api     *API
+	r       *http.Request
+	op      *contract.Operation // nil beside the description
+	kind    oda.Kind
+	id      string // of the entity, where the path or the answer names it
+	user    string // who acts, empty where nobody said
+	query   map[string][]string
+	started time.Time
+	name    string // the request's id
+	taken   int64  // bytes of the budget
+	status  int
+	sent    int64
+	failure error
+}
+
+func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
+	c := &call{ResponseWriter: w, api: a, r: r, started: time.Now(), name: r.Header.Get("X-Request-Id")}
+	if !validName(c.name) {
+		c.name = rand.Text()
+	}
+	w.Header().Set("X-Request-Id", c.name)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return c
+}
+
+// validName accepts the request's id of a proxy or client if it can do no harm
+// in a log.
+func validName(name string) bool {
+	for i := range len(name) {
+		if name[i] <= ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 128
+}
+
+// WriteHeader notes the status.
+func (c *call) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes the bytes.
+func (c *call) Write(p []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	n, err := c.ResponseWriter.Write(p)
+	c.sent += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the server's own writer.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// statusGone is logged, never sent, where the client went away.
+const statusGone = 499
+
+// finish ends the call: a panic becomes a 500, the budget is given back, and
+// one line is logged. It never says anything of a document.
+func (c *call) finish() {
+	abort := false
+	if p := recover(); p != nil {
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			abort = true
+		} else {
+			c.api.log.Error("a handler panicked", "request_id", c.name, "panic", p, "stack", string(debug.Stack()))
+			abort = c.status != 0
+			if !abort {
+				c.problem(oda.Errorf(oda.Internal, "The server failed. Tell the operator, with the request's id."))
+			}
+		}
+	}
+	c.api.inFlight.give(c.taken)
+	c.logLine()
+	if abort {
+		// The connection ends without a proper end of the response, so that no
+		// client takes a part for the whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (c *call) logLine() {
+	level := slog.LevelInfo
+	attrs := make([]slog.Attr, 0, 10)
+	attrs = append(attrs,
+		slog.String("request_id", c.name),
+		slog.String("method", c.r.Method),
+		slog.Int("status", c.status),
+		slog.Duration("duration", time.Since(c.started)),
+		slog.Int64("bytes", c.sent),
+	)
+	if c.kind != 0 {
+		attrs = append(attrs, slog.String("kind", c.kind.String()))
+	}
+	if oda.ValidID(c.id) {
+		attrs = append(attrs, slog.String("identifier", c.id))
+	}
+	if c.op != nil {
+		attrs = append(attrs, slog.String("operation", c.op.ID))
+	}
+	if c.user != "" {
+		attrs = append(attrs, slog.String("user", c.user))
+	}
+	if c.failure != nil {
+		attrs = append(attrs, slog.String("problem", string(oda.CodeOf(c.failure))))
+		if c.status >= 500 && c.status != statusGone {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("error", c.failure.Error()))
+		}
+	}
+	c.api.log.LogAttrs(context.WithoutCancel(c.r.Context()), level, "request", attrs...)
+}

@@ -1,0 +1,9 @@
+// Package httpapi serves the archive over HTTP: both revisions of the
+// interface, as api/openapi.yaml describes them.
+//
+// Start at routes.go: one table of all operations. A handler reads the request
+// into the domain's terms, calls the archive, and returns what is to be
+// answered or an error; the way in (request.go) and the way out (response.go,
+// problem.go) are the same for all. Every request is held against the API
+// description before its handler sees it.
+package httpapi

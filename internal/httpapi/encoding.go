@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// compressFrom is the size from which on compression is worth its time.
+const compressFrom = 1024
+
+// encoder compresses what is written to it.
+type encoder interface {
+	io.WriteCloser
+}
+
+// encoding is a way to compress responses.
+type encoding struct {
+	name   string
+	stream func(io.Writer) encoder
+	block  func([]byte) []byte
+}
+
+// encodings in the order of our liking.
+var encodings = []*encoding{
+	{"zstd", zstdStream, zstdBlock},
+	{"gzip", gzipStream, gzipBlock},
+}
+
+// negotiate picks the encoding that the client likes best, nil for none.
+func negotiate(accept []string) *encoding {
+	if len(accept) == 0 {
+		return nil
+	}
+	weights := make(map[string]float64)
+	for _, value := range accept {
+		for item := range strings.SplitSeq(value, ",") {
+			name, params, _ := strings.Cut(item, ";")
+			weights[strings.ToLower(strings.TrimSpace(name))] = weight(params)
+		}
+	}
+	var best *encoding
+	most := 0.0
+	for _, e := range encodings {
+		w, ok := weights[e.name]
+		if !ok {
+			w = weights["*"]
+		}
+		if w > most {
+			best, most = e, w
+		}
+	}
+	if identity, ok := weights["identity"]; ok && identity > most {
+		return nil
+	}
+	return best
+}
+
+// weight reads the q of an Accept-Encoding item.
+func weight(params string) float64 {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, ok := strings.Cut(param, "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(name), "q") {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || q < 0 || q > 1 {
+			return 0
+		}
+		return q
+	}
+	return 1
+}
+
+// pooled gives its writer back when it is closed.
+type pooled[W interface {
+	io.WriteCloser
+	Reset(io.Writer)
+}] struct {
+	writer W
+	pool   *sync.Pool
+}
+
+func (p pooled[W]) Write(b []byte) (int, error) { return p.writer.Write(b) }
+
+func (p pooled[W]) Close() error {
+	err := p.writer.Close()
+	p.writer.Reset(nil)
+	p.pool.Put(p.writer)
+	return err
+}
+
+var gzips = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
+
+func gzipStream(to io.Writer) encoder {
+	w := gzips.Get().(*gzip.Writer)
+	w.Reset(to)
+	return pooled[*gzip.Writer]{w, &gzips}
+}
+
+func gzipBlock(text []byte) []byte {
+	var b bytes.Buffer
+	w := gzipStream(&b)
+	_, _ = w.Write(text) // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func newZstd() *zstd.Encoder {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return w
+}
+
+var zstds = sync.Pool{New: func() any { return newZstd() }}
+
+func zstdStream(to io.Writer) encoder {
+	w := zstds.Get().(*zstd.Encoder)
+	w.Reset(to)
+	return pooled[*zstd.Encoder]{w, &zstds}
+}
+
+func zstdBlock(text []byte) []byte {
+	w := zstds.Get().(*zstd.Encoder)
+	defer zstds.Put(w)
+	return w.EncodeAll(text, nil)
+}

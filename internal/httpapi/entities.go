@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// get answers the current version of an entity, or that the client has it.
+func (a *API) get(c *call) error {
+	e, err := a.archive.Get(c.r.Context(), oda.Ref{Kind: c.kind, ID: c.id})
+	if err != nil {
+		return err
+	}
+	if none := tags(c.r.Header.Values("If-None-Match"), true); none != nil {
+		if !(oda.Condition{NoneMatch: none}).Holds(&e.Metadata) {
+			return c.notModified(e.Metadata.Tag())
+		}
+	}
+	return c.entity(e)
+}
+
+// store creates or updates the entity that the path names.
+func (a *API) store(c *call) error {
+	d, _, err := c.document()
+	if err != nil {
+		return err
+	}
+	w := oda.Write{User: c.user, Condition: condition(c.r.Header)}
+	keep := c.kind == oda.ExecutionBlock && len(c.query["records"]) > 0
+	e, err := a.archive.Store(c.r.Context(), c.id, d, w, keep)
+	if err != nil {
+		return err
+	}
+	return c.entity(e)
+}
+
+// create stores a new entity under a generated identifier.
+func (a *API) create(c *call) error {
+	d, text, err := c.document()
+	if err != nil {
+		return err
+	}
+	e, err := a.archive.Create(c.r.Context(), d, c.write(c.op.ID, text), false)
+	if err != nil {
+		return err
+	}
+	return c.entity(e)
+}
+
+// storeSeveral stores entities of mixed kinds, all or none, and answers them in
+// the shape of the request.
+func (a *API) storeSeveral(c *call) error {
+	text, nodes, err := c.body()
+	if err != nil {
+		return err
+	}
+	documents := split(text, nodes)
+	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user})
+	if err != nil {
+		return err
+	}
+	w := c.respond("application/json", "", held)
+	if err := writeSeveral(w, nodes, entities); err != nil {
+		return c.sent1(err)
+	}
+	return c.sent1(w.close())
+}
+
+// split gives the documents of all collections in the body.
+func split(text []byte, nodes []rawjson.Node) []*oda.Document {
+	var documents []*oda.Document
+	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
+		kind, _ := oda.KindOf(nodes[i].Name)
+		n := 0
+		for j := i + 1; j < nodes[i].Next; j = nodes[j].Next {
+			pointer := "/" + nodes[i].Name + "/" + strconv.Itoa(n)
+			documents = append(documents, oda.NewDocument(kind, text, nodes, j, pointer))
+			n++
+		}
+	}
+	return documents
+}
+
+// writeSeveral writes the stored entities by collection, in the order in which
+// they came.
+func writeSeveral(w *response, nodes []rawjson.Node, entities []*oda.Entity) error {
+	between := "{"
+	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
+		open := between + `"` + nodes[i].Name + `":[`
+		for j := i + 1; j < nodes[i].Next; j = nodes[j].Next {
+			if _, err := w.Write([]byte(open)); err != nil {
+				return err
+			}
+			if _, err := entities[0].WriteTo(w); err != nil {
+				return err
+			}
+			entities = entities[1:]
+			open = ","
+		}
+		if open != "," {
+			if _, err := w.Write([]byte(open)); err != nil {
+				return err
+			}
+		}
+		between = "],"
+	}
+	_, err := w.Write([]byte("]}"))
+	return err
+}

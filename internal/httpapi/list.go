@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"oda"
+)
+
+// pageHold holds a whole page back, since the link to the next one stands in
+// the headers: the longest identifiers, quoted, with their commas.
+const pageHold = oda.MaxLimit * (128 + 3)
+
+// list answers the identifiers that match the query.
+func (a *API) list(c *call) error {
+	q, err := oda.ParseQuery(c.kind, c.query)
+	if err != nil {
+		return err
+	}
+	hold := held
+	if q.Limit > 0 {
+		hold = pageHold
+	}
+	w := c.respond("application/json", "", hold)
+	// Identifiers are gathered into pieces, since writing each by itself costs
+	// more than finding it.
+	piece := make([]byte, 0, 16<<10)
+	piece = append(piece, '[')
+	more, err := a.archive.List(c.r.Context(), q, func(id string) error {
+		if cap(piece)-len(piece) < len(id)+3 {
+			if _, err := w.Write(piece); err != nil {
+				return err
+			}
+			piece = piece[:0]
+		}
+		piece = append(piece, '"')
+		piece = append(piece, id...)
+		piece = append(piece, '"', ',')
+		return nil
+	})
+	if err != nil {
+		return c.sent1(err)
+	}
+	if n := len(piece) - 1; n >= 0 && piece[n] == ',' {
+		piece = piece[:n]
+	}
+	if more != nil {
+		c.Header().Set("Link", fmt.Sprintf(`<%s?cursor=%s&limit=%s>; rel="next"`,
+			c.kind.Collection(), url.QueryEscape(q.Cursor(*more)), strconv.Itoa(q.Limit)))
+	}
+	if _, err := w.Write(append(piece, ']')); err != nil {
+		return c.sent1(err)
+	}
+	return c.sent1(w.close())
+}

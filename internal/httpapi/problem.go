@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"oda"
+)
+
+// problemKind is what a code means on the wire.
+type problemKind struct {
+	status int
+	title  string
+}
+
+// problems has an entry for every code.
+var problems = map[oda.Code]problemKind{
+	oda.InvalidJSON:        {http.StatusBadRequest, "The body is not strict JSON"},
+	oda.InvalidRequest:     {http.StatusBadRequest, "The request does not fit the API description"},
+	oda.InvalidIdentifier:  {http.StatusBadRequest, "Nothing can be stored under this identifier"},
+	oda.InvalidQuery:       {http.StatusBadRequest, "The listing cannot be answered"},
+	oda.InvalidUser:        {http.StatusBadRequest, "The acting user is no user name"},
+	oda.CrossOrigin:        {http.StatusForbidden, "A page of another origin may not write"},
+	oda.NotFound:           {http.StatusNotFound, "Not Found"},
+	oda.NoSuchPath:         {http.StatusNotFound, "There is nothing at this path"},
+	oda.WrongMethod:        {http.StatusMethodNotAllowed, "The path has no such method"},
+	oda.Precondition:       {http.StatusPreconditionFailed, "The precondition does not hold"},
+	oda.BodyTooLarge:       {http.StatusRequestEntityTooLarge, "The body is too large"},
+	oda.WrongMedia:         {http.StatusUnsupportedMediaType, "The body is not JSON"},
+	oda.IdentifierMismatch: {http.StatusUnprocessableEntity, "Path and document name different entities"},
+	oda.MetadataMismatch:   {http.StatusUnprocessableEntity, "The metadata is not that of the stored version"},
+	oda.DuplicateEntity:    {http.StatusUnprocessableEntity, "An entity stands twice in one collection"},
+	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key came with another body before"},
+	oda.Internal:           {http.StatusInternalServerError, "The server failed"},
+	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier could be had"},
+	oda.Overloaded:         {http.StatusServiceUnavailable, "The server is overloaded"},
+	oda.Unavailable:        {http.StatusServiceUnavailable, "The storage does not answer"},
+}
+
+// retryAfter is when to try again, in seconds.
+var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5"}
+
+// problemBody is RFC 9457's document.
+type problemBody struct {
+	Type     string      `json:"type"`
+	Title    string      `json:"title"`
+	Status   int         `json:"status"`
+	Detail   string      `json:"detail"`
+	Instance string      `json:"instance"`
+	Errors   []oda.Fault `json:"errors,omitempty"`
+}
+
+// problem answers an error. What is not meant for the caller stays in the log.
+func (c *call) problem(err error) {
+	c.failure = err
+	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {
+		c.gone()
+		return
+	}
+	if c.status != 0 {
+		// The response is under way, and must not end as if it were whole.
+		panic(http.ErrAbortHandler)
+	}
+	e, ok := errors.AsType[*oda.Error](err)
+	switch {
+	case ok:
+	case errors.Is(err, context.DeadlineExceeded):
+		e = oda.Errorf(oda.Overloaded, "The request took too long. Try again shortly.")
+	default:
+		e = oda.Errorf(oda.Internal, "The server failed because of a fault of its own. Tell the operator, with the request's id.")
+	}
+	kind := problems[e.Code]
+	body, marshalErr := json.Marshal(problemBody{
+		"urn:oda:problem:" + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + c.name, e.Faults,
+	})
+	if marshalErr != nil {
+		panic(marshalErr)
+	}
+	c.drain()
+	if after := retryAfter[e.Code]; after != "" {
+		c.Header().Set("Retry-After", after)
+	}
+	c.Header().Set("Content-Type", "application/problem+json")
+	c.Header().Set("Cache-Control", "no-store")
+	c.WriteHeader(kind.status)
+	if _, err := c.Write(body); err != nil {
+		c.gone()
+	}
+}
+
+// gone notes that the client went away before it had its answer.
+func (c *call) gone() {
+	c.status = statusGone
+	panic(http.ErrAbortHandler)
+}

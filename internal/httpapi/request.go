@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// check holds the parameters against the API description and notes what they
+// say.
+func (c *call) check() error {
+	if c.op == nil {
+		return nil
+	}
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return oda.Errorf(oda.InvalidQuery, "The query of the address is not well-formed: check its percent signs.").Because(err)
+	}
+	c.query = query
+	if c.kind != 0 {
+		c.id = c.r.PathValue(c.kind.IDField())
+	}
+	if err := c.op.CheckParameters(c.parameter); err != nil {
+		return err
+	}
+	if user := c.r.Header.Get("X-Forwarded-User"); oda.ValidUser(user) {
+		c.user = user
+	}
+	return nil
+}
+
+func (c *call) parameter(in, name string) []string {
+	switch in {
+	case "query":
+		return c.query[name]
+	case "header":
+		return c.r.Header.Values(name)
+	}
+	return []string{c.r.PathValue(name)}
+}
+
+// body reads the body and holds it against the API description. It gives the
+// text and the index of its declared values.
+func (c *call) body() ([]byte, []rawjson.Node, error) {
+	text, err := c.readBody()
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes, err := c.op.CheckBody(text, c.api.bounds.Depth)
+	return text, nodes, err
+}
+
+// document reads the body as one entity.
+func (c *call) document() (*oda.Document, []byte, error) {
+	text, nodes, err := c.body()
+	if err != nil {
+		return nil, nil, err
+	}
+	return oda.NewDocument(c.kind, text, nodes, 0, ""), text, nil
+}
+
+// firstRead is how much room a body gets before any of it has arrived, however
+// long it says it is: who announces much and sends little takes little.
+const firstRead = 64 << 10
+
+func (c *call) readBody() ([]byte, error) {
+	length := c.r.ContentLength
+	if length == 0 {
+		return nil, nil
+	}
+	if !isJSON(c.r.Header) {
+		return nil, oda.Errorf(oda.WrongMedia, "The body must be JSON: send it with Content-Type: application/json and without a Content-Encoding.")
+	}
+	if length > c.api.bounds.Body {
+		return nil, c.tooLarge()
+	}
+	room := min(length, firstRead)
+	if length < 0 {
+		room = 4 << 10
+	}
+	if err := c.take(room + 1); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, room+1) // one more, so that the end is seen without growing
+	for {
+		n, err := c.r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case int64(len(buf)) > c.api.bounds.Body:
+			return nil, c.tooLarge()
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return nil, oda.Errorf(oda.InvalidRequest, "The body did not arrive whole. Send it again.").Because(err)
+		case len(buf) == cap(buf):
+			more := min(int64(cap(buf)), c.api.bounds.Body+1-int64(cap(buf)))
+			if length > 0 {
+				more = min(more, max(length+1-int64(cap(buf)), 1))
+			}
+			if err := c.take(more); err != nil {
+				return nil, err
+			}
+			buf = append(make([]byte, 0, int64(cap(buf))+more), buf...)
+		}
+	}
+}
+
+func (c *call) take(n int64) error {
+	if !c.api.inFlight.take(n) {
+		return oda.Errorf(oda.Overloaded, "Too many bytes are being sent to the archive at once. Nothing was stored. Try again shortly.")
+	}
+	c.taken += n
+	return nil
+}
+
+func (c *call) tooLarge() error {
+	return oda.Errorf(oda.BodyTooLarge, "The body is larger than %d bytes, the most that this archive takes. Nothing was stored.", c.api.bounds.Body)
+}
+
+// isJSON accepts JSON in UTF-8 as it is, and takes a body of no said type for
+// it.
+func isJSON(h http.Header) bool {
+	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return false
+	}
+	value := h.Get("Content-Type")
+	if value == "" {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(value)
+	if err != nil || media != "application/json" {
+		return false
+	}
+	charset, ok := params["charset"]
+	return !ok || strings.EqualFold(charset, "utf-8")
+}
+
+// drainTime bounds how long the rest of a refused body is waited for.
+const drainTime = 5 * time.Second
+
+// drain reads the rest of a body that is refused, within bounds, so that a
+// client which sends all before it reads sees the answer and not a broken
+// connection. What is longer closes the connection.
+func (c *call) drain() {
+	if c.r.Body == nil || c.r.Body == http.NoBody {
+		return
+	}
+	if c.r.Header.Get("Expect") != "" {
+		c.Header().Set("Connection", "close") // it waits for our word and sends nothing
+		return
+	}
+	deadline := time.Now().Add(drainTime)
+	if err := http.NewResponseController(c).SetReadDeadline(deadline); err != nil {
+		return
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(c.r.Body, c.api.bounds.Body))
+	if err != nil || n == c.api.bounds.Body {
+		c.Header().Set("Connection", "close")
+	}
+}
+
+// write gathers what comes with a document or record.
+func (c *call) write(operation string, received []byte) oda.Write {
+	return oda.Write{User: c.user, Key: c.r.Header.Get("Idempotency-Key"), Operation: operation, Received: received}
+}

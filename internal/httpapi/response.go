@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+
+	"oda"
+)
+
+// held is how much of a response is held back before it is sent: so a small
+// one has its length, and a failure while it is made can still be answered.
+const held = 256 << 10
+
+// response is the body of an answer on its way out. It must be closed.
+type response struct {
+	c       *call
+	tag     string // of the entity, empty where there is none
+	hold    int
+	buf     []byte
+	encoder encoder // nil: as it is
+	started bool
+}
+
+func (c *call) respond(contentType, tag string, hold int) *response {
+	c.Header().Set("Content-Type", contentType)
+	c.Header().Set("Vary", "Accept-Encoding")
+	return &response{c: c, tag: tag, hold: hold}
+}
+
+// Write holds the text back, or sends it once there is too much.
+func (w *response) Write(p []byte) (int, error) {
+	if !w.started {
+		if len(w.buf)+len(p) <= w.hold {
+			w.buf = append(w.buf, p...)
+			return len(p), nil
+		}
+		if err := w.start(); err != nil {
+			return 0, err
+		}
+	}
+	if w.encoder != nil {
+		return w.encoder.Write(p)
+	}
+	return w.c.Write(p)
+}
+
+// start sends the headers and what was held back; the rest is streamed.
+func (w *response) start() error {
+	w.started = true
+	e := negotiate(w.c.r.Header.Values("Accept-Encoding"))
+	w.headers(e)
+	w.c.WriteHeader(http.StatusOK)
+	var err error
+	if e != nil {
+		w.encoder = e.stream(w.c)
+		_, err = w.encoder.Write(w.buf)
+	} else {
+		_, err = w.c.Write(w.buf)
+	}
+	w.buf = nil
+	return err
+}
+
+func (w *response) headers(e *encoding) {
+	h, suffix := w.c.Header(), ""
+	if e != nil {
+		h.Set("Content-Encoding", e.name)
+		suffix = "-" + e.name
+	}
+	if w.tag != "" {
+		h.Set("ETag", `"`+w.tag+suffix+`"`)
+	}
+}
+
+// close ends the response.
+func (w *response) close() error {
+	if w.encoder != nil {
+		return w.encoder.Close()
+	}
+	if w.started {
+		return nil
+	}
+	return w.whole(w.buf)
+}
+
+// whole sends a response that is all there.
+func (w *response) whole(text []byte) error {
+	w.started = true
+	if len(text) >= compressFrom {
+		if e := negotiate(w.c.r.Header.Values("Accept-Encoding")); e != nil {
+			w.headers(e)
+			text = e.block(text)
+		} else {
+			w.headers(nil)
+		}
+	} else {
+		w.headers(nil)
+	}
+	w.c.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.c.WriteHeader(http.StatusOK)
+	_, err := w.c.Write(text)
+	return err
+}
+
+// entity answers a document.
+func (c *call) entity(e *oda.Entity) error {
+	c.id = e.ID
+	w := c.respond("application/json", e.Metadata.Tag(), held)
+	if text := e.Rendered(); text != nil {
+		return c.sent1(w.whole(text))
+	}
+	if _, err := e.WriteTo(w); err != nil {
+		return c.sent1(err)
+	}
+	return c.sent1(w.close())
+}
+
+// sent1 tells a client that went away from a fault of the server: once the
+// response is under way, an error of writing is the client's.
+func (c *call) sent1(err error) error {
+	if err != nil && c.status != 0 && c.r.Context().Err() != nil {
+		c.failure = err
+		c.gone()
+	}
+	return err
+}
+
+// text answers a line for people and probes.
+func (c *call) text(line string) error {
+	c.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	c.Header().Set("Cache-Control", "no-store")
+	_, err := c.Write([]byte(line))
+	return err
+}
+
+// static answers a document that is part of the program.
+func static(contentType string, text []byte) handler {
+	sum := sha256.Sum256(text)
+	tag := hex.EncodeToString(sum[:8])
+	return func(c *call) error {
+		if list := tags(c.r.Header.Values("If-None-Match"), true); list != nil {
+			for _, t := range list.List {
+				if t == tag {
+					return c.notModified(tag)
+				}
+			}
+		}
+		return c.respond(contentType, tag, 0).whole(text)
+	}
+}
+
+// notModified answers that the client has the state already.
+func (c *call) notModified(tag string) error {
+	c.Header().Set("ETag", `"`+tag+`"`)
+	c.Header().Set("Vary", "Accept-Encoding")
+	c.WriteHeader(http.StatusNotModified)
+	return nil
+}

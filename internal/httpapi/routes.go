@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oda"
+	"oda/api"
+)
+
+// handler answers a call, or returns the error that is to be answered.
+type handler func(*call) error
+
+// route is one operation of the API description.
+type route struct {
+	operation string
+	kind      oda.Kind // of the entities it is about, where it is about one
+	handle    handler
+}
+
+// routes is the whole interface. Method and path of each operation stand in
+// the API description.
+func (a *API) routes() []route {
+	return []route{
+		{"home", 0, func(c *call) error { return a.pages.Home(c, c.r) }},
+		{"storeSeveral", 0, a.storeSeveral},
+
+		{"listSBDs", oda.SBDefinition, a.list},
+		{"listSBIs", oda.SBInstance, a.list},
+		{"listEBs", oda.ExecutionBlock, a.list},
+		{"listPRJs", oda.Project, a.list},
+
+		{"createSBD", oda.SBDefinition, a.create},
+		{"createSBI", oda.SBInstance, a.create},
+		{"createEB", oda.ExecutionBlock, a.create},
+		{"createPRJ", oda.Project, a.create},
+		{"createEmptyEB", oda.ExecutionBlock, a.createEmpty},
+
+		{"getSBD", oda.SBDefinition, a.get},
+		{"getSBI", oda.SBInstance, a.get},
+		{"getEB", oda.ExecutionBlock, a.get},
+		{"getPRJ", oda.Project, a.get},
+
+		{"storeSBD", oda.SBDefinition, a.store},
+		{"storeSBI", oda.SBInstance, a.store},
+		{"storeEB", oda.ExecutionBlock, a.store},
+		{"storePRJ", oda.Project, a.store},
+
+		{"recordPatch", oda.ExecutionBlock, a.record},
+		{"recordPost", oda.ExecutionBlock, a.record},
+
+		{"descriptionJSON", 0, static("application/json", api.JSON)},
+		{"descriptionYAML", 0, static("application/yaml", api.YAML)},
+		{"ui", 0, func(c *call) error { return a.pages.UI(c, c.r) }},
+		{"uiAsset", 0, func(c *call) error { return a.pages.Asset(c, c.r) }},
+	}
+}
+
+// register sets the mux up. Where a path exists but not for the method, the
+// answer says which methods there are.
+func (a *API) register() error {
+	allowed := make(map[string][]string)
+	handle := func(method, path string, rt route) {
+		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(r, rt) })
+		allowed[path] = append(allowed[path], method)
+	}
+	described := make(map[string]bool)
+	root := a.base + "/api/v1"
+	for _, rt := range a.routes() {
+		op := a.contract.Operation(rt.operation)
+		if op == nil {
+			return fmt.Errorf("the API description lacks the operation %s", rt.operation)
+		}
+		described[rt.operation] = true
+		path := root + op.Path
+		if op.Path == "/" {
+			path += "{$}"
+		}
+		handle(op.Method, path, rt)
+	}
+	for _, op := range a.contract.Operations() {
+		if !described[op.ID] {
+			return fmt.Errorf("nothing serves the operation %s of the API description", op.ID)
+		}
+	}
+
+	// What is beside the description: both spellings of the root, ways to the
+	// home page, health.
+	handle("PUT", root, route{operation: "storeSeveral", handle: a.storeSeveral})
+	handle("GET", root, route{handle: redirect("v1/")})
+	handle("GET", root+"/ui/{$}", route{handle: redirect("../ui")})
+	handle("GET", a.base+"/{$}", route{handle: redirect("api/v1/")})
+	if a.base != "" {
+		handle("GET", a.base, route{handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/api/v1/")})
+	}
+	for _, base := range slices.Compact([]string{"", a.base}) {
+		handle("GET", base+"/livez", route{handle: a.live})
+		handle("GET", base+"/readyz", route{handle: a.ready})
+	}
+
+	for path, methods := range allowed {
+		if strings.HasSuffix(path, "/ebs/create") {
+			continue // other methods there mean an identifier, which is refused
+		}
+		if slices.Contains(methods, "GET") {
+			methods = append(methods, "HEAD")
+		}
+		slices.Sort(methods)
+		a.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			a.dispatch(r, route{handle: wrongMethod(strings.Join(methods, ", "))})
+		})
+	}
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		a.dispatch(r, route{handle: func(*call) error { return errNoSuchPath() }})
+	})
+	return nil
+}
+
+// dispatch holds the request against the description, lets the handler answer
+// it, and answers the error where there is one.
+func (a *API) dispatch(r *http.Request, rt route) {
+	c := r.Context().Value(callKey{}).(*call)
+	c.r, c.kind, c.op = r, rt.kind, a.contract.Operation(rt.operation)
+	if err := c.check(); err != nil {
+		c.problem(err)
+		return
+	}
+	if err := rt.handle(c); err != nil {
+		c.problem(err)
+	}
+}
+
+// redirect leads to a place that is relative to the path at hand, so that it
+// also works behind a proxy that strips a prefix.
+func redirect(to string) handler {
+	return func(c *call) error {
+		c.Header().Set("Location", to)
+		c.WriteHeader(http.StatusTemporaryRedirect)
+		return nil
+	}
+}
+
+func wrongMethod(allowed string) handler {
+	return func(c *call) error {
+		c.Header().Set("Allow", allowed)
+		return oda.Errorf(oda.WrongMethod, "This path has no method %s. It has: %s.", c.r.Method, allowed)
+	}
+}

@@ -1,0 +1,340 @@
+package rawjson
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// SyntaxError says where and why a text is not a strict JSON document.
+type SyntaxError struct {
+	Offset  int    // of the byte at which it went wrong
+	Pointer string // JSON pointer to the value that holds that byte
+	Msg     string
+}
+
+func (e *SyntaxError) Error() string {
+	return e.Msg + " at byte " + strconv.Itoa(e.Offset)
+}
+
+// manyKeys is the number of keys in one object from which on duplicates are
+// found with a map. Below it a linear look is faster and allocates nothing.
+const manyKeys = 24
+
+// frame is an object or array that was begun and has not ended.
+type frame struct {
+	array    bool
+	n        int    // members or elements begun
+	key      []byte // of the member under way
+	keysBase int    // where this object's keys begin in Scanner.keys
+	set      map[string]struct{}
+}
+
+// Scanner walks over one document. Its methods must be called as the document
+// is built: Peek tells what comes next, then Skip, BeginObject or BeginArray
+// consumes it. After an error the scanner is of no further use.
+type Scanner struct {
+	data     []byte
+	pos      int
+	maxDepth int
+	frames   []frame
+	keys     [][]byte // of the objects under way, for finding duplicates
+	err      error
+}
+
+// NewScanner starts a scan. A document may nest maxDepth objects and arrays.
+// Faults of the text as a whole come out of the first method that is called.
+func NewScanner(data []byte, maxDepth int) *Scanner {
+	s := &Scanner{data: data, maxDepth: maxDepth}
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		s.err = &SyntaxError{Msg: "the text begins with a byte order mark; send it without"}
+	case !utf8.Valid(data):
+		s.err = &SyntaxError{Offset: invalidUTF8(data), Msg: "the text is not valid UTF-8"}
+	default:
+		s.frames = make([]frame, 0, 8)
+		s.keys = make([][]byte, 0, 64)
+	}
+	return s
+}
+
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(data)
+}
+
+// Pos is the offset of the first byte that is not consumed yet.
+func (s *Scanner) Pos() int { return s.pos }
+
+// Peek gives the kind of the value that comes next. White space before it is
+// consumed, so Pos is then the start of the value.
+func (s *Scanner) Peek() (Kind, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	s.space()
+	if s.pos == len(s.data) {
+		if s.pos == 0 || len(s.frames) == 0 {
+			return 0, s.fail("there is no JSON value here; the text is empty")
+		}
+		return 0, s.fail("the text ends in the middle of the document")
+	}
+	switch c := s.data[s.pos]; {
+	case c == '{':
+		return Object, nil
+	case c == '[':
+		return Array, nil
+	case c == '"':
+		return String, nil
+	case c == '-' || c >= '0' && c <= '9':
+		return Number, nil
+	case c == 't' || c == 'f':
+		return Bool, nil
+	case c == 'n':
+		return Null, nil
+	}
+	return 0, s.fail("a JSON value was expected here")
+}
+
+// Skip consumes the value that comes next, checks all of it, and tells where
+// it stands.
+func (s *Scanner) Skip() (start, end int, err error) {
+	kind, err := s.Peek()
+	if err != nil {
+		return 0, 0, err
+	}
+	start = s.pos
+	switch kind {
+	case Object:
+		err = s.skipObject()
+	case Array:
+		err = s.skipArray()
+	case String:
+		_, err = s.string()
+	case Number:
+		err = s.number()
+	default:
+		err = s.literal()
+	}
+	return start, s.pos, err
+}
+
+func (s *Scanner) skipObject() error {
+	if _, err := s.BeginObject(); err != nil {
+		return err
+	}
+	for {
+		_, more, err := s.NextKey()
+		if err != nil || !more {
+			return err
+		}
+		if _, _, err := s.Skip(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Scanner) skipArray() error {
+	if _, err := s.BeginArray(); err != nil {
+		return err
+	}
+	for {
+		more, err := s.NextElement()
+		if err != nil || !more {
+			return err
+		}
+		if _, _, err := s.Skip(); err != nil {
+			return err
+		}
+	}
+}
+
+// BeginObject consumes the opening brace of an object. NextKey then gives its
+// members one by one.
+func (s *Scanner) BeginObject() (start int, err error) {
+	return s.begin(Object, frame{keysBase: len(s.keys)})
+}
+
+// BeginArray consumes the opening bracket of an array. NextElement then leads
+// to its elements one by one.
+func (s *Scanner) BeginArray() (start int, err error) {
+	return s.begin(Array, frame{array: true, keysBase: len(s.keys)})
+}
+
+func (s *Scanner) begin(want Kind, f frame) (int, error) {
+	kind, err := s.Peek()
+	if err != nil {
+		return 0, err
+	}
+	if kind != want {
+		return 0, s.fail("an " + want.String() + " was expected here")
+	}
+	if len(s.frames) == s.maxDepth {
+		return 0, s.fail("the document nests deeper than " + strconv.Itoa(s.maxDepth) + " levels")
+	}
+	s.frames = append(s.frames, f)
+	s.pos++
+	return s.pos - 1, nil
+}
+
+// NextKey consumes the next key of the object under way, and the colon behind
+// it; the caller must then consume the value. The key is decoded and holds
+// until the object ends. When there are no more members, the closing brace is
+// consumed and more is false.
+func (s *Scanner) NextKey() (key []byte, more bool, err error) {
+	if s.err != nil {
+		return nil, false, s.err
+	}
+	f := &s.frames[len(s.frames)-1]
+	if more, err = s.separator(f, '}'); err != nil || !more {
+		return nil, false, err
+	}
+	f.key = nil
+	if s.pos == len(s.data) || s.data[s.pos] != '"' {
+		return nil, false, s.expected(`a key in double quotes was expected here`)
+	}
+	start := s.pos
+	if key, err = s.string(); err != nil {
+		return nil, false, err
+	}
+	if s.duplicate(f, key) {
+		s.pos = start
+		f.key = key
+		return nil, false, s.fail("the key " + strconv.Quote(clip(string(key))) + " stands twice in one object")
+	}
+	f.key = key
+	s.space()
+	if s.pos == len(s.data) || s.data[s.pos] != ':' {
+		return nil, false, s.expected("a colon was expected here")
+	}
+	s.pos++
+	return key, true, nil
+}
+
+// NextElement leads to the next element of the array under way, which the
+// caller must then consume. When there are no more, the closing bracket is
+// consumed and more is false.
+func (s *Scanner) NextElement() (more bool, err error) {
+	if s.err != nil {
+		return false, s.err
+	}
+	return s.separator(&s.frames[len(s.frames)-1], ']')
+}
+
+// separator consumes what stands before a member or element: a comma, or
+// nothing before the first. At the closing byte it ends the frame.
+func (s *Scanner) separator(f *frame, closing byte) (more bool, err error) {
+	s.space()
+	if s.pos == len(s.data) {
+		return false, s.expected("")
+	}
+	switch c := s.data[s.pos]; {
+	case c == closing:
+		s.pos++
+		s.keys = s.keys[:f.keysBase]
+		s.frames = s.frames[:len(s.frames)-1]
+		return false, nil
+	case f.n == 0:
+	case c == ',':
+		s.pos++
+		s.space()
+	default:
+		return false, s.fail("a comma or " + strconv.Quote(string(closing)) + " was expected here")
+	}
+	f.n++
+	return true, nil
+}
+
+// duplicate notes the key and tells whether the object has it already.
+func (s *Scanner) duplicate(f *frame, key []byte) bool {
+	mine := s.keys[f.keysBase:]
+	if len(mine) < manyKeys {
+		for _, k := range mine {
+			if string(k) == string(key) {
+				return true
+			}
+		}
+		s.keys = append(s.keys, key)
+		return false
+	}
+	if f.set == nil {
+		f.set = make(map[string]struct{}, 4*manyKeys)
+		for _, k := range mine {
+			f.set[string(k)] = struct{}{}
+		}
+	}
+	if _, ok := f.set[string(key)]; ok {
+		return true
+	}
+	f.set[string(key)] = struct{}{}
+	return false
+}
+
+// End checks that nothing but white space follows the document.
+func (s *Scanner) End() error {
+	if s.err != nil {
+		return s.err
+	}
+	s.space()
+	if s.pos < len(s.data) {
+		return s.fail("there is more data behind the end of the document")
+	}
+	return nil
+}
+
+func (s *Scanner) space() {
+	for s.pos < len(s.data) {
+		switch s.data[s.pos] {
+		case ' ', '\n', '\r', '\t':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// expected fails with msg, or with the text's end where that is the reason.
+func (s *Scanner) expected(msg string) error {
+	if s.pos == len(s.data) {
+		msg = "the text ends in the middle of the document"
+	}
+	return s.fail(msg)
+}
+
+// fail makes the error for the byte at hand, with the pointer to where it is.
+func (s *Scanner) fail(msg string) error {
+	var p strings.Builder
+	for _, f := range s.frames {
+		switch {
+		case f.n == 0 || !f.array && f.key == nil:
+			continue
+		case f.array:
+			p.WriteString("/" + strconv.Itoa(f.n-1))
+		default:
+			p.WriteString("/" + EscapePointer(clip(string(f.key))))
+		}
+	}
+	s.err = &SyntaxError{Offset: s.pos, Pointer: p.String(), Msg: msg}
+	return s.err
+}
+
+// EscapePointer writes a key as a JSON pointer's reference token.
+func EscapePointer(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+// clip keeps a key from a hostile document out of messages and logs.
+func clip(key string) string {
+	const most = 60
+	if len(key) <= most {
+		return key
+	}
+	return strings.ToValidUTF8(key[:most], "") + "…"
+}

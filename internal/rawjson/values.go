@@ -1,0 +1,198 @@
+package rawjson
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// plain marks the bytes that stand for themselves inside a string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= 0x20 && c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// string consumes a string and gives its decoded bytes: a part of the text
+// itself where nothing is escaped.
+func (s *Scanner) string() ([]byte, error) {
+	s.pos++
+	start := s.pos
+	for s.pos < len(s.data) && plain[s.data[s.pos]] {
+		s.pos++
+	}
+	if s.pos < len(s.data) && s.data[s.pos] == '"' {
+		s.pos++
+		return s.data[start : s.pos-1], nil
+	}
+	return s.escaped(start)
+}
+
+// escaped goes on where a string has its first escape.
+func (s *Scanner) escaped(start int) ([]byte, error) {
+	out := append([]byte(nil), s.data[start:s.pos]...)
+	for s.pos < len(s.data) {
+		c := s.data[s.pos]
+		switch {
+		case c == '"':
+			s.pos++
+			return out, nil
+		case c < 0x20:
+			return nil, s.fail("a control character inside a string must be escaped")
+		case c != '\\':
+			out = append(out, c)
+			s.pos++
+			continue
+		}
+		r, size := unescape(s.data[s.pos:])
+		switch {
+		case size == 0:
+			return nil, s.fail("this escape inside a string is not valid JSON")
+		case size < 0:
+			return nil, s.fail("a surrogate escape stands alone inside a string; it is no character")
+		}
+		out = utf8.AppendRune(out, r)
+		s.pos += size
+	}
+	return nil, s.fail("the text ends in the middle of the document")
+}
+
+// unescape decodes the escape at the start of text. Its size is 0 where the
+// escape is not valid, and -1 where it is one half of a pair.
+func unescape(text []byte) (r rune, size int) {
+	if len(text) < 2 {
+		return 0, 0
+	}
+	switch text[1] {
+	case '"', '\\', '/':
+		return rune(text[1]), 2
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	}
+	r, ok := hex4(text)
+	switch {
+	case !ok:
+		return 0, 0
+	case !utf16.IsSurrogate(r):
+		return r, 6
+	}
+	low, ok := hex4(text[6:])
+	if !ok {
+		return 0, -1
+	}
+	if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+		return 0, -1
+	}
+	return r, 12
+}
+
+// hex4 reads \uXXXX.
+func hex4(text []byte) (r rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range text[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// number consumes a number in JSON's own spelling.
+func (s *Scanner) number() error {
+	if s.data[s.pos] == '-' {
+		s.pos++
+	}
+	switch {
+	case s.pos < len(s.data) && s.data[s.pos] == '0':
+		s.pos++
+	case !s.digits():
+		return s.expected("a digit was expected here")
+	}
+	if s.pos < len(s.data) && s.data[s.pos] == '.' {
+		s.pos++
+		if !s.digits() {
+			return s.expected("a digit was expected behind the decimal point")
+		}
+	}
+	if s.pos < len(s.data) && s.data[s.pos]|0x20 == 'e' {
+		s.pos++
+		if s.pos < len(s.data) && (s.data[s.pos] == '+' || s.data[s.pos] == '-') {
+			s.pos++
+		}
+		if !s.digits() {
+			return s.expected("a digit was expected in the exponent")
+		}
+	}
+	return nil
+}
+
+func (s *Scanner) digits() bool {
+	start := s.pos
+	for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
+		s.pos++
+	}
+	return s.pos > start
+}
+
+// literal consumes true, false or null.
+func (s *Scanner) literal() error {
+	for _, word := range [...]string{"true", "false", "null"} {
+		if rest := s.data[s.pos:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
+			s.pos += len(word)
+			return nil
+		}
+	}
+	return s.fail("a JSON value was expected here")
+}
+
+// Unquote decodes a string literal, quotes included, that was scanned before.
+func Unquote(literal []byte) string {
+	inner := literal[1 : len(literal)-1]
+	for i := range inner {
+		if inner[i] != '\\' {
+			continue
+		}
+		s := Scanner{data: literal, pos: i + 1}
+		out, err := s.escaped(1)
+		if err != nil {
+			return ""
+		}
+		return string(out)
+	}
+	return string(inner)
+}
+
+// AppendQuoted writes text as a JSON string. It must be valid UTF-8.
+func AppendQuoted(dst []byte, text string) []byte {
+	const hexDigits = "0123456789abcdef"
+	dst = append(dst, '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}

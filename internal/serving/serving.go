@@ -1,0 +1,86 @@
+// Package serving runs HTTP servers within bounds: a listener that holds a
+// bounded number of connections, and a server that stops gracefully. The
+// archive and the identifier service share it.
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Listen opens a TCP listener that holds at most n connections; further ones
+// wait in the queue of the operating system. Its error is a sentence for the
+// operator.
+func Listen(ctx context.Context, address string, n int) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("cannot listen on %s: the address is in use; stop the other program, or choose another address with --listen", address)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen on %s (set it with --listen): %w", address, err)
+	}
+	return &limited{Listener: listener, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
+}
+
+// Until serves until ctx ends or the listener fails. When ctx ends, no new
+// connections are taken, and running requests have the grace time to finish.
+func Until(ctx context.Context, server *http.Server, listener net.Listener, grace time.Duration) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return errors.Join(fmt.Errorf("serving: %w", err), server.Close())
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := server.Shutdown(stopping)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were still running after %v: %w", grace, err), server.Close())
+	}
+	<-failed
+	return err
+}
+
+// limited is a listener with a slot for each connection.
+type limited struct {
+	net.Listener
+	slots  chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}

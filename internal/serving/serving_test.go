@@ -1,0 +1,132 @@
+package serving
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func listen(t *testing.T, n int) net.Listener {
+	t.Helper()
+	listener, err := Listen(t.Context(), "127.0.0.1:0", n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+func TestAnAddressInUseIsSaidSo(t *testing.T) {
+	first := listen(t, 1)
+	defer first.Close()
+	_, err := Listen(t.Context(), first.Addr().String(), 1)
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARequestThatDoesNotEndIsCutOffAfterTheGraceTime(t *testing.T) {
+	started := make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(started)
+		<-r.Context().Done()
+	})}
+	listener := listen(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Until(ctx, server, listener, 50*time.Millisecond) }()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	cancel()
+	if err := <-served; err == nil {
+		t.Error("the request that was cut off was not told of")
+	}
+}
+
+func TestRunningRequestsFinishWhenTheServiceStops(t *testing.T) {
+	started, finish := make(chan struct{}), make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(started)
+		<-finish
+		w.Write([]byte("done"))
+	})}
+	listener := listen(t, 4)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- Until(ctx, server, listener, time.Second) }()
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.Get("http://" + listener.Addr().String())
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		answered <- string(body)
+	}()
+	<-started
+	cancel()
+	select {
+	case err := <-served:
+		t.Fatalf("it stopped while a request was running: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(finish)
+	if got := <-answered; got != "done" {
+		t.Errorf("the request got %q", got)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestNoMoreConnectionsThanTheLimitAreHeld(t *testing.T) {
+	listener := listen(t, 1)
+	accepted := make(chan net.Conn)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	for range 2 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	first := <-accepted
+	select {
+	case <-accepted:
+		t.Fatal("a second connection was taken")
+	case <-time.After(30 * time.Millisecond):
+	}
+	first.Close()
+	first.Close()
+	second := <-accepted
+	defer second.Close()
+	// Closing ends an Accept that waits for a place, too.
+	listener.Close()
+	if err := <-ended; err == nil {
+		t.Error("Accept gave no error")
+	}
+}

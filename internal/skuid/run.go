@@ -1,0 +1,122 @@
+package skuid
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"oda/internal/serving"
+)
+
+// DefaultListen is where an identifier service listens when nothing else is
+// said.
+const DefaultListen = "127.0.0.1:9870"
+
+// The bounds of the service. A request is a line and an answer fits in one
+// packet, so they are short.
+const (
+	readTimeout    = 5 * time.Second
+	writeTimeout   = 5 * time.Second
+	idleTimeout    = 60 * time.Second
+	stopTimeout    = 5 * time.Second
+	headerBound    = 16 << 10
+	maxConnections = 1024
+)
+
+// Config says how an identifier service runs.
+type Config struct {
+	Listen    string       // host:port; "" is DefaultListen, port 0 any free one
+	Generator uint16       // DefaultGenerator() where the operator gave none
+	StateFile string       // "": no promise across restarts
+	Twice     bool         // encode JSON answers twice
+	Logger    *slog.Logger // nil: no log
+
+	clock func() time.Time // nil but in tests
+}
+
+// Running is an identifier service that listens.
+type Running struct {
+	addr net.Addr
+	done chan struct{}
+	err  error // set when done is closed
+}
+
+// Run serves identifiers until ctx ends, and then lets running requests finish.
+func Run(ctx context.Context, config Config) error {
+	running, err := Listen(ctx, config)
+	if err != nil {
+		return err
+	}
+	return running.Wait()
+}
+
+// Listen starts an identifier service, which stops when ctx ends. When Listen
+// returns without an error the service answers, and Wait is to be called.
+func Listen(ctx context.Context, config Config) (*Running, error) {
+	logger := config.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	generator, err := config.generator()
+	if err != nil {
+		return nil, err
+	}
+	address := config.Listen
+	if address == "" {
+		address = DefaultListen
+	}
+	listener, err := serving.Listen(ctx, address, maxConnections)
+	if err != nil {
+		return nil, errors.Join(err, generator.Close())
+	}
+	server := &http.Server{
+		Handler:           NewService(generator, config.Twice, logger),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerBound,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	logger.Info("the identifier service listens",
+		"address", listener.Addr().String(), "generator", config.Generator, "state", config.StateFile)
+	running := &Running{addr: listener.Addr(), done: make(chan struct{})}
+	go func() {
+		defer close(running.done)
+		running.err = errors.Join(serving.Until(ctx, server, listener, stopTimeout), generator.Close())
+		logger.Info("the identifier service has stopped")
+	}()
+	return running, nil
+}
+
+// Addr is the address that the service listens on.
+func (r *Running) Addr() net.Addr { return r.addr }
+
+// Wait waits until the service has stopped. It gives nil when it stopped
+// because its context ended and everything was put away.
+func (r *Running) Wait() error {
+	<-r.done
+	return r.err
+}
+
+func (c Config) generator() (*Generator, error) {
+	var options []Option
+	if c.clock != nil {
+		options = append(options, withClock(c.clock))
+	}
+	if c.StateFile == "" {
+		return NewGenerator(c.Generator, options...)
+	}
+	state, err := OpenState(c.StateFile)
+	if err != nil {
+		return nil, err
+	}
+	generator, err := NewGenerator(c.Generator, append(options, WithState(state))...)
+	if err != nil {
+		return nil, errors.Join(err, state.Close())
+	}
+	return generator, nil
+}

@@ -1,0 +1,160 @@
+package skuid
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// reserveAhead is how far a reservation goes beyond the millisecond that needs
+// it, in milliseconds: the file is written at most this often, and after a kill
+// the generator's time starts at most this far ahead of the clock.
+const reserveAhead = 2000
+
+// The state file holds one line, readable by a person.
+const (
+	stateLine   = "identifiers reserved until "
+	stateLayout = "2006-01-02T15:04:05.000Z"
+	stateBound  = 256 // bytes that are read of the file
+)
+
+// State is a file that says up to which millisecond a generator may have given
+// out identifiers. The file is ahead of the generator at all times: it is on
+// disk before the first identifier of newly reserved time is. A generator that
+// starts with it begins behind that time, whatever the clock says. So one
+// mistaken clock in the future moves the generator's time there for good;
+// identifiers stay unique.
+//
+// A side file, with .lock behind the name, is locked while the state is open.
+// (The file itself cannot be: it is replaced at every writing.) The lock ends
+// with the process, and the side file stays.
+type State struct {
+	path  string
+	lock  *os.File
+	until int64 // the last reserved millisecond, -1 for none
+}
+
+// OpenState opens the state file at path. A missing file is a fresh start. A
+// file that another process has open, or that holds anything but what a State
+// wrote, is an error.
+func OpenState(path string) (*State, error) {
+	// A link is followed here, since a rename would replace it.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking the state file: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("the state file %s is in use by another process: give each identifier service a file of its own", path)
+		}
+		return nil, fmt.Errorf("locking the state file %s: %w", path, err)
+	}
+	until, err := readState(path)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return &State{path: path, lock: lock, until: until}, nil
+}
+
+// Close gives the file free. It is only for a state that no generator took.
+func (s *State) Close() error { return s.lock.Close() }
+
+// cover makes sure that the millisecond at is reserved on disk.
+func (s *State) cover(at int64) error {
+	if at <= s.until {
+		return nil
+	}
+	return s.write(min(at+reserveAhead, lastMillisecond))
+}
+
+// close takes back what was reserved beyond the last millisecond used, so that
+// the next start need not skip it, and gives the file free.
+func (s *State) close(last int64) error {
+	var err error
+	if last < s.until {
+		err = s.write(last)
+	}
+	return errors.Join(err, s.lock.Close())
+}
+
+// write replaces the file as a whole: after a crash at any point it holds
+// either the earlier reservation or the new one.
+func (s *State) write(until int64) error {
+	text := stateLine + time.UnixMilli(epoch+until).UTC().Format(stateLayout) + "\n"
+	if err := replaceFile(s.path, text); err != nil {
+		return fmt.Errorf("writing the state file: %w", err)
+	}
+	s.until = until
+	return nil
+}
+
+func replaceFile(path, text string) error {
+	fresh := path + ".tmp"
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func readState(path string) (int64, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the state file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, stateBound))
+	if err != nil {
+		return 0, fmt.Errorf("reading the state file: %w", err)
+	}
+	until, ok := parseState(string(text))
+	if !ok {
+		return 0, fmt.Errorf("the state file %s does not say until when identifiers are reserved: restore it, or remove it if you are sure that the clock was never set back", path)
+	}
+	return until, nil
+}
+
+func parseState(text string) (int64, bool) {
+	word, ok := strings.CutPrefix(text, stateLine)
+	if !ok {
+		return 0, false
+	}
+	word, ok = strings.CutSuffix(word, "\n")
+	if !ok {
+		return 0, false
+	}
+	at, err := time.Parse(stateLayout, word)
+	until := at.UnixMilli() - epoch
+	if err != nil || at.Format(stateLayout) != word || until < 0 || until > lastMillisecond {
+		return 0, false
+	}
+	return until, true
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// conn is one connection with its statements. SQLite plans a statement anew
+// when its bindings are cleared, so statements are prepared once and kept, and
+// every run binds all of its parameters.
+type conn struct {
+	*sqlite.Conn
+	statements map[string]*sqlite.Stmt
+}
+
+// pragmas make commits durable and let readers go on while one writes. The
+// write-ahead log is checkpointed by a goroutine of its own, not by whoever
+// happens to commit.
+const pragmas = `
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 0;
+PRAGMA journal_size_limit = 67108864;
+PRAGMA cache_size = -16384;
+PRAGMA temp_store = MEMORY;
+PRAGMA foreign_keys = ON;
+`
+
+func openConn(path string, create bool) (*conn, error) {
+	flags := sqlite.OpenReadWrite
+	if create {
+		flags |= sqlite.OpenCreate
+	}
+	raw, err := sqlite.OpenConn(path, flags)
+	if err != nil {
+		return nil, err
+	}
+	raw.SetBusyTimeout(10 * time.Second)
+	c := &conn{raw, make(map[string]*sqlite.Stmt)}
+	if err := c.script(pragmas); err != nil {
+		_ = c.Close() // the first error is the one to tell
+		return nil, err
+	}
+	return c, nil
+}
+
+// script runs several statements that give nothing back that matters.
+func (c *conn) script(text string) error {
+	for strings.TrimSpace(text) != "" {
+		stmt, rest, err := c.PrepareTransient(text)
+		if err != nil {
+			return err
+		}
+		for {
+			row, err := stmt.Step()
+			if err != nil {
+				_ = stmt.Finalize() // says the same again
+				return err
+			}
+			if !row {
+				break
+			}
+		}
+		if err := stmt.Finalize(); err != nil {
+			return err
+		}
+		text = text[len(text)-rest:]
+	}
+	return nil
+}
+
+// bind prepares a statement, or takes the one that is, and binds all of its
+// parameters in order.
+func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
+	stmt, ok := c.statements[query]
+	if !ok {
+		var rest int
+		var err error
+		if stmt, rest, err = c.PrepareTransient(query); err != nil {
+			return nil, err
+		}
+		if rest != 0 {
+			panic("sqlite: more than one statement in " + query)
+		}
+		c.statements[query] = stmt
+	}
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case nil:
+			stmt.BindNull(i + 1)
+		case int64:
+			stmt.BindInt64(i+1, v)
+		case string:
+			stmt.BindText(i+1, v)
+		case []byte:
+			stmt.BindBytes(i+1, v)
+		default:
+			panic(fmt.Sprintf("sqlite: cannot bind %T", arg))
+		}
+	}
+	return stmt, nil
+}
+
+// exec runs a statement that gives no rows.
+func (c *conn) exec(query string, args ...any) error {
+	return c.query(query, nil, args...)
+}
+
+// query runs a statement and calls row for each row that it gives. The
+// statement is reset in any case, so that no snapshot stays open.
+func (c *conn) query(query string, row func(*sqlite.Stmt) error, args ...any) (err error) {
+	stmt, err := c.bind(query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if resetErr := stmt.Reset(); err == nil {
+			err = resetErr
+		}
+	}()
+	for {
+		more, err := stmt.Step()
+		if err != nil || !more {
+			return err
+		}
+		if err := row(stmt); err != nil {
+			return err
+		}
+	}
+}
+
+// close finalises the statements and closes the connection.
+func (c *conn) close() error {
+	for _, stmt := range c.statements {
+		_ = stmt.Finalize() // reports the error of its last run, which was handled
+	}
+	return c.Close()
+}
+
+// bytesOf copies a blob out of the row at hand; nil where it is NULL.
+func bytesOf(stmt *sqlite.Stmt, column int) []byte {
+	if stmt.ColumnIsNull(column) {
+		return nil
+	}
+	b := make([]byte, stmt.ColumnLen(column))
+	stmt.ColumnBytes(column, b)
+	return b
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+)
+
+// Listings walk along an index in its order, so the first identifier comes at
+// once and none is gathered or sorted. A page begins where the one before
+// ended: the instant is the start of the range, and of the identifiers at that
+// instant only those behind the last one are taken.
+const (
+	listCreated = `SELECT identifier, created_on FROM heads INDEXED BY heads_created
+		WHERE kind = ?1 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
+		ORDER BY created_on, identifier LIMIT ?5`
+	listModified = `SELECT identifier, last_modified_on FROM heads INDEXED BY heads_modified
+		WHERE kind = ?1 AND last_modified_on BETWEEN ?2 AND ?3 AND (last_modified_on > ?2 OR identifier > ?4)
+		ORDER BY last_modified_on, identifier LIMIT ?5`
+	listUserEquals = `SELECT identifier, created_on FROM heads INDEXED BY heads_user
+		WHERE kind = ?1 AND created_by = ?6 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
+		ORDER BY created_on, identifier LIMIT ?5`
+	// The order is that of creation, not of users, so the index by creation
+	// is walked and filtered; it holds the user too.
+	listUserStartsWith = `SELECT identifier, created_on FROM heads INDEXED BY heads_created
+		WHERE kind = ?1 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
+		AND substr(created_by, 1, length(?6)) = ?6
+		ORDER BY created_on, identifier LIMIT ?5`
+	listUserContains = `SELECT identifier, created_on FROM heads INDEXED BY heads_created
+		WHERE kind = ?1 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
+		AND instr(created_by, ?6) > 0
+		ORDER BY created_on, identifier LIMIT ?5`
+)
+
+// List implements oda.Store. It holds one statement open, which is one
+// snapshot, on a connection of its own, until the caller has read all.
+func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
+	query, args, err := statement(q)
+	if err != nil {
+		return err
+	}
+	c, err := s.listers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.listers.give(c)
+	c.SetInterrupt(ctx.Done())
+	defer c.SetInterrupt(nil)
+	err = c.query(query, func(stmt *sqlite.Stmt) error {
+		return emit(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)))
+	}, args...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return listError(err)
+}
+
+// listError passes errors of the caller's through as they are.
+func listError(err error) error {
+	if err == nil || sqlite.ErrCode(err) == sqlite.ResultError {
+		return err
+	}
+	return storageError(err)
+}
+
+func statement(q oda.Query) (string, []any, error) {
+	from, to, behind, limit := int64(math.MinInt64), int64(math.MaxInt64), "", int64(-1)
+	if q.After != nil {
+		from = int64(*q.After)
+	}
+	if q.Before != nil {
+		to = int64(*q.Before)
+	}
+	if q.Start != nil && int64(q.Start.At) >= from {
+		from, behind = int64(q.Start.At), q.Start.ID
+	}
+	if q.Limit > 0 {
+		limit = int64(q.Limit)
+	}
+	args := []any{int64(q.Kind), from, to, behind, limit}
+	if q.Order == oda.ByModification {
+		return listModified, args, nil
+	}
+	switch q.Match {
+	case oda.AnyUser:
+		return listCreated, args, nil
+	case oda.UserEquals:
+		return listUserEquals, append(args, q.User), nil
+	case oda.UserStartsWith:
+		return listUserStartsWith, append(args, q.User), nil
+	case oda.UserContains:
+		return listUserContains, append(args, q.User), nil
+	}
+	return "", nil, fmt.Errorf("unknown match type %d", q.Match)
+}

@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"oda"
+)
+
+// poolWait bounds how long a read waits for a connection.
+const poolWait = 5 * time.Second
+
+// pool holds connections for reading.
+type pool struct {
+	size int
+	free chan *conn
+}
+
+func (p *pool) fill(path string, size int) error {
+	p.size, p.free = size, make(chan *conn, size)
+	for range size {
+		c, err := openConn(path, false)
+		if err == nil {
+			err = c.script("PRAGMA query_only = ON")
+		}
+		if err != nil {
+			return err
+		}
+		p.free <- c
+	}
+	return nil
+}
+
+// take gives a connection to use; it must be given back.
+func (p *pool) take(ctx context.Context) (*conn, error) {
+	select {
+	case c := <-p.free:
+		return c, nil
+	default:
+	}
+	timer := time.NewTimer(poolWait)
+	defer timer.Stop()
+	select {
+	case c := <-p.free:
+		return c, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+		return nil, oda.Errorf(oda.Overloaded, "Too many requests are reading at once. Try again shortly.")
+	}
+}
+
+func (p *pool) give(c *conn) { p.free <- c }
+
+// close waits for the connections that are in use and closes all.
+func (p *pool) close() {
+	for range p.size {
+		if p.free == nil {
+			return
+		}
+		select {
+		case c := <-p.free:
+			_ = c.close() // nothing was written on it
+		case <-time.After(poolWait):
+			return
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package sqlite
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+)
+
+// Put implements oda.Store.
+func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	plans := make([]plan, len(puts))
+	size := 0
+	for i := range puts {
+		size += len(puts[i].Body.Text)
+		var err error
+		if plans[i], err = s.plan(ctx, &puts[i]); err != nil {
+			return nil, storageError(err)
+		}
+	}
+	var entities []*oda.Entity
+	err := s.submit(ctx, size, func(tx *txn) (err error) {
+		entities, err = tx.put(ctx, puts, plans)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entities, nil
+}
+
+// put judges all entities and, if all match, writes them.
+func (t *txn) put(ctx context.Context, puts []oda.Put, plans []plan) ([]*oda.Entity, error) {
+	heads := make([]*head, len(puts))
+	stored := make([]*oda.Metadata, len(puts))
+	for i := range puts {
+		h, err := t.head(puts[i].Ref)
+		if err != nil {
+			return nil, err
+		}
+		if heads[i] = h; h != nil {
+			stored[i] = &h.metadata
+		}
+	}
+	next, err := oda.Judge(puts, stored)
+	if err != nil {
+		return nil, err
+	}
+	entities := make([]*oda.Entity, len(puts))
+	for i := range puts {
+		if entities[i], err = t.store1(ctx, &puts[i], heads[i], next[i], plans[i], nil); err != nil {
+			return nil, err
+		}
+	}
+	return entities, nil
+}
+
+// store1 writes one version of an entity: its first if h is nil.
+func (t *txn) store1(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, pl plan, key *oda.Key) (*oda.Entity, error) {
+	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
+	var runs oda.Runs
+	if h == nil {
+		var err error
+		if h, err = t.insertHead(p.Ref, m, key); err != nil {
+			return nil, err
+		}
+	} else if p.Keep {
+		var err error
+		if runs, err = t.runs(h); err != nil {
+			return nil, err
+		}
+		if runs != nil {
+			e.Records = t.store.records(ctx, h.entity, runs)
+		}
+	}
+	before := h.lastSequence
+	if p.Listed {
+		var err error
+		if runs, err = t.insertRecords(p, h, m, pl); err != nil {
+			return nil, err
+		}
+		e.Records = oda.RecordsOf(p.Records)
+	}
+	h.metadata, h.position, h.dirty = m, t.next(), true
+	var packed any
+	if runs != nil {
+		packed = runs.Encode()
+	}
+	err := t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		h.position, h.entity, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), before, h.lastSequence, packed,
+		oda.EncodeSlots(p.Body.Slots), p.Body.Text)
+	return e, err
+}
+
+// insertRecords writes those records of a new version that are not stored
+// already, and returns what the version holds.
+func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, pl plan) (oda.Runs, error) {
+	runs := oda.Runs{}
+	shared := pl.sequences
+	if pl.tag != h.metadata.Tag() || pl.entity != h.entity {
+		shared = nil // planned on another state
+	}
+	for i, text := range p.Records {
+		if shared != nil && shared[i] != 0 {
+			runs = runs.Add(shared[i])
+			continue
+		}
+		h.lastSequence++
+		runs = runs.Add(h.lastSequence)
+		if err := t.insertRecord(h, m, h.lastSequence, text, nil); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, text []byte, key *oda.Key) error {
+	var keyValue, digest any
+	if key != nil {
+		keyValue, digest = key.Value, key.Digest[:]
+	}
+	return t.exec(`INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, key, digest, text)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.next(), h.entity, sequence, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest, text)
+}
+
+// runs gives the records of the current version, nil where it has no list.
+func (t *txn) runs(h *head) (oda.Runs, error) {
+	var packed []byte
+	var after int64
+	err := t.query("SELECT runs, sequence_after FROM versions WHERE position = ?", func(stmt *sqlite.Stmt) error {
+		packed, after = bytesOf(stmt, 0), stmt.ColumnInt64(1)
+		return nil
+	}, h.position)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := currentRuns(packed, after, h.lastSequence)
+	return runs, t.failed(err)
+}
+
+// currentRuns puts together what a version was stored with and what has been
+// recorded into it since.
+func currentRuns(packed []byte, after, last int64) (oda.Runs, error) {
+	if packed == nil && last == after {
+		return nil, nil
+	}
+	runs, err := oda.DecodeRuns(packed)
+	if err != nil {
+		return nil, err
+	}
+	return runs.AddRun(after+1, last), nil
+}
+
+// plan says which records of a new version are stored already. It is made
+// before the transaction, since reading a long block must not hold the writer
+// up. It holds for the state that it was made on; that is the state that the
+// caller read, or the write is refused anyhow.
+type plan struct {
+	entity    int64
+	tag       string
+	sequences []int64 // for each record, 0 where it is new
+}
+
+func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
+	if len(p.Records) == 0 {
+		return plan{}, nil
+	}
+	row, err := s.read(ctx, p.Ref)
+	if err != nil || row == nil || row.runs.Count() == 0 {
+		return plan{}, err
+	}
+	var sharing oda.Sharing
+	for r, err := range s.numbered(ctx, row.entity, row.runs) {
+		if err != nil {
+			return plan{}, err
+		}
+		sharing.Stored(r.sequence, r.text)
+	}
+	return plan{row.entity, row.metadata.Tag(), sharing.Plan(p.Records)}, nil
+}
+
+// Create implements oda.Store.
+func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
+	var entity *oda.Entity
+	replayed := false
+	err := s.submit(ctx, len(put.Body.Text), func(tx *txn) error {
+		entity, replayed = nil, false
+		if key != nil {
+			used, err := tx.keyUsed(put.Kind, *key)
+			if err != nil || used {
+				replayed = used
+				return err
+			}
+		}
+		h, err := tx.head(put.Ref)
+		if err != nil {
+			return err
+		}
+		if h != nil {
+			return oda.ErrTaken
+		}
+		entity, err = tx.store1(ctx, &put, nil, put.First(), plan{}, key)
+		return err
+	})
+	if err == nil && replayed {
+		return s.Created(ctx, put.Kind, *key)
+	}
+	return entity, err
+}
+
+// keyUsed tells whether the key created an entity before. With another body
+// the error says so.
+func (t *txn) keyUsed(kind oda.Kind, key oda.Key) (bool, error) {
+	var digest []byte
+	err := t.query("SELECT create_digest FROM heads WHERE kind = ? AND create_key = ?", func(stmt *sqlite.Stmt) error {
+		digest = bytesOf(stmt, 0)
+		return nil
+	}, int64(kind), key.Value)
+	if err != nil || digest == nil {
+		return false, err
+	}
+	return true, key.Check(digest)
+}

@@ -1,0 +1,163 @@
+package sqlite
+
+import (
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+)
+
+// head is the row of an entity while a transaction works with it.
+type head struct {
+	entity       int64
+	metadata     oda.Metadata
+	lastSequence int64
+	position     int64 // of the current version's body
+	dirty        bool  // changed, and not written yet
+}
+
+// txn is one transaction of the writer. It touches each head once: the heads
+// that it has read stay in memory, and the changed ones are written just
+// before the commit.
+type txn struct {
+	store    *Store
+	conn     *conn
+	position int64 // last one given
+	created  [5]int64
+	heads    map[oda.Ref]*head
+	fault    error // of the database: nothing of the transaction holds
+}
+
+func (s *Store) begin(last int64) (*txn, error) {
+	if err := s.writer.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	return &txn{store: s, conn: s.writer, position: last, heads: make(map[oda.Ref]*head)}, nil
+}
+
+// next gives the next position of the log.
+func (t *txn) next() int64 {
+	t.position++
+	return t.position
+}
+
+// failed notes a fault of the database and passes it on.
+func (t *txn) failed(err error) error {
+	if err != nil && t.fault == nil {
+		t.fault = err
+	}
+	return err
+}
+
+func (t *txn) exec(query string, args ...any) error { return t.failed(t.conn.exec(query, args...)) }
+
+func (t *txn) query(query string, row func(*sqlite.Stmt) error, args ...any) error {
+	return t.failed(t.conn.query(query, row, args...))
+}
+
+// head reads the head of an entity, nil where it is unknown.
+func (t *txn) head(ref oda.Ref) (*head, error) {
+	if h, ok := t.heads[ref]; ok {
+		return h, nil
+	}
+	var h *head
+	err := t.query(`SELECT entity, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position
+		FROM heads WHERE kind = ? AND identifier = ?`, func(stmt *sqlite.Stmt) error {
+		h = &head{
+			entity:       stmt.ColumnInt64(0),
+			metadata:     metadataOf(stmt, 1),
+			lastSequence: stmt.ColumnInt64(6),
+			position:     stmt.ColumnInt64(7),
+		}
+		return nil
+	}, int64(ref.Kind), ref.ID)
+	if err != nil {
+		return nil, err
+	}
+	if h != nil {
+		t.heads[ref] = h
+	}
+	return h, nil
+}
+
+// metadataOf reads the five managed columns, from the given one on.
+func metadataOf(stmt *sqlite.Stmt, column int) oda.Metadata {
+	return oda.Metadata{
+		Version:        stmt.ColumnInt64(column),
+		CreatedBy:      stmt.ColumnText(column + 1),
+		CreatedOn:      oda.Instant(stmt.ColumnInt64(column + 2)),
+		LastModifiedBy: stmt.ColumnText(column + 3),
+		LastModifiedOn: oda.Instant(stmt.ColumnInt64(column + 4)),
+	}
+}
+
+// insertHead writes the head of a new entity.
+func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key) (*head, error) {
+	var keyValue, digest any
+	if key != nil {
+		keyValue, digest = key.Value, key.Digest[:]
+	}
+	err := t.exec(`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
+		last_sequence, position, create_key, create_digest) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)`,
+		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest)
+	if err != nil {
+		return nil, err
+	}
+	h := &head{entity: t.conn.LastInsertRowID(), metadata: m}
+	t.heads[ref] = h
+	t.created[ref.Kind]++
+	return h, nil
+}
+
+// commit writes the changed heads and the state, and commits. Readers of the
+// cache must not see the old state after somebody has seen the new one, so the
+// changed entities leave the cache before the commit and stay out of it until
+// the commit is done.
+func (t *txn) commit() error {
+	changed := make([]oda.Ref, 0, len(t.heads))
+	for ref, h := range t.heads {
+		if !h.dirty {
+			continue
+		}
+		changed = append(changed, ref)
+		m := h.metadata
+		err := t.exec(`UPDATE heads SET version = ?, last_modified_by = ?, last_modified_on = ?, last_sequence = ?, position = ?
+			WHERE entity = ?`, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), h.lastSequence, h.position, h.entity)
+		if err != nil {
+			t.rollback()
+			return err
+		}
+	}
+	if len(changed) == 0 {
+		return t.conn.exec("ROLLBACK") // nothing was written
+	}
+	s := t.store
+	counts := s.counts // the writer alone changes them
+	for k, n := range t.created {
+		counts[k] += n
+	}
+	err := t.exec(`UPDATE state SET last_position = ?, sbdefinitions = ?, sbinstances = ?, executionblocks = ?, projects = ?`,
+		t.position, counts[1], counts[2], counts[3], counts[4])
+	if err != nil {
+		t.rollback()
+		return err
+	}
+	s.cache.leave(changed)
+	defer s.cache.settle(changed)
+	if err := t.exec("COMMIT"); err != nil {
+		t.rollback()
+		return err
+	}
+	s.mu.Lock()
+	s.counts = counts
+	s.mu.Unlock()
+	return nil
+}
+
+func (t *txn) rollback() {
+	if t.conn.AutocommitEnabled() {
+		return // SQLite has rolled back already
+	}
+	if err := t.conn.exec("ROLLBACK"); err != nil {
+		t.store.log.Error("a rollback failed", "error", err)
+	}
+}

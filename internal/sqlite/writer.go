@@ -1,0 +1,191 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+)
+
+// Bounds of the queue before the writer, and of what it commits together.
+const (
+	queueLength  = 1024
+	batchJobs    = 512
+	batchBytes   = 8 << 20
+	batchTime    = 10 * time.Millisecond
+	enqueueWait  = 5 * time.Second
+	checkpointAt = 8 << 20  // bytes of log from which on it is folded in
+	truncateAt   = 64 << 20 // bytes of log from which on readers are waited for
+)
+
+// job is one request to write. Run judges it and writes it within the
+// transaction; it may be run again if the transaction fails, so it must set
+// its results anew. An error of its own refuses the request and leaves the
+// others alone.
+type job struct {
+	run  func(*txn) error
+	size int
+	done chan error
+}
+
+// submit hands a job to the writer and waits until it is committed or refused.
+func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) error {
+	j := &job{run: run, size: size, done: make(chan error, 1)}
+	if err := s.enqueue(ctx, j); err != nil {
+		return err
+	}
+	// From here on the job may be committed, so its answer is waited for even
+	// if the caller has gone.
+	return <-j.done
+}
+
+func (s *Store) enqueue(ctx context.Context, j *job) error {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return oda.Errorf(oda.Unavailable, "The archive is stopping. Nothing was stored. Try again shortly.")
+	}
+	select {
+	case s.jobs <- j:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(enqueueWait)
+	defer timer.Stop()
+	select {
+	case s.jobs <- j:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return oda.Errorf(oda.Overloaded, "Too many writes are waiting. Nothing was stored. Try again shortly.")
+	}
+}
+
+// write is the writer: it commits what is waiting together.
+func (s *Store) write(last int64) {
+	defer s.done.Done()
+	for first := range s.jobs {
+		last = s.commit(last, first, s.jobs)
+	}
+}
+
+// commit runs the first job and those that are waiting behind it in one
+// transaction, and tells each how it went. It returns the last position of the
+// log.
+func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
+	tx, err := s.begin(last)
+	if err != nil {
+		s.log.Error("a transaction could not begin", "error", err)
+		first.done <- storageError(err)
+		return last
+	}
+	var jobs []*job
+	var answers []error
+	started := time.Now()
+	size := 0
+	for j := first; j != nil; j = next(waiting, len(jobs), size, started) {
+		answer := j.run(tx)
+		jobs, answers = append(jobs, j), append(answers, answer)
+		if tx.fault != nil {
+			tx.rollback()
+			return s.retry(last, jobs, tx.fault)
+		}
+		size += j.size
+	}
+	err = tx.commit()
+	for i, j := range jobs {
+		if err != nil {
+			// Also for the refused: a refusal may rest on what another job of
+			// this transaction had written.
+			answers[i] = storageError(err)
+		}
+		j.done <- answers[i]
+	}
+	if err != nil {
+		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
+		return last
+	}
+	return tx.position
+}
+
+// next takes a job that is waiting, unless the batch is full.
+func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
+	if waiting == nil || jobs >= batchJobs || size >= batchBytes || jobs%16 == 15 && time.Since(started) > batchTime {
+		return nil
+	}
+	select {
+	case j := <-waiting: // nil once the queue is closed
+		return j
+	default:
+		return nil
+	}
+}
+
+// retry runs the jobs of a transaction that failed, each in one of its own, so
+// that only the one at fault suffers.
+func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
+	if len(jobs) == 1 {
+		s.log.Error("a write failed", "error", fault)
+		jobs[0].done <- storageError(fault)
+		return last
+	}
+	for _, j := range jobs {
+		last = s.commit(last, j, nil)
+	}
+	return last
+}
+
+// storageError turns an error of SQLite into one for the caller.
+func storageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*oda.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultBusy, sqlite.ResultCantOpen, sqlite.ResultReadOnly, sqlite.ResultNoMem:
+		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer as it should (it may be full). "+
+			"A write that gets this answer was not stored. Try again later; if it goes on, tell the operator.").Because(err)
+	case sqlite.ResultTooBig:
+		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take. Nothing was stored.").Because(err)
+	}
+	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own. Tell the operator.").Because(err)
+}
+
+// checkpoint folds the write-ahead log into the file, beside the writer.
+func (s *Store) checkpoint() {
+	defer s.done.Done()
+	c, err := openConn(s.path, false)
+	if err != nil {
+		s.log.Error("the write-ahead log cannot be folded in", "error", err)
+		return
+	}
+	defer func() { _ = c.close() }() // nothing of its own was written
+	c.SetBusyTimeout(200 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+		}
+		info, err := os.Stat(s.path + "-wal")
+		if err != nil || info.Size() < checkpointAt {
+			continue
+		}
+		mode := "PRAGMA wal_checkpoint(PASSIVE)"
+		if info.Size() > truncateAt {
+			mode = "PRAGMA wal_checkpoint(TRUNCATE)"
+		}
+		if err := c.script(mode); err != nil && sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy {
+			s.log.Warn("folding the write-ahead log in", "error", err)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+// Starts Swagger UI on the description beside this page. It is a file of its
+// own because the page's Content-Security-Policy allows no inline script.
+"use strict";
+
+// Swagger UI has a dark look and leaves it to the page to ask for it.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const applyLook = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", applyLook);
+applyLook();
+
+SwaggerUIBundle({
+  // Absolute, since the description's relative servers are resolved against
+  // it, and made from the page's address, since only that has every prefix.
+  url: new URL("openapi.json", document.baseURI).href,
+  dom_id: "#swagger-ui",
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: "BaseLayout",
+  deepLinking: true,
+  tryItOutEnabled: true,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  persistAuthorization: false,
+  // Nothing is sent to a public validator.
+  validatorUrl: null,
+});

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"oda/internal/testenv"
+)
+
+// A description with one operation, as the pages expect it beside them.
+const description = `{
+  "openapi": "3.0.3",
+  "info": {"title": "Test", "version": "1"},
+  "servers": [{"url": "."}],
+  "paths": {"/ebs/{eb_id}": {"get": {
+    "operationId": "getExecutionBlock",
+    "tags": ["ExecutionBlocks"],
+    "parameters": [{"name": "eb_id", "in": "path", "required": true, "schema": {"type": "string"}, "example": "eb-0"}],
+    "responses": {"200": {"description": "The block.", "content": {"application/json": {}}}}
+  }}}
+}`
+
+// routes mounts a site with counts as the server does, under a base path, with
+// the description and one operation beside it.
+func routes(t *testing.T, base string) http.Handler {
+	t.Helper()
+	site := New(Config{Counts: fixedCounts, Version: "1.2.3", Engine: "sqlite"})
+	if err := site.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	handle := func(pattern string, f func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc("GET "+base+"/api/v1"+pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := f(w, r); err != nil {
+				http.Error(w, err.Error(), http.StatusNotFound)
+			}
+		})
+	}
+	answer := func(body func(r *http.Request) string) func(http.ResponseWriter, *http.Request) error {
+		return func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Content-Type", "application/json")
+			_, err := io.WriteString(w, body(r))
+			return err
+		}
+	}
+	handle("/{$}", site.Home)
+	handle("/ui", site.UI)
+	handle("/ui/{file}", site.Asset)
+	handle("/openapi.json", answer(func(*http.Request) string { return description }))
+	handle("/sbds", answer(func(r *http.Request) string { return `["sbd-1 ` + r.URL.Query().Get("created_after") + `"]` }))
+	handle("/ebs/{eb_id}", answer(func(r *http.Request) string {
+		return `{"eb_id":"` + r.PathValue("eb_id") + `","live":true}`
+	}))
+	return mux
+}
+
+func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
+	tests := map[string]struct {
+		handler http.Handler
+		prefix  string
+	}{
+		"without a base path":                      {routes(t, ""), ""},
+		"under a base path":                        {routes(t, "/ns/oda"), "/ns/oda"},
+		"behind a proxy that strips a path prefix": {http.StripPrefix("/ns/oda", routes(t, "")), "/ns/oda"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(test.handler)
+			defer server.Close()
+			ctx := testenv.Browser(t)
+			api := server.URL + test.prefix + "/api/v1"
+			watch := testenv.NewWatch(ctx)
+			examples, err := testenv.HomeExamples(ctx, api+"/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(examples) != 3 {
+				t.Fatalf("the home page has %d examples, want 3", len(examples))
+			}
+			for _, example := range examples {
+				if !strings.Contains(example, `"`+api+`/ebs`) {
+					t.Errorf("the example does not carry the address %s:\n%s", api, example)
+				}
+			}
+			if got := text(t, ctx, `.cards`); !strings.Contains(got, "1\u202f234\u202f567") {
+				t.Errorf("the cards do not show the count:\n%s", got)
+			}
+
+			follow(t, ctx, `a[href="ui"]`)
+			got, err := testenv.TryItOutHere(ctx, "getExecutionBlock", testenv.Param{Name: "eb_id", Value: "eb-42"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := testenv.Answer{Status: 200, Body: "{\n  \"eb_id\": \"eb-42\",\n  \"live\": true\n}"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the live answer is not that of the server (-want +got):\n%s", diff)
+			}
+
+			complaints, err := watch.Complaints(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(complaints) > 0 {
+				t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
+			}
+			if diff := cmp.Diff([]string{strings.TrimPrefix(server.URL, "http://")}, watch.Hosts()); diff != "" {
+				t.Errorf("the pages asked other hosts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestACardLeadsToTheDocumentsOfItsKind(t *testing.T) {
+	server := httptest.NewServer(routes(t, "/ns/oda"))
+	defer server.Close()
+	ctx := testenv.Browser(t)
+	do(t, ctx, chromedp.Navigate(server.URL+"/ns/oda/api/v1/"))
+	follow(t, ctx, `a.card`)
+	if got, want := text(t, ctx, `body`), `["sbd-1 1970-01-01"]`; !strings.Contains(got, want) {
+		t.Errorf("the first card leads to %q, want %q", got, want)
+	}
+}
+
+func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
+	server := httptest.NewServer(routes(t, ""))
+	defer server.Close()
+	ctx := testenv.Browser(t)
+	do(t, ctx,
+		chromedp.Navigate(server.URL+"/api/v1/"),
+		chromedp.Click(chromedp.CSS(`.examples li:nth-child(2) .copy`)),
+		chromedp.WaitVisible(`//button[text()="Copied"]`))
+}
+
+// A test that finds no complaint is worth nothing if none would be noticed.
+func TestTheWatchNoticesWhatThePagesMustNotDo(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", htmlType)
+		w.Header().Set("Content-Security-Policy", "script-src 'self'")
+		_, _ = io.WriteString(w, `<!DOCTYPE html><link rel="icon" href="data:,"><script>inline()</script><img src="http://elsewhere.invalid/x.png">`)
+	}))
+	defer server.Close()
+	ctx := testenv.Browser(t)
+	watch := testenv.NewWatch(ctx)
+	do(t, ctx, chromedp.Navigate(server.URL))
+	complaints, err := watch.Complaints(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(complaints, "\n")
+	for _, want := range []string{"Content Security Policy", "ERR_NAME_NOT_RESOLVED"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the watch missed %q; it noticed:\n%s", want, all)
+		}
+	}
+	if !strings.Contains(strings.Join(watch.Hosts(), " "), "elsewhere.invalid") {
+		t.Errorf("the watch missed the foreign host; it noticed %q", watch.Hosts())
+	}
+}
+
+func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow clicks a link and waits for the page that it leads to.
+func follow(t *testing.T, ctx context.Context, link string) {
+	t.Helper()
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link))); err != nil {
+		t.Fatalf("follow the link %s: %v", link, err)
+	}
+}
+
+func text(t *testing.T, ctx context.Context, selector string) string {
+	t.Helper()
+	got, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}

@@ -1,0 +1,53 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+const (
+	// refreshEvery is how old the counts on the home page may be.
+	refreshEvery = 5 * time.Second
+	// refreshTimeout bounds one count, so that a slow engine is asked less
+	// often and never twice at the same time.
+	refreshTimeout = 4 * time.Second
+)
+
+// Run keeps the counts of the home page fresh until ctx ends. It counts at
+// once and then every five seconds. While counting fails, the last known counts
+// stay; the log hears of the first failure and of the recovery.
+func (s *Site) Run(ctx context.Context) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		err := s.refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			s.log.Warn("The counts of the home page are out of date: counting failed.", slog.Any("error", err))
+		case err == nil && failing:
+			s.log.Info("The counts of the home page are up to date again.")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// refresh counts once, in bounded time.
+func (s *Site) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	counts, err := s.cfg.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	s.counts.Store(&counts)
+	return nil
+}

@@ -1,0 +1,194 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+const htmlType = "text/html; charset=utf-8"
+
+// How long a browser may keep an answer. A page is asked for again every time,
+// and mostly answered 304; its files are named with their hash.
+const (
+	pageCache  = "no-cache"
+	assetCache = "public, max-age=3600"
+)
+
+// What a page may load. Only Swagger UI sets styles inside its elements and
+// sends requests of its own.
+const (
+	homePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+		"img-src 'self' data:; " + everyPolicy
+	uiPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
+		"img-src 'self' data:; connect-src 'self'; " + everyPolicy
+	everyPolicy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+
+// contentTypes holds the types that are served, by the extension of the file.
+// The operating system's list is not asked: it differs between machines.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+	".txt": "text/plain; charset=utf-8",
+	"":     "text/plain; charset=utf-8",
+}
+
+// file is something that can be served. Only the compressed form is kept: it
+// is what nearly every client asks for, and a quarter of the memory.
+type file struct {
+	contentType string
+	gz          []byte
+	size        int64  // of the uncompressed form
+	hash        string // of the content, for the entity tag
+}
+
+// newFile makes a file of its content.
+func newFile(contentType string, content []byte) file {
+	var gz bytes.Buffer
+	zw := gzip.NewWriter(&gz)
+	if _, err := zw.Write(content); err != nil {
+		panic(fmt.Sprintf("web: a write to memory failed: %v", err))
+	}
+	if err := zw.Close(); err != nil {
+		panic(fmt.Sprintf("web: a write to memory failed: %v", err))
+	}
+	return newGzipped(contentType, gz.Bytes())
+}
+
+// newGzipped makes a file of its compressed form.
+func newGzipped(contentType string, gz []byte) file {
+	sum := sha256.Sum256(gz)
+	return file{
+		contentType: contentType,
+		gz:          gz,
+		// The last four bytes of a gzip stream are the size of its content.
+		size: int64(binary.LittleEndian.Uint32(gz[len(gz)-4:])),
+		hash: hex.EncodeToString(sum[:16]),
+	}
+}
+
+// loadAssets gives the files that the pages load, by name.
+func loadAssets() map[string]file {
+	assets := make(map[string]file)
+	for _, name := range []string{"home.css", "home.js", "ui.css", "ui.js", "icon.svg"} {
+		assets[name] = newFile(contentTypes[path.Ext(name)], mustRead("assets/"+name))
+	}
+	for _, name := range []string{
+		"swagger-ui.css", "swagger-ui-bundle.js",
+		"swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE",
+	} {
+		assets[name] = newGzipped(contentTypes[path.Ext(name)], mustRead("assets/swagger/"+name+".gz"))
+	}
+	return assets
+}
+
+// mustRead reads a file that is part of the binary.
+func mustRead(name string) []byte {
+	content, err := embedded.ReadFile(name)
+	if err != nil {
+		panic(fmt.Sprintf("web: the binary lacks a file: %v", err))
+	}
+	return content
+}
+
+// serve answers with the file, or with 304 when the client has it. A write
+// fails only when the client has gone, so there is nobody to tell.
+func (f file) serve(w http.ResponseWriter, r *http.Request, cache, policy string) {
+	compressed := acceptsGzip(r.Header.Values("Accept-Encoding"))
+	h := w.Header()
+	h.Set("Cache-Control", cache)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("ETag", f.etag(compressed))
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Add("Vary", "Accept-Encoding")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if f.matches(r.Header.Values("If-None-Match")) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", f.contentType)
+	if compressed {
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Content-Length", strconv.Itoa(len(f.gz)))
+		_, _ = w.Write(f.gz)
+		return
+	}
+	h.Set("Content-Length", strconv.FormatInt(f.size, 10))
+	if r.Method == http.MethodHead {
+		return
+	}
+	zr, err := gzip.NewReader(bytes.NewReader(f.gz))
+	if err != nil {
+		panic(fmt.Sprintf("web: an embedded file is no gzip stream: %v", err))
+	}
+	_, _ = io.Copy(w, zr)
+}
+
+// etag is the strong entity tag of one form of the file.
+func (f file) etag(compressed bool) string {
+	if compressed {
+		return `"` + f.hash + `-gzip"`
+	}
+	return `"` + f.hash + `"`
+}
+
+// matches tells whether the values of If-None-Match name the file, in either
+// form: a client that has one has the content.
+func (f file) matches(values []string) bool {
+	for _, value := range values {
+		for tag := range strings.SplitSeq(value, ",") {
+			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+			if tag == "*" || tag == f.etag(true) || tag == f.etag(false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// acceptsGzip tells whether the values of Accept-Encoding allow gzip. A coding
+// that is named counts before the wildcard; a weight of zero refuses it.
+func acceptsGzip(values []string) bool {
+	wildcard := false
+	for _, value := range values {
+		for item := range strings.SplitSeq(value, ",") {
+			coding, params, _ := strings.Cut(item, ";")
+			accepted := weight(params) > 0
+			switch strings.ToLower(strings.TrimSpace(coding)) {
+			case "gzip", "x-gzip":
+				return accepted
+			case "*":
+				wildcard = accepted
+			}
+		}
+	}
+	return wildcard
+}
+
+// weight reads the parameter "q" of a coding. Without one it is 1, and 0 when
+// it cannot be read: the uncompressed form is always understood.
+func weight(params string) float64 {
+	name, value, ok := strings.Cut(strings.TrimSpace(params), "=")
+	if !ok || !strings.EqualFold(strings.TrimSpace(name), "q") {
+		return 1
+	}
+	q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil {
+		return 0
+	}
+	return q
+}

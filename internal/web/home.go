@@ -1,0 +1,106 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"oda"
+)
+
+// fallbackHost stands in the examples when the request names no usable host.
+// It is where the server listens unless told otherwise.
+const fallbackHost = "127.0.0.1:8080"
+
+// unknownCount is shown until the first count is there.
+const unknownCount = "–"
+
+// The examples are pasted into a shell, so an address is only shown when every
+// character of it is harmless there. Escaping for HTML alone is not enough.
+var (
+	safeHost = regexp.MustCompile(`^([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+	safePath = regexp.MustCompile(`^(/[A-Za-z0-9._~%-]+)*$`)
+)
+
+// homeView is what the template of the home page shows.
+type homeView struct {
+	Cards   []card
+	API     string // the absolute address of the interface, for the examples
+	Version string
+	Engine  string
+}
+
+// card is one kind of entity on the home page.
+type card struct {
+	Name       string
+	Collection string
+	Meaning    string
+	Count      string
+}
+
+// homeView gathers the home page for one request, from memory only.
+func (s *Site) homeView(r *http.Request) homeView {
+	view := homeView{API: apiAddress(r), Version: s.cfg.Version, Engine: s.cfg.Engine}
+	counts := s.counts.Load()
+	for _, k := range oda.Kinds {
+		c := card{Name: k.String(), Collection: k.Collection(), Meaning: meaning(k), Count: unknownCount}
+		if counts != nil {
+			c.Count = thousands((*counts)[k])
+		}
+		view.Cards = append(view.Cards, c)
+	}
+	return view
+}
+
+// meaning says in a few words what an entity of the kind is.
+func meaning(k oda.Kind) string {
+	switch k {
+	case oda.SBDefinition:
+		return "How an observation is to be made"
+	case oda.SBInstance:
+		return "One use of a definition"
+	case oda.ExecutionBlock:
+		return "What the telescope was told, and its answers"
+	case oda.Project:
+		return "The science that the blocks serve"
+	}
+	return ""
+}
+
+// apiAddress is the address of the interface as the client sees it, without a
+// trailing slash. The request was for {base}/api/v1/, so its path has the base.
+func apiAddress(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	forwarded, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	switch forwarded = strings.ToLower(strings.TrimSpace(forwarded)); forwarded {
+	case "http", "https":
+		scheme = forwarded
+	}
+	host := r.Host
+	if !safeHost.MatchString(host) {
+		host = fallbackHost
+	}
+	path := strings.TrimRight(r.URL.EscapedPath(), "/")
+	if !safePath.MatchString(path) {
+		path = "/api/v1"
+	}
+	return scheme + "://" + host + path
+}
+
+// thousands writes a count in groups of three digits. They are parted by a
+// narrow space that does not break, which is read alike everywhere.
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteRune('\u202f')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}

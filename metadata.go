@@ -1,0 +1,179 @@
+package oda
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// DefaultUser owns what is stored by nobody in particular.
+const DefaultUser = "DefaultUser"
+
+// Metadata holds the five fields that the archive manages. The version counts
+// from 1; the instant of the last modification grows with every change of the
+// entity, so version and LastModifiedOn together name one state of it.
+type Metadata struct {
+	Version        int64
+	CreatedBy      string
+	CreatedOn      Instant
+	LastModifiedBy string
+	LastModifiedOn Instant
+}
+
+// Tag names the state that the metadata belongs to; it is the entity tag on
+// the wire.
+func (m Metadata) Tag() string {
+	return strconv.FormatInt(m.Version, 10) + "-" + strconv.FormatInt(int64(m.LastModifiedOn), 10)
+}
+
+// first is the metadata of an entity that is stored for the first time.
+func first(by string, now Instant) Metadata {
+	return Metadata{Version: 1, CreatedBy: by, CreatedOn: now, LastModifiedBy: by, LastModifiedOn: now}
+}
+
+// Touched is the metadata after a change that makes no new version: a record
+// was added. Time never stands still, whatever the clock does.
+func (m Metadata) Touched(by string, now Instant) Metadata {
+	m.LastModifiedBy = by
+	m.LastModifiedOn = max(now, m.LastModifiedOn+1)
+	return m
+}
+
+// next is the metadata of the version that follows.
+func (m Metadata) next(by string, now Instant) Metadata {
+	m = m.Touched(by, now)
+	m.Version++
+	return m
+}
+
+// Fields is a set of managed fields.
+type Fields uint8
+
+// The managed fields, in the order in which they are written.
+const (
+	FieldVersion Fields = 1 << iota
+	FieldCreatedBy
+	FieldCreatedOn
+	FieldLastModifiedBy
+	FieldLastModifiedOn
+
+	// AllFields must match on an ordinary update.
+	AllFields = FieldVersion | FieldCreatedBy | FieldCreatedOn | FieldLastModifiedBy | FieldLastModifiedOn
+	// KeptFields must match when an ExecutionBlock is changed while records
+	// come in, which moves the other two.
+	KeptFields = FieldVersion | FieldCreatedBy | FieldCreatedOn
+)
+
+// managed has for each field its name in a document and the slot it takes.
+var managed = [...]struct {
+	field Fields
+	name  string
+	slot  SlotValue
+}{
+	{FieldVersion, "version", SlotVersion},
+	{FieldCreatedBy, "created_by", SlotCreatedBy},
+	{FieldCreatedOn, "created_on", SlotCreatedOn},
+	{FieldLastModifiedBy, "last_modified_by", SlotLastModifiedBy},
+	{FieldLastModifiedOn, "last_modified_on", SlotLastModifiedOn},
+}
+
+// Received is the metadata of a document as its caller sent it. Has tells
+// which fields were there and not null.
+type Received struct {
+	Has            Fields
+	Version        int64
+	CreatedBy      string
+	CreatedOn      time.Time
+	LastModifiedBy string
+	LastModifiedOn time.Time
+}
+
+// faults compares the fields with the stored ones. Times are compared as
+// instants, so their spelling is free. The faults point below the pointer of
+// the document.
+func (r Received) faults(stored Metadata, compare Fields, pointer string) []Fault {
+	var faults []Fault
+	for _, m := range managed {
+		if compare&m.field == 0 {
+			continue
+		}
+		sent, kept, equal := r.compare(m.field, stored)
+		switch {
+		case r.Has&m.field == 0:
+			faults = append(faults, Fault{pointer + "/metadata/" + m.name, fmt.Sprintf("is missing, stored is %s", kept)})
+		case !equal:
+			faults = append(faults, Fault{pointer + "/metadata/" + m.name, fmt.Sprintf("is %s, stored is %s", sent, kept)})
+		}
+	}
+	return faults
+}
+
+// compare tells whether one field equals the stored one, and how both read.
+func (r Received) compare(f Fields, stored Metadata) (sent, kept string, equal bool) {
+	switch f {
+	case FieldVersion:
+		return strconv.FormatInt(r.Version, 10), strconv.FormatInt(stored.Version, 10), r.Version == stored.Version
+	case FieldCreatedBy:
+		return strconv.Quote(r.CreatedBy), strconv.Quote(stored.CreatedBy), r.CreatedBy == stored.CreatedBy
+	case FieldLastModifiedBy:
+		return strconv.Quote(r.LastModifiedBy), strconv.Quote(stored.LastModifiedBy), r.LastModifiedBy == stored.LastModifiedBy
+	case FieldCreatedOn:
+		return spell(r.CreatedOn), stored.CreatedOn.String(), r.CreatedOn.Equal(stored.CreatedOn.Time())
+	default:
+		return spell(r.LastModifiedOn), stored.LastModifiedOn.String(), r.LastModifiedOn.Equal(stored.LastModifiedOn.Time())
+	}
+}
+
+// spell writes a received time at full resolution, so that a difference below
+// a microsecond is seen.
+func spell(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Condition is what a caller demands of the stored state before a write or a
+// read, beyond the metadata: HTTP's If-Match and If-None-Match.
+type Condition struct {
+	Match     *Tags // the stored state must be one of these
+	NoneMatch *Tags // the stored state must be none of these
+}
+
+// Tags is a list of entity tags; Any stands for every state that exists.
+type Tags struct {
+	Any  bool
+	List []string
+}
+
+func (t *Tags) include(stored *Metadata) bool {
+	if stored == nil {
+		return false
+	}
+	if t.Any {
+		return true
+	}
+	tag := stored.Tag()
+	for _, one := range t.List {
+		if one == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// Holds tells whether the condition is met; stored is nil where the entity is
+// unknown.
+func (c Condition) Holds(stored *Metadata) bool {
+	return (c.Match == nil || c.Match.include(stored)) && (c.NoneMatch == nil || !c.NoneMatch.include(stored))
+}
+
+// Check gives the error for a condition that does not hold.
+func (c Condition) Check(ref Ref, stored *Metadata) *Error {
+	switch {
+	case c.Holds(stored):
+		return nil
+	case stored == nil:
+		return Errorf(Precondition, "If-Match was given, but there is no %s %s. Leave the header out to create it.", ref.Kind, ref.ID)
+	case c.Match != nil && !c.Match.include(stored):
+		return Errorf(Precondition, "If-Match does not hold: %s %s has the entity tag %q now. Read it, apply your change again and store it.",
+			ref.Kind, ref.ID, stored.Tag())
+	default:
+		return Errorf(Precondition, "If-None-Match does not hold: %s %s exists, with the entity tag %q.", ref.Kind, ref.ID, stored.Tag())
+	}
+}

@@ -1,0 +1,81 @@
+package oda
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Put is one entity to be written: as a new entity if its identifier is new,
+// else as the next version if the stored metadata is the expected one.
+type Put struct {
+	Ref
+	Body      Body
+	Expected  Received  // the metadata that the caller read
+	Compare   Fields    // which of it must match
+	Condition Condition // what else must hold of the stored state
+	Creator   string    // the user of a first store
+	Modifier  string    // the user of an update
+	At        Instant
+	Pointer   string // to the document within the request
+
+	// The records of the new version, for an ExecutionBlock: those in Records
+	// if Listed, those of the version before if Keep, else none.
+	Records [][]byte
+	Listed  bool
+	Keep    bool
+}
+
+// First is the metadata if the identifier is new.
+func (p *Put) First() Metadata { return first(p.Creator, p.At) }
+
+// Next is the metadata if the stored state is the expected one.
+func (p *Put) Next(stored Metadata) Metadata { return stored.next(p.Modifier, p.At) }
+
+// Judge is the rule of the compare-and-set. It decides for each entity what
+// its metadata will be, given the stored one, or nil where the identifier is
+// new. If any does not match, none may be written, and the error tells of every
+// one that does not match.
+func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
+	next := make([]Metadata, len(puts))
+	var faults []Fault
+	refused := 0
+	for i := range puts {
+		p := &puts[i]
+		if err := p.Condition.Check(p.Ref, stored[i]); err != nil {
+			return nil, err
+		}
+		if stored[i] == nil {
+			next[i] = p.First()
+			continue
+		}
+		if f := p.Expected.faults(*stored[i], p.Compare, p.Pointer); f != nil {
+			faults = append(faults, f...)
+			refused++
+			continue
+		}
+		next[i] = p.Next(*stored[i])
+	}
+	switch {
+	case refused == 0:
+		return next, nil
+	case len(puts) == 1:
+		return nil, &Error{Code: MetadataMismatch, Faults: faults, Detail: fmt.Sprintf(
+			"%s %s is stored, and the metadata sent is not that of its current version: %s. Nothing was stored. "+
+				"Read the entity, apply your change to it again, and store it with the metadata as read.",
+			puts[0].Kind, puts[0].ID, describe(faults))}
+	default:
+		return nil, &Error{Code: MetadataMismatch, Faults: faults, Detail: fmt.Sprintf(
+			"%d of %d entities were sent with metadata that is not that of their current version. Nothing was stored. "+
+				"Read these entities, apply your changes to them again, and store all with the metadata as read.",
+			refused, len(puts))}
+	}
+}
+
+// describe writes faults in a sentence.
+func describe(faults []Fault) string {
+	words := make([]string, len(faults))
+	for i, f := range faults {
+		words[i] = f.Pointer[strings.LastIndexByte(f.Pointer, '/')+1:] + " " + f.Detail
+	}
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,180 @@
+package oda
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Order is the instant by which a listing is ordered.
+type Order uint8
+
+// A listing by user or by creation is in the order of creation.
+const (
+	ByCreation Order = iota + 1
+	ByModification
+)
+
+// MatchType says how the user of a query is compared. It is always
+// case-sensitive, and no character of the value is a wildcard.
+type MatchType uint8
+
+// The match types.
+const (
+	AnyUser MatchType = iota
+	UserEquals
+	UserStartsWith
+	UserContains
+)
+
+var matchTypes = map[string]MatchType{"equals": UserEquals, "starts_with": UserStartsWith, "contains": UserContains}
+
+// MaxLimit bounds a page of a listing.
+const MaxLimit = 10_000
+
+// Query asks for the identifiers of current versions of one kind.
+type Query struct {
+	Kind  Kind
+	Order Order
+
+	User  string
+	Match MatchType
+
+	// Bounds of the instant in question, both included; nil is open.
+	After, Before *Instant
+
+	// A page has at most Limit identifiers, 0 for all of them. It begins
+	// behind Start.
+	Limit int
+	Start *Place
+}
+
+// Place is a position in a listing.
+type Place struct {
+	At Instant
+	ID string
+}
+
+// span is a query field of the specification: a range of instants.
+type span struct {
+	after, before string
+	order         Order
+}
+
+// The fields in the order of their precedence, behind user.
+var spans = [...]span{
+	{"created_after", "created_before", ByCreation},
+	{"last_modified_after", "last_modified_before", ByModification},
+}
+
+// ParseQuery reads the parameters of a listing. A single query field is
+// honoured: user, else creation, else modification; what comes behind it is
+// not looked at. Unknown parameters are ignored.
+func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
+	p := queryParser{params: params}
+	q := p.field(kind)
+	if text, ok := p.one("limit"); ok {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > MaxLimit {
+			p.fault("limit", "must be a whole number from 1 to %d", MaxLimit)
+		}
+		q.Limit = n
+	}
+	if text, ok := p.one("cursor"); ok {
+		p.cursor(&q, text)
+	}
+	switch {
+	case len(p.faults) > 0:
+		return Query{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "The listing cannot be answered: " +
+			strings.TrimPrefix(p.faults[0].Pointer, "query:") + " " + p.faults[0].Detail + "."}
+	case q.Order == 0:
+		return Query{}, Errorf(InvalidQuery, "A listing needs a query: user, or created_after / created_before, "+
+			"or last_modified_after / last_modified_before. For everything, ask for created_after=1970-01-01.")
+	}
+	return q, nil
+}
+
+type queryParser struct {
+	params map[string][]string
+	faults []Fault
+}
+
+func (p *queryParser) fault(name, format string, args ...any) {
+	p.faults = append(p.faults, Fault{"query:" + name, fmt.Sprintf(format, args...)})
+}
+
+// one gives the value of a parameter, which may neither be empty nor stand
+// twice.
+func (p *queryParser) one(name string) (string, bool) {
+	values := p.params[name]
+	switch {
+	case len(values) == 0:
+		return "", false
+	case len(values) > 1:
+		p.fault(name, "is given %d times; give it once", len(values))
+	case values[0] == "":
+		p.fault(name, "is empty; give it a value or leave it out")
+	}
+	return values[0], true
+}
+
+func (p *queryParser) has(name string) bool { return len(p.params[name]) > 0 }
+
+// field reads the query field of highest precedence. Where there is none, the
+// order stays 0.
+func (p *queryParser) field(kind Kind) Query {
+	q := Query{Kind: kind}
+	match := UserEquals
+	if text, ok := p.one("user_match_type"); ok {
+		var known bool
+		if match, known = matchTypes[text]; !known {
+			p.fault("user_match_type", "must be equals, starts_with or contains")
+		}
+	}
+	if user, ok := p.one("user"); ok {
+		if !utf8.ValidString(user) {
+			p.fault("user", "is not valid UTF-8")
+		}
+		q.Order, q.User, q.Match = ByCreation, user, match
+		return q
+	}
+	for _, s := range spans {
+		if p.has(s.after) || p.has(s.before) {
+			q.Order = s.order
+			q.After, q.Before = p.instant(s.after, true), p.instant(s.before, false)
+			return q
+		}
+	}
+	return q
+}
+
+// instant reads one end of a range. A time finer than the archive's own is
+// rounded into the range.
+func (p *queryParser) instant(name string, up bool) *Instant {
+	text, ok := p.one(name)
+	if !ok {
+		return nil
+	}
+	t, err := parseQueryTime(text)
+	if err != nil {
+		p.fault(name, "%v", err)
+		return nil
+	}
+	i := InstantOf(t)
+	if up && i.Time().Before(t) {
+		i++
+	}
+	return &i
+}
+
+// parseQueryTime also understands an offset whose plus sign arrived as a space,
+// which is what a plus means in a query.
+func parseQueryTime(text string) (time.Time, error) {
+	t, err := ParseTime(text)
+	if at := strings.LastIndexByte(text, ' '); err != nil && at > len("2006-01-02") {
+		return ParseTime(text[:at] + "+" + text[at+1:])
+	}
+	return t, err
+}

@@ -1,0 +1,109 @@
+package oda
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// Run is a stretch of sequence numbers, both ends included.
+type Run struct{ First, Last int64 }
+
+// Runs says which records a version of an ExecutionBlock holds, in order.
+// Records are rows of their own and never change, so versions share them.
+type Runs []Run
+
+// Add appends one record.
+func (r Runs) Add(sequence int64) Runs {
+	if n := len(r); n > 0 && r[n-1].Last == sequence-1 {
+		r[n-1].Last = sequence
+		return r
+	}
+	return append(r, Run{sequence, sequence})
+}
+
+// AddRun appends the records from first to last, if there are any.
+func (r Runs) AddRun(first, last int64) Runs {
+	if first > last {
+		return r
+	}
+	if n := len(r); n > 0 && r[n-1].Last == first-1 {
+		r[n-1].Last = last
+		return r
+	}
+	return append(r, Run{first, last})
+}
+
+// Count is the number of records.
+func (r Runs) Count() int64 {
+	n := int64(0)
+	for _, run := range r {
+		n += run.Last - run.First + 1
+	}
+	return n
+}
+
+// Encode packs the runs for keeping.
+func (r Runs) Encode() []byte {
+	out := make([]byte, 0, 4*len(r))
+	for _, run := range r {
+		out = binary.AppendUvarint(out, uint64(run.First))
+		out = binary.AppendUvarint(out, uint64(run.Last-run.First))
+	}
+	return out
+}
+
+// DecodeRuns unpacks what Encode packed.
+func DecodeRuns(packed []byte) (Runs, error) {
+	runs := make(Runs, 0, len(packed)/2)
+	for len(packed) > 0 {
+		first, n := binary.Uvarint(packed)
+		if n <= 0 {
+			return nil, errRuns
+		}
+		length, m := binary.Uvarint(packed[n:])
+		if m <= 0 || first == 0 || first > 1<<62 || length > 1<<62-first {
+			return nil, errRuns
+		}
+		runs = append(runs, Run{int64(first), int64(first + length)})
+		packed = packed[n+m:]
+	}
+	return runs, nil
+}
+
+var errRuns = errors.New("the list of records of a stored version is damaged")
+
+// Sharing finds which of the records that a new version lists are stored
+// already, so that they are not stored again. Feed it the stored records of the
+// version before with Stored, then ask Plan. It keeps digests, not texts, since
+// a block may be much longer than the list that replaces it.
+type Sharing struct {
+	known map[[sha256.Size]byte][]int64
+}
+
+// Stored notes a record of the version before.
+func (s *Sharing) Stored(sequence int64, text []byte) {
+	if s.known == nil {
+		s.known = make(map[[sha256.Size]byte][]int64)
+	}
+	digest := sha256.Sum256(text)
+	s.known[digest] = append(s.known[digest], sequence)
+}
+
+// Plan gives for each record of the new version the sequence number of the
+// stored record that it equals, each used once and the earliest first, or 0
+// where it is new.
+func (s *Sharing) Plan(records [][]byte) []int64 {
+	plan := make([]int64, len(records))
+	if len(s.known) == 0 {
+		return plan
+	}
+	for i, text := range records {
+		digest := sha256.Sum256(text)
+		if equal := s.known[digest]; len(equal) > 0 {
+			plan[i] = equal[0]
+			s.known[digest] = equal[1:]
+		}
+	}
+	return plan
+}
