@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"oda/internal/cli"
 )
@@ -11,5 +12,16 @@ import (
 var version = "dev"
 
 func main() {
+	tuneMemory()
 	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr, version))
+}
+
+// tuneMemory lets garbage wait longer than Go does by default, as long as there
+// is little of it: a server whose live data is a few megabytes would otherwise
+// collect all the time. The operator's own GOGC or GOMEMLIMIT stand.
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(400)
+		debug.SetMemoryLimit(512 << 20)
+	}
 }

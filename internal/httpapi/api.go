@@ -77,13 +77,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !normal(r.URL.Path):
 		c.problem(notNormal(r.Method))
 	default:
-		// The mux hands the request on with its path values; the call rides
-		// along in the context.
-		a.mux.ServeHTTP(c, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+		a.mux.ServeHTTP(c, r)
 	}
 }
-
-type callKey struct{}
 
 // normal tells whether a path has no empty, "." or ".." segments, so that it
 // means to every reader what it means here.

@@ -18,11 +18,12 @@ func (c *call) check() error {
 	if c.op == nil {
 		return nil
 	}
-	query, err := url.ParseQuery(c.r.URL.RawQuery)
-	if err != nil {
-		return oda.Errorf(oda.InvalidQuery, "The query of the address is not well-formed: check its percent signs.").Because(err)
+	if c.r.URL.RawQuery != "" {
+		var err error
+		if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
+			return oda.Errorf(oda.InvalidQuery, "The query of the address is not well-formed: check its percent signs.").Because(err)
+		}
 	}
-	c.query = query
 	if c.kind != 0 {
 		c.id = c.r.PathValue(c.kind.IDField())
 	}

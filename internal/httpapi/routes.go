@@ -63,7 +63,7 @@ func (a *API) routes() []route {
 func (a *API) register() error {
 	allowed := make(map[string][]string)
 	handle := func(method, path string, rt route) {
-		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(r, rt) })
+		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, rt) })
 		allowed[path] = append(allowed[path], method)
 	}
 	described := make(map[string]bool)
@@ -109,19 +109,20 @@ func (a *API) register() error {
 		}
 		slices.Sort(methods)
 		a.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			a.dispatch(r, route{handle: wrongMethod(strings.Join(methods, ", "))})
+			a.dispatch(w, r, route{handle: wrongMethod(strings.Join(methods, ", "))})
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.dispatch(r, route{handle: func(*call) error { return errNoSuchPath() }})
+		a.dispatch(w, r, route{handle: func(*call) error { return errNoSuchPath() }})
 	})
 	return nil
 }
 
 // dispatch holds the request against the description, lets the handler answer
-// it, and answers the error where there is one.
-func (a *API) dispatch(r *http.Request, rt route) {
-	c := r.Context().Value(callKey{}).(*call)
+// it, and answers the error where there is one. The mux hands on the writer
+// that it was given, which is the call.
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
+	c := w.(*call)
 	c.r, c.kind, c.op = r, rt.kind, a.contract.Operation(rt.operation)
 	if err := c.check(); err != nil {
 		c.problem(err)

@@ -37,8 +37,7 @@ type Store struct {
 	listers pool // for listings, which may take long to be read
 	cache   *cache
 	jobs    chan *job
-	stop    chan struct{}  // closed: the checkpointer ends
-	done    sync.WaitGroup // the writer and the checkpointer
+	done    sync.WaitGroup // the writer
 	once    sync.Once
 
 	gate   sync.RWMutex // held for reading while a job is sent
@@ -53,7 +52,7 @@ type Store struct {
 func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err error) {
 	s := &Store{
 		path: path, log: log, cache: newCache(cacheBytes),
-		jobs: make(chan *job, queueLength), stop: make(chan struct{}),
+		jobs: make(chan *job, queueLength),
 	}
 	defer func() {
 		if err != nil {
@@ -82,9 +81,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err err
 			return nil, openError(err)
 		}
 	}
-	s.done.Add(2)
-	go s.write(last)
-	go s.checkpoint()
+	s.done.Go(func() { s.write(last) })
 	return s, nil
 }
 
@@ -285,7 +282,6 @@ func (s *Store) Close() error {
 		s.closed = true
 		close(s.jobs)
 		s.gate.Unlock()
-		close(s.stop)
 		s.done.Wait()
 		// What stays in the write-ahead log is read again at the next start.
 		if err := s.writer.script("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -13,13 +12,11 @@ import (
 
 // Bounds of the queue before the writer, and of what it commits together.
 const (
-	queueLength  = 1024
-	batchJobs    = 512
-	batchBytes   = 8 << 20
-	batchTime    = 10 * time.Millisecond
-	enqueueWait  = 5 * time.Second
-	checkpointAt = 8 << 20  // bytes of log from which on it is folded in
-	truncateAt   = 64 << 20 // bytes of log from which on readers are waited for
+	queueLength = 1024
+	batchJobs   = 512
+	batchBytes  = 8 << 20
+	batchTime   = 10 * time.Millisecond
+	enqueueWait = 5 * time.Second
 )
 
 // job is one request to write. Run judges it and writes it within the
@@ -68,7 +65,6 @@ func (s *Store) enqueue(ctx context.Context, j *job) error {
 
 // write is the writer: it commits what is waiting together.
 func (s *Store) write(last int64) {
-	defer s.done.Done()
 	for first := range s.jobs {
 		last = s.commit(last, first, s.jobs)
 	}
@@ -156,36 +152,4 @@ func storageError(err error) error {
 		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take. Nothing was stored.").Because(err)
 	}
 	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own. Tell the operator.").Because(err)
-}
-
-// checkpoint folds the write-ahead log into the file, beside the writer.
-func (s *Store) checkpoint() {
-	defer s.done.Done()
-	c, err := openConn(s.path, false)
-	if err != nil {
-		s.log.Error("the write-ahead log cannot be folded in", "error", err)
-		return
-	}
-	defer func() { _ = c.close() }() // nothing of its own was written
-	c.SetBusyTimeout(200 * time.Millisecond)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-		}
-		info, err := os.Stat(s.path + "-wal")
-		if err != nil || info.Size() < checkpointAt {
-			continue
-		}
-		mode := "PRAGMA wal_checkpoint(PASSIVE)"
-		if info.Size() > truncateAt {
-			mode = "PRAGMA wal_checkpoint(TRUNCATE)"
-		}
-		if err := c.script(mode); err != nil && sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy {
-			s.log.Warn("folding the write-ahead log in", "error", err)
-		}
-	}
 }
