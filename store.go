@@ -56,7 +56,8 @@ type Store interface {
 // ErrTaken says that a generated identifier is in use already.
 var ErrTaken = errors.New("the identifier is taken")
 
-// Entity is one stored version of an entity.
+// Entity is one stored version of an entity. Body and Records make up the
+// document until it is rendered.
 type Entity struct {
 	Ref
 	Metadata Metadata
@@ -77,7 +78,8 @@ func (e *Entity) WriteTo(w io.Writer) (int64, error) {
 	return c.n, err
 }
 
-// Render renders the document in memory, once, so that many can read it.
+// Render renders the document in memory, so that many can read it. What it was
+// made of is let go.
 func (e *Entity) Render() error {
 	if e.rendered != nil {
 		return nil
@@ -88,6 +90,7 @@ func (e *Entity) Render() error {
 		return err
 	}
 	e.rendered = b.Bytes()
+	e.Body, e.Records = Body{}, nil
 	return nil
 }
 

@@ -290,15 +290,15 @@ func (s *Scanner) End() error {
 }
 
 func (s *Scanner) space() {
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
-		case ' ', '\n', '\r', '\t':
-			s.pos++
-		default:
-			return
-		}
+	i := s.pos
+	for i < len(s.data) && s.data[i] <= ' ' && white[s.data[i]] {
+		i++
 	}
+	s.pos = i
 }
+
+// white marks JSON's white space.
+var white = [256]bool{' ': true, '\n': true, '\r': true, '\t': true}
 
 // expected fails with msg, or with the text's end where that is the reason.
 func (s *Scanner) expected(msg string) error {

@@ -16,15 +16,18 @@ var plain = func() (t [256]bool) {
 // string consumes a string and gives its decoded bytes: a part of the text
 // itself where nothing is escaped.
 func (s *Scanner) string() ([]byte, error) {
-	s.pos++
-	start := s.pos
-	for s.pos < len(s.data) && plain[s.data[s.pos]] {
-		s.pos++
+	start := s.pos + 1
+	for i, c := range s.data[start:] {
+		if plain[c] {
+			continue
+		}
+		if s.pos = start + i; c == '"' {
+			s.pos++
+			return s.data[start : s.pos-1], nil
+		}
+		return s.escaped(start)
 	}
-	if s.pos < len(s.data) && s.data[s.pos] == '"' {
-		s.pos++
-		return s.data[start : s.pos-1], nil
-	}
+	s.pos = len(s.data)
 	return s.escaped(start)
 }
 
@@ -145,11 +148,12 @@ func (s *Scanner) number() error {
 }
 
 func (s *Scanner) digits() bool {
-	start := s.pos
-	for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
-		s.pos++
+	start, end := s.pos, s.pos
+	for end < len(s.data) && s.data[end]-'0' <= 9 {
+		end++
 	}
-	return s.pos > start
+	s.pos = end
+	return end > start
 }
 
 // literal consumes true, false or null.

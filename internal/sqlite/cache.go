@@ -85,7 +85,7 @@ func (c *cache) put(e *oda.Entity, t ticket) {
 	}
 }
 
-func cost(e *oda.Entity) int { return len(e.Rendered()) + len(e.Body.Text) + entryCost }
+func cost(e *oda.Entity) int { return len(e.Rendered()) + entryCost }
 
 func (s *shard) remove(el *list.Element) {
 	e := el.Value.(*oda.Entity)
