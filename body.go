@@ -60,9 +60,12 @@ func (d *Document) Body(id string, list bool) Body {
 	edits = d.metadataEdits(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 
-	root := d.nodes[d.root]
-	body := Body{Text: make([]byte, 0, root.End-root.Start+256)}
-	at := root.Start
+	// White space around a document belongs to it where it came by itself.
+	at, end := 0, len(d.text)
+	if d.root != 0 {
+		at, end = d.nodes[d.root].Start, d.nodes[d.root].End
+	}
+	body := Body{Text: make([]byte, 0, end-at+256)}
 	for _, e := range edits {
 		body.Text = append(body.Text, d.text[at:e.start]...)
 		body.Text = append(body.Text, e.literal...)
@@ -71,7 +74,7 @@ func (d *Document) Body(id string, list bool) Body {
 		}
 		at = e.end
 	}
-	body.Text = append(body.Text, d.text[at:root.End]...)
+	body.Text = append(body.Text, d.text[at:end]...)
 	return body
 }
 

@@ -44,7 +44,7 @@ func (p *queryParser) cursor(q *Query, text string) {
 	var c cursor
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	if decoder.Decode(&c) != nil || !c.valid() {
+	if decoder.Decode(&c) != nil || decoder.InputOffset() != int64(len(raw)) || !c.valid() {
 		p.fault("cursor", wrongCursor)
 		return
 	}

@@ -177,3 +177,17 @@ func (c Condition) Check(ref Ref, stored *Metadata) *Error {
 		return Errorf(Precondition, "If-None-Match does not hold: %s %s exists, with the entity tag %q.", ref.Kind, ref.ID, stored.Tag())
 	}
 }
+
+// Matchable gives the stored metadata that the received one matches, and false
+// where none can: a field to compare is missing, or a time is finer than the
+// archive's. An engine that compares in the database asks for it.
+func (r Received) Matchable(compare Fields) (Metadata, bool) {
+	m := Metadata{
+		Version:        r.Version,
+		CreatedBy:      r.CreatedBy,
+		CreatedOn:      InstantOf(r.CreatedOn),
+		LastModifiedBy: r.LastModifiedBy,
+		LastModifiedOn: InstantOf(r.LastModifiedOn),
+	}
+	return m, r.faults(m, compare, "") == nil
+}

@@ -11,12 +11,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"oda"
 	"oda/internal/httpapi"
+	"oda/internal/postgres"
 	"oda/internal/serving"
 	"oda/internal/skuid"
 	"oda/internal/sqlite"
@@ -26,7 +28,7 @@ import (
 // Config says how an archive runs.
 type Config struct {
 	Listen   string
-	Database string // sqlite:PATH
+	Database string // sqlite:PATH or postgres://...
 	BasePath string
 
 	SkuidURL   string // of the identifier service; empty: the archive mints itself
@@ -80,23 +82,30 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := openStore(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	opened = append(opened, store.Close)
 	minter, closeMinter, err := newMinter(cfg)
 	if err != nil {
 		return nil, err
 	}
 	opened = append(opened, closeMinter)
-	archive := oda.NewArchive(store, minter)
-	site := web.New(web.Config{Counts: archive.Counts, Version: cfg.Version, Engine: "embedded (SQLite)", Logger: cfg.Log})
-	handler, err := httpapi.New(httpapi.Config{Archive: archive, Pages: site, BasePath: base, Bounds: cfg.Bounds, Log: cfg.Log})
+	// The file comes last: a start that fails for another reason leaves no new
+	// archive behind, and no archive brought up to a newer schema.
+	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
+	defer func() {
+		if err != nil {
+			_ = listener.Close() // nobody was served
+		}
+	}()
+	store, engine, err := openStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	opened = append(opened, store.Close)
+	archive := oda.NewArchive(store, minter)
+	site := web.New(web.Config{Counts: archive.Counts, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
+	handler, err := httpapi.New(httpapi.Config{Archive: archive, Pages: site, BasePath: base, Bounds: cfg.Bounds, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +120,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
-	cfg.Log.Info("the archive is served", "address", "http://"+a.Addr()+base+"/api/v1/", "database", cfg.Database, "version", cfg.Version)
+	cfg.Log.Info("the archive is served", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
 	go a.run(ctx, server, listener, site, opened, cfg.Log)
 	return a, nil
 }
@@ -157,11 +166,36 @@ func basePath(path string) (string, error) {
 	return "/" + trimmed, nil
 }
 
-func openStore(ctx context.Context, cfg Config) (oda.Store, error) {
+// openStore opens the engine that the database asks for, and names it.
+func openStore(ctx context.Context, cfg Config) (oda.Store, string, error) {
 	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
-		return sqlite.Open(ctx, path, cfg.Log)
+		store, err := sqlite.Open(ctx, path, cfg.Log)
+		if err != nil {
+			return nil, "", err
+		}
+		return store, "embedded (SQLite)", nil
 	}
-	return nil, fmt.Errorf("the database %q is not known; write it as sqlite:PATH", cfg.Database)
+	if strings.HasPrefix(cfg.Database, "postgres://") || strings.HasPrefix(cfg.Database, "postgresql://") {
+		store, err := postgres.Open(ctx, cfg.Database, cfg.Log)
+		if err != nil {
+			return nil, "", err
+		}
+		return store, "PostgreSQL", nil
+	}
+	return nil, "", fmt.Errorf("the database %q is not known; write it as sqlite:PATH or postgres://USER@HOST/NAME", shown(cfg.Database))
+}
+
+// shown is the database as it may stand in a log: without a password.
+func shown(database string) string {
+	if strings.HasPrefix(database, "sqlite:") {
+		return database
+	}
+	u, err := url.Parse(database)
+	if err != nil {
+		return "(not understood)"
+	}
+	u.RawQuery = "" // may hold a password, too
+	return u.Redacted()
 }
 
 // newMinter gives the source of identifiers.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"oda"
@@ -69,6 +70,11 @@ func (p parameter) checkable(allowEmpty bool) error {
 		return errors.New("allowEmptyValue contradicts its schema")
 	}
 	return nil
+}
+
+// ReadsQuery tells whether the operation has a parameter in the query.
+func (op *Operation) ReadsQuery() bool {
+	return slices.ContainsFunc(op.parameters, func(p parameter) bool { return p.in == "query" })
 }
 
 // CheckParameters holds the declared parameters against the description.

@@ -19,10 +19,12 @@ func (c *call) check() error {
 		return nil
 	}
 	if c.r.URL.RawQuery != "" {
-		var err error
-		if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
-			return oda.Errorf(oda.InvalidQuery, "The query of the address is not well-formed: check its percent signs.").Because(err)
+		query, err := url.ParseQuery(c.r.URL.RawQuery)
+		if err != nil && c.op.ReadsQuery() { // elsewhere nobody looks at it
+			return oda.Errorf(oda.InvalidQuery, "The query of the address is not well-formed. "+
+				"Write a percent sign as %%25 and a semicolon as %%3B.").Because(err)
 		}
+		c.query = query
 	}
 	if c.kind != 0 {
 		c.id = c.r.PathValue(c.kind.IDField())

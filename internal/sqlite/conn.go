@@ -41,8 +41,14 @@ func openConn(path string, create bool) (*conn, error) {
 	}
 	raw.SetBusyTimeout(10 * time.Second)
 	c := &conn{raw, make(map[string]*sqlite.Stmt)}
-	if err := c.script(pragmas); err != nil {
-		_ = c.Close() // the first error is the one to tell
+	if create {
+		err = recognise(c)
+	}
+	if err == nil {
+		err = c.script(pragmas)
+	}
+	if err != nil {
+		_ = c.close() // the first error is the one to tell
 		return nil, err
 	}
 	return c, nil
@@ -131,6 +137,16 @@ func (c *conn) query(query string, row func(*sqlite.Stmt) error, args ...any) (e
 			return err
 		}
 	}
+}
+
+// number runs a statement that gives one number.
+func (c *conn) number(query string) (int64, error) {
+	var n int64
+	err := c.query(query, func(stmt *sqlite.Stmt) error {
+		n = stmt.ColumnInt64(0)
+		return nil
+	})
+	return n, err
 }
 
 // close finalises the statements and closes the connection.

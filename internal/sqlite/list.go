@@ -50,19 +50,16 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 	defer s.listers.give(c)
 	c.SetInterrupt(ctx.Done())
 	defer c.SetInterrupt(nil)
+	var stopped error // by the caller, whose error is passed on as it is
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
-		return emit(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)))
+		stopped = emit(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)))
+		return stopped
 	}, args...)
-	if ctx.Err() != nil {
+	switch {
+	case stopped != nil:
+		return stopped
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	return listError(err)
-}
-
-// listError passes errors of the caller's through as they are.
-func listError(err error) error {
-	if err == nil || sqlite.ErrCode(err) == sqlite.ResultError {
-		return err
 	}
 	return storageError(err)
 }

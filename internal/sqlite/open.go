@@ -132,21 +132,27 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+// recognise makes sure that the file is an archive or empty, before anything in
+// it is changed.
+func recognise(c *conn) error {
+	id, err := c.number("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	if id != applicationID && tables > 0 {
+		return errors.New("the file is a SQLite database, but not an archive of oda; name another file with --db")
+	}
+	return nil
+}
+
 // check brings the schema up to date and makes sure that this is a whole
 // archive. What it looks at does not grow with the archive. It returns the last
 // position of the log.
 func (s *Store) check(ctx context.Context) (int64, error) {
-	id, err := s.number("PRAGMA application_id")
-	if err != nil {
-		return 0, openError(err)
-	}
-	tables, err := s.number("SELECT count(*) FROM sqlite_schema")
-	if err != nil {
-		return 0, openError(err)
-	}
-	if id != applicationID && tables > 0 {
-		return 0, errors.New("the file is a SQLite database, but not an archive of oda; name another file with --db")
-	}
 	if err := s.migrate(ctx); err != nil {
 		return 0, err
 	}
@@ -156,18 +162,9 @@ func (s *Store) check(ctx context.Context) (int64, error) {
 	return s.checkLog()
 }
 
-func (s *Store) number(query string) (int64, error) {
-	var n int64
-	err := s.writer.query(query, func(stmt *sqlite.Stmt) error {
-		n = stmt.ColumnInt64(0)
-		return nil
-	})
-	return n, err
-}
-
 // migrations lists the schema steps that the file has had. The checksum of the
 // schema as it stood after the step tells whether anybody changed it since.
-const migrations = `CREATE TABLE IF NOT EXISTS migrations (
+const migrations = `CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, schema_checksum TEXT NOT NULL
 ) STRICT`
 
@@ -181,7 +178,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writer.script(migrations); err != nil {
+	if err := s.mark(); err != nil {
 		return openError(err)
 	}
 	var applied []migrate.Applied
@@ -205,6 +202,16 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
+// mark makes an empty file an archive, in one commit: a first start that is cut
+// off leaves a file that the next start recognises.
+func (s *Store) mark() error {
+	id, err := s.writer.number("PRAGMA application_id")
+	if err != nil || id == applicationID {
+		return err
+	}
+	return s.writer.script(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA application_id = %d; %s; COMMIT", applicationID, migrations))
+}
+
 func (s *Store) apply(step migrate.Step) (err error) {
 	if err := s.writer.script("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -214,7 +221,7 @@ func (s *Store) apply(step migrate.Step) (err error) {
 			_ = s.writer.script("ROLLBACK") // the first error is the one to tell
 		}
 	}()
-	if err := s.writer.script(fmt.Sprintf("PRAGMA application_id = %d;", applicationID) + step.SQL); err != nil {
+	if err := s.writer.script(step.SQL); err != nil {
 		return err
 	}
 	sum, err := s.schemaChecksum()
@@ -264,7 +271,7 @@ func (s *Store) checkLog() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	found, err := s.number(`SELECT max(coalesce((SELECT max(position) FROM versions), 0),
+	found, err := s.writer.number(`SELECT max(coalesce((SELECT max(position) FROM versions), 0),
 		coalesce((SELECT max(position) FROM records), 0))`)
 	if err != nil {
 		return 0, err

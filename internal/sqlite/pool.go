@@ -17,16 +17,17 @@ type pool struct {
 }
 
 func (p *pool) fill(path string, size int) error {
-	p.size, p.free = size, make(chan *conn, size)
+	p.free = make(chan *conn, size)
 	for range size {
 		c, err := openConn(path, false)
-		if err == nil {
-			err = c.script("PRAGMA query_only = ON")
-		}
 		if err != nil {
 			return err
 		}
+		p.size++
 		p.free <- c
+		if err := c.script("PRAGMA query_only = ON"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -55,9 +56,6 @@ func (p *pool) give(c *conn) { p.free <- c }
 // close waits for the connections that are in use and closes all.
 func (p *pool) close() {
 	for range p.size {
-		if p.free == nil {
-			return
-		}
 		select {
 		case c := <-p.free:
 			_ = c.close() // nothing was written on it

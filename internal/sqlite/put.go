@@ -13,7 +13,7 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 	plans := make([]plan, len(puts))
 	size := 0
 	for i := range puts {
-		size += len(puts[i].Body.Text)
+		size += sizeOf(&puts[i])
 		var err error
 		if plans[i], err = s.plan(ctx, &puts[i]); err != nil {
 			return nil, storageError(err)
@@ -28,6 +28,15 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 		return nil, err
 	}
 	return entities, nil
+}
+
+// sizeOf is the number of bytes that a write brings.
+func sizeOf(p *oda.Put) int {
+	size := len(p.Body.Text)
+	for _, r := range p.Records {
+		size += len(r)
+	}
+	return size
 }
 
 // put judges all entities and, if all match, writes them.
@@ -186,7 +195,7 @@ func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
 	var entity *oda.Entity
 	replayed := false
-	err := s.submit(ctx, len(put.Body.Text), func(tx *txn) error {
+	err := s.submit(ctx, sizeOf(&put), func(tx *txn) error {
 		entity, replayed = nil, false
 		if key != nil {
 			used, err := tx.keyUsed(put.Kind, *key)

@@ -1,4 +1,4 @@
-package web
+package web_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/testenv"
+	"oda/internal/web"
 )
 
 // A description with one operation, as the pages expect it beside them.
@@ -31,8 +32,8 @@ const description = `{
 // the description and one operation beside it.
 func routes(t *testing.T, base string) http.Handler {
 	t.Helper()
-	site := New(Config{Counts: fixedCounts, Version: "1.2.3", Engine: "sqlite"})
-	if err := site.refresh(t.Context()); err != nil {
+	site := web.New(web.Config{Counts: web.FixedCounts, Version: "1.2.3", Engine: "sqlite"})
+	if err := site.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
@@ -141,7 +142,7 @@ func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 // A test that finds no complaint is worth nothing if none would be noticed.
 func TestTheWatchNoticesWhatThePagesMustNotDo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", htmlType)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "script-src 'self'")
 		_, _ = io.WriteString(w, `<!DOCTYPE html><link rel="icon" href="data:,"><script>inline()</script><img src="http://elsewhere.invalid/x.png">`)
 	}))

@@ -1,0 +1,128 @@
+package oda_test
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+)
+
+func TestACursorCarriesItsQuery(t *testing.T) {
+	place := oda.Place{At: instant(t, "2026-01-15T10:00:00.000007Z"), ID: "sbd-7.a_B"}
+	for _, raw := range []string{
+		"user=mary", "user=Zo%C3%AB+%22Z%22%E2%80%A8%3C%26&user_match_type=contains", "user=m&user_match_type=starts_with",
+		"created_after=2026-01-01", "created_before=2026-02-01", "created_after=1969-01-01&created_before=2026-02-01", "created_after=1970-01-01",
+		"last_modified_after=2026-01-01&last_modified_before=2026-02-01",
+	} {
+		first, err := ask(t, oda.SBDefinition, raw+"&limit=2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := first
+		want.Start = &place
+		cursor := "cursor=" + first.Cursor(place)
+		if strings.ContainsAny(cursor, "+/&%") {
+			t.Errorf("%s would have to be escaped in an address", cursor)
+		}
+		for _, with := range []string{cursor + "&limit=2", raw + "&limit=2&" + cursor} {
+			got, err := ask(t, oda.SBDefinition, with)
+			if err != nil {
+				t.Errorf("%s: %v", with, err)
+			} else if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", with, diff)
+			}
+		}
+		// Another spelling of the same query is the same query, and the size
+		// of a page may change on the way.
+		got, err := ask(t, oda.SBDefinition, cursor+"&limit=3")
+		if err != nil || got.Limit != 3 {
+			t.Errorf("%s with another limit: %+v, %v", raw, got, err)
+		}
+		if got, err = ask(t, oda.SBDefinition, cursor); err != nil || got.Limit != 0 {
+			t.Errorf("%s without a limit: %+v, %v", raw, got, err)
+		}
+	}
+	q, err := ask(t, oda.Project, "created_after=2026-01-01T05:30:00%2B05:30")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(t, oda.Project, "created_after=2026-01-01&cursor="+q.Cursor(place)); err != nil {
+		t.Errorf("the same instant in another spelling: %v", err)
+	}
+}
+
+func TestACursorWithAnotherQueryIsRefused(t *testing.T) {
+	place := oda.Place{At: 1, ID: "x"}
+	cursor := func(raw string) string {
+		q, err := ask(t, oda.SBDefinition, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "cursor=" + q.Cursor(place)
+	}
+	for _, test := range []struct{ made, sent string }{
+		{"user=mary", "user=john"},
+		{"user=mary", "user=mary&user_match_type=contains"},
+		{"user=mary", "created_after=2026-01-01"},
+		{"created_after=2026-01-01", "user=mary&created_after=2026-01-01"},
+		{"created_after=2026-01-01", "created_after=2026-01-02"},
+		{"created_after=2026-01-01", "created_before=2026-01-01"},
+		{"created_after=2026-01-01", "created_after=2026-01-01&created_before=2026-02-01"},
+		{"created_after=2026-01-01", "last_modified_after=2026-01-01"},
+	} {
+		_, err := ask(t, oda.SBDefinition, test.sent+"&"+cursor(test.made))
+		if oda.CodeOf(err) != oda.InvalidQuery || !strings.Contains(err.Error(), "another query") {
+			t.Errorf("a cursor of %s with %s: %v", test.made, test.sent, err)
+		}
+	}
+	for _, sent := range []string{"", "user=mary&"} {
+		_, err := ask(t, oda.SBInstance, sent+cursor("user=mary"))
+		if oda.CodeOf(err) != oda.InvalidQuery || !strings.Contains(err.Error(), "another query") {
+			t.Errorf("a cursor of another collection: %v", err)
+		}
+	}
+	if _, err := ask(t, oda.SBDefinition, cursor("user=mary")+"&"+cursor("user=mary")); oda.CodeOf(err) != oda.InvalidQuery {
+		t.Errorf("a cursor twice: %v", err)
+	}
+}
+
+// rubbishCursors are texts that look more and more like a cursor.
+func rubbishCursors() []string {
+	inside := []string{
+		``, `null`, `[]`, `{`, `{}`, `"x"`, `{"c":"sbds"}`,
+		`{"c":"sbds","o":1,"t":1,"i":""}`,
+		`{"c":"sbds","o":1,"t":1,"i":"../x"}`,
+		`{"c":"sbds","o":0,"t":1,"i":"x"}`,
+		`{"c":"sbds","o":3,"t":1,"i":"x"}`,
+		`{"c":"sbds","o":300,"t":1,"i":"x"}`,
+		`{"c":"sbds","o":1,"u":"mary","t":1,"i":"x"}`,
+		`{"c":"sbds","o":1,"m":1,"t":1,"i":"x"}`,
+		`{"c":"sbds","o":1,"u":"mary","m":4,"t":1,"i":"x"}`,
+		`{"c":"sbds","o":2,"u":"mary","m":1,"t":1,"i":"x"}`,
+		`{"c":"sbds","o":1,"a":1,"t":"1","i":"x"}`,
+		`{"c":"sbds","o":1,"a":1,"t":1,"i":"x","z":1}`,
+	}
+	all := []string{"x", "=", "!!!!", "eyJ9", " ", "\x00", "é"}
+	for _, text := range inside {
+		all = append(all, base64.RawURLEncoding.EncodeToString([]byte(text))+"A")
+		if text != "" {
+			all = append(all, base64.RawURLEncoding.EncodeToString([]byte(text)))
+		}
+	}
+	return all
+}
+
+func TestRubbishIsNoCursor(t *testing.T) {
+	for _, text := range rubbishCursors() {
+		for _, with := range []string{"", "user=mary&", "created_after=2026-01-01&"} {
+			_, err := ask(t, oda.SBDefinition, with+"cursor="+url.QueryEscape(text))
+			if oda.CodeOf(err) != oda.InvalidQuery || !strings.Contains(err.Error(), "cursor is not a cursor of this archive") {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+)
+
+// Create implements oda.Store. Without a key it is one statement; with one, the
+// key is claimed in the same transaction.
+func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
+	st := statement(&put, plan{})
+	var entity *oda.Entity
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+			if key == nil {
+				entity, err = s.scan(ctx, conn.QueryRow(ctx, st.sql, st.args...), &put)
+				return err
+			}
+			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+				entity, err = s.createWithKey(ctx, tx, st, &put, *key)
+				return err
+			})
+		})
+	})
+	switch {
+	case errors.Is(err, errKeyUsed):
+		return s.Created(ctx, put.Kind, *key)
+	case errors.Is(err, errRefused):
+		return nil, oda.ErrTaken
+	}
+	return entity, s.storageError(ctx, err)
+}
+
+// errKeyUsed says that the key has created an entity before.
+var errKeyUsed = errors.New("the key is used")
+
+func (s *Store) createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key oda.Key) (*oda.Entity, error) {
+	var batch pgx.Batch
+	batch.Queue("INSERT INTO creations (kind, key, identifier, digest) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+		int16(put.Kind), key.Value, put.ID, key.Digest[:])
+	batch.Queue(st.sql, st.args...)
+	results := tx.SendBatch(ctx, &batch)
+	claimed, err := results.Exec()
+	if err != nil {
+		_ = results.Close() // says the same
+		return nil, err
+	}
+	entity, err := s.scan(ctx, results.QueryRow(), put)
+	if closeErr := results.Close(); closeErr != nil {
+		return nil, closeErr
+	}
+	if claimed.RowsAffected() == 0 {
+		return nil, errKeyUsed // rolls back what was created beside it
+	}
+	return entity, err
+}
+
+const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
+	v.sequence_after, v.runs, v.slots, v.text, c.identifier, c.digest
+	FROM creations c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
+	WHERE c.kind = $1 AND c.key = $2`
+
+// Created implements oda.Store.
+func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
+	r, err := s.read(ctx, selectCreated, int16(kind), key.Value)
+	if err != nil || r == nil {
+		return nil, s.storageError(ctx, err)
+	}
+	if err := key.Check(r.digest); err != nil {
+		return nil, err
+	}
+	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r), nil
+}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+)
+
+// Listings walk along an index in its order. A page begins where the one before
+// ended, and the comparison of pairs is what the index is searched by.
+const (
+	listCreated = `SELECT identifier, created_on FROM births
+		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
+		ORDER BY created_on, identifier LIMIT $5`
+	listModified = `SELECT identifier, last_modified_on FROM heads
+		WHERE kind = $1 AND (last_modified_on, identifier) > ($2, $3) AND last_modified_on <= $4
+		ORDER BY last_modified_on, identifier LIMIT $5`
+	listUserEquals = `SELECT identifier, created_on FROM births
+		WHERE kind = $1 AND created_by = $6 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
+		ORDER BY created_on, identifier LIMIT $5`
+	// The order is that of creation, not of users, so the index by creation
+	// is walked and filtered; it holds the user too.
+	listUserStartsWith = `SELECT identifier, created_on FROM births
+		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4 AND starts_with(created_by, $6)
+		ORDER BY created_on, identifier LIMIT $5`
+	listUserContains = `SELECT identifier, created_on FROM births
+		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4 AND position($6 IN created_by) > 0
+		ORDER BY created_on, identifier LIMIT $5`
+)
+
+// List implements oda.Store. It is one statement, and so one snapshot, whose
+// rows are read as they come.
+func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
+	query, args, err := listing(q)
+	if err != nil {
+		return err
+	}
+	var failed error // of the caller's
+	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		var id string
+		var at oda.Instant
+		_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+			failed = emit(id, at)
+			return failed
+		})
+		return err
+	})
+	if failed != nil {
+		return failed
+	}
+	return s.storageError(ctx, err)
+}
+
+func listing(q oda.Query) (string, []any, error) {
+	from, behind, to := int64(math.MinInt64), "", int64(math.MaxInt64)
+	if q.After != nil {
+		from = int64(*q.After)
+	}
+	if q.Before != nil {
+		to = int64(*q.Before)
+	}
+	if q.Start != nil && int64(q.Start.At) >= from {
+		from, behind = int64(q.Start.At), q.Start.ID
+	}
+	var limit *int
+	if q.Limit > 0 {
+		limit = &q.Limit
+	}
+	args := []any{int16(q.Kind), from, behind, to, limit}
+	if q.Order == oda.ByModification {
+		return listModified, args, nil
+	}
+	switch q.Match {
+	case oda.AnyUser:
+		return listCreated, args, nil
+	case oda.UserEquals:
+		return listUserEquals, append(args, q.User), nil
+	case oda.UserStartsWith:
+		return listUserStartsWith, append(args, q.User), nil
+	case oda.UserContains:
+		return listUserContains, append(args, q.User), nil
+	}
+	return "", nil, fmt.Errorf("unknown match type %d", q.Match)
+}

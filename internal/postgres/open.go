@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda/internal/migrate"
+)
+
+//go:embed schema/*.sql
+var schema embed.FS
+
+// Bounds of waiting.
+const (
+	connectTime = 5 * time.Second  // for a connection to be made
+	acquireTime = 5 * time.Second  // for a connection of the pool to be free
+	openTime    = 60 * time.Second // for the schema to be brought up to date, other processes included
+)
+
+// Store is the engine on PostgreSQL. It implements oda.Store.
+type Store struct {
+	pool  *pgxpool.Pool
+	log   *slog.Logger
+	seed  maphash.Seed
+	lanes [lanes]chan *waiting
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+
+	gate   sync.RWMutex // held for reading while a record is handed to a lane
+	closed bool
+}
+
+// Open connects to the database that the DSN names and brings its schema up to
+// date. Its errors are one sentence each, meant for the operator; they never
+// repeat the DSN, which may hold a password.
+func Open(ctx context.Context, dsn string, log *slog.Logger) (*Store, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the PostgreSQL database is not understood (--db): %w", hideDSN(err))
+	}
+	configure(config)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	if err := prepare(ctx, pool, log); err != nil {
+		pool.Close()
+		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
+		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
+	}
+	s := &Store{pool: pool, log: log, seed: maphash.MakeSeed()}
+	s.startLanes()
+	return s, nil
+}
+
+// sessionSettings are asked for when a connection is made; the DSN may say
+// otherwise. Every statement here is made for an index. PostgreSQL keeps the
+// plan of a prepared statement, and one that was made while a table was small
+// would read all of it, and go on so when the table has grown. So plans that
+// read whole tables or hash them are made unattractive, and one plan serves
+// all values.
+var sessionSettings = map[string]string{
+	"application_name":  "oda",
+	"plan_cache_mode":   "force_generic_plan",
+	"enable_seqscan":    "off",
+	"enable_bitmapscan": "off",
+	"enable_hashjoin":   "off",
+	"enable_mergejoin":  "off",
+	"jit":               "off",
+}
+
+// configure sets what must hold whatever the DSN says, and what it may leave
+// open.
+func configure(config *pgxpool.Config) {
+	c := config.ConnConfig
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTime
+	}
+	for name, value := range sessionSettings {
+		if _, given := c.RuntimeParams[name]; !given {
+			c.RuntimeParams[name] = value
+		}
+	}
+	// When a caller goes away, the server is told to stop working for him.
+	c.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 2 * time.Second}
+	}
+	config.HealthCheckPeriod = 5 * time.Second
+	config.MaxConnIdleTime = 5 * time.Minute
+}
+
+// hideDSN drops the connection string that the driver repeats in its errors.
+func hideDSN(err error) error {
+	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
+		if cause := parse.Unwrap(); cause != nil {
+			return cause
+		}
+		return errors.New("it is not a valid connection string")
+	}
+	return err
+}
+
+// migrationLock is the number of the advisory lock under which the schema is
+// changed: "oda" and a 1.
+const migrationLock = 0x6f646101
+
+// prepare brings the schema up to date. Processes that start together wait for
+// the first of them; one that finds nothing to do takes no lock and needs no
+// right to change the schema.
+func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	files, err := fs.Sub(schema, "schema")
+	if err != nil {
+		return err
+	}
+	steps, err := migrate.Load(files)
+	if err != nil {
+		return err
+	}
+	applied, err := appliedSteps(ctx, pool)
+	if err != nil {
+		return err
+	}
+	pending, err := migrate.Pending(steps, applied)
+	if err != nil || len(pending) == 0 {
+		return err
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS migrations (
+			number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now())`)
+		if err != nil {
+			return err
+		}
+		// Another process may have done it while this one waited.
+		applied, err := appliedSteps(ctx, tx)
+		if err != nil {
+			return err
+		}
+		pending, err := migrate.Pending(steps, applied)
+		if err != nil {
+			return err
+		}
+		for _, step := range pending {
+			log.InfoContext(ctx, "schema step", "number", step.Number, "name", step.Name)
+			if _, err := tx.Exec(ctx, step.SQL, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("schema step %d: %w", step.Number, err)
+			}
+			if _, err := tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)",
+				step.Number, step.Name, step.Checksum); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// queryer is a pool or a transaction.
+type queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// appliedSteps lists the schema steps that the database has had.
+func appliedSteps(ctx context.Context, q queryer) ([]migrate.Applied, error) {
+	rows, err := q.Query(ctx, "SELECT to_regclass('migrations') IS NOT NULL")
+	if err != nil {
+		return nil, err
+	}
+	exists, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil || !exists {
+		return nil, err
+	}
+	rows, err = q.Query(ctx, "SELECT number, checksum FROM migrations ORDER BY number")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied])
+}
+
+// Close lets running records finish and gives the connections back.
+func (s *Store) Close() error {
+	s.gate.Lock()
+	closed := s.closed
+	s.closed = true
+	s.gate.Unlock()
+	if closed {
+		return nil
+	}
+	for _, lane := range s.lanes {
+		close(lane)
+	}
+	s.done.Wait()
+	s.stop()
+	s.pool.Close()
+	return nil
+}

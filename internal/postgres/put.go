@@ -1,0 +1,307 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+)
+
+// The parameters of a store, the same for its two forms:
+//
+//	$1 kind          $2 identifier     $3 creator        $4 modifier      $5 now
+//	$6 version       $7 created_by     $8 created_on     $9 last_modified_by, $10 last_modified_on, as expected
+//	$11 compare the last two           $12 last sequence as expected, or null
+//	$13 tags one of which must match, or null            $14 tags none of which may match, or null
+//	$15 new records  $16 runs, or null $17 slots         $18 text         $19 shard of the count
+//	$20 keep the records of the version before           $21 a stored entity may be updated
+const (
+	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence)
+		VALUES ($1, $2, 1, $3, $5, $3, $5, cardinality($15::bytea[]))`
+	updateHead = `SET version = h.version + 1, last_modified_by = $4, last_modified_on = greatest($5, h.last_modified_on + 1),
+			last_sequence = h.last_sequence + cardinality($15::bytea[])`
+	headMatches = `$21::boolean AND h.version = $6 AND h.created_by = $7 AND h.created_on = $8
+			AND (NOT $11::boolean OR h.last_modified_by = $9 AND h.last_modified_on = $10)
+			AND ($12::bigint IS NULL OR h.last_sequence = $12)
+			AND ($13::text[] IS NULL OR h.version || '-' || h.last_modified_on = ANY ($13))
+			AND ($14::text[] IS NULL OR h.version || '-' || h.last_modified_on <> ALL ($14))`
+	headReturns = ` RETURNING h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence`
+
+	// The rest of a store follows from the head, and happens only with it.
+	// Versions never change, so the one before is there if its metadata
+	// matched.
+	storeBody = `),
+	birth AS (INSERT INTO births SELECT $1, $2, created_by, created_on FROM head WHERE version = 1),
+	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
+	before AS (SELECT coalesce(v.runs, '{}') ||
+			CASE WHEN head.last_sequence > v.sequence_after THEN ARRAY[v.sequence_after + 1, head.last_sequence] ELSE '{}' END AS runs,
+			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
+		FROM head JOIN versions v ON $20::boolean AND v.kind = $1 AND v.identifier = $2 AND v.version = head.version - 1),
+	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
+		SELECT $1, $2, head.last_sequence - cardinality($15::bytea[]) + r.nth, head.version, head.last_modified_by, head.last_modified_on, r.text
+		FROM head, unnest($15::bytea[]) WITH ORDINALITY AS r (text, nth)),
+	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence,
+			CASE WHEN $20::boolean AND version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END, $17, $18
+		FROM head)
+	SELECT head.*, (SELECT runs FROM before WHERE listed) FROM head`
+
+	storeEither = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead +
+		" WHERE " + headMatches + headReturns + storeBody
+	storeNew  = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO NOTHING" + headReturns + storeBody
+	storeNext = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " +
+		headMatches + headReturns + storeBody
+)
+
+// store is the statement for one entity, ready to run.
+type store struct {
+	sql  string
+	args []any
+}
+
+// statement gives the statement that carries the put out: one that creates or
+// updates, or one that updates only. It is nil where the put cannot match anything, and only
+// its refusal is to be worked out.
+func statement(p *oda.Put, pl plan) *store {
+	expected, matchable := p.Expected.Matchable(p.Compare)
+	create := p.Condition.Match == nil
+	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
+	var match, noneMatch []string
+	if m := p.Condition.Match; m != nil && !m.Any {
+		match = append([]string{}, m.List...)
+	}
+	if n := p.Condition.NoneMatch; n != nil {
+		noneMatch = n.List
+	}
+	runs, fresh := pl.records(p)
+	args := []any{
+		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
+		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
+		p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, match, noneMatch,
+		fresh, runs, encodeSlots(p.Body.Slots), p.Body.Text, int16(rand.IntN(countShards)), p.Keep, update,
+	}
+	switch {
+	case create:
+		return &store{storeEither, args}
+	case update:
+		return &store{storeNext, args}
+	}
+	return nil
+}
+
+// countShards is the number of rows over which the count of a kind is spread.
+const countShards = 16
+
+func encodeSlots(slots []oda.Slot) []int32 {
+	packed := make([]int32, 0, 2*len(slots))
+	for _, s := range slots {
+		packed = append(packed, int32(s.Value), int32(s.Offset))
+	}
+	return packed
+}
+
+// errRefused says that a statement wrote nothing.
+var errRefused = errors.New("the stored state is not the expected one")
+
+// judgeTries bounds how often a store is tried whose refusal the rules cannot
+// explain, because the state has changed again since.
+const judgeTries = 3
+
+// Put implements oda.Store.
+func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	for range judgeTries {
+		entities, err := s.put(ctx, puts)
+		if !errors.Is(err, errRefused) {
+			return entities, s.storageError(ctx, err)
+		}
+		stored, err := s.heads(ctx, puts)
+		if err != nil {
+			return nil, s.storageError(ctx, err)
+		}
+		if _, err := oda.Judge(puts, stored); err != nil {
+			return nil, err
+		}
+	}
+	return nil, oda.Errorf(oda.Overloaded, "The entity is changing too quickly. Nothing was stored. Try again shortly.")
+}
+
+func (s *Store) put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	stores := make([]*store, len(puts))
+	for i := range puts {
+		pl, err := s.plan(ctx, &puts[i])
+		if err != nil {
+			return nil, err
+		}
+		if stores[i] = statement(&puts[i], pl); stores[i] == nil {
+			return nil, errRefused
+		}
+	}
+	entities := make([]*oda.Entity, len(puts))
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			if len(puts) == 1 {
+				e, err := s.scan(ctx, conn.QueryRow(ctx, stores[0].sql, stores[0].args...), &puts[0])
+				entities[0] = e
+				return err
+			}
+			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return s.putAll(ctx, tx, puts, stores, entities) })
+		})
+	})
+	return entities, err
+}
+
+// putAll runs the statements of several entities in one transaction, in the
+// order of their identifiers, so that two of them never wait for each other.
+func (s *Store) putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []*store, entities []*oda.Entity) error {
+	order := make([]int, len(puts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(puts[a].Kind, puts[b].Kind), cmp.Compare(puts[a].ID, puts[b].ID))
+	})
+	var batch pgx.Batch
+	for _, i := range order {
+		batch.Queue(stores[i].sql, stores[i].args...)
+	}
+	results := tx.SendBatch(ctx, &batch)
+	var refused error
+	for _, i := range order {
+		e, err := s.scan(ctx, results.QueryRow(), &puts[i])
+		switch {
+		case errors.Is(err, errRefused):
+			refused = err
+		case err != nil:
+			_ = results.Close() // says the same
+			return err
+		}
+		entities[i] = e
+	}
+	if err := results.Close(); err != nil {
+		return err
+	}
+	return refused
+}
+
+// scan reads the answer of a store.
+func (s *Store) scan(ctx context.Context, row pgx.Row, p *oda.Put) (*oda.Entity, error) {
+	e := &oda.Entity{Ref: p.Ref, Body: p.Body}
+	var last int64
+	var kept []int64
+	m := &e.Metadata
+	err := row.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &kept)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, errRefused
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Listed:
+		e.Records = oda.RecordsOf(p.Records)
+	case kept != nil:
+		e.Records = s.records(ctx, p.Ref, decodeRuns(kept))
+	}
+	return e, nil
+}
+
+// heads reads the metadata of the entities to be stored, nil for new ones.
+func (s *Store) heads(ctx context.Context, puts []oda.Put) ([]*oda.Metadata, error) {
+	stored := make([]*oda.Metadata, len(puts))
+	kinds, ids := make([]int16, len(puts)), make([]string, len(puts))
+	for i, p := range puts {
+		kinds[i], ids[i] = int16(p.Kind), p.ID
+	}
+	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT p.nth - 1, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on
+			FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth) JOIN heads h USING (kind, identifier)`, kinds, ids)
+		if err != nil {
+			return err
+		}
+		var i int
+		var m oda.Metadata
+		_, err = pgx.ForEachRow(rows, []any{&i, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn}, func() error {
+			one := m
+			stored[i] = &one
+			return nil
+		})
+		return err
+	})
+	return stored, err
+}
+
+// plan says which records of a new version are stored already, and the last
+// sequence on which it rests.
+type plan struct {
+	lastSequence *int64  // nil: it rests on nothing
+	sequences    []int64 // for each record, 0 where it is new
+}
+
+// plan reads the records that are stored now, where the put lists any. It
+// holds if the metadata matches, since every record moves the metadata.
+func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
+	if len(p.Records) == 0 {
+		return plan{}, nil
+	}
+	last := int64(0)
+	r, err := s.read(ctx, selectCurrent, int16(p.Kind), p.ID)
+	if err != nil || r == nil {
+		return plan{lastSequence: &last}, err
+	}
+	var sharing oda.Sharing
+	for one, err := range s.numbered(ctx, p.Ref, r.runs) {
+		if err != nil {
+			return plan{}, err
+		}
+		sharing.Stored(one.sequence, one.text)
+	}
+	return plan{&r.lastSequence, sharing.Plan(p.Records)}, nil
+}
+
+// records gives the runs of the new version, nil for no list, and the records
+// that are to be written.
+func (pl plan) records(p *oda.Put) (runs []int64, fresh [][]byte) {
+	fresh = [][]byte{}
+	if !p.Listed {
+		return nil, fresh
+	}
+	var list oda.Runs
+	next := int64(0)
+	if pl.lastSequence != nil {
+		next = *pl.lastSequence
+	}
+	for i, text := range p.Records {
+		if pl.sequences != nil && pl.sequences[i] != 0 {
+			list = list.Add(pl.sequences[i])
+			continue
+		}
+		next++
+		list = list.Add(next)
+		fresh = append(fresh, text)
+	}
+	return encodeRuns(list), fresh
+}
+
+func encodeRuns(list oda.Runs) []int64 {
+	packed := make([]int64, 0, 2*len(list))
+	for _, r := range list {
+		packed = append(packed, r.First, r.Last)
+	}
+	return packed
+}
+
+// decodeRuns unpacks runs as they are stored, and joins those that follow each
+// other.
+func decodeRuns(packed []int64) oda.Runs {
+	runs := make(oda.Runs, 0, len(packed)/2)
+	for i := 0; i+1 < len(packed); i += 2 {
+		runs = runs.AddRun(packed[i], packed[i+1])
+	}
+	return runs
+}

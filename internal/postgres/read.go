@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+)
+
+// partRecords bounds what is read of a block at a time. Records never change,
+// so each part is a short read of its own, and a slow client holds no
+// connection.
+const partRecords = 512
+
+const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
+	v.sequence_after, v.runs, v.slots, v.text, '', ''::bytea
+	FROM heads h JOIN versions v USING (kind, identifier, version) WHERE h.kind = $1 AND h.identifier = $2`
+
+// row is what one statement reads of an entity.
+type row struct {
+	metadata     oda.Metadata
+	lastSequence int64
+	body         oda.Body
+	runs         oda.Runs // nil: no list of records
+
+	// Of a row that was found by its key:
+	id     string
+	digest []byte
+}
+
+// read reads one row of selectCurrent's form, nil where there is none.
+func (s *Store) read(ctx context.Context, query string, args ...any) (*row, error) {
+	var r row
+	var after int64
+	var runs []int64
+	var slots []int32
+	m := &r.metadata
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, query, args...).Scan(
+				&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.lastSequence,
+				&after, &runs, &slots, &r.body.Text, &r.id, &r.digest)
+		})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if runs != nil || r.lastSequence > after {
+		r.runs = decodeRuns(runs).AddRun(after+1, r.lastSequence)
+	}
+	for i := 0; i+1 < len(slots); i += 2 {
+		r.body.Slots = append(r.body.Slots, oda.Slot{Value: oda.SlotValue(slots[i]), Offset: int(slots[i+1])})
+	}
+	return &r, nil
+}
+
+// Get implements oda.Store.
+func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
+	r, err := s.read(ctx, selectCurrent, int16(ref.Kind), ref.ID)
+	if err != nil {
+		return nil, s.storageError(ctx, err)
+	}
+	if r == nil {
+		return nil, oda.Missing(ref)
+	}
+	return s.entity(ctx, ref, r), nil
+}
+
+// entity gives what was read to the rules.
+func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) *oda.Entity {
+	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
+	if r.runs != nil {
+		e.Records = s.records(ctx, ref, r.runs)
+	}
+	return e
+}
+
+// numberedRecord is a record with its sequence number.
+type numberedRecord struct {
+	sequence int64
+	text     []byte
+}
+
+// records reads the records of a version.
+func (s *Store) records(ctx context.Context, ref oda.Ref, runs oda.Runs) oda.Records {
+	return func(yield func([]byte, error) bool) {
+		for r, err := range s.numbered(ctx, ref, runs) {
+			if !yield(r.text, s.storageError(ctx, err)) {
+				return
+			}
+		}
+	}
+}
+
+// numbered reads records in order, a part at a time.
+func (s *Store) numbered(ctx context.Context, ref oda.Ref, runs oda.Runs) iter.Seq2[numberedRecord, error] {
+	return func(yield func(numberedRecord, error) bool) {
+		for _, run := range runs {
+			for at := run.First; at <= run.Last; {
+				part, err := s.part(ctx, ref, at, min(run.Last, at+partRecords-1))
+				if err != nil {
+					yield(numberedRecord{}, err)
+					return
+				}
+				for _, r := range part {
+					if !yield(r, nil) {
+						return
+					}
+				}
+				at = part[len(part)-1].sequence + 1
+			}
+		}
+	}
+}
+
+// part reads the records from first to last.
+func (s *Store) part(ctx context.Context, ref oda.Ref, first, last int64) (part []numberedRecord, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			rows, err := conn.Query(ctx, `SELECT sequence, text FROM records
+				WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
+			if err != nil {
+				return err
+			}
+			part, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r numberedRecord, err error) {
+				return r, row.Scan(&r.sequence, &r.text)
+			})
+			return err
+		})
+	})
+	if err == nil && int64(len(part)) != last-first+1 {
+		err = oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's database. Tell the operator.")
+	}
+	return part, err
+}
+
+// Counts implements oda.Store.
+func (s *Store) Counts(ctx context.Context) (map[oda.Kind]int64, error) {
+	counts := make(map[oda.Kind]int64, len(oda.Kinds))
+	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT kind, sum(n)::bigint FROM counts GROUP BY kind")
+		if err != nil {
+			return err
+		}
+		var kind int16
+		var n int64
+		_, err = pgx.ForEachRow(rows, []any{&kind, &n}, func() error {
+			counts[oda.Kind(kind)] = n
+			return nil
+		})
+		return err
+	})
+	return counts, s.storageError(ctx, err)
+}

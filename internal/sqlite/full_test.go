@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oda"
+	"oda/internal/storetest"
+)
+
+// smallDisk gives a directory on a file system of that many bytes.
+func smallDisk(t *testing.T, bytes int) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
+	ctx := context.Background()
+	dir := smallDisk(t, 6<<20)
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "archive.db")
+	s := open(t, path)
+	mustPut(t, s, put(t, "night", `{}`, 1))
+
+	padding := strings.Repeat("x", 20_000)
+	var acknowledged, refused []string
+	records := 0
+	write := func(i int) (err error) {
+		id := fmt.Sprintf("b%d", i)
+		if _, err = s.Put(ctx, []oda.Put{put(t, id, `{"padding":"`+padding+`"}`, 1)}); err == nil {
+			acknowledged = append(acknowledged, id)
+			if _, err = record(s, "night", fmt.Sprintf(`{"request":"%d","padding":"%s"}`, i, padding)); err == nil {
+				records++
+			}
+		} else {
+			refused = append(refused, id)
+		}
+		return err
+	}
+	check := func() {
+		t.Helper()
+		for _, id := range acknowledged {
+			e, err := s.Get(ctx, block(id))
+			if err != nil {
+				t.Fatalf("%s was acknowledged: %v", id, err)
+			}
+			if text := storetest.Render(t, e); !strings.Contains(text, padding) {
+				t.Fatalf("%s is not whole", id)
+			}
+		}
+		for _, id := range refused {
+			if _, err := s.Get(ctx, block(id)); oda.CodeOf(err) != oda.NotFound {
+				t.Fatalf("%s was refused: %v", id, err)
+			}
+		}
+		night, err := s.Get(ctx, block("night"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(storetest.Render(t, night), `"request":`); got != records {
+			t.Fatalf("%d records were acknowledged, and %d are there", records, got)
+		}
+	}
+
+	failures := 0
+	for i := 0; failures < 20; i++ {
+		if err := write(i); err != nil {
+			if oda.CodeOf(err) != oda.Unavailable {
+				t.Fatalf("a write on a full disk got %v", err)
+			}
+			failures++
+		}
+		if i > 1000 {
+			t.Fatal("the disk does not fill up")
+		}
+	}
+	if len(acknowledged) == 0 {
+		t.Fatal("nothing was stored before the disk was full")
+	}
+	check()
+	if err := s.Ping(ctx); err != nil {
+		t.Errorf("reading must go on: %v", err)
+	}
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	for i := 5000; i < 5010; i++ {
+		if err := write(i); err != nil {
+			t.Fatalf("there is room again, but: %v", err)
+		}
+	}
+	check()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path)
+	check()
+}

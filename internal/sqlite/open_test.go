@@ -1,0 +1,323 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"oda"
+	"oda/internal/storetest"
+)
+
+// tryOpen opens an archive that should be refused.
+func tryOpen(t *testing.T, path string) error {
+	t.Helper()
+	s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
+	if err == nil {
+		_ = s.Close() // the test has failed already
+		t.Fatal("the archive was opened")
+	}
+	return err
+}
+
+// script runs SQL on a file that no engine has open.
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := sqlitex.ExecuteScript(c, text, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// made makes an archive with something in it and closes it.
+func made(t *testing.T, path string) {
+	t.Helper()
+	s := open(t, path)
+	mustPut(t, s, put(t, "b", `{"request_responses":[{"request":"one"}]}`, 1000))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, path string) string // gives the path to open
+		want    string
+	}{
+		"another engine has it open, in this very process": {func(t *testing.T, path string) string {
+			open(t, path)
+			return path
+		}, fmt.Sprintf("another oda has it open (process %d); stop that one", os.Getpid())},
+		"it is newer than the program": {func(t *testing.T, path string) string {
+			made(t, path)
+			script(t, path, "INSERT INTO migrations VALUES (2, 'later', 'x', 'y')")
+			return path
+		}, "install the newer version of oda"},
+		"its first step is another": {func(t *testing.T, path string) string {
+			made(t, path)
+			script(t, path, "UPDATE migrations SET checksum = 'x'")
+			return path
+		}, "made by another version of oda"},
+		"somebody added an index": {func(t *testing.T, path string) string {
+			made(t, path)
+			script(t, path, "CREATE INDEX extra ON heads (created_by)")
+			return path
+		}, "changed by something other than oda"},
+		"somebody dropped a table": {func(t *testing.T, path string) string {
+			made(t, path)
+			script(t, path, "DROP TABLE records")
+			return path
+		}, "changed by something other than oda"},
+		"it is a database of another program": {func(t *testing.T, path string) string {
+			script(t, path, "CREATE TABLE photos (name TEXT)")
+			return path
+		}, "not an archive of oda"},
+		"it is a text": {func(t *testing.T, path string) string {
+			if err := os.WriteFile(path, []byte("dear diary,\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "not an archive of oda"},
+		"its beginning is damaged": {func(t *testing.T, path string) string {
+			made(t, path)
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt(bytes.Repeat([]byte{'x'}, 100), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "not an archive of oda"},
+		"its directory is a file": {func(t *testing.T, path string) string {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Join(path, "archive.db")
+		}, "not a directory"},
+		"it is a directory": {func(t *testing.T, path string) string {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "cannot be opened for writing"},
+		"its directory cannot be written": {func(t *testing.T, path string) string {
+			if os.Getuid() == 0 {
+				t.Skip("root may write everywhere")
+			}
+			if err := os.Chmod(filepath.Dir(path), 0o500); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "permission denied"},
+		"its log was cut off": {func(t *testing.T, path string) string {
+			made(t, path)
+			script(t, path, "UPDATE state SET last_position = last_position + 1")
+			return path
+		}, "its log of changes ends at position 2, but should end at 3; restore it from a backup"},
+		"its log is longer than it should be": {func(t *testing.T, path string) string {
+			made(t, path)
+			script(t, path, "UPDATE state SET last_position = 1")
+			return path
+		}, "its log of changes ends at position 2, but should end at 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := test.prepare(t, archivePath(t))
+			started := time.Now()
+			text := tryOpen(t, path).Error()
+			if !strings.HasPrefix(text, "cannot open the archive "+path+": ") || !strings.Contains(text, test.want) {
+				t.Errorf("got %q, want the file and %q", text, test.want)
+			}
+			if strings.Contains(text, "\n") || strings.Contains(text, "sqlite:") {
+				t.Errorf("%q is not one clear sentence", text)
+			}
+			if took := time.Since(started); took > 4*time.Second {
+				t.Errorf("the refusal took %v", took)
+			}
+		})
+	}
+}
+
+func TestARefusedFileIsLeftAsItWas(t *testing.T) {
+	path := archivePath(t)
+	script(t, path, "CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('sunset')")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tryOpen(t, path)
+	after, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, after) {
+		t.Error("the database of another program was changed")
+	}
+}
+
+func TestAnArchiveIsFreeAgainWhenItIsClosed(t *testing.T) {
+	path := archivePath(t)
+	s := open(t, path)
+	tryOpen(t, path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+}
+
+// The file is looked at as it is after each write of a first start: each must be
+// one that the next start accepts.
+func TestAFirstStartThatWasCutOffIsFinishedByTheNext(t *testing.T) {
+	path := archivePath(t)
+	s := open(t, path)
+	// The log is not folded in before it is long, so it holds every commit.
+	wal, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const header, frame = 32, 24 + 4096
+	states := 0
+	for end := header; end <= len(wal); end += frame {
+		cut := filepath.Join(t.TempDir(), "archive.db")
+		for name, content := range map[string][]byte{cut: file, cut + "-wal": wal[:end]} {
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(context.Background(), cut, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatalf("killed after %d frames of the log: %v", (end-header)/frame, err)
+		}
+		mustPut(t, s, put(t, "b", `{}`, 1))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		states++
+	}
+	if states < 2 {
+		t.Fatalf("the log has %d bytes, which is not what this test looks at", len(wal))
+	}
+}
+
+func TestAReopenedArchiveHoldsEverything(t *testing.T) {
+	path := archivePath(t)
+	s := open(t, path)
+	ctx := context.Background()
+	key := &oda.Key{Value: "key"}
+	for _, kind := range oda.Kinds {
+		for i := range 3 {
+			d := storetest.Document(t, kind, fmt.Sprintf(`{"n": %d}`, i))
+			if _, err := s.Put(ctx, []oda.Put{storetest.Put(d, fmt.Sprintf("e%d", i), "anna", oda.Instant(i))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := s.Create(ctx, put(t, "created", `{"request_responses":[]}`, 5), key); err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.Record(ctx, oda.Addition{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "bob", At: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := s.Get(ctx, block("created"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, put(t, "created", storetest.Render(t, read), 10))
+
+	look := func(s *Store) (all []string) {
+		for _, kind := range oda.Kinds {
+			err := s.List(ctx, oda.Query{Kind: kind, Order: oda.ByModification}, func(id string, at oda.Instant) error {
+				e, err := s.Get(ctx, oda.Ref{Kind: kind, ID: id})
+				if err != nil {
+					return err
+				}
+				all = append(all, fmt.Sprintf("%d %s", at, storetest.Render(t, e)))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts, err := s.Counts(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created, err := s.Created(ctx, oda.ExecutionBlock, *key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(all, fmt.Sprint(counts), storetest.Render(t, created))
+	}
+	before := look(s)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, path)
+		if diff := cmp.Diff(before, look(s)); diff != "" {
+			t.Fatalf("the archive is not as it was:\n%s", diff)
+		}
+	}
+	again, err := s.Record(ctx, oda.Addition{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "carol", At: 90})
+	if err != nil || again != first {
+		t.Errorf("a retry got %+v, %v, want %+v", again, err, first)
+	}
+	if r, err := record(s, "created", `{"request":"two"}`); err != nil || r.Sequence != 2 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestStartingTakesTheSameTimeOnALargeArchive(t *testing.T) {
+	start := func(entities int) time.Duration {
+		path := archivePath(t)
+		made(t, path)
+		script(t, path, fmt.Sprintf(`
+			WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+			INSERT INTO heads SELECT i, 1, 'sbd-' || i, 1, 'anna', i, 'anna', i, 0, i, NULL, NULL FROM n;
+			INSERT INTO versions SELECT entity, entity, 1, 'anna', created_on, 0, 0, NULL, x'', CAST('{}' AS BLOB) FROM heads WHERE entity >= 10;
+			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d`, entities, entities))
+		best := time.Hour
+		for range 3 {
+			started := time.Now()
+			s := open(t, path)
+			best = min(best, time.Since(started))
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return best
+	}
+	small, large := start(1000), start(largeArchive)
+	if large > 5*small+50*time.Millisecond {
+		t.Errorf("starting took %v with %d entities, and %v with 1,000", large, largeArchive, small)
+	}
+}

@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/internal/storetest"
+)
+
+// work makes every request that there is.
+func work(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := context.Background()
+	key := &oda.Key{Value: "key"}
+	for range 2 { // the second time the keys are known
+		if _, err := s.Create(ctx, put(t, "b", `{"request_responses":[{"request":"one"}]}`, 1), key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Record(ctx, oda.Addition{Block: "b", Record: []byte(`{"request":"two"}`), Key: key, By: "anna", At: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := s.Get(ctx, block("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustKeep(t, s, "b", mustPut(t, s, put(t, "b", storetest.Render(t, e), 3)))
+	for _, q := range []oda.Query{
+		{Order: oda.ByCreation},
+		{Order: oda.ByModification},
+		{Order: oda.ByCreation, Match: oda.UserEquals, User: "anna"},
+		{Order: oda.ByCreation, Match: oda.UserStartsWith, User: "a"},
+		{Order: oda.ByCreation, Match: oda.UserContains, User: "n"},
+	} {
+		q.Kind = oda.ExecutionBlock
+		found := 0
+		err := s.List(ctx, q, func(string, oda.Instant) error {
+			found++
+			return nil
+		})
+		if err != nil || found != 1 {
+			t.Fatalf("list %+v: %d, %v", q, found, err)
+		}
+	}
+	if err := s.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plans gives for each kept statement of a connection how SQLite runs it.
+func plans(c *conn, skip map[string]bool) (map[string][]string, error) {
+	found := map[string][]string{}
+	for _, query := range slices.Collect(maps.Keys(c.statements)) {
+		if skip[query] {
+			continue
+		}
+		stmt, _, err := c.PrepareTransient("EXPLAIN QUERY PLAN " + query)
+		if err != nil {
+			return nil, err
+		}
+		found[query] = nil
+		for {
+			row, err := stmt.Step()
+			if err != nil {
+				return nil, err
+			}
+			if !row {
+				break
+			}
+			found[query] = append(found[query], stmt.ColumnText(3))
+		}
+		if err := stmt.Finalize(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
+	s := fresh(t)
+	atStart := map[string]bool{}
+	ctx := context.Background()
+	onWriter := func(run func(c *conn) error) {
+		t.Helper()
+		if err := s.submit(ctx, 0, func(tx *txn) error { return run(tx.conn) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onWriter(func(c *conn) error {
+		for query := range c.statements {
+			atStart[query] = true
+		}
+		return nil
+	})
+	work(t, s)
+	all := map[string][]string{}
+	gather := func(c *conn) error {
+		found, err := plans(c, atStart)
+		maps.Copy(all, found)
+		return err
+	}
+	onWriter(gather)
+	for _, p := range []*pool{&s.readers, &s.listers} {
+		for range p.size { // the pool hands them out in turn
+			c, err := p.take(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = gather(c)
+			p.give(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for query, steps := range all {
+		for _, step := range steps {
+			if strings.Contains(step, "TEMP B-TREE") || strings.HasPrefix(step, "SCAN") && !strings.HasPrefix(step, "SCAN state") {
+				t.Errorf("%s\n  is run with: %s", query, step)
+			}
+		}
+	}
+	for _, want := range []struct{ query, step string }{
+		{"FROM heads WHERE kind = ? AND identifier = ?", "SEARCH heads USING INDEX heads_identifier (kind=? AND identifier=?)"},
+		{"FROM heads h JOIN versions v ON v.position", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier=?)"},
+		{"FROM heads h JOIN versions v ON v.position", "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)"},
+		{"FROM heads h JOIN versions v ON v.entity", "SEARCH h USING INDEX heads_create_key (kind=? AND create_key=?)"},
+		{"FROM heads h JOIN versions v ON v.entity", "SEARCH v USING INDEX versions_entity (entity=? AND version=?)"},
+		{"SELECT create_digest FROM heads", "SEARCH heads USING INDEX heads_create_key (kind=? AND create_key=?)"},
+		{"FROM records WHERE entity = ? AND key = ?", "SEARCH records USING INDEX records_key (entity=? AND key=?)"},
+		{"FROM records WHERE entity = ? AND sequence", "SEARCH records USING INDEX records_sequence (entity=? AND sequence>? AND sequence<?)"},
+		{"UPDATE heads", "SEARCH heads USING INTEGER PRIMARY KEY (rowid=?)"},
+		{listCreated, "SEARCH heads USING COVERING INDEX heads_created (kind=? AND created_on>? AND created_on<?)"},
+		{listModified, "SEARCH heads USING COVERING INDEX heads_modified (kind=? AND last_modified_on>? AND last_modified_on<?)"},
+		{listUserEquals, "SEARCH heads USING COVERING INDEX heads_user (kind=? AND created_by=? AND created_on>? AND created_on<?)"},
+		{listUserStartsWith, "SEARCH heads USING COVERING INDEX heads_created (kind=? AND created_on>? AND created_on<?)"},
+		{listUserContains, "SEARCH heads USING COVERING INDEX heads_created (kind=? AND created_on>? AND created_on<?)"},
+	} {
+		found := false
+		for query, steps := range all {
+			found = found || strings.Contains(query, want.query) && slices.Contains(steps, want.step)
+		}
+		if !found {
+			t.Errorf("no statement with %q is run with %q; there are:\n%s", want.query, want.step, describe(all))
+		}
+	}
+}
+
+func describe(all map[string][]string) string {
+	var b strings.Builder
+	for query, steps := range all {
+		b.WriteString(query + "\n  " + strings.Join(steps, "\n  ") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestAPoolThatCouldNotBeFilledClosesAtOnce(t *testing.T) {
+	var p pool
+	if err := p.fill(filepath.Join(t.TempDir(), "nothing.db"), 3); err == nil {
+		t.Fatal("a file that does not exist was opened")
+	}
+	started := time.Now()
+	p.close()
+	if took := time.Since(started); took > poolWait/2 {
+		t.Errorf("closing took %v", took)
+	}
+}
+
+func TestAReadWaitsForAConnectionOnlyAsLongAsTheCallerDoes(t *testing.T) {
+	s := fresh(t)
+	for range s.readers.size {
+		c, err := s.readers.take(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.readers.give(c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := s.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClosingWaitsForAReadThatRuns(t *testing.T) {
+	s := fresh(t)
+	c, err := s.readers.take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	select {
+	case <-closed:
+		t.Error("the archive closed under a read")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if err := c.exec("BEGIN"); err != nil {
+		t.Errorf("a read that runs got %v", err)
+	}
+	s.readers.give(c)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}

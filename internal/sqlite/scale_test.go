@@ -1,0 +1,6 @@
+//go:build !race
+
+package sqlite
+
+// largeArchive is the number of entities of a large archive.
+const largeArchive = 50_000

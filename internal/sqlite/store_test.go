@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"oda"
+	"oda/internal/storetest"
+)
+
+func TestTheEngineIsAStore(t *testing.T) {
+	storetest.Run(t, func(tb testing.TB) oda.Store { return fresh(tb) })
+}
+
+// open opens an archive that is closed when the test ends.
+func open(tb testing.TB, path string) *Store {
+	tb.Helper()
+	s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// archivePath names a file for an archive of the test's own.
+func archivePath(tb testing.TB) string {
+	tb.Helper()
+	return filepath.Join(tb.TempDir(), "archive.db")
+}
+
+// fresh opens a new archive.
+func fresh(tb testing.TB) *Store {
+	tb.Helper()
+	return open(tb, archivePath(tb))
+}
+
+// put makes the write of an ExecutionBlock.
+func put(tb testing.TB, id, text string, at oda.Instant) oda.Put {
+	tb.Helper()
+	return storetest.Put(storetest.Document(tb, oda.ExecutionBlock, text), id, "anna", at)
+}
+
+// mustPut stores an ExecutionBlock.
+func mustPut(tb testing.TB, s *Store, p oda.Put) *oda.Entity {
+	tb.Helper()
+	entities, err := s.Put(context.Background(), []oda.Put{p})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return entities[0]
+}
+
+// nextText is a document that updates the entity.
+func nextText(e *oda.Entity) string {
+	return fmt.Sprintf(`{"metadata":%s}`, e.Metadata.AppendJSON(nil))
+}
+
+// block names an ExecutionBlock.
+func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
+
+// record adds a record.
+func record(s *Store, id, text string) (oda.Recorded, error) {
+	return s.Record(context.Background(), oda.Addition{Block: id, Record: []byte(text), By: "anna", At: 1})
+}

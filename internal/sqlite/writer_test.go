@@ -1,0 +1,312 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/storetest"
+)
+
+// hold keeps the writer busy until release is called, so that what is sent
+// meanwhile waits and is committed together.
+func hold(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	gate, busy := make(chan struct{}), make(chan struct{})
+	begun := sync.OnceFunc(func() { close(busy) }) // the job may be run again
+	var group sync.WaitGroup
+	group.Go(func() {
+		err := s.submit(context.Background(), 0, func(*txn) error {
+			begun()
+			<-gate
+			return nil
+		})
+		if err != nil {
+			t.Errorf("the job that held the writer: %v", err)
+		}
+	})
+	<-busy
+	return sync.OnceFunc(func() {
+		close(gate)
+		group.Wait()
+	})
+}
+
+// send puts a job in the queue and gives the channel of its answer.
+func send(t *testing.T, s *Store, run func(*txn) error) <-chan error {
+	t.Helper()
+	j := &job{run: run, done: make(chan error, 1)}
+	if err := s.enqueue(context.Background(), j); err != nil {
+		t.Fatal(err)
+	}
+	return j.done
+}
+
+// storeJob stores a new ExecutionBlock.
+func storeJob(ctx context.Context, p oda.Put) func(*txn) error {
+	return func(tx *txn) error {
+		_, err := tx.put(ctx, []oda.Put{p}, make([]plan, 1))
+		return err
+	}
+}
+
+// stored tells whether a block is there, in the file rather than the cache.
+func stored(t *testing.T, s *Store, id string) bool {
+	t.Helper()
+	r, err := s.read(context.Background(), block(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r != nil
+}
+
+func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
+	s := fresh(t)
+	mustPut(t, s, put(t, "b", `{}`, 1))
+	release := hold(t, s)
+	defer release()
+	const n = 100
+	var answers []<-chan error
+	for range n {
+		answers = append(answers, send(t, s, func(tx *txn) error {
+			_, err := tx.record(oda.Addition{Block: "b", Record: []byte(`{"request":"r"}`), By: "anna", At: 1})
+			return err
+		}))
+	}
+	var uncommitted int64
+	answers = append(answers, send(t, s, func(tx *txn) error {
+		c, err := s.readers.take(context.Background())
+		if err != nil {
+			return err
+		}
+		defer s.readers.give(c)
+		return c.query("SELECT last_position FROM state", func(stmt *sqlite.Stmt) error {
+			uncommitted = tx.position - stmt.ColumnInt64(0)
+			return nil
+		})
+	}))
+	release()
+	for _, answer := range answers {
+		if err := <-answer; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if uncommitted != n {
+		t.Errorf("%d of %d records were in one transaction", uncommitted, n)
+	}
+}
+
+func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
+	ctx := context.Background()
+	for name, poison := range map[string]func(t *testing.T) func(*txn) error{
+		"the database refuses a statement": func(*testing.T) func(*txn) error {
+			return func(tx *txn) error { return tx.exec("INSERT INTO state VALUES (2, 0, 0, 0, 0, 0)") }
+		},
+		"after it has written": func(t *testing.T) func(*txn) error {
+			p := put(t, "poison", `{"request_responses":[{"request":"one"}]}`, 1)
+			return func(tx *txn) error {
+				if err := storeJob(ctx, p)(tx); err != nil {
+					return err
+				}
+				return tx.failed(errors.New("the disk is on fire"))
+			}
+		},
+		"after SQLite has rolled back": func(t *testing.T) func(*txn) error {
+			p := put(t, "poison", `{}`, 1)
+			return func(tx *txn) error {
+				if err := storeJob(ctx, p)(tx); err != nil {
+					return err
+				}
+				if err := tx.conn.exec("ROLLBACK"); err != nil {
+					return err
+				}
+				return tx.failed(errors.New("the disk is on fire"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fresh(t)
+			mustPut(t, s, put(t, "b", `{}`, 1))
+			release := hold(t, s)
+			defer release()
+			var good []<-chan error
+			var bad <-chan error
+			for i := range 20 {
+				if i == 11 {
+					bad = send(t, s, poison(t))
+				}
+				good = append(good, send(t, s, storeJob(ctx, put(t, fmt.Sprintf("good-%d", i), `{}`, 1))))
+				good = append(good, send(t, s, func(tx *txn) error {
+					_, err := tx.record(oda.Addition{Block: "b", Record: []byte(`{"request":"r"}`), By: "anna", At: 1})
+					return err
+				}))
+			}
+			refused := send(t, s, storeJob(ctx, put(t, "good-0", `{}`, 1)))
+			release()
+			for _, answer := range good {
+				if err := <-answer; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := <-bad; oda.CodeOf(err) != oda.Internal {
+				t.Errorf("the failing write got %v", err)
+			}
+			if err := <-refused; oda.CodeOf(err) != oda.MetadataMismatch {
+				t.Errorf("a write that does not match got %v", err)
+			}
+			for i := range 20 {
+				if !stored(t, s, fmt.Sprintf("good-%d", i)) {
+					t.Errorf("good-%d was acknowledged and is not there", i)
+				}
+			}
+			if stored(t, s, "poison") {
+				t.Error("the failing write is there")
+			}
+			if r, err := record(s, "b", `{"request":"r"}`); err != nil || r.Sequence != 21 {
+				t.Errorf("the next record got %+v, %v", r, err)
+			}
+			counts, err := s.Counts(ctx)
+			if err != nil || counts[oda.ExecutionBlock] != 21 {
+				t.Errorf("there are %v, %v", counts, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			open(t, s.path) // checks that the log is whole
+		})
+	}
+}
+
+func TestABatchIsBounded(t *testing.T) {
+	now := time.Now()
+	for name, test := range map[string]struct {
+		jobs, size int
+		started    time.Time
+		more       bool
+	}{
+		"few":                  {1, 100, now, true},
+		"many":                 {batchJobs, 0, now, false},
+		"large":                {1, batchBytes, now, false},
+		"slow, looked at":      {15, 0, now.Add(-time.Second), false},
+		"slow, not looked at":  {14, 0, now.Add(-time.Second), true},
+		"almost all that fits": {batchJobs - 2, batchBytes - 1, now, true},
+	} {
+		waiting := make(chan *job, 1)
+		waiting <- &job{}
+		if got := next(waiting, test.jobs, test.size, test.started); (got != nil) != test.more {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	if next(nil, 0, 0, now) != nil || next(make(chan *job), 0, 0, now) != nil {
+		t.Error("a job came from an empty queue")
+	}
+	closed := make(chan *job)
+	close(closed)
+	if next(closed, 0, 0, now) != nil {
+		t.Error("a job came from a closed queue")
+	}
+}
+
+func TestTheRecordsOfADocumentCountInItsBatch(t *testing.T) {
+	s := fresh(t)
+	release := hold(t, s)
+	defer release()
+	p := put(t, "b", `{"request_responses":[{"request":"0123456789"},{"request":"0123456789"}]}`, 1)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if _, err := s.Put(context.Background(), []oda.Put{p}); err != nil {
+			t.Error(err)
+		}
+	})
+	j := <-s.jobs // what the writer would take
+	if want := len(p.Body.Text) + len(p.Records[0]) + len(p.Records[1]); j.size != want {
+		t.Errorf("the write counts as %d bytes, and has %d", j.size, want)
+	}
+	s.jobs <- j
+	release()
+	group.Wait()
+}
+
+func TestAFullQueueIsWaitedForOnlyAsLongAsTheCallerDoes(t *testing.T) {
+	s := fresh(t)
+	release := hold(t, s)
+	defer release()
+	var answers []<-chan error
+	for range queueLength {
+		answers = append(answers, send(t, s, func(*txn) error { return nil }))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err := s.Put(ctx, []oda.Put{put(t, "late", `{}`, 1)})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	release()
+	for _, answer := range answers {
+		if err := <-answer; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored(t, s, "late") {
+		t.Error("a write that was refused is there")
+	}
+}
+
+func TestClosingAnswersEveryWriteTruly(t *testing.T) {
+	ctx := context.Background()
+	for round := range 5 {
+		path := archivePath(t)
+		s := open(t, path)
+		const writers = 8
+		var acknowledged, refused [writers][]string
+		var group sync.WaitGroup
+		started := make(chan struct{}, writers)
+		for w := range writers {
+			body := storetest.Document(t, oda.ExecutionBlock, `{}`)
+			group.Go(func() {
+				for i := 0; ; i++ {
+					id := fmt.Sprintf("b-%d-%d", w, i)
+					_, err := s.Put(ctx, []oda.Put{storetest.Put(body, id, "anna", 1)})
+					if i == 0 {
+						started <- struct{}{}
+					}
+					if err != nil {
+						if oda.CodeOf(err) != oda.Unavailable {
+							t.Errorf("a write while closing got %v", err)
+						}
+						refused[w] = append(refused[w], id)
+						return
+					}
+					acknowledged[w] = append(acknowledged[w], id)
+				}
+			})
+		}
+		for range writers {
+			<-started
+		}
+		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // anywhere in the work
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		group.Wait()
+		s = open(t, path)
+		for w := range writers {
+			for _, id := range acknowledged[w] {
+				if !stored(t, s, id) {
+					t.Errorf("%s was acknowledged and is lost", id)
+				}
+			}
+			for _, id := range refused[w] {
+				if stored(t, s, id) {
+					t.Errorf("%s was refused and is there", id)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package oda_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+)
+
+// stored is the metadata of the entity that the tests update.
+func stored(t testing.TB) oda.Metadata {
+	return oda.Metadata{
+		Version: 4, CreatedBy: "mary", CreatedOn: instant(t, "2026-03-01T20:59:58Z"),
+		LastModifiedBy: "john", LastModifiedOn: instant(t, "2026-03-02T22:15:00.25Z"),
+	}
+}
+
+// putOf makes the write of an SBDefinition x that comes with that metadata.
+func putOf(t testing.TB, metadata string) oda.Put {
+	t.Helper()
+	d := mustRead(t, "storeSBD", oda.SBDefinition, `{"metadata":`+metadata+`}`)
+	return oda.Put{
+		Ref: oda.Ref{Kind: oda.SBDefinition, ID: "x"}, Expected: d.Metadata, Compare: oda.AllFields,
+		Creator: "creator", Modifier: "modifier", At: instant(t, "2026-03-05"),
+	}
+}
+
+const matching = `{"version":4,"created_by":"mary","created_on":"2026-03-01T20:59:58.000000Z",` +
+	`"last_modified_by":"john","last_modified_on":"2026-03-02T22:15:00.250000Z"}`
+
+// edited gives the matching metadata with one text in it replaced.
+func edited(t testing.TB, before, after string) string {
+	t.Helper()
+	if !strings.Contains(matching, before) {
+		t.Fatalf("%s is not in the metadata", before)
+	}
+	return strings.Replace(matching, before, after, 1)
+}
+
+func TestAnUpdateMustComeWithTheStoredMetadata(t *testing.T) {
+	tests := []struct {
+		name, metadata string
+		faults         []oda.Fault
+	}{
+		{"as read", matching, nil},
+		{"other members are the caller's", edited(t, `{`, `{"pdm_version":"9",`), nil},
+		{"version spelled otherwise", edited(t, `:4,`, `:4.0,`), nil},
+		{"user spelled otherwise", edited(t, `"mary"`, `"m\u0061ry"`), nil},
+		{"time with +00:00", edited(t, `22:15:00.250000Z`, `22:15:00.25+00:00`), nil},
+		{"time with +05:30, the next day", edited(t, `2026-03-01T20:59:58.000000Z`, `2026-03-02T02:29:58+05:30`), nil},
+		{"time without zone", edited(t, `22:15:00.250000Z`, `22:15:00.250000`), nil},
+		{"time with a space", edited(t, `2026-03-01T20:59:58.000000Z`, `2026-03-01 20:59:58`), nil},
+		{"time with more zeros", edited(t, `.250000Z`, `.250000000Z`), nil},
+
+		{"another version", edited(t, `:4,`, `:3,`), []oda.Fault{{Pointer: "/metadata/version", Detail: "is 3, stored is 4"}}},
+		{"a version out of all bounds", edited(t, `:4,`, `:1e30,`), []oda.Fault{{Pointer: "/metadata/version", Detail: "is 9223372036854775807, stored is 4"}}},
+		{"another creator", edited(t, `"mary"`, `"Mary"`), []oda.Fault{{Pointer: "/metadata/created_by", Detail: `is "Mary", stored is "mary"`}}},
+		{"another time of creation", edited(t, `20:59:58.000000Z`, `20:59:59Z`), []oda.Fault{{Pointer: "/metadata/created_on", Detail: "is 2026-03-01T20:59:59Z, stored is 2026-03-01T20:59:58.000000Z"}}},
+		{"another modifier", edited(t, `"john"`, `"john "`), []oda.Fault{{Pointer: "/metadata/last_modified_by", Detail: `is "john ", stored is "john"`}}},
+		{"a stale time", edited(t, `.250000Z`, `.249999Z`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T22:15:00.249999Z, stored is 2026-03-02T22:15:00.250000Z"}}},
+		{"a time less than a microsecond off", edited(t, `.250000Z`, `.2500001Z`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T22:15:00.2500001Z, stored is 2026-03-02T22:15:00.250000Z"}}},
+		{"the same digits in another zone", edited(t, `.250000Z`, `.250000+05:30`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T16:45:00.25Z, stored is 2026-03-02T22:15:00.250000Z"}}},
+
+		{"version missing", edited(t, `"version":4,`, ``), []oda.Fault{{Pointer: "/metadata/version", Detail: "is missing, stored is 4"}}},
+		{"creator missing", edited(t, `"created_by":"mary",`, ``), []oda.Fault{{Pointer: "/metadata/created_by", Detail: `is missing, stored is "mary"`}}},
+		{"time of creation null", edited(t, `"2026-03-01T20:59:58.000000Z"`, `null`), []oda.Fault{{Pointer: "/metadata/created_on", Detail: "is missing, stored is 2026-03-01T20:59:58.000000Z"}}},
+		{"modifier null", edited(t, `"john"`, `null`), []oda.Fault{{Pointer: "/metadata/last_modified_by", Detail: `is missing, stored is "john"`}}},
+		{"time of modification missing", edited(t, `,"last_modified_on":"2026-03-02T22:15:00.250000Z"`, ``), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is missing, stored is 2026-03-02T22:15:00.250000Z"}}},
+		{"no metadata", `null`, []oda.Fault{
+			{Pointer: "/metadata/version", Detail: "is missing, stored is 4"},
+			{Pointer: "/metadata/created_by", Detail: `is missing, stored is "mary"`},
+			{Pointer: "/metadata/created_on", Detail: "is missing, stored is 2026-03-01T20:59:58.000000Z"},
+			{Pointer: "/metadata/last_modified_by", Detail: `is missing, stored is "john"`},
+			{Pointer: "/metadata/last_modified_on", Detail: "is missing, stored is 2026-03-02T22:15:00.250000Z"},
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := stored(t)
+			next, err := oda.Judge([]oda.Put{putOf(t, test.metadata)}, []*oda.Metadata{&m})
+			if test.faults == nil {
+				want := oda.Metadata{
+					Version: 5, CreatedBy: "mary", CreatedOn: m.CreatedOn, LastModifiedBy: "modifier", LastModifiedOn: instant(t, "2026-03-05"),
+				}
+				if err != nil || len(next) != 1 || next[0] != want {
+					t.Fatalf("got %+v, %v; want %+v", next, err, want)
+				}
+				return
+			}
+			e, _ := errors.AsType[*oda.Error](err)
+			if e == nil || e.Code != oda.MetadataMismatch || next != nil {
+				t.Fatalf("got %v, %v", next, err)
+			}
+			if diff := cmp.Diff(test.faults, e.Faults); diff != "" {
+				t.Error(diff)
+			}
+			for _, f := range test.faults {
+				if want := strings.TrimPrefix(f.Pointer, "/metadata/") + " " + f.Detail; !strings.Contains(e.Detail, want) {
+					t.Errorf("%q does not say that %s", e.Detail, want)
+				}
+			}
+			for _, want := range []string{"SBDefinition x", "Nothing was stored", "Read the entity, apply your change"} {
+				if !strings.Contains(e.Detail, want) {
+					t.Errorf("%q does not say %q", e.Detail, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAFirstStoreTakesAnyMetadata(t *testing.T) {
+	at := instant(t, "2026-03-05")
+	want := oda.Metadata{Version: 1, CreatedBy: "creator", CreatedOn: at, LastModifiedBy: "creator", LastModifiedOn: at}
+	for _, metadata := range []string{`null`, `{}`, matching, `{"version":null,"last_modified_by":"x"}`} {
+		next, err := oda.Judge([]oda.Put{putOf(t, metadata)}, []*oda.Metadata{nil})
+		if err != nil || next[0] != want {
+			t.Errorf("%s: got %+v, %v", metadata, next, err)
+		}
+	}
+}
+
+func TestWhereRecordsAreKeptTheLastModificationIsNotCompared(t *testing.T) {
+	m := stored(t)
+	judge := func(metadata string) error {
+		put := putOf(t, metadata)
+		put.Compare = oda.KeptFields
+		_, err := oda.Judge([]oda.Put{put}, []*oda.Metadata{&m})
+		return err
+	}
+	for _, metadata := range []string{
+		matching, edited(t, `"john"`, `"jane"`), edited(t, `.250000Z`, `.1Z`),
+		`{"version":4,"created_by":"mary","created_on":"2026-03-01T20:59:58Z"}`,
+	} {
+		if err := judge(metadata); err != nil {
+			t.Errorf("%s: %v", metadata, err)
+		}
+	}
+	for _, metadata := range []string{
+		`{}`, edited(t, `:4,`, `:5,`), edited(t, `"mary"`, `"mia"`), edited(t, `20:59:58.000000Z`, `20:59:58.000001Z`), edited(t, `"version":4,`, ``),
+	} {
+		if err := judge(metadata); oda.CodeOf(err) != oda.MetadataMismatch {
+			t.Errorf("%s: %v", metadata, err)
+		}
+	}
+}
+
+func TestEveryEntityThatDoesNotMatchIsTold(t *testing.T) {
+	m := stored(t)
+	puts := make([]oda.Put, 4)
+	for i, metadata := range []string{edited(t, `:4,`, `:3,`), matching, `{}`, edited(t, `"john"`, `"jane"`)} {
+		puts[i] = putOf(t, metadata)
+		puts[i].Pointer = "/sbds/" + string(rune('0'+i))
+	}
+	_, err := oda.Judge(puts, []*oda.Metadata{&m, &m, nil, &m})
+	e, _ := errors.AsType[*oda.Error](err)
+	if e == nil || e.Code != oda.MetadataMismatch {
+		t.Fatal(err)
+	}
+	want := []oda.Fault{
+		{Pointer: "/sbds/0/metadata/version", Detail: "is 3, stored is 4"},
+		{Pointer: "/sbds/3/metadata/last_modified_by", Detail: `is "jane", stored is "john"`},
+	}
+	if diff := cmp.Diff(want, e.Faults); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{"2 of 4 entities", "Nothing was stored", "Read these entities"} {
+		if !strings.Contains(e.Detail, want) {
+			t.Errorf("%q does not say %q", e.Detail, want)
+		}
+	}
+}
+
+// One entity may come in a request for several: its faults have a longer
+// pointer, and the sentence must name the field all the same.
+func TestOneEntityAmongPossiblySeveralIsToldInFull(t *testing.T) {
+	m := stored(t)
+	put := putOf(t, edited(t, `:4,`, `:3,`))
+	put.Pointer = "/sbds/0"
+	_, err := oda.Judge([]oda.Put{put}, []*oda.Metadata{&m})
+	if err == nil || !strings.Contains(err.Error(), "current version: version is 3, stored is 4.") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConditionsAreHeldAgainstTheStoredStateBeforeTheMetadata(t *testing.T) {
+	m := stored(t)
+	tag := m.Tag()
+	if tag != "4-1772489700250000" {
+		t.Fatalf("the tag is %s", tag)
+	}
+	anything := &oda.Tags{Any: true}
+	tags := func(list ...string) *oda.Tags { return &oda.Tags{List: list} }
+	tests := []struct {
+		name      string
+		condition oda.Condition
+		stored    *oda.Metadata
+		says      string // empty: it holds
+	}{
+		{"no condition", oda.Condition{}, &m, ""},
+		{"no condition, new", oda.Condition{}, nil, ""},
+		{"If-Match with the tag", oda.Condition{Match: tags("1-1", tag)}, &m, ""},
+		{"If-Match with another tag", oda.Condition{Match: tags("3-1772489700250000")}, &m, `has the entity tag "` + tag + `" now`},
+		{"If-Match with no tag at all", oda.Condition{Match: tags()}, &m, "If-Match does not hold"},
+		{"If-Match *", oda.Condition{Match: anything}, &m, ""},
+		{"If-Match *, new", oda.Condition{Match: anything}, nil, "there is no SBDefinition x"},
+		{"If-Match with a tag, new", oda.Condition{Match: tags(tag)}, nil, "there is no SBDefinition x"},
+		{"If-None-Match *", oda.Condition{NoneMatch: anything}, &m, "SBDefinition x exists"},
+		{"If-None-Match *, new", oda.Condition{NoneMatch: anything}, nil, ""},
+		{"If-None-Match with the tag", oda.Condition{NoneMatch: tags(tag)}, &m, "If-None-Match does not hold"},
+		{"If-None-Match with another tag", oda.Condition{NoneMatch: tags("1-1")}, &m, ""},
+		{"both, only the first holds", oda.Condition{Match: tags(tag), NoneMatch: tags(tag)}, &m, "If-None-Match does not hold"},
+		{"both, only the second holds", oda.Condition{Match: tags("1-1"), NoneMatch: tags("1-1")}, &m, "If-Match does not hold"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.condition.Holds(test.stored) != (test.says == "") {
+				t.Error("Holds says otherwise")
+			}
+			good, bad := putOf(t, matching), putOf(t, `{}`)
+			good.Condition, bad.Condition = test.condition, test.condition
+			_, err := oda.Judge([]oda.Put{good}, []*oda.Metadata{test.stored})
+			if test.says == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if oda.CodeOf(err) != oda.Precondition || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, which does not say %q", err, test.says)
+			}
+			if _, err := oda.Judge([]oda.Put{bad}, []*oda.Metadata{test.stored}); oda.CodeOf(err) != oda.Precondition {
+				t.Errorf("the metadata was looked at first: %v", err)
+			}
+		})
+	}
+}
+
+func TestTimeNeverStandsStill(t *testing.T) {
+	m := stored(t)
+	before, same, after := m.LastModifiedOn-1_000_000, m.LastModifiedOn, m.LastModifiedOn+7
+	for at, want := range map[oda.Instant]oda.Instant{before: same + 1, same: same + 1, same + 1: same + 1, after: after} {
+		if got := m.Touched("jane", at); got.LastModifiedOn != want || got.LastModifiedBy != "jane" || got.Version != 4 {
+			t.Errorf("a record at %v: %+v", at, got)
+		}
+		put := putOf(t, matching)
+		put.At = at
+		if got := put.Next(m); got.LastModifiedOn != want || got.LastModifiedBy != "modifier" || got.Version != 5 {
+			t.Errorf("an update at %v: %+v", at, got)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package oda_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"oda"
+	"oda/api"
+	"oda/internal/contract"
+)
+
+// What the tests of documents share: the way of a body through the API
+// description into a Document, and a second implementation of splicing, made
+// with another JSON reader and from the outside in, to hold the first against.
+
+const maxDepth = 100
+
+var description = sync.OnceValues(func() (*contract.Description, error) { return contract.Load(api.JSON, "Record") })
+
+// operations has the operationId that stores, and that creates, each kind.
+var operations = map[oda.Kind]struct{ store, create string }{
+	oda.SBDefinition:   {"storeSBD", "createSBD"},
+	oda.SBInstance:     {"storeSBI", "createSBI"},
+	oda.ExecutionBlock: {"storeEB", "createEB"},
+	oda.Project:        {"storePRJ", "createPRJ"},
+}
+
+// read takes a body the way that a request takes.
+func read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
+	d, err := description()
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := d.Operation(operation).CheckBody(text, maxDepth)
+	if err != nil {
+		return nil, err
+	}
+	return oda.NewDocument(kind, text, nodes, 0, ""), nil
+}
+
+func mustRead(t testing.TB, operation string, kind oda.Kind, text string) *oda.Document {
+	t.Helper()
+	d, err := read(operation, kind, []byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return d
+}
+
+func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records oda.Records) string {
+	var out bytes.Buffer
+	if err := b.WriteTo(&out, m, records); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// recordsOf gives records to render; nil, not an empty list, means none.
+func recordsOf(records []string) oda.Records {
+	if records == nil {
+		return nil
+	}
+	texts := make([][]byte, len(records))
+	for i, r := range records {
+		texts[i] = []byte(r)
+	}
+	return oda.RecordsOf(texts)
+}
+
+// part is the value of a member or element and where it stands.
+type part struct {
+	name       string
+	start, end int
+}
+
+// parts finds the members of an object, or the elements of a list, and the
+// offset behind the last of them.
+func parts(text string) (all []part, last int) {
+	d := jsontext.NewDecoder(strings.NewReader(text))
+	opening, err := d.ReadToken()
+	if err != nil {
+		panic(err)
+	}
+	last = int(d.InputOffset())
+	for d.PeekKind() != '}' && d.PeekKind() != ']' {
+		var p part
+		if opening.Kind() == '{' {
+			name, err := d.ReadToken()
+			if err != nil {
+				panic(err)
+			}
+			p.name = name.String()
+		}
+		value, err := d.ReadValue()
+		if err != nil {
+			panic(err)
+		}
+		p.end = int(d.InputOffset())
+		p.start = p.end - len(value)
+		last = p.end
+		all = append(all, p)
+	}
+	return all, last
+}
+
+// elements gives the texts of a list.
+func elements(text string) []string {
+	all, _ := parts(text)
+	texts := make([]string, len(all))
+	for i, p := range all {
+		texts[i] = text[p.start:p.end]
+	}
+	return texts
+}
+
+// member gives the text of a member.
+func member(text, name string) (string, bool) {
+	all, _ := parts(text)
+	for _, p := range all {
+		if p.name == name {
+			return text[p.start:p.end], true
+		}
+	}
+	return "", false
+}
+
+func quote(text string) string {
+	value, err := jsontext.AppendQuote(nil, text)
+	if err != nil {
+		panic(err)
+	}
+	return string(value)
+}
+
+// managedMembers has the managed fields, written as the archive writes them.
+func managedMembers(m oda.Metadata) [][2]string {
+	return [][2]string{
+		{"version", fmt.Sprint(m.Version)},
+		{"created_by", quote(m.CreatedBy)},
+		{"created_on", quote(m.CreatedOn.Time().Format("2006-01-02T15:04:05.000000Z"))},
+		{"last_modified_by", quote(m.LastModifiedBy)},
+		{"last_modified_on", quote(m.LastModifiedOn.Time().Format("2006-01-02T15:04:05.000000Z"))},
+	}
+}
+
+// splicedMetadata puts the managed fields into the text of a metadata.
+func splicedMetadata(text string, m oda.Metadata) string {
+	if text[0] != '{' {
+		text = "{}"
+	}
+	members, last := parts(text)
+	var missing []string
+	for _, f := range managedMembers(m) {
+		if _, ok := member(text, f[0]); !ok {
+			missing = append(missing, `"`+f[0]+`":`+f[1])
+		}
+	}
+	tail := strings.Join(missing, ",")
+	if tail != "" && len(members) > 0 {
+		tail = "," + tail
+	}
+	text = text[:last] + tail + text[last:]
+	for i := len(members) - 1; i >= 0; i-- {
+		for _, f := range managedMembers(m) {
+			if members[i].name == f[0] {
+				text = text[:members[i].start] + f[1] + text[members[i].end:]
+			}
+		}
+	}
+	return text
+}
+
+// spliced is what the archive must answer for a document that was stored. The
+// records are nil where the entity has no list of them.
+func spliced(kind oda.Kind, document []byte, id string, m oda.Metadata, records []string) string {
+	const space = " \t\r\n"
+	inner := strings.TrimLeft(string(document), space)
+	lead := string(document)[:len(document)-len(inner)]
+	text := strings.TrimRight(inner, space)
+	return lead + splicedObject(kind, text, id, m, records) + inner[len(text):]
+}
+
+func splicedObject(kind oda.Kind, text, id string, m oda.Metadata, records []string) string {
+	members, last := parts(text)
+	list := "[" + strings.Join(records, ",") + "]"
+
+	tail := ""
+	if _, ok := member(text, "request_responses"); !ok && kind == oda.ExecutionBlock && records != nil {
+		tail += `,"request_responses":` + list
+	}
+	if _, ok := member(text, "metadata"); !ok {
+		tail += `,"metadata":` + splicedMetadata("{}", m)
+	}
+	_, named := member(text, kind.IDField())
+
+	text = text[:last] + tail + text[last:]
+	for i := len(members) - 1; i >= 0; i-- {
+		p := members[i]
+		value := text[p.start:p.end]
+		switch {
+		case p.name == "metadata":
+			value = splicedMetadata(value, m)
+		case p.name == "request_responses" && kind == oda.ExecutionBlock:
+			value = list
+		case p.name == kind.IDField():
+			if said, err := jsontext.AppendUnquote(nil, value); err != nil || string(said) != id {
+				value = quote(id)
+			}
+		}
+		text = text[:p.start] + value + text[p.end:]
+	}
+	if named {
+		return text
+	}
+	identifier := `"` + kind.IDField() + `":` + quote(id)
+	if len(members) > 0 {
+		identifier += ","
+	}
+	return text[:1] + identifier + text[1:]
+}
+
+// listed gives the records that a document brings, nil where it has no list.
+func listed(kind oda.Kind, document []byte) []string {
+	if kind != oda.ExecutionBlock {
+		return nil
+	}
+	list, ok := member(string(document), "request_responses")
+	if !ok {
+		return nil
+	}
+	return elements(list)
+}
+
+// example is a document in a file.
+type example struct {
+	name string
+	kind oda.Kind
+	text []byte
+}
+
+// examples reads the documents below a folder, by collection.
+func examples(t testing.TB, folder string) []example {
+	t.Helper()
+	var all []example
+	for _, kind := range oda.Kinds {
+		files, err := filepath.Glob(filepath.Join(folder, kind.Collection(), "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, example{kind.Collection() + "/" + filepath.Base(file), kind, text})
+		}
+	}
+	return all
+}
