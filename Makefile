@@ -24,14 +24,14 @@ run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
 build: ## Build bin/oda
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
 
-setup: ## Install what the tests need (a browser), if it is missing
-	@scripts/setup browser
+setup: ## Install what the tests need (a browser, PostgreSQL), if it is missing
+	@scripts/setup browser postgres pgbouncer
 
 test: setup ## Run all tests
 	go test -timeout 8m ./...
 
 check: lint ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser compiler
+	@scripts/setup browser postgres pgbouncer compiler
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 lint: ## Format, vet, staticcheck, generated files

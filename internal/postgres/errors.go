@@ -53,8 +53,7 @@ func nothingHappened(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// acquire is the context for waiting for a connection. It ends early where the
-// pool is exhausted, so that a caller is told soon.
+// errPool says that the pool is exhausted.
 var errPool = errors.New("no connection of the pool became free in time")
 
 // storageError turns an error of PostgreSQL into one for the caller.

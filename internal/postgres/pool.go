@@ -25,5 +25,6 @@ func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Co
 
 // Ping implements oda.Store.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) })
+	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) })
+	return s.storageError(ctx, err)
 }

@@ -68,7 +68,7 @@ type store struct {
 // statement gives the statement that carries the put out: one that creates or
 // updates, or one that updates only. It is nil where the put cannot match anything, and only
 // its refusal is to be worked out.
-func statement(p *oda.Put, pl plan) *store {
+func statement(p *oda.Put, pl plan, shard int16) *store {
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	create := p.Condition.Match == nil
 	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
@@ -84,7 +84,7 @@ func statement(p *oda.Put, pl plan) *store {
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
 		p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, match, noneMatch,
-		fresh, runs, encodeSlots(p.Body.Slots), p.Body.Text, int16(rand.IntN(countShards)), p.Keep, update,
+		fresh, runs, encodeSlots(p.Body.Slots), p.Body.Text, shard, p.Keep, update,
 	}
 	switch {
 	case create:
@@ -97,6 +97,11 @@ func statement(p *oda.Put, pl plan) *store {
 
 // countShards is the number of rows over which the count of a kind is spread.
 const countShards = 16
+
+// notCounted is the shard of a statement that leaves the counting to others.
+const notCounted int16 = -1
+
+func anyShard() int16 { return int16(rand.IntN(countShards)) }
 
 func encodeSlots(slots []oda.Slot) []int32 {
 	packed := make([]int32, 0, 2*len(slots))
@@ -133,12 +138,16 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 
 func (s *Store) put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
 	stores := make([]*store, len(puts))
+	shard := anyShard()
+	if len(puts) > 1 {
+		shard = notCounted
+	}
 	for i := range puts {
 		pl, err := s.plan(ctx, &puts[i])
 		if err != nil {
 			return nil, err
 		}
-		if stores[i] = statement(&puts[i], pl); stores[i] == nil {
+		if stores[i] = statement(&puts[i], pl, shard); stores[i] == nil {
 			return nil, errRefused
 		}
 	}
@@ -186,7 +195,33 @@ func (s *Store) putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []
 	if err := results.Close(); err != nil {
 		return err
 	}
-	return refused
+	if refused != nil {
+		return refused
+	}
+	return count(ctx, tx, entities)
+}
+
+// count adds the new ones among the entities to the counts. It comes last,
+// behind all heads: who takes a count and then waits for a head would deadlock
+// with who does it the other way round.
+func count(ctx context.Context, tx pgx.Tx, entities []*oda.Entity) error {
+	var created [5]int64
+	for _, e := range entities {
+		if e.Metadata.Version == 1 {
+			created[e.Kind]++
+		}
+	}
+	shard := anyShard()
+	var batch pgx.Batch
+	for _, kind := range oda.Kinds {
+		if n := created[kind]; n > 0 {
+			batch.Queue("UPDATE counts SET n = n + $3 WHERE kind = $1 AND shard = $2", int16(kind), shard, n)
+		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // scan reads the answer of a store.

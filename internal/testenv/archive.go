@@ -58,7 +58,7 @@ func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 	if trimmed := strings.Trim(cfg.BasePath, "/"); trimmed != "" {
 		a.base = "/" + trimmed
 	}
-	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64, ExpectContinueTimeout: 10 * time.Second}
 	judge, err := NewJudge(a.URL(), cfg.Bounds.Depth, transport, func(complaint string) { tb.Error(complaint) })
 	if err != nil {
 		tb.Fatalf("set up the judge: %v", err)

@@ -121,13 +121,18 @@ func (i installation) makeDir(path string) error {
 
 // sweep is what the janitor does. It reads the number of the process to end,
 // again whenever that changes, an empty line when there is none. When no more
-// can come, it ends the process, first kindly, and removes the directory.
+// can come, it ends the process, first kindly, and removes the directory. A
+// process in the state Z has ended, though in a container nobody may note it.
 const sweep = `
 pid=
 while read -r line; do pid=$line; done
 if [ -n "$pid" ]; then
 	kill -QUIT "$pid"
-	for _ in $(seq 100); do kill -0 "$pid" || break; sleep 0.1; done
+	for _ in $(seq 100); do
+		kill -0 "$pid" || break
+		grep -q '^State:.Z' "/proc/$pid/status" && break
+		sleep 0.1
+	done
 	kill -KILL "$pid"
 fi 2>/dev/null
 rm -rf "$1"

@@ -177,8 +177,12 @@ func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 // beyondSchema tells whether a refusal follows a rule that the description can
 // state in words only: which parameters of a listing are read, and what form
 // those have; and that records=keep goes without a list of records. Nor is a
-// text that is no UTF-8 a string, which the validator does not look at.
+// text that is no UTF-8 a string, or a query with broken escapes a query, which
+// the validator does not look at.
 func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem) bool {
+	if _, err := url.ParseQuery(input.Request.URL.RawQuery); err != nil {
+		return true
+	}
 	for _, p := range input.Route.Operation.Parameters {
 		if !utf8.ValidString(input.Request.URL.Query().Get(p.Value.Name)) || !utf8.ValidString(input.Request.Header.Get(p.Value.Name)) {
 			return true
