@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"oda/internal/skuid"
 )
 
 // logging says how a server logs.
@@ -46,6 +48,30 @@ func (b *bytes) UnmarshalText(text []byte) error {
 	}
 	*b = bytes(n * unit)
 	return nil
+}
+
+// generator is the number under which a process mints identifiers.
+type generator struct {
+	number uint16
+	given  bool
+}
+
+// UnmarshalText reads a number of 10 bits.
+func (g *generator) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 16)
+	if err != nil || n > skuid.MaxGenerator {
+		return fmt.Errorf("%q is no generator; give a number from 0 to %d", text, skuid.MaxGenerator)
+	}
+	*g = generator{uint16(n), true}
+	return nil
+}
+
+// orDefault is the number that was given, or the default.
+func (g generator) orDefault() uint16 {
+	if g.given {
+		return g.number
+	}
+	return skuid.DefaultGenerator()
 }
 
 // positive checks that bounds are bounds.

@@ -2,23 +2,23 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"oda/internal/app"
 	"oda/internal/httpapi"
-	"oda/internal/skuid"
 )
 
 // serve is the server.
 type serve struct {
 	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to serve on (default ${default}). Port 0 takes a free one."`
-	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where the archive is kept (default ${default})."`
+	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where the archive is kept: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
 	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
 	logging  `embed:""`
 
-	SkuidURL   string  `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
-	SkuidTypes string  `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
-	Generator  *uint16 `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Number under which the archive mints identifiers (default ${generator}). Give each archive its own."`
+	SkuidURL   string    `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
+	SkuidTypes string    `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
+	Generator  generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Number under which the archive mints identifiers (default ${generator}). Give each archive its own."`
 
 	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
 	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Bytes of all bodies that are worked on at once; beyond it requests are answered 503 (default ${default})."`
@@ -32,12 +32,16 @@ type serve struct {
 
 // Validate checks what the types of the flags do not.
 func (s *serve) Validate() error {
-	return positive(map[string]int64{
+	err := positive(map[string]int64{
 		"--max-body": int64(s.MaxBody), "--max-bodies-in-flight": int64(s.MaxBodiesInFlight),
 		"--max-depth": int64(s.MaxDepth), "--max-connections": int64(s.MaxConnections),
 		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
 		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
 	})
+	if err == nil && s.MaxBody > s.MaxBodiesInFlight {
+		return errors.New("--max-body must not be more than --max-bodies-in-flight, or such a body could never be taken")
+	}
+	return err
 }
 
 // Run serves until the process is asked to stop.
@@ -45,7 +49,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	log := s.logger(to.err)
 	a, err := app.Start(ctx, app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
-		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: number(s.Generator),
+		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},
 		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
 		MaxConnections: s.MaxConnections,
@@ -55,12 +59,4 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 		return err
 	}
 	return a.Wait()
-}
-
-// number is the generator's number that was given, or the default.
-func number(given *uint16) uint16 {
-	if given != nil {
-		return *given
-	}
-	return skuid.DefaultGenerator()
 }

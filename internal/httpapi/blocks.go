@@ -25,7 +25,7 @@ func (a *API) createEmpty(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.entity(e)
+	return c.stored(e)
 }
 
 // record adds a record to an ExecutionBlock. The answer is small whatever the
@@ -40,6 +40,7 @@ func (a *API) record(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.user = recorded.Metadata.LastModifiedBy
 	out := make([]byte, 0, 512)
 	out = append(out, `{"eb_id":`...)
 	out = rawjson.AppendQuoted(out, c.id)

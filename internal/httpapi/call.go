@@ -27,6 +27,8 @@ type call struct {
 	started time.Time
 	name    string // the request's id
 	taken   int64  // bytes of the budget
+	reading bool   // the body was asked for
+	broken  bool   // the body did not come to its end, and never will
 	status  int
 	sent    int64
 	failure error

@@ -33,7 +33,7 @@ func (a *API) store(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.entity(e)
+	return c.stored(e)
 }
 
 // create stores a new entity under a generated identifier.
@@ -46,7 +46,7 @@ func (a *API) create(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.entity(e)
+	return c.stored(e)
 }
 
 // storeSeveral stores entities of mixed kinds, all or none, and answers them in

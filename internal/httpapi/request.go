@@ -21,7 +21,7 @@ func (c *call) check() error {
 	if c.r.URL.RawQuery != "" {
 		query, err := url.ParseQuery(c.r.URL.RawQuery)
 		if err != nil && c.op.ReadsQuery() { // elsewhere nobody looks at it
-			return oda.Errorf(oda.InvalidQuery, "The query of the address is not well-formed. "+
+			return oda.Errorf(oda.InvalidRequest, "The query of the address is not well-formed. "+
 				"Write a percent sign as %%25 and a semicolon as %%3B.").Because(err)
 		}
 		c.query = query
@@ -90,6 +90,7 @@ func (c *call) readBody() ([]byte, error) {
 	if err := c.take(room + 1); err != nil {
 		return nil, err
 	}
+	c.reading = true
 	buf := make([]byte, 0, room+1) // one more, so that the end is seen without growing
 	for {
 		n, err := c.r.Body.Read(buf[len(buf):cap(buf)])
@@ -100,6 +101,7 @@ func (c *call) readBody() ([]byte, error) {
 		case err == io.EOF:
 			return buf, nil
 		case err != nil:
+			c.broken = true
 			return nil, oda.Errorf(oda.InvalidRequest, "The body did not arrive whole. Send it again.").Because(err)
 		case len(buf) == cap(buf):
 			more := min(int64(cap(buf)), c.api.bounds.Body+1-int64(cap(buf)))
@@ -145,25 +147,24 @@ func isJSON(h http.Header) bool {
 }
 
 // drainTime bounds how long the rest of a refused body is waited for.
-const drainTime = 5 * time.Second
+const drainTime = 10 * time.Second
 
-// drain reads the rest of a body that is refused, within bounds, so that a
+// drain reads the rest of a body that is refused, within that time, so that a
 // client which sends all before it reads sees the answer and not a broken
-// connection. What is longer closes the connection.
+// connection. What takes longer closes the connection.
 func (c *call) drain() {
 	if c.r.Body == nil || c.r.Body == http.NoBody {
 		return
 	}
-	if c.r.Header.Get("Expect") != "" {
-		c.Header().Set("Connection", "close") // it waits for our word and sends nothing
+	waits := c.r.Header.Get("Expect") != "" && !c.reading // for our word, and sends nothing
+	if waits || c.broken {
+		c.Header().Set("Connection", "close")
 		return
 	}
-	deadline := time.Now().Add(drainTime)
-	if err := http.NewResponseController(c).SetReadDeadline(deadline); err != nil {
+	if err := http.NewResponseController(c).SetReadDeadline(time.Now().Add(drainTime)); err != nil {
 		return
 	}
-	n, err := io.Copy(io.Discard, io.LimitReader(c.r.Body, c.api.bounds.Body))
-	if err != nil || n == c.api.bounds.Body {
+	if _, err := io.Copy(io.Discard, c.r.Body); err != nil {
 		c.Header().Set("Connection", "close")
 	}
 }

@@ -117,6 +117,13 @@ func (c *call) entity(e *oda.Entity) error {
 	return c.sent1(w.close())
 }
 
+// stored answers a document that the call has stored, by whom the metadata
+// says.
+func (c *call) stored(e *oda.Entity) error {
+	c.user = e.Metadata.LastModifiedBy
+	return c.entity(e)
+}
+
 // sent1 tells a client that went away from a fault of the server: once the
 // response is under way, an error of writing is the client's.
 func (c *call) sent1(err error) error {

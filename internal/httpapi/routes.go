@@ -100,16 +100,16 @@ func (a *API) register() error {
 		handle("GET", base+"/readyz", route{handle: a.ready})
 	}
 
-	for path, methods := range allowed {
+	for path := range allowed {
 		if strings.HasSuffix(path, "/ebs/create") {
-			continue // other methods there mean an identifier, which is refused
+			continue // other methods there mean an identifier
 		}
-		if slices.Contains(methods, "GET") {
-			methods = append(methods, "HEAD")
-		}
-		slices.Sort(methods)
 		a.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			a.dispatch(w, r, route{handle: wrongMethod(strings.Join(methods, ", "))})
+			methods := allowed[path]
+			if r.URL.Path != path {
+				methods = slices.Concat(methods, allowed[r.URL.Path])
+			}
+			a.dispatch(w, r, route{handle: wrongMethod(methods)})
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +143,11 @@ func redirect(to string) handler {
 	}
 }
 
-func wrongMethod(allowed string) handler {
+func wrongMethod(methods []string) handler {
+	if slices.Contains(methods, "GET") {
+		methods = append(slices.Clone(methods), "HEAD")
+	}
+	allowed := strings.Join(slices.Sorted(slices.Values(methods)), ", ")
 	return func(c *call) error {
 		c.Header().Set("Allow", allowed)
 		return oda.Errorf(oda.WrongMethod, "This path has no method %s. It has: %s.", c.r.Method, allowed)

@@ -87,8 +87,11 @@ func TestASlowReaderDoesNotBringAnOldStateBack(t *testing.T) {
 	second := mustPut(t, s, put(t, "b", nextText(first), 2))
 	s.cache.put(old, early)
 	got, err := s.Get(ctx, block("b"))
-	if err != nil || got.Metadata != second.Metadata {
-		t.Errorf("got %+v, %v, want %+v", got, err, second.Metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Metadata != second.Metadata {
+		t.Errorf("got %+v, want %+v", got.Metadata, second.Metadata)
 	}
 }
 
@@ -195,8 +198,11 @@ func TestAReadIsNeverOlderThanAnAcknowledgedWrite(t *testing.T) {
 	group.Wait()
 	for b := range blocks {
 		e, err := s.Get(ctx, block(fmt.Sprintf("b%d", b)))
-		if err != nil || int64(e.Metadata.LastModifiedOn) != told[b].Load() {
-			t.Errorf("in the end: %+v, %v", e, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int64(e.Metadata.LastModifiedOn) != told[b].Load() {
+			t.Errorf("in the end: %+v", e.Metadata)
 		}
 	}
 }

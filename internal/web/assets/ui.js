@@ -8,18 +8,46 @@ const applyLook = () => document.documentElement.classList.toggle("dark-mode", d
 dark.addEventListener("change", applyLook);
 applyLook();
 
-SwaggerUIBundle({
-  // Absolute, since the description's relative servers are resolved against
-  // it, and made from the page's address, since only that has every prefix.
-  url: new URL("openapi.json", document.baseURI).href,
-  dom_id: "#swagger-ui",
-  presets: [SwaggerUIBundle.presets.apis],
-  layout: "BaseLayout",
-  deepLinking: true,
-  tryItOutEnabled: true,
-  displayRequestDuration: true,
-  defaultModelsExpandDepth: 0,
-  persistAuthorization: false,
-  // Nothing is sent to a public validator.
-  validatorUrl: null,
-});
+// Swagger UI fills the example of every parameter into its form. For an
+// optional one, such as a cursor or If-Match, that makes a request nobody asked
+// for, so these are taken out of the copy that it works on.
+function withoutOptionalExamples(description) {
+  const parameters = Object.values(description.components?.parameters ?? {});
+  for (const path of Object.values(description.paths)) {
+    for (const operation of [path, ...Object.values(path)]) {
+      parameters.push(...(operation.parameters ?? []));
+    }
+  }
+  for (const parameter of parameters) {
+    if (!parameter.required) {
+      delete parameter.example;
+      delete parameter.schema?.example;
+    }
+  }
+  return description;
+}
+
+function start(description) {
+  SwaggerUIBundle({
+    // The description's relative servers are resolved against the page's own
+    // address, which stands beside it and has every prefix.
+    spec: withoutOptionalExamples(description),
+    dom_id: "#swagger-ui",
+    presets: [SwaggerUIBundle.presets.apis],
+    layout: "BaseLayout",
+    deepLinking: true,
+    tryItOutEnabled: true,
+    displayRequestDuration: true,
+    defaultModelsExpandDepth: 0,
+    persistAuthorization: false,
+    // Nothing is sent to a public validator.
+    validatorUrl: null,
+  });
+}
+
+fetch(new URL("openapi.json", document.baseURI))
+  .then((response) => response.json())
+  .then(start)
+  .catch((error) => {
+    document.getElementById("swagger-ui").textContent = `The API description could not be read: ${error.message}`;
+  });

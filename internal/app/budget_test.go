@@ -1,0 +1,66 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"oda/internal/testenv"
+)
+
+// The budgets of the program itself.
+const (
+	binaryBudget = 40 << 20
+	memoryBudget = 40 << 20
+	startBudget  = 3 * time.Second // on a machine that is busy with other tests
+)
+
+func TestTheProgramIsSmallStartsFastAndTakesLittleMemory(t *testing.T) {
+	info, err := os.Stat(testenv.Program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > binaryBudget {
+		t.Errorf("the program has %d bytes, more than %d", info.Size(), binaryBudget)
+	}
+	begin := time.Now()
+	p := testenv.Oda(t, "serve")
+	if got := must(t, "GET", "http://"+p.Host()+"/readyz", ""); got != "ready\n" {
+		t.Errorf("readyz says %q", got)
+	}
+	took := time.Since(begin)
+	if took > startBudget {
+		t.Errorf("it took %v to be ready, more than %v", took, startBudget)
+	}
+	memory := resident(t, p.PID())
+	if memory > memoryBudget {
+		t.Errorf("it takes %d bytes of memory when idle, more than %d", memory, memoryBudget)
+	}
+	t.Logf("program %.1f MiB, ready after %v, memory %.1f MiB", mebibytes(info.Size()), took, mebibytes(memory))
+}
+
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
+
+// resident is the memory that a process holds, in bytes.
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if os.IsNotExist(err) {
+		t.Skip("this system does not tell the memory of a process under /proc")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`VmRSS:\s*(\d+) kB`).FindSubmatch(status)
+	if line == nil {
+		t.Fatalf("no VmRSS in:\n%s", status)
+	}
+	n, err := strconv.ParseInt(string(line[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
+}

@@ -1,0 +1,148 @@
+package app_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oda/internal/testenv"
+)
+
+// The archive and the identifier service, each in a process of its own.
+
+func TestIdentifiersComeFromTheServiceThatIsNamed(t *testing.T) {
+	service := testenv.Oda(t, "skuid", "--generator=77")
+	for about, address := range map[string]string{
+		"with its scheme":    service.URL,
+		"without its scheme": service.Host(),
+	} {
+		archive := testenv.Oda(t, "serve", "--skuid-url="+address, "--generator=5")
+		for collection, prefix := range map[string]string{"sbds": "sbd", "sbis": "sbi", "ebs": "eb", "prjs": "prj"} {
+			got := identifierIn(t, must(t, "POST", archive.URL+"/"+collection, "{}"))
+			if got.prefix != prefix || got.generator != 77 {
+				t.Errorf("%s: POST /%s gave %+v, want %s- of generator 77", about, collection, got, prefix)
+			}
+		}
+	}
+}
+
+func TestTheServiceIsAskedForTheTypeThatItKnows(t *testing.T) {
+	service := testenv.Oda(t, "skuid", "--twice")
+	archive := testenv.Oda(t, "serve", "--skuid-url="+service.URL, "--skuid-types=prj=opj")
+	if got := identifierIn(t, must(t, "POST", archive.URL+"/prjs", "{}")); got.prefix != "opj" {
+		t.Errorf("a project got %+v, want opj-", got)
+	}
+	if got := identifierIn(t, must(t, "POST", archive.URL+"/sbds", "{}")); got.prefix != "sbd" {
+		t.Errorf("a definition got %+v, want sbd-", got)
+	}
+}
+
+func TestNothingIsStoredWhileTheServiceIsAway(t *testing.T) {
+	service := testenv.Oda(t, "skuid")
+	archive := testenv.Oda(t, "serve", "--skuid-url="+service.URL)
+	first := must(t, "POST", archive.URL+"/ebs/create", "")
+	service.Kill()
+	for _, path := range []string{"/sbds", "/sbis", "/ebs", "/prjs", "/ebs/create"} {
+		status, body := send(t, "POST", archive.URL+path, "{}")
+		var problem struct{ Type, Detail string }
+		if err := json.Unmarshal([]byte(body), &problem); err != nil {
+			t.Fatalf("POST %s: %v: %s", path, err, body)
+		}
+		if status != 500 || problem.Type != "urn:oda:problem:identifier-service" ||
+			!strings.Contains(problem.Detail, "identifier service at "+service.Host()) || !strings.Contains(problem.Detail, "nothing was stored") {
+			t.Errorf("POST %s: status %d: %s", path, status, body)
+		}
+	}
+	for _, collection := range []string{"sbds", "sbis", "prjs"} {
+		if got := must(t, "GET", archive.URL+"/"+collection+"?created_after=2026-01-01", ""); got != "[]" {
+			t.Errorf("/%s has %s", collection, got)
+		}
+	}
+	if got, want := must(t, "GET", archive.URL+"/ebs?created_after=2026-01-01", ""), `["`+identifierIn(t, first).text+`"]`; got != want {
+		t.Errorf("/ebs has %s, want %s", got, want)
+	}
+	// What needs no identifier goes on.
+	must(t, "PUT", archive.URL+"/sbds/of-my-own", "{}")
+
+	testenv.Oda(t, "skuid", "--listen="+service.Host())
+	must(t, "POST", archive.URL+"/ebs/create", "")
+}
+
+// Two services with different numbers serve two archives and are killed while
+// they do. The state of one says that it has been in 2040 already, as after a
+// clock that was set back: from then on its time must go forward all the same.
+func TestNoIdentifierComesTwiceThoughServicesAreKilled(t *testing.T) {
+	const rounds, perRound = 4, 100
+	dir := t.TempDir()
+	future := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
+	reserved := "identifiers reserved until " + future.Format("2006-01-02T15:04:05.000Z") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "future"), []byte(reserved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	reached := future
+	for range rounds {
+		back := testenv.Oda(t, "skuid", "--generator=1", "--state="+filepath.Join(dir, "future"))
+		plain := testenv.Oda(t, "skuid", "--generator=2", "--state="+filepath.Join(dir, "plain"))
+		archives := []*testenv.Process{
+			testenv.Oda(t, "serve", "--skuid-url="+back.URL), testenv.Oda(t, "serve", "--skuid-url="+plain.URL),
+		}
+		begin, latest := reached, reached
+		for i := range perRound {
+			for which, archive := range archives {
+				got := identifierIn(t, must(t, "POST", archive.URL+"/ebs/create", ""))
+				if seen[got.number] {
+					t.Fatalf("%s came twice", got.text)
+				}
+				seen[got.number] = true
+				if got.generator != uint64(which)+1 {
+					t.Fatalf("%s is of generator %d, want %d", got.text, got.generator, which+1)
+				}
+				if which == 0 && !got.at.After(begin) {
+					t.Fatalf("identifier %d after a start is of %v, want one after %v", i+1, got.at, begin)
+				}
+				if which == 0 {
+					latest = got.at
+				}
+			}
+		}
+		reached = latest
+		back.Kill()
+		plain.Kill()
+		for _, archive := range archives {
+			archive.Kill()
+		}
+	}
+}
+
+// identifier is a generated identifier, taken apart.
+type identifier struct {
+	text, prefix, number string
+	at                   time.Time
+	generator            uint64
+}
+
+// identifierIn finds the identifier in a document that begins with it, and
+// takes it apart by the rules of SKA's ADR-129.
+func identifierIn(t *testing.T, document string) identifier {
+	t.Helper()
+	_, rest, _ := strings.Cut(document, `_id":"`)
+	text, _, _ := strings.Cut(rest, `"`)
+	prefix, digits, ok := strings.Cut(text, "-")
+	if !ok || digits == "" {
+		t.Fatalf("%s does not begin with a generated identifier", document)
+	}
+	var n uint64
+	for _, digit := range digits {
+		value := strings.IndexRune("0123456789abcdefghjkmnpqrstvwxyz", digit)
+		if value < 0 {
+			t.Fatalf("%s is not in Crockford's base 32", text)
+		}
+		n = n<<5 | uint64(value)
+	}
+	epoch := time.Date(2026, 1, 7, 0, 0, 0, 0, time.UTC)
+	return identifier{text, prefix, digits, epoch.Add(time.Duration(n>>21) * time.Millisecond), n >> 11 & 1023}
+}

@@ -1,0 +1,63 @@
+package app_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"oda/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := testenv.Clean(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// client sends requests to a process.
+var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
+
+// try sends a request and gives status and body. Headers are pairs.
+func try(method, url, body string, headers ...string) (int, string, error) {
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// send is try where an answer is sure to come.
+func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
+	t.Helper()
+	status, text, err := try(method, url, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, text
+}
+
+// must is send where the answer must be 200.
+func must(t *testing.T, method, url, body string, headers ...string) string {
+	t.Helper()
+	status, text := send(t, method, url, body, headers...)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s: status %d: %s", method, url, status, text)
+	}
+	return text
+}

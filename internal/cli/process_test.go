@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda/internal/testenv"
+)
+
+// stopBound is in how long a process that was asked to stop must be gone.
+const stopBound = 10 * time.Second
+
+func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+			p := testenv.Oda(t, "serve", db)
+			if status, body := send(t, "PUT", p.URL+"/sbds/before", `{"n":1}`); status != 200 {
+				t.Fatalf("status %d: %s", status, body)
+			}
+			half, rest := `{"name":"`+strings.Repeat("a", 1000), strings.Repeat("b", 1000)+`"}`
+			upload := dial(t, p)
+			fmt.Fprintf(upload, "PUT /api/v1/sbds/slow HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(half)+len(rest), half)
+			awaitUpload(t, p)
+			asked := time.Now()
+			p.Signal(signal)
+			refused(t, p)
+			if _, err := io.WriteString(upload, rest); err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(upload), nil)
+			if err != nil {
+				t.Fatalf("the upload that was under way got no answer: %v", err)
+			}
+			defer response.Body.Close()
+			stored, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != 200 {
+				t.Fatalf("the upload that was under way got status %d, %v: %s", response.StatusCode, err, stored)
+			}
+			if code := p.Wait(); code != 0 {
+				t.Errorf("exit code %d, want 0:\n%s", code, p.Log())
+			}
+			if took := time.Since(asked); took > stopBound {
+				t.Errorf("it took %v to stop", took)
+			}
+
+			again := testenv.Oda(t, "serve", db)
+			if status, body := send(t, "GET", again.URL+"/sbds/slow", ""); status != 200 || body != string(stored) {
+				t.Errorf("after a new start: status %d: %s\nwant: %s", status, body, stored)
+			}
+			if status, body := send(t, "GET", again.URL+"/sbds?created_after=2026-01-01", ""); status != 200 || body != `["before","slow"]` {
+				t.Errorf("after a new start the listing is %d %s", status, body)
+			}
+			if code := again.Stop(); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+		})
+	}
+}
+
+// One client that does not come to an end must not keep the operator waiting,
+// nor make a stop that was asked for look like a failure.
+func TestAClientThatHangsDoesNotHoldUpAStop(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		command, says, sends string
+	}{
+		"in the middle of an upload":     {"serve", "cut off", "PUT /api/v1/sbds/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"},
+		"before its first request":       {"serve", "has stopped", ""},
+		"at the identifier service":      {"skuid", "has stopped", ""},
+		"in the middle of a header line": {"skuid", "has stopped", "GET /skuid/ska_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := testenv.Oda(t, test.command)
+			conn := dial(t, p)
+			if _, err := io.WriteString(conn, test.sends); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(test.sends, "PUT") {
+				awaitUpload(t, p)
+			} else {
+				send(t, "GET", "http://"+p.Host()+"/livez", "") // the first connection has been taken by now
+			}
+			asked := time.Now()
+			if code := p.Stop(); code != 0 {
+				t.Errorf("exit code %d, want 0:\n%s", code, p.Log())
+			}
+			if took := time.Since(asked); took > stopBound {
+				t.Errorf("it took %v to stop", took)
+			}
+			if !strings.Contains(p.Log(), test.says) {
+				t.Errorf("the log does not say %q:\n%s", test.says, p.Log())
+			}
+		})
+	}
+}
+
+func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
+	p := testenv.Oda(t, "serve", "--log-format=json", "--log-level=debug")
+	const secret = "of-no-concern-to-the-log"
+	document := `{"note":"` + secret + `"}`
+	for _, request := range []struct{ method, path, body string }{
+		{"PUT", "/sbds/sbd-1", document},
+		{"GET", "/sbds/sbd-1", ""},
+		{"PUT", "/ebs/eb-1", document},
+		{"PATCH", "/ebs/eb-1/request_response", `{"request":"` + secret + `"}`},
+		{"GET", "/prjs/prj-none", ""},
+		{"PUT", "/sbis/sbi-1", `{"` + secret + `":`},
+	} {
+		send(t, request.method, p.URL+request.path, request.body, "X-Forwarded-User", "ada", "X-Request-Id", request.method+request.path)
+	}
+	if code := p.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if strings.Contains(p.Log(), secret) {
+		t.Errorf("the log has the content of a document:\n%s", p.Log())
+	}
+	got := make(map[string][]any)
+	for line := range strings.Lines(p.Log()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("not JSON: %v: %s", err, line)
+		}
+		for _, key := range []string{"time", "level", "msg"} {
+			if entry[key] == nil {
+				t.Errorf("no %s: %s", key, line)
+			}
+		}
+		if entry["msg"] != "request" {
+			continue
+		}
+		if took, ok := entry["duration"].(float64); !ok || took <= 0 {
+			t.Errorf("no duration: %s", line)
+		}
+		id, _ := entry["request_id"].(string)
+		if id == "" {
+			t.Errorf("no request_id: %s", line)
+		}
+		got[id] = []any{entry["user"], entry["kind"], entry["identifier"], entry["status"]}
+	}
+	want := map[string][]any{
+		"PUT/sbds/sbd-1":                  {"ada", "SBDefinition", "sbd-1", 200.0},
+		"GET/sbds/sbd-1":                  {"ada", "SBDefinition", "sbd-1", 200.0},
+		"PUT/ebs/eb-1":                    {"ada", "ExecutionBlock", "eb-1", 200.0},
+		"PATCH/ebs/eb-1/request_response": {"ada", "ExecutionBlock", "eb-1", 200.0},
+		"GET/prjs/prj-none":               {"ada", "Project", "prj-none", 404.0},
+		"PUT/sbis/sbi-1":                  {"ada", "SBInstance", "sbi-1", 400.0},
+	}
+	for id, line := range want {
+		if diff := cmp.Diff(line, got[id]); diff != "" {
+			t.Errorf("the line of %s: user, kind, identifier, status (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
+func TestTheLogIsTextUnlessJSONIsAskedFor(t *testing.T) {
+	for format, want := range map[string]string{
+		"text": `level=INFO msg="the archive is served" address=x`,
+		"json": `"level":"INFO","msg":"the archive is served","address":"x"`,
+	} {
+		var out strings.Builder
+		logging{LogFormat: format, LogLevel: "info"}.logger(&out).Info("the archive is served", "address", "x")
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %s", format, out.String())
+		}
+	}
+	var out strings.Builder
+	logging{LogFormat: "text", LogLevel: "warn"}.logger(&out).Info("the archive is served")
+	if out.Len() > 0 {
+		t.Errorf("at the level warn it says: %s", out.String())
+	}
+}
+
+// send sends a request and gives status and body. Headers are pairs.
+func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func dial(t *testing.T, p *testenv.Process) net.Conn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", p.Host(), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// awaitUpload waits until an upload that was begun before is being read. A
+// request that is sent after it and answered shows that connections are taken
+// at once; reading the head of a request takes less than that.
+func awaitUpload(t *testing.T, p *testenv.Process) {
+	t.Helper()
+	for range 3 {
+		send(t, "GET", "http://"+p.Host()+"/livez", "")
+	}
+}
+
+// refused waits until the process takes no new connections.
+func refused(t *testing.T, p *testenv.Process) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", p.Host(), time.Second)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	t.Fatal("it still takes connections after it was asked to stop")
+}
