@@ -25,13 +25,13 @@ build: ## Build bin/oda
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
 
 setup: ## Install what the tests need (a browser, PostgreSQL), if it is missing
-	@scripts/setup browser postgres pgbouncer
+	@scripts/setup browser curl postgres pgbouncer
 
 test: setup ## Run all tests
 	go test -timeout 8m ./...
 
 check: lint ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser postgres pgbouncer compiler
+	@scripts/setup browser curl postgres pgbouncer compiler
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 lint: ## Format, vet, staticcheck, generated files

@@ -1,0 +1,68 @@
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oda/internal/testenv"
+)
+
+// The tour of the README works as it is written: its lines are run in a shell,
+// from top to bottom, and the answers have the shape that it shows.
+func TestTheTourOfTheREADMEWorks(t *testing.T) {
+	p := testenv.Oda(t, "serve")
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tour, ok := strings.Cut(string(text), "## A tour in five minutes")
+	if !ok {
+		t.Fatal("the README has no tour")
+	}
+	tour, _, _ = strings.Cut(tour, "\n## ")
+
+	script := "set -eu\n"
+	var shown []string // the answers that the README shows, as patterns, in order
+	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(tour, -1) {
+		if block[1] == "sh" {
+			script += block[2]
+			continue
+		}
+		for line := range strings.Lines(block[2]) {
+			shown = append(shown, pattern(strings.TrimSpace(line)))
+		}
+	}
+	script = strings.ReplaceAll(script, "http://127.0.0.1:8080/api/v1", p.URL)
+	script = strings.ReplaceAll(script, "/tmp/", t.TempDir()+"/")
+	command := exec.Command("sh", "-c", script)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the tour fails: %v\n%s", err, output)
+	}
+	rest := string(output)
+	for _, want := range shown {
+		at := regexp.MustCompile("(?m)^" + want + "$").FindStringIndex(rest)
+		if at == nil {
+			t.Fatalf("the README shows an answer that did not come:\n%s\nwhat came:\n%s", want, rest)
+		}
+		rest = rest[at[1]:]
+	}
+}
+
+// pattern makes of a shown answer what a real one must match: what is
+// shortened may be anything, and identifiers and times differ.
+func pattern(line string) string {
+	p := regexp.QuoteMeta(line)
+	for _, r := range [][2]string{
+		{`…`, `.*`},
+		{`eb-1j8w4r0q3t6m`, `eb-[0-9a-z]+`},
+		{`-tour-[0-9]+`, `-tour-[0-9]+`},
+		{`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{6}Z`, `[-0-9T:.]+Z`},
+	} {
+		p = regexp.MustCompile(r[0]).ReplaceAllLiteralString(p, r[1])
+	}
+	return p
+}
