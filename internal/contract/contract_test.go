@@ -270,8 +270,13 @@ func TestBodyThatMayBeLeftOut(t *testing.T) {
 	if nodes, err := op.CheckBody(nil, maxDepth); nodes != nil || err != nil {
 		t.Errorf("got %v, %v", nodes, err)
 	}
-	if _, err := op.CheckBody([]byte(`{"eb_id": 5, "metadata": [], "request_responses": null}`), maxDepth); err != nil {
+	if _, err := op.CheckBody([]byte(`{"eb_id": "any text/", "metadata": null, "request_responses": null}`), maxDepth); err != nil {
 		t.Error(err)
+	}
+	for _, body := range []string{`{"eb_id": 5}`, `{"metadata": []}`} {
+		if _, err := op.CheckBody([]byte(body), maxDepth); err == nil {
+			t.Errorf("%s was taken, though what is replaced must have its form too", body)
+		}
 	}
 	if _, err := op.CheckBody([]byte(`{"request_responses": [{"request": "a"}]}`), maxDepth); err == nil {
 		t.Error("an empty block with a record was taken")

@@ -46,11 +46,24 @@ type Store struct {
 // date. Its errors are one sentence each, meant for the operator; they never
 // repeat the DSN, which may hold a password.
 func Open(ctx context.Context, dsn string, log *slog.Logger) (*Store, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, config, log)
+}
+
+// parse reads a DSN.
+func parse(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the PostgreSQL database is not understood (--db): %w", hideDSN(err))
 	}
 	configure(config)
+	return config, nil
+}
+
+func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger) (*Store, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))

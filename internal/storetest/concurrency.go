@@ -266,7 +266,7 @@ func monotonic(t *testing.T, d *desk) {
 				if err != nil {
 					return err
 				}
-				if seen, count, err = look(r.Metadata, int(r.Sequence)); err != nil {
+				if _, _, err := look(r.Metadata, int(r.Sequence)); err != nil {
 					return err
 				}
 			}
