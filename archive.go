@@ -203,15 +203,48 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (
 		"Nothing was stored. Try again; if it goes on, tell the operator.", mintTries)
 }
 
-// Record adds a record to an ExecutionBlock. The record has been checked
-// against the API description.
-func (a *Archive) Record(ctx context.Context, block string, record []byte, w Write) (Recorded, error) {
+// NewRecord is a record to be added, checked against the API description, with
+// its key or an empty one.
+type NewRecord struct {
+	Key    string
+	Record []byte // as sent
+}
+
+// Record adds records to an ExecutionBlock, in order, all or none. A key is good
+// for one record of the block, however it is sent.
+func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, user string) ([]Recorded, error) {
 	if !ValidID(block) {
-		return Recorded{}, Missing(Ref{ExecutionBlock, block})
+		return nil, Missing(Ref{ExecutionBlock, block})
 	}
-	return a.store.Record(ctx, Addition{
-		Block: block, Record: record, Key: w.key(), By: w.modifier(), At: InstantOf(a.now()),
-	})
+	adds := make([]Addition, len(records))
+	seen := make(map[string]int, len(records))
+	now := InstantOf(a.now())
+	by := Write{User: user}.modifier()
+	for i, r := range records {
+		adds[i] = Addition{Block: block, Record: r.Record, By: by, At: now}
+		if r.Key == "" {
+			continue
+		}
+		if first, twice := seen[r.Key]; twice {
+			return nil, &Error{Code: KeyReused, Detail: "A key stands twice in this request. Nothing was stored. Give each record a key of its own.",
+				Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), fmt.Sprintf("stands at /records/%d/key already", first)}}}
+		}
+		seen[r.Key] = i
+		adds[i].Key = &Key{Value: r.Key, Digest: sha256.Sum256(r.Record)}
+	}
+	if len(adds) == 0 {
+		return nil, nil
+	}
+	return a.store.Record(ctx, adds)
+}
+
+// Recordings reads the records of a block behind a sequence number, and tells
+// whether there are more.
+func (a *Archive) Recordings(ctx context.Context, block string, after int64, limit int) ([]Recording, bool, error) {
+	if !ValidID(block) {
+		return nil, false, Missing(Ref{ExecutionBlock, block})
+	}
+	return a.store.Recordings(ctx, block, after, limit)
 }
 
 // List calls emit for each identifier that the query asks for, in order. Where

@@ -1,9 +1,11 @@
 package oda
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // Run is a stretch of sequence numbers, both ends included.
@@ -32,6 +34,19 @@ func (r Runs) AddRun(first, last int64) Runs {
 		return r
 	}
 	return append(r, Run{first, last})
+}
+
+// Behind gives the runs in the order of sequence numbers, without what is not
+// behind the given one.
+func (r Runs) Behind(sequence int64) Runs {
+	behind := make(Runs, 0, len(r))
+	for _, run := range r {
+		if run.Last > sequence {
+			behind = append(behind, Run{max(run.First, sequence+1), run.Last})
+		}
+	}
+	slices.SortFunc(behind, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
+	return behind
 }
 
 // Count is the number of records.
@@ -72,6 +87,28 @@ func DecodeRuns(packed []byte) (Runs, error) {
 }
 
 var errRuns = errors.New("the list of records of a stored version is damaged")
+
+// RecordingsPage gathers recordings until there are enough of them.
+type RecordingsPage struct {
+	Recordings []Recording
+	More       bool // there are more than these
+
+	bytes int
+}
+
+// ErrPageFull ends the gathering of a page.
+var ErrPageFull = errors.New("the page is full")
+
+// Add takes the next recording, or says that the page is full.
+func (p *RecordingsPage) Add(r Recording, limit int) error {
+	if len(p.Recordings) >= limit || p.bytes >= RecordingsBytes {
+		p.More = true
+		return ErrPageFull
+	}
+	p.Recordings = append(p.Recordings, r)
+	p.bytes += len(r.Record)
+	return nil
+}
 
 // Sharing finds which of the records that a new version lists are stored
 // already, so that they are not stored again. Feed it the stored records of the

@@ -32,10 +32,17 @@ type Store interface {
 	// was never used gives nil.
 	Created(ctx context.Context, kind Kind, key Key) (*Entity, error)
 
-	// Record adds a record to an ExecutionBlock. Unknown: NotFound. A key that
-	// was used in the block before gives the first answer again, or the error
-	// of Key.Check.
-	Record(ctx context.Context, add Addition) (Recorded, error)
+	// Record adds records to one ExecutionBlock, in order, all or none.
+	// Unknown: NotFound. A record whose key was used in the block before is not
+	// added; its answer is that of the first time, or the error of Key.Check
+	// for all. No key stands twice among them.
+	Record(ctx context.Context, adds []Addition) ([]Recorded, error)
+
+	// Recordings reads the records of the current version of a block in the
+	// order of their sequence numbers, behind the given one, as many as fit: at
+	// most limit, and not many bytes. It tells whether there are more. Unknown:
+	// NotFound.
+	Recordings(ctx context.Context, block string, after int64, limit int) ([]Recording, bool, error)
 
 	// List calls emit for each identifier that matches, in order, from one
 	// snapshot, until emit returns an error, which List passes on. The instant
@@ -132,6 +139,18 @@ type Addition struct {
 	By     string
 	At     Instant
 }
+
+// Recording is a record as it is kept.
+type Recording struct {
+	Sequence   int64
+	Key        string // empty where it came without one
+	RecordedOn Instant
+	Record     []byte // as sent
+}
+
+// RecordingsBytes is the size of records from which on no more are read at
+// once.
+const RecordingsBytes = 4 << 20
 
 // Recorded says where a record stands, and the metadata of the block at that
 // moment.

@@ -24,10 +24,12 @@ const (
 	enqueueWait = 5 * time.Second
 )
 
-// waiting is a record on its way.
+// waiting is a request to record on its way: its records are added together or
+// not at all.
 type waiting struct {
-	add      oda.Addition
-	recorded oda.Recorded
+	adds     []oda.Addition // of one block
+	size     int
+	recorded []oda.Recorded
 	done     chan error
 }
 
@@ -41,15 +43,20 @@ func (s *Store) startLanes() {
 }
 
 // Record implements oda.Store.
-func (s *Store) Record(ctx context.Context, add oda.Addition) (oda.Recorded, error) {
-	w := &waiting{add: add, done: make(chan error, 1)}
-	if err := s.enqueue(ctx, w); err != nil {
-		return oda.Recorded{}, err
+func (s *Store) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+	w := &waiting{adds: adds, done: make(chan error, 1)}
+	for _, add := range adds {
+		w.size += len(add.Record)
 	}
-	// The record may be committed from here on, so its answer is waited for
+	if err := s.enqueue(ctx, w); err != nil {
+		return nil, err
+	}
+	// The records may be committed from here on, so their answer is waited for
 	// even if the caller has gone. The lane answers in bounded time.
-	err := <-w.done
-	return w.recorded, err
+	if err := <-w.done; err != nil {
+		return nil, err
+	}
+	return w.recorded, nil
 }
 
 func (s *Store) enqueue(ctx context.Context, w *waiting) error {
@@ -58,7 +65,7 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 	if s.closed {
 		return oda.Errorf(oda.Unavailable, "The archive is stopping. Nothing was stored. Try again shortly.")
 	}
-	lane := s.lanes[maphash.String(s.seed, w.add.Block)%lanes]
+	lane := s.lanes[maphash.String(s.seed, w.adds[0].Block)%lanes]
 	select {
 	case lane <- w:
 		return nil
@@ -96,18 +103,18 @@ func (s *Store) runLane(ctx context.Context, lane <-chan *waiting) {
 
 // gather takes what is waiting, as far as it fits into one transaction.
 func gather(batch []*waiting, lane <-chan *waiting) []*waiting {
-	size := 0
+	records, size := 0, 0
 	for _, w := range batch {
-		size += len(w.add.Record)
+		records, size = records+len(w.adds), size+w.size
 	}
-	for len(batch) < laneRecords && size < laneBytes {
+	for records < laneRecords && size < laneBytes {
 		select {
 		case w, open := <-lane:
 			if !open {
 				return batch
 			}
 			batch = append(batch, w)
-			size += len(w.add.Record)
+			records, size = records+len(w.adds), size+w.size
 		default:
 			return batch
 		}
@@ -115,34 +122,39 @@ func gather(batch []*waiting, lane <-chan *waiting) []*waiting {
 	return batch
 }
 
-// apart leaves for the next transaction what has the same key as a record
+// apart leaves for the next transaction what has the same key as a request
 // before it in the same block: it must find that record stored.
 func apart(batch []*waiting) (now, later []*waiting) {
 	type key struct{ block, key string }
 	seen := make(map[key]bool)
 	now = batch[:0]
+next:
 	for _, w := range batch {
-		if w.add.Key != nil {
-			k := key{w.add.Block, w.add.Key.Value}
-			if seen[k] {
+		for _, add := range w.adds {
+			if add.Key != nil && seen[key{add.Block, add.Key.Value}] {
 				later = append(later, w)
-				continue
+				continue next
 			}
-			seen[k] = true
+		}
+		for _, add := range w.adds {
+			if add.Key != nil {
+				seen[key{add.Block, add.Key.Value}] = true
+			}
 		}
 		now = append(now, w)
 	}
 	return now, later
 }
 
-// sendLane stores the records and tells each how it went.
+// sendLane stores the records and tells each request how it went.
 func (s *Store) sendLane(ctx context.Context, batch []*waiting) {
 	ctx, cancel := context.WithTimeout(ctx, laneTime)
 	defer cancel()
 	answered := make([]error, len(batch))
 	err := s.again(ctx, func(ctx context.Context) error {
 		for i, w := range batch {
-			answered[i] = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.add.Block})
+			w.recorded = make([]oda.Recorded, len(w.adds))
+			answered[i] = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.adds[0].Block})
 		}
 		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return recordAll(ctx, conn, batch, answered) })
 	})
@@ -161,20 +173,21 @@ const lockBlocks = `SELECT FROM heads WHERE kind = 3 AND identifier = ANY ($1::t
 
 // recordBatch adds the records whose key is not known yet, and gives for each
 // record that has a block where it stands: that of the first time where the
-// key is known. Within a block, each record has an instant of its own that is
-// later than the one before, whatever the clocks say.
+// key is known. A request with a known key whose digest is another one adds
+// nothing. Within a block, each record has an instant of its own that is later
+// than the one before, whatever the clocks say.
 const recordBatch = `WITH input AS (
-		SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[])
-			WITH ORDINALITY AS i (identifier, by, at, key, digest, text, nth)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[], $7::integer[])
+			WITH ORDINALITY AS i (identifier, by, at, key, digest, text, request, nth)
 	), head AS (
 		SELECT identifier, version, created_by, created_on, last_modified_on, last_sequence
 		FROM heads WHERE kind = 3 AND identifier = ANY ($1)
 	), known AS (
-		SELECT i.nth, r.identifier, r.sequence, r.version, r.recorded_by, r.recorded_on, r.digest
+		SELECT i.nth, i.request, r.identifier, r.sequence, r.version, r.recorded_by, r.recorded_on, r.digest, r.digest <> i.digest AS other
 		FROM input i JOIN records r ON r.kind = 3 AND r.identifier = i.identifier AND r.key = i.key
 	), placed AS (
 		SELECT i.*, row_number() OVER (PARTITION BY i.identifier ORDER BY i.nth) AS place
-		FROM input i WHERE i.nth NOT IN (SELECT nth FROM known)
+		FROM input i WHERE i.nth NOT IN (SELECT nth FROM known) AND i.request NOT IN (SELECT request FROM known WHERE other)
 	), fresh AS (
 		SELECT p.nth, p.identifier, p.key, p.digest, p.text, p.by, h.version, h.created_by, h.created_on,
 			h.last_sequence + p.place AS sequence,
@@ -192,21 +205,45 @@ const recordBatch = `WITH input AS (
 	UNION ALL
 	SELECT k.nth - 1, k.sequence, k.version, h.created_by, h.created_on, k.recorded_by, k.recorded_on, k.digest FROM known k JOIN head h USING (identifier)`
 
-// recordAll stores a batch in one round trip: both statements are sent
-// together and are one transaction.
-func recordAll(ctx context.Context, conn *pgxpool.Conn, all []*waiting, answered []error) error {
-	n := len(all)
-	ids, by, at := make([]string, n), make([]string, n), make([]int64, n)
-	keys, digests, texts := make([]*string, n), make([][]byte, n), make([][]byte, n)
-	for i, w := range all {
-		ids[i], by[i], at[i], texts[i] = w.add.Block, w.add.By, int64(w.add.At), w.add.Record
-		if w.add.Key != nil {
-			keys[i], digests[i] = &w.add.Key.Value, w.add.Key.Digest[:]
+// columns are the parameters of recordBatch: one element for each record.
+type columns struct {
+	ids, by  []string
+	at       []int64
+	keys     []*string
+	digests  [][]byte
+	texts    [][]byte
+	requests []int32
+	places   []place // where the answer goes
+}
+
+// place is a record within a batch.
+type place struct{ request, record int }
+
+func columnsOf(batch []*waiting) *columns {
+	var c columns
+	for i, w := range batch {
+		for j, add := range w.adds {
+			c.ids, c.by, c.at = append(c.ids, add.Block), append(c.by, add.By), append(c.at, int64(add.At))
+			var key *string
+			var digest []byte
+			if add.Key != nil {
+				key, digest = &add.Key.Value, add.Key.Digest[:]
+			}
+			c.keys, c.digests = append(c.keys, key), append(c.digests, digest)
+			c.texts, c.requests = append(c.texts, add.Record), append(c.requests, int32(i))
+			c.places = append(c.places, place{i, j})
 		}
 	}
+	return &c
+}
+
+// recordAll stores a batch in one round trip: both statements are sent
+// together and are one transaction.
+func recordAll(ctx context.Context, conn *pgxpool.Conn, requests []*waiting, answered []error) error {
+	c := columnsOf(requests)
 	var batch pgx.Batch
-	batch.Queue(lockBlocks, ids)
-	batch.Queue(recordBatch, ids, by, at, keys, digests, texts)
+	batch.Queue(lockBlocks, c.ids)
+	batch.Queue(recordBatch, c.ids, c.by, c.at, c.keys, c.digests, c.texts, c.requests)
 	results := conn.SendBatch(ctx, &batch)
 	if _, err := results.Exec(); err != nil {
 		_ = results.Close() // says the same
@@ -220,14 +257,23 @@ func recordAll(ctx context.Context, conn *pgxpool.Conn, all []*waiting, answered
 	var i int
 	var r oda.Recorded
 	var digest []byte
+	reused := make(map[int]error)
 	m := &r.Metadata
 	_, err = pgx.ForEachRow(rows, []any{&i, &r.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &digest}, func() error {
-		all[i].recorded, answered[i] = r, nil
-		if digest != nil {
-			answered[i] = all[i].add.Key.Check(digest)
+		at := c.places[i]
+		w := requests[at.request]
+		w.recorded[at.record], answered[at.request] = r, nil
+		if digest == nil {
+			return nil
+		}
+		if err := w.adds[at.record].Key.Check(digest); err != nil {
+			reused[at.request] = err
 		}
 		return nil
 	})
+	for request, err := range reused {
+		answered[request] = err
+	}
 	// Only the end of the batch says that it is committed.
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
