@@ -117,6 +117,8 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+		// All answers come from one place, also that to OPTIONS *.
+		DisableGeneralOptionsHandler: true,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}

@@ -1,0 +1,193 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/app"
+	"oda/internal/testenv"
+)
+
+const smallBody = 1 << 20
+
+func small(cfg *app.Config) { cfg.Bounds.Body, cfg.Bounds.InFlight = smallBody, 3<<19 }
+
+// filled is a document of exactly that many bytes.
+func filled(size int) string {
+	const frame = `{"text":""}`
+	return `{"text":"` + strings.Repeat("x", size-len(frame)) + `"}`
+}
+
+// chunked is a body in HTTP's chunks.
+func chunked(body string) string {
+	var b strings.Builder
+	for len(body) > 0 {
+		n := min(len(body), 32<<10)
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, body[:n])
+		body = body[n:]
+	}
+	return b.String() + "0\r\n\r\n"
+}
+
+// A client that sends its whole body before it looks for an answer must see
+// why it was refused, not a broken connection.
+func TestBodyBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	a := testenv.Start(t, small)
+	want(t, 200, a.Do("PUT", "/sbds/fits", filled(smallBody)))
+	before := state(t, a)
+	for _, size := range []int{smallBody + 1, smallBody + 1000, 2 * smallBody, 6 * smallBody} {
+		body := filled(size)
+		head := "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+		for name, request := range map[string]string{
+			"with its length":            fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, size, body),
+			"in chunks":                  head + "Transfer-Encoding: chunked\r\n\r\n" + chunked(body),
+			"in chunks, with Expect":     head + "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body),
+			"with its length, impatient": fmt.Sprintf("%sExpect: 100-continue\r\nContent-Length: %d\r\n\r\n%s", head, size, body),
+		} {
+			t.Run(fmt.Sprintf("%d bytes %s", size, name), func(t *testing.T) {
+				refused(t, raw(t, a, request), 413, oda.BodyTooLarge, "1048576", "Nothing was stored")
+			})
+		}
+		t.Run(fmt.Sprintf("%d bytes by a client of the standard library", size), func(t *testing.T) {
+			refused(t, a.Do("PUT", "/sbds/n", body), 413, oda.BodyTooLarge)
+			refused(t, a.Do("PUT", "/sbds/n", body, "Expect", "100-continue"), 413, oda.BodyTooLarge)
+		})
+	}
+	for _, place := range keyed {
+		refused(t, a.Do(place.method, place.path, filled(smallBody+1)), 413, oda.BodyTooLarge)
+	}
+	refused(t, a.Do("PUT", "/", filled(smallBody+1)), 413, oda.BodyTooLarge)
+	if after := state(t, a); after != before {
+		t.Error("something was stored")
+	}
+}
+
+// A client that waits for our word sends nothing when the answer is no.
+func TestExpectContinue(t *testing.T) {
+	a := testenv.Start(t, small)
+	conn := dial(t, a)
+	fmt.Fprintf(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", smallBody+1)
+	r := answer(t, conn)
+	refused(t, r, 413, oda.BodyTooLarge)
+	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
+		t.Errorf("the connection does not end cleanly: %q, %v", rest, err)
+	}
+
+	conn = dial(t, a)
+	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+	buffer := make([]byte, 64)
+	n, err := conn.Read(buffer)
+	if err != nil || !strings.HasPrefix(string(buffer[:n]), "HTTP/1.1 100 ") {
+		t.Fatalf("it is not told to go on: %q, %v", buffer[:n], err)
+	}
+	fmt.Fprint(conn, "{}")
+	want(t, 200, answer(t, conn))
+}
+
+// After a refusal the connection serves the next request.
+func TestConnectionLivesAfterARefusal(t *testing.T) {
+	a := testenv.Start(t, small)
+	conn := dial(t, a)
+	for _, body := range []string{filled(smallBody + 100), "[]", `{"a":`} {
+		fmt.Fprintf(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		if r := answer(t, conn); r.Status != 413 && r.Status != 400 || r.Header.Get("Connection") == "close" {
+			t.Fatalf("%d %v", r.Status, r.Header)
+		}
+	}
+}
+
+// Bodies in flight are bounded together: beyond it there is a 503, and as soon
+// as there is room again everything goes on.
+func TestBodiesInFlight(t *testing.T) {
+	a := testenv.Start(t, small)
+	size := smallBody - 10
+	begin := func() io.WriteCloser {
+		reader, writer := io.Pipe()
+		request, err := http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/sbds/slow", reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.ContentLength = int64(size)
+		go func() {
+			response, err := http.DefaultTransport.RoundTrip(request) // as it is sent; a judge would gather it first
+			if err == nil {
+				response.Body.Close()
+			}
+		}()
+		if _, err := io.WriteString(writer, filled(size)[:size-5]); err != nil {
+			t.Fatal(err)
+		}
+		return writer
+	}
+	slow := begin()
+	var full *testenv.Reply
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if full = a.Do("PUT", "/sbds/other", filled(size)); full.Status == 503 {
+			break
+		}
+	}
+	refused(t, full, 503, oda.Overloaded, "Nothing was stored", "Try again")
+	if full.Header.Get("Retry-After") == "" {
+		t.Error("there is no Retry-After")
+	}
+	want(t, 200, a.Do("PUT", "/sbds/little", `{}`))
+	want(t, 200, a.Do("GET", "/sbds/little", ""))
+	if err := slow.(*io.PipeWriter).CloseWithError(io.ErrUnexpectedEOF); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		r := a.Do("PUT", "/sbds/later", filled(size))
+		if r.Status == 200 || r.Status == 422 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no room again: %d", r.Status)
+		}
+	}
+	if r := a.Do("GET", "/sbds/slow", ""); r.Status != 404 {
+		t.Errorf("half a body was stored: %d", r.Status)
+	}
+}
+
+// A client that announces much and sends nothing takes no room.
+func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	a := testenv.Start(t, small)
+	for range 10 {
+		fmt.Fprintf(dial(t, a), "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", smallBody)
+	}
+	want(t, 200, a.Do("PUT", "/sbds/fits", filled(smallBody/2)))
+}
+
+// A body that ends before its length is not stored.
+func TestBodyCutOff(t *testing.T) {
+	a := testenv.Start(t)
+	conn := dial(t, a)
+	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{}")
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn = dial(t, a)
+	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n")
+	refused(t, answer(t, conn), 400, oda.InvalidRequest)
+	want(t, 404, a.Do("GET", "/sbds/n", ""))
+}
+
+func TestReadTimeout(t *testing.T) {
+	t.Parallel()
+	a := testenv.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 200 * time.Millisecond })
+	conn := dial(t, a)
+	started := time.Now()
+	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
+	refused(t, answer(t, conn), 400, oda.InvalidRequest, "did not arrive")
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("the time-out is 0.2 s, and took %v", took)
+	}
+	want(t, 404, a.Do("GET", "/sbds/n", ""))
+}

@@ -1,0 +1,128 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+func TestETagNamesTheState(t *testing.T) {
+	a := testenv.Start(t)
+	for _, k := range kinds {
+		path := "/" + k.collection + "/x"
+		put := want(t, 200, a.Do("PUT", path, `{}`))
+		m := metadataOf(t, put.Body)
+		if got, want := put.Header.Get("ETag"), fmt.Sprintf(`"1-%d"`, m.modifiedOn(t).UnixMicro()); got != want {
+			t.Errorf("%s: the tag is %s, want %s", path, got, want)
+		}
+		get := a.Do("GET", path, "")
+		if get.Header.Get("ETag") != put.Header.Get("ETag") || get.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s: GET has %v", path, get.Header)
+		}
+	}
+	before := a.Do("GET", "/ebs/x", "").Header.Get("ETag")
+	record(t, a, "POST", "x", `{"request":"a"}`)
+	if after := a.Do("GET", "/ebs/x", "").Header.Get("ETag"); after == before {
+		t.Error("a record does not change the tag")
+	}
+}
+
+func TestGetIfNoneMatch(t *testing.T) {
+	a := testenv.Start(t)
+	m := store(t, a, "/sbds/a", `{}`)
+	tag := fmt.Sprintf(`"1-%d"`, m.modifiedOn(t).UnixMicro())
+	bare := strings.Trim(tag, `"`)
+	for _, test := range []struct {
+		value  string
+		status int
+	}{
+		{tag, 304},
+		{"W/" + tag, 304},
+		{`"` + bare + `-gzip"`, 304},
+		{`"` + bare + `-zstd"`, 304},
+		{`W/"` + bare + `-gzip"`, 304},
+		{`"other", ` + tag, 304},
+		{`"other",` + tag + `,"third"`, 304},
+		{"*", 304},
+		{`"other"`, 200},
+		{`"1-0"`, 200},
+		{`"` + bare + `-br"`, 200},
+		{``, 200},
+	} {
+		r := want(t, test.status, a.Do("GET", "/sbds/a", "", "If-None-Match", test.value))
+		if test.status == 304 && (r.Header.Get("ETag") != tag || r.Header.Get("Vary") != "Accept-Encoding" || len(r.Raw) > 0) {
+			t.Errorf("%s: 304 has %v %q", test.value, r.Header, r.Raw)
+		}
+	}
+	refused(t, a.Do("GET", "/sbds/b", "", "If-None-Match", "*"), 404, oda.NotFound)
+	want(t, 304, a.Do("HEAD", "/sbds/a", "", "If-None-Match", tag))
+	twice := want(t, 304, a.Do("GET", "/sbds/a", "", "If-None-Match", `"other"`, "If-None-Match", tag))
+	if twice.Header.Get("ETag") != tag {
+		t.Error("a header in two lines is not read whole")
+	}
+}
+
+func TestPutConditions(t *testing.T) {
+	a := testenv.Start(t)
+	m := store(t, a, "/sbds/a", `{}`)
+	tag := func() string { return a.Do("GET", "/sbds/a", "").Header.Get("ETag") }
+	good := func() string { return a.Do("GET", "/sbds/a", "").Text() }
+	stale := `{"metadata":` + strings.Replace(m.text(), `"version":1`, `"version":9`, 1) + `}`
+	zipped := func(name string) string { return strings.TrimSuffix(tag(), `"`) + "-" + name + `"` }
+	for _, test := range []struct {
+		name, path, header, value, body string
+		status                          int
+		code                            oda.Code
+	}{
+		{"If-Match of the current state", "/sbds/a", "If-Match", tag(), good(), 200, ""},
+		{"If-Match of an older state", "/sbds/a", "If-Match", tag(), good(), 412, oda.Precondition},
+		{"If-Match before the metadata", "/sbds/a", "If-Match", `"1-1"`, stale, 412, oda.Precondition},
+		{"If-Match of an unknown entity", "/sbds/new", "If-Match", `"1-1"`, `{}`, 412, oda.Precondition},
+		{"If-Match of anything", "/sbds/new", "If-Match", `*`, `{}`, 412, oda.Precondition},
+		{"If-Match of nothing", "/sbds/a", "If-Match", ``, `CURRENT`, 412, oda.Precondition},
+		{"If-Match of a weak tag", "/sbds/a", "If-Match", `W/TAG`, `CURRENT`, 412, oda.Precondition},
+		{"If-Match of a compressed state", "/sbds/a", "If-Match", zipped("gzip"), "", 412, oda.Precondition},
+		{"If-Match of any state", "/sbds/a", "If-Match", "*", `CURRENT`, 200, ""},
+		{"If-Match of the compressed current state", "/sbds/a", "If-Match", `ZSTD`, `CURRENT`, 200, ""},
+		{"If-Match among others", "/sbds/a", "If-Match", `"1-1", TAG`, `CURRENT`, 200, ""},
+		{"If-Match and stale metadata", "/sbds/a", "If-Match", "TAG", stale, 422, oda.MetadataMismatch},
+		{"If-None-Match of anything creates", "/sbds/created", "If-None-Match", "*", `{}`, 200, ""},
+		{"If-None-Match of anything never updates", "/sbds/a", "If-None-Match", "*", `CURRENT`, 412, oda.Precondition},
+		{"If-None-Match goes before the metadata", "/sbds/a", "If-None-Match", "*", `{}`, 412, oda.Precondition},
+		{"If-None-Match of the state", "/sbds/a", "If-None-Match", "TAG", `CURRENT`, 412, oda.Precondition},
+		{"If-None-Match of the state, weak", "/sbds/a", "If-None-Match", "W/TAG", `CURRENT`, 412, oda.Precondition},
+		{"If-None-Match of another state", "/sbds/a", "If-None-Match", `"1-1"`, `CURRENT`, 200, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			value := strings.NewReplacer("TAG", tag(), "ZSTD", zipped("zstd")).Replace(test.value)
+			body := strings.ReplaceAll(test.body, "CURRENT", good())
+			if body == "" {
+				body = good()
+			}
+			if test.name == "If-Match of a compressed state" {
+				store(t, a, "/sbds/a", good()) // the tag is of the state before
+				body = good()
+			}
+			send := func() *testenv.Reply { return a.Do("PUT", test.path, body, test.header, value) }
+			if test.status == 200 {
+				want(t, 200, send())
+				return
+			}
+			unchanged(t, a, func() { refused(t, send(), test.status, test.code) })
+		})
+	}
+}
+
+// A condition on an ExecutionBlock sees records too.
+func TestIfMatchSeesRecords(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/e", `{}`)
+	r := a.Do("GET", "/ebs/e", "")
+	record(t, a, "POST", "e", `{"request":"a"}`)
+	body := `{"metadata":` + metadataOf(t, r.Body).text() + `}`
+	refused(t, a.Do("PUT", "/ebs/e?records=keep", body, "If-Match", r.Header.Get("ETag")), 412, oda.Precondition, "Read it")
+	want(t, 200, a.Do("PUT", "/ebs/e?records=keep", body))
+}

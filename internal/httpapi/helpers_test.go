@@ -1,0 +1,224 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// kinds are the four kinds as the specification's tables have them.
+var kinds = []struct{ collection, idField string }{
+	{"sbds", "sbd_id"}, {"sbis", "sbi_id"}, {"ebs", "eb_id"}, {"prjs", "prj_id"},
+}
+
+// everything is a query that all entities match.
+const everything = "created_after=1970-01-01"
+
+// problem is RFC 9457's document.
+type problem struct {
+	Type, Title, Detail, Instance string
+	Status                        int
+	Errors                        []oda.Fault
+}
+
+// code is the last part of a problem's type.
+func (p problem) code() oda.Code {
+	return oda.Code(strings.TrimPrefix(p.Type, "urn:oda:problem:"))
+}
+
+func (p problem) pointers() []string {
+	var list []string
+	for _, e := range p.Errors {
+		list = append(list, e.Pointer)
+	}
+	return list
+}
+
+// want ends the test unless the status is the one.
+func want(t testing.TB, status int, r *testenv.Reply) *testenv.Reply {
+	t.Helper()
+	if r.Status != status {
+		t.Fatalf("the status is %d, want %d: %.400s", r.Status, status, r.Body)
+	}
+	return r
+}
+
+// refused reads a problem, which must have that status and code, and the words
+// in its detail.
+func refused(t testing.TB, r *testenv.Reply, status int, code oda.Code, words ...string) problem {
+	t.Helper()
+	want(t, status, r)
+	if got := r.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("the problem is of type %q", got)
+	}
+	var p problem
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		t.Fatalf("the problem is not JSON: %v\n%s", err, r.Body)
+	}
+	if p.code() != code {
+		t.Errorf("the problem is %q, want %q: %s", p.code(), code, p.Detail)
+	}
+	for _, word := range words {
+		if !strings.Contains(p.Detail, word) {
+			t.Errorf("the detail %q does not say %q", p.Detail, word)
+		}
+	}
+	return p
+}
+
+// metadata is what the server manages of an entity.
+type metadata struct {
+	Version        int64  `json:"version"`
+	CreatedBy      string `json:"created_by"`
+	CreatedOn      string `json:"created_on"`
+	LastModifiedBy string `json:"last_modified_by"`
+	LastModifiedOn string `json:"last_modified_on"`
+}
+
+// text is the metadata as a document has it.
+func (m metadata) text() string {
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func (m metadata) modifiedOn(t testing.TB) time.Time {
+	t.Helper()
+	at, err := time.Parse("2006-01-02T15:04:05.000000Z", m.LastModifiedOn)
+	if err != nil {
+		t.Fatalf("last_modified_on is not as the server writes times: %v", err)
+	}
+	return at
+}
+
+func metadataOf(t testing.TB, body []byte) metadata {
+	t.Helper()
+	var document struct{ Metadata metadata }
+	if err := json.Unmarshal(body, &document); err != nil {
+		t.Fatalf("%v: %.200s", err, body)
+	}
+	return document.Metadata
+}
+
+// member reads a text from the top of a document.
+func member(t testing.TB, body []byte, name string) string {
+	t.Helper()
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(body, &document); err != nil {
+		t.Fatalf("%v: %.200s", err, body)
+	}
+	var text string
+	if err := json.Unmarshal(document[name], &text); err != nil {
+		t.Fatalf("the member %s: %v: %.200s", name, err, body)
+	}
+	return text
+}
+
+// store stores a document that must be accepted, and gives its metadata.
+func store(t testing.TB, a *testenv.Archive, path, body string, headers ...string) metadata {
+	t.Helper()
+	return metadataOf(t, want(t, http.StatusOK, a.Do("PUT", path, body, headers...)).Body)
+}
+
+// list asks for identifiers.
+func list(t testing.TB, a *testenv.Archive, collection, query string) []string {
+	t.Helper()
+	return identifiers(t, want(t, http.StatusOK, a.Do("GET", "/"+collection+"?"+query, "")))
+}
+
+func identifiers(t testing.TB, r *testenv.Reply) []string {
+	t.Helper()
+	var ids []string
+	if err := json.Unmarshal(r.Body, &ids); err != nil {
+		t.Fatalf("%v: %.200s", err, r.Body)
+	}
+	return ids
+}
+
+// state is all that an archive holds, in a form that can be compared: two equal
+// states have nothing stored in between.
+func state(t testing.TB, a *testenv.Archive) string {
+	t.Helper()
+	var b strings.Builder
+	for _, k := range kinds {
+		for _, id := range list(t, a, k.collection, everything) {
+			r := want(t, http.StatusOK, a.Do("GET", "/"+k.collection+"/"+id, ""))
+			fmt.Fprintf(&b, "%s/%s %s %s\n", k.collection, id, r.Header.Get("ETag"), r.Body)
+		}
+	}
+	return b.String()
+}
+
+// unchanged runs something that must store nothing.
+func unchanged(t testing.TB, a *testenv.Archive, run func()) {
+	t.Helper()
+	before := state(t, a)
+	run()
+	if after := state(t, a); after != before {
+		t.Errorf("something was stored.\nbefore: %s\nafter: %s", before, after)
+	}
+}
+
+// raw sends bytes on a connection of their own, all before anything is read,
+// and gives the response.
+func raw(t testing.TB, a *testenv.Archive, text string) *testenv.Reply {
+	t.Helper()
+	conn := dial(t, a)
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Logf("writing failed on the way, as it may when the answer comes early: %v", err)
+	}
+	return answer(t, conn)
+}
+
+func dial(t testing.TB, a *testenv.Archive) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// answer reads the response to a request that is no HEAD. Interim responses
+// are passed over.
+func answer(t testing.TB, conn net.Conn) *testenv.Reply {
+	t.Helper()
+	reader := bufio.NewReader(conn)
+	for {
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatalf("there is no answer: %v", err)
+		}
+		if response.StatusCode == http.StatusContinue {
+			continue
+		}
+		r, err := testenv.Read(response)
+		if err != nil {
+			t.Fatalf("the answer is not whole: %v", err)
+		}
+		if r.Header.Get("X-Request-Id") == "" {
+			t.Error("the answer has no X-Request-Id")
+		}
+		return r
+	}
+}
+
+// ofClock is a span as clocks show it.
+func ofClock(hours, minutes int) time.Duration {
+	return time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute
+}

@@ -1,0 +1,216 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"oda/api"
+	"oda/internal/testenv"
+)
+
+const (
+	goodMetadata = `{"version":1,"created_by":"a","created_on":"2026-01-01T00:00:00.000000Z",` +
+		`"last_modified_by":"a","last_modified_on":"2026-01-01T00:00:00.000000Z"}`
+	goodEntity  = `{"sbd_id":"x","metadata":` + goodMetadata + `}`
+	goodProblem = `{"type":"urn:oda:problem:invalid-request","title":"t","status":400,"detail":"Do this.","instance":"urn:oda:request:1"}`
+)
+
+// A judge that never complains proves nothing. Here a server lies in every way
+// that the judge is there to find, and once it does not.
+func TestTheJudgeCatches(t *testing.T) {
+	tests := []struct {
+		name                string
+		method, path, sent  string
+		status              int
+		contentType, answer string
+		header              map[string]string
+		complaint           string // empty: nothing is wrong
+	}{
+		{name: "nothing in a true answer", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity},
+		{
+			name: "nothing in a true problem", method: "PUT", path: "/sbds/x", sent: `[]`, status: 400,
+			contentType: "application/problem+json", answer: goodProblem,
+		},
+		{name: "a body that lacks a member", method: "GET", path: "/sbds/x", status: 200, answer: `{"sbd_id":"x"}`, complaint: "metadata"},
+		{
+			name: "a time spelled otherwise", method: "GET", path: "/sbds/x", status: 200,
+			answer: strings.ReplaceAll(goodEntity, ".000000Z", "Z"), complaint: "created_on",
+		},
+		{name: "a status that is not described", method: "GET", path: "/sbds/x", status: 201, answer: goodEntity, complaint: "status"},
+		{name: "a wrong content type", method: "GET", path: "/sbds/x", status: 200, contentType: "text/plain", answer: goodEntity, complaint: "Content-Type"},
+		{name: "a missing ETag", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity, header: map[string]string{"ETag": ""}, complaint: "ETag"},
+		{name: "a missing request id", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity, header: map[string]string{"X-Request-Id": ""}, complaint: "X-Request-Id"},
+		{name: "a 304 without ETag", method: "GET", path: "/sbds/x", status: 304, header: map[string]string{"ETag": ""}, complaint: "ETag"},
+		{name: "a list of something else", method: "GET", path: "/sbds?user=a", status: 200, answer: `[1]`, complaint: "schema"},
+		{
+			name: "an encoding that is none", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity,
+			header: map[string]string{"Content-Encoding": "gzip"}, complaint: "decoded",
+		},
+		{name: "a wrong body that succeeds", method: "PUT", path: "/sbds/x", sent: `{"metadata":1}`, status: 200, answer: goodEntity, complaint: "but succeeds"},
+		{
+			name: "a wrong time that succeeds", method: "PUT", path: "/sbds/x", sent: `{"metadata":{"created_on":"soon"}}`, status: 200,
+			answer: goodEntity, complaint: "but succeeds",
+		},
+		{name: "a wrong parameter that succeeds", method: "GET", path: "/sbds?user=a&limit=0", status: 200, answer: `[]`, complaint: "but succeeds"},
+		{name: "loose JSON that succeeds", method: "PUT", path: "/sbds/x", sent: `{"a":1,"a":2}`, status: 200, answer: goodEntity, complaint: "succeeds"},
+		{
+			name: "a right body that is refused", method: "PUT", path: "/sbds/x", sent: `{}`, status: 400,
+			contentType: "application/problem+json", answer: goodProblem, complaint: "fits the description, but is refused",
+		},
+		{
+			name: "a right method that is refused", method: "PUT", path: "/sbds/x", sent: `{}`, status: 405,
+			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "400", "405"), complaint: "method",
+		},
+		{name: "a path that nobody described", method: "GET", path: "/secret", status: 200, answer: `{}`, complaint: "not described"},
+		{name: "a redirect that leads away", method: "GET", path: "", status: 307, header: map[string]string{"Location": "/api/v1/"}, complaint: "relative"},
+		{
+			name: "a 405 without Allow", method: "DELETE", path: "/sbds/x", status: 405, contentType: "application/problem+json",
+			answer: strings.NewReplacer("400", "405", "invalid-request", "wrong-method").Replace(goodProblem), complaint: "Allow",
+		},
+		{
+			name: "a problem of an unknown type", method: "PUT", path: "/sbds/x", sent: `[]`, status: 400,
+			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "invalid-request", "oops"), complaint: "type",
+		},
+		{
+			name: "a problem with another status inside", method: "PUT", path: "/sbds/x", sent: `[]`, status: 400,
+			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "400", "422"), complaint: "status 422",
+		},
+		{
+			name: "a problem that shows the inside", method: "PUT", path: "/sbds/x", sent: `[]`, status: 400,
+			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "Do this", "open /tmp/x"), complaint: "inside",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h := w.Header()
+				h.Set("Content-Type", "application/json")
+				h.Set("X-Request-Id", "1")
+				h.Set("ETag", `"1-1"`)
+				h.Set("Vary", "Accept-Encoding")
+				if test.contentType != "" {
+					h.Set("Content-Type", test.contentType)
+				}
+				for name, value := range test.header {
+					if h.Set(name, value); value == "" {
+						h.Del(name)
+					}
+				}
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.answer)
+			}))
+			defer liar.Close()
+			var complaints []string
+			transport := &http.Transport{DisableCompression: true}
+			defer transport.CloseIdleConnections()
+			judge, err := testenv.NewJudge(liar.URL+"/api/v1", 100, transport, func(c string) { complaints = append(complaints, c) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := http.NewRequestWithContext(t.Context(), test.method, liar.URL+"/api/v1"+test.path, strings.NewReader(test.sent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := judge.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(response.Body); err != nil || string(got) != test.answer {
+				t.Errorf("the judge hands on %q, %v", got, err)
+			}
+			switch got := strings.Join(complaints, "\n"); {
+			case test.complaint == "" && got != "":
+				t.Errorf("it complains without cause: %s", got)
+			case test.complaint != "" && !strings.Contains(got, test.complaint):
+				t.Errorf("it does not complain of %q, but says: %s", test.complaint, got)
+			}
+		})
+	}
+}
+
+// Every operation of the description is there on the wire.
+func TestEveryDescribedOperationIsServed(t *testing.T) {
+	a := testenv.Start(t)
+	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			n++
+			t.Run(method+" "+path, func(t *testing.T) {
+				path := strings.NewReplacer("{file}", "ui.css").Replace(path)
+				path = strings.ReplaceAll(strings.ReplaceAll(path, "{", ""), "}", "")
+				r := a.Do(method, path, "")
+				if r.Status == http.StatusMethodNotAllowed || r.Status == http.StatusNotFound && strings.Contains(r.Text(), "no-such-path") {
+					t.Errorf("it is described but not served: %d %s", r.Status, r.Body)
+				}
+			})
+		}
+	}
+	if n < 25 {
+		t.Errorf("only %d operations were found", n)
+	}
+}
+
+// Every row of the specification's tables is described.
+func TestEveryOperationOfTheSpecificationIsDescribed(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []struct {
+		method, path, revision, statuses string
+	}{
+		{"GET", "/", "B", "200"},
+		{"PUT", "/", "A, B", "200 400 422 500"},
+		{"PATCH", "/ebs/{eb_id}/request_response", "A", "200 400 404 500"},
+		{"POST", "/ebs/{eb_id}/request_response", "B", "200 400 404 500"},
+		{"POST", "/ebs/create", "B", "200 500"},
+		{"GET", "/ui", "A", "200"},
+	}
+	for _, k := range kinds {
+		one := fmt.Sprintf("/%s/{%s}", k.collection, k.idField)
+		rows = append(rows, []struct{ method, path, revision, statuses string }{
+			{"GET", "/" + k.collection, "A, B", "200 400 500"},
+			{"POST", "/" + k.collection, "A", "200 400 404 422 500"},
+			{"GET", one, "A, B", "200 404 500"},
+			{"PUT", one, "A, B", "200 400 404 422 500"},
+		}...)
+	}
+	for _, row := range rows {
+		t.Run(row.method+" "+row.path, func(t *testing.T) {
+			op := doc.Paths.Value(row.path).GetOperation(row.method)
+			if op == nil {
+				t.Fatal("it is not described")
+			}
+			if got := op.Extensions["x-revision"]; got != row.revision {
+				t.Errorf("it is described as of revision %v, want %s", got, row.revision)
+			}
+			for status := range strings.FieldsSeq(row.statuses) {
+				if op.Responses.Value(status) == nil {
+					t.Errorf("the status %s is not described", status)
+				}
+			}
+		})
+	}
+	for _, name := range []string{"user", "user_match_type", "created_before", "created_after", "last_modified_before", "last_modified_after"} {
+		for _, k := range kinds {
+			p := doc.Paths.Value("/"+k.collection).Get.Parameters.GetByInAndName("query", name)
+			if p == nil || p.Required || !p.Schema.Value.Type.Is("string") {
+				t.Errorf("%s: %s is not described as an optional string", k.collection, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package httpapi_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+const key = "Idempotency-Key"
+
+// The places that take a key, with a body and another one.
+var keyed = []struct{ name, method, path, body, other string }{
+	{"POST sbds", "POST", "/sbds", `{"a":1}`, `{"a": 1}`},
+	{"POST sbis", "POST", "/sbis", `{"a":1}`, `{"a": 1}`},
+	{"POST ebs", "POST", "/ebs", `{"a":1,"request_responses":[]}`, `{"a":1}`},
+	{"POST prjs", "POST", "/prjs", `{"a":1}`, `{"a":2}`},
+	{"POST ebs/create", "POST", "/ebs/create", `{"a":1}`, `{"a":2}`},
+	{"PATCH request_response", "PATCH", "/ebs/eb/request_response", `{"request":"a"}`, `{"request":"b"}`},
+	{"POST request_response", "POST", "/ebs/eb/request_response", `{"request":"a"}`, `{"request":"a" }`},
+}
+
+func TestRetryWithTheSameKey(t *testing.T) {
+	for _, test := range keyed {
+		t.Run(test.name, func(t *testing.T) {
+			a := testenv.Start(t)
+			store(t, a, "/ebs/eb", `{}`)
+			first := want(t, 200, a.Do(test.method, test.path, test.body, key, "k-1"))
+			same := func(t *testing.T) {
+				t.Helper()
+				unchanged(t, a, func() {
+					again := want(t, 200, a.Do(test.method, test.path, test.body, key, "k-1"))
+					if again.Text() != first.Text() || again.Header.Get("ETag") != first.Header.Get("ETag") {
+						t.Errorf("the retry answers %s %s, the first time it was %s %s",
+							again.Header.Get("ETag"), again.Body, first.Header.Get("ETag"), first.Body)
+					}
+				})
+			}
+			same(t)
+			unchanged(t, a, func() {
+				refused(t, a.Do(test.method, test.path, test.other, key, "k-1"), 422, oda.KeyReused, "Idempotency-Key")
+			})
+			another := want(t, 200, a.Do(test.method, test.path, test.body, key, "K-1"))
+			if another.Text() == first.Text() {
+				t.Error("another key stores nothing")
+			}
+			want(t, 200, a.Do(test.method, test.path, test.body))
+
+			// What came after must not show in the answer to a retry.
+			for _, k := range kinds {
+				for _, id := range list(t, a, k.collection, everything) {
+					text := a.Do("GET", "/"+k.collection+"/"+id, "").Text()
+					want(t, 200, a.Do("PUT", "/"+k.collection+"/"+id, strings.Replace(text, "{", `{"later":true,`, 1)))
+					if k.collection == "ebs" {
+						record(t, a, "POST", id, `{"request":"later"}`)
+					}
+				}
+			}
+			same(t)
+		})
+	}
+}
+
+func TestKeysOfABlock(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/one", `{}`)
+	store(t, a, "/ebs/two", `{}`)
+	first := record(t, a, "PATCH", "one", `{"request":"a"}`, key, "k")
+	if again := record(t, a, "POST", "one", `{"request":"a"}`, key, "k"); again != first {
+		t.Errorf("POST does not know the key of PATCH: %+v, then %+v", first, again)
+	}
+	if other := record(t, a, "POST", "two", `{"request":"z"}`, key, "k"); other.Sequence != 1 {
+		t.Errorf("a key of one block means something in another: %+v", other)
+	}
+	want(t, 200, a.Do("POST", "/ebs", `{"b":1}`, key, "k"))
+	want(t, 200, a.Do("POST", "/sbds", `{"c":1}`, key, "k"))
+	refused(t, a.Do("POST", "/ebs/create", `{"d":1}`, key, "k"), 422, oda.KeyReused)
+}
+
+func TestFormOfKeys(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	for _, test := range []struct {
+		name, key string
+		good      bool
+	}{
+		{"one character", "!", true},
+		{"255 characters", strings.Repeat("~", 255), true},
+		{"256 characters", strings.Repeat("k", 256), false},
+		{"a space", "a b", false},
+		{"beyond ASCII", "clé", false},
+		{"nothing", "", false},
+		{"a tab", "a\tb", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, place := range keyed {
+				if test.good {
+					a := testenv.Start(t) // creations of one collection share their keys
+					store(t, a, "/ebs/eb", `{}`)
+					want(t, 200, a.Do(place.method, place.path, place.body, key, test.key))
+					continue
+				}
+				unchanged(t, a, func() {
+					p := refused(t, a.Do(place.method, place.path, place.body, key, test.key), 400, oda.InvalidRequest, "1 to 255 visible ASCII")
+					if len(p.Errors) != 1 || p.Errors[0].Pointer != "header:Idempotency-Key" {
+						t.Errorf("the faults are %v", p.Errors)
+					}
+				})
+			}
+		})
+	}
+}
+
+// Retries that come while the first is under way store one thing too.
+func TestRetriesAtOnce(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	for _, test := range keyed {
+		var wg sync.WaitGroup
+		answers := make([]string, 8)
+		for i := range answers {
+			wg.Go(func() {
+				r, err := a.Try(test.method, test.path, test.body, key, "at-once-"+test.method+strings.ReplaceAll(test.path, "/", "-"))
+				if err != nil || r.Status != 200 {
+					t.Errorf("%s: %v %+v", test.name, err, r)
+					return
+				}
+				answers[i] = r.Text()
+			})
+		}
+		wg.Wait()
+		for _, text := range answers {
+			if text != answers[0] {
+				t.Errorf("%s: two answers for one key: %s and %s", test.name, answers[0], text)
+			}
+		}
+	}
+}

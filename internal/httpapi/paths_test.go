@@ -1,0 +1,166 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+func TestUnknownPaths(t *testing.T) {
+	a := testenv.Start(t)
+	unchanged(t, a, func() {
+		for _, path := range []string{
+			"/nothing", "/sbd", "/SBDS", "/sbds/", "/sbds/a/", "/sbds/a/b", "/ebs/a/request_response/", "/ebs/a/request_responses",
+			"/ui/a/b", "/openapi", "/openapi.json/", a.Origin() + "/api", a.Origin() + "/api/", a.Origin() + "/api/v2/sbds",
+			a.Origin() + "/sbds", a.Origin() + "/livez/", a.Origin() + "/favicon.ico", a.Origin() + "/debug/pprof/", a.Origin() + "/metrics",
+		} {
+			for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE"} {
+				if path == "/sbds/" && method == "PUT" {
+					continue // an empty identifier
+				}
+				refused(t, a.Do(method, path, ""), 404, oda.NoSuchPath, "api/v1/")
+			}
+		}
+		for _, kind := range oda.Kinds {
+			refused(t, a.Do("PUT", "/"+kind.Collection()+"/", `{}`), 400, oda.InvalidIdentifier, "names no identifier")
+		}
+	})
+}
+
+func TestMethodsThatAPathLacks(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/a", `{}`)
+	for _, test := range []struct{ path, allow string }{
+		{"/", "GET, HEAD, PUT"},
+		{"", "GET, HEAD, PUT"},
+		{"/sbds", "GET, HEAD, POST"},
+		{"/sbis", "GET, HEAD, POST"},
+		{"/ebs", "GET, HEAD, POST"},
+		{"/prjs", "GET, HEAD, POST"},
+		{"/sbds/a", "GET, HEAD, PUT"},
+		{"/ebs/a", "GET, HEAD, PUT"},
+		{"/ebs/create", "GET, HEAD, POST, PUT"},
+		{"/ebs/a/request_response", "PATCH, POST"},
+		{"/ui", "GET, HEAD"},
+		{"/ui/", "GET, HEAD"},
+		{"/ui/ui.css", "GET, HEAD"},
+		{"/openapi.json", "GET, HEAD"},
+		{"/openapi.yaml", "GET, HEAD"},
+		{a.Origin() + "/", "GET, HEAD"},
+		{a.Origin() + "/livez", "GET, HEAD"},
+		{a.Origin() + "/readyz", "GET, HEAD"},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			unchanged(t, a, func() {
+				for _, method := range []string{"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {
+					if strings.Contains(", "+test.allow+",", ", "+method+",") {
+						continue
+					}
+					r := want(t, 405, a.Do(method, test.path, ""))
+					if got := r.Header.Get("Allow"); got != test.allow {
+						t.Errorf("%s: Allow is %q, want %q", method, got, test.allow)
+					}
+					if method != "HEAD" {
+						refused(t, r, 405, oda.WrongMethod, method, test.allow)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Path tricks reach nothing else. They are sent as they are, since clients
+// would tidy them up.
+func TestPathTricks(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/sbds/a", `{}`)
+	store(t, a, "/ebs/a", `{}`)
+	for _, path := range []string{
+		"/api/v1/../v1/sbds/a", "/api/v1/./sbds/a", "/api/v1/sbds/../sbds/a", "/api/v1//sbds/a", "//api/v1/sbds/a", "/api/v1/sbds//a",
+		"/api/v1/%2e%2e/v1/sbds/a", "/api/v1/%2E/sbds/a", "/api/v1/sbds/%2e%2e", "/api/v1/sbds/..", "/api/v1/sbds/.", "/api/v1/sbds/%2e%2e%2fsbds%2fa",
+		"/api/v1/sbds%2Fa", "/api/v1/sbds/..%2fsbds%2fa", "/api/v1/sbds/a%2f..%2fa", "/api/v1/sbds/%2Fa", "/api/v1/sbds/a%2F", "/api/v1/sbds/a%00", "/api/v1/sbds/%00",
+		"/api/v1/sbds/a%5c..", "/api/v1/sbds/a%ff", "/api/v1/sbds/a;b", "/api/v1/sbds/%61%20", "/api/v1/ui/..%2f..%2fetc%2fpasswd", "/api/v1/ui/%2e%2e",
+		"/api/v1/ui/..", "/api/v1/ui//ui.css", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..", "/.", "/api/v1/ebs/create/", "/api/v1/ebs/a%2Frequest_response",
+		"/api/v1/ebs/a/request_response/..", "/api/v1/sbds/" + strings.Repeat("a", 20_000), "/api/v1/" + strings.Repeat("../", 5_000), "/" + strings.Repeat("/", 1000),
+	} {
+		name := path[:min(len(path), 60)]
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, a, func() {
+				for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE"} {
+					r := raw(t, a, method+" "+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{\"request\":\"x\"}")
+					switch {
+					case r.Status == 404, r.Status == 405 && r.Header.Get("Allow") != "", r.Status == 400:
+					default:
+						t.Errorf("%s is answered %d %v %.200s", method, r.Status, r.Header, r.Body)
+					}
+					if strings.Contains(r.Text(), "root:") || strings.Contains(r.Text(), `"metadata"`) {
+						t.Errorf("%s reaches something: %.200s", method, r.Body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An identifier may be spelled in escapes; it is the same identifier.
+func TestEscapedIdentifier(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/sbds/ab", `{}`)
+	r := raw(t, a, "GET /api/v1/sbds/%61%62 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if want(t, 200, r).Text() != a.Do("GET", "/sbds/ab", "").Text() {
+		t.Errorf("the answer is %s", r.Body)
+	}
+}
+
+// A query that nobody reads does no harm, however it looks.
+func TestQueriesThatNobodyReads(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/sbds/a", `{}`)
+	for _, query := range []string{"?x=1", "?%zz", "?a;b", "?user=", "?limit=x"} {
+		for _, path := range []string{"/sbds/a", "/", "/openapi.json", "/ui"} {
+			want(t, 200, a.Do("GET", path+query, ""))
+		}
+		want(t, 200, a.Do("POST", "/sbds"+query, `{}`))
+		want(t, 200, a.Do("PUT", "/"+query, `{"sbds":[]}`))
+	}
+	refused(t, a.Do("PUT", "/ebs/a?records=ke%zzp", `{}`), 400, oda.InvalidRequest)
+}
+
+// A browser page of another origin reads, but never writes.
+func TestOtherOrigins(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	host := a.Addr()
+	for _, test := range []struct {
+		name    string
+		headers []string
+		allowed bool
+	}{
+		{"a program", nil, true},
+		{"a page of this archive", []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://" + host}, true},
+		{"a page of this archive in an older browser", []string{"Origin", "http://" + host}, true},
+		{"the address bar", []string{"Sec-Fetch-Site", "none"}, true},
+		{"a page of another site", []string{"Sec-Fetch-Site", "cross-site", "Origin", "http://evil.example"}, false},
+		{"a page of the same site", []string{"Sec-Fetch-Site", "same-site", "Origin", "http://other." + host}, false},
+		{"a page of another site in an older browser", []string{"Origin", "http://evil.example"}, false},
+		{"a page of another port", []string{"Origin", "http://127.0.0.1:1"}, false},
+		{"a page without an origin", []string{"Origin", "null"}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, place := range append(keyed[:len(keyed):len(keyed)], struct{ name, method, path, body, other string }{"", "PUT", "/", `{"sbds":[]}`, ""}) {
+				if test.allowed {
+					want(t, 200, a.Do(place.method, place.path, place.body, test.headers...))
+					continue
+				}
+				unchanged(t, a, func() {
+					refused(t, a.Do(place.method, place.path, place.body, test.headers...), 403, oda.CrossOrigin, "another origin")
+				})
+			}
+			for _, path := range []string{"/", "/ebs/eb", "/ebs?" + everything, "/openapi.json"} {
+				want(t, 200, a.Do("GET", path, "", test.headers...))
+			}
+		})
+	}
+}

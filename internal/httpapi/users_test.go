@@ -1,0 +1,102 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+const user = "X-Forwarded-User"
+
+// Who acts: the header, else on a first store the body, else DefaultUser.
+func TestActingUser(t *testing.T) {
+	a := testenv.Start(t)
+	for _, test := range []struct {
+		name    string
+		body    string
+		headers []string
+		want    string
+	}{
+		{"nobody said", `{}`, nil, "DefaultUser"},
+		{"the header", `{}`, []string{user, "anna"}, "anna"},
+		{"the header before the body", `{"metadata":{"created_by":"bob"}}`, []string{user, "anna"}, "anna"},
+		{"the body", `{"metadata":{"created_by":"bob"}}`, nil, "bob"},
+		{"null in the body", `{"metadata":{"created_by":null}}`, nil, "DefaultUser"},
+		{"the modifier in the body counts for nothing", `{"metadata":{"last_modified_by":"bob"}}`, nil, "DefaultUser"},
+		{"beyond ASCII", `{}`, []string{user, "Zoë Ωμέγα 天文"}, "Zoë Ωμέγα 天文"},
+		{"characters that JSON escapes", `{}`, []string{user, `a"b\c<&>'`}, `a"b\c<&>'`},
+		{"256 characters", `{}`, []string{user, strings.Repeat("é", 256)}, strings.Repeat("é", 256)},
+		{"spaces inside", `{}`, []string{user, "Anna  B"}, "Anna  B"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := testenv.Start(t)
+			first := store(t, a, "/sbds/a", test.body, test.headers...)
+			if first.CreatedBy != test.want || first.LastModifiedBy != test.want {
+				t.Errorf("a first store is by %+v", first)
+			}
+			created := metadataOf(t, want(t, 200, a.Do("POST", "/prjs", test.body, test.headers...)).Body)
+			if created.CreatedBy != test.want || created.LastModifiedBy != test.want {
+				t.Errorf("a creation is by %+v", created)
+			}
+			empty := metadataOf(t, want(t, 200, a.Do("POST", "/ebs/create", test.body, test.headers...)).Body)
+			if empty.CreatedBy != test.want {
+				t.Errorf("an empty block is by %+v", empty)
+			}
+			want(t, 200, a.Do("PUT", "/", `{"sbds":[`+strings.NewReplacer(`{}`, `{"sbd_id":"s"}`, `{"m`, `{"sbd_id":"s","m`).Replace(test.body)+`]}`, test.headers...))
+			if several := metadataOf(t, a.Do("GET", "/sbds/s", "").Body); several.CreatedBy != test.want {
+				t.Errorf("one of several is by %+v", several)
+			}
+
+			// An update is by the header or by nobody; the body has the
+			// creator in it anyway.
+			text := a.Do("GET", "/sbds/a", "").Text()
+			second := store(t, a, "/sbds/a", text)
+			if second.CreatedBy != test.want || second.LastModifiedBy != "DefaultUser" {
+				t.Errorf("an update by nobody is by %+v", second)
+			}
+			third := store(t, a, "/sbds/a", a.Do("GET", "/sbds/a", "").Text(), user, "carl")
+			if third.CreatedBy != test.want || third.LastModifiedBy != "carl" {
+				t.Errorf("an update by carl is by %+v", third)
+			}
+		})
+	}
+	store(t, a, "/ebs/eb", `{}`, user, "anna")
+	if got := record(t, a, "POST", "eb", `{"request":"a"}`); got.Metadata.LastModifiedBy != "DefaultUser" {
+		t.Errorf("a record by nobody is by %+v", got.Metadata)
+	}
+	if got := record(t, a, "PATCH", "eb", `{"request":"a"}`, user, "Zoë"); got.Metadata.LastModifiedBy != "Zoë" {
+		t.Errorf("a record by Zoë is by %+v", got.Metadata)
+	}
+	if len(list(t, a, "ebs", "user=anna")) != 1 || len(list(t, a, "ebs", "user=Zo%C3%AB")) != 0 {
+		t.Error("the user of a listing is not the creator")
+	}
+}
+
+func TestUsersThatAreNone(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	for name, value := range map[string]string{
+		"empty":               "",
+		"257 characters":      strings.Repeat("é", 257),
+		"a tab":               "a\tb",
+		"a control character": "a\u0085b",
+		"Latin-1":             "Zo\xeb",
+		"UTF-8 cut off":       "a\xe2\x82",
+	} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, a, func() {
+				for _, place := range keyed {
+					p := refused(t, a.Do(place.method, place.path, place.body, user, value), 400, oda.InvalidUser)
+					if len(p.Errors) != 1 || p.Errors[0].Pointer != "header:X-Forwarded-User" {
+						t.Errorf("the faults are %v", p.Errors)
+					}
+				}
+				refused(t, a.Do("PUT", "/sbds/n", `{}`, user, value), 400, oda.InvalidUser)
+				refused(t, a.Do("PUT", "/", `{"sbds":[{"sbd_id":"n"}]}`, user, value), 400, oda.InvalidUser)
+			})
+			want(t, 200, a.Do("GET", "/ebs/eb", "", user, value)) // who reads is nobody's business
+		})
+	}
+}
