@@ -86,16 +86,16 @@ func compare(t *testing.T, a *oda.Archive, e example, stored *oda.Entity, err er
 func recordAndCompare(t *testing.T, a *oda.Archive, e example, id string) {
 	t.Helper()
 	record := `{ "request" : "\u0073can", "duration" : 1.50e0 }`
-	recorded, err := a.Record(t.Context(), id, []byte(record), oda.Write{})
+	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Record: []byte(record)}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	held := append(listed(e.kind, e.text), record)
-	if recorded.Sequence != int64(len(held)) || recorded.Metadata.Version != 2 {
+	if recorded[0].Sequence != int64(len(held)) || recorded[0].Metadata.Version != 2 {
 		t.Errorf("recorded as %+v", recorded)
 	}
 	block, err := a.Get(t.Context(), oda.Ref{Kind: e.kind, ID: id})
-	want := spliced(e.kind, e.text, id, recorded.Metadata, held)
+	want := spliced(e.kind, e.text, id, recorded[0].Metadata, held)
 	if got := textOf(t, block, err); got != want {
 		t.Errorf("with a record it is\n%s\nwant\n%s", got, want)
 	}

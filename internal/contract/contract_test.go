@@ -293,6 +293,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"GET /ebs listEBs", "POST /ebs createEB", "POST /ebs/create createEmptyEB",
 		"GET /ebs/{eb_id} getEB", "PUT /ebs/{eb_id} storeEB",
 		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",
+		"GET /ebs/{eb_id}/request_responses readRecords", "POST /ebs/{eb_id}/request_responses recordBatch",
 		"GET /openapi.json descriptionJSON", "GET /openapi.yaml descriptionYAML",
 		"GET /prjs listPRJs", "POST /prjs createPRJ", "GET /prjs/{prj_id} getPRJ", "PUT /prjs/{prj_id} storePRJ",
 		"GET /sbds listSBDs", "POST /sbds createSBD", "GET /sbds/{sbd_id} getSBD", "PUT /sbds/{sbd_id} storeSBD",

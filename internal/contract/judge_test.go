@@ -139,12 +139,15 @@ func (g generator) object(s *openapi3.Schema) any {
 }
 
 func (g generator) array(s *openapi3.Schema) any {
-	most := 3
-	if s.MaxItems != nil && !g.wrong() {
-		most = int(*s.MaxItems)
+	least, most := 0, 3
+	if !g.wrong() {
+		least = int(s.MinItems)
+		if s.MaxItems != nil {
+			most = min(most, int(*s.MaxItems))
+		}
 	}
 	array := []any{}
-	for range rapid.IntRange(0, most).Draw(g.t, "length") {
+	for range rapid.IntRange(least, most).Draw(g.t, "length") {
 		array = append(array, g.value(s.Items.Value))
 	}
 	return array
@@ -154,6 +157,8 @@ func (g generator) text(s *openapi3.Schema) any {
 	switch {
 	case s.Format == "timestamp":
 		return g.pick("2026-03-01", "2026-03-01T20:59:58.25Z", "2026-03-01 22:59", "2026-03-01T22:59:58+05:30")
+	case strings.HasPrefix(s.Pattern, "^[!-~]"):
+		return g.pick("k", "5f0c7b1e-scan-0042", "~", strings.Repeat("!", 255))
 	case s.Not != nil:
 		return g.pick("sbd-1", "A", "0._-", "creates", strings.Repeat("a", 128))
 	}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"strconv"
-
 	"oda"
 	"oda/internal/rawjson"
 )
@@ -26,27 +24,4 @@ func (a *API) createEmpty(c *call) error {
 		return err
 	}
 	return c.stored(e)
-}
-
-// record adds a record to an ExecutionBlock. The answer is small whatever the
-// length of the block.
-func (a *API) record(c *call) error {
-	text, nodes, err := c.body()
-	if err != nil {
-		return err
-	}
-	// PATCH and POST are one operation, so a key is good for both.
-	recorded, err := a.archive.Record(c.r.Context(), c.id, text[nodes[0].Start:nodes[0].End], c.write("record", text))
-	if err != nil {
-		return err
-	}
-	c.user = recorded.Metadata.LastModifiedBy
-	out := make([]byte, 0, 512)
-	out = append(out, `{"eb_id":`...)
-	out = rawjson.AppendQuoted(out, c.id)
-	out = append(out, `,"sequence":`...)
-	out = strconv.AppendInt(out, recorded.Sequence, 10)
-	out = append(out, `,"metadata":`...)
-	out = recorded.Metadata.AppendJSON(out)
-	return c.sent1(c.respond("application/json", "", held).whole(append(out, '}')))
 }

@@ -12,7 +12,7 @@ func TestUnknownPaths(t *testing.T) {
 	a := testenv.Start(t)
 	unchanged(t, a, func() {
 		for _, path := range []string{
-			"/nothing", "/sbd", "/SBDS", "/sbds/", "/sbds/a/", "/sbds/a/b", "/ebs/a/request_response/", "/ebs/a/request_responses",
+			"/nothing", "/sbd", "/SBDS", "/sbds/", "/sbds/a/", "/sbds/a/b", "/ebs/a/request_response/",
 			"/ui/a/b", "/openapi", "/openapi.json/", a.Origin() + "/api", a.Origin() + "/api/", a.Origin() + "/api/v2/sbds",
 			a.Origin() + "/sbds", a.Origin() + "/livez/", a.Origin() + "/favicon.ico", a.Origin() + "/debug/pprof/", a.Origin() + "/metrics",
 		} {

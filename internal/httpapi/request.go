@@ -48,6 +48,14 @@ func (c *call) parameter(in, name string) []string {
 	return []string{c.r.PathValue(name)}
 }
 
+// first gives the first value of a query parameter, empty where there is none.
+func (c *call) first(name string) string {
+	if values := c.query[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // body reads the body and holds it against the API description. It gives the
 // text and the index of its declared values.
 func (c *call) body() ([]byte, []rawjson.Node, error) {

@@ -50,6 +50,8 @@ func (a *API) routes() []route {
 
 		{"recordPatch", oda.ExecutionBlock, a.record},
 		{"recordPost", oda.ExecutionBlock, a.record},
+		{"recordBatch", oda.ExecutionBlock, a.recordBatch},
+		{"readRecords", oda.ExecutionBlock, a.readRecords},
 
 		{"descriptionJSON", 0, static("application/json", api.JSON)},
 		{"descriptionYAML", 0, static("application/yaml", api.YAML)},

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,7 +244,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	if _, err := s.Create(ctx, put(t, "created", `{"request_responses":[]}`, 5), key); err != nil {
 		t.Fatal(err)
 	}
-	first, err := s.Record(ctx, oda.Addition{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "bob", At: 9})
+	first, err := s.Record(ctx, []oda.Addition{{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "bob", At: 9}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,8 +288,8 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 			t.Fatalf("the archive is not as it was:\n%s", diff)
 		}
 	}
-	again, err := s.Record(ctx, oda.Addition{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "carol", At: 90})
-	if err != nil || again != first {
+	again, err := s.Record(ctx, []oda.Addition{{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "carol", At: 90}})
+	if err != nil || !slices.Equal(again, first) {
 		t.Errorf("a retry got %+v, %v, want %+v", again, err, first)
 	}
 	if r, err := record(s, "created", `{"request":"two"}`); err != nil || r.Sequence != 2 {

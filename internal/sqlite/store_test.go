@@ -68,5 +68,9 @@ func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id}
 
 // record adds a record.
 func record(s *Store, id, text string) (oda.Recorded, error) {
-	return s.Record(context.Background(), oda.Addition{Block: id, Record: []byte(text), By: "anna", At: 1})
+	recorded, err := s.Record(context.Background(), []oda.Addition{{Block: id, Record: []byte(text), By: "anna", At: 1}})
+	if err != nil {
+		return oda.Recorded{}, err
+	}
+	return recorded[0], nil
 }

@@ -122,7 +122,7 @@ var concurrency = []scenario{
 				adds[i].Key = keyOf(fmt.Sprint(round), text)
 			}
 			together(t, n, func(i int) (err error) {
-				answers[i], err = d.store.Record(d.ctx, adds[i])
+				answers[i], err = d.one(adds[i])
 				return err
 			})
 			for _, a := range answers {

@@ -102,7 +102,7 @@ func (d *desk) addition(block, record string) oda.Addition {
 
 func (d *desk) record(block, record string) (oda.Recorded, error) {
 	d.tb.Helper()
-	return d.store.Record(d.ctx, d.addition(block, record))
+	return d.one(d.addition(block, record))
 }
 
 func (d *desk) mustRecord(block, record string) oda.Recorded {
@@ -212,4 +212,13 @@ func same(tb TB, what string, got, want any) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		tb.Fatalf("%s is not as it should be (- wanted, + got):\n%s", what, diff)
 	}
+}
+
+// one adds one record.
+func (d *desk) one(add oda.Addition) (oda.Recorded, error) {
+	recorded, err := d.store.Record(d.ctx, []oda.Addition{add})
+	if err != nil {
+		return oda.Recorded{}, err
+	}
+	return recorded[0], nil
 }

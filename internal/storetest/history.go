@@ -118,7 +118,7 @@ func (h *history) read(e *event) error {
 
 func (h *history) recordOne(e *event, user, text string) error {
 	add := h.desk.as(user).addition(e.ref.ID, text)
-	r, err := h.desk.store.Record(h.desk.ctx, add)
+	r, err := h.desk.one(add)
 	e.metadata, e.record, e.sequence = r.Metadata, text, r.Sequence
 	return err
 }

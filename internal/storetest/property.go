@@ -195,7 +195,7 @@ func (m *machine) record(t *rapid.T) {
 	if key != "" {
 		add.Key = keyOf(key, text)
 	}
-	got, err := m.desk.store.Record(m.desk.ctx, add)
+	got, err := m.desk.one(add)
 	want, code := m.model.record(block, text, key, user, m.now)
 	if code != "" {
 		refused(t, err, code)

@@ -14,7 +14,7 @@ func (d *desk) recordOnce(block, key, record string) (oda.Recorded, error) {
 	if key != "" {
 		add.Key = keyOf(key, record)
 	}
-	return d.store.Record(d.ctx, add)
+	return d.one(add)
 }
 
 func (d *desk) mustRecordOnce(block, key, record string) oda.Recorded {

@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Store) {
 		{"creation", creation},
 		{"records", records},
 		{"record keys", recordKeys},
+		{"batches", batches},
 		{"listing", listings},
 		{"paging", paging},
 		{"concurrency", concurrency},

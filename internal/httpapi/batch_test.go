@@ -1,0 +1,151 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// batch is the body of a batch of records: key, record, key, record, ...
+func batch(pairs ...string) string {
+	var items []string
+	for i := 0; i < len(pairs); i += 2 {
+		items = append(items, fmt.Sprintf(`{"key":%q, "record": %s}`, pairs[i], pairs[i+1]))
+	}
+	return `{"records": [` + strings.Join(items, " , ") + `]}`
+}
+
+// batchAnswer is the answer to a batch.
+type batchAnswer struct {
+	ID      string `json:"eb_id"`
+	Records []struct {
+		Key      string
+		Sequence int64
+	}
+	Metadata metadata
+}
+
+func recordBatch(t testing.TB, a *testenv.Archive, block, body string, headers ...string) batchAnswer {
+	t.Helper()
+	r := want(t, 200, a.Do("POST", "/ebs/"+block+"/request_responses", body, headers...))
+	var answer batchAnswer
+	if err := json.Unmarshal(r.Body, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func (b batchAnswer) sequences() string {
+	var s []string
+	for _, r := range b.Records {
+		s = append(s, fmt.Sprint(r.Key, "=", r.Sequence))
+	}
+	return strings.Join(s, " ")
+}
+
+func TestABatchIsRecordedInOrderAndOnce(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	got := recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`, "k2", `{ "request" : "b" }`), "X-Forwarded-User", "anna")
+	if got.ID != "eb" || got.sequences() != "k1=1 k2=2" || got.Metadata.LastModifiedBy != "anna" {
+		t.Errorf("got %+v", got)
+	}
+	// The keys are shared with those of the single operation.
+	if again := record(t, a, "PATCH", "eb", `{"request":"a"}`, "Idempotency-Key", "k1"); again.Sequence != 1 {
+		t.Errorf("a key of a batch, sent by itself, is recorded as %d", again.Sequence)
+	}
+	record(t, a, "POST", "eb", `{"request":"c"}`, "Idempotency-Key", "k3")
+	got = recordBatch(t, a, "eb", batch("k3", `{"request":"c"}`, "k4", `{"request":"d"}`, "k2", `{ "request" : "b" }`))
+	if got.sequences() != "k3=3 k4=4 k2=2" {
+		t.Errorf("got %s", got.sequences())
+	}
+	list := `"request_responses":[{"request":"a"},{ "request" : "b" },{"request":"c"},{"request":"d"}]`
+	if text := block(t, a, "eb"); !strings.Contains(text, list) {
+		t.Errorf("the block is %s", text)
+	}
+}
+
+func TestABatchIsAllOrNothing(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`))
+	before := block(t, a, "eb")
+	path := "/ebs/eb/request_responses"
+	refused(t, a.Do("POST", path, batch("k0", `{"request":"z"}`, "k1", `{"request":"other"}`)), 422, oda.KeyReused, "another body")
+	refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k3", `{"request":"c"}`, "k2", `{"request":"b"}`)), 422, oda.KeyReused, "twice")
+	refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k3", `{}`)), 400, oda.InvalidRequest, "request")
+	refused(t, a.Do("POST", "/ebs/unknown/request_responses", batch("k", `{"request":"b"}`)), 404, oda.NotFound, "could not be found")
+	for _, body := range []string{
+		`{}`, `[]`, `{"records":[]}`, `{"records":{}}`, `{"records":[{"record":{"request":"a"}}]}`, `{"records":[{"key":"k"}]}`,
+		batch("", `{"request":"a"}`), batch("with space", `{"request":"a"}`), batch(strings.Repeat("k", 256), `{"request":"a"}`),
+		`{"records":[{"key":"k","record":{"request":"a"}}],"more":1}`, `{"records":[{"key":"k","record":{"request":"a"},"more":1}]}`,
+		`{"records":[{"key":7,"record":{"request":"a"}}]}`,
+	} {
+		refused(t, a.Do("POST", path, body), 400, oda.InvalidRequest, "")
+	}
+	if after := block(t, a, "eb"); after != before {
+		t.Errorf("the block was %s, and is %s", before, after)
+	}
+}
+
+func TestABatchMayHaveThousandsOfRecords(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	var pairs []string
+	for i := range 5000 {
+		pairs = append(pairs, fmt.Sprint("k", i), `{"request":"a"}`)
+	}
+	if got := recordBatch(t, a, "eb", batch(pairs...)); len(got.Records) != 5000 || got.Records[4999].Sequence != 5000 {
+		t.Errorf("got %d records", len(got.Records))
+	}
+	refused(t, a.Do("POST", "/ebs/eb/request_responses", batch(append(pairs, "one more", `{"request":"a"}`)...)), 400, oda.InvalidRequest, "")
+}
+
+// recordPage is a page of records as it is read.
+type recordPage struct {
+	Records []struct {
+		Sequence   int64
+		Key        string
+		RecordedAt string `json:"recorded_at"`
+		Record     json.RawMessage
+	}
+}
+
+func TestRecordsAreReadWithWhatTheServerKnows(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	first := record(t, a, "POST", "eb", `{ "request":"a" }`)
+	recordBatch(t, a, "eb", batch("k2", `{"request":"b"}`, "k3", `{"request":"c"}`))
+	var got []string
+	address := "/ebs/eb/request_responses?limit=2"
+	for address != "" {
+		r := want(t, 200, a.Do("GET", address, ""))
+		var page recordPage
+		if err := json.Unmarshal(r.Body, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range page.Records {
+			got = append(got, fmt.Sprint(one.Sequence, one.Key, string(one.Record)))
+			if one.Sequence == 1 && one.RecordedAt != first.Metadata.LastModifiedOn {
+				t.Errorf("the first was recorded at %s, not %s", one.RecordedAt, first.Metadata.LastModifiedOn)
+			}
+		}
+		address = ""
+		if link := r.Header.Get("Link"); link != "" {
+			target, _, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+			address = "/ebs/eb/" + target
+		}
+	}
+	if want := `1{ "request":"a" }|2k2{"request":"b"}|3k3{"request":"c"}`; strings.Join(got, "|") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, "|"), want)
+	}
+	refused(t, a.Do("GET", "/ebs/unknown/request_responses", ""), 404, oda.NotFound, "could not be found")
+	for _, query := range []string{"after=-1", "after=x", "limit=0", "limit=5001", "limit=", "after=1.5"} {
+		refused(t, a.Do("GET", "/ebs/eb/request_responses?"+query, ""), 400, oda.InvalidRequest, "")
+	}
+	refused(t, a.Do("GET", "/ebs/eb/request_responses?after=99999999999999999999", ""), 400, oda.InvalidQuery, "larger than any")
+}

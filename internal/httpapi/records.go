@@ -1,0 +1,122 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// record adds a record to an ExecutionBlock. The answer is small whatever the
+// length of the block.
+func (a *API) record(c *call) error {
+	text, nodes, err := c.body()
+	if err != nil {
+		return err
+	}
+	one := oda.NewRecord{Key: c.r.Header.Get("Idempotency-Key"), Record: text[nodes[0].Start:nodes[0].End]}
+	recorded, err := a.archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, c.user)
+	if err != nil {
+		return err
+	}
+	m := recorded[0].Metadata
+	c.user = m.LastModifiedBy
+	out := blockAnswer(c.id, 512)
+	out = append(out, `"sequence":`...)
+	out = strconv.AppendInt(out, recorded[0].Sequence, 10)
+	out = m.AppendJSON(append(out, `,"metadata":`...))
+	return c.sent1(c.respond("application/json", "", held).whole(append(out, '}')))
+}
+
+// blockAnswer begins an answer about a block.
+func blockAnswer(id string, size int) []byte {
+	out := append(make([]byte, 0, size), `{"eb_id":`...)
+	return append(rawjson.AppendQuoted(out, id), ',')
+}
+
+// recordBatch adds several records to an ExecutionBlock, all or none.
+func (a *API) recordBatch(c *call) error {
+	text, nodes, err := c.body()
+	if err != nil {
+		return err
+	}
+	records := keyedRecords(text, nodes)
+	recorded, err := a.archive.Record(c.r.Context(), c.id, records, c.user)
+	if err != nil {
+		return err
+	}
+	last := recorded[0].Metadata
+	out := append(blockAnswer(c.id, 512+64*len(records)), `"records":[`...)
+	for i, r := range recorded {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = rawjson.AppendQuoted(append(out, `{"key":`...), records[i].Key)
+		out = strconv.AppendInt(append(out, `,"sequence":`...), r.Sequence, 10)
+		out = append(out, '}')
+		if r.Metadata.LastModifiedOn > last.LastModifiedOn {
+			last = r.Metadata
+		}
+	}
+	c.user = last.LastModifiedBy
+	out = last.AppendJSON(append(out, `],"metadata":`...))
+	return c.sent1(c.respond("application/json", "", held).whole(append(out, '}')))
+}
+
+// keyedRecords gives the records of a batch with their keys.
+func keyedRecords(text []byte, nodes []rawjson.Node) []oda.NewRecord {
+	var records []oda.NewRecord
+	list := rawjson.Child(nodes, 0, "records")
+	for i := list + 1; i < nodes[list].Next; i = nodes[i].Next {
+		key := nodes[rawjson.Child(nodes, i, "key")]
+		record := nodes[rawjson.Child(nodes, i, "record")]
+		records = append(records, oda.NewRecord{
+			Key: rawjson.Unquote(text[key.Start:key.End]), Record: text[record.Start:record.End],
+		})
+	}
+	return records
+}
+
+// readRecordsDefault is the length of a page where none is asked for.
+const readRecordsDefault = 1000
+
+// readRecords answers records with what the server knows of each.
+func (a *API) readRecords(c *call) error {
+	after, limit := int64(0), readRecordsDefault
+	var err error
+	if text := c.first("after"); text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return oda.Errorf(oda.InvalidQuery, "The sequence to begin behind is larger than any: %s.", text[:min(len(text), 40)])
+		}
+	}
+	if text := c.first("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil {
+			return err // the description allows small numbers only
+		}
+	}
+	page, more, err := a.archive.Recordings(c.r.Context(), c.id, after, limit)
+	if err != nil {
+		return err
+	}
+	size := 64
+	for _, r := range page {
+		size += len(r.Record) + 128
+	}
+	out := append(blockAnswer(c.id, size), `"records":[`...)
+	for i, r := range page {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendInt(append(out, `{"sequence":`...), r.Sequence, 10)
+		if r.Key != "" {
+			out = rawjson.AppendQuoted(append(out, `,"key":`...), r.Key)
+		}
+		out = append(r.RecordedOn.AppendTo(append(out, `,"recorded_at":"`...)), '"')
+		out = append(append(append(out, `,"record":`...), r.Record...), '}')
+	}
+	if more {
+		c.Header().Set("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page[len(page)-1].Sequence, limit))
+	}
+	return c.sent1(c.respond("application/json", "", held).whole(append(out, ']', '}')))
+}
