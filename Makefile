@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test check lint fuzz clean
+.PHONY: help run build setup test check lint fuzz linear drill clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,14 @@ lint: ## Format, vet, staticcheck, generated files
 
 fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)
+
+LINEARTIME ?= 5m
+linear: setup ## Look for histories that no order explains, for LINEARTIME (default 5m) per engine
+	ODA_LINEAR=$(LINEARTIME) go test -count=1 -timeout 60m -v -run Linearizable ./internal/linear
+
+drill: build ## Kill the leader of a Patroni cluster under load, three times (3 minutes)
+	@scripts/setup postgres patroni
+	go run ./deploy/drill -oda bin/oda
 
 clean: ## Remove what was built; the archive in ./oda-data stays
 	rm -rf bin

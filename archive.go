@@ -131,9 +131,11 @@ func put(id string, d *Document, w Write, keep bool, now Instant) (Put, error) {
 		return Put{}, badID(d.Pointer, d.Kind)
 	}
 	if keep && d.Listed {
-		return Put{}, &Error{Code: InvalidRequest, Detail: "With records=keep the stored records are carried over, " +
-			"so the document must come without " + recordsField + ". Leave it out.",
-			Faults: []Fault{{d.Pointer + "/" + recordsField, "must not be there with records=keep"}}}
+		return Put{}, &Error{
+			Code: InvalidRequest, Detail: "With records=keep the stored records are carried over, " +
+				"so the document must come without " + recordsField + ". Leave it out.",
+			Faults: []Fault{{d.Pointer + "/" + recordsField, "must not be there with records=keep"}},
+		}
 	}
 	creator, err := checkedCreator(d, w)
 	if err != nil {
@@ -154,17 +156,21 @@ func put(id string, d *Document, w Write, keep bool, now Instant) (Put, error) {
 func checkedCreator(d *Document, w Write) (string, error) {
 	creator := w.creator(d)
 	if !ValidUser(creator) {
-		return "", &Error{Code: InvalidUser, Detail: "The acting user must be 1 to 256 characters without control characters.",
-			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is no user name"}}}
+		return "", &Error{
+			Code: InvalidUser, Detail: "The acting user must be 1 to 256 characters without control characters.",
+			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is no user name"}},
+		}
 	}
 	return creator, nil
 }
 
 func badID(pointer string, kind Kind) *Error {
-	return &Error{Code: InvalidIdentifier,
+	return &Error{
+		Code: InvalidIdentifier,
 		Detail: "Nothing can be stored under this identifier. It must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, " +
 			"begin with a letter or digit, and be neither create nor search.",
-		Faults: []Fault{{pointer + "/" + kind.IDField(), "is no identifier"}}}
+		Faults: []Fault{{pointer + "/" + kind.IDField(), "is no identifier"}},
+	}
 }
 
 // Create stores a new entity under a generated identifier, whatever identifier

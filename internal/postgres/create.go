@@ -14,15 +14,15 @@ import (
 // key is claimed in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
 	st := statement(&put, plan{}, anyShard())
-	var entity *oda.Entity
+	var entity *stored
 	err := s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 			if key == nil {
-				entity, err = s.scan(ctx, conn.QueryRow(ctx, st.sql, st.args...), &put)
+				entity, err = scan(conn.QueryRow(ctx, st.sql, st.args...), &put)
 				return err
 			}
-			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
-				entity, err = s.createWithKey(ctx, tx, st, &put, *key)
+			return transact(ctx, conn, func(tx pgx.Tx) (err error) {
+				entity, err = createWithKey(ctx, tx, st, &put, *key)
 				return err
 			})
 		})
@@ -32,14 +32,16 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		return s.Created(ctx, put.Kind, *key)
 	case errors.Is(err, errRefused):
 		return nil, oda.ErrTaken
+	case err != nil:
+		return nil, s.storageError(ctx, err)
 	}
-	return entity, s.storageError(ctx, err)
+	return s.entities(ctx, []oda.Put{put}, []*stored{entity})[0], nil
 }
 
 // errKeyUsed says that the key has created an entity before.
 var errKeyUsed = errors.New("the key is used")
 
-func (s *Store) createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key oda.Key) (*oda.Entity, error) {
+func createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key oda.Key) (*stored, error) {
 	var batch pgx.Batch
 	batch.Queue("INSERT INTO creations (kind, key, identifier, digest) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
 		int16(put.Kind), key.Value, put.ID, key.Digest[:])
@@ -50,7 +52,7 @@ func (s *Store) createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *od
 		_ = results.Close() // says the same
 		return nil, err
 	}
-	entity, err := s.scan(ctx, results.QueryRow(), put)
+	entity, err := scan(results.QueryRow(), put)
 	if closeErr := results.Close(); closeErr != nil {
 		return nil, closeErr
 	}

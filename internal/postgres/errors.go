@@ -50,7 +50,12 @@ func nothingHappened(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == codeSerialization || e.Code == codeDeadlock
 	}
-	return pgconn.SafeToRetry(err)
+	if errors.Is(err, errNotBegun) {
+		return true
+	}
+	// The driver also calls it a closed connection, and safe, when a connection
+	// breaks while the answer to a commit or a batch is awaited.
+	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // errPool says that the pool is exhausted.

@@ -41,17 +41,25 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 		return err
 	}
 	var failed error // of the caller's
-	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, query, args...)
+	err = s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		// A reader may take his time; the server may not.
+		watched, progress := startProgress(ctx)
+		defer progress.end()
+		rows, err := conn.Query(watched, query, args...)
 		if err != nil {
 			return err
 		}
 		var id string
 		var at oda.Instant
 		_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+			progress.pause()
 			failed = emit(id, at)
+			progress.resume()
 			return failed
 		})
+		if err != nil && watched.Err() != nil && ctx.Err() == nil {
+			s.suspect(conn)
+		}
 		return err
 	})
 	if failed != nil {

@@ -8,12 +8,12 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda/internal/migrate"
@@ -24,8 +24,9 @@ var schema embed.FS
 
 // Bounds of waiting.
 const (
-	connectTime = 5 * time.Second  // for a connection to be made
+	connectTime = 3 * time.Second  // for a connection to be made, each server by itself
 	acquireTime = 5 * time.Second  // for a connection of the pool to be free
+	answerTime  = 10 * time.Second // for the server to answer
 	openTime    = 60 * time.Second // for the schema to be brought up to date, other processes included
 )
 
@@ -94,6 +95,9 @@ var sessionSettings = map[string]string{
 	"enable_hashjoin":   "off",
 	"enable_mergejoin":  "off",
 	"jit":               "off",
+
+	// See replication.go.
+	"client_connection_check_interval": "1s",
 }
 
 // configure sets what must hold whatever the DSN says, and what it may leave
@@ -108,21 +112,21 @@ func configure(config *pgxpool.Config) {
 			c.RuntimeParams[name] = value
 		}
 	}
-	// When a caller goes away, the server is told to stop working for him.
-	c.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 2 * time.Second}
-	}
+	watchReplication(&c.Config)
 	config.HealthCheckPeriod = 5 * time.Second
 	config.MaxConnIdleTime = 5 * time.Minute
 }
 
-// hideDSN drops the connection string that the driver repeats in its errors.
+// hideDSN drops the connection string that the driver repeats in its errors,
+// and makes one line of them.
 func hideDSN(err error) error {
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
-		if cause := parse.Unwrap(); cause != nil {
-			return cause
+		if err = parse.Unwrap(); err == nil {
+			return errors.New("it is not a valid connection string")
 		}
-		return errors.New("it is not a valid connection string")
+	}
+	if text := err.Error(); strings.Contains(text, "\n") {
+		return errors.New(strings.Join(strings.Fields(text), " "))
 	}
 	return err
 }

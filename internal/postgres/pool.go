@@ -2,13 +2,39 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// with runs work on a connection of the pool, for which it waits a bounded
-// time.
+// with runs work on a connection of the pool. Both the wait for the connection
+// and the work take a bounded time.
 func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
+	return s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		bounded, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		err := work(bounded, conn)
+		if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+			s.suspect(conn)
+		}
+		return err
+	})
+}
+
+// suspect is told of a connection on which no answer came in time. If it is
+// lost, the others may lead to the same silent server. New ones may find a
+// server that answers.
+func (s *Store) suspect(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		s.pool.Reset()
+	}
+}
+
+// unbounded is with for work that sees to its time itself.
+func (s *Store) unbounded(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
 	waiting, cancel := context.WithTimeout(ctx, acquireTime)
 	conn, err := s.pool.Acquire(waiting)
 	expired := waiting.Err() != nil
@@ -21,6 +47,42 @@ func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Co
 	}
 	defer conn.Release()
 	return work(ctx, conn)
+}
+
+// errNotBegun says that a transaction failed at its beginning.
+var errNotBegun = errors.New("no transaction was begun")
+
+// transact runs work in a transaction.
+func transact(ctx context.Context, conn *pgxpool.Conn, work func(pgx.Tx) error) error {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotBegun, err)
+	}
+	if err := work(tx); err != nil {
+		_ = tx.Rollback(ctx) // the pool drops a connection that is still in a transaction
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// progress ends a context when nothing has happened for answerTime.
+type progress struct {
+	timer  *time.Timer
+	cancel context.CancelFunc
+}
+
+func startProgress(ctx context.Context) (context.Context, *progress) {
+	ctx, cancel := context.WithCancel(ctx)
+	return ctx, &progress{time.AfterFunc(answerTime, cancel), cancel}
+}
+
+// pause stops the time while somebody else is at work.
+func (p *progress) pause()  { p.timer.Stop() }
+func (p *progress) resume() { p.timer.Reset(answerTime) }
+
+func (p *progress) end() {
+	p.timer.Stop()
+	p.cancel()
 }
 
 // Ping implements oda.Store.

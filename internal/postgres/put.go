@@ -151,23 +151,26 @@ func (s *Store) put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 			return nil, errRefused
 		}
 	}
-	entities := make([]*oda.Entity, len(puts))
+	entities := make([]*stored, len(puts))
 	err := s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			if len(puts) == 1 {
-				e, err := s.scan(ctx, conn.QueryRow(ctx, stores[0].sql, stores[0].args...), &puts[0])
+				e, err := scan(conn.QueryRow(ctx, stores[0].sql, stores[0].args...), &puts[0])
 				entities[0] = e
 				return err
 			}
-			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return s.putAll(ctx, tx, puts, stores, entities) })
+			return transact(ctx, conn, func(tx pgx.Tx) error { return putAll(ctx, tx, puts, stores, entities) })
 		})
 	})
-	return entities, err
+	if err != nil {
+		return nil, err
+	}
+	return s.entities(ctx, puts, entities), nil
 }
 
 // putAll runs the statements of several entities in one transaction, in the
 // order of their identifiers, so that two of them never wait for each other.
-func (s *Store) putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []*store, entities []*oda.Entity) error {
+func putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []*store, entities []*stored) error {
 	order := make([]int, len(puts))
 	for i := range order {
 		order[i] = i
@@ -182,7 +185,7 @@ func (s *Store) putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []
 	results := tx.SendBatch(ctx, &batch)
 	var refused error
 	for _, i := range order {
-		e, err := s.scan(ctx, results.QueryRow(), &puts[i])
+		e, err := scan(results.QueryRow(), &puts[i])
 		switch {
 		case errors.Is(err, errRefused):
 			refused = err
@@ -204,7 +207,7 @@ func (s *Store) putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []
 // count adds the new ones among the entities to the counts. It comes last,
 // behind all heads: who takes a count and then waits for a head would deadlock
 // with who does it the other way round.
-func count(ctx context.Context, tx pgx.Tx, entities []*oda.Entity) error {
+func count(ctx context.Context, tx pgx.Tx, entities []*stored) error {
 	var created [5]int64
 	for _, e := range entities {
 		if e.Metadata.Version == 1 {
@@ -224,26 +227,41 @@ func count(ctx context.Context, tx pgx.Tx, entities []*oda.Entity) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
+// stored is the answer of a store.
+type stored struct {
+	oda.Entity
+	kept []int64 // runs of the records that were carried over
+}
+
 // scan reads the answer of a store.
-func (s *Store) scan(ctx context.Context, row pgx.Row, p *oda.Put) (*oda.Entity, error) {
-	e := &oda.Entity{Ref: p.Ref, Body: p.Body}
+func scan(row pgx.Row, p *oda.Put) (*stored, error) {
+	e := &stored{Entity: oda.Entity{Ref: p.Ref, Body: p.Body}}
 	var last int64
-	var kept []int64
 	m := &e.Metadata
-	err := row.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &kept)
+	err := row.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &e.kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, errRefused
 	}
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case p.Listed:
-		e.Records = oda.RecordsOf(p.Records)
-	case kept != nil:
-		e.Records = s.records(ctx, p.Ref, decodeRuns(kept))
-	}
 	return e, nil
+}
+
+// entities gives what was stored to the caller, who reads the records with the
+// time that he has.
+func (s *Store) entities(ctx context.Context, puts []oda.Put, all []*stored) []*oda.Entity {
+	entities := make([]*oda.Entity, len(all))
+	for i, e := range all {
+		switch {
+		case puts[i].Listed:
+			e.Records = oda.RecordsOf(puts[i].Records)
+		case e.kept != nil:
+			e.Records = s.records(ctx, e.Ref, decodeRuns(e.kept))
+		}
+		entities[i] = &e.Entity
+	}
+	return entities
 }
 
 // heads reads the metadata of the entities to be stored, nil for new ones.

@@ -20,7 +20,7 @@ const (
 	laneLength  = 512
 	laneRecords = 256
 	laneBytes   = 4 << 20
-	laneTime    = 30 * time.Second
+	laneTime    = 20 * time.Second
 	enqueueWait = 5 * time.Second
 )
 
@@ -156,11 +156,12 @@ func (s *Store) sendLane(ctx context.Context, batch []*waiting) {
 			w.recorded = make([]oda.Recorded, len(w.adds))
 			answered[i] = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.adds[0].Block})
 		}
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return recordAll(ctx, conn, batch, answered) })
+		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return recordAll(ctx, conn, batch, answered) })
 	})
 	for i, w := range batch {
 		if err != nil {
-			answered[i] = s.storageError(ctx, err)
+			// Not with the lane's own time-out: it says nothing of the caller.
+			answered[i] = s.storageError(context.Background(), err)
 		}
 		w.done <- answered[i]
 	}
@@ -168,8 +169,12 @@ func (s *Store) sendLane(ctx context.Context, batch []*waiting) {
 
 // lockBlocks takes the heads of the blocks in the order of their identifiers.
 // The statement behind it, in the same transaction, then sees all that was
-// committed before, and nobody can add to these blocks.
-const lockBlocks = `SELECT FROM heads WHERE kind = 3 AND identifier = ANY ($1::text[]) ORDER BY identifier FOR NO KEY UPDATE`
+// committed before, and nobody can add to these blocks. It is left a list of
+// them: a block that appears between the two is not held, and must not be
+// touched. No identifier has a comma in it.
+const lockBlocks = `WITH held AS (
+		SELECT identifier FROM heads WHERE kind = 3 AND identifier = ANY ($1::text[]) ORDER BY identifier FOR NO KEY UPDATE
+	) SELECT set_config('oda.held', coalesce(string_agg(identifier, ','), ''), true) FROM held`
 
 // recordBatch adds the records whose key is not known yet, and gives for each
 // record that has a block where it stands: that of the first time where the
@@ -181,7 +186,7 @@ const recordBatch = `WITH input AS (
 			WITH ORDINALITY AS i (identifier, by, at, key, digest, text, request, nth)
 	), head AS (
 		SELECT identifier, version, created_by, created_on, last_modified_on, last_sequence
-		FROM heads WHERE kind = 3 AND identifier = ANY ($1)
+		FROM heads WHERE kind = 3 AND identifier = ANY (string_to_array(current_setting('oda.held'), ','))
 	), known AS (
 		SELECT i.nth, i.request, r.identifier, r.sequence, r.version, r.recorded_by, r.recorded_on, r.digest, r.digest <> i.digest AS other
 		FROM input i JOIN records r ON r.kind = 3 AND r.identifier = i.identifier AND r.key = i.key

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const nodeCount = 3
+
+// The passwords of the drill are no secret: the cluster lives for minutes, and
+// on 127.0.0.1.
+const password = "drill"
+
+// cluster is etcd and three nodes.
+type cluster struct {
+	yard    *yard
+	config  string // the example's configuration
+	bin     string // of PostgreSQL
+	etcd    *process
+	etcdURL string
+	nodes   [nodeCount]*node
+	client  http.Client
+}
+
+// startCluster brings everything up and waits until it is whole.
+func startCluster(ctx context.Context, y *yard, config, bin string) (*cluster, error) {
+	c := &cluster{yard: y, config: config, bin: bin, client: http.Client{Timeout: 5 * time.Second}}
+	if err := c.startEtcd(ctx); err != nil {
+		return nil, err
+	}
+	for i := range c.nodes {
+		n, err := c.newNode(ctx, fmt.Sprintf("node%d", i+1))
+		if err != nil {
+			return nil, fmt.Errorf("prepare a node: %w", err)
+		}
+		c.nodes[i] = n
+		if err := c.startNode(n); err != nil {
+			return nil, err
+		}
+	}
+	_, err := c.awaitWhole(ctx, "")
+	return c, err
+}
+
+func (c *cluster) startEtcd(ctx context.Context) error {
+	data, err := c.yard.makeDir("etcd")
+	if err != nil {
+		return err
+	}
+	client, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	peer, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	c.etcdURL = "http://" + client
+	c.etcd, err = c.yard.start("etcd", nil, "etcd", "--name", "etcd", "--data-dir", data,
+		"--listen-client-urls", c.etcdURL, "--advertise-client-urls", c.etcdURL,
+		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
+		"--initial-cluster", "etcd=http://"+peer)
+	if err != nil {
+		return err
+	}
+	return poll(ctx, time.Minute, "etcd to answer", func() (bool, error) {
+		var health struct{ Health string }
+		err := c.get(ctx, c.etcdURL+"/health", &health)
+		return err == nil && health.Health == "true", c.etcd.running()
+	})
+}
+
+// member is what Patroni tells of a node.
+type member struct {
+	Name, Role, State string
+	Timeline          int
+}
+
+// members asks a node for the state of the cluster.
+func (c *cluster) members(ctx context.Context, from *node) ([]member, error) {
+	var answer struct{ Members []member }
+	err := c.get(ctx, "http://"+from.rest+"/cluster", &answer)
+	return answer.Members, err
+}
+
+func (c *cluster) get(ctx context.Context, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// leader gives the leader as the others see it, other than one that is out of
+// the question. It is nil while there is none.
+func (c *cluster) leader(ctx context.Context, except *node) *node {
+	for _, from := range c.nodes {
+		if from == except {
+			continue
+		}
+		members, err := c.members(ctx, from)
+		if err != nil {
+			continue
+		}
+		for _, m := range members {
+			for _, n := range c.nodes {
+				if m.Role == "leader" && m.State == "running" && m.Name == n.name && n != except {
+					return n
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// awaitWhole waits until there is a leader, both others follow it, and one of
+// them does so synchronously. It gives the leader.
+func (c *cluster) awaitWhole(ctx context.Context, why string) (leader *node, err error) {
+	err = poll(ctx, 3*time.Minute, "the cluster to be whole"+why, func() (bool, error) {
+		for _, n := range c.nodes {
+			if err := n.patroni.running(); err != nil {
+				return false, err
+			}
+		}
+		leader = c.leader(ctx, nil)
+		return leader != nil && c.whole(ctx, leader), nil
+	})
+	return leader, err
+}
+
+func (c *cluster) whole(ctx context.Context, leader *node) bool {
+	members, err := c.members(ctx, leader)
+	if err != nil || len(members) != nodeCount {
+		return false
+	}
+	synchronous := 0
+	for _, m := range members {
+		if m.State != "running" && m.State != "streaming" || m.Timeline != members[0].Timeline {
+			return false
+		}
+		if m.Role == "sync_standby" {
+			synchronous++
+		}
+	}
+	if synchronous == 0 {
+		return false
+	}
+	conn, err := pgx.Connect(ctx, leader.dsn("postgres"))
+	if err != nil {
+		return false
+	}
+	defer conn.Close(ctx)
+	var streaming, waitedFor int
+	err = conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum'))
+		FROM pg_stat_replication WHERE state = 'streaming' AND application_name LIKE 'node%'`).Scan(&streaming, &waitedFor)
+	return err == nil && streaming == nodeCount-1 && waitedFor > 0
+}
+
+// archiveDSN is how oda connects: all nodes, whichever accepts writes.
+func (c *cluster) archiveDSN() string {
+	var hosts []string
+	for _, n := range c.nodes {
+		hosts = append(hosts, n.fromClients.addr())
+	}
+	return fmt.Sprintf("postgres://oda:%s@%s/oda?target_session_attrs=read-write&connect_timeout=2&pool_max_conns=16&sslmode=disable",
+		password, strings.Join(hosts, ","))
+}
+
+// makeDatabase makes the role and the database of the archive, and waits until
+// all nodes have it: a client that finds no such database at one node does not
+// ask the others.
+func (c *cluster) makeDatabase(ctx context.Context, leader *node) error {
+	conn, err := pgx.Connect(ctx, leader.dsn("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, statement := range []string{"CREATE ROLE oda LOGIN PASSWORD '" + password + "'", "CREATE DATABASE oda OWNER oda"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return poll(ctx, time.Minute, "the standbys to have the database", func() (bool, error) {
+		for _, n := range c.nodes {
+			conn, err := pgx.Connect(ctx, n.dsn("oda"))
+			if err != nil {
+				return false, nil
+			}
+			if err := conn.Close(ctx); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// freeAddr gives an address of 127.0.0.1 that nobody listens on. Its port is
+// below those that a system gives to outgoing connections, one of which could
+// otherwise take it while its owner is down.
+func freeAddr() (string, error) {
+	var err error
+	for range 100 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000)))
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", addr); err == nil {
+			return addr, listener.Close()
+		}
+	}
+	return "", fmt.Errorf("find a free port: %w", err)
+}
+
+// poll asks until the answer is yes.
+func poll(ctx context.Context, most time.Duration, what string, done func() (bool, error)) error {
+	deadline := time.Now().Add(most)
+	for {
+		yes, err := done()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if yes || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("waited %v in vain for %s", most, what)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

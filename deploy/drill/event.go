@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// What is waited for after an event, at most, and how long there is peace
+// before the next one.
+const (
+	electionTime = 2 * time.Minute
+	writesTime   = 2 * time.Minute
+	calm         = 10 * time.Second
+)
+
+// harm is something that happens to the leader, and how it is undone.
+type harm struct {
+	words string
+	do    func(*cluster, *node) error
+	undo  func(*cluster, *node) error
+}
+
+// harms are all there are.
+var harms = map[string]harm{
+	"kill": {
+		"SIGKILL for Patroni and PostgreSQL of the leader", (*cluster).killNode, (*cluster).startNode,
+	},
+	"cut": {
+		"the leader is cut off from etcd, the other nodes and the clients",
+		func(_ *cluster, n *node) error { n.cutNode(true, true); return nil },
+		func(_ *cluster, n *node) error { n.cutNode(false, true); return nil },
+	},
+	"isolate": {
+		"the leader is cut off from etcd and the other nodes; the clients still reach it",
+		func(_ *cluster, n *node) error { n.cutNode(true, false); return nil },
+		func(_ *cluster, n *node) error { n.cutNode(false, true); return nil },
+	},
+}
+
+func kinds() []string { return slices.Sorted(maps.Keys(harms)) }
+
+// event is what happened, and how long it took to get over it.
+type event struct {
+	kind     string
+	from, to string // the leaders before and after
+	elected  time.Duration
+	firsts   [paths]time.Duration // first successful write
+	whole    time.Duration
+}
+
+// strike does something to the leader and waits until another leads, both
+// servers store again, and, after the harm is undone, the cluster is whole.
+func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string) (event, error) {
+	if !pause(ctx, calm) {
+		return event{}, ctx.Err()
+	}
+	old := c.leader(ctx, nil)
+	if old == nil {
+		return event{}, errors.New("there is no leader to begin with")
+	}
+	h := harms[kind]
+	before := t.acknowledgedSoFar()
+	p.say("%s: %s (%s)", kind, h.words, old.name)
+	e := event{kind: kind, from: old.name}
+	if err := h.do(c, old); err != nil {
+		return e, err
+	}
+	w := t.watch()
+	err := poll(ctx, electionTime, "another leader", func() (bool, error) {
+		n := c.leader(ctx, old)
+		if n != nil {
+			e.to = n.name
+		}
+		return n != nil, nil
+	})
+	if err != nil {
+		return e, err
+	}
+	e.elected = time.Since(w.since)
+	p.say("  %s leads", e.to)
+	err = poll(ctx, writesTime, "both servers to write again", func() (bool, error) {
+		e.firsts = t.firsts(w)
+		return !slices.Contains(e.firsts[:], 0), nil
+	})
+	if err != nil {
+		return e, err
+	}
+	for i, d := range e.firsts {
+		p.say("  %v again %.1f s after the event", path(i), d.Seconds())
+	}
+	if !pause(ctx, calm) {
+		return e, ctx.Err()
+	}
+	p.say("  %s is brought back", old.name)
+	if err := h.undo(c, old); err != nil {
+		return e, err
+	}
+	back := time.Now()
+	if _, err := c.awaitWhole(ctx, " again"); err != nil {
+		return e, err
+	}
+	e.whole = time.Since(back)
+	p.say("  the cluster is whole again; %d writes were acknowledged since the event", t.acknowledgedSoFar()-before)
+	return e, nil
+}

@@ -1,0 +1,175 @@
+// Drill is a fire drill for the archive on a replicated PostgreSQL. It brings up
+// the example of this folder on one machine: etcd, three nodes of Patroni and
+// PostgreSQL, and two oda servers. While recorders and writers use both
+// servers, it kills the leader or cuts it off, three times, each time heals the
+// cluster, and at the end reads everything back.
+//
+// Everything is under one directory of its own and listens on 127.0.0.1 only.
+// All ways between the parts lead through proxies that can be cut (proxy.go).
+// However the drill ends, its processes and its directory go with it
+// (process.go). It needs Linux, and Debian's packages patroni, etcd-server and
+// postgresql.
+//
+// It exits with 0 if nothing that was acknowledged is lost or there twice,
+// nothing that was read is gone, and the cluster came back each time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	oda    string
+	config string
+	events []string
+	most   time.Duration
+	logs   string
+}
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == janitorCommand {
+		if err := beJanitor(os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	o := options{}
+	events := flag.String("events", "kill,cut,isolate", "what happens to the leader, in this order: "+strings.Join(kinds(), ", "))
+	flag.StringVar(&o.oda, "oda", "bin/oda", "the oda to run")
+	flag.StringVar(&o.config, "config", "deploy/patroni/patroni.yml", "the configuration of Patroni")
+	flag.StringVar(&o.logs, "logs", "", "keep the logs of all processes in this directory")
+	flag.DurationVar(&o.most, "time", 10*time.Minute, "the drill takes no longer than this")
+	flag.Parse()
+	o.events = strings.Split(*events, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.most, fmt.Errorf("the drill took longer than %v", o.most))
+	defer cancel()
+	if err := drill(ctx, o); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		fmt.Fprintln(os.Stderr, "drill: failed:", err)
+		os.Exit(1)
+	}
+}
+
+// progress tells who watches what is going on.
+type progress struct {
+	began time.Time
+	out   io.Writer
+}
+
+func (p progress) say(format string, args ...any) {
+	fmt.Fprintf(p.out, "%6.1fs  %s\n", time.Since(p.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// drill does it all.
+func drill(ctx context.Context, o options) (err error) {
+	p := progress{time.Now(), os.Stdout}
+	for _, e := range o.events {
+		if !slices.Contains(kinds(), e) {
+			return fmt.Errorf("there is no event %q; known are %s", e, strings.Join(kinds(), ", "))
+		}
+	}
+	bin, err := findPrograms()
+	if err != nil {
+		return err
+	}
+	y, err := newYard()
+	if err != nil {
+		return fmt.Errorf("make a directory for the drill: %w", err)
+	}
+	defer func() {
+		p.say("ending everything and removing %s", y.dir)
+		if o.logs != "" {
+			err = errors.Join(err, y.keepLogs(o.logs))
+		}
+		err = errors.Join(err, y.close())
+	}()
+	// The proxies end after everything that uses them.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	p.say("starting etcd and %d nodes of Patroni and PostgreSQL in %s", nodeCount, y.dir)
+	c, err := startCluster(ctx, y, o.config, bin)
+	if err != nil {
+		return err
+	}
+	leader := c.leader(ctx, nil)
+	if leader == nil {
+		return errors.New("the leader is gone before anything began")
+	}
+	p.say("the cluster is whole, %s leads", leader.name)
+	if err := c.makeDatabase(ctx, leader); err != nil {
+		return fmt.Errorf("make the database: %w", err)
+	}
+	servers, err := startServers(ctx, y, o.oda, c.archiveDSN())
+	if err != nil {
+		return err
+	}
+	p.say("%d oda servers are ready", serverCount)
+
+	t := newTally()
+	l, err := startLoad(ctx, servers, t)
+	if err != nil {
+		return err
+	}
+	defer l.end(time.Second)
+	p.say("%d recorders and %d writers are at work", recorders, chains*serverCount)
+	var events []event
+	for _, kind := range o.events {
+		e, err := c.strike(ctx, p, t, kind)
+		if err != nil {
+			return fmt.Errorf("after %s: %w", kind, err)
+		}
+		events = append(events, e)
+	}
+	if !pause(ctx, calm) {
+		return ctx.Err()
+	}
+	p.say("stopping the load")
+	l.end(patience)
+	p.say("reading everything back")
+	if leader = c.leader(ctx, nil); leader == nil {
+		return errors.New("the cluster has no leader at the end")
+	}
+	v, err := l.verify(ctx, leader)
+	if err != nil {
+		return err
+	}
+	report(p.out, events, t, v)
+	if v.lost > 0 || v.duplicated > 0 || v.vanished > 0 {
+		return fmt.Errorf("%d acknowledged writes are lost, %d are there twice, %d were read and are gone", v.lost, v.duplicated, v.vanished)
+	}
+	return nil
+}
+
+// findPrograms checks that everything is installed, and gives the directory of
+// PostgreSQL's programs.
+func findPrograms() (bin string, err error) {
+	for _, name := range []string{"etcd", "patroni"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return "", fmt.Errorf("%w; on Debian: apt-get install --no-install-recommends patroni etcd-server python3-etcd postgresql", err)
+		}
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is valid
+	if len(found) == 0 {
+		return "", errors.New("no PostgreSQL in /usr/lib/postgresql; on Debian: apt-get install postgresql")
+	}
+	slices.Sort(found)
+	return filepath.Dir(found[len(found)-1]), nil
+}

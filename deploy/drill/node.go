@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// node is a machine of the cluster: Patroni and its PostgreSQL. All ways to it
+// and from it lead through proxies.
+type node struct {
+	name     string
+	dir      string // of its configuration
+	dataDir  string
+	postgres string // where it listens
+	rest     string // where its Patroni listens
+	patroni  *process
+
+	toEtcd      *proxy
+	fromNodes   []*proxy // to PostgreSQL and to Patroni
+	fromClients *proxy   // to PostgreSQL
+}
+
+// newNode prepares a node: its directories, its proxies, and what it has
+// besides the example's configuration.
+func (c *cluster) newNode(ctx context.Context, name string) (*node, error) {
+	n := &node{name: name}
+	var errs [4]error
+	n.dir, errs[0] = c.yard.makeDir(name)
+	n.dataDir, errs[1] = c.yard.makeDir(name, "data")
+	n.postgres, errs[2] = freeAddr()
+	n.rest, errs[3] = freeAddr()
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	etcd := strings.TrimPrefix(c.etcdURL, "http://")
+	for _, p := range []struct {
+		to     string
+		target func(*proxy)
+	}{
+		{etcd, func(p *proxy) { n.toEtcd = p }},
+		{n.postgres, func(p *proxy) { n.fromNodes = append(n.fromNodes, p) }},
+		{n.rest, func(p *proxy) { n.fromNodes = append(n.fromNodes, p) }},
+		{n.postgres, func(p *proxy) { n.fromClients = p }},
+	} {
+		made, err := newProxy(ctx, p.to)
+		if err != nil {
+			return nil, err
+		}
+		p.target(made)
+	}
+	example, err := os.ReadFile(c.config)
+	if err != nil {
+		return nil, err
+	}
+	// Patroni reads both in the order of their names; JSON is YAML.
+	deviations, err := json.Marshal(n.deviations(c.bin))
+	if err != nil {
+		return nil, err
+	}
+	for file, text := range map[string][]byte{"10-example.yml": example, "20-drill.yml": deviations} {
+		path := filepath.Join(n.dir, file)
+		if err := errors.Join(os.WriteFile(path, text, 0o600), c.yard.give(path)); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// deviations are what three nodes on one machine need that the example does
+// not have.
+func (n *node) deviations(bin string) map[string]any {
+	type m = map[string]any
+	return m{
+		// The proxy is to be used, not what etcd says of its own address.
+		"etcd3": m{"use_proxies": true, "hosts": []string{n.toEtcd.addr()}},
+		"bootstrap": m{"dcs": m{"postgresql": m{
+			"parameters": m{"shared_buffers": "64MB", "max_wal_size": "256MB", "min_wal_size": "64MB"},
+			"pg_hba": []string{
+				"local all all scram-sha-256",
+				"host replication replicator 127.0.0.0/8 scram-sha-256",
+				"host all all 127.0.0.0/8 scram-sha-256",
+			},
+		}}},
+		"postgresql": m{
+			"data_dir": n.dataDir, "bin_dir": bin, "pgpass": filepath.Join(n.dir, "pgpass"),
+			"parameters": m{"unix_socket_directories": n.dir},
+		},
+		// Patroni must not reset the machine of who tries the drill.
+		"watchdog": m{"mode": "off"},
+	}
+}
+
+// environment is what node.env has for a node.
+func (n *node) environment() []string {
+	return []string{
+		"PATRONI_NAME=" + n.name,
+		"PATRONI_RESTAPI_LISTEN=" + n.rest,
+		"PATRONI_RESTAPI_CONNECT_ADDRESS=" + n.fromNodes[1].addr(),
+		"PATRONI_POSTGRESQL_LISTEN=" + n.postgres,
+		"PATRONI_POSTGRESQL_CONNECT_ADDRESS=" + n.fromNodes[0].addr(),
+		"PATRONI_SUPERUSER_PASSWORD=" + password,
+		"PATRONI_REPLICATION_PASSWORD=" + password,
+		"PATRONI_REWIND_PASSWORD=" + password,
+		"PATRONI_RESTAPI_USERNAME=patroni",
+		"PATRONI_RESTAPI_PASSWORD=" + password,
+	}
+}
+
+func (c *cluster) startNode(n *node) (err error) {
+	n.patroni, err = c.yard.start(n.name, n.environment(), "patroni", n.dir)
+	return err
+}
+
+// killNode ends Patroni and PostgreSQL of a node at once, as a power cut does.
+func (c *cluster) killNode(n *node) error {
+	n.patroni.kill()
+	text, err := os.ReadFile(filepath.Join(n.dataDir, "postmaster.pid"))
+	if err != nil {
+		return fmt.Errorf("find the PostgreSQL of %s: %w", n.name, err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		return fmt.Errorf("find the PostgreSQL of %s: %w", n.name, err)
+	}
+	all := append(childrenOf(pid), pid)
+	killTree(pid)
+	return awaitEnd(all)
+}
+
+// cutNode cuts a node off from etcd and the other nodes, and from the clients
+// if asked to, or joins it again.
+func (n *node) cutNode(on, clients bool) {
+	n.toEtcd.cut(on)
+	for _, p := range n.fromNodes {
+		p.cut(on)
+	}
+	if clients || !on {
+		n.fromClients.cut(on)
+	}
+}
+
+// dsn leads the drill itself to a node, past the proxies.
+func (n *node) dsn(database string) string {
+	return fmt.Sprintf("postgres://postgres:%s@%s/%s?connect_timeout=5&sslmode=disable", password, n.postgres, database)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// echo serves what it is sent until the test ends.
+func echo(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// say sends a line and gives what comes back within a time.
+func say(conn net.Conn, line string, within time.Duration) (string, error) {
+	if _, err := conn.Write([]byte(line)); err != nil {
+		return "", err
+	}
+	return hear(conn, within)
+}
+
+func TestACutIsSilentAndHealsWithoutLoss(t *testing.T) {
+	p, err := newProxy(t.Context(), echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", p.addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	old := dial()
+	if got, err := say(old, "one", 5*time.Second); got != "one" {
+		t.Fatalf("before the cut: %q, %v", got, err)
+	}
+	p.cut(true)
+	fresh := dial()
+	for name, conn := range map[string]net.Conn{"old": old, "new": fresh} {
+		if got, err := say(conn, "two", 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s connection while cut: %q, %v; want silence", name, got, err)
+		}
+	}
+	p.cut(false)
+	for name, conn := range map[string]net.Conn{"old": old, "new": fresh} {
+		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		buffer := make([]byte, 3)
+		if _, err := io.ReadFull(conn, buffer); string(buffer) != "two" {
+			t.Errorf("%s connection after it was healed: %q, %v", name, buffer, err)
+		}
+	}
+}
+
+func TestTheEndOfAConnectionIsHeldBackToo(t *testing.T) {
+	p, err := newProxy(t.Context(), echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", p.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got, err := say(conn, "one", 5*time.Second); got != "one" {
+		t.Fatalf("before the cut: %q, %v", got, err)
+	}
+	p.cut(true)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(conn, 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("while cut: %q, %v; want silence", got, err)
+	}
+	p.cut(false)
+	if got, err := hear(conn, 5*time.Second); err != io.EOF {
+		t.Errorf("after it was healed: %q, %v; want the end", got, err)
+	}
+}
+
+// hear gives what comes within a time.
+func hear(conn net.Conn, within time.Duration) (string, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return "", err
+	}
+	buffer := make([]byte, 64)
+	n, err := conn.Read(buffer)
+	return string(buffer[:n]), err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// serverCount is the number of oda processes.
+const serverCount = 2
+
+// startServers starts the oda processes and gives their addresses. The program
+// is copied: its own folder may be closed to the user of the processes.
+func startServers(ctx context.Context, y *yard, program, dsn string) (urls [serverCount]string, err error) {
+	copied := filepath.Join(y.dir, "oda")
+	if err := copyProgram(copied, program); err != nil {
+		return urls, fmt.Errorf("copy oda (build it first: make build): %w", err)
+	}
+	for i := range urls {
+		addr, err := freeAddr()
+		if err != nil {
+			return urls, err
+		}
+		p, err := y.start(fmt.Sprintf("oda%d", i+1), nil, copied, "serve", "--listen", addr, "--db", dsn, "--generator", strconv.Itoa(i+1))
+		if err != nil {
+			return urls, err
+		}
+		urls[i] = "http://" + addr
+		err = poll(ctx, time.Minute, "oda to be ready", func() (bool, error) {
+			return ready(ctx, urls[i]), p.running()
+		})
+		if err != nil {
+			return urls, err
+		}
+	}
+	return urls, nil
+}
+
+// ready tells whether a server says that it is ready.
+func ready(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+func copyProgram(to, from string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close(), os.Chmod(to, 0o755))
+}

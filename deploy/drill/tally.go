@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// outcome is how an operation ended.
+type outcome int
+
+// The outcomes.
+const (
+	acknowledged outcome = iota // it was answered with 200, or read back
+	refused                     // it was answered that it is not stored
+	unknown                     // nobody can say
+)
+
+// entry is a write that was acknowledged: its mark, and the place at which the
+// answer says it stands in its list, counted from 1.
+type entry struct {
+	mark  string
+	place int64
+}
+
+// tally counts what happens to the load. It is safe for concurrent use.
+type tally struct {
+	mu       sync.Mutex
+	outcomes [3]int
+	attempts map[string]int            // that failed, by how
+	entries  map[string][]entry        // by entity
+	seen     map[string]map[entry]bool // that a reader was shown, by entity
+	quiet    [paths + 1]silence        // the last one: over all
+	watches  []*watch
+}
+
+// path is a way into the archive: the server, and what is written through it.
+// Records and stored documents take different ways within a server.
+type path int
+
+const paths = 2 * serverCount
+
+func recording(server int) path { return path(server) }
+
+func storing(server int) path { return path(serverCount + server) }
+
+func (p path) String() string {
+	if p < serverCount {
+		return fmt.Sprintf("records by oda%d", p+1)
+	}
+	return fmt.Sprintf("stores by oda%d", p-serverCount+1)
+}
+
+// silence measures the longest time without a successful write.
+type silence struct {
+	last    time.Time
+	longest time.Duration
+}
+
+// watch waits for the first successful write after an instant.
+type watch struct {
+	since time.Time
+	first [paths]time.Duration // 0: none yet
+}
+
+// newTally begins now.
+func newTally() *tally {
+	t := &tally{attempts: map[string]int{}, entries: map[string][]entry{}, seen: map[string]map[entry]bool{}}
+	for i := range t.quiet {
+		t.quiet[i].last = time.Now()
+	}
+	return t
+}
+
+// success notes a write that was acknowledged, and when it was sent.
+func (t *tally) success(way path, sent time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, i := range []path{way, paths} {
+		t.quiet[i].longest = max(t.quiet[i].longest, now.Sub(t.quiet[i].last))
+		t.quiet[i].last = now
+	}
+	for _, w := range t.watches {
+		// One that was sent before may have been done before.
+		if sent.After(w.since) && w.first[way] == 0 {
+			w.first[way] = now.Sub(w.since)
+		}
+	}
+}
+
+// failed notes an attempt that was not acknowledged.
+func (t *tally) failed(how string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attempts[how]++
+}
+
+// done notes the end of an operation.
+func (t *tally) done(o outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcomes[o]++
+}
+
+// stored notes an operation that was acknowledged.
+func (t *tally) stored(entity string, e entry) {
+	t.done(acknowledged)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.entries[entity] = append(t.entries[entity], e)
+}
+
+// shown notes what a reader was shown.
+func (t *tally) shown(entity string, e entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen[entity] == nil {
+		t.seen[entity] = map[entry]bool{}
+	}
+	t.seen[entity][e] = true
+}
+
+// acknowledgedSoFar counts.
+func (t *tally) acknowledgedSoFar() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.outcomes[acknowledged]
+}
+
+// watch begins to wait for the first write from now on.
+func (t *tally) watch() *watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := &watch{since: time.Now()}
+	t.watches = append(t.watches, w)
+	return w
+}
+
+// firsts gives for each path the time from the instant to its first write, 0
+// where there was none.
+func (t *tally) firsts(w *watch) [paths]time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return w.first
+}
+
+// end takes the silence at the end of the load into account.
+func (t *tally) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.quiet {
+		t.quiet[i].longest = max(t.quiet[i].longest, time.Since(t.quiet[i].last))
+	}
+}
