@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"net/http/httptest"
 	"path/filepath"
 	"sync"
@@ -153,34 +154,37 @@ func (s oneByOne) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error
 // forgetful forgets a key now and then.
 type forgetful struct{ oda.Store }
 
-func (s forgetful) Record(ctx context.Context, add oda.Addition) (oda.Recorded, error) {
-	if rand.N(seldom) == 0 {
-		add.Key = nil
+func (s forgetful) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+	adds = slices.Clone(adds)
+	for i := range adds {
+		if rand.N(seldom) == 0 {
+			adds[i].Key = nil
+		}
 	}
-	return s.Store.Record(ctx, add)
+	return s.Store.Record(ctx, adds)
 }
 
 // leaky acknowledges a record now and then that it did not store.
 type leaky struct{ oda.Store }
 
-func (s leaky) Record(ctx context.Context, add oda.Addition) (oda.Recorded, error) {
+func (s leaky) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
 	if rand.N(seldom) > 0 {
-		return s.Store.Record(ctx, add)
+		return s.Store.Record(ctx, adds)
 	}
-	e, err := s.Get(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block})
+	e, err := s.Get(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: adds[0].Block})
 	if err != nil {
-		return oda.Recorded{}, err
+		return nil, err
 	}
-	return oda.Recorded{Sequence: 1, Metadata: e.Metadata.Touched(add.By, add.At)}, nil
+	return []oda.Recorded{{Sequence: 1, Metadata: e.Metadata.Touched(adds[0].By, adds[0].At)}}, nil
 }
 
 // liar refuses a record now and then that it did store.
 type liar struct{ oda.Store }
 
-func (s liar) Record(ctx context.Context, add oda.Addition) (oda.Recorded, error) {
-	recorded, err := s.Store.Record(ctx, add)
+func (s liar) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+	recorded, err := s.Store.Record(ctx, adds)
 	if err == nil && rand.N(seldom) == 0 {
-		return recorded, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block})
+		return nil, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: adds[0].Block})
 	}
 	return recorded, err
 }
