@@ -10,23 +10,34 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"oda"
 )
 
 // commands are all that oda can do.
 type commands struct {
 	Serve   serve   `cmd:"" help:"Serve an archive over HTTP."`
 	Skuid   skuids  `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
+	Record  spool   `cmd:"" help:"Look after the records that wait for an archive in a spool."`
 	Version version `cmd:"" help:"Print the version."`
+
+	Sbds entities `cmd:"" group:"Entities" help:"Read, find and store SBDefinitions."`
+	Sbis entities `cmd:"" group:"Entities" help:"Read, find and store SBInstances."`
+	Ebs  blocks   `cmd:"" group:"Entities" help:"Read, find and store ExecutionBlocks, and record into them."`
+	Prjs entities `cmd:"" group:"Entities" help:"Read, find and store Projects."`
 }
 
-// Exit codes.
+// Exit codes. They are documented, and scripts rely on them.
 const (
-	exitOK     = 0
-	exitFailed = 1 // it could not start, or failed on the way
-	exitUsage  = 2 // the command line was not understood
+	exitOK       = 0
+	exitFailed   = 1 // it could not start, or failed on the way
+	exitUsage    = 2 // the command line was not understood
+	exitNotFound = 3 // the archive has no such entity
+	exitConflict = 4 // what was sent contradicts what is stored, or itself
 )
 
 const description = `The observation archive: it stores, versions and hands out what a telescope was
@@ -34,10 +45,15 @@ asked to do and what it did.
 
 Start with "oda serve": it needs no configuration, keeps its data in ./oda-data,
 and says where it listens. Each flag can also be given by the environment
-variable that stands beside it.`
+variable that stands beside it.
 
-// streams is where a command writes to.
+Exit codes: 0 done; 1 failed; 2 the command line was not understood; 3 there is
+no such entity; 4 conflict: what was sent contradicts what is stored, or itself
+(the archive answered 412 or 422).`
+
+// streams is where a command reads from and writes to.
 type streams struct {
+	in       io.Reader
 	out, err io.Writer
 	version  string
 }
@@ -51,8 +67,8 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		kong.Description(description),
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"generator": "a hash of host name and process"},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive},
 	)
 	if err != nil {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
@@ -69,11 +85,21 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		fmt.Fprintf(errOut, "oda: %v (try \"oda --help\")\n", err)
 		return exitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx := context.Background()
+	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
+		// A signal ends it on the spot, also while it waits for its input.
+		command.Bind(kind)
+	} else {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(streams{out, errOut, programVersion}); err != nil && !errors.Is(err, context.Canceled) {
+	if err := command.Run(streams{os.Stdin, out, errOut, programVersion}); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
+		if f, ok := errors.AsType[*failure](err); ok {
+			return f.exit
+		}
 		return exitFailed
 	}
 	return exitOK

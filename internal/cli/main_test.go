@@ -40,6 +40,11 @@ func (c cleaned) Run() int {
 //	                    stdout, and says one line on stderr, which begins "oda: "
 //	listens VAR         a port is in use for the rest of the tests; VAR names it
 //	runs FILE           another oda has the archive in FILE open, as process PID
+//	serves VAR          an archive is served for the rest of the script; VAR is
+//	                    its host and port
+//	answers VAR STATUS BODY  something at VAR answers every request so, and breaks off
+//	many N FILE         the file has N records, one per line
+//	appends FILE LINE   the file has a line more
 //	made FILE           an oda has made the archive in FILE and stopped
 //	sql FILE STATEMENT  changes a SQLite file behind oda's back
 func TestScripts(t *testing.T) {
@@ -58,7 +63,10 @@ func TestScripts(t *testing.T) {
 		// A server that starts though it should not must not run for long.
 		Deadline: time.Now().Add(time.Minute),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": fails,
+			"answers": answers,
+			"appends": appends,
+			"fails":   fails,
+			"many":    many,
 			"listens": func(ts *testscript.TestScript, _ bool, args []string) {
 				listener, err := net.Listen("tcp", "127.0.0.1:0")
 				ts.Check(err)
@@ -69,6 +77,11 @@ func TestScripts(t *testing.T) {
 				p := testenv.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0]))
 				ts.Defer(p.Kill)
 				ts.Setenv("PID", fmt.Sprint(p.PID()))
+			},
+			"serves": func(ts *testscript.TestScript, _ bool, args []string) {
+				p := testenv.Oda(t, "serve")
+				ts.Defer(p.Kill)
+				ts.Setenv(args[0], p.Host())
 			},
 			"made": func(ts *testscript.TestScript, _ bool, args []string) {
 				testenv.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0])).Stop()

@@ -1,0 +1,212 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/client"
+	"oda/internal/app"
+	"oda/internal/testenv"
+)
+
+// start gives a client of a real archive. Every request it sends is judged
+// against the API description.
+func start(t *testing.T, options ...client.Option) *client.Client {
+	t.Helper()
+	return connect(t, testenv.Start(t), options...)
+}
+
+func connect(t *testing.T, archive *testenv.Archive, options ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.New(archive.URL(), append([]client.Option{client.WithHTTPClient(archive.Client())}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// must gives a result that came without an error.
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func TestAnAddressIsUnderstoodAsPeopleWriteIt(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"127.0.0.1:8080":                      "http://127.0.0.1:8080/api/v1",
+		"localhost:8080/":                     "http://localhost:8080/api/v1",
+		"archive":                             "http://archive/api/v1",
+		" http://archive:80 ":                 "http://archive:80/api/v1",
+		"http://archive/api/v1":               "http://archive/api/v1",
+		"http://archive/api/v1/":              "http://archive/api/v1",
+		"archive/api/v1//":                    "http://archive/api/v1",
+		"https://archive/namespace/oda":       "https://archive/namespace/oda/api/v1",
+		"https://archive/namespace/oda/":      "https://archive/namespace/oda/api/v1",
+		"https://archive/ns%2Fx/oda/api/v1/":  "https://archive/ns%2Fx/oda/api/v1",
+		"http://[::1]:8080":                   "http://[::1]:8080/api/v1",
+		"https://me:secret@archive/api/v1":    "https://me:xxxxx@archive/api/v1",
+		"http://archive/api/v1/notes":         "http://archive/api/v1/notes/api/v1",
+		"http://archive/notes/api/v1/api/v1/": "http://archive/notes/api/v1/api/v1",
+	} {
+		c, err := client.New(address)
+		if err != nil {
+			t.Errorf("%q: %v", address, err)
+			continue
+		}
+		if got := c.Address(); got != want {
+			t.Errorf("%q is %s, want %s", address, got, want)
+		}
+	}
+	for address, words := range map[string]string{
+		"":                           "has no host",
+		"http://":                    "has no host",
+		"http://:8080":               "has no host",
+		"ftp://archive":              "begins with ftp",
+		"http://me:secret@a host":    "cannot be understood",
+		"http://archive/?user=x":     "has a query",
+		"http://archive/api/v1#here": "has a query or a fragment",
+	} {
+		_, err := client.New(address)
+		if err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v, want an error with %q", address, err, words)
+		}
+	}
+}
+
+func TestTheUserOfTheClientIsTheActingUser(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	ada := connect(t, archive, client.WithUser("Ada Žižek"))
+	d := must(ada.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
+	if d.Metadata.CreatedBy != "Ada Žižek" {
+		t.Errorf("it was created by %q", d.Metadata.CreatedBy)
+	}
+	d = must(connect(t, archive).Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
+	if d.Metadata.CreatedBy != oda.DefaultUser {
+		t.Errorf("without a user it was created by %q", d.Metadata.CreatedBy)
+	}
+	if _, err := client.New("archive", client.WithUser("a\nb")); oda.CodeOf(err) != oda.InvalidUser {
+		t.Errorf("a user of two lines: %v", err)
+	}
+}
+
+func TestTheClientWorksBelowABasePath(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t, func(c *app.Config) { c.BasePath = "/namespace/oda" })
+	c := connect(t, archive)
+	must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{}`)))(t)
+	must(c.Store(t.Context(), oda.SBDefinition, "sbd-2", []byte(`{}`)))(t)
+	query := everything
+	query.Page = 1
+	if got := collect(t, c.List(t.Context(), oda.SBDefinition, query)); len(got) != 2 {
+		t.Errorf("the list is %v", got)
+	}
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadyIsAboutNow(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	c := connect(t, archive)
+	if err := c.Ready(t.Context()); err != nil {
+		t.Errorf("a running archive: %v", err)
+	}
+	if err := archive.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ready(t.Context()); err == nil {
+		t.Error("an archive that has stopped is ready")
+	}
+}
+
+// calls notes what is sent.
+type calls struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	list []string
+}
+
+func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, r.Method+" "+r.URL.Path)
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestEveryOperationOfTheDescriptionHasACall(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	noted := &calls{RoundTripper: archive.Client().Transport}
+	c := connect(t, archive, client.WithHTTPClient(&http.Client{Transport: noted}))
+	ctx := t.Context()
+	for _, kind := range oda.Kinds {
+		must(c.Create(ctx, kind, []byte(`{}`), ""))(t)
+		must(c.Store(ctx, kind, "x-1", []byte(`{}`)))(t)
+		must(c.Get(ctx, kind, "x-1"))(t)
+		collect(t, c.List(ctx, kind, everything))
+	}
+	must(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)
+	block := must(c.CreateBlock(ctx, nil, ""))(t).ID
+	must(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
+	must(c.RecordPatch(ctx, block, []byte(`{"request":"b"}`), ""))(t)
+	must(c.RecordBatch(ctx, block, []oda.NewRecord{{Record: []byte(`{"request":"c"}`)}}))(t)
+	collect(t, c.Records(ctx, block, 0))
+	must(c.DescriptionYAML(ctx))(t)
+
+	forPeople := []string{"GET /", "GET /ui", "GET /ui/{file}"}
+	for _, operation := range operations(t, ctx, c) {
+		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(
+			regexp.QuoteMeta(strings.Replace(operation, " ", " /api/v1", 1)), "[^/]+") + "$")
+		called := slices.ContainsFunc(noted.list, pattern.MatchString)
+		if called == slices.Contains(forPeople, operation) {
+			t.Errorf("%s was called: %v", operation, called)
+		}
+	}
+}
+
+// operations reads methods and paths from the description of the archive.
+func operations(t *testing.T, ctx context.Context, c *client.Client) []string {
+	t.Helper()
+	var description struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(must(c.Description(ctx))(t), &description); err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for path, methods := range description.Paths {
+		for method := range methods {
+			if method == "get" || method == "put" || method == "post" || method == "patch" {
+				list = append(list, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	if len(list) < 20 {
+		t.Fatalf("the description has %d operations", len(list))
+	}
+	return list
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

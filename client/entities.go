@@ -1,0 +1,196 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"oda"
+)
+
+// Document is an entity as it is stored.
+type Document struct {
+	Kind     oda.Kind
+	ID       string
+	ETag     string // of this state, as HTTP has it
+	Metadata oda.Metadata
+	Body     []byte // the whole document, byte for byte
+}
+
+// Get reads the current version of an entity. Unknown: oda.NotFound.
+func (c *Client) Get(ctx context.Context, kind oda.Kind, id string) (*Document, error) {
+	return c.get(ctx, kind, id, nil)
+}
+
+// GetIfChanged is Get where the caller has the state of an entity tag. It gives
+// nil and no error where that is still the current one.
+func (c *Client) GetIfChanged(ctx context.Context, kind oda.Kind, id, etag string) (*Document, error) {
+	return c.get(ctx, kind, id, http.Header{"If-None-Match": {etag}})
+}
+
+func (c *Client) get(ctx context.Context, kind oda.Kind, id string, header http.Header) (*Document, error) {
+	r, err := c.read(ctx, path(kind, id), header)
+	if err == nil && r.status == http.StatusNotModified {
+		return nil, nil
+	}
+	return document(kind)(r, err)
+}
+
+// StoreOption is a condition on Store, or a variant of it.
+type StoreOption func(*storing)
+
+type storing struct {
+	header http.Header
+	query  string
+}
+
+// IfMatch stores only while the stored state is the one with that entity tag;
+// else oda.Precondition.
+func IfMatch(etag string) StoreOption {
+	return func(s *storing) { s.header.Set("If-Match", etag) }
+}
+
+// CreateOnly stores only where the identifier is not in use; else
+// oda.Precondition.
+func CreateOnly() StoreOption {
+	return func(s *storing) { s.header.Set("If-None-Match", "*") }
+}
+
+// KeepRecords changes an ExecutionBlock and leaves its records as they are, also
+// those that arrive meanwhile. The document must come without them.
+func KeepRecords() StoreOption { return func(s *storing) { s.query = "?records=keep" } }
+
+// Store creates the entity with that identifier, or updates it, and gives it as
+// it is stored. An update must have the metadata that was read; where somebody
+// else was faster, the error is oda.MetadataMismatch: read, apply the change
+// again, store again.
+//
+// It is sent once, since the archive cannot know a repetition. Where the error
+// is ErrNoAnswer, read the entity to see whether it was stored.
+func (c *Client) Store(ctx context.Context, kind oda.Kind, id string, body []byte, options ...StoreOption) (*Document, error) {
+	s := storing{header: http.Header{}}
+	for _, option := range options {
+		option(&s)
+	}
+	return document(kind)(c.do(ctx, request{
+		method: http.MethodPut, path: api + path(kind, id) + s.query, header: s.header, body: body,
+	}))
+}
+
+// StoreSeveral stores entities of mixed kinds, all or none. The body is an
+// object with lists of documents at sbds, sbis, ebs and prjs; the answer has the
+// same shape, with what is stored. Like Store, it is sent once.
+func (c *Client) StoreSeveral(ctx context.Context, body []byte) ([]byte, error) {
+	return content(c.do(ctx, request{method: http.MethodPut, path: api + "/", body: body}))
+}
+
+// Create stores a new entity under an identifier that the archive gives it. The
+// same key with the same body creates it once, however often it is sent. Without
+// a key the call makes one, which is good for its own retries.
+func (c *Client) Create(ctx context.Context, kind oda.Kind, body []byte, key string) (*Document, error) {
+	return document(kind)(c.write(ctx, http.MethodPost, "/"+kind.Collection(), body, key))
+}
+
+// CreateBlock creates an ExecutionBlock without records. The body may be nil, or
+// an object whose members are kept. The key is as in Create.
+func (c *Client) CreateBlock(ctx context.Context, body []byte, key string) (*Document, error) {
+	return document(oda.ExecutionBlock)(c.write(ctx, http.MethodPost, "/ebs/create", body, key))
+}
+
+func path(kind oda.Kind, id string) string { return "/" + kind.Collection() + "/" + url.PathEscape(id) }
+
+// document reads a reply that is an entity, or passes the error on.
+func document(kind oda.Kind) func(*reply, error) (*Document, error) {
+	return func(r *reply, err error) (*Document, error) {
+		if err != nil {
+			return nil, err
+		}
+		d := &Document{Kind: kind, Body: r.body, ETag: plain(r.header.Get("ETag"))}
+		if err := d.scan(); err != nil {
+			return nil, garbled(r, err)
+		}
+		return d, nil
+	}
+}
+
+// plain is an entity tag without what a compressed answer adds to it, so that
+// one state always has one tag.
+func plain(etag string) string {
+	for _, suffix := range []string{`-gzip"`, `-zstd"`} {
+		if rest, ok := strings.CutSuffix(etag, suffix); ok {
+			return rest + `"`
+		}
+	}
+	return etag
+}
+
+// scan finds the identifier and the metadata. Names are compared exactly, which
+// decoding into a struct would not do, and the rest is passed over.
+func (d *Document) scan() error {
+	decoder := json.NewDecoder(bytes.NewReader(d.Body))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return errors.New("it is no JSON object")
+	}
+	var managed managed
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		var into any = new(skipped)
+		switch name {
+		case d.Kind.IDField():
+			into = &d.ID
+		case "metadata":
+			into = &managed
+		}
+		if err := decoder.Decode(into); err != nil {
+			return err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return err
+	}
+	if d.ID == "" {
+		return fmt.Errorf("it has no %s", d.Kind.IDField())
+	}
+	var err error
+	d.Metadata, err = managed.metadata()
+	return err
+}
+
+// skipped takes any value and keeps nothing of it.
+type skipped struct{}
+
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
+
+// managed are the fields that the archive writes into metadata.
+type managed map[string]json.RawMessage
+
+func (m managed) metadata() (oda.Metadata, error) {
+	var out oda.Metadata
+	var created, modified string
+	for name, into := range map[string]any{
+		"version": &out.Version, "created_by": &out.CreatedBy, "created_on": &created,
+		"last_modified_by": &out.LastModifiedBy, "last_modified_on": &modified,
+	} {
+		if err := json.Unmarshal(m[name], into); err != nil {
+			return oda.Metadata{}, fmt.Errorf("its metadata has no %s", name)
+		}
+	}
+	on, err := oda.ParseTime(created)
+	if err != nil {
+		return oda.Metadata{}, fmt.Errorf("its created_on %w", err)
+	}
+	out.CreatedOn = oda.InstantOf(on)
+	if on, err = oda.ParseTime(modified); err != nil {
+		return oda.Metadata{}, fmt.Errorf("its last_modified_on %w", err)
+	}
+	out.LastModifiedOn = oda.InstantOf(on)
+	return out, nil
+}

@@ -1,0 +1,206 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// bg is for calls that need no end of their own.
+var bg = context.Background()
+
+func TestAProblemIsAnErrorOfTheArchive(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	_, err := c.Store(t.Context(), oda.ExecutionBlock, "eb-1", []byte(`{"request_responses":[{"request":1}],"metadata":{"version":0}}`))
+	problem, ok := errors.AsType[*oda.Error](err)
+	if !ok || problem.Code != oda.InvalidRequest || len(problem.Faults) != 2 || problem.Detail == "" {
+		t.Fatalf("the error is %#v", err)
+	}
+	answer, ok := errors.AsType[*client.Answer](err)
+	if !ok || answer.Status != 400 || answer.RequestID == "" {
+		t.Errorf("the answer is %+v", answer)
+	}
+	if client.Temporary(err) {
+		t.Error("it is temporary")
+	}
+	if client.Temporary(nil) || client.Status(nil) != 0 {
+		t.Error("no error has a status or is temporary")
+	}
+}
+
+func TestWhatIsNoArchiveIsNotTakenForOne(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer fault
+		status int
+		words  string
+	}{
+		"a page":                    {answering(200, "<html>Log in</html>"), 200, "Is there an archive at this address?"},
+		"nothing":                   {answering(200, ""), 200, "cannot be understood"},
+		"another document":          {answering(200, `{"name":"x"}`), 200, "has no prj_id"},
+		"an array":                  {answering(200, `[]`), 200, "no JSON object"},
+		"half a document":           {answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "cannot be understood"},
+		"no metadata":               {answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
+		"no times":                  {answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is no time"},
+		"a status of its own":       {answering(418, "I am a teapot"), 418, "418"},
+		"not found by somebody":     {answering(404, "404 page not found"), 404, "Is there an archive at this address?"},
+		"a problem of another kind": {answering(404, `{"type":"about:blank","detail":"x"}`), 404, "no problem of an archive"},
+		"a problem of a later time": {answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"x"}`), 400, "no problem of an archive"},
+		"a large page":              {answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := front(t, http.NotFoundHandler(), test.answer)
+			_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-1")
+			refused(t, err, oda.Internal, test.status)
+			if !strings.Contains(err.Error(), test.words) {
+				t.Errorf("it says %q, want %q", err, test.words)
+			}
+			if !client.Temporary(err) {
+				t.Error("what the archive did not refuse itself is final")
+			}
+		})
+	}
+}
+
+func TestGarbageIsRefusedByEveryCall(t *testing.T) {
+	t.Parallel()
+	const metadata = `{"version":1,"created_by":"a","created_on":"2026-01-01","last_modified_by":"a","last_modified_on":"2026-01-01"}`
+	for name, test := range map[string]struct {
+		call  func(*client.Client) error
+		body  string
+		words string
+	}{
+		"record":                {record, `[]`, "cannot unmarshal"},
+		"record, no metadata":   {record, `{"sequence":1}`, "metadata has no"},
+		"batch":                 {recordOne, `x`, "invalid character"},
+		"batch, other length":   {recordOne, `{"records":[],"metadata":` + metadata + `}`, "about 0 records of 1"},
+		"records":               {records, `x`, "invalid character"},
+		"records, no time":      {records, `{"records":[{"sequence":1,"recorded_at":"x","record":{}}]}`, "is no time"},
+		"records, not in order": {records, `{"records":[{"sequence":2,"recorded_at":"2026-01-01","record":{}},{"sequence":2,"recorded_at":"2026-01-01","record":{}}]}`, "not in order"},
+		"records, never ending": {records, `{"records":[]}`, "says there are more"},
+		"list":                  {list(0), `{"a":1}`, "where [ should be"},
+		"list of numbers":       {list(0), `[1]`, "cannot unmarshal number"},
+		"list, and more":        {list(0), `["a"]["b"]`, "behind it"},
+		"list, no JSON":         {list(0), `["a" "b"]`, "expected comma"},
+		"page":                  {list(1), `["a"`, "EOF"},
+		"page, going nowhere":   {list(1), `["a"]`, "no next page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := front(t, http.NotFoundHandler(), answering(200, test.body, "Link", `<ebs?limit=1>; rel="next"`))
+			err := test.call(dialing(t, f.URL))
+			if oda.CodeOf(err) != oda.Internal || client.Status(err) != 200 || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("the error is %v, want %q", err, test.words)
+			}
+		})
+	}
+	f := front(t, http.NotFoundHandler(), answering(200, `["a",`))
+	if err := list(0)(dialing(t, f.URL)); !errors.Is(err, client.ErrNoAnswer) {
+		t.Errorf("a list that ends early: %v", err)
+	}
+}
+
+func record(c *client.Client) error {
+	_, err := c.Record(bg, "eb-1", []byte(`{"request":"a"}`), "")
+	return err
+}
+
+func recordOne(c *client.Client) error {
+	_, err := c.RecordBatch(bg, "eb-1", []oda.NewRecord{{Record: []byte(`{"request":"a"}`)}})
+	return err
+}
+
+func records(c *client.Client) (last error) {
+	for _, err := range c.Records(bg, "eb-1", 0) {
+		last = err
+	}
+	return last
+}
+
+func list(page int) func(*client.Client) error {
+	return func(c *client.Client) (last error) {
+		for _, err := range c.List(bg, oda.ExecutionBlock, client.Query{User: "a", Page: page}) {
+			last = err
+		}
+		return last
+	}
+}
+
+func TestAnAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	c := connect(t, archive, client.WithMaxBody(1000))
+	_, err := c.Store(t.Context(), oda.Project, "prj-1", []byte(`{"name":"`+strings.Repeat("x", 1000)+`"}`))
+	refused(t, err, oda.BodyTooLarge, 200)
+	must(c.Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
+}
+
+func TestAWriteIsNotRedirected(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	f := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, archive.Origin()+r.URL.RequestURI(), http.StatusMovedPermanently)
+	}))
+	t.Cleanup(f.Close)
+	c := dialing(t, f.URL)
+	_, err := c.Create(t.Context(), oda.Project, []byte(`{}`), "")
+	refused(t, err, oda.Internal, 301)
+	if !strings.Contains(err.Error(), "leads to \""+archive.URL()) {
+		t.Errorf("it does not say where to: %v", err)
+	}
+	must(connect(t, archive).Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
+	must(c.Get(t.Context(), oda.Project, "prj-1"))(t)
+}
+
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	f := front(t, through(archive))
+	c := dialing(t, f.URL, client.WithRetries(0))
+	fresh := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if !info.Reused {
+			fresh++
+		}
+	}})
+	must(c.Store(ctx, oda.Project, "prj-1", []byte(`{}`)))(t)
+	block := must(c.CreateBlock(ctx, nil, ""))(t).ID
+	for range 3 {
+		_, err := c.Get(ctx, oda.Project, "prj-none")
+		refused(t, err, oda.NotFound, 404)
+		must(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
+		collect(t, c.List(ctx, oda.Project, everything))
+		collect(t, c.Records(ctx, block, 0))
+	}
+	if fresh != 1 {
+		t.Errorf("%d connections were made", fresh)
+	}
+}
+
+func ExampleClient_Get() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"type":"urn:oda:problem:not-found","detail":"The requested identifier sbd-1 could not be found among the sbds."}`)
+	}))
+	defer server.Close()
+	archive, err := client.New(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := archive.Get(bg, oda.SBDefinition, "sbd-1"); oda.CodeOf(err) == oda.NotFound {
+		fmt.Println("there is no sbd-1")
+	}
+	// Output: there is no sbd-1
+}

@@ -1,0 +1,165 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"oda"
+)
+
+// Query says which identifiers to list. The archive honours one question: the
+// user, else the creation, else the modification. A zero time is no bound; both
+// bounds are included.
+type Query struct {
+	User  string
+	Match oda.MatchType // how the user is compared; the zero value: equals
+
+	CreatedAfter, CreatedBefore           time.Time
+	LastModifiedAfter, LastModifiedBefore time.Time
+
+	// Page is the number of identifiers that are asked for at once, at most
+	// oda.MaxLimit. With 0 there is one answer, which is streamed and is the
+	// archive at one moment; pages follow each other in time, and a page that
+	// fails is asked for again.
+	Page int
+}
+
+var matches = map[oda.MatchType]string{oda.UserEquals: "equals", oda.UserStartsWith: "starts_with", oda.UserContains: "contains"}
+
+func (q Query) values() url.Values {
+	values := url.Values{}
+	if q.User != "" {
+		values.Set("user", q.User)
+	}
+	if q.Match != oda.AnyUser {
+		values.Set("user_match_type", matches[q.Match])
+	}
+	for name, at := range map[string]time.Time{
+		"created_after": q.CreatedAfter, "created_before": q.CreatedBefore,
+		"last_modified_after": q.LastModifiedAfter, "last_modified_before": q.LastModifiedBefore,
+	} {
+		if !at.IsZero() {
+			values.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.Page > 0 {
+		values.Set("limit", strconv.Itoa(q.Page))
+	}
+	return values
+}
+
+// List gives the identifiers that match, oldest first, as they arrive; they are
+// never gathered. After an error it ends, and what came before it is not the
+// whole list.
+func (c *Client) List(ctx context.Context, kind oda.Kind, query Query) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for values := query.values(); values != nil; {
+			r, err := c.do(ctx, request{
+				method: http.MethodGet, path: api + "/" + kind.Collection() + "?" + values.Encode(),
+				repeatable: true, stream: query.Page == 0,
+			})
+			stopped := false
+			if err == nil {
+				stopped, err = identifiers(r, func(id string) bool { return yield(id, nil) })
+			}
+			if err == nil && !stopped {
+				values, err = next(r, values)
+			}
+			if err != nil {
+				yield("", err)
+			}
+			if err != nil || stopped {
+				return
+			}
+		}
+	}
+}
+
+// identifiers yields those of a reply, until the caller stops it.
+func identifiers(r *reply, yield func(string) bool) (stopped bool, err error) {
+	var body io.Reader = bytes.NewReader(r.body)
+	if r.stream != nil {
+		defer r.stream.Close()
+		body = r.stream
+	}
+	list := &list{r, json.NewDecoder(body)}
+	if err := list.expect(json.Delim('[')); err != nil {
+		return false, err
+	}
+	for list.decoder.More() {
+		var id string
+		if err := list.decoder.Decode(&id); err != nil {
+			return false, list.broken(err)
+		}
+		if !yield(id) {
+			return true, nil
+		}
+	}
+	if err := list.expect(json.Delim(']')); err != nil {
+		return false, err
+	}
+	// Read to its end, the connection is used again.
+	if token, err := list.decoder.Token(); err == nil {
+		return false, garbled(r, fmt.Errorf("behind it stands %v", token))
+	} else if !errors.Is(err, io.EOF) {
+		return false, list.broken(err)
+	}
+	return false, nil
+}
+
+// list is a listing on its way in.
+type list struct {
+	reply   *reply
+	decoder *json.Decoder
+}
+
+func (l *list) expect(delim json.Delim) error {
+	token, err := l.decoder.Token()
+	if err != nil {
+		return l.broken(err)
+	}
+	if token != delim {
+		return garbled(l.reply, fmt.Errorf("it has %v where %v should be", token, delim))
+	}
+	return nil
+}
+
+// broken tells a listing that is wrong from one that did not arrive whole.
+func (l *list) broken(err error) error {
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, wrongType := errors.AsType[*json.UnmarshalTypeError](err)
+	if syntax || wrongType || l.reply.stream == nil {
+		return garbled(l.reply, err)
+	}
+	return fmt.Errorf("%w: the listing broke off: %w", ErrNoAnswer, err)
+}
+
+// next gives the query of the next page, nil where there is none. It stands in
+// the link; the place of the link is the collection that was asked already.
+func next(r *reply, asked url.Values) (url.Values, error) {
+	link := r.header.Get("Link")
+	if link == "" {
+		return nil, nil
+	}
+	_, link, _ = strings.Cut(link, "<")
+	link, _, _ = strings.Cut(link, ">")
+	place, err := url.Parse(link)
+	if err != nil {
+		return nil, garbled(r, errors.New("its link to the next page cannot be read"))
+	}
+	values := place.Query()
+	if cursor := values.Get("cursor"); cursor == "" || cursor == asked.Get("cursor") {
+		return nil, garbled(r, errors.New("its link leads to no next page"))
+	}
+	return values, nil
+}

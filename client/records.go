@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strconv"
+
+	"oda"
+)
+
+// MaxBatch is the most records that RecordBatch takes.
+const MaxBatch = 5000
+
+// Record adds a record to the end of an ExecutionBlock. The same key with the
+// same record is stored once in the block, however often and by whichever call
+// it is sent. Without a key the call makes one, which is good for its own
+// retries. Unknown block: oda.NotFound.
+func (c *Client) Record(ctx context.Context, block string, record []byte, key string) (oda.Recorded, error) {
+	return c.record(ctx, http.MethodPost, block, record, key)
+}
+
+// RecordPatch is Record with the method of Revision A.
+func (c *Client) RecordPatch(ctx context.Context, block string, record []byte, key string) (oda.Recorded, error) {
+	return c.record(ctx, http.MethodPatch, block, record, key)
+}
+
+func (c *Client) record(ctx context.Context, method, block string, record []byte, key string) (oda.Recorded, error) {
+	a, err := c.write(ctx, method, path(oda.ExecutionBlock, block)+"/request_response", record, key)
+	if err != nil {
+		return oda.Recorded{}, err
+	}
+	var in struct {
+		Sequence int64   `json:"sequence"`
+		Metadata managed `json:"metadata"`
+	}
+	if err := json.Unmarshal(a.body, &in); err != nil {
+		return oda.Recorded{}, garbled(a, err)
+	}
+	metadata, err := in.Metadata.metadata()
+	if err != nil {
+		return oda.Recorded{}, garbled(a, err)
+	}
+	return oda.Recorded{Sequence: in.Sequence, Metadata: metadata}, nil
+}
+
+// RecordBatch adds records to the end of an ExecutionBlock, in order, all or
+// none, and gives the sequence of each. A record whose key is known already
+// keeps the place that it has, and the rest is stored. A record without a key is
+// given one, which is good for the retries of this call.
+func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.NewRecord) ([]int64, error) {
+	body, err := batchBody(records)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.do(ctx, request{
+		method: http.MethodPost, path: api + path(oda.ExecutionBlock, block) + "/request_responses", body: body, repeatable: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Records []struct {
+			Sequence int64 `json:"sequence"`
+		} `json:"records"`
+	}
+	if err := json.Unmarshal(a.body, &in); err != nil {
+		return nil, garbled(a, err)
+	}
+	if len(in.Records) != len(records) {
+		return nil, garbled(a, fmt.Errorf("it is about %d records of %d", len(in.Records), len(records)))
+	}
+	sequences := make([]int64, len(records))
+	for i, r := range in.Records {
+		sequences[i] = r.Sequence
+	}
+	return sequences, nil
+}
+
+// batchBody writes a batch. A record goes in byte for byte, since its bytes belong
+// to its key; one that is not JSON must not pass for several.
+func batchBody(records []oda.NewRecord) ([]byte, error) {
+	size := 16
+	for _, r := range records {
+		size += len(r.Record) + len(r.Key) + 64
+	}
+	out := append(make([]byte, 0, size), `{"records":[`...)
+	for i, r := range records {
+		if !json.Valid(r.Record) {
+			return nil, &oda.Error{
+				Code: oda.InvalidJSON, Detail: "A record is not JSON. Nothing was sent.",
+				Faults: []oda.Fault{{Pointer: fmt.Sprintf("/records/%d/record", i), Detail: "is not JSON"}},
+			}
+		}
+		if r.Key == "" {
+			r.Key = rand.Text()
+		}
+		key, err := json.Marshal(r.Key)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, `{"key":`...), key...)
+		out = append(append(append(out, `,"record":`...), r.Record...), '}')
+	}
+	return append(out, `]}`...), nil
+}
+
+// Records reads the records of an ExecutionBlock behind a sequence, 0 for all of
+// them, in order, with what the archive knows of each. It reads page by page
+// while the caller goes on; after an error it ends.
+func (c *Client) Records(ctx context.Context, block string, after int64) iter.Seq2[oda.Recording, error] {
+	return func(yield func(oda.Recording, error) bool) {
+		for more := true; more; {
+			page, a, err := c.page(ctx, block, after)
+			if err != nil {
+				yield(oda.Recording{}, err)
+				return
+			}
+			more = a.header.Get("Link") != ""
+			for _, r := range page {
+				if r.Sequence <= after {
+					yield(oda.Recording{}, garbled(a, errors.New("its records are not in order")))
+					return
+				}
+				after = r.Sequence
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if more && len(page) == 0 {
+				yield(oda.Recording{}, garbled(a, errors.New("it has no records and says there are more")))
+				return
+			}
+		}
+	}
+}
+
+func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Recording, *reply, error) {
+	a, err := c.read(ctx, path(oda.ExecutionBlock, block)+"/request_responses?after="+strconv.FormatInt(after, 10), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var in struct {
+		Records []struct {
+			Sequence   int64           `json:"sequence"`
+			Key        string          `json:"key"`
+			RecordedAt string          `json:"recorded_at"`
+			Record     json.RawMessage `json:"record"`
+		} `json:"records"`
+	}
+	if err := json.Unmarshal(a.body, &in); err != nil {
+		return nil, nil, garbled(a, err)
+	}
+	page := make([]oda.Recording, len(in.Records))
+	for i, r := range in.Records {
+		at, err := oda.ParseTime(r.RecordedAt)
+		if err != nil {
+			return nil, nil, garbled(a, fmt.Errorf("a recorded_at %w", err))
+		}
+		page[i] = oda.Recording{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.InstantOf(at), Record: r.Record}
+	}
+	return page, a, nil
+}

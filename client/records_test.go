@@ -1,0 +1,137 @@
+package client_test
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/client"
+)
+
+// collect reads a sequence to its end.
+func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
+	t.Helper()
+	var list []T
+	for one, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func TestARecordIsStoredOncePerKey(t *testing.T) {
+	t.Parallel()
+	c := start(t, client.WithUser("ada"))
+	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	first := must(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t)
+	if first.Sequence != 1 || first.Metadata.LastModifiedBy != "ada" || first.Metadata.LastModifiedOn <= block.Metadata.LastModifiedOn {
+		t.Errorf("the first is %+v", first)
+	}
+	equal(t, "the same key", must(c.RecordPatch(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t), first)
+	for range 2 {
+		must(c.Record(t.Context(), block.ID, []byte(`{"request":"b"}`), ""))(t)
+	}
+	sequences := must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{
+		{Key: "key-2", Record: []byte(`{"request":"c"}`)},
+		{Key: "key-1", Record: []byte(`{"request":"a"}`)},
+		{Record: []byte(`{"request":"d"}`)},
+	}))(t)
+	equal(t, "the places of a batch", sequences, []int64{4, 1, 5})
+	_, err := c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-3", Record: []byte(`{"request":"e"}`)}, {Key: "key-1", Record: []byte(`{"request":"z"}`)}})
+	refused(t, err, oda.KeyReused, 422)
+	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 5 {
+		t.Errorf("there are %d records", n)
+	}
+}
+
+func TestRecordsAreReadWithWhatTheArchiveKnows(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	const odd = `{ "request" : "scan" , "n" : 0.10e1, "s": "\u00e4</>" }`
+	must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-1", Record: []byte(odd)}}))(t)
+	recorded := must(c.Record(t.Context(), block.ID, []byte(odd), "key-2"))(t)
+	list := collect(t, c.Records(t.Context(), block.ID, 0))
+	for i, r := range list {
+		if r.Sequence != int64(i+1) || r.Key != fmt.Sprintf("key-%d", i+1) || string(r.Record) != odd ||
+			r.RecordedOn < block.Metadata.CreatedOn || r.RecordedOn > recorded.Metadata.LastModifiedOn {
+			t.Errorf("record %d is %+v", i+1, r)
+		}
+	}
+	if len(list) != 2 {
+		t.Errorf("there are %d records", len(list))
+	}
+	equal(t, "behind the first", collect(t, c.Records(t.Context(), block.ID, 1)), list[1:])
+	equal(t, "behind the last", collect(t, c.Records(t.Context(), block.ID, 2)), []oda.Recording(nil))
+}
+
+func TestALongBlockIsReadPageByPage(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	const n = 2500
+	records := make([]oda.NewRecord, n)
+	for i := range records {
+		records[i].Record = fmt.Appendf(nil, `{"request":"scan","n":%d}`, i+1)
+	}
+	if sequences := must(c.RecordBatch(t.Context(), block.ID, records))(t); sequences[n-1] != n {
+		t.Errorf("the last is at %d", sequences[n-1])
+	}
+	next := int64(101)
+	for r, err := range c.Records(t.Context(), block.ID, 100) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(`{"request":"scan","n":%d}`, next); r.Sequence != next || string(r.Record) != want {
+			t.Fatalf("at %d is %s, want %s at %d", r.Sequence, r.Record, want, next)
+		}
+		next++
+	}
+	if next != n+1 {
+		t.Errorf("it ended before %d", next)
+	}
+	for range c.Records(t.Context(), block.ID, 0) { // who has seen enough may stop
+		break
+	}
+}
+
+func TestWhatIsWrongWithRecordsIsSaid(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	_, err := c.Record(t.Context(), "eb-none", []byte(`{"request":"a"}`), "")
+	refused(t, err, oda.NotFound, 404)
+	_, err = c.RecordBatch(t.Context(), "eb-none", []oda.NewRecord{{Record: []byte(`{"request":"a"}`)}})
+	refused(t, err, oda.NotFound, 404)
+	for _, err := range c.Records(t.Context(), "eb-none", 0) {
+		refused(t, err, oda.NotFound, 404)
+	}
+	_, err = c.Record(t.Context(), block.ID, []byte(`{"request":""}`), "")
+	refused(t, err, oda.InvalidRequest, 400)
+	_, err = c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), "a\nb")
+	refused(t, err, oda.InvalidRequest, 0) // it never left
+	_, err = c.RecordBatch(t.Context(), block.ID, nil)
+	refused(t, err, oda.InvalidRequest, 400)
+	_, err = c.RecordBatch(t.Context(), block.ID, make([]oda.NewRecord, 1))
+	refused(t, err, oda.InvalidJSON, 0)
+	// A record that is none must not pass for two.
+	_, err = c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Record: []byte(`{"request":"a"}},{"key":"x","record":{"request":"b"}`)}})
+	refused(t, err, oda.InvalidJSON, 0)
+	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 0 {
+		t.Errorf("%d records were stored", n)
+	}
+	too := make([]oda.NewRecord, client.MaxBatch+1)
+	for i := range too {
+		too[i].Record = []byte(`{"request":"a"}`)
+	}
+	_, err = c.RecordBatch(t.Context(), block.ID, too)
+	refused(t, err, oda.InvalidRequest, 400)
+	if err != nil && !strings.Contains(err.Error(), "5000") {
+		t.Errorf("the bound is not said: %v", err)
+	}
+	must(c.RecordBatch(t.Context(), block.ID, too[1:]))(t)
+}

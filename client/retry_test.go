@@ -1,0 +1,340 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// faulty stands in front of an archive and does something else with the first
+// requests. It notes what arrives.
+type faulty struct {
+	*httptest.Server
+	mu   sync.Mutex
+	keys []string // of the requests that arrived
+}
+
+type fault func(w http.ResponseWriter, r *http.Request, archive http.Handler)
+
+func front(t *testing.T, archive http.Handler, faults ...fault) *faulty {
+	t.Helper()
+	f := &faulty{}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.keys = append(f.keys, r.Header.Get("Idempotency-Key"))
+		n := len(f.keys)
+		f.mu.Unlock()
+		if n <= len(faults) {
+			faults[n-1](w, r, archive)
+			return
+		}
+		archive.ServeHTTP(w, r)
+	}))
+	f.Config.ErrorLog = nil
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *faulty) arrived() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.keys
+}
+
+// through hands a request on to a real archive.
+func through(archive *testenv.Archive) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		headers := []string{}
+		for _, name := range []string{"Idempotency-Key", "Content-Type", "X-Forwarded-User"} {
+			if value := r.Header.Get(name); value != "" {
+				headers = append(headers, name, value)
+			}
+		}
+		reply, err := archive.Try(r.Method, archive.Origin()+r.URL.RequestURI(), string(body), headers...)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		for _, name := range []string{"Content-Type", "ETag", "Link", "X-Request-Id"} {
+			if value := reply.Header.Get(name); value != "" {
+				w.Header().Set(name, value)
+			}
+		}
+		w.WriteHeader(reply.Status)
+		_, _ = w.Write(reply.Body) // a client may be gone
+	})
+}
+
+// reset breaks the connection without an answer.
+func reset(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	_ = conn.Close()
+}
+
+// lose does what was asked for and breaks the connection in the answer.
+func lose(w http.ResponseWriter, r *http.Request, archive http.Handler) {
+	recorder := httptest.NewRecorder()
+	archive.ServeHTTP(recorder, r)
+	w.Header().Set("Content-Length", fmt.Sprint(recorder.Body.Len()))
+	_, _ = w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
+	panic(http.ErrAbortHandler)
+}
+
+// answering answers with a status and headers.
+func answering(status int, body string, headers ...string) fault {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+const overloaded = `{"type":"urn:oda:problem:overloaded","status":503,"detail":"Try again."}`
+
+func dialing(t *testing.T, url string, options ...client.Option) *client.Client {
+	t.Helper()
+	return must(client.New(url, options...))(t)
+}
+
+func TestWhatIsSafeIsSentAgain(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	direct := connect(t, archive)
+	block := must(direct.CreateBlock(t.Context(), nil, ""))(t).ID
+	record := []byte(`{"request":"a"}`)
+	t.Run("sent again", func(t *testing.T) {
+		for name, call := range map[string]func(*testing.T, *client.Client) error{
+			"get": func(t *testing.T, c *client.Client) error {
+				_, err := c.Get(t.Context(), oda.ExecutionBlock, block)
+				return err
+			},
+			"description": func(t *testing.T, c *client.Client) error { _, err := c.Description(t.Context()); return err },
+			"create": func(t *testing.T, c *client.Client) error {
+				_, err := c.Create(t.Context(), oda.Project, []byte(`{}`), "")
+				return err
+			},
+			"create block": func(t *testing.T, c *client.Client) error { _, err := c.CreateBlock(t.Context(), nil, ""); return err },
+			"record": func(t *testing.T, c *client.Client) error {
+				_, err := c.Record(t.Context(), block, record, "")
+				return err
+			},
+			"batch": func(t *testing.T, c *client.Client) error {
+				_, err := c.RecordBatch(t.Context(), block, []oda.NewRecord{{Record: record}})
+				return err
+			},
+			"page of a list": func(t *testing.T, c *client.Client) error {
+				query := everything
+				query.Page = 10
+				collect(t, c.List(t.Context(), oda.ExecutionBlock, query))
+				return nil
+			},
+			"records": func(t *testing.T, c *client.Client) error { collect(t, c.Records(t.Context(), block, 0)); return nil },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				f := front(t, through(archive), reset, lose)
+				if err := call(t, dialing(t, f.URL)); err != nil {
+					t.Errorf("%v", err)
+				}
+				keys := f.arrived()
+				if len(keys) != 3 || keys[0] != keys[2] {
+					t.Errorf("it was sent with the keys %q", keys)
+				}
+			})
+		}
+	})
+	// Each write was stored once, though its answer was lost.
+	if n := len(collect(t, direct.Records(t.Context(), block, 0))); n != 2 {
+		t.Errorf("%d records are stored, want 2", n)
+	}
+	if n := len(collect(t, direct.List(t.Context(), oda.Project, everything))); n != 1 {
+		t.Errorf("%d projects are stored, want 1", n)
+	}
+	if n := len(collect(t, direct.List(t.Context(), oda.ExecutionBlock, everything))); n != 2 {
+		t.Errorf("%d blocks are stored, want 2", n)
+	}
+}
+
+func TestStoringIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	for name, f := range map[string]fault{
+		"reset": reset, "lost answer": lose, "overloaded": answering(503, overloaded, "Retry-After", "1"), "gateway": answering(502, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, store := range []func(*client.Client) error{
+				func(c *client.Client) error {
+					_, err := c.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`))
+					return err
+				},
+				func(c *client.Client) error { _, err := c.StoreSeveral(t.Context(), []byte(`{"prjs":[]}`)); return err },
+			} {
+				server := front(t, through(archive), f)
+				if err := store(dialing(t, server.URL)); err == nil || !client.Temporary(err) {
+					t.Errorf("the error is %v", err)
+				}
+				if n := len(server.arrived()); n != 1 {
+					t.Errorf("it was sent %d times", n)
+				}
+			}
+		})
+	}
+}
+
+func TestStoringIsTriedAgainWhereNoConnectionWasMade(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	var dials atomic.Int32
+	refusing := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials.Add(1) < 3 {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("connection refused")}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}}
+	defer refusing.CloseIdleConnections()
+	c := dialing(t, archive.URL(), client.WithHTTPClient(&http.Client{Transport: refusing}))
+	must(c.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
+	if n := dials.Load(); n != 3 {
+		t.Errorf("there were %d dials", n)
+	}
+}
+
+func TestWhatPassesIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	for status, want := range map[int]int{429: 2, 502: 2, 503: 2, 504: 2, 500: 1, 400: 1} {
+		f := front(t, through(archive), answering(status, "not now"))
+		_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
+		if n := len(f.arrived()); n != want {
+			t.Errorf("after %d it was sent %d times, want %d: %v", status, n, want, err)
+		}
+	}
+}
+
+func TestRetriesAreBounded(t *testing.T) {
+	t.Parallel()
+	always := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answering(503, overloaded)(w, r, nil)
+	})
+	for retries, want := range map[int]int{0: 1, 2: 3} {
+		f := front(t, always)
+		_, err := dialing(t, f.URL, client.WithRetries(retries)).Get(t.Context(), oda.Project, "prj-1")
+		refused(t, err, oda.Overloaded, 503)
+		if n := len(f.arrived()); n != want {
+			t.Errorf("with %d retries it was sent %d times", retries, n)
+		}
+	}
+}
+
+func TestRetryAfterIsHonouredWithinBounds(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	f := front(t, through(archive), answering(503, overloaded, "Retry-After", "1"))
+	began := time.Now()
+	_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
+	refused(t, err, oda.NotFound, 404)
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it came back after %v", took)
+	}
+	f = front(t, through(archive), answering(503, overloaded, "Retry-After", "3600"))
+	_, err = dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
+	refused(t, err, oda.Overloaded, 503)
+	if a, ok := errors.AsType[*client.Answer](err); !ok || a.RetryAfter != time.Hour {
+		t.Errorf("the answer is %+v", a)
+	}
+}
+
+func TestAContextEndsWaitingAndReading(t *testing.T) {
+	t.Parallel()
+	f := front(t, http.NotFoundHandler(), answering(503, overloaded, "Retry-After", "9"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := dialing(t, f.URL).Get(ctx, oda.Project, "prj-1")
+	refused(t, err, oda.Overloaded, 503)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	done, cancelled := context.WithCancel(t.Context())
+	cancelled()
+	if _, err := dialing(t, f.URL).Get(done, oda.Project, "prj-1"); !errors.Is(err, context.Canceled) || !errors.Is(err, client.ErrNoAnswer) {
+		t.Errorf("the error is %v", err)
+	}
+	if n := len(f.arrived()); n != 1 {
+		t.Errorf("%d requests arrived", n)
+	}
+}
+
+func TestASilentArchiveIsGivenUp(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	silent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "sbds") { // it begins to answer
+			_, _ = io.WriteString(w, `["sbd-1",`)
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-release
+	})
+	f := front(t, silent)
+	defer close(release)
+	c := dialing(t, f.URL, client.WithSilence(50*time.Millisecond), client.WithRetries(1))
+	if _, err := c.Get(t.Context(), oda.Project, "prj-1"); !errors.Is(err, client.ErrNoAnswer) || !strings.Contains(err.Error(), "said nothing") {
+		t.Errorf("the error is %v", err)
+	}
+	if n := len(f.arrived()); n != 2 {
+		t.Errorf("%d requests arrived", n)
+	}
+	var ids []string
+	var last error
+	for id, err := range c.List(t.Context(), oda.SBDefinition, everything) {
+		if last = err; err == nil {
+			ids = append(ids, id)
+			time.Sleep(100 * time.Millisecond) // our own slowness does not count
+		}
+	}
+	equal(t, "what came before", ids, []string{"sbd-1"})
+	if !errors.Is(last, client.ErrNoAnswer) || !strings.Contains(last.Error(), "said nothing") {
+		t.Errorf("the error is %v", last)
+	}
+}
+
+func TestASlowUploadIsNotSilence(t *testing.T) {
+	t.Parallel()
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		buf := make([]byte, 256<<10)
+		for {
+			n, err := io.ReadFull(r.Body, buf)
+			if err != nil && n == 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		_, _ = io.WriteString(w, `{"sbds":[]}`)
+	})
+	f := front(t, slow)
+	c := dialing(t, f.URL, client.WithSilence(2*time.Second))
+	must(c.StoreSeveral(t.Context(), bytes.Repeat([]byte("x"), 16<<20)))(t)
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"oda"
+	"oda/client"
+)
+
+// blocks are the commands of ExecutionBlocks.
+type blocks struct {
+	entities
+	Create create    `cmd:"" help:"Create an empty ExecutionBlock."`
+	Record recording `cmd:"" help:"Record calls with their responses into an ExecutionBlock."`
+}
+
+// create makes an empty block.
+type create struct {
+	File string `arg:"" optional:"" help:"File with an object whose members the block shall have; - is stdin."`
+	acting
+}
+
+// Run creates the block.
+func (c *create) Run(ctx context.Context, to streams) error {
+	archive, err := c.archive()
+	if err != nil {
+		return err
+	}
+	var body []byte
+	if c.File != "" {
+		if body, err = readFile(c.File, to.in); err != nil {
+			return fmt.Errorf("%s: %w", called(c.File), err)
+		}
+	}
+	d, err := archive.CreateBlock(ctx, body, "")
+	if err != nil {
+		return explain(archive, "a new ExecutionBlock", err)
+	}
+	_, err = fmt.Fprintln(to.out, d.ID)
+	return err
+}
+
+// recording adds records to a block.
+type recording struct {
+	ID   string `arg:"" name:"id" help:"Identifier of the ExecutionBlock."`
+	File string `arg:"" help:"File with a record, a JSON array of records, or a record per line; - is stdin."`
+	Key  string `placeholder:"KEY" help:"Key of this recording. The same file with the same key is recorded once, however often it is sent."`
+	acting
+}
+
+// Bounds of what is sent at once, and of one record.
+const (
+	batchRecords = 1000
+	batchBytes   = 4 << 20
+	maxRecord    = 64 << 20
+)
+
+// Run sends the records in batches as it reads them. Each has a key, so that a
+// recording that broke off can be sent again.
+func (r *recording) Run(ctx context.Context, to streams) error {
+	archive, err := r.archive()
+	if err != nil {
+		return err
+	}
+	in, err := open(r.File, to.in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", called(r.File), err)
+	}
+	defer in.Close()
+	if r.Key == "" {
+		r.Key = rand.Text()
+	}
+	s := sender{archive: archive, block: r.ID}
+	n := 0
+	err = values(in, func(text []byte) error {
+		n++
+		return s.add(ctx, oda.NewRecord{Key: fmt.Sprintf("%s-%d", r.Key, n), Record: text})
+	})
+	if err == nil && n == 0 {
+		err = errors.New("it has no records")
+	}
+	if err == nil {
+		err = s.send(ctx)
+	}
+	if err != nil {
+		f, ok := errors.AsType[*failure](err)
+		if !ok {
+			f = &failure{exitFailed, err.Error()}
+		}
+		text := called(r.File) + ": " + f.text
+		if s.sent > 0 || client.Temporary(s.failed) {
+			text += fmt.Sprintf(" [%d records are stored; to send it again and store each once, add --key=%s]", s.sent, r.Key)
+		}
+		return &failure{f.exit, text}
+	}
+	_, err = fmt.Fprintf(to.out, "%s sequence %d\n", r.ID, s.last)
+	return err
+}
+
+// sender sends records when there are enough of them.
+type sender struct {
+	archive *client.Client
+	block   string
+	waiting []oda.NewRecord
+	size    int
+	sent    int
+	last    int64 // the highest sequence
+	failed  error
+}
+
+func (s *sender) add(ctx context.Context, r oda.NewRecord) error {
+	if len(s.waiting) == batchRecords || s.size > 0 && s.size+len(r.Record) > batchBytes {
+		if err := s.send(ctx); err != nil {
+			return err
+		}
+	}
+	s.waiting = append(s.waiting, r)
+	s.size += len(r.Record)
+	return nil
+}
+
+func (s *sender) send(ctx context.Context) error {
+	sequences, err := s.archive.RecordBatch(ctx, s.block, s.waiting)
+	if err != nil {
+		s.failed = err
+		return explain(s.archive, s.block, err)
+	}
+	for _, sequence := range sequences {
+		s.last = max(s.last, sequence)
+	}
+	s.sent += len(s.waiting)
+	s.waiting, s.size = s.waiting[:0], 0
+	return nil
+}
+
+// values hands over JSON values as they are written: the elements of an array,
+// or one behind the other.
+func values(in io.Reader, do func(text []byte) error) error {
+	bounded := &bounded{in: in}
+	buffered := bufio.NewReader(bounded)
+	array, err := startsWithBracket(buffered, bounded)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(buffered)
+	if array {
+		if _, err := decoder.Token(); err != nil {
+			return notJSON(err)
+		}
+	}
+	for n := 1; !array || decoder.More(); n++ {
+		bounded.left = maxRecord
+		var text json.RawMessage
+		if err := decoder.Decode(&text); err == io.EOF && !array {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("record %d: %w", n, notJSON(err))
+		}
+		if err := do(text); err != nil {
+			return err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return notJSON(err)
+	}
+	if decoder.More() {
+		return errors.New("something follows the array of records")
+	}
+	return nil
+}
+
+// startsWithBracket looks at the first character that is no white space.
+func startsWithBracket(in *bufio.Reader, b *bounded) (bool, error) {
+	for {
+		b.left = maxRecord
+		c, err := in.ReadByte()
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, plainly(err)
+		}
+		if !strings.ContainsRune(" \t\r\n", rune(c)) {
+			return c == '[', in.UnreadByte()
+		}
+	}
+}
+
+func notJSON(err error) error {
+	if errors.Is(err, errRecordSize) {
+		return err
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("it is not JSON: %w", err)
+}
+
+// bounded ends the reading of one record that never ends.
+type bounded struct {
+	in   io.Reader
+	left int
+}
+
+var errRecordSize = fmt.Errorf("it is larger than %d bytes", maxRecord)
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errRecordSize
+	}
+	n, err := b.in.Read(p)
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"oda"
+)
+
+// entities are the commands of every kind. Which kind it is, the word before
+// them says.
+type entities struct {
+	Get   get   `cmd:"" help:"Print entities."`
+	Query query `cmd:"" help:"Print the identifiers that match."`
+	Put   put   `cmd:"" help:"Store documents under the identifiers in them."`
+	Post  post  `cmd:"" help:"Store documents under new identifiers."`
+}
+
+// get prints documents.
+type get struct {
+	ID []string `arg:"" name:"id" help:"Identifiers."`
+	acting
+}
+
+// Run prints the documents as they are stored, one after the other.
+func (g *get) Run(ctx context.Context, kind oda.Kind, to streams) error {
+	archive, err := g.archive()
+	if err != nil {
+		return err
+	}
+	for _, id := range g.ID {
+		d, err := archive.Get(ctx, kind, id)
+		if err != nil {
+			return explain(archive, id, err)
+		}
+		if last := len(d.Body) - 1; d.Body[last] != '\n' {
+			d.Body = append(d.Body, '\n')
+		}
+		if _, err := to.out.Write(d.Body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put stores documents.
+type put struct {
+	File []string `arg:"" help:"Files with one document each; - is stdin."`
+	acting
+}
+
+// Run stores one after the other, and stops at the first that fails.
+func (p *put) Run(ctx context.Context, kind oda.Kind, to streams) error {
+	archive, err := p.archive()
+	if err != nil {
+		return err
+	}
+	return each(p.File, to.in, func(body []byte) error {
+		id, err := identifier(kind, body)
+		if err != nil {
+			return err
+		}
+		d, err := archive.Store(ctx, kind, id, body)
+		if err != nil && lost(err) {
+			return explain(archive, "it may be stored or not; look with \"oda "+kind.Collection()+" get "+id+"\"", err)
+		}
+		if err != nil {
+			return explain(archive, id, err)
+		}
+		_, err = fmt.Fprintf(to.out, "%s version %d\n", d.ID, d.Metadata.Version)
+		return err
+	})
+}
+
+// post creates entities.
+type post struct {
+	File []string `arg:"" help:"Files with one document each; - is stdin."`
+	acting
+}
+
+// Run creates one after the other, and stops at the first that fails.
+func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
+	archive, err := p.archive()
+	if err != nil {
+		return err
+	}
+	return each(p.File, to.in, func(body []byte) error {
+		d, err := archive.Create(ctx, kind, body, "")
+		if err != nil {
+			return explain(archive, "a new "+kind.String(), err)
+		}
+		_, err = fmt.Fprintln(to.out, d.ID)
+		return err
+	})
+}
+
+// identifier reads the identifier of a document, which the address of a store
+// needs. Everything else about it is for the archive to judge.
+func identifier(kind oda.Kind, body []byte) (string, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+			return "", fmt.Errorf("it is not JSON: %w", err)
+		}
+		return "", errors.New("it is not a JSON object")
+	}
+	var id string
+	if err := json.Unmarshal(members[kind.IDField()], &id); err != nil || id == "" {
+		return "", fmt.Errorf("it has no %s; give it one, or store it with \"oda %s post\", which makes one",
+			kind.IDField(), kind.Collection())
+	}
+	return id, nil
+}
+
+// each hands over the files in turn. An error names its file, and says what
+// became of the others.
+func each(files []string, stdin io.Reader, do func(body []byte) error) error {
+	for i, file := range files {
+		body, err := readFile(file, stdin)
+		if err == nil {
+			err = do(body)
+		}
+		if err == nil {
+			continue
+		}
+		f, ok := errors.AsType[*failure](err)
+		if !ok {
+			f = &failure{exitFailed, err.Error()}
+		}
+		text := called(file) + ": " + f.text
+		if len(files) > 1 {
+			text += fmt.Sprintf(" [file %d of %d: those before it are stored, those behind it were not sent]", i+1, len(files))
+		}
+		return &failure{f.exit, text}
+	}
+	return nil
+}
+
+// maxFile bounds what is read into memory. An archive takes less.
+const maxFile = 1 << 30
+
+func readFile(name string, stdin io.Reader) ([]byte, error) {
+	in, err := open(name, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	body, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, plainly(err)
+	case len(body) > maxFile:
+		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
+	}
+	return body, nil
+}
+
+// called is how a person knows a file.
+func called(name string) string {
+	if name == "-" {
+		return "stdin"
+	}
+	return name
+}
+
+// open opens a file; - is stdin.
+func open(name string, stdin io.Reader) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, plainly(err)
+	}
+	return in, nil
+}
+
+// plainly says what is wrong with a file. Its name is said already.
+func plainly(err error) error {
+	if broken, ok := errors.AsType[*os.PathError](err); ok {
+		err = broken.Err
+	}
+	return fmt.Errorf("it cannot be read: %w", err)
+}

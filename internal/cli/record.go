@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"oda/client"
+)
+
+// spool are the commands for what recorders keep on disk.
+type spool struct {
+	Drain  drain       `cmd:"" help:"Send what processes that have ended left in a spool."`
+	Status spoolStatus `cmd:"" help:"Print what is in a spool."`
+}
+
+// drain sends what was left over.
+type drain struct {
+	Dir     string        `arg:"" help:"Folder of the spool."`
+	URL     string        `name:"url" placeholder:"URL" help:"Address of the archive to send to, instead of the one that was recorded for."`
+	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to try while an archive is away (default ${default}); 0 tries until all is sent."`
+	logging `embed:""`
+}
+
+// Validate checks what the types of the flags do not.
+func (d *drain) Validate() error {
+	if d.Timeout < 0 {
+		return errors.New("--timeout must not be less than 0")
+	}
+	if d.URL == "" {
+		return nil
+	}
+	_, err := client.New(d.URL)
+	return err
+}
+
+// Run sends, and prints a line for each session that was left over.
+func (d *drain) Run(ctx context.Context, to streams) error {
+	if d.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+	}
+	sessions, err := client.Resume(ctx, d.Dir, client.ResumeOptions{URL: d.URL, Logger: d.logger(to.err)})
+	if err != nil {
+		return err
+	}
+	unsent, aside := 0, int64(0)
+	for _, s := range sessions {
+		reason := ""
+		if s.Err != nil {
+			reason = ": " + strings.Join(strings.Fields(s.Err.Error()), " ")
+			unsent++
+		}
+		aside += s.Refused + s.Damaged
+		_, err := fmt.Fprintf(to.out, "%s: %d sent, %d left, %d refused, %d damaged%s\n",
+			filepath.Base(s.Dir), s.Stored, s.Left, s.Refused, s.Damaged, reason)
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case unsent > 0:
+		return fmt.Errorf("%d of %d sessions could not be sent; what they have stays in %s", unsent, len(sessions), d.Dir)
+	case aside > 0:
+		return fmt.Errorf("%d records were refused or damaged; look at refused.log and damaged.log in the sessions of %s", aside, d.Dir)
+	}
+	return nil
+}
+
+// spoolStatus prints what is in a spool.
+type spoolStatus struct {
+	Dir  string `arg:"" help:"Folder of the spool."`
+	JSON bool   `name:"json" help:"Print a JSON array."`
+}
+
+// sessionStatus is a session as it is printed.
+type sessionStatus struct {
+	Block   string `json:"eb_id"`
+	State   string `json:"state"`
+	Records int64  `json:"records"`
+	Bytes   int64  `json:"bytes"`
+	Refused int64  `json:"refused"`
+	Damaged int64  `json:"damaged"`
+	URL     string `json:"url"`
+	Dir     string `json:"folder"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// Run prints a line for each session, or nothing where there is none.
+func (s *spoolStatus) Run(to streams) error {
+	sessions, err := client.SpoolStatus(s.Dir)
+	if err != nil {
+		return err
+	}
+	lines := make([]sessionStatus, len(sessions))
+	for i, found := range sessions {
+		lines[i] = sessionStatus{
+			found.Block, state(found), found.Records, found.Bytes, found.Refused, found.Damaged, found.URL, found.Dir, "",
+		}
+		if found.Err != nil {
+			lines[i].Problem = found.Err.Error()
+		}
+	}
+	if s.JSON {
+		out := json.NewEncoder(to.out)
+		out.SetEscapeHTML(false)
+		return out.Encode(lines)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "BLOCK\tSTATE\tRECORDS\tBYTES\tREFUSED\tDAMAGED\tFOLDER")
+	for _, l := range lines {
+		if l.Problem != "" {
+			fmt.Fprintf(table, "-\t%s\t-\t-\t-\t-\t%s: %s\n", l.State, l.Dir, l.Problem)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, l.Dir)
+	}
+	return table.Flush()
+}
+
+// state is what a session is in the middle of, in a word.
+func state(s client.SessionStatus) string {
+	switch {
+	case s.Err != nil:
+		return "unusable"
+	case s.Held:
+		return "running" // a process records into it or sends it
+	case s.Records > 0:
+		return "left"
+	}
+	return "kept" // for a person to look at, or to be removed by drain
+}

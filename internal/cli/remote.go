@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"oda"
+	"oda/client"
+)
+
+// remote says which archive a command talks to.
+type remote struct {
+	URL string `name:"url" env:"ODA_URL,ODA_URI" placeholder:"URL" help:"Address of the archive, with or without /api/v1 (default ${archive})."`
+}
+
+// defaultArchive is where "oda serve" serves by default.
+const defaultArchive = "http://127.0.0.1:8080"
+
+// archive gives a client of the archive.
+func (r remote) archive(user string) (*client.Client, error) {
+	if r.URL == "" {
+		r.URL = defaultArchive
+	}
+	archive, err := client.New(r.URL, client.WithUser(user))
+	if refused, ok := errors.AsType[*oda.Error](err); ok {
+		return nil, &failure{exitUsage, refused.Detail}
+	}
+	if err != nil {
+		return nil, &failure{exitUsage, fmt.Sprintf("%v (set it with --url or ODA_URL)", err)}
+	}
+	return archive, nil
+}
+
+// acting says in whose name a command acts.
+type acting struct {
+	remote
+	User string `env:"ODA_USER" placeholder:"NAME" help:"User in whose name to act."`
+}
+
+func (a acting) archive() (*client.Client, error) { return a.remote.archive(a.User) }
+
+// failure is an error with an exit code of its own. Its text is all that is
+// said.
+type failure struct {
+	exit int
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+
+// lost tells whether the archive was reached, and its answer was not received.
+func lost(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, client.ErrNoAnswer) && !(ok && op.Op == "dial")
+}
+
+// explain turns what the client of an archive says into what a person at a
+// terminal needs.
+func explain(archive *client.Client, about string, err error) error {
+	refused, ours := errors.AsType[*oda.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, client.ErrNoAnswer):
+		hint := "; is it running? Say where it is with --url or ODA_URL"
+		if lost(err) {
+			hint = ""
+		}
+		if broken, ok := errors.AsType[*url.Error](err); ok {
+			err = broken.Err // without the request, which nobody here has written
+		}
+		return &failure{exitFailed, fmt.Sprintf("%s: no answer from the archive at %s: %s%s",
+			about, archive.Address(), strings.TrimPrefix(err.Error(), client.ErrNoAnswer.Error()+": "), hint)}
+	case !ours:
+		return &failure{exitFailed, fmt.Sprintf("%s: %v", about, err)}
+	}
+	text := refused.Detail
+	for _, fault := range refused.Faults {
+		if !strings.Contains(refused.Detail, fault.Detail) {
+			text += fmt.Sprintf(" %s: %s.", fault.Pointer, strings.TrimSuffix(fault.Detail, "."))
+		}
+	}
+	text = fmt.Sprintf("%s: %s (%s", about, strings.Join(strings.Fields(text), " "), refused.Code)
+	if answer, ok := errors.AsType[*client.Answer](err); ok && answer.Status >= 500 && answer.RequestID != "" {
+		text += ", request id " + answer.RequestID
+	}
+	text += ")"
+	switch status := client.Status(err); {
+	case refused.Code == oda.NotFound:
+		return &failure{exitNotFound, text}
+	case status == http.StatusPreconditionFailed || status == http.StatusUnprocessableEntity:
+		return &failure{exitConflict, text}
+	case refused.Code == oda.Internal && status != http.StatusInternalServerError:
+		text += fmt.Sprintf("; the address is %s", archive.Address())
+	}
+	return &failure{exitFailed, text}
+}
