@@ -52,6 +52,10 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 		var id string
 		var at oda.Instant
 		_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+			// Rows that are here already come also when the reader has gone.
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			progress.pause()
 			failed = emit(id, at)
 			progress.resume()

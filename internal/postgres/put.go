@@ -42,7 +42,8 @@ const (
 	before AS (SELECT coalesce(v.runs, '{}') ||
 			CASE WHEN head.last_sequence > v.sequence_after THEN ARRAY[v.sequence_after + 1, head.last_sequence] ELSE '{}' END AS runs,
 			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
-		FROM head JOIN versions v ON $20::boolean AND v.kind = $1 AND v.identifier = $2 AND v.version = head.version - 1),
+		FROM head CROSS JOIN LATERAL (SELECT * FROM versions
+			WHERE $20::boolean AND kind = $1 AND identifier = $2 AND version = head.version - 1 OFFSET 0) v),
 	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
 		SELECT $1, $2, head.last_sequence - cardinality($15::bytea[]) + r.nth, head.version, head.last_modified_by, head.last_modified_on, r.text
 		FROM head, unnest($15::bytea[]) WITH ORDINALITY AS r (text, nth)),

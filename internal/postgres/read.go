@@ -16,9 +16,13 @@ import (
 // connection.
 const partRecords = 512
 
+// selectCurrent looks the version up for the head that was found. A plain join
+// may read all versions of the entity and then compare them with the head.
 const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
 	v.sequence_after, v.runs, v.slots, v.text, '', ''::bytea
-	FROM heads h JOIN versions v USING (kind, identifier, version) WHERE h.kind = $1 AND h.identifier = $2`
+	FROM heads h CROSS JOIN LATERAL (SELECT * FROM versions
+		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v
+	WHERE h.kind = $1 AND h.identifier = $2`
 
 // row is what one statement reads of an entity.
 type row struct {

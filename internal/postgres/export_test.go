@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+)
+
+// OpenWith is Open with a last change of the configuration.
+func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pgxpool.Config)) (*Store, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	change(config)
+	return open(ctx, config, log)
+}
+
+// RecordTogether sends records as a lane does that found them waiting.
+func (s *Store) RecordTogether(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, []error) {
+	batch := make([]*waiting, len(adds))
+	for i, add := range adds {
+		batch[i] = &waiting{add: add, done: make(chan error, 1)}
+	}
+	s.sendLane(ctx, batch)
+	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
+	for i, w := range batch {
+		recorded[i], errs[i] = w.recorded, <-w.done
+	}
+	return recorded, errs
+}
+
+// SessionSettings are the settings that a connection asks for.
+func SessionSettings() map[string]string { return maps.Clone(sessionSettings) }

@@ -1,0 +1,260 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	dsn := cluster.DSN("postgres")
+	first, second := open(t, dsn), open(t, dsn)
+	process := testenv.Oda(t, "serve", "--db", dsn)
+	ready := strings.TrimSuffix(process.URL, "/api/v1") + "/readyz"
+	l := startLoad(t, first, second)
+	l.goesOn(t)
+	if status, text := send(t, "GET", ready, ""); status != 200 {
+		t.Errorf("readyz answers %d %s", status, text)
+	}
+	for range 2 {
+		cluster.Stop("immediate")
+		wantCode(t, first.Ping(t.Context()), oda.Unavailable)
+		_, err := second.Get(t.Context(), sbd("load-0"))
+		wantCode(t, err, oda.Unavailable)
+		_, err = second.Record(t.Context(), addition("load-0", "none", ""))
+		wantCode(t, err, oda.Unavailable)
+		for _, request := range [][2]string{{"GET", ready}, {"PUT", process.URL + "/sbds/http"}, {"GET", process.URL + "/sbds/load-0"}} {
+			status, header, text := sendHeader(t, request[0], request[1], map[string]string{"PUT": "{}"}[request[0]])
+			if status != 503 || header.Get("Retry-After") == "" {
+				t.Errorf("%s %s answers %d, Retry-After %q: %s", request[0], request[1], status, header.Get("Retry-After"), text)
+			}
+		}
+		cluster.Start()
+		l.goesOn(t)
+		await(t, "the process is ready again", patience, func() bool {
+			status, _ := send(t, "GET", ready, "")
+			return status == 200
+		})
+		await(t, "the process stores again", patience, func() bool {
+			status, _ := send(t, "PUT", process.URL+"/sbds/http-again", `{}`)
+			return status == 200 || status == 422
+		})
+	}
+	if l.refused(oda.Unavailable) == 0 {
+		t.Error("no writer was refused")
+	}
+	l.verify(t, first, dsn)
+}
+
+func TestAnExhaustedPoolIsWaitedForABoundedTime(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, with(t, dsn, "pool_max_conns", "2")), connect(t, dsn)
+	mustPut(t, s, write(t, sbd("a"), `{}`))
+	locker := connect(t, dsn)
+	do(t, locker, "BEGIN", "LOCK TABLE heads")
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			if _, err := s.Get(context.Background(), sbd("a")); err != nil {
+				t.Errorf("one that had a connection got %v", err)
+			}
+		})
+	}
+	await(t, "all connections are in use", patience, func() bool { return waiting(t, watch) == 2 })
+	began := time.Now()
+	_, err := s.Get(t.Context(), sbd("a"))
+	wantCode(t, err, oda.Overloaded)
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it was told after %v", took)
+	}
+	do(t, locker, "ROLLBACK")
+	group.Wait()
+	mustGet(t, s, sbd("a"))
+}
+
+func TestAStatementIsCancelledWhenItsCallerGoesAway(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	m := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	locker := connect(t, dsn)
+	do(t, locker, "BEGIN", "LOCK TABLE heads")
+	for name, call := range map[string]func(ctx context.Context) error{
+		"list": func(ctx context.Context) error {
+			return s.List(ctx, oda.Query{Kind: oda.SBDefinition, Order: oda.ByModification}, func(string, oda.Instant) error { return nil })
+		},
+		"get": func(ctx context.Context) error {
+			_, err := s.Get(ctx, sbd("a"))
+			return err
+		},
+		"put": func(ctx context.Context) error {
+			_, err := s.Put(ctx, []oda.Put{next(t, sbd("a"), m)})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := make(chan error, 1)
+		go func() { answer <- call(ctx) }()
+		await(t, name+" waits", patience, func() bool { return waiting(t, watch) == 1 })
+		cancel()
+		await(t, name+" is gone from the server", 5*time.Second, func() bool { return waiting(t, watch) == 0 })
+		if err := <-answer; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s answers %v", name, err)
+		}
+	}
+	do(t, locker, "ROLLBACK")
+	if got := mustGet(t, s, sbd("a")).Metadata; got != m {
+		t.Errorf("what was cancelled was stored: %+v", got)
+	}
+}
+
+// A statement that nobody cancels does not hold its caller for ever, either.
+func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("b"), `{}`))
+	letGo := hold(t, dsn, block("b"))
+	began := time.Now()
+	_, err := s.Record(t.Context(), addition("b", "x", "key"))
+	wantCode(t, err, oda.Unavailable)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it was told after %v", took)
+	}
+	await(t, "the server has stopped working for it", 5*time.Second, func() bool { return waiting(t, watch) == 0 })
+	letGo()
+	r, err := s.Record(t.Context(), addition("b", "x", "key"))
+	if err != nil || r.Sequence != 1 {
+		t.Errorf("the retry got %+v, %v", r, err)
+	}
+}
+
+func TestADeadlockWithOthersIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch, other := open(t, dsn), connect(t, dsn), connect(t, dsn)
+	a := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	b := mustPut(t, s, write(t, sbd("b"), `{}`)).Metadata
+	// The other one takes b, then a, and is patient: the archive is the one
+	// whose transaction is given up.
+	do(t, other, "SET deadlock_timeout = '60s'", "BEGIN", "SELECT FROM heads WHERE identifier = 'b' FOR UPDATE")
+	var entities []*oda.Entity
+	var err error
+	var group sync.WaitGroup
+	group.Go(func() {
+		entities, err = s.Put(context.Background(), []oda.Put{next(t, sbd("b"), b), next(t, sbd("a"), a), write(t, sbd("c"), `{}`)})
+	})
+	await(t, "the archive has a and waits for b", patience, func() bool { return waiting(t, watch) == 1 })
+	do(t, other, "SELECT FROM heads WHERE identifier = 'a' FOR UPDATE", "ROLLBACK")
+	group.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{2, 2, 1} {
+		if got := mustGet(t, s, entities[i].Ref).Metadata.Version; got != want {
+			t.Errorf("%s has version %d, want %d", entities[i].ID, got, want)
+		}
+	}
+	if n := deadlocks(t, watch); n != 1 {
+		t.Errorf("there were %d deadlocks, want 1", n)
+	}
+	if n := query[int](t, watch, "SELECT sum(n)::int FROM counts"); n != 3 {
+		t.Errorf("%d entities are counted, want 3", n)
+	}
+}
+
+// Connections that lead to a server which gave its role away must not be kept.
+func TestConnectionsToAServerThatBecameReadOnlyAreDropped(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, admin := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("b"), `{}`))
+	name := query[string](t, admin, "SELECT current_database()")
+	do(t, admin, "ALTER DATABASE "+name+" SET default_transaction_read_only = on",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	await(t, "the archive says that it is read-only", patience, func() bool {
+		_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("a"), `{}`)})
+		wantCode(t, err, oda.Unavailable)
+		return strings.Contains(err.Error(), "read-only")
+	})
+	do(t, admin, "ALTER DATABASE "+name+" RESET default_transaction_read_only")
+	mustPut(t, s, write(t, sbd("a"), `{}`))
+	mustRecord(t, s, "b", "x")
+}
+
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, 192)
+	cluster := testenv.NewCluster(t, testenv.ClusterOptions{
+		DataDir: filepath.Join(dir, "data"),
+		// Room is short because of a large file, not of old logs.
+		Settings: map[string]string{"max_wal_size": "32MB", "shared_buffers": "16MB"},
+	})
+	dsn := cluster.DSN("postgres")
+	s := open(t, dsn)
+	l := startLoad(t, s)
+	l.goesOn(t)
+
+	filler := filepath.Join(dir, "filler")
+	if out, err := exec.Command("dd", "if=/dev/zero", "of="+filler, "bs=64k").CombinedOutput(); err == nil || !strings.Contains(string(out), "No space left") {
+		t.Fatalf("the disk cannot be filled: %v\n%s", err, out)
+	}
+	// Large documents need new pages at once.
+	large := `{"a":"` + strings.Repeat("0123456789abcdef", 1<<14) + `"}`
+	var full error
+	await(t, "a store is refused", patience, func() bool {
+		_, full = s.Put(t.Context(), []oda.Put{write(t, sbd(fmt.Sprint("large-", time.Now().UnixNano())), large)})
+		return full != nil
+	})
+	wantCode(t, full, oda.Unavailable)
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	// Without room for its log PostgreSQL ends, and an operator starts it again.
+	time.Sleep(time.Second)
+	if !cluster.Running() {
+		t.Log("PostgreSQL has ended")
+		cluster.Start()
+	}
+	l.goesOn(t)
+	l.verify(t, s, dsn)
+}
+
+// smallDisk gives a file system of that many MiB.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	dir, err := os.MkdirTemp("", "oda-disk-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=755", size), "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+	})
+	return dir
+}

@@ -1,0 +1,204 @@
+package postgres_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/postgres"
+	"oda/internal/storetest"
+	"oda/internal/testenv"
+)
+
+// Many tests here wait for a server that is down or silent, and leave the
+// processors to others meanwhile.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(testenv.Main(m))
+}
+
+// patience is how long a test waits for what must come. The machine may be
+// busy; a test that passes does not wait.
+const patience = 30 * time.Second
+
+// open opens an archive that is closed when the test ends.
+func open(tb testing.TB, dsn string) *postgres.Store {
+	tb.Helper()
+	s, err := postgres.Open(context.Background(), dsn, slog.New(slog.DiscardHandler))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// connect opens a connection beside the archive's, closed when the test ends.
+func connect(tb testing.TB, dsn string) *pgx.Conn {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = conn.Close(ctx) // the server may be gone
+	})
+	return conn
+}
+
+// do runs statements.
+func do(tb testing.TB, conn *pgx.Conn, statements ...string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// query gives the one value of a query.
+func query[T any](tb testing.TB, conn *pgx.Conn, sql string, args ...any) T {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var value T
+	if err := conn.QueryRow(ctx, sql, args...).Scan(&value); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// await waits until something is true.
+func await(tb testing.TB, what string, within time.Duration, yes func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(within); !yes(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+// with gives a DSN, which is a URL, further parameters: name, value, ...
+func with(tb testing.TB, dsn string, parameters ...string) string {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	values := u.Query()
+	for i := 0; i < len(parameters); i += 2 {
+		values.Set(parameters[i], parameters[i+1])
+	}
+	u.RawQuery = values.Encode()
+	return u.String()
+}
+
+// address is where the server of a DSN listens.
+func address(tb testing.TB, dsn string) string {
+	tb.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+}
+
+// waiting tells how many sessions of the archive in the database wait for a
+// lock.
+func waiting(tb testing.TB, conn *pgx.Conn) int {
+	tb.Helper()
+	return query[int](tb, conn, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'oda' AND state = 'active' AND wait_event_type = 'Lock'`)
+}
+
+func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
+func sbd(id string) oda.Ref   { return oda.Ref{Kind: oda.SBDefinition, ID: id} }
+
+// now is the instant at which a test writes.
+func now() oda.Instant { return oda.InstantOf(time.Now()) }
+
+// write makes the write of a document.
+func write(tb storetest.TB, ref oda.Ref, text string) oda.Put {
+	tb.Helper()
+	return storetest.Put(storetest.Document(tb, ref.Kind, text), ref.ID, "anna", now())
+}
+
+// next makes a write of the next version, from the metadata of this one.
+func next(tb storetest.TB, ref oda.Ref, m oda.Metadata, members ...string) oda.Put {
+	tb.Helper()
+	members = append([]string{`"metadata":` + string(m.AppendJSON(nil))}, members...)
+	return write(tb, ref, "{"+strings.Join(members, ",")+"}")
+}
+
+// mustPut stores a document.
+func mustPut(tb testing.TB, s oda.Store, put oda.Put) *oda.Entity {
+	tb.Helper()
+	entities, err := s.Put(context.Background(), []oda.Put{put})
+	if err != nil {
+		tb.Fatalf("store %s: %v", put.ID, err)
+	}
+	return entities[0]
+}
+
+// mustGet reads an entity.
+func mustGet(tb testing.TB, s oda.Store, ref oda.Ref) *oda.Entity {
+	tb.Helper()
+	e, err := s.Get(context.Background(), ref)
+	if err != nil {
+		tb.Fatalf("get %s: %v", ref.ID, err)
+	}
+	return e
+}
+
+// addition makes the addition of a record; without a key where that is empty.
+func addition(block, request, key string) oda.Addition {
+	a := oda.Addition{Block: block, Record: []byte(`{"request":"` + request + `"}`), By: "anna", At: now()}
+	if key != "" {
+		a.Key = &oda.Key{Value: key, Digest: sha256.Sum256(a.Record)}
+	}
+	return a
+}
+
+// mustRecord adds a record.
+func mustRecord(tb testing.TB, s oda.Store, block, request string) oda.Recorded {
+	tb.Helper()
+	r, err := s.Record(context.Background(), addition(block, request, ""))
+	if err != nil {
+		tb.Fatalf("record into %s: %v", block, err)
+	}
+	return r
+}
+
+// wantCode demands an error with one of these codes.
+func wantCode(tb testing.TB, err error, codes ...oda.Code) {
+	tb.Helper()
+	for _, code := range codes {
+		if oda.CodeOf(err) == code {
+			return
+		}
+	}
+	tb.Fatalf("got the error %v, want one with the code %v", err, codes)
+}

@@ -1,0 +1,329 @@
+package postgres_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/postgres"
+	"oda/internal/storetest"
+	"oda/internal/testenv"
+)
+
+// hot is an operation whose statements must not become slower as the archive
+// grows.
+type hot struct {
+	name, purpose string
+	run           func(t *testing.T, s *postgres.Store, try int) error
+	sorts         bool // of what came with the request
+	buffers       int  // most pages that one statement may touch
+}
+
+// hotOperations are all of them. Each try of an operation is another entity,
+// where it makes one.
+func hotOperations() []hot {
+	ctx := context.Background()
+	list := func(q oda.Query) func(*testing.T, *postgres.Store, int) error {
+		q.Kind, q.Limit = oda.SBDefinition, 101
+		return func(_ *testing.T, s *postgres.Store, _ int) error {
+			return s.List(ctx, q, func(string, oda.Instant) error { return nil })
+		}
+	}
+	after := oda.Instant(1_000_000)
+	record := func(blocks int) func(*testing.T, *postgres.Store, int) error {
+		return func(_ *testing.T, s *postgres.Store, try int) error {
+			var adds []oda.Addition
+			for i := range blocks {
+				adds = append(adds, addition(fmt.Sprint("id-", 1000+i*10), "x", fmt.Sprint("key-", blocks, "-", try, "-", i)))
+			}
+			_, errs := s.RecordTogether(ctx, adds)
+			return errs[0]
+		}
+	}
+	return []hot{
+		{
+			"Get", "Reading the current version of an entity: its head and its body.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.Get(ctx, sbd("id-1000"))
+				return err
+			}, false, 16,
+		},
+		{
+			"Get the last of many versions", "The same of an entity with 2,000 versions, and with its records carried over to another one.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				e, err := s.Get(ctx, block("id-5000"))
+				if err != nil {
+					return err
+				}
+				put := next(t, block("id-5000"), e.Metadata)
+				put.Keep, put.Compare = true, oda.KeptFields
+				_, err = s.Put(ctx, []oda.Put{put})
+				return err
+			}, false, 48,
+		},
+		{
+			"Records of a block", "Reading a part of the records of a block, in order.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				e, err := s.Get(ctx, block("id-1000"))
+				if err != nil {
+					return err
+				}
+				return e.Render()
+			}, false, 24,
+		},
+		{
+			"First store", "PUT of an identifier that is new.",
+			func(t *testing.T, s *postgres.Store, try int) error {
+				_, err := s.Put(ctx, []oda.Put{write(t, sbd(fmt.Sprint("new-", try)), `{"a":1}`)})
+				return err
+			}, false, 64,
+		},
+		{
+			"Update", "PUT of a stored entity with the metadata that it has.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				e, err := s.Get(ctx, sbd("id-2000"))
+				if err == nil {
+					_, err = s.Put(ctx, []oda.Put{next(t, sbd("id-2000"), e.Metadata)})
+				}
+				return err
+			}, false, 64,
+		},
+		{
+			"Create with a key", "POST of a collection with an Idempotency-Key: the key is claimed, then the entity is stored.",
+			func(t *testing.T, s *postgres.Store, try int) error {
+				put := write(t, block(fmt.Sprint("created-", try)), `{"a":1}`)
+				_, err := s.Create(ctx, put, &oda.Key{Value: fmt.Sprint("fresh-", try), Digest: sha256.Sum256(nil)})
+				return err
+			}, false, 64,
+		},
+		{
+			"Created before", "What an Idempotency-Key created before.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.Created(ctx, oda.ExecutionBlock, oda.Key{Value: "created-1000", Digest: sha256.Sum256(nil)})
+				return err
+			}, false, 24,
+		},
+		{"Record one", "One record for one block: its head is taken, then the record is added.", record(1), true, 64},
+		{"Record 64", "A batch of 64 records for 64 blocks.", record(64), true, 64 * 48},
+		{"List by creation", "A page of a listing by created_on.", list(oda.Query{Order: oda.ByCreation, After: &after}), false, 16},
+		{"List by modification", "A page of a listing by last_modified_on.", list(oda.Query{Order: oda.ByModification, After: &after}), false, 16},
+		{"List by user", "A page of a listing by user, equals.", list(oda.Query{Order: oda.ByCreation, Match: oda.UserEquals, User: "user-7"}), false, 16},
+		{"List by user, starts with", "A page of a listing by the beginning of a user.", list(oda.Query{Order: oda.ByCreation, Match: oda.UserStartsWith, User: "user-4"}), false, 32},
+		{"List by user, contains", "A page of a listing by a part of a user.", list(oda.Query{Order: oda.ByCreation, Match: oda.UserContains, User: "r-4"}), false, 32},
+	}
+}
+
+// plan is how PostgreSQL ran a statement.
+type plan struct {
+	statement, text string
+	nodes           []node
+	buffers         int
+}
+
+// node is a step of a plan.
+type node struct {
+	Type  string `json:"Node Type"`
+	Table string `json:"Relation Name"`
+	Hit   int    `json:"Shared Hit Blocks"`
+	Read  int    `json:"Shared Read Blocks"`
+	Plans []node
+}
+
+// planned opens an archive on one connection whose statements are explained by
+// the server as they run: as the archive sends them, with its plans.
+func planned(t *testing.T, dsn, format string, sink *[]plan) *postgres.Store {
+	t.Helper()
+	dsn = with(t, dsn, "pool_max_conns", "1", "session_preload_libraries", "auto_explain", "client_min_messages", "log",
+		"auto_explain.log_min_duration", "0", "auto_explain.log_analyze", "on", "auto_explain.log_buffers", "on",
+		"auto_explain.log_timing", "off", "auto_explain.log_format", format)
+	s, err := postgres.OpenWith(t.Context(), dsn, slog.New(slog.DiscardHandler), func(c *pgxpool.Config) {
+		before := c.ConnConfig.OnNotice
+		c.ConnConfig.OnNotice = func(conn *pgconn.PgConn, notice *pgconn.Notice) {
+			before(conn, notice)
+			if _, text, ok := strings.Cut(notice.Message, "plan:\n"); ok {
+				*sink = append(*sink, read(t, format, text))
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func read(t *testing.T, format, text string) plan {
+	if format == "text" {
+		statement, steps, _ := strings.Cut(strings.TrimPrefix(text, "Query Text: "), "\n")
+		for strings.Contains(steps, "\n") && !strings.Contains(strings.SplitN(steps, "\n", 2)[0], "(cost=") {
+			line, rest, _ := strings.Cut(steps, "\n")
+			statement, steps = statement+"\n"+line, rest
+		}
+		return plan{statement: statement, text: steps}
+	}
+	var found struct {
+		Query string `json:"Query Text"`
+		Plan  node
+	}
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		t.Errorf("a plan cannot be read: %v\n%s", err, text)
+	}
+	p := plan{statement: found.Query, text: text}
+	p.add(found.Plan)
+	return p
+}
+
+// add adds a step and those below it. A step counts the pages of those below,
+// but not those of a change that ran beside it.
+func (p *plan) add(n node) {
+	p.nodes = append(p.nodes, n)
+	own := n.Hit + n.Read
+	for _, below := range n.Plans {
+		own -= below.Hit + below.Read
+		p.add(below)
+	}
+	p.buffers += max(own, 0)
+}
+
+const (
+	seedSize = 25_000 // of each kind
+	seed     = `
+	INSERT INTO heads SELECT k, 'id-' || n, 1, 'user-' || n %% 50, n * 1000, 'user-' || n %% 50, n * 1000 + k, CASE k WHEN 3 THEN 8 ELSE 0 END
+		FROM generate_series(1, 4) k, generate_series(1, %[1]d) n;
+	INSERT INTO births SELECT kind, identifier, created_by, created_on FROM heads WHERE identifier LIKE 'id-%%';
+	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+		SELECT kind, identifier, 1, created_by, created_on, 0, 0, CASE kind WHEN 3 THEN '{}'::bigint[] END, CASE kind WHEN 3 THEN '{6,21}'::int[] ELSE '{}' END,
+			'{"request_responses":}' FROM heads WHERE identifier LIKE 'id-%%';
+	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+		SELECT 3, 'id-5000', n, 'user-1', n, 0, 0, '{}', '{6,21}', '{"request_responses":}' FROM generate_series(2, 2000) n;
+	UPDATE heads SET version = 2000 WHERE kind = 3 AND identifier = 'id-5000';
+	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text)
+		SELECT 3, 'id-' || n, s, 1, 'user-1', n * 1000 + s, 'seed-' || s, '\x00', '{"request":"x"}' FROM generate_series(1, %[1]d) n, generate_series(1, 8) s;
+	INSERT INTO creations SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`
+)
+
+// grow fills the tables past the archive, with what would be 100,000 entities
+// and 200,000 records.
+func grow(t *testing.T, dsn string) {
+	t.Helper()
+	conn := connect(t, dsn)
+	for _, table := range []string{"heads", "births", "versions", "records", "creations"} {
+		do(t, conn, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)")
+	}
+	do(t, conn, "SET synchronous_commit = off", fmt.Sprintf(seed, seedSize))
+}
+
+// runHot runs each operation and gives the plans of its statements.
+func runHot(t *testing.T, s *postgres.Store, sink *[]plan, try int, must bool) map[string][]plan {
+	t.Helper()
+	all := map[string][]plan{}
+	for _, h := range hotOperations() {
+		*sink = nil
+		if err := h.run(t, s, try); err != nil && must {
+			t.Fatalf("%s: %v", h.name, err)
+		}
+		all[h.name] = slices.Clone(*sink)
+	}
+	return all
+}
+
+func demandIndexes(t *testing.T, all map[string][]plan, factor int) {
+	t.Helper()
+	for _, h := range hotOperations() {
+		if len(all[h.name]) == 0 {
+			t.Errorf("%s: no plan was seen", h.name)
+		}
+		for _, p := range all[h.name] {
+			for _, n := range p.nodes {
+				if n.Type == "Seq Scan" || strings.HasPrefix(n.Type, "Bitmap") {
+					t.Errorf("%s: %s of %s in %.60s", h.name, n.Type, n.Table, p.statement)
+				}
+				if strings.Contains(n.Type, "Sort") && !h.sorts {
+					t.Errorf("%s: it sorts in %.60s", h.name, p.statement)
+				}
+			}
+			if p.buffers > h.buffers*factor {
+				t.Errorf("%s: %d pages are touched, more than %d, by %s\n%s", h.name, p.buffers, h.buffers*factor, p.statement, p.text)
+			}
+			if testing.Verbose() {
+				t.Logf("%-28s %5d pages  %.50q", h.name, p.buffers, p.statement)
+			}
+		}
+	}
+}
+
+func TestHotStatementsUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	open(t, dsn)
+	grow(t, dsn)
+	for _, table := range []string{"heads", "births", "versions", "records", "creations", "counts"} {
+		do(t, connect(t, dsn), "VACUUM (ANALYZE) "+table)
+	}
+	var plans []plan
+	s := planned(t, dsn, "json", &plans)
+	runHot(t, s, &plans, 0, true) // the pages of the catalogue are not counted
+	demandIndexes(t, runHot(t, s, &plans, 1, true), 1)
+	if os.Getenv("ODA_WRITE_PLANS") != "" {
+		writePlans(t, dsn)
+	}
+}
+
+// PostgreSQL keeps the plan that it made when there was nothing in the tables.
+func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	var plans []plan
+	s := planned(t, dsn, "json", &plans)
+	for _, ref := range []oda.Ref{sbd("id-2000"), block("id-1000")} {
+		mustPut(t, s, write(t, ref, `{}`))
+	}
+	mustRecord(t, s, "id-1000", "x")
+	runHot(t, s, &plans, 0, false)
+	do(t, connect(t, dsn), "TRUNCATE heads, births, versions, records, creations")
+	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
+	grow(t, dsn)
+	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)
+	if got := storetest.Render(t, mustGet(t, s, block("id-3000"))); strings.Count(got, `{"request":"x"}`) != 8 {
+		t.Errorf("what the tables were filled with is no archive: %s", got)
+	}
+}
+
+// writePlans writes the page of the plans.
+func writePlans(t *testing.T, dsn string) {
+	t.Helper()
+	var plans []plan
+	s := planned(t, dsn, "text", &plans)
+	runHot(t, s, &plans, 3, true)
+	all := runHot(t, s, &plans, 4, true)
+	var page strings.Builder
+	page.WriteString(`# How PostgreSQL runs the hot statements
+
+Each statement is shown as PostgreSQL ran it: sent by the archive, with the settings of its sessions, in a database of
+100,000 entities and 200,000 records. *Buffers* are pages of 8 KiB. A test holds every statement to its indexes and to
+a number of pages, here and with plans that were made while the tables were empty. This page is written by
+
+` + "```sh\nODA_WRITE_PLANS=1 go test -run TestHotStatementsUseTheirIndexes$ ./internal/postgres\n```\n")
+	for _, h := range hotOperations() {
+		fmt.Fprintf(&page, "\n## %s\n\n%s At most %d pages.\n", h.name, h.purpose, h.buffers)
+		for _, p := range all[h.name] {
+			fmt.Fprintf(&page, "\n```sql\n%s\n```\n\n```text\n%s\n```\n", strings.TrimSpace(undent(p.statement)), strings.TrimRight(p.text, "\n"))
+		}
+	}
+	if err := os.WriteFile("../../docs/postgres-plans.md", []byte(page.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// undent takes the indentation of the Go source away.
+func undent(statement string) string { return strings.ReplaceAll(statement, "\n\t", "\n") }

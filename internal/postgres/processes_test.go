@@ -1,0 +1,261 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/postgres"
+	"oda/internal/testenv"
+)
+
+func TestManyThatOpenAnEmptyDatabaseAtOnceAllComeUp(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	errs := make([]error, 10)
+	var group sync.WaitGroup
+	for i := range errs {
+		group.Go(func() {
+			var s *postgres.Store
+			if s, errs[i] = postgres.Open(context.Background(), dsn, slog.New(slog.DiscardHandler)); errs[i] == nil {
+				errs[i] = s.Close()
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	schemaWasMadeOnce(t, dsn)
+}
+
+func schemaWasMadeOnce(t *testing.T, dsn string) {
+	t.Helper()
+	conn := connect(t, dsn)
+	if steps, last := query[int](t, conn, "SELECT count(*) FROM migrations"), query[int](t, conn, "SELECT max(number) FROM migrations"); steps != last {
+		t.Errorf("%d steps were applied, the last is %d", steps, last)
+	}
+	if got := query[int](t, conn, "SELECT count(*) FROM counts"); got != 64 {
+		t.Errorf("there are %d counts, want 64", got)
+	}
+	if got := query[int](t, conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); got != 0 {
+		t.Errorf("%d advisory locks are left", got)
+	}
+}
+
+func TestTenProcessesServeOneDatabase(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	testenv.Program(t)
+	processes := make([]*testenv.Process, 10)
+	var group sync.WaitGroup
+	for i := range processes {
+		group.Go(func() { processes[i] = testenv.Oda(t, "serve", "--db", with(t, dsn, "pool_max_conns", "2")) })
+	}
+	group.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	schemaWasMadeOnce(t, dsn)
+	status, _ := send(t, "PUT", processes[0].URL+"/sbds/one", `{"a":1}`)
+	if status != 200 {
+		t.Fatalf("the first process answered %d", status)
+	}
+	for i, p := range processes {
+		if status, text := send(t, "GET", p.URL+"/sbds/one", ""); status != 200 || !strings.Contains(text, `"a":1`) {
+			t.Errorf("process %d answers %d %s", i, status, text)
+		}
+	}
+}
+
+// send makes a request and gives the status and the body of the answer; 0 where
+// there is none.
+func send(t *testing.T, method, address, body string) (int, string) {
+	t.Helper()
+	status, _, text := sendHeader(t, method, address, body)
+	return status, text
+}
+
+func sendHeader(t *testing.T, method, address, body string) (int, http.Header, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, err.Error()
+	}
+	return response.StatusCode, response.Header, string(text)
+}
+
+func TestADatabaseOfANewerProgramIsRefusedWithOneSentence(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	open(t, dsn)
+	do(t, connect(t, dsn), "INSERT INTO migrations (number, name, checksum) SELECT max(number) + 1, 'later', 'x' FROM migrations")
+	_, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler))
+	if err == nil {
+		t.Fatal("it was opened")
+	}
+	if text := err.Error(); !strings.Contains(text, "newer than this program") || strings.ContainsAny(text, "\n") {
+		t.Errorf("the error is %q", text)
+	}
+}
+
+func TestOfManyUpdatesThroughSeveralStoresExactlyOneWins(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	stores := []*postgres.Store{open(t, dsn), open(t, dsn), open(t, dsn)}
+	const rounds, n = 10, 12
+	m := mustPut(t, stores[0], write(t, sbd("s"), `{}`)).Metadata
+	for round := range rounds {
+		errs := make([]error, n)
+		var group sync.WaitGroup
+		for i := range n {
+			put := next(t, sbd("s"), m, fmt.Sprintf(`"n":%d`, i))
+			group.Go(func() { _, errs[i] = stores[i%len(stores)].Put(t.Context(), []oda.Put{put}) })
+		}
+		group.Wait()
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+				continue
+			}
+			wantCode(t, err, oda.MetadataMismatch)
+		}
+		m = mustGet(t, stores[round%len(stores)], sbd("s")).Metadata
+		if won != 1 || m.Version != int64(round+2) {
+			t.Fatalf("%d of %d were accepted, and the version is %d", won, n, m.Version)
+		}
+	}
+}
+
+// hold locks the head of an entity in a transaction until it is told to let go.
+func hold(t *testing.T, dsn string, ref oda.Ref) (letGo func()) {
+	t.Helper()
+	conn := connect(t, dsn)
+	do(t, conn, "BEGIN", fmt.Sprintf("SELECT FROM heads WHERE kind = %d AND identifier = '%s' FOR UPDATE", ref.Kind, ref.ID))
+	return func() {
+		t.Helper()
+		do(t, conn, "ROLLBACK")
+	}
+}
+
+func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, sbd("a"), `{}`))
+	mustPut(t, s, write(t, sbd("b"), `{}`))
+	mustPut(t, s, write(t, block("b"), `{}`))
+	process := testenv.Oda(t, "serve", "--db", dsn)
+
+	// It has stored a and waits at b; and it records.
+	letGo := hold(t, dsn, sbd("b"))
+	body := func(id string) string {
+		return `{"sbd_id":"` + id + `","metadata":` + string(mustGet(t, s, sbd(id)).Metadata.AppendJSON(nil)) + `}`
+	}
+	var group sync.WaitGroup
+	group.Go(func() { send(t, "PUT", process.URL+"/", `{"sbds":[`+body("a")+`,`+body("b")+`]}`) })
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	group.Go(func() {
+		for ctx.Err() == nil {
+			send(t, "POST", process.URL+"/ebs/b/request_response", `{"request":"x"}`)
+		}
+	})
+	await(t, "the process waits in the middle of its work", patience, func() bool { return waiting(t, watch) > 0 })
+	process.Kill()
+	stop()
+	group.Wait()
+
+	began := time.Now()
+	mustRecord(t, s, "b", "after")
+	mustPut(t, s, next(t, sbd("a"), mustGet(t, s, sbd("a")).Metadata))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("others went on after %v", took)
+	}
+	if got := mustGet(t, s, sbd("a")).Metadata.Version; got != 2 {
+		t.Errorf("a has version %d: half of what the process did was stored", got)
+	}
+	letGo()
+	mustPut(t, s, next(t, sbd("b"), mustGet(t, s, sbd("b")).Metadata))
+	await(t, "nothing of the process is left", patience, func() bool {
+		return query[int](t, watch, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL
+			AND pid <> pg_backend_pid()`) == 0
+	})
+}
+
+func TestNoErrorAndNoLogTellsThePassword(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-word"
+	dsn := testenv.Postgres(t)
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := address(t, dsn)
+	proxy := testenv.NewProxy(t, where)
+	proxy.Refuse(true)
+	for name, bad := range map[string]string{
+		"bad port":         "postgres://anna:" + secret + "@127.0.0.1:port/x",
+		"bad host":         "postgres://anna:" + secret + "@[::1/x",
+		"bad escape":       "postgres://anna:" + secret + "@127.0.0.1/%zz",
+		"bad escape in it": "postgres://anna:%zz" + secret + "@127.0.0.1/x",
+		"bad setting":      "postgres://anna:" + secret + "@127.0.0.1/x?connect_timeout=soon",
+		"bad pool":         "postgres://anna:" + secret + "@127.0.0.1/x?pool_max_conns=many",
+		"bad mode":         "postgres://anna@127.0.0.1/x?password=" + secret + "&sslmode=perhaps",
+		"key and value":    "host=127.0.0.1 port=x password=" + secret,
+		"unknown setting":  "postgres://postgres:" + secret + "@" + where + "/postgres?nonsense=1",
+		"no server":        "postgres://anna:" + secret + "@" + proxy.Addr() + "/x?sslmode=disable",
+		"no database":      "postgres://" + config.User + ":" + secret + "@" + where + "/nowhere?sslmode=disable",
+	} {
+		var log bytes.Buffer
+		s, err := postgres.Open(t.Context(), bad, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		if err == nil {
+			t.Errorf("%s: it was opened", name)
+			_ = s.Close()
+			continue
+		}
+		if strings.Contains(err.Error()+log.String(), secret) {
+			t.Errorf("%s: the password stands in %q, or in the log %q", name, err, log.String())
+		}
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: the error is more than a sentence: %q", name, err)
+		}
+	}
+
+	u := strings.Replace(dsn, config.User+"@", config.User+":"+secret+"@", 1)
+	if !strings.Contains(u, secret) {
+		t.Fatal("the DSN has no password")
+	}
+	process := testenv.Oda(t, "serve", "--db", u, "--log-level", "debug")
+	_, text := send(t, "PUT", process.URL+"/sbds/one", `{"a":1}`)
+	do(t, connect(t, dsn), "ALTER TABLE heads RENAME TO gone")
+	_, second := send(t, "PUT", process.URL+"/sbds/one", `{"a":1}`)
+	process.Stop()
+	if strings.Contains(process.Log()+text+second, secret) {
+		t.Errorf("the password stands in the log:\n%s", process.Log())
+	}
+}

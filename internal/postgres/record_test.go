@@ -1,0 +1,250 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/storetest"
+	"oda/internal/testenv"
+)
+
+// deadlocks is the number of deadlocks in the database so far.
+func deadlocks(t *testing.T, conn *pgx.Conn) int {
+	t.Helper()
+	return query[int](t, conn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+}
+
+func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
+	t.Parallel()
+	for name, blocks := range map[string]int{"one block": 1, "many blocks": 16} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testenv.Postgres(t)
+			stores := []oda.Store{open(t, dsn), open(t, dsn)}
+			for i := range blocks {
+				mustPut(t, stores[0], write(t, block(fmt.Sprint("b", i)), `{}`))
+			}
+			const callers, each = 32, 20
+			var mu sync.Mutex
+			stood := map[string]map[int64]string{}
+			var group sync.WaitGroup
+			for c := range callers {
+				group.Go(func() {
+					id := fmt.Sprint("b", c%blocks)
+					before := int64(0)
+					for n := range each {
+						request := fmt.Sprintf("%d-%d", c, n)
+						r, err := stores[(c+n)%2].Record(context.Background(), addition(id, request, ""))
+						if err != nil || r.Sequence <= before {
+							t.Errorf("%s got the sequence %d after %d, %v", request, r.Sequence, before, err)
+							return
+						}
+						before = r.Sequence
+						mu.Lock()
+						if stood[id] == nil {
+							stood[id] = map[int64]string{}
+						}
+						stood[id][r.Sequence] = request
+						mu.Unlock()
+					}
+				})
+			}
+			group.Wait()
+			for id, requests := range stood {
+				var want []string
+				for i := range len(requests) {
+					want = append(want, `{"request":"`+requests[int64(i+1)]+`"}`)
+				}
+				if text := storetest.Render(t, mustGet(t, stores[0], block(id))); !strings.Contains(text, "["+strings.Join(want, ",")+"]") {
+					t.Errorf("%s does not hold the %d records in the order of their answers", id, len(want))
+				}
+			}
+			if n := deadlocks(t, connect(t, dsn)); n != 0 {
+				t.Errorf("there were %d deadlocks", n)
+			}
+		})
+	}
+}
+
+// While somebody holds the head of a block, what comes in for it is gathered.
+func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	m := mustPut(t, s, write(t, block("b"), `{}`)).Metadata
+	mustPut(t, s, write(t, block("other"), `{}`))
+	letGo := hold(t, dsn, block("b"))
+
+	adds := []oda.Addition{addition("b", "first", "")}
+	for i := range 8 { // a key five times, once with another body
+		adds = append(adds, addition("b", fmt.Sprint("plain ", i), ""), addition("b", "again", "key"))
+		if i == 4 {
+			adds[len(adds)-1] = addition("b", "not the same", "key")
+		}
+	}
+	for i := range 32 { // some of them take the lane of b
+		adds = append(adds, addition(fmt.Sprint("unknown-", i), "x", ""))
+	}
+	adds = append(adds, addition("other", "x", ""))
+	for i := range adds { // the clock goes back all the time
+		adds[i].At = m.CreatedOn - oda.Instant(i)
+	}
+	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
+	var group sync.WaitGroup
+	for i, add := range adds {
+		group.Go(func() { recorded[i], errs[i] = s.Record(context.Background(), add) })
+		if i == 0 {
+			await(t, "the first waits", patience, func() bool { return waiting(t, watch) > 0 })
+		}
+		if i == 16 {
+			time.Sleep(20 * time.Millisecond) // these take the key before it comes with another body
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // all are on their way
+	letGo()
+	group.Wait()
+
+	sequences := map[int64]int{}
+	var keyed []oda.Recorded
+	for i, add := range adds {
+		switch {
+		case strings.HasPrefix(add.Block, "unknown"):
+			wantCode(t, errs[i], oda.NotFound)
+		case add.Key != nil && errs[i] != nil:
+			wantCode(t, errs[i], oda.KeyReused)
+		case errs[i] != nil:
+			t.Errorf("%s %s: %v", add.Block, add.Record, errs[i])
+		case add.Key != nil:
+			keyed = append(keyed, recorded[i])
+		case add.Block == "b":
+			sequences[recorded[i].Sequence]++
+		}
+	}
+	for _, r := range keyed {
+		if r != keyed[0] {
+			t.Errorf("one key got %+v and %+v", r, keyed[0])
+		}
+	}
+	if len(keyed) == 0 {
+		t.Fatal("nothing was stored with the key")
+	}
+	sequences[keyed[0].Sequence]++
+	for n := range int64(10) { // first, eight plain ones, one with the key
+		if sequences[n+1] != 1 {
+			t.Errorf("sequence %d was given %d times", n+1, sequences[n+1])
+		}
+	}
+	instants := query[[]int64](t, watch, "SELECT array_agg(recorded_on ORDER BY sequence) FROM records WHERE identifier = 'b'")
+	before := int64(m.LastModifiedOn)
+	for i, at := range instants {
+		if at <= before {
+			t.Errorf("record %d has the instant %d, after %d", i+1, at, before)
+		}
+		before = at
+	}
+	if got := mustGet(t, s, block("b")).Metadata.LastModifiedOn; int64(got) != before {
+		t.Errorf("the block was modified at %d, its last record came at %d", got, before)
+	}
+}
+
+// Between the statement that takes the heads and the one that records, another
+// block of the batch may appear. Nobody holds it, so it is not touched.
+func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, other, watch := open(t, dsn), open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("a"), `{}`))
+	letGoA := hold(t, dsn, block("a"))
+	recorded, errs := make([]oda.Recorded, 2), make([]error, 2)
+	var group sync.WaitGroup
+	group.Go(func() {
+		recorded, errs = s.RecordTogether(context.Background(), []oda.Addition{addition("a", "x", ""), addition("b", "x", "")})
+	})
+	await(t, "the batch waits", patience, func() bool { return waiting(t, watch) > 0 })
+	m := mustPut(t, other, write(t, block("b"), `{}`)).Metadata
+	// A change of b that commits while the batch is at work.
+	changer := connect(t, dsn)
+	do(t, changer, "BEGIN", fmt.Sprintf("UPDATE heads SET last_modified_on = %d WHERE identifier = 'b'", m.LastModifiedOn+oda.Instant(time.Hour/time.Microsecond)))
+	letGoA()
+	time.Sleep(100 * time.Millisecond) // the batch is done, or waits for the change
+	do(t, changer, "COMMIT")
+	group.Wait()
+	if errs[0] != nil || recorded[0].Sequence != 1 {
+		t.Errorf("a got %+v, %v", recorded[0], errs[0])
+	}
+	after := mustGet(t, s, block("b")).Metadata
+	if after.LastModifiedOn < m.LastModifiedOn+oda.Instant(time.Hour/time.Microsecond) {
+		t.Errorf("the time of b went back to %v", after.LastModifiedOn)
+	}
+	wantCode(t, errs[1], oda.NotFound)
+}
+
+func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	stores := []oda.Store{open(t, dsn), open(t, dsn)}
+	ids := []string{"e", "a", "D", "b", "C"}
+	for _, id := range ids {
+		mustPut(t, stores[0], write(t, block(id), `{}`))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for c := range 12 {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if _, err := stores[c%2].Record(context.Background(), addition(ids[(c+n)%len(ids)], "x", "")); err != nil {
+					t.Errorf("record: %v", err)
+					return
+				}
+			}
+		})
+	}
+	stored := make([]int, 4)
+	for c := range stored {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				var puts []oda.Put
+				for i := range ids { // in another order each time, with new entities among them
+					id := ids[(i*(1+c%2*3)+n)%len(ids)]
+					e, err := stores[c%2].Get(context.Background(), block(id))
+					if err != nil {
+						t.Errorf("get: %v", err)
+						return
+					}
+					put := next(t, block(id), e.Metadata)
+					put.Keep, put.Compare = true, oda.KeptFields
+					puts = append(puts, put, write(t, sbd(fmt.Sprintf("%s-%d-%d", id, c, n)), `{}`))
+				}
+				_, err := stores[c%2].Put(context.Background(), puts)
+				switch oda.CodeOf(err) {
+				case "":
+					stored[c]++
+				case oda.MetadataMismatch:
+				default:
+					t.Errorf("store several: %v", err)
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(2 * time.Second)
+	stop()
+	group.Wait()
+	conn := connect(t, dsn)
+	if n := deadlocks(t, conn); n != 0 {
+		t.Errorf("there were %d deadlocks", n)
+	}
+	if n := query[int](t, conn, "SELECT (sum(n) - (SELECT count(*) FROM heads))::int FROM counts"); n != 0 {
+		t.Errorf("the counts are wrong by %d", n)
+	}
+	if stored[0]+stored[1]+stored[2]+stored[3] == 0 {
+		t.Error("nothing was stored")
+	}
+}

@@ -1,0 +1,145 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// When somebody ends the wait for a synchronous standby, PostgreSQL answers the
+// commit as a success, with a warning: it is on one disk only, and a failover
+// would lose it. So nobody may be told that it is stored.
+func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	dsn := cluster.DSN("postgres")
+	s, conn := open(t, dsn), connect(t, dsn)
+	e := mustPut(t, s, write(t, sbd("stored"), `{}`))
+	mustPut(t, s, write(t, block("stored"), `{}`))
+	do(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	t.Cleanup(func() {
+		do(t, conn, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+		await(t, "the archive to store again", patience, func() bool {
+			_, err := s.Put(context.Background(), []oda.Put{write(t, sbd("later"), `{}`)})
+			return err == nil
+		})
+	})
+	await(t, "PostgreSQL to wait for a standby", patience, func() bool {
+		return query[string](t, conn, "SHOW synchronous_standby_names") == "nobody"
+	})
+
+	put := func(ctx context.Context, puts ...oda.Put) error { _, err := s.Put(ctx, puts); return err }
+	for name, write := range map[string]func(context.Context) error{
+		"store":  func(ctx context.Context) error { return put(ctx, write(t, sbd("one"), `{}`)) },
+		"update": func(ctx context.Context) error { return put(ctx, next(t, sbd("stored"), e.Metadata)) },
+		"store several": func(ctx context.Context) error {
+			return put(ctx, write(t, sbd("two"), `{}`), write(t, sbd("three"), `{}`))
+		},
+		"record": func(ctx context.Context) error {
+			_, err := s.Record(ctx, addition("stored", "one", ""))
+			return err
+		},
+		"record with a key": func(ctx context.Context) error {
+			_, err := s.Record(ctx, addition("stored", "two", "key"))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered := make(chan error, 1)
+			go func() { answered <- write(context.Background()) }()
+			await(t, "the wait for a standby to be ended", patience, func() bool { return endWait(t, conn) })
+			select {
+			case err := <-answered:
+				wantCode(t, err, oda.Unavailable)
+			case <-time.After(patience):
+				t.Fatal("no answer")
+			}
+		})
+	}
+}
+
+// endWait ends the wait of a commit for a standby, if there is one.
+func endWait(t *testing.T, conn *pgx.Conn) bool {
+	return query[int](t, conn, `SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity
+		WHERE application_name = 'oda' AND wait_event = 'SyncRep'`) > 0
+}
+
+// Its caller gives up, or its lane does: either way nobody is shown what a
+// failover would take back, and a retry is not told that it is stored.
+func TestAWriteThatIsGivenUpStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	dsn := cluster.DSN("postgres")
+	s, conn := open(t, dsn), connect(t, dsn)
+	do(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	await(t, "PostgreSQL to wait for a standby", patience, func() bool {
+		return query[string](t, conn, "SHOW synchronous_standby_names") == "nobody"
+	})
+	key := &oda.Key{Value: "key"}
+	create := func(ctx context.Context) error {
+		_, err := s.Create(ctx, write(t, sbd("created"), `{}`), key)
+		return err
+	}
+	commits := func() int {
+		return query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND wait_event = 'SyncRep'")
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	answered := make(chan error, 1)
+	go func() { answered <- create(ctx) }()
+	await(t, "the write to wait for a standby", patience, func() bool { return commits() == 1 })
+	cancel()
+	if err := <-answered; err == nil {
+		t.Fatal("the write was acknowledged")
+	}
+	retried, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := create(retried); err == nil {
+		t.Error("the retry was acknowledged")
+	}
+	if _, err := s.Get(context.Background(), sbd("created")); oda.CodeOf(err) != oda.NotFound {
+		t.Errorf("get: %v, want that it could not be found", err)
+	}
+	if commits() != 1 {
+		t.Error("the write no longer waits")
+	}
+
+	do(t, conn, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+	await(t, "the write to be seen", patience, func() bool {
+		_, err := s.Get(context.Background(), sbd("created"))
+		return err == nil
+	})
+	if err := create(context.Background()); err != nil {
+		t.Errorf("the retry: %v", err)
+	}
+}
+
+func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	e := mustPut(t, s, write(t, sbd("held"), `{}`))
+	other := connect(t, dsn)
+	do(t, other, "BEGIN", "SELECT FROM heads WHERE identifier = 'held' FOR UPDATE")
+	ctx, cancel := context.WithCancel(context.Background())
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.Put(ctx, []oda.Put{next(t, sbd("held"), e.Metadata)})
+		answered <- err
+	}()
+	await(t, "the write to wait", patience, func() bool { return waiting(t, conn) == 1 })
+	cancel()
+	if err := <-answered; err == nil {
+		t.Error("the write was acknowledged")
+	}
+	await(t, "the write to be given up", patience, func() bool { return waiting(t, conn) == 0 })
+	do(t, other, "ROLLBACK")
+	if got := mustGet(t, s, sbd("held")).Metadata.Version; got != 1 {
+		t.Errorf("version %d is stored, want 1", got)
+	}
+}

@@ -1,0 +1,148 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/internal/storetest"
+	"oda/internal/testenv"
+)
+
+func TestTheEngineIsAStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(tb testing.TB) oda.Store { return open(tb, testenv.Postgres(tb)) })
+}
+
+// In a database with the collation of a language "a" stands before "B", and "_"
+// counts for nothing. The order of the archive is that of the bytes anywhere.
+// Here many archives share that database, each in a schema of its own.
+func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := testenv.Postgres(t)
+	admin := connect(t, server)
+	if query[int](t, admin, "SELECT current_setting('server_version_num')::int") < 150000 {
+		t.Skip("this needs PostgreSQL 15, in which a database can have the collation of a language on any machine")
+	}
+	name := "collated_" + query[string](t, admin, "SELECT current_database()")
+	do(t, admin, "CREATE DATABASE "+name+" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'")
+	t.Cleanup(func() { do(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	collated := connect(t, u.String())
+	if !query[bool](t, collated, "SELECT 'a' < 'B'") {
+		t.Fatal("the database has the collation of bytes")
+	}
+	var archives atomic.Int32
+	storetest.Run(t, func(tb testing.TB) oda.Store {
+		schema := fmt.Sprintf("archive_%d", archives.Add(1))
+		do(tb, connect(tb, u.String()), "CREATE SCHEMA "+schema)
+		return open(tb, with(tb, u.String(), "search_path", schema))
+	})
+}
+
+func TestTheViewsShowWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	kept := func(ref oda.Ref, text string) oda.Put {
+		put := write(t, ref, text)
+		put.Keep, put.Compare = true, oda.KeptFields
+		return put
+	}
+	record := func(id string, requests ...string) oda.Metadata {
+		var m oda.Metadata
+		for _, r := range requests {
+			m = mustRecord(t, s, id, r).Metadata
+		}
+		return m
+	}
+	const two = `"request_responses":[{"request":"one","n":1.50},{"request":"two","response":{"é":"\u20ac\""}}]`
+
+	for ref, make := range map[oda.Ref]func(ref oda.Ref){
+		sbd("plain"): func(ref oda.Ref) {
+			mustPut(t, s, write(t, ref, `{"a": [1, 2.5e3, null, {}], "é\"\\": "\ud83d\ude00"}`))
+		},
+		sbd("with-metadata"): func(ref oda.Ref) {
+			put := write(t, ref, `{"metadata":{"pdm_version":"1"},"sbd_id":"with-metadata"}`)
+			put.Creator = "Ann \"é\" \\ O'Hara"
+			mustPut(t, s, put)
+		},
+		sbd("updated"): func(ref oda.Ref) {
+			e := mustPut(t, s, write(t, ref, `{"n":1}`))
+			mustPut(t, s, next(t, ref, e.Metadata, `"n":2`))
+		},
+		{Kind: oda.Project, ID: "project"}:     func(ref oda.Ref) { mustPut(t, s, write(t, ref, `{}`)) },
+		{Kind: oda.SBInstance, ID: "instance"}: func(ref oda.Ref) { mustPut(t, s, write(t, ref, ` { } `)) },
+		block("no-list"):                       func(ref oda.Ref) { mustPut(t, s, write(t, ref, `{"a":1}`)) },
+		block("empty-list"):                    func(ref oda.Ref) { mustPut(t, s, write(t, ref, `{"request_responses":[],"a":1}`)) },
+		block("list"):                          func(ref oda.Ref) { mustPut(t, s, write(t, ref, `{`+two+`}`)) },
+		block("list-and-records"): func(ref oda.Ref) {
+			mustPut(t, s, write(t, ref, `{"a":1,`+two+`,"z":2}`))
+			record(ref.ID, "three", "four")
+		},
+		block("only-records"): func(ref oda.Ref) {
+			mustPut(t, s, write(t, ref, `{"a":1}`))
+			record(ref.ID, "one", "two")
+		},
+		block("edited"): func(ref oda.Ref) {
+			mustPut(t, s, write(t, ref, `{`+two+`}`))
+			m := record(ref.ID, "three", "four")
+			mustPut(t, s, next(t, ref, m, `"request_responses":[{"request":"four"},{"request":"new"},{"request":"one","n":1.50}]`))
+			record(ref.ID, "five")
+		},
+		block("kept"): func(ref oda.Ref) {
+			e := mustPut(t, s, write(t, ref, `{`+two+`}`))
+			record(ref.ID, "three")
+			mustPut(t, s, kept(ref, `{"metadata":`+string(e.Metadata.AppendJSON(nil))+`,"b":1}`))
+			record(ref.ID, "four")
+		},
+		block("dropped"): func(ref oda.Ref) {
+			e := mustPut(t, s, write(t, ref, `{`+two+`}`))
+			mustPut(t, s, next(t, ref, e.Metadata))
+		},
+	} {
+		make(ref)
+		answered := storetest.Render(t, mustGet(t, s, ref))
+		shown := query[*string](t, conn, "SELECT document::text FROM documents WHERE kind = $1 AND identifier = $2", ref.Kind.String(), ref.ID)
+		if shown == nil {
+			t.Errorf("%s: the view shows nothing of %s", ref.ID, answered)
+			continue
+		}
+		if diff := cmp.Diff(decoded(t, answered), decoded(t, *shown)); diff != "" {
+			t.Errorf("%s: the view shows something else (- answered, + shown):\n%s", ref.ID, diff)
+		}
+	}
+
+	for ref, text := range map[oda.Ref]string{sbd("zero"): `{"a":"\u0000"}`, sbd("huge"): `{"a":1e999999}`} {
+		mustPut(t, s, write(t, ref, text))
+		if query[*string](t, conn, "SELECT document::text FROM documents WHERE identifier = $1", ref.ID) != nil {
+			t.Errorf("%s: the view shows a document that jsonb cannot hold", ref.ID)
+		}
+		if query[int64](t, conn, "SELECT version FROM documents WHERE identifier = $1", ref.ID) != 1 {
+			t.Errorf("%s: the view does not show its metadata", ref.ID)
+		}
+	}
+
+	got := query[string](t, conn, `SELECT string_agg(sequence || ' ' || version || ' ' || (record ->> 'request'), ', ' ORDER BY sequence)
+		FROM record_documents WHERE eb_id = 'edited'`)
+	if want := "1 1 one, 2 1 two, 3 1 three, 4 1 four, 5 2 new, 6 2 five"; got != want {
+		t.Errorf("the records of the block are shown as %s, want %s", got, want)
+	}
+}
+
+func decoded(t *testing.T, text string) (value any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
