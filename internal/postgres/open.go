@@ -30,6 +30,10 @@ const (
 	openTime    = 60 * time.Second // for the schema to be brought up to date, other processes included
 )
 
+// poolSize is the number of connections where the DSN names none: enough that
+// reads go on while every lane writes.
+const poolSize = 16
+
 // Store is the engine on PostgreSQL. It implements oda.Store.
 type Store struct {
 	pool  *pgxpool.Pool
@@ -61,6 +65,9 @@ func parse(dsn string) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("the address of the PostgreSQL database is not understood (--db): %w", hideDSN(err))
 	}
 	configure(config)
+	if !strings.Contains(dsn, "pool_max_conns") {
+		config.MaxConns = poolSize
+	}
 	return config, nil
 }
 

@@ -55,7 +55,6 @@ const (
 
 	storeEither = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead +
 		" WHERE " + headMatches + headReturns + storeBody
-	storeNew  = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO NOTHING" + headReturns + storeBody
 	storeNext = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " +
 		headMatches + headReturns + storeBody
 )
