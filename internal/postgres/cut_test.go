@@ -52,7 +52,7 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 		again   oda.Code                                        // of the same write, when it is stored
 	}{
 		{"a record with a key", inStatement, func(t *testing.T, s oda.Store) (string, error) {
-			r, err := s.Record(t.Context(), addition("b", "marked", "key"))
+			r, err := one(t.Context(), s, addition("b", "marked", "key"))
 			return string(r.Metadata.AppendJSON(nil)), err
 		}, ""},
 		{"a first store", inStatement, func(t *testing.T, s oda.Store) (string, error) {
@@ -160,7 +160,7 @@ func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
 				}
 				return testenv.NoCut
 			})
-			_, err := s.Record(t.Context(), addition("marked", "x", ""))
+			_, err := one(t.Context(), s, addition("marked", "x", ""))
 			wantCode(t, err, oda.Unavailable)
 			if got := query[int](t, connect(t, dsn), "SELECT count(*) FROM records"); got != 1 {
 				t.Errorf("%d records are stored, want 1", got)

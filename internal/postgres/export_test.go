@@ -24,12 +24,12 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 func (s *Store) RecordTogether(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, []error) {
 	batch := make([]*waiting, len(adds))
 	for i, add := range adds {
-		batch[i] = &waiting{add: add, done: make(chan error, 1)}
+		batch[i] = &waiting{adds: []oda.Addition{add}, size: len(add.Record), done: make(chan error, 1)}
 	}
 	s.sendLane(ctx, batch)
 	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
 	for i, w := range batch {
-		recorded[i], errs[i] = w.recorded, <-w.done
+		recorded[i], errs[i] = w.recorded[0], <-w.done
 	}
 	return recorded, errs
 }

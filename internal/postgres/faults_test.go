@@ -33,7 +33,7 @@ func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
 		wantCode(t, first.Ping(t.Context()), oda.Unavailable)
 		_, err := second.Get(t.Context(), sbd("load-0"))
 		wantCode(t, err, oda.Unavailable)
-		_, err = second.Record(t.Context(), addition("load-0", "none", ""))
+		_, err = one(t.Context(), second, addition("load-0", "none", ""))
 		wantCode(t, err, oda.Unavailable)
 		for _, request := range [][2]string{{"GET", ready}, {"PUT", process.URL + "/sbds/http"}, {"GET", process.URL + "/sbds/load-0"}} {
 			status, header, text := sendHeader(t, request[0], request[1], map[string]string{"PUT": "{}"}[request[0]])
@@ -129,14 +129,14 @@ func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 	mustPut(t, s, write(t, block("b"), `{}`))
 	letGo := hold(t, dsn, block("b"))
 	began := time.Now()
-	_, err := s.Record(t.Context(), addition("b", "x", "key"))
+	_, err := one(t.Context(), s, addition("b", "x", "key"))
 	wantCode(t, err, oda.Unavailable)
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it was told after %v", took)
 	}
 	await(t, "the server has stopped working for it", 5*time.Second, func() bool { return waiting(t, watch) == 0 })
 	letGo()
-	r, err := s.Record(t.Context(), addition("b", "x", "key"))
+	r, err := one(t.Context(), s, addition("b", "x", "key"))
 	if err != nil || r.Sequence != 1 {
 		t.Errorf("the retry got %+v, %v", r, err)
 	}

@@ -102,7 +102,7 @@ func (l *load) record(i int) {
 		request := fmt.Sprintf("%d-%d", i, n)
 		add := addition(id, request, request)
 		l.attempt(func(ctx context.Context, tried int) error {
-			r, err := l.stores[(n+tried)%len(l.stores)].Record(ctx, add)
+			r, err := one(ctx, l.stores[(n+tried)%len(l.stores)], add)
 			if err != nil {
 				return err
 			}

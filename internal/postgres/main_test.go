@@ -182,10 +182,19 @@ func addition(block, request, key string) oda.Addition {
 	return a
 }
 
+// one adds one record.
+func one(ctx context.Context, s oda.Store, add oda.Addition) (oda.Recorded, error) {
+	recorded, err := s.Record(ctx, []oda.Addition{add})
+	if err != nil {
+		return oda.Recorded{}, err
+	}
+	return recorded[0], nil
+}
+
 // mustRecord adds a record.
 func mustRecord(tb testing.TB, s oda.Store, block, request string) oda.Recorded {
 	tb.Helper()
-	r, err := s.Record(context.Background(), addition(block, request, ""))
+	r, err := one(context.Background(), s, addition(block, request, ""))
 	if err != nil {
 		tb.Fatalf("record into %s: %v", block, err)
 	}

@@ -41,7 +41,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 					before := int64(0)
 					for n := range each {
 						request := fmt.Sprintf("%d-%d", c, n)
-						r, err := stores[(c+n)%2].Record(context.Background(), addition(id, request, ""))
+						r, err := one(context.Background(), stores[(c+n)%2], addition(id, request, ""))
 						if err != nil || r.Sequence <= before {
 							t.Errorf("%s got the sequence %d after %d, %v", request, r.Sequence, before, err)
 							return
@@ -99,7 +99,7 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
 	var group sync.WaitGroup
 	for i, add := range adds {
-		group.Go(func() { recorded[i], errs[i] = s.Record(context.Background(), add) })
+		group.Go(func() { recorded[i], errs[i] = one(context.Background(), s, add) })
 		if i == 0 {
 			await(t, "the first waits", patience, func() bool { return waiting(t, watch) > 0 })
 		}
@@ -199,7 +199,7 @@ func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T)
 	for c := range 12 {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				if _, err := stores[c%2].Record(context.Background(), addition(ids[(c+n)%len(ids)], "x", "")); err != nil {
+				if _, err := one(context.Background(), stores[c%2], addition(ids[(c+n)%len(ids)], "x", "")); err != nil {
 					t.Errorf("record: %v", err)
 					return
 				}

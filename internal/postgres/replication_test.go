@@ -41,11 +41,11 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			return put(ctx, write(t, sbd("two"), `{}`), write(t, sbd("three"), `{}`))
 		},
 		"record": func(ctx context.Context) error {
-			_, err := s.Record(ctx, addition("stored", "one", ""))
+			_, err := one(ctx, s, addition("stored", "one", ""))
 			return err
 		},
 		"record with a key": func(ctx context.Context) error {
-			_, err := s.Record(ctx, addition("stored", "two", "key"))
+			_, err := one(ctx, s, addition("stored", "two", "key"))
 			return err
 		},
 	} {
