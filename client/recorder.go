@@ -1,0 +1,277 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"oda"
+)
+
+// OpenOptions say how a recorder works. Only Dir is needed.
+type OpenOptions struct {
+	// Dir is the spool: a folder on a local disk. Recorders share it.
+	Dir string
+	// Document has the members of the new ExecutionBlock, as a JSON object;
+	// AttachBlock does not use it. What the archive writes itself (eb_id,
+	// metadata and request_responses) is left out of it.
+	Document []byte
+	// Sync says when the spool is forced to disk.
+	Sync Sync
+	// MaxBytes bounds what waits for the archive, 1 GiB where it is 0. A record
+	// beyond it is dropped, with an error and a line in the log.
+	MaxBytes int64
+	// CreateTimeout is how long OpenBlock waits for the archive, 2 s where it
+	// is 0.
+	CreateTimeout time.Duration
+	// Logger gets what a person should know, slog.Default() where it is nil.
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxBytes      = 1 << 30
+	defaultCreateTimeout = 2 * time.Second
+
+	syncEvery   = 100 * time.Millisecond
+	linger      = 10 * time.Millisecond // for more records to come, before a batch is sent
+	reportEvery = 10 * time.Second      // at most, of records that are dropped
+)
+
+// Recorder records what is called on the telescope into one ExecutionBlock. It
+// never waits for the archive: a record is written to a file, and sent from
+// there in the background, in order and once, whatever happens to the network,
+// the archive or this process. It is safe for concurrent use.
+type Recorder struct {
+	session *session
+	write   *writer
+	ship    *shipper
+	log     *slog.Logger
+
+	wake   chan struct{} // there is something to send
+	hurry  chan struct{} // somebody waits for it to be sent
+	stop   context.CancelFunc
+	run    sync.WaitGroup
+	closed func(context.Context) error
+	ended  chan struct{} // closed when nothing is sent any more
+
+	mu      sync.Mutex
+	at      position      // up to here nothing waits
+	created bool          // the archive has the block
+	moved   chan struct{} // closed when one of these has changed
+	refused int64
+}
+
+// OpenBlock begins a new ExecutionBlock and gives a recorder for it. The archive
+// creates it. If the archive does not answer in time, the block is given an
+// identifier here, and the archive is given the block when it is back. So it
+// fails only where the spool cannot be written, or where the archive says that
+// the document is wrong.
+func OpenBlock(ctx context.Context, archive *Client, options OpenOptions) (*Recorder, error) {
+	document, err := bareDocument(options.Document)
+	if err != nil {
+		return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
+	}
+	options = options.withDefaults()
+	once, cancel := context.WithTimeout(ctx, options.CreateTimeout)
+	defer cancel()
+	file := blockFile{Spool: spoolVersion, URL: archive.base + api, User: archive.user}
+	created, err := archive.CreateBlock(once, document, rand.Text())
+	switch {
+	case err == nil:
+		file.Block = created.ID
+	case errors.Is(ctx.Err(), context.Canceled) || isRefused(err):
+		return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
+	default:
+		file.Block, file.Create = minting.next(oda.ExecutionBlock), document
+		options.Logger.Warn("the archive is away; the ExecutionBlock is opened without it, and sent to it later",
+			"eb_id", file.Block, "archive", archive.Address(), "error", err)
+	}
+	return start(archive, file, options)
+}
+
+// AttachBlock gives a recorder for an ExecutionBlock that exists. Nothing is
+// asked of the archive: if it does not know the block, the log says so and the
+// records wait.
+func AttachBlock(archive *Client, block string, options OpenOptions) (*Recorder, error) {
+	if !oda.ValidID(block) {
+		return nil, oda.Errorf(oda.InvalidIdentifier, "%q is no identifier of an ExecutionBlock.", clip(block))
+	}
+	return start(archive, blockFile{Spool: spoolVersion, Block: block, URL: archive.base + api, User: archive.user}, options.withDefaults())
+}
+
+func (o OpenOptions) withDefaults() OpenOptions {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.CreateTimeout <= 0 {
+		o.CreateTimeout = defaultCreateTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// start makes a session and the recorder that works on it.
+func start(archive *Client, file blockFile, o OpenOptions) (*Recorder, error) {
+	if o.Dir == "" {
+		return nil, errors.New("a recorder needs a folder for its spool: set OpenOptions.Dir")
+	}
+	s, err := createSession(o.Dir, file)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWriter(s, o.Sync, o.MaxBytes)
+	if err != nil {
+		return nil, errors.Join(err, s.remove())
+	}
+	r := &Recorder{
+		session: s, write: w, log: o.Logger.With("eb_id", file.Block),
+		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		at: w.end(), moved: make(chan struct{}), ended: make(chan struct{}),
+	}
+	r.ship = newShipper(s, archive, o.Logger, r.settled)
+	r.created = r.ship.created
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.closed = onceWith(r.close)
+	r.run.Go(func() { r.shipping(ctx) })
+	r.run.Go(func() { r.syncing(ctx) })
+	return r, nil
+}
+
+// onceWith makes a function whose work is done by the first call; later calls
+// wait for it and give its result.
+func onceWith(work func(context.Context) error) func(context.Context) error {
+	var once sync.Once
+	var err error
+	return func(ctx context.Context) error {
+		once.Do(func() { err = work(ctx) })
+		return err
+	}
+}
+
+// BlockID is the identifier of the ExecutionBlock.
+func (r *Recorder) BlockID() string { return r.session.block.Block }
+
+// Record records a call with its response. When it returns, the record is in the
+// spool. It fails where the record cannot be written as JSON, where it was
+// dropped (ErrDropped) and after Close (ErrClosed); nothing is wrong with the
+// telescope then, and a script goes on.
+func (r *Recorder) Record(record Record) error {
+	text, err := record.encode()
+	if err != nil {
+		return err
+	}
+	return r.append(text)
+}
+
+// RecordJSON is Record for a record that is JSON already, with members of any
+// kind. White space between its parts is left out.
+func (r *Recorder) RecordJSON(record []byte) error {
+	text, err := oneLine(record)
+	if err != nil {
+		return err
+	}
+	return r.append(text)
+}
+
+func (r *Recorder) append(text []byte) error {
+	err := r.write.append(text)
+	signal(r.wake) // also after a failure: shipping makes room
+	return err
+}
+
+// Lag is what waits for the archive.
+type Lag struct {
+	Records int64
+	Bytes   int64
+	Age     time.Duration // since the oldest of them was recorded
+}
+
+// Lag tells what the archive has not acknowledged yet.
+func (r *Recorder) Lag() Lag {
+	waiting, age := r.write.lag()
+	return Lag{waiting.records, waiting.bytes, age}
+}
+
+// Dropped is the number of records that were dropped.
+func (r *Recorder) Dropped() int64 {
+	r.write.mu.Lock()
+	defer r.write.mu.Unlock()
+	return r.write.dropped
+}
+
+// Refused is the number of records that the archive does not take. They are
+// kept in the file refused.log of the session.
+func (r *Recorder) Refused() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused
+}
+
+// Flush waits until the archive has acknowledged everything that was recorded
+// so far, or until the context ends.
+func (r *Recorder) Flush(ctx context.Context) error {
+	target := r.write.end()
+	signal(r.hurry)
+	for {
+		there, moved := r.reached(target)
+		if there {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-r.ended:
+			return fmt.Errorf("wait for the archive: %w", ErrClosed)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the archive: %w", ctx.Err())
+		}
+	}
+}
+
+// reached tells whether nothing waits before a place. Where something does, the
+// channel is closed when that may have changed.
+func (r *Recorder) reached(target position) (bool, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	past := r.at.segment > target.segment || r.at.segment == target.segment && r.at.offset >= target.offset
+	return r.created && past, r.moved
+}
+
+// Close takes no more records, sends what is left until the context ends, and
+// stops. What is not acknowledged by then stays in the spool: the error says so,
+// and Resume or "oda record drain" sends it. Later calls give the result of the
+// first.
+func (r *Recorder) Close(ctx context.Context) error { return r.closed(ctx) }
+
+func (r *Recorder) close(ctx context.Context) error {
+	r.write.close()
+	waited := r.Flush(ctx)
+	r.stop()
+	r.run.Wait()
+	close(r.ended)
+	err := r.write.finish()
+	defer r.session.release()
+	if there, _ := r.reached(r.write.end()); !there {
+		return errors.Join(fmt.Errorf("close the recorder: %w; %d records stay in the spool %s and can be sent with \"oda record drain\"",
+			waited, r.Lag().Records, r.session.dir), err)
+	}
+	if r.session.keeps() {
+		r.log.Error("the session is kept, since it has records that were refused or damaged", "spool", r.session.dir)
+		return err
+	}
+	return errors.Join(err, r.session.remove())
+}
+
+// signal leaves a note for a goroutine, once.
+func signal(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}

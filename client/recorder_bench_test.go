@@ -1,0 +1,120 @@
+package client_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// conditions are those under which the cost of a record is measured: the
+// archive is there, answers late, or is away.
+var conditions = []string{"up", "slow", "down"}
+
+// slowness is how late an archive answers that is slow.
+const slowness = 200 * time.Millisecond
+
+// under gives a recorder whose archive is in a condition. The archive is a
+// process of its own.
+func under(tb testing.TB, condition string) *client.Recorder {
+	tb.Helper()
+	network := newRelay(tb)
+	network.point(testenv.Oda(tb, "serve").Host())
+	rec, _ := opened(tb, clientOf(tb, network.address()), client.OpenOptions{Dir: benchDir(tb)})
+	switch condition {
+	case "slow":
+		network.slow(slowness)
+	case "down":
+		network.point("")
+	}
+	return rec
+}
+
+// benchDir is where the spools of measurements are: on the disk that
+// RECORDER_BENCH_DIR names, or on that of temporary files.
+func benchDir(tb testing.TB) string {
+	tb.Helper()
+	if parent := os.Getenv("RECORDER_BENCH_DIR"); parent != "" {
+		dir, err := os.MkdirTemp(parent, "recorder-")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+		return dir
+	}
+	return tb.TempDir()
+}
+
+// cost is what a record costs its caller.
+type cost struct{ p50, p99, max time.Duration }
+
+func (c cost) String() string {
+	return fmt.Sprintf("%8v %8v %8v", c.p50.Round(100*time.Nanosecond), c.p99.Round(100*time.Nanosecond), c.max.Round(time.Microsecond))
+}
+
+// measure records calls at the pace of a busy script, and tells what each cost.
+func measure(tb testing.TB, rec *client.Recorder, calls int) cost {
+	tb.Helper()
+	const pace = time.Millisecond
+	took := make([]time.Duration, calls)
+	for i := range took {
+		record := numbered(i)
+		begun := time.Now()
+		if err := rec.Record(record); err != nil {
+			tb.Fatal(err)
+		}
+		took[i] = time.Since(begun)
+		time.Sleep(pace)
+	}
+	slices.Sort(took)
+	return cost{took[calls/2], took[calls*99/100], took[calls-1]}
+}
+
+// A caller must not notice that a call is recorded, whatever the archive does.
+// On a busy machine a round may be lost to others; the best of some counts. The
+// table is that of docs/recording.md.
+func TestRecordingCostsTheCallerNothingToSpeakOf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	const rounds, calls = 5, 1000
+	table := "archive    p50      p99      max\n"
+	for _, condition := range conditions {
+		var best cost
+		for round := 0; round < rounds && (round == 0 || best.p99 > recordBound); round++ {
+			if got := measure(t, under(t, condition), calls); round == 0 || got.p99 < best.p99 {
+				best = got
+			}
+		}
+		table += fmt.Sprintf("%-5s %v\n", condition, best)
+		if best.p99 > recordBound {
+			t.Errorf("archive %s: the 99th percentile is %v, want at most %v", condition, best.p99, recordBound)
+		}
+	}
+	t.Logf("what a call of Record costs, %d calls, one each millisecond:\n%s", calls, table)
+}
+
+// BenchmarkRecorder is the cost of Record at full speed, and its percentiles.
+func BenchmarkRecorder(b *testing.B) {
+	for _, condition := range conditions {
+		b.Run(condition, func(b *testing.B) {
+			rec := under(b, condition)
+			took := make([]time.Duration, 0, b.N)
+			for b.Loop() {
+				begun := time.Now()
+				if err := rec.Record(numbered(7)); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(begun))
+			}
+			slices.Sort(took)
+			for name, at := range map[string]int{"p50-µs": len(took) / 2, "p99-µs": len(took) * 99 / 100, "max-µs": len(took) - 1} {
+				b.ReportMetric(float64(took[at].Nanoseconds())/1000, name)
+			}
+		})
+	}
+}

@@ -1,0 +1,262 @@
+package client_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts an archive twenty times")
+	}
+	t.Parallel()
+	network := newRelay(t)
+	database := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+	archive := testenv.Oda(t, "serve", database)
+	network.point(archive.Host())
+	c := clientOf(t, network.address())
+	rec, _ := opened(t, c, client.OpenOptions{})
+	var stop atomic.Bool
+	recorded := make(chan int)
+	go func() {
+		n := 0
+		for ; !stop.Load(); time.Sleep(200 * time.Microsecond) {
+			if err := rec.Record(numbered(n + 1)); err != nil {
+				t.Error(err)
+				break
+			}
+			n++
+		}
+		recorded <- n
+	}()
+	for range 20 {
+		if err := rec.Flush(patient(t)); err != nil {
+			t.Error(err)
+			break
+		}
+		time.Sleep(rand.N(20 * time.Millisecond)) // so that it is hit at any moment
+		archive.Kill()
+		archive = testenv.Oda(t, "serve", database)
+		network.point(archive.Host())
+	}
+	stop.Store(true)
+	last := <-recorded
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), last)
+	t.Logf("%d records", last)
+}
+
+func TestARecordWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	network.point(testenv.Start(t).Addr())
+	c := clientOf(t, network.address())
+	rec, log := opened(t, c, client.OpenOptions{})
+	for first := 1; first <= 201; first += 50 {
+		network.lose(2)
+		recordNumbers(t, rec, first, first+49)
+		await(t, "the loss of an answer", func() bool { return network.answersLost() == 2 })
+		if err := rec.Flush(patient(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 250)
+	if !strings.Contains(log.String(), "records are sent again") {
+		t.Errorf("the log says: %s", log)
+	}
+}
+
+func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	c := clientOf(t, network.address())
+	const bound = 20_000
+	rec, log := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond, MaxBytes: bound})
+	kept := fill(t, rec)
+	if got := rec.Lag(); got.Bytes > bound || got.Bytes < bound-1000 || got.Records != int64(kept) {
+		t.Errorf("%d were kept, and it lags by %+v", kept, got)
+	}
+	await(t, "a word on the dropped records", func() bool { return strings.Contains(log.String(), "RECORDS ARE LOST") })
+	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "the spool has reached its bound") {
+		t.Errorf("the log says: %s", log)
+	}
+	network.point(testenv.Start(t).Addr())
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	recordNumbers(t, rec, kept+1, kept+10)
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), kept+10)
+	if n := strings.Count(log.String(), "RECORDS ARE LOST"); n > 2 {
+		t.Errorf("the log tells of it %d times at once", n)
+	}
+}
+
+// fill records until records are dropped, and tells how many were kept. What
+// comes after the first dropped one is dropped too, and quickly.
+func fill(t *testing.T, rec *client.Recorder) int {
+	t.Helper()
+	const most = 100_000
+	kept := 0
+	for ; kept < most; kept++ {
+		if err := rec.Record(numbered(kept + 1)); errors.Is(err, client.ErrDropped) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept == most {
+		t.Fatal("nothing was dropped")
+	}
+	const further = 100
+	begun := time.Now()
+	for n := range further {
+		if err := rec.Record(numbered(kept + n)); !errors.Is(err, client.ErrDropped) {
+			t.Fatalf("with a full spool Record says %v", err)
+		}
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("dropping %d records took %v", further, took)
+	}
+	if got := rec.Dropped(); got != further+1 {
+		t.Errorf("%d were dropped, want %d", got, further+1)
+	}
+	return kept
+}
+
+func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount the small disk that this test fills")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("no small disk can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	network := newRelay(t)
+	c := clientOf(t, network.address())
+	rec, log := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
+	kept := fill(t, rec)
+	await(t, "a word on the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
+	network.point(testenv.Start(t).Addr())
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	// What was shipped made room.
+	recordNumbers(t, rec, kept+1, kept+100)
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), kept+100)
+	if left := sessionsIn(t, dir); len(left) > 0 {
+		t.Errorf("a session stays: %v", left)
+	}
+	if strings.Contains(log.String(), "damaged") {
+		t.Errorf("a line that did not fit is in the spool: %s", log)
+	}
+}
+
+func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
+	t.Parallel()
+	c := connect(t, testenv.Start(t))
+	rec, _ := opened(t, c, client.OpenOptions{})
+	clock := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	for n := 1; n <= 50; n++ {
+		record := numbered(n)
+		record.RequestSentAt, record.ResponseReceivedAt = clock, clock.Add(-time.Hour)
+		clock = clock.Add(-time.Minute)
+		if err := rec.Record(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 50)
+}
+
+func TestARecordLargerThanABatchGoesAlone(t *testing.T) {
+	t.Parallel()
+	c := clientOf(t, testenv.Oda(t, "serve").URL)
+	rec, _ := opened(t, c, client.OpenOptions{})
+	for n := 1; n <= 9; n++ {
+		record := numbered(n)
+		if n%3 == 0 {
+			record.Response = strings.Repeat("x", 3<<20)
+		}
+		if err := rec.Record(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 9)
+	// One that no archive takes is not taken either.
+	rec, _ = opened(t, c, client.OpenOptions{})
+	if err := rec.Record(client.Record{Request: "s", Response: strings.Repeat("x", 64<<20)}); !errors.Is(err, client.ErrDropped) {
+		t.Errorf("a record of 64 MiB: %v", err)
+	}
+}
+
+func TestABlockThatTheArchiveLostIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	c := clientOf(t, network.address())
+	rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_low"}`)})
+	network.point(testenv.Start(t).Addr())
+	recordNumbers(t, rec, 1, 5)
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	// An archive that was restored from before the block knows nothing of it.
+	network.point(testenv.Start(t).Addr())
+	recordNumbers(t, rec, 1, 5)
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 5)
+	if block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID()); err != nil || !strings.Contains(string(block.Body), "ska_low") {
+		t.Errorf("the block is not as it was opened: %v", err)
+	}
+}
+
+func TestASpoolThatIsTakenAwayIsReportedAndHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	dir := t.TempDir()
+	rec, log := opened(t, clientOf(t, network.address()), client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
+	if err := os.RemoveAll(sessionsIn(t, dir)[0]); err != nil {
+		t.Fatal(err)
+	}
+	network.point(testenv.Start(t).Addr())
+	recordNumbers(t, rec, 1, 10)
+	await(t, "a word on the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or tidied") })
+	leave(t, rec)
+}
+
+func TestAnArchiveThatTakesConnectionsAndSaysNothingHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	begun := time.Now()
+	rec, _ := opened(t, clientOf(t, listener.Addr().String()), client.OpenOptions{CreateTimeout: 100 * time.Millisecond})
+	recordNumbers(t, rec, 1, 10)
+	leave(t, rec)
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("a block of 10 records took %v", took)
+	}
+}

@@ -1,0 +1,343 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// childVariable makes a test binary the process of a script that records: it
+// names the archive, the spool and how the script behaves.
+const childVariable = "RECORDER_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if arguments := os.Getenv(childVariable); arguments != "" {
+		script(strings.Split(arguments, "|"))
+		return
+	}
+	os.Exit(testenv.Main(m))
+}
+
+// patience bounds what a test waits for. The machine may be busy.
+const patience = 2 * time.Minute
+
+func patient(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// journal is a log that a test can read.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+// await waits until something is so.
+func await(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain awaited: %s", what)
+		}
+	}
+}
+
+// away is the address of an archive that is not there.
+func away(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is kept, so that nobody else answers there; who connects is cut.
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// clientOf gives a client that leaves nothing behind.
+func clientOf(t testing.TB, address string, options ...client.Option) *client.Client {
+	t.Helper()
+	h, done := httpClient()
+	t.Cleanup(done)
+	c, err := client.New(address, append([]client.Option{client.WithHTTPClient(h)}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// opened gives a recorder of a new block. The log is where its complaints go.
+func opened(t testing.TB, archive *client.Client, options client.OpenOptions) (*client.Recorder, *journal) {
+	t.Helper()
+	log := &journal{}
+	if options.Logger == nil {
+		options.Logger = log.logger()
+	}
+	if options.Dir == "" {
+		options.Dir = t.TempDir()
+	}
+	rec, err := client.OpenBlock(patient(t), archive, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = rec.Close(ctx) // where the test did not close it
+	})
+	return rec, log
+}
+
+// numbered is a record that can be told from others.
+func numbered(n int) client.Record {
+	return client.Record{
+		Request: "functions.scan", RequestArgs: map[string]any{"n": n}, Status: "OK",
+		Response: map[string]any{"result": "a result of some length, as they are"},
+	}
+}
+
+// recordNumbers records the numbers from first to last.
+func recordNumbers(t testing.TB, rec *client.Recorder, first, last int) {
+	t.Helper()
+	for n := first; n <= last; n++ {
+		if err := rec.Record(numbered(n)); err != nil {
+			t.Fatalf("record %d: %v", n, err)
+		}
+	}
+}
+
+// stored gives the numbers of the records of a block, in order.
+func stored(t testing.TB, archive *client.Client, block string) []int {
+	t.Helper()
+	var numbers []int
+	for r, err := range archive.Records(patient(t), block, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, numberOf(t, r))
+	}
+	return numbers
+}
+
+func numberOf(t testing.TB, r oda.Recording) int {
+	t.Helper()
+	var in struct {
+		Args struct {
+			N int `json:"n"`
+		} `json:"request_args"`
+	}
+	if err := json.Unmarshal(r.Record, &in); err != nil {
+		t.Fatalf("%v: %s", err, r.Record)
+	}
+	return in.Args.N
+}
+
+// wantNumbers checks that a block has the numbers from 1 on, each once and in
+// order.
+func wantNumbers(t testing.TB, archive *client.Client, block string, last int) {
+	t.Helper()
+	got := stored(t, archive, block)
+	for i, n := range got {
+		if n != i+1 {
+			t.Fatalf("record %d of %d is number %d", i+1, len(got), n)
+		}
+	}
+	if len(got) != last {
+		t.Fatalf("there are %d records, want %d", len(got), last)
+	}
+}
+
+// sessionsIn gives the folders of the sessions in a spool.
+func sessionsIn(t testing.TB, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func closeRecorder(t testing.TB, rec *client.Recorder) {
+	t.Helper()
+	if err := rec.Close(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leave closes a recorder whose archive is away, and leaves the spool.
+func leave(t testing.TB, rec *client.Recorder) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := rec.Close(ctx); err == nil {
+		t.Fatal("there was nothing left")
+	}
+}
+
+// relay is a network between a recorder and an archive. It is always at the same
+// address, whatever happens to the archive.
+type relay struct {
+	listener net.Listener
+	mu       sync.Mutex
+	target   string // empty: there is no archive
+	swallow  int    // answers that do not arrive whole
+	delay    time.Duration
+	lost     int
+	open     map[net.Conn]bool
+}
+
+func newRelay(t testing.TB) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: listener, open: make(map[net.Conn]bool)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { r.carry(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		r.point("")
+		running.Wait()
+	})
+	return r
+}
+
+func (r *relay) address() string { return r.listener.Addr().String() }
+
+// point leads to another archive, or to none. Connections end.
+func (r *relay) point(target string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.target = target
+	for conn := range r.open {
+		_ = conn.Close()
+	}
+}
+
+// lose cuts the connection in the middle of so many answers.
+func (r *relay) lose(answers int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.swallow, r.lost = answers, 0
+}
+
+func (r *relay) answersLost() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+func (r *relay) slow(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = delay
+}
+
+func (r *relay) carry(near net.Conn) {
+	defer near.Close()
+	r.mu.Lock()
+	target := r.target
+	r.mu.Unlock()
+	far, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	r.mu.Lock()
+	same := r.target == target
+	r.open[near], r.open[far] = true, true
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.open, near)
+		delete(r.open, far)
+	}()
+	if !same {
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() {
+		defer near.Close()
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := far.Read(buffer)
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			cut, delay := r.swallow > 0, r.delay
+			if cut {
+				r.swallow--
+				r.lost++
+			}
+			r.mu.Unlock()
+			time.Sleep(delay)
+			if cut {
+				_, _ = near.Write(buffer[:n/2])
+				return
+			}
+			if _, err := near.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	_, _ = io.Copy(far, near)
+	_ = far.Close()
+	back.Wait()
+}
+
+// texts gives records as they are stored.
+func texts(records []oda.Recording) []string {
+	out := make([]string, len(records))
+	for i, r := range records {
+		out[i] = string(r.Record)
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Record is one function that was called on the telescope, with its response.
+// Only Request is needed. Members beyond these go through RecordJSON.
+type Record struct {
+	// Request is the name of the function, such as "functions.scan".
+	Request string
+	// RequestArgs is what it was called with: anything that becomes a JSON
+	// object or string. A list becomes the member "args" of an object, and
+	// another value the only one of such a list.
+	RequestArgs any
+	// Status is how it ended; scripts write "OK" and "ERROR".
+	Status string
+	// Response is what came back: anything that becomes a JSON object. Another
+	// value becomes the member "result" of an object.
+	Response any
+	// Error is what went wrong: an error, or anything that becomes a JSON
+	// object. An error, or another value, becomes the member "detail" of an
+	// object.
+	Error any
+	// RequestSentAt and ResponseReceivedAt are left out where they are zero.
+	RequestSentAt, ResponseReceivedAt time.Time
+}
+
+// recordJSON is a record as it is sent.
+type recordJSON struct {
+	Request     string          `json:"request"`
+	RequestArgs json.RawMessage `json:"request_args,omitempty"`
+	Status      string          `json:"status,omitempty"`
+	Response    json.RawMessage `json:"response,omitempty"`
+	Error       json.RawMessage `json:"error,omitempty"`
+	Sent        string          `json:"request_sent_at,omitempty"`
+	Received    string          `json:"response_received_at,omitempty"`
+}
+
+// encode gives the record as JSON on one line.
+func (r Record) encode() ([]byte, error) {
+	out := recordJSON{Request: r.Request, Status: r.Status, Sent: stamp(r.RequestSentAt), Received: stamp(r.ResponseReceivedAt)}
+	failure := r.Error
+	if err, ok := failure.(error); ok {
+		failure = err.Error()
+	}
+	var errs [3]error
+	out.RequestArgs, errs[0] = member("request_args", r.RequestArgs, func(kind byte, value json.RawMessage) any {
+		switch kind {
+		case '"':
+			return value
+		case '[':
+			return map[string]any{"args": value}
+		}
+		return map[string]any{"args": []any{value}}
+	})
+	out.Response, errs[1] = member("response", r.Response, func(_ byte, value json.RawMessage) any {
+		return map[string]any{"result": value}
+	})
+	out.Error, errs[2] = member("error", failure, func(_ byte, value json.RawMessage) any {
+		return map[string]any{"detail": value}
+	})
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return plainJSON(out)
+}
+
+// member gives a value as JSON, nothing for none. What is no object is put into
+// one, as the archive wants it.
+func member(name string, value any, wrap func(kind byte, value json.RawMessage) any) (json.RawMessage, error) {
+	if value == nil {
+		return nil, nil
+	}
+	text, err := plainJSON(value)
+	if err == nil && text[0] != '{' {
+		if string(text) == "null" {
+			return nil, nil
+		}
+		text, err = plainJSON(wrap(text[0], text))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the %s cannot be written as JSON: %w", name, err)
+	}
+	return text, nil
+}
+
+// plainJSON writes a value on one line, without the escapes that only HTML
+// needs.
+func plainJSON(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// stamp writes a time as the archive does, empty for none.
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000000Z")
+}
+
+// oneLine gives a JSON text without the white space between its parts.
+func oneLine(text []byte) ([]byte, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("the record is not JSON: it is not valid UTF-8")
+	}
+	var out bytes.Buffer
+	out.Grow(len(text))
+	if err := json.Compact(&out, text); err != nil {
+		return nil, fmt.Errorf("the record is not JSON: %w", err)
+	}
+	return out.Bytes(), nil
+}

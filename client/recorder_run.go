@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// settled is told by the shipper that nothing waits before a place.
+func (r *Recorder) settled(to position, some tally) {
+	r.write.settle(to, some)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at, r.created, r.refused = to, r.ship.created, r.ship.count.refused
+	close(r.moved)
+	r.moved = make(chan struct{})
+}
+
+// shipping sends what is written, for as long as the recorder lives.
+func (r *Recorder) shipping(ctx context.Context) {
+	var wait backoff
+	away := outage{log: r.log}
+	for {
+		more, err := r.ship.ship(ctx, r.write.end())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			away.failed(err, r.Lag())
+			if !r.pause(ctx, wait.after(err)) {
+				return
+			}
+		default:
+			wait.reset()
+			away.over(r.Lag())
+			if !more && !r.rest(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// pause waits, less long where somebody is in a hurry. It gives false when the
+// recorder is to stop.
+func (r *Recorder) pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-r.hurry:
+	case <-timer.C:
+	}
+	return true
+}
+
+// rest waits until there is something to send, and a little longer: records
+// that come in quick succession go in one batch.
+func (r *Recorder) rest(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-r.hurry:
+		return true
+	case <-r.wake:
+		return r.pause(ctx, linger)
+	}
+}
+
+// syncing forces the spool to disk and reports what Record has no time for.
+func (r *Recorder) syncing(ctx context.Context) {
+	ticker := time.NewTicker(syncEvery)
+	defer ticker.Stop()
+	var drops dropReport
+	for {
+		select {
+		case <-ctx.Done():
+			drops.report(r, true)
+			return
+		case <-ticker.C:
+		}
+		if err := r.write.sync(); err != nil {
+			r.log.Error("the spool cannot be forced to disk; a power cut may take records", "error", err)
+		}
+		drops.report(r, false)
+	}
+}
+
+// dropReport tells of dropped records: of the first at once, then now and then.
+type dropReport struct {
+	told int64
+	at   time.Time
+}
+
+func (d *dropReport) report(r *Recorder, last bool) {
+	r.write.mu.Lock()
+	dropped, why := r.write.dropped, r.write.why
+	r.write.mu.Unlock()
+	if dropped == d.told || !last && d.told > 0 && time.Since(d.at) < reportEvery {
+		return
+	}
+	r.log.Error("RECORDS ARE LOST: they were dropped, since the spool could not take them",
+		"dropped", dropped, "reason", why, "spool", r.session.dir)
+	d.told, d.at = dropped, time.Now()
+}

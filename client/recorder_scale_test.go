@@ -1,0 +1,101 @@
+package client_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// Recording costs an archive the same however long the block is. The blocks are
+// recorded into in turn, so that whatever else the machine does meets all of
+// them. The ratio of docs/recording.md is this one.
+func TestRecordingCostsTheSameAtAnyLengthOfTheBlock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it stores 100,000 records")
+	}
+	for _, engine := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(engine, func(t *testing.T) {
+			database := "sqlite:" + filepath.Join(benchDir(t), "archive.db")
+			if engine == "PostgreSQL" {
+				database = testenv.Postgres(t)
+			}
+			c := clientOf(t, testenv.Oda(t, "serve", "--db="+database).URL)
+			lengths := []int{10, 1_000, 100_000}
+			blocks := make([]string, len(lengths))
+			for i, length := range lengths {
+				blocks[i] = blockOf(t, c, length)
+			}
+			for _, at := range []struct{ batch, each int }{{1, 300}, {100, 30}} {
+				const bound, rounds = 2.0, 3
+				ratio := bound + 1
+				for round := 0; round < rounds && ratio > bound; round++ {
+					medians := recordInTurn(t, c, blocks, at.batch, at.each)
+					ratio = float64(medians[2]) / float64(medians[0])
+					t.Logf("%d at once, at %v records: %v; at 100,000 it costs %.2f of what it costs at 10", at.batch, lengths, medians, ratio)
+				}
+				if ratio > bound {
+					t.Errorf("recording %d at once into a long block costs %.2f of recording into a short one, want at most %.1f", at.batch, ratio, bound)
+				}
+			}
+		})
+	}
+}
+
+// blockOf makes a block with so many records.
+func blockOf(t *testing.T, c *client.Client, length int) string {
+	t.Helper()
+	block, err := c.CreateBlock(patient(t), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for done := 0; done < length; {
+		n := min(1000, length-done)
+		if _, err := c.RecordBatch(patient(t), block.ID, scans(n)); err != nil {
+			t.Fatal(err)
+		}
+		done += n
+	}
+	return block.ID
+}
+
+// scans are records, each with a key of its own.
+func scans(n int) []oda.NewRecord {
+	records := make([]oda.NewRecord, n)
+	session := rand.Text()
+	for i := range records {
+		records[i] = oda.NewRecord{
+			Key:    fmt.Sprintf("%s-%d", session, i),
+			Record: []byte(`{"request":"functions.scan","request_args":{"kwargs":{"scan_id":1}},"status":"OK","response":{"result":"done"}}`),
+		}
+	}
+	return records
+}
+
+// recordInTurn records batches into blocks in turn, and gives the median time
+// for each block.
+func recordInTurn(t *testing.T, c *client.Client, blocks []string, batch, each int) []time.Duration {
+	t.Helper()
+	took := make([][]time.Duration, len(blocks))
+	for n := range each * len(blocks) {
+		i := n % len(blocks)
+		records := scans(batch)
+		begun := time.Now()
+		if _, err := c.RecordBatch(patient(t), blocks[i], records); err != nil {
+			t.Fatal(err)
+		}
+		took[i] = append(took[i], time.Since(begun))
+	}
+	medians := make([]time.Duration, len(blocks))
+	for i := range took {
+		slices.Sort(took[i])
+		medians[i] = took[i][each/2].Round(time.Microsecond)
+	}
+	return medians
+}

@@ -1,0 +1,374 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// httpClient gives an HTTP client, and what closes its connections.
+func httpClient() (*http.Client, func()) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	return &http.Client{Transport: transport}, transport.CloseIdleConnections
+}
+
+func TestARecorderBringsEveryRecordToTheArchiveInOrder(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	c := connect(t, archive)
+	dir := t.TempDir()
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
+	if got := rec.Lag(); got != (client.Lag{}) {
+		t.Errorf("a new recorder lags by %+v", got)
+	}
+	recordNumbers(t, rec, 1, 2500)
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := rec.Lag(); got != (client.Lag{}) {
+		t.Errorf("after a flush it lags by %+v", got)
+	}
+	wantNumbers(t, c, rec.BlockID(), 2500)
+	recordNumbers(t, rec, 2501, 2600)
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 2600)
+	if left := sessionsIn(t, dir); len(left) > 0 {
+		t.Errorf("a session stays after all was sent: %v", left)
+	}
+	block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID())
+	if err != nil || !strings.Contains(string(block.Body), `"telescope":"ska_mid"`) {
+		t.Errorf("the block has not the members that were given: %v", err)
+	}
+	if err := rec.Record(numbered(1)); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("after Close, Record says %v", err)
+	}
+	if err := rec.Close(t.Context()); err != nil {
+		t.Errorf("the second Close says %v", err)
+	}
+}
+
+func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 22, 4, 6, 12345678, time.FixedZone("", 3600))
+	for name, test := range map[string]struct {
+		record client.Record
+		want   string
+	}{
+		"only the request": {client.Record{Request: "scan"}, `{"request":"scan"}`},
+		"everything": {
+			client.Record{
+				Request: "a.scan", RequestArgs: map[string]any{"kwargs": map[string]any{"id": 1}}, Status: "OK",
+				Response: map[string]any{"result": "<done>"}, RequestSentAt: at, ResponseReceivedAt: at.Add(time.Second),
+			},
+			`{"request":"a.scan","request_args":{"kwargs":{"id":1}},"status":"OK","response":{"result":"<done>"},` +
+				`"request_sent_at":"2026-03-01T21:04:06.012345Z","response_received_at":"2026-03-01T21:04:07.012345Z"}`,
+		},
+		"an error":                {client.Record{Request: "s", Error: errors.New("no beam")}, `{"request":"s","error":{"detail":"no beam"}}`},
+		"an error with members":   {client.Record{Request: "s", Error: map[string]int{"code": 3}}, `{"request":"s","error":{"code":3}}`},
+		"arguments as a text":     {client.Record{Request: "s", RequestArgs: "(1, 2)"}, `{"request":"s","request_args":"(1, 2)"}`},
+		"arguments as a list":     {client.Record{Request: "s", RequestArgs: []int{1, 2}}, `{"request":"s","request_args":{"args":[1,2]}}`},
+		"one argument":            {client.Record{Request: "s", RequestArgs: 7}, `{"request":"s","request_args":{"args":[7]}}`},
+		"a response of one value": {client.Record{Request: "s", Response: []string{"a"}}, `{"request":"s","response":{"result":["a"]}}`},
+		"a nil in an interface":   {client.Record{Request: "s", Response: (*int)(nil)}, `{"request":"s"}`},
+		"more than one line":      {client.Record{Request: "a\nb\u2028c"}, `{"request":"a\nb\u2028c"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			archive := testenv.Start(t)
+			c := connect(t, archive)
+			rec, _ := opened(t, c, client.OpenOptions{})
+			if err := rec.Record(test.record); err != nil {
+				t.Fatal(err)
+			}
+			closeRecorder(t, rec)
+			got := collect(t, c.Records(t.Context(), rec.BlockID(), 0))
+			if len(got) != 1 || string(got[0].Record) != test.want || rec.Refused() != 0 {
+				t.Errorf("it became %v, want %s", texts(got), test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotJSONIsTheCallersMistake(t *testing.T) {
+	t.Parallel()
+	rec, _ := opened(t, clientOf(t, away(t)), client.OpenOptions{CreateTimeout: time.Millisecond})
+	cycle := map[string]any{}
+	cycle["self"] = cycle
+	for name, err := range map[string]error{
+		"not a number": rec.Record(client.Record{Request: "s", Response: math.NaN()}),
+		"a channel":    rec.Record(client.Record{Request: "s", RequestArgs: make(chan int)}),
+		"a cycle":      rec.Record(client.Record{Request: "s", RequestArgs: cycle}),
+		"half a text":  rec.RecordJSON([]byte(`{"request":`)),
+		"two texts":    rec.RecordJSON([]byte(`{"request":"s"} {}`)),
+		"nothing":      rec.RecordJSON(nil),
+		"not UTF-8":    rec.RecordJSON([]byte("{\"request\":\"\xff\"}")),
+	} {
+		if err == nil || errors.Is(err, client.ErrDropped) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := rec.Lag().Records; got != 0 || rec.Dropped() != 0 {
+		t.Errorf("%d records wait, %d were dropped", got, rec.Dropped())
+	}
+}
+
+func TestJSONIsSentAsItWasGivenOnOneLine(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	c := connect(t, archive)
+	rec, _ := opened(t, c, client.OpenOptions{})
+	if err := rec.RecordJSON([]byte("{ \"request\" : \"s\",\n\t\"f\": 0.35e9, \"t\": \"<&>\\u00e9 é\" }\n")); err != nil {
+		t.Fatal(err)
+	}
+	closeRecorder(t, rec)
+	got := collect(t, c.Records(t.Context(), rec.BlockID(), 0))
+	if want := `{"request":"s","f":0.35e9,"t":"<&>\u00e9 é"}`; len(got) != 1 || string(got[0].Record) != want {
+		t.Errorf("it became %v, want %s", texts(got), want)
+	}
+}
+
+func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	c := clientOf(t, network.address(), client.WithUser("ada"))
+	dir := t.TempDir()
+	rec, log := opened(t, c, client.OpenOptions{
+		Dir: dir, CreateTimeout: 50 * time.Millisecond,
+		Document: []byte(`{"telescope":"ska_mid", "f": 0.35e9, "eb_id": "mine", "metadata": {"version": 4}, "request_responses": []}`),
+	})
+	if !strings.HasPrefix(rec.BlockID(), "eb-") || rec.BlockID() == "mine" {
+		t.Errorf("the identifier is %q", rec.BlockID())
+	}
+	recordNumbers(t, rec, 1, 10)
+	if got := rec.Lag(); got.Records != 10 || got.Bytes < 1000 || got.Age <= 0 || got.Age > patience {
+		t.Errorf("it lags by %+v", got)
+	}
+	if !strings.Contains(log.String(), "the archive is away; the ExecutionBlock is opened without it") {
+		t.Errorf("the log says: %s", log)
+	}
+	archive := testenv.Start(t)
+	network.point(archive.Addr())
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 10)
+	block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(block.Body), `"telescope":"ska_mid","f":0.35e9`) || block.Metadata.CreatedBy != "ada" || block.Metadata.Version != 1 {
+		t.Errorf("the block became %s", block.Body)
+	}
+	if left := sessionsIn(t, dir); len(left) > 0 {
+		t.Errorf("a session stays: %v", left)
+	}
+}
+
+func TestABlockWithoutRecordsReachesTheArchiveToo(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	c := clientOf(t, network.address())
+	rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond})
+	network.point(testenv.Start(t).Addr())
+	closeRecorder(t, rec)
+	if _, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADocumentThatCannotBeABlockIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	c := connect(t, testenv.Start(t))
+	for _, document := range []string{`[]`, `{`, `null`, `{"request_responses":[{"request":"s"}]}`, `{"sbi_ref": 7}`} {
+		dir := t.TempDir()
+		rec, err := client.OpenBlock(t.Context(), c, client.OpenOptions{Dir: dir, Document: []byte(document)})
+		if err == nil {
+			t.Errorf("%s became the block %s", document, rec.BlockID())
+			closeRecorder(t, rec)
+		}
+		if left := sessionsIn(t, dir); len(left) > 0 {
+			t.Errorf("%s leaves %v", document, left)
+		}
+	}
+}
+
+func TestARecorderNeedsASpoolThatItCanWrite(t *testing.T) {
+	t.Parallel()
+	c := clientOf(t, away(t))
+	for _, dir := range []string{"", "/dev/null/spool"} {
+		if _, err := client.AttachBlock(c, "eb-1", client.OpenOptions{Dir: dir}); err == nil {
+			t.Errorf("a recorder has its spool at %q", dir)
+		}
+	}
+	if _, err := client.AttachBlock(c, "../eb-1", client.OpenOptions{Dir: t.TempDir()}); oda.CodeOf(err) != oda.InvalidIdentifier {
+		t.Errorf("a block with an odd identifier: %v", err)
+	}
+}
+
+func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
+	t.Parallel()
+	c := clientOf(t, testenv.Oda(t, "serve").URL)
+	dir := t.TempDir()
+	first, _ := opened(t, c, client.OpenOptions{Dir: dir})
+	second, err := client.AttachBlock(c, first.BlockID(), client.OpenOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each = 2500
+	done := make(chan error)
+	for i, rec := range []*client.Recorder{first, second} {
+		go func() {
+			for n := range each {
+				if err := rec.Record(numbered(2*n + i)); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- rec.Close(patient(t))
+		}()
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	var got [2][]int
+	for _, n := range stored(t, c, first.BlockID()) {
+		got[n%2] = append(got[n%2], n/2)
+	}
+	want := make([]int, each)
+	for n := range want {
+		want[n] = n
+	}
+	if diff := cmp.Diff([2][]int{want, want}, got); diff != "" {
+		t.Errorf("each recorder's records, once and in order (-want +got):\n%s", diff)
+	}
+}
+
+func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	c := connect(t, testenv.Start(t))
+	dir := t.TempDir()
+	rec, log := opened(t, c, client.OpenOptions{Dir: dir})
+	recordNumbers(t, rec, 1, 3)
+	for _, odd := range []string{`{"request":""}`, `[]`, `{"request":"s","response":7}`} {
+		if err := rec.RecordJSON([]byte(odd)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recordNumbers(t, rec, 4, 6)
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 6)
+	if got := rec.Refused(); got != 3 {
+		t.Errorf("%d were refused, want 3", got)
+	}
+	left := sessionsIn(t, dir)
+	if len(left) != 1 {
+		t.Fatalf("the spool has %v, want the session with what was refused", left)
+	}
+	text := content(t, left[0], "refused.log")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != 6 || !strings.HasPrefix(lines[0], "# 400 urn:oda:problem:invalid-request ") ||
+		!strings.HasSuffix(lines[1], ` {"request":""}`) || !strings.HasSuffix(lines[3], ` []`) {
+		t.Errorf("refused.log has:\n%s", text)
+	}
+	if n := strings.Count(log.String(), "the archive refuses a record"); n != 3 {
+		t.Errorf("the log tells of %d refused records:\n%s", n, log)
+	}
+}
+
+func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	c := connect(t, testenv.Start(t))
+	log := &journal{}
+	rec, err := client.AttachBlock(c, "eb-later", client.OpenOptions{Dir: t.TempDir(), Logger: log.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recordNumbers(t, rec, 1, 3)
+	await(t, "a word on the block", func() bool { return strings.Contains(log.String(), "could not be found") })
+	if !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("the log says: %s", log)
+	}
+	if _, err := c.Store(t.Context(), oda.ExecutionBlock, "eb-later", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, "eb-later", 3)
+}
+
+func TestAFlushEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	rec, _ := opened(t, clientOf(t, away(t)), client.OpenOptions{CreateTimeout: time.Millisecond})
+	recordNumbers(t, rec, 1, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if err := rec.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Flush says %v", err)
+	}
+	leave(t, rec)
+	if err := rec.Flush(t.Context()); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("after Close, Flush says %v", err)
+	}
+}
+
+func TestEverySyncPolicyBringsRecordsToTheArchive(t *testing.T) {
+	t.Parallel()
+	c := connect(t, testenv.Start(t))
+	for _, policy := range []client.Sync{client.SyncInterval, client.SyncAlways, client.SyncNever} {
+		rec, _ := opened(t, c, client.OpenOptions{Sync: policy})
+		recordNumbers(t, rec, 1, 50)
+		closeRecorder(t, rec)
+		wantNumbers(t, c, rec.BlockID(), 50)
+	}
+}
+
+// This test is not parallel: no other runs beside it.
+func TestARecorderLeavesNoGoroutineBehind(t *testing.T) {
+	addresses := map[string]string{"away": away(t), "there": testenv.Start(t).Addr()}
+	before := goleak.IgnoreCurrent()
+	for name, address := range addresses {
+		h, done := httpClient()
+		c, err := client.New(address, client.WithHTTPClient(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 200 * time.Millisecond})
+		recordNumbers(t, rec, 1, 10)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		err = rec.Close(ctx)
+		cancel()
+		if name == "away" && err == nil {
+			t.Error("an archive that is away has acknowledged everything")
+		}
+		done()
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func ExampleOpenBlock() {
+	archive, err := client.New("http://127.0.0.1:8080")
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	rec, err := client.OpenBlock(ctx, archive, client.OpenOptions{Dir: "/var/spool/oda"})
+	if err != nil {
+		panic(err)
+	}
+	if err := rec.Record(client.Record{Request: "functions.scan", Status: "OK", Response: json.RawMessage(`{"result":"done"}`)}); err != nil {
+		fmt.Println(err) // and the script goes on
+	}
+	if err := rec.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+}

@@ -1,0 +1,183 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ResumeOptions say how Resume works. None is needed.
+type ResumeOptions struct {
+	// URL is the archive to send to; empty: the one that each session names.
+	URL string
+	// Client has further options for the clients of the archives.
+	Client []Option
+	// Logger gets what a person should know, slog.Default() where it is nil.
+	Logger *slog.Logger
+}
+
+// Resumed says what became of a session that was left over.
+type Resumed struct {
+	Dir   string // the folder of the session
+	Block string // empty where that could not be read
+
+	Stored  int64 // records that the archive has acknowledged now
+	Refused int64 // records that were put aside, since the archive refuses them
+	Damaged int64 // lines that were put aside, since they are not whole
+	Left    int64 // records that still wait
+
+	// Err is why something is left. Without it, all is sent.
+	Err error
+}
+
+// Resume sends what processes that have ended left in a spool. Sessions that a
+// running process holds are left alone. While an archive is away, it is tried
+// again until the context ends. What is damaged or refused is put aside and
+// stays in the spool; a session of which nothing stays is removed.
+//
+// The error is for the spool itself; what went wrong with a session is said
+// there.
+func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, error) {
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	names, others, err := sessions(dir)
+	if err != nil {
+		return nil, fmt.Errorf("resume the spool: %w", err)
+	}
+	for _, other := range others {
+		tidy(filepath.Join(dir, other), options.Logger)
+	}
+	results := make([]Resumed, len(names))
+	waiting := make([]*Resumed, len(names))
+	for i, name := range names {
+		results[i].Dir = filepath.Join(dir, name)
+		waiting[i] = &results[i]
+	}
+	// All are tried in turn, so that one archive that is away does not keep the
+	// records of another waiting.
+	for wait := (backoff{}); len(waiting) > 0; {
+		var away []*Resumed
+		for _, result := range waiting {
+			if result.Err = result.resume(ctx, options); isAway(result.Err) {
+				away = append(away, result)
+			}
+		}
+		if waiting = away; len(away) > 0 && !sleep(ctx, wait.after(away[0].Err)) {
+			break
+		}
+	}
+	return slices.DeleteFunc(results, func(r Resumed) bool {
+		return errors.Is(r.Err, errHeld) || errors.Is(r.Err, errGone)
+	}), nil
+}
+
+// sleep waits, and gives false where the context ends first.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(wait):
+		return true
+	}
+}
+
+// isAway tells whether an error is that of an archive which may be back soon.
+func isAway(err error) bool {
+	_, stuck := errors.AsType[*stuckError](err)
+	return !stuck && (errors.Is(err, ErrNoAnswer) || Status(err) != 0)
+}
+
+// resume sends what is in the session, until the first failure.
+func (r *Resumed) resume(ctx context.Context, options ResumeOptions) error {
+	s, err := openSession(r.Dir)
+	if err != nil {
+		return err
+	}
+	defer s.release()
+	r.Block = s.block.Block
+	url := cmp.Or(options.URL, s.block.URL)
+	archive, err := New(url, append([]Option{WithUser(s.block.User)}, options.Client...)...)
+	if err != nil {
+		return err
+	}
+	defer archive.http.CloseIdleConnections()
+	p := newShipper(s, archive, options.Logger, func(position, tally) {})
+	limit, err := wholeSession(s.dir, p.at)
+	if err != nil {
+		return err
+	}
+	for more := true; more && err == nil; {
+		more, err = p.ship(ctx, limit)
+	}
+	r.Stored, r.Refused, r.Damaged = r.Stored+p.count.stored, r.Refused+p.count.refused, r.Damaged+p.count.damaged
+	if err != nil {
+		var uncounted error
+		r.Left, _, uncounted = waitingLines(s.dir, p.at)
+		return errors.Join(err, uncounted)
+	}
+	r.Left = 0
+	if s.keeps() {
+		return nil
+	}
+	return s.remove()
+}
+
+// wholeSession is the place where a session ends that nobody writes.
+func wholeSession(dir string, from position) (position, error) {
+	found, err := segments(dir)
+	if err != nil || len(found) == 0 || found[len(found)-1] < from.segment {
+		return from, err
+	}
+	last := found[len(found)-1]
+	info, err := os.Stat(segmentPath(dir, last))
+	if err != nil {
+		return from, err
+	}
+	return position{last, info.Size()}, nil
+}
+
+// sessions lists the sessions of a spool, the oldest first, and what else is
+// there.
+func sessions(dir string) (names, others []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	began := make(map[string]time.Time)
+	for _, entry := range entries {
+		name := entry.Name()
+		if _, _, ok := splitName(name); !ok || !entry.IsDir() {
+			others = append(others, name)
+			continue
+		}
+		began[name] = time.Time{}
+		if info, err := os.Stat(filepath.Join(dir, name, blockName)); err == nil {
+			began[name] = info.ModTime()
+		}
+	}
+	return slices.SortedFunc(maps.Keys(began), func(a, b string) int {
+		return cmp.Or(began[a].Compare(began[b]), strings.Compare(a, b))
+	}), others, nil
+}
+
+// tidy removes what is left of a session that was finished. Anything else is
+// left alone.
+func tidy(path string, log *slog.Logger) {
+	switch name := filepath.Base(path); {
+	case strings.HasPrefix(name, goingPrefix):
+		if err := os.RemoveAll(path); err != nil {
+			log.Warn("a finished session could not be removed", "error", err)
+		}
+	case !strings.HasPrefix(name, comingPrefix):
+		log.Warn("this is no session of a spool; it is left alone", "path", path)
+	}
+}

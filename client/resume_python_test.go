@@ -1,0 +1,82 @@
+package client_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// python runs a program that has the helper of scripts. Without Python the test
+// is skipped.
+func python(t *testing.T, dir, address string, arguments ...string) {
+	t.Helper()
+	interpreter, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	helper, err := filepath.Abs("../python/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(interpreter, arguments...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+helper, "PYTHONDONTWRITEBYTECODE=1",
+		"ODA_SPOOL="+dir, "ODA_URL="+address, "ODA_EXIT_TIMEOUT=0.1", "EB_ID=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("python3 %s: %v\n%s", strings.Join(arguments, " "), err, out)
+	}
+}
+
+func TestTheHelperOfScriptsShipsWhatThisRecorderLeft(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	c := clientOf(t, network.address())
+	dir := t.TempDir()
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid","f":0.35e9}`)})
+	recordNumbers(t, rec, 1, 1500)
+	leave(t, rec)
+	network.point(testenv.Start(t).Addr())
+	python(t, dir, network.address(), "-m", "oda_helper")
+	wantNumbers(t, c, rec.BlockID(), 1500)
+	if left := sessionsIn(t, dir); len(left) > 0 {
+		t.Errorf("a session stays: %v", left)
+	}
+}
+
+func TestThisClientShipsWhatTheHelperOfScriptsLeft(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	c := clientOf(t, network.address())
+	dir := t.TempDir()
+	python(t, dir, network.address(), "-c", `
+import oda_helper
+oda_helper.create_eb(telescope="ska_mid")
+
+@oda_helper.capture_request_response
+def scan(n):
+    return {"é": "<done>", "f": 0.1}
+
+for n in range(1500):
+    scan(n=n)
+`)
+	network.point(testenv.Start(t).Addr())
+	got := resumeAll(t, dir, &journal{})
+	if got.Err != nil || got.Stored != 1500 || got.Refused+got.Damaged+got.Left != 0 {
+		t.Fatalf("it was resumed with %+v", got)
+	}
+	if n := len(collect(t, c.Records(t.Context(), got.Block, 0))); n != 1500 {
+		t.Errorf("the block has %d records, want 1500", n)
+	}
+	if block, err := c.Get(t.Context(), oda.ExecutionBlock, got.Block); err != nil || !strings.Contains(string(block.Body), "ska_mid") {
+		t.Errorf("the block is not as it was opened: %v", err)
+	}
+	if left := sessionsIn(t, dir); len(left) > 0 {
+		t.Errorf("a session stays: %v", left)
+	}
+}

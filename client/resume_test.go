@@ -1,0 +1,266 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// script is a script at the telescope, in a process of its own: it opens a
+// block, says which, and records until it is killed, saying each number that is
+// recorded.
+func script(arguments []string) {
+	archive, err := client.New(arguments[0])
+	if err != nil {
+		panic(err)
+	}
+	rec, err := client.OpenBlock(context.Background(), archive, client.OpenOptions{
+		Dir: arguments[1], CreateTimeout: 200 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`),
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(rec.BlockID())
+	for n := 1; ; n++ {
+		if err := rec.Record(numbered(n)); err != nil {
+			panic(err)
+		}
+		fmt.Println(n)
+	}
+}
+
+// killed runs the script, kills it with SIGKILL when it has recorded so many,
+// and gives its block and the last number that it is known to have recorded.
+func killed(t *testing.T, address, dir string, records int) (block string, last int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+address+"|"+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if block == "" {
+			block = lines.Text()
+			continue
+		}
+		if last, err = strconv.Atoi(lines.Text()); err != nil {
+			t.Fatal(err)
+		}
+		if last == records {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || last < records {
+		t.Fatalf("the script ended after %d records with %v:\n%s", last, err, complaints.String())
+	}
+	return block, last
+}
+
+// wantScript checks that a block has what a killed script recorded. A record on
+// which it was killed may be there, too.
+func wantScript(t *testing.T, c *client.Client, block string, last int) {
+	t.Helper()
+	got := len(stored(t, c, block))
+	if got < last || got > last+1 {
+		t.Errorf("there are %d records; the script had recorded %d", got, last)
+	}
+	wantNumbers(t, c, block, got)
+}
+
+func TestAKilledProcessIsResumedFromItsSpool(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	network.point(testenv.Start(t).Addr())
+	dir := t.TempDir()
+	c := clientOf(t, network.address())
+	block, last := killed(t, network.address(), dir, 3000)
+	got := resumeAll(t, dir, &journal{})
+	if got.Err != nil || got.Block != block || got.Left != 0 {
+		t.Errorf("it was resumed with %+v", got)
+	}
+	wantScript(t, c, block, last)
+	if left := sessionsIn(t, dir); got.Damaged == 0 && len(left) > 0 {
+		t.Errorf("a session stays: %v", left)
+	}
+}
+
+func TestAProcessThatIsKilledWhileTheArchiveIsAwayIsResumed(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	dir := t.TempDir()
+	c := clientOf(t, network.address())
+	block, last := killed(t, network.address(), dir, 500)
+	if left := sessionsIn(t, dir); len(left) != 1 {
+		t.Fatalf("the spool has %v", left)
+	}
+	// The block is stored, but the answer does not arrive.
+	network.point(testenv.Start(t).Addr())
+	network.lose(1)
+	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Block != block {
+		t.Errorf("it was resumed with %+v", got)
+	}
+	if network.answersLost() != 1 {
+		t.Error("no answer was lost")
+	}
+	wantScript(t, c, block, last)
+	stored, err := c.Get(t.Context(), oda.ExecutionBlock, block)
+	if err != nil || stored.Metadata.Version != 1 || !strings.Contains(string(stored.Body), `"telescope":"ska_mid"`) {
+		t.Errorf("the block is not as it was opened: %v", err)
+	}
+}
+
+func TestABlockThatSomebodyElseHasTakenIsNotRecordedInto(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	dir := t.TempDir()
+	c := clientOf(t, network.address())
+	rec, log := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`)})
+	recordNumbers(t, rec, 1, 5)
+	archive := testenv.Start(t)
+	other := connect(t, archive)
+	if _, err := other.Store(t.Context(), oda.ExecutionBlock, rec.BlockID(), []byte(`{"telescope":"ska_low"}`)); err != nil {
+		t.Fatal(err)
+	}
+	network.point(archive.Addr())
+	await(t, "a word on the block", func() bool { return strings.Contains(log.String(), "another block is stored under the identifier") })
+	leave(t, rec)
+	got := resumeAll(t, dir, log)
+	if got.Err == nil || got.Left != 5 || got.Stored != 0 {
+		t.Errorf("it was resumed with %+v", got)
+	}
+	if n := len(stored(t, other, rec.BlockID())); n != 0 {
+		t.Errorf("the other block has %d records", n)
+	}
+	if left := sessionsIn(t, dir); len(left) != 1 {
+		t.Errorf("the spool has %v, want the session", left)
+	}
+}
+
+func TestAResumedSessionGivesTheBlockToAnArchiveThatLostIt(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	dir := t.TempDir()
+	c := clientOf(t, network.address())
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
+	network.point(testenv.Start(t).Addr())
+	recordNumbers(t, rec, 11, 15)
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	network.point("")
+	recordNumbers(t, rec, 1, 5)
+	leave(t, rec)
+	network.point(testenv.Start(t).Addr())
+	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 5 {
+		t.Errorf("it was resumed with %+v", got)
+	}
+	wantNumbers(t, c, rec.BlockID(), 5)
+}
+
+func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
+	t.Parallel()
+	network := newRelay(t)
+	dir := t.TempDir()
+	c := clientOf(t, network.address())
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Sync: client.SyncNever})
+	const records = 1500
+	record := func(first, last int) {
+		for n := first; n <= last; n++ {
+			r := numbered(n)
+			r.Response = strings.Repeat("0123456789", 2000)
+			if err := rec.Record(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	record(1, records*3/4)
+	if got := rec.Lag(); got.Records != records*3/4 {
+		t.Errorf("it lags by %+v", got)
+	}
+	segments := func() int {
+		found, err := filepath.Glob(filepath.Join(sessionsIn(t, dir)[0], "0*.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	if got := segments(); got < 3 {
+		t.Errorf("there are %d segments; the test should fill some", got)
+	}
+	network.point(testenv.Oda(t, "serve").Host())
+	record(records*3/4+1, records) // while it catches up
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := segments(); got != 1 {
+		t.Errorf("%d segments are left after all is shipped, want the newest", got)
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), records)
+}
+
+func TestASessionOfARunningProcessIsLeftToIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := connect(t, testenv.Start(t))
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir})
+	recordNumbers(t, rec, 1, 10)
+	for range 5 {
+		got, err := client.Resume(patient(t), dir, client.ResumeOptions{})
+		if err != nil || len(got) != 0 {
+			t.Errorf("resumed: %+v %v", got, err)
+		}
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 10)
+}
+
+func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	c, dir, _, block := leftOver(t, 5)
+	nowhere := clientOf(t, away(t))
+	rec, _ := opened(t, nowhere, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond})
+	recordNumbers(t, rec, 1, 3)
+	leave(t, rec)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	got, err := client.Resume(ctx, dir, client.ResumeOptions{Logger: (&journal{}).logger()})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("resumed: %+v %v", got, err)
+	}
+	for _, r := range got {
+		if away := r.Block != block; away != (r.Err != nil) || away != (r.Left == 3) {
+			t.Errorf("resumed: %+v", r)
+		}
+	}
+	wantNumbers(t, c, block, 5)
+	// The archive has moved.
+	results, err := client.Resume(patient(t), dir, client.ResumeOptions{URL: c.Address(), Logger: (&journal{}).logger()})
+	if err != nil || len(results) != 1 || results[0].Err != nil {
+		t.Fatalf("resumed: %+v %v", results, err)
+	}
+	wantNumbers(t, c, rec.BlockID(), 3)
+	if _, err := client.Resume(t.Context(), filepath.Join(dir, "none"), client.ResumeOptions{}); err == nil {
+		t.Error("a spool that is not there was resumed")
+	}
+}

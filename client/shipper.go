@@ -1,0 +1,228 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"oda"
+)
+
+const (
+	requestTime   = 30 * time.Second // for a request, and a second more
+	bytesInSecond = 64 << 10         // for each so many bytes of it
+)
+
+// shipper sends the records of a session to the archive: in order, one batch at
+// a time, each until it is acknowledged. Where it stands is noted in the session
+// after each batch. If that note is lost, or an answer, records are sent again,
+// and the archive knows them by their keys.
+type shipper struct {
+	s       *session
+	archive *Client
+	log     *slog.Logger
+	read    reader
+	settled func(position, tally) // is told what needs no more waiting for
+
+	at      position // up to here all is acknowledged or put aside
+	created bool     // the archive has the block
+	given   bool     // it got the block again, and no batch since
+	count   shipped
+}
+
+// shipped counts lines by what became of them.
+type shipped struct {
+	stored, refused, damaged int64
+}
+
+// newShipper makes a shipper that begins where the session stands.
+func newShipper(s *session, archive *Client, log *slog.Logger, settled func(position, tally)) *shipper {
+	once := *archive
+	once.retries = 0 // the shipper waits by itself, and can be hurried
+	p := &shipper{
+		s: s, archive: &once, settled: settled, read: reader{dir: s.dir, session: s.id},
+		log: log.With("eb_id", s.block.Block, "spool", s.dir),
+	}
+	var begun bool
+	p.at, begun = loadPosition(s.dir)
+	p.created = begun || s.block.toCreate() == nil
+	return p
+}
+
+// stuckError is a failure that waiting alone does not mend.
+type stuckError struct{ err error }
+
+func (e *stuckError) Error() string { return e.err.Error() }
+func (e *stuckError) Unwrap() error { return e.err }
+
+// ship sends one batch of what stands before the limit. It tells whether there
+// is more to send at once. After an error it can be called again, and goes on
+// where it was.
+func (p *shipper) ship(ctx context.Context, limit position) (more bool, err error) {
+	if !p.created {
+		if err := p.create(ctx); err != nil {
+			return false, err
+		}
+	}
+	lines, err := p.read.next(p.at, limit)
+	if err != nil {
+		return false, err
+	}
+	err = p.send(ctx, lines)
+	if Status(err) == http.StatusNotFound {
+		return p.unknown(err)
+	}
+	p.given = false
+	return err == nil && (lines.full || lines.to.segment < limit.segment), err
+}
+
+// unknown judges that the archive does not know the block. Where the session can
+// give it, it does so with the next call; else a person must help.
+func (p *shipper) unknown(err error) (more bool, _ error) {
+	if p.s.block.toCreate() == nil || oda.CodeOf(err) != oda.NotFound {
+		return false, &stuckError{err}
+	}
+	p.created = false
+	// If it was given just before, the archive is at odds with itself.
+	if p.given = !p.given; !p.given {
+		return false, err
+	}
+	return true, nil
+}
+
+// send brings the records of a stretch to the archive, together or, where the
+// archive refuses that, one by one.
+func (p *shipper) send(ctx context.Context, lines stretch) error {
+	records := make([]oda.NewRecord, 0, len(lines.items))
+	for _, it := range lines.items {
+		if it.damage == "" {
+			records = append(records, it.record)
+		}
+	}
+	err := p.post(ctx, records)
+	if err == nil {
+		return p.settle(lines.items, lines.to, int64(len(records)))
+	}
+	if !isRefused(err) {
+		return err
+	}
+	for _, it := range lines.items {
+		stored := int64(0)
+		if it.damage == "" {
+			if len(records) > 1 {
+				err = p.post(ctx, []oda.NewRecord{it.record})
+			}
+			switch {
+			case err == nil:
+				stored = 1
+			case !isRefused(err):
+				return err
+			default:
+				if err := p.refuse(it, err); err != nil {
+					return err
+				}
+			}
+		}
+		if err := p.settle([]item{it}, it.end, stored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post sends records in one request. A request that takes too long is given up.
+func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
+	if len(records) == 0 {
+		return nil
+	}
+	size := 0
+	for _, r := range records {
+		size += len(r.Record)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime+time.Duration(size/bytesInSecond)*time.Second)
+	defer cancel()
+	_, err := p.archive.RecordBatch(ctx, p.s.block.Block, records)
+	return err
+}
+
+// isRefused tells whether a request was refused for good. Whoever is between the
+// archive and here may refuse what is too large; only the archive itself can
+// tell what is wrong.
+func isRefused(err error) bool {
+	switch Status(err) {
+	case http.StatusRequestEntityTooLarge:
+		return true
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return oda.CodeOf(err) != oda.Internal
+	}
+	return false
+}
+
+// refuse puts a record aside that the archive does not take.
+func (p *shipper) refuse(it item, because error) error {
+	kind, detail := "", because.Error()
+	if e, ok := errors.AsType[*oda.Error](because); ok {
+		kind, detail = problemType+string(e.Code), e.Detail
+	}
+	if err := putAside(p.s.dir, refusedName, fmt.Sprintf("%d %s %s", Status(because), kind, detail), it.line); err != nil {
+		return err
+	}
+	p.count.refused++
+	p.log.Error("the archive refuses a record; it is kept in "+refusedName, "key", it.record.Key, "error", because)
+	return nil
+}
+
+// settle notes that the session stands at a new place. What is damaged before it
+// is put aside first.
+func (p *shipper) settle(items []item, to position, stored int64) error {
+	some := tally{}
+	for _, it := range items {
+		some.bytes += it.end.offset - it.at.offset
+		if it.damage == "" {
+			some.records++
+			continue
+		}
+		why := fmt.Sprintf("%d %d %s", it.at.segment, it.at.offset, it.damage)
+		if err := putAside(p.s.dir, damagedName, why, it.line); err != nil {
+			return err
+		}
+		p.count.damaged++
+		p.log.Error("a line of the spool is damaged; it is kept in "+damagedName, "segment", it.at.segment, "offset", it.at.offset, "reason", it.damage)
+	}
+	p.count.stored += stored
+	before := p.at
+	if p.at = to; before == to {
+		return nil
+	}
+	if err := storePosition(p.s.dir, to); err != nil {
+		// The disk may be full, and what follows makes room.
+		p.log.Warn("the place in the spool could not be noted; records may be sent again, which is safe", "error", err)
+	}
+	var err error
+	if before.segment != to.segment {
+		err = p.clear()
+	}
+	p.settled(to, some)
+	return err
+}
+
+// clear removes the segments that are shipped.
+func (p *shipper) clear() error {
+	found, err := segments(p.s.dir)
+	if err != nil {
+		return fmt.Errorf("clear the spool: %w", err)
+	}
+	for _, segment := range found {
+		if segment >= p.at.segment {
+			break
+		}
+		if err := os.Remove(segmentPath(p.s.dir, segment)); err != nil {
+			return fmt.Errorf("clear the spool: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+package client
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"oda"
+)
+
+// A spool is a folder in which records wait for the archive. docs/spool.md has
+// its format, which other programs write and read too.
+
+const (
+	spoolVersion = 1
+	segmentBytes = 8 << 20  // a new segment begins here
+	maxLine      = 64 << 20 // the largest body that an archive takes by default
+
+	lockName    = "lock"
+	blockName   = "block.json"
+	shippedName = "shipped"
+	damagedName = "damaged.log"
+	refusedName = "refused.log"
+
+	// Folders with these names are on their way into or out of the spool, and
+	// are no sessions.
+	comingPrefix = ".new-"
+	goingPrefix  = ".done-"
+)
+
+var (
+	errHeld = errors.New("a running process holds it")
+	errGone = errors.New("it is gone: another process has finished it")
+)
+
+// blockFile is what a session knows of its ExecutionBlock.
+type blockFile struct {
+	Spool  int             `json:"spool"`
+	Block  string          `json:"eb_id"`
+	URL    string          `json:"url"`
+	User   string          `json:"user,omitempty"`
+	Create json.RawMessage `json:"create"` // nil or null: the archive has the block
+}
+
+// toCreate gives the document that the archive must have before the records,
+// nil where it has the block already.
+func (b blockFile) toCreate() []byte {
+	if bytes.Equal(b.Create, []byte("null")) {
+		return nil
+	}
+	return b.Create
+}
+
+// session is the folder of one recorder, and the right to work on it.
+type session struct {
+	dir   string
+	id    string // 16 hexadecimal digits
+	block blockFile
+	lock  *os.File
+}
+
+// createSession makes a new session in a spool. It appears there whole and
+// locked, so that nobody takes it for left over.
+func createSession(spool string, block blockFile) (_ *session, err error) {
+	if err := os.MkdirAll(spool, 0o700); err != nil {
+		return nil, fmt.Errorf("make the spool: %w", err)
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	s := &session{id: hex.EncodeToString(random[:]), block: block}
+	coming := filepath.Join(spool, comingPrefix+s.id)
+	defer func() {
+		if err != nil {
+			s.release()
+			_ = os.RemoveAll(coming)
+			err = fmt.Errorf("begin a session in the spool %s: %w", spool, err)
+		}
+	}()
+	if err := os.Mkdir(coming, 0o700); err != nil {
+		return nil, err
+	}
+	if s.lock, err = lockFile(filepath.Join(coming, lockName)); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the document stays as it was given
+	if err := encoder.Encode(block); err != nil {
+		return nil, err
+	}
+	if err := replaceFile(filepath.Join(coming, blockName), text.Bytes(), true); err != nil {
+		return nil, err
+	}
+	s.dir = filepath.Join(spool, block.Block+"."+s.id)
+	if err := os.Rename(coming, s.dir); err != nil {
+		return nil, err
+	}
+	return s, syncDir(spool)
+}
+
+// openSession takes over a session that nobody holds: errHeld and errGone say
+// that there is nothing to take over.
+func openSession(dir string) (_ *session, err error) {
+	block, id, ok := splitName(filepath.Base(dir))
+	if !ok {
+		return nil, errors.New("its name is not that of a session")
+	}
+	s := &session{dir: dir, id: id}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	// A folder without it is not complete, and is left to whoever completes it.
+	if s.block, err = readBlock(dir, block); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, lockName)
+	if s.lock, err = lockFile(path); errors.Is(err, os.ErrNotExist) {
+		return nil, errGone
+	} else if err != nil {
+		return nil, err
+	}
+	// The lock may be that of a session that was finished between opening it and
+	// locking it.
+	locked, err := s.lock.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if found, err := os.Stat(path); err != nil || !os.SameFile(locked, found) {
+		return nil, errGone
+	}
+	return s, nil
+}
+
+// release lets others work on the session.
+func (s *session) release() {
+	if s.lock != nil {
+		_ = s.lock.Close() // and with it goes the lock
+	}
+}
+
+// remove ends a session of which nothing is left to keep. Whoever looks sees it
+// whole or not at all.
+func (s *session) remove() error {
+	going := filepath.Join(filepath.Dir(s.dir), goingPrefix+s.id)
+	if err := os.Rename(s.dir, going); err != nil {
+		return fmt.Errorf("remove the session %s: %w", s.dir, err)
+	}
+	return os.RemoveAll(going)
+}
+
+// keeps tells whether the session has something for a person to look at.
+func (s *session) keeps() bool { return exists(s.dir, damagedName) || exists(s.dir, refusedName) }
+
+func exists(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
+// splitName takes the name of a session apart.
+func splitName(name string) (block, id string, ok bool) {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return "", "", false
+	}
+	block, id = name[:dot], name[dot+1:]
+	digits, err := hex.DecodeString(id)
+	return block, id, err == nil && len(digits) == 8 && id == strings.ToLower(id) && oda.ValidID(block)
+}
+
+// readBlock reads what a session knows of its block.
+func readBlock(dir, block string) (blockFile, error) {
+	var b blockFile
+	text, err := os.ReadFile(filepath.Join(dir, blockName))
+	if errors.Is(err, os.ErrNotExist) && !exists(dir, ".") {
+		return b, errGone
+	}
+	if err != nil {
+		return b, fmt.Errorf("read for which block it is: %w", err)
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		return b, fmt.Errorf("its %s is damaged: %w", blockName, err)
+	}
+	switch {
+	case b.Spool != spoolVersion:
+		return b, fmt.Errorf("its %s has the format %d, and this program knows %d only; use a newer one", blockName, b.Spool, spoolVersion)
+	case b.Block != block:
+		return b, fmt.Errorf("its %s names the block %q, its folder %q", blockName, b.Block, block)
+	}
+	return b, nil
+}
+
+// lockFile opens a file and locks it, or gives errHeld.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errHeld
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// position is a place in the segments of a session.
+type position struct {
+	segment int
+	offset  int64
+}
+
+// loadPosition gives the place up to which a session is shipped. It is the
+// beginning, and known is false, where there is no note of it, or none that can
+// be read: sending again is safe.
+func loadPosition(dir string) (at position, known bool) {
+	text, err := os.ReadFile(filepath.Join(dir, shippedName))
+	segment, offset, ok := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
+	if err == nil && ok {
+		var errs [2]error
+		at.segment, errs[0] = strconv.Atoi(segment)
+		at.offset, errs[1] = strconv.ParseInt(offset, 10, 64)
+		if errors.Join(errs[:]...) == nil && at.segment >= 1 && at.offset >= 0 {
+			return at, true
+		}
+	}
+	return position{segment: 1}, false
+}
+
+// storePosition notes the place up to which a session is shipped. It is not
+// synced: losing it costs sending again, which is safe.
+func storePosition(dir string, at position) error {
+	return replaceFile(filepath.Join(dir, shippedName), fmt.Appendf(nil, "%d %d\n", at.segment, at.offset), false)
+}
+
+// segmentPath is the file of a segment.
+func segmentPath(dir string, segment int) string {
+	return filepath.Join(dir, fmt.Sprintf("%08d.log", segment))
+}
+
+// segments lists the segments of a session, in order.
+func segments(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, entry := range entries {
+		digits, ok := strings.CutSuffix(entry.Name(), ".log")
+		n, err := strconv.Atoi(digits)
+		if ok && err == nil && n > 0 && segmentPath(dir, n) == filepath.Join(dir, entry.Name()) && entry.Type().IsRegular() {
+			found = append(found, n)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// replaceFile gives a file a new content, whole or not at all.
+func replaceFile(path string, content []byte, durable bool) error {
+	temporary := path + ".tmp"
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+	}
+	return err
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

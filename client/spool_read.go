@@ -1,0 +1,146 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"oda"
+)
+
+const (
+	batchRecords = 1000
+	// batchBytes keeps a batch below 1 MiB, with what is put around its records.
+	batchBytes = 1<<20 - 16<<10
+	keptBuffer = 4 << 20 // a larger buffer is not kept for the next batch
+)
+
+// item is one line of a segment: a record, or what is damaged.
+type item struct {
+	at, end position
+	line    []byte
+	record  oda.NewRecord
+	damage  string // why the line is not whole; empty for a record
+}
+
+// stretch is a run of lines of one segment, for one batch. Its lines are good until the next
+// stretch is read.
+type stretch struct {
+	items []item
+	to    position // where the next one begins
+	full  bool     // there may be more to read at once
+}
+
+// reader reads the lines of a session in order.
+type reader struct {
+	dir     string
+	session string
+	buffer  []byte
+}
+
+// next reads a stretch that begins at a place. The limit is where reading ends: in
+// its segment, whole lines stand before its offset, or it is left to nobody to
+// complete them. An empty one says that the limit is reached.
+func (r *reader) next(from, limit position) (stretch, error) {
+	for {
+		end, err := r.end(from.segment, limit)
+		if err != nil {
+			return stretch{}, err
+		}
+		if from.offset < end {
+			return r.read(from, end)
+		}
+		if from.segment >= limit.segment {
+			return stretch{to: from}, nil
+		}
+		if from, err = r.following(from.segment, limit.segment); err != nil {
+			return stretch{}, err
+		}
+	}
+}
+
+// end gives where a segment ends: 0 for one that is gone, because it has been
+// shipped already.
+func (r *reader) end(segment int, limit position) (int64, error) {
+	if segment == limit.segment {
+		return limit.offset, nil
+	}
+	info, err := os.Stat(segmentPath(r.dir, segment))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the spool: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// following gives the beginning of the segment that is there after another.
+func (r *reader) following(segment, last int) (position, error) {
+	found, err := segments(r.dir)
+	if err != nil {
+		return position{}, fmt.Errorf("read the spool: %w", err)
+	}
+	i, there := slices.BinarySearch(found, segment+1)
+	if there || i < len(found) && found[i] < last {
+		return position{segment: found[i]}, nil
+	}
+	return position{segment: last}, nil
+}
+
+// read reads lines of one segment, at least one.
+func (r *reader) read(from position, end int64) (stretch, error) {
+	file, err := os.Open(segmentPath(r.dir, from.segment))
+	if err != nil {
+		return stretch{}, fmt.Errorf("read the spool: %w", err)
+	}
+	defer file.Close()
+	if cap(r.buffer) > keptBuffer {
+		r.buffer = nil
+	}
+	size := min(int64(batchBytes), end-from.offset)
+	for {
+		r.buffer = slices.Grow(r.buffer[:0], int(size))[:size]
+		n, err := file.ReadAt(r.buffer, from.offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return stretch{}, fmt.Errorf("read the spool: %w", err)
+		}
+		text := r.buffer[:n]
+		// A file that became shorter ends where it ends.
+		last := n < int(size) || from.offset+size == end
+		if last || n == maxLine || bytes.IndexByte(text, '\n') >= 0 {
+			return r.split(from, text, last), nil
+		}
+		size = min(2*size, maxLine, end-from.offset)
+	}
+}
+
+// split makes a stretch of the lines of a text.
+func (r *reader) split(from position, text []byte, last bool) stretch {
+	b := stretch{to: from}
+	taken := 0
+	for len(text) > 0 && len(b.items) < batchRecords {
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		length := len(text) - len(rest)
+		if !whole && !last && len(b.items) > 0 || taken > 0 && taken+length > batchBytes {
+			break
+		}
+		it := item{at: b.to, end: position{from.segment, b.to.offset + int64(length)}, line: line}
+		switch {
+		case whole:
+			it.record, it.damage = parseLine(line, r.session)
+		case last:
+			it.damage = "the line is cut off"
+		default:
+			it.damage = "the line is too long"
+		}
+		b.items = append(b.items, it)
+		b.to = it.end
+		text, taken = rest, taken+length
+	}
+	b.full = len(text) > 0 || !last
+	return b
+}

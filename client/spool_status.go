@@ -1,0 +1,130 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// SessionStatus is how a session of a spool stands.
+type SessionStatus struct {
+	Dir   string // the folder of the session
+	Block string // empty where that could not be read
+	URL   string // of the archive's interface
+	Held  bool   // a running process works on it
+
+	Records int64 // that wait, as far as their lines are whole
+	Bytes   int64 // of the lines that wait
+	Refused int64 // records in refused.log
+	Damaged int64 // lines in damaged.log
+
+	// Err is why the session cannot be resumed.
+	Err error
+}
+
+// SpoolStatus tells what is in a spool. It changes nothing, and can be asked
+// while recorders work.
+func SpoolStatus(dir string) ([]SessionStatus, error) {
+	names, _, err := sessions(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the spool: %w", err)
+	}
+	var all []SessionStatus
+	for _, name := range names {
+		s := SessionStatus{Dir: filepath.Join(dir, name)}
+		if s.Err = s.read(); !errors.Is(s.Err, errGone) {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+func (s *SessionStatus) read() error {
+	block, _, _ := splitName(filepath.Base(s.Dir))
+	file, err := readBlock(s.Dir, block)
+	if err != nil {
+		return err
+	}
+	s.Block, s.URL = file.Block, file.URL
+	s.Held = isHeld(filepath.Join(s.Dir, lockName))
+	at, _ := loadPosition(s.Dir)
+	if s.Records, s.Bytes, err = waitingLines(s.Dir, at); err != nil {
+		return err
+	}
+	if s.Refused, err = countAside(s.Dir, refusedName); err != nil {
+		return err
+	}
+	s.Damaged, err = countAside(s.Dir, damagedName)
+	return err
+}
+
+// isHeld tells whether a process holds a lock.
+func isHeld(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// waitingLines counts the lines behind a place, and their bytes.
+func waitingLines(dir string, from position) (lines, size int64, err error) {
+	found, err := segments(dir)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count what waits: %w", err)
+	}
+	for _, segment := range found {
+		if segment < from.segment {
+			continue
+		}
+		begin := int64(0)
+		if segment == from.segment {
+			begin = from.offset
+		}
+		n, length, err := countLines(segmentPath(dir, segment), begin)
+		if err != nil {
+			return 0, 0, fmt.Errorf("count what waits: %w", err)
+		}
+		lines, size = lines+n, size+length
+	}
+	return lines, size, nil
+}
+
+// countAside counts the lines that were put aside into a file.
+func countAside(dir, name string) (int64, error) {
+	n, _, err := countLines(filepath.Join(dir, name), 0)
+	return n / 2, err // each has a comment before it
+}
+
+// countLines counts line breaks from a place of a file on, and the bytes there.
+// A file that is not there has none.
+func countLines(path string, from int64) (lines, size int64, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return 0, 0, err
+	}
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buffer)
+		lines += int64(bytes.Count(buffer[:n], []byte("\n")))
+		size += int64(n)
+		if errors.Is(err, io.EOF) {
+			return lines, size, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+}

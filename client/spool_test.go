@@ -1,0 +1,298 @@
+package client_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/client"
+	"oda/internal/testenv"
+)
+
+// content reads a file of a session.
+func content(t testing.TB, session, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(session, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// leftOver gives a spool with one session that has the records from 1 to last,
+// for a block of an archive which has received none of them.
+func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block string) {
+	t.Helper()
+	network := newRelay(t)
+	archive := testenv.Start(t)
+	network.point(archive.Addr())
+	c = clientOf(t, network.address())
+	dir = t.TempDir()
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir})
+	network.point("")
+	recordNumbers(t, rec, 1, last)
+	leave(t, rec)
+	network.point(archive.Addr())
+	return c, dir, sessionsIn(t, dir)[0], rec.BlockID()
+}
+
+// resumeAll resumes a spool, and gives the only session that was there.
+func resumeAll(t testing.TB, dir string, log *journal) client.Resumed {
+	t.Helper()
+	results, err := client.Resume(patient(t), dir, client.ResumeOptions{Logger: log.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 1 {
+		t.Fatalf("%d sessions were resumed, want 1: %+v", len(results), results)
+	}
+	return results[0]
+}
+
+func TestTheSpoolHasTheFormatThatOthersRead(t *testing.T) {
+	t.Parallel()
+	c := clientOf(t, away(t), client.WithUser("ada"))
+	dir := t.TempDir()
+	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond, Document: []byte(`{"telescope": "<mid>"}`)})
+	for _, record := range []string{`{"request":"a b"}`, `{ "request": "é" }`} {
+		if err := rec.RecordJSON([]byte(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(t, rec)
+	session := sessionsIn(t, dir)[0]
+	block, id, _ := strings.Cut(filepath.Base(session), ".")
+	if block != rec.BlockID() || len(id) != 16 || strings.Trim(id, "0123456789abcdef") != "" {
+		t.Errorf("the session is %s", session)
+	}
+	want := fmt.Sprintf(`{"spool":1,"eb_id":%q,"url":%q,"user":"ada","create":{"telescope":"<mid>"}}`+"\n", block, c.Address())
+	if diff := cmp.Diff(want, content(t, session, "block.json")); diff != "" {
+		t.Errorf("block.json (-want +got):\n%s", diff)
+	}
+	lines := strings.Split(content(t, session, "00000001.log"), "\n")
+	if len(lines) != 3 || lines[2] != "" || lines[0][8:] != " "+id+`-1 {"request":"a b"}` || lines[1][8:] != " "+id+`-2 {"request":"é"}` {
+		t.Errorf("the segment has %q", lines)
+	}
+	if info, err := os.Stat(session); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others may look into the session: %v %v", info.Mode(), err)
+	}
+}
+
+// A session that another program wrote, byte for byte.
+func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t)
+	dir := t.TempDir()
+	session := filepath.Join(dir, "eb-a.b-1.0123456789abcdef")
+	for name, text := range map[string]string{
+		"block.json":   `{"create": {"telescope": "\u006did", "request_responses": []}, "spool": 1, "eb_id": "eb-a.b-1", "url": "` + archive.URL() + `"}`,
+		"00000003.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
+	} {
+		if err := errorsOf(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 1 {
+		t.Fatalf("it was resumed with %+v", got)
+	}
+	records := collect(t, connect(t, archive).Records(t.Context(), "eb-a.b-1", 0))
+	if len(records) != 1 || records[0].Key != "0123456789abcdef-1" || string(records[0].Record) != `{"request":"scan"}` {
+		t.Errorf("the block has %+v", records)
+	}
+}
+
+func errorsOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestWhatIsWholeInADamagedSpoolIsShippedAndTheRestIsKept(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		damage  func(segment []byte) []byte
+		missing []int  // numbers that cannot be shipped
+		reason  string // in damaged.log
+		kept    int    // lines there
+	}{
+		"cut off in the middle of the last record": {
+			func(s []byte) []byte { return s[:len(s)-20] }, []int{10}, "the line is cut off", 1,
+		},
+		"a flipped bit in a record": {
+			func(s []byte) []byte { s[line(s, 4)+60] ^= 0x04; return s }, []int{4}, "the checksum does not match", 1,
+		},
+		"a flipped bit in a checksum": {
+			func(s []byte) []byte { s[line(s, 4)+3] ^= 0x01; return s }, []int{4}, "the checksum does not match", 1,
+		},
+		"a flipped bit in a line break": {
+			func(s []byte) []byte { s[line(s, 5)-1] ^= 0x10; return s }, []int{4, 5}, "the checksum does not match", 1,
+		},
+		"a hole of zeros at the end": {
+			func(s []byte) []byte { return append(s, make([]byte, 4096)...) }, nil, "the line is cut off", 1,
+		},
+		"lines of something else": {
+			func(s []byte) []byte { return append(append([]byte("\n#\nhello\n"), s...), "bye\n"...) }, nil, "not a line of a spool", 4,
+		},
+		"a line of another session": {
+			func(s []byte) []byte {
+				return append(s, "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n"...)
+			},
+			nil, "the key is not one of this session", 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const last = 10
+			c, dir, session, block := leftOver(t, last)
+			path := filepath.Join(session, "00000001.log")
+			damaged := test.damage([]byte(content(t, session, "00000001.log")))
+			if err := os.WriteFile(path, bytes.Clone(damaged), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var want []int
+			for n := 1; n <= last; n++ {
+				if len(test.missing) == 0 || n < test.missing[0] || n > test.missing[len(test.missing)-1] {
+					want = append(want, n)
+				}
+			}
+			log := &journal{}
+			got := resumeAll(t, dir, log)
+			if got.Err != nil || got.Stored != int64(len(want)) || got.Damaged != int64(test.kept) || got.Left != 0 {
+				t.Errorf("it was resumed with %+v", got)
+			}
+			if diff := cmp.Diff(want, stored(t, c, block)); diff != "" {
+				t.Errorf("records in the archive (-want +got):\n%s", diff)
+			}
+			if text := content(t, session, "damaged.log"); strings.Count(text, "# 1 ") != test.kept || !strings.Contains(text, test.reason) {
+				t.Errorf("damaged.log has:\n%s", text)
+			}
+			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), test.reason) {
+				t.Errorf("the log says: %s", log)
+			}
+			// It is done once, and what was kept stays.
+			kept := content(t, session, "damaged.log")
+			if again := resumeAll(t, dir, log); again.Err != nil || again.Stored != 0 || again.Damaged != 0 {
+				t.Errorf("it was resumed again with %+v", again)
+			}
+			if content(t, session, "damaged.log") != kept {
+				t.Error("damaged.log has changed")
+			}
+		})
+	}
+}
+
+// line gives where line n of a segment begins.
+func line(segment []byte, n int) int {
+	at := 0
+	for range n - 1 {
+		at += bytes.IndexByte(segment[at:], '\n') + 1
+	}
+	return at
+}
+
+func TestAPlaceThatIsLostOrWrongCostsNoRecord(t *testing.T) {
+	t.Parallel()
+	for name, note := range map[string]string{
+		"empty": "", "rubbish": "\x00\x00", "negative": "1 -5\n", "of no segment": "0 0\n", "half": "1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, dir, session, block := leftOver(t, 20)
+			if err := os.WriteFile(filepath.Join(session, "shipped"), []byte(note), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := resumeAll(t, dir, &journal{}); got.Err != nil {
+				t.Error(got.Err)
+			}
+			wantNumbers(t, c, block, 20)
+		})
+	}
+}
+
+func TestRubbishInASpoolIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c, dir, session, block := leftOver(t, 5)
+	for name, text := range map[string]string{
+		"readme.txt":                           "mine",
+		"eb-1.0123456789ABCDEF/block.json":     "{}",
+		"eb-1/block.json":                      "{}",
+		"eb-2.0123456789abcdef/00000001.log":   "hello",
+		"eb-3.0123456789abcdef/block.json":     "{",
+		"eb-4.0123456789abcdef/block.json":     `{"spool": 2, "eb_id": "eb-4"}`,
+		"eb-5.0123456789abcdef/block.json":     `{"spool": 1, "eb_id": "eb-6"}`,
+		filepath.Base(session) + "/notes.log":  "hello",
+		filepath.Base(session) + "/1.log":      "hello",
+		filepath.Base(session) + "/shipped.go": "hello",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errorsOf(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	results, err := client.Resume(patient(t), dir, client.ResumeOptions{Logger: (&journal{}).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(map[string]bool)
+	for _, r := range results {
+		failed[filepath.Base(r.Dir)[:4]] = r.Err != nil
+	}
+	want := map[string]bool{"eb-2": true, "eb-3": true, "eb-4": true, "eb-5": true, block[:4]: false}
+	if diff := cmp.Diff(want, failed); diff != "" {
+		t.Errorf("sessions that could not be resumed (-want +got):\n%s", diff)
+	}
+	wantNumbers(t, c, block, 5)
+	if text := content(t, dir, "readme.txt"); text != "mine" {
+		t.Errorf("readme.txt has %q", text)
+	}
+	if got := len(sessionsIn(t, dir)); got != 7 {
+		t.Errorf("%d entries are left, want 7", got)
+	}
+}
+
+func TestTheStatusOfASpoolTellsWhatWaits(t *testing.T) {
+	t.Parallel()
+	c := clientOf(t, away(t))
+	dir := t.TempDir()
+	left, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond})
+	recordNumbers(t, left, 1, 7)
+	bytes := left.Lag().Bytes
+	leave(t, left)
+	session := sessionsIn(t, dir)[0]
+	aside := "# 400 urn:oda:problem:invalid-request no\n00000000 x-1 {}\n"
+	if err := os.WriteFile(filepath.Join(session, "refused.log"), []byte(aside+aside), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond})
+	recordNumbers(t, running, 1, 3)
+	got, err := client.SpoolStatus(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []client.SessionStatus{
+		{Dir: session, Block: left.BlockID(), URL: c.Address(), Records: 7, Bytes: bytes, Refused: 2},
+		{Block: running.BlockID(), URL: c.Address(), Held: true, Records: 3, Bytes: running.Lag().Bytes},
+	}
+	if len(got) == 2 {
+		want[1].Dir = got[1].Dir
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the status (-want +got):\n%s", diff)
+	}
+	if _, err := client.SpoolStatus(filepath.Join(dir, "none")); err == nil {
+		t.Error("a spool that is not there has a status")
+	}
+	if kind := oda.ExecutionBlock; !strings.HasPrefix(got[0].Block, kind.Prefix()) {
+		t.Errorf("the block is %s", got[0].Block)
+	}
+}

@@ -1,0 +1,244 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Sync says when what is written to a spool is forced to disk. What was written
+// survives the end of the process in any case, also by kill -9; a sync makes it
+// survive the end of the machine.
+type Sync int
+
+const (
+	// SyncInterval syncs in the background, ten times a second and when a
+	// segment is full. A power cut may take the last tenth of a second.
+	SyncInterval Sync = iota
+	// SyncAlways syncs each record before Record returns, which then takes as
+	// long as the disk does.
+	SyncAlways
+	// SyncNever leaves it to the operating system.
+	SyncNever
+)
+
+var (
+	// ErrDropped is in the chain of the error for a record that could not be
+	// kept, because the spool has reached its bound or the disk fails.
+	ErrDropped = errors.New("the record was dropped")
+	// ErrClosed is the error of a recorder that has been closed.
+	ErrClosed = errors.New("the recorder is closed")
+)
+
+// writer appends records to the segments of a session. What Record waits for
+// is here: no network, and no disk but the system's memory of it.
+type writer struct {
+	s      *session
+	policy Sync
+	most   int64 // bytes that may wait
+
+	mu      sync.Mutex
+	closed  bool
+	file    *os.File
+	at      position // the end of the newest segment
+	torn    bool     // the newest segment has the beginning of a line at its end
+	dirty   bool     // there is something to sync
+	fresh   bool     // there is a file whose name is not synced
+	retired []*os.File
+	line    []byte
+	amount  tally // written
+	done    tally // of it, acknowledged or put aside
+	times   times
+	dropped int64
+	why     error // of the last drop
+
+	unsynced error // of syncs that nobody was told of
+}
+
+// tally counts records and the bytes of their lines.
+type tally struct{ records, bytes int64 }
+
+func newWriter(s *session, policy Sync, most int64) (*writer, error) {
+	w := &writer{s: s, policy: policy, most: most}
+	if err := w.rotate(); err != nil {
+		return nil, fmt.Errorf("begin the spool: %w", err)
+	}
+	return w, nil
+}
+
+// append writes a record to the newest segment. A record that cannot be kept is
+// dropped and counted; those before it are never given up for it.
+func (w *writer) append(record []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return ErrClosed
+	}
+	if cap(w.line) > keptBuffer {
+		w.line = nil
+	}
+	w.line = appendLine(w.line[:0], w.s.id, w.amount.records+1, record)
+	size := int64(len(w.line))
+	switch waiting := w.amount.bytes - w.done.bytes; {
+	case size > maxLine:
+		return w.drop(fmt.Errorf("it has %d bytes, and an archive takes %d", len(record), maxLine))
+	case waiting+size > w.most:
+		return w.drop(fmt.Errorf("the spool has reached its bound: %d bytes wait for the archive", waiting))
+	}
+	if w.at.offset >= segmentBytes || w.torn {
+		if err := w.rotate(); err != nil {
+			return w.drop(err)
+		}
+	}
+	if _, err := w.file.Write(w.line); err != nil {
+		// A part of the line may be there. Where it cannot be taken back,
+		// nothing is written behind it, and it is found to be damaged later.
+		w.torn = w.file.Truncate(w.at.offset) != nil
+		if w.at.offset > 0 {
+			// The next segment is begun, so that this one can be removed when
+			// it is shipped, and make room. If that fails, the next record
+			// tries it again.
+			_ = w.rotate()
+		}
+		return w.drop(err)
+	}
+	w.at.offset += size
+	w.amount.records++
+	w.amount.bytes += size
+	w.times.add(w.amount.records, time.Now())
+	w.dirty = true
+	if w.policy == SyncAlways {
+		w.dirty, w.unsynced = false, errors.Join(w.unsynced, w.file.Sync())
+	}
+	return nil
+}
+
+func (w *writer) drop(why error) error {
+	w.dropped++
+	w.why = why
+	return fmt.Errorf("%w: %w", ErrDropped, why)
+}
+
+// rotate begins the next segment.
+func (w *writer) rotate() error {
+	next := w.at.segment + 1
+	file, err := os.OpenFile(segmentPath(w.s.dir, next), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if w.file != nil {
+		w.retired = append(w.retired, w.file)
+	}
+	w.file, w.at, w.fresh, w.torn = file, position{segment: next}, true, false
+	return nil
+}
+
+// end is the place up to which there are whole lines.
+func (w *writer) end() position {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+// settle notes that some need no more waiting for, up to a place.
+func (w *writer) settle(to position, some tally) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done.records = min(w.done.records+some.records, w.amount.records)
+	w.done.bytes = min(w.done.bytes+some.bytes, w.amount.bytes)
+	if to == w.at {
+		// Lines that the disk has damaged could not be counted.
+		w.done = w.amount
+	}
+}
+
+// lag is what waits, and for how long the oldest of it has.
+func (w *writer) lag() (waiting tally, age time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiting = tally{w.amount.records - w.done.records, w.amount.bytes - w.done.bytes}
+	if waiting.records > 0 {
+		age = time.Since(w.times.oldest(w.done.records + 1))
+	}
+	return waiting, age
+}
+
+// sync does what the policy asks for in the background. One goroutine calls it.
+func (w *writer) sync() error {
+	w.mu.Lock()
+	file, dirty, fresh, retired := w.file, w.dirty, w.fresh, w.retired
+	errs := []error{w.unsynced}
+	w.dirty, w.fresh, w.retired, w.unsynced = false, false, nil, nil
+	w.mu.Unlock()
+	for _, full := range retired {
+		if w.policy == SyncInterval {
+			errs = append(errs, full.Sync())
+		}
+		errs = append(errs, full.Close())
+	}
+	if w.policy == SyncInterval && dirty {
+		errs = append(errs, file.Sync())
+	}
+	if w.policy != SyncNever && fresh {
+		errs = append(errs, syncDir(w.s.dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("sync the spool: %w", err)
+	}
+	return nil
+}
+
+// close ends the writing. Nothing is appended after it.
+func (w *writer) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+}
+
+// finish syncs what is written and closes the files. Nothing else runs any more.
+func (w *writer) finish() error {
+	return errors.Join(w.sync(), w.file.Close())
+}
+
+// times remembers when records were written, roughly: who waits longest is
+// known to a small part of the time that it waits. It never grows beyond a
+// bound, however long an archive is away.
+type times struct {
+	marks []mark
+}
+
+type mark struct {
+	first int64 // the records from this number on
+	at    time.Time
+}
+
+const (
+	mostMarks = 512
+	markEvery = 10 * time.Millisecond
+)
+
+func (t *times) add(number int64, now time.Time) {
+	if n := len(t.marks); n > 0 && now.Sub(t.marks[n-1].at) < markEvery {
+		return
+	}
+	if len(t.marks) == mostMarks {
+		for i := range mostMarks / 2 {
+			t.marks[i] = t.marks[2*i]
+		}
+		t.marks = t.marks[:mostMarks/2]
+	}
+	t.marks = append(t.marks, mark{number, now})
+}
+
+// oldest is when a record was written, or a little before, and forgets what was
+// before it. The record is one that has been added.
+func (t *times) oldest(number int64) time.Time {
+	before := 0
+	for before+1 < len(t.marks) && t.marks[before+1].first <= number {
+		before++
+	}
+	t.marks = append(t.marks[:0], t.marks[before:]...)
+	return t.marks[0].at
+}
