@@ -232,8 +232,10 @@ func (a *Archive) Record(ctx context.Context, block string, records []NewRecord,
 			continue
 		}
 		if first, twice := seen[r.Key]; twice {
-			return nil, &Error{Code: KeyReused, Detail: "A key stands twice in this request. Nothing was stored. Give each record a key of its own.",
-				Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), fmt.Sprintf("stands at /records/%d/key already", first)}}}
+			return nil, &Error{
+				Code: KeyReused, Detail: "A key stands twice in this request. Nothing was stored. Give each record a key of its own.",
+				Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), fmt.Sprintf("stands at /records/%d/key already", first)}},
+			}
 		}
 		seen[r.Key] = i
 		adds[i].Key = &Key{Value: r.Key, Digest: sha256.Sum256(r.Record)}
