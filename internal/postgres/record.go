@@ -180,7 +180,9 @@ const lockBlocks = `WITH held AS (
 // record that has a block where it stands: that of the first time where the
 // key is known. A request with a known key whose digest is another one adds
 // nothing. Within a block, each record has an instant of its own that is later
-// than the one before, whatever the clocks say.
+// than the one before, whatever the clocks say. The LIMIT keeps PostgreSQL from
+// turning the search for known keys round, which would read all keys of the
+// archive for each record.
 const recordBatch = `WITH input AS (
 		SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[], $7::integer[])
 			WITH ORDINALITY AS i (identifier, by, at, key, digest, text, request, nth)
@@ -188,8 +190,11 @@ const recordBatch = `WITH input AS (
 		SELECT identifier, version, created_by, created_on, last_modified_on, last_sequence
 		FROM heads WHERE kind = 3 AND identifier = ANY (string_to_array(current_setting('oda.held'), ','))
 	), known AS (
-		SELECT i.nth, i.request, r.identifier, r.sequence, r.version, r.recorded_by, r.recorded_on, r.digest, r.digest <> i.digest AS other
-		FROM input i JOIN records r ON r.kind = 3 AND r.identifier = i.identifier AND r.key = i.key
+		SELECT i.nth, i.request, r.*, r.digest <> i.digest AS other
+		FROM input i CROSS JOIN LATERAL (
+			SELECT identifier, sequence, version, recorded_by, recorded_on, digest
+			FROM records WHERE kind = 3 AND identifier = i.identifier AND key = i.key LIMIT 1
+		) r
 	), placed AS (
 		SELECT i.*, row_number() OVER (PARTITION BY i.identifier ORDER BY i.nth) AS place
 		FROM input i WHERE i.nth NOT IN (SELECT nth FROM known) AND i.request NOT IN (SELECT request FROM known WHERE other)
