@@ -130,16 +130,21 @@ func openSession(dir string) (_ *session, err error) {
 	} else if err != nil {
 		return nil, err
 	}
-	// The lock may be that of a session that was finished between opening it and
-	// locking it.
-	locked, err := s.lock.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if found, err := os.Stat(path); err != nil || !os.SameFile(locked, found) {
+	if !stillThere(s.lock, path) {
 		return nil, errGone
 	}
 	return s, nil
+}
+
+// stillThere tells whether a locked file is the one that has its name. The
+// session may have been finished between opening the file and locking it.
+func stillThere(lock *os.File, path string) bool {
+	locked, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Stat(path)
+	return err == nil && os.SameFile(locked, found)
 }
 
 // release lets others work on the session.

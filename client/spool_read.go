@@ -26,8 +26,8 @@ type item struct {
 	damage  string // why the line is not whole; empty for a record
 }
 
-// stretch is a run of lines of one segment, for one batch. Its lines are good until the next
-// stretch is read.
+// stretch is a run of lines of one segment, for one batch. Its lines are good
+// until the next stretch is read.
 type stretch struct {
 	items []item
 	to    position // where the next one begins

@@ -150,7 +150,7 @@ func (w *writer) settle(to position, some tally) {
 	w.done.bytes = min(w.done.bytes+some.bytes, w.amount.bytes)
 	if to == w.at {
 		// Lines that the disk has damaged could not be counted.
-		w.done = w.amount
+		w.done, w.times = w.amount, times{}
 	}
 }
 
@@ -207,6 +207,7 @@ func (w *writer) finish() error {
 // bound, however long an archive is away.
 type times struct {
 	marks []mark
+	every time.Duration // between marks, at least
 }
 
 type mark struct {
@@ -220,14 +221,15 @@ const (
 )
 
 func (t *times) add(number int64, now time.Time) {
-	if n := len(t.marks); n > 0 && now.Sub(t.marks[n-1].at) < markEvery {
+	t.every = max(t.every, markEvery)
+	if n := len(t.marks); n > 0 && now.Sub(t.marks[n-1].at) < t.every {
 		return
 	}
 	if len(t.marks) == mostMarks {
 		for i := range mostMarks / 2 {
 			t.marks[i] = t.marks[2*i]
 		}
-		t.marks = t.marks[:mostMarks/2]
+		t.marks, t.every = t.marks[:mostMarks/2], 2*max(t.every, now.Sub(t.marks[0].at)/mostMarks)
 	}
 	t.marks = append(t.marks, mark{number, now})
 }
@@ -240,5 +242,8 @@ func (t *times) oldest(number int64) time.Time {
 		before++
 	}
 	t.marks = append(t.marks[:0], t.marks[before:]...)
+	if len(t.marks) < mostMarks/4 {
+		t.every /= 2
+	}
 	return t.marks[0].at
 }
