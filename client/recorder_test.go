@@ -302,7 +302,11 @@ func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	if _, err := c.Store(t.Context(), oda.ExecutionBlock, "eb-later", []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
+	begun := time.Now()
 	closeRecorder(t, rec)
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("who is in a hurry had to wait %v", took)
+	}
 	wantNumbers(t, c, "eb-later", 3)
 }
 

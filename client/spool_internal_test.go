@@ -1,0 +1,92 @@
+package client
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A session that its owner finishes at the very moment at which another process
+// looks at it is the owner's until it is gone.
+func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var current atomic.Pointer[string]
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			path := current.Load()
+			if path == nil {
+				continue
+			}
+			s, err := openSession(*path)
+			if err == nil {
+				t.Error("a session was taken that its owner held until it was gone")
+				s.release()
+				return
+			}
+			if !errors.Is(err, errHeld) && !errors.Is(err, errGone) && !errors.Is(err, os.ErrNotExist) {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for begun := time.Now(); time.Since(begun) < time.Second; {
+		s, err := createSession(dir, blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		current.Store(&s.dir)
+		if err := s.remove(); err != nil {
+			t.Fatal(err)
+		}
+		s.release()
+	}
+	stop.Store(true)
+	<-done
+}
+
+func TestTheAgeOfWhatWaitsIsKnownWithinBounds(t *testing.T) {
+	t.Parallel()
+	var all times
+	begun := time.Now()
+	const records = 10_000
+	for n := range int64(records) {
+		all.add(n+1, begun.Add(time.Duration(n)*time.Second))
+	}
+	if len(all.marks) > mostMarks {
+		t.Errorf("%d marks are kept, at most %d are allowed", len(all.marks), mostMarks)
+	}
+	for _, number := range []int64{1, 10, records / 2, records - 100, records} {
+		want := begun.Add(time.Duration(number-1) * time.Second)
+		got := all.oldest(number)
+		if got.After(want) || want.Sub(got) > records/100*time.Second {
+			t.Errorf("record %d is said to be %v older than it is", number, want.Sub(got))
+		}
+	}
+}
+
+func TestWaitingGrowsToABoundAndHonoursTheArchive(t *testing.T) {
+	t.Parallel()
+	var wait backoff
+	for i := range 20 {
+		most := min(firstWait<<i, mostWait)
+		if got := wait.after(ErrNoAnswer); got < most/2 || got > most {
+			t.Errorf("wait %d is %v, want %v at most and half of it at least", i+1, got, most)
+		}
+	}
+	wait.reset()
+	if got := wait.after(&Answer{Status: 503, RetryAfter: 3 * time.Second}); got != 3*time.Second {
+		t.Errorf("an archive that asks for 3 s is given %v", got)
+	}
+	if got := wait.after(&Answer{Status: 503, RetryAfter: time.Hour}); got != mostWait {
+		t.Errorf("an archive that asks for an hour is given %v", got)
+	}
+	if got := wait.after(&stuckError{ErrNoAnswer}); got != stuckWait {
+		t.Errorf("what a person must help with is tried after %v", got)
+	}
+}

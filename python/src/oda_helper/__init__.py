@@ -1,0 +1,70 @@
+"""Records what a script does with the telescope in the observation archive.
+
+    import oda_helper
+
+    oda_helper.create_eb(telescope="ska_mid")
+
+    @oda_helper.capture_request_response
+    def scan(duration):
+        ...
+
+Every call of ``scan`` becomes a record of the ExecutionBlock. Recording never waits
+for the archive, never fails the script, and loses nothing while the archive is
+away: records are kept in a folder, the spool, and sent when it is back.
+
+Where to read on: _capture is the decorator, _session the writing of a record to the
+spool, _recorder the thread that sends, _delivery what is sent. docs/scripts.md is
+the page for script authors, docs/spool.md the format of the spool.
+"""
+
+from typing import Optional
+
+from . import _process, _settings
+from ._archive import create_eb, save
+from ._capture import capture_request_response
+from ._http import OdaError, OdaUnreachable
+
+__all__ = [
+    "OdaError",
+    "OdaUnreachable",
+    "capture_request_response",
+    "close",
+    "create_eb",
+    "drain",
+    "flush",
+    "lag",
+    "save",
+]
+__version__ = "1.0.0"
+
+
+def flush(timeout: Optional[float] = None) -> bool:
+    """Waits until everything recorded so far is stored; tells whether it is.
+
+    Without a timeout it waits as long as the archive is away.
+    """
+    return _process.recorder().flush(timeout)
+
+
+def lag() -> int:
+    """How many records of this process are not stored yet."""
+    return _process.recorder().lag()
+
+
+def drain(timeout: Optional[float] = None) -> bool:
+    """Sends what ended processes left in the spool; tells whether all was sent.
+
+    The first recorded call of a process begins with that by itself, so this is
+    only for a script that wants to wait for it.
+    """
+    return _process.recorder().drain(timeout)
+
+
+def close(timeout: Optional[float] = None) -> bool:
+    """Sends what is left and tidies up; tells whether all was sent.
+
+    A process that ends does this by itself. Without a timeout it takes as long as
+    at the end of a process: ODA_EXIT_TIMEOUT, or 10 seconds. What could not be sent
+    stays in the spool, and a call recorded later begins a new session.
+    """
+    return _process.recorder().close(_settings.exit_timeout() if timeout is None else timeout)

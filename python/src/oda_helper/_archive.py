@@ -1,0 +1,149 @@
+"""What a script asks of the archive itself: a new block, a stored definition."""
+
+import json
+import logging
+import os
+import queue
+import threading
+import time
+import uuid
+from enum import Enum
+from typing import Any, Dict, Optional, Tuple
+from urllib.parse import quote
+
+from . import _settings
+from ._describe import cut
+from ._http import FAILURES, Answer, Client, OdaError, OdaUnreachable, describe
+from ._mint import Minter
+from ._process import recorder
+
+CREATE_TIMEOUT = 3.0  # then the identifier is minted here
+SAVE_TIMEOUT = 30.0
+
+_log = logging.getLogger("oda_helper")
+_minter = Minter()
+
+
+def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) -> str:
+    """Creates an ExecutionBlock, sets EB_ID and returns the identifier.
+
+    When the archive is away, the identifier is made here and the block is stored
+    as soon as the archive is back; that never raises, and never takes longer than
+    three seconds.
+    """
+    members = {}
+    for name, value in (("telescope", telescope), ("sbi_ref", sbi_ref)):
+        if isinstance(value, Enum):
+            value = value.value
+        if value is not None:
+            members[name] = cut(value if isinstance(value, str) else str(value), 256)
+    url = _settings.archive_url()
+    eb_id = _ask_for_block(url, members) if url else None
+    if eb_id is None:
+        eb_id = _minter.next("eb")
+        if url is None:
+            _log.warning("The environment variable ODA_URL is not set: %s is not stored.", eb_id)
+        recorder().remember(eb_id, dict(members, eb_id=eb_id))
+    os.environ["EB_ID"] = eb_id
+    if url is not None:
+        # Now, and not at the first recorded call: it takes a moment, and a
+        # block that was created while the archive is away must be kept.
+        recorder().open(eb_id, url)
+    return eb_id
+
+
+def _ask_for_block(url: str, members: Dict[str, str]) -> Optional[str]:
+    """The identifier that the archive gave, None if it gave none in time."""
+    answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+    # Looking up a host has no time-out of its own, hence a thread.
+    work = threading.Thread(
+        target=lambda: answers.put(_post_block(url, members)), name="oda_helper_create", daemon=True
+    )
+    try:
+        work.start()
+        found, why = answers.get(timeout=CREATE_TIMEOUT)
+    except (queue.Empty, RuntimeError):
+        found, why = None, "it did not answer in time"
+    if found is None:
+        # No warning: the thread that stores it later says what is wrong.
+        _log.info("The archive at %s did not create the block (%s); stored later.", url, why)
+    return found
+
+
+def _post_block(url: str, members: Dict[str, str]) -> Tuple[Optional[str], str]:
+    body = json.dumps(members).encode()
+    client = Client(url, CREATE_TIMEOUT, CREATE_TIMEOUT)
+    try:
+        answer = _post(client, "/ebs/create", body, time.monotonic() + CREATE_TIMEOUT / 2)
+        if answer.status != 200:
+            return None, answer.problem()["detail"]
+        found = json.loads(answer.body)["eb_id"]
+        return (found, "") if _settings.valid_id(found) else (None, "its answer has no identifier")
+    except FAILURES + (KeyError, TypeError) as problem:
+        return None, describe(problem)
+    finally:
+        client.close()
+
+
+def _post(client: Client, path: str, body: bytes, until: float) -> Answer:
+    """Sends a POST under a key, so that it may be sent again: once, until a time."""
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    try:
+        return client.request("POST", path, body, _settings.user(), headers)
+    except ConnectionRefusedError:
+        raise
+    except FAILURES:
+        if time.monotonic() > until:
+            raise
+    return client.request("POST", path, body, _settings.user(), headers)
+
+
+def save(sbd: Any) -> Dict[str, Any]:
+    """Stores an SBDefinition and returns it as it is stored, with its sbd_id.
+
+    Takes a dict, JSON text, or an object with model_dump_json, model_dump or to_dict.
+    Without sbd_id it is created; with it, it is created or updated, and its metadata
+    must be as they were read. Raises OdaError where the archive refuses, and
+    OdaUnreachable where it does not answer: nothing is kept for later.
+    """
+    url = _settings.archive_url()
+    if url is None:
+        raise OdaError("The environment variable ODA_URL is not set, or is no URL. Set it first.")
+    body, sbd_id = _document(sbd)
+    client = Client(url, answer=SAVE_TIMEOUT)
+    try:
+        if sbd_id:
+            path = "/sbds/" + quote(sbd_id, safe="")
+            answer = client.request("PUT", path, body, _settings.user())
+        else:
+            answer = _post(client, "/sbds", body, time.monotonic() + SAVE_TIMEOUT / 2)
+    except FAILURES as problem:
+        raise OdaUnreachable("The archive at %s: %s" % (url, describe(problem))) from problem
+    finally:
+        client.close()
+    if answer.status != 200:
+        raise answer.error()
+    stored = json.loads(answer.body)
+    if not isinstance(stored, dict) or "sbd_id" not in stored:
+        raise OdaError("The answer of %s is not an SBDefinition." % url, answer.status)
+    return stored
+
+
+def _document(sbd: Any) -> Tuple[bytes, Optional[str]]:
+    """The JSON text of a definition, and its identifier if it has one."""
+    if hasattr(sbd, "model_dump_json"):
+        sbd = sbd.model_dump_json()
+    elif hasattr(sbd, "model_dump"):
+        sbd = sbd.model_dump(mode="json")
+    elif hasattr(sbd, "to_dict"):
+        sbd = sbd.to_dict()
+    if not isinstance(sbd, (str, bytes, bytearray)):
+        sbd = json.dumps(sbd, allow_nan=False)
+    body = sbd.encode("utf-8") if isinstance(sbd, str) else bytes(sbd)
+    document = json.loads(body)
+    if not isinstance(document, dict):
+        raise ValueError("An SBDefinition is a JSON object, not a %s." % type(document).__name__)
+    sbd_id = document.get("sbd_id")
+    if sbd_id is not None and not isinstance(sbd_id, str):
+        raise ValueError("sbd_id of an SBDefinition is a string, not %r." % (sbd_id,))
+    return body, sbd_id or None

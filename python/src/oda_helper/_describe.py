@@ -1,0 +1,245 @@
+"""Turns any Python value into something that can be recorded, within bounds.
+
+Arguments that are JSON stay JSON. Everything else becomes text: what repr says,
+cut to a bound. Values of the program are never changed, iterated, awaited or
+asked for anything but their repr; only the built-in containers themselves are
+looked into. A repr that fails, never ends in itself or is huge does no harm.
+"""
+
+from itertools import islice
+from typing import Any, Dict, FrozenSet
+
+MAX_TEXT = 64 << 10  # characters of one value
+MAX_CHARACTERS = 256 << 10  # characters of all arguments of a call
+MAX_VALUES = 10000  # values that are looked at in one call
+MAX_ARGUMENTS = 1000
+MAX_DEPTH = 20
+MAX_BITS = 256  # of an integer that is written as a number
+
+MASK = "***"
+_SECRETS = ("password", "passwd", "token", "secret")
+
+_PLAIN = frozenset((type(None), bool, float, complex, type(Ellipsis), type(NotImplemented)))
+_BRACKETS = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    dict: ("{", "}"),
+}
+
+
+def is_secret(name: Any) -> bool:
+    """Whether an argument or a key of that name is masked."""
+    if not issubclass(type(name), str) or len(name) > 200:
+        return False
+    lower = name.lower()
+    return any(word in lower for word in _SECRETS)
+
+
+def clean(text: str) -> str:
+    """The text without lone surrogates, which no JSON document may have."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def cut(text: str, limit: int) -> str:
+    """The text, or its beginning and how long it is."""
+    if len(text) <= limit:
+        return clean(text)
+    return clean("%s... (%d characters)" % (text[:limit], len(text)))
+
+
+def text(value: Any, limit: int = MAX_TEXT, mask: bool = False) -> str:
+    """What repr says of a value, at most about limit characters of it."""
+    try:
+        writer = _Writer(limit, mask)
+        writer.write(value, 0)
+        return clean("".join(writer.parts))
+    except Exception as problem:
+        return _failed(value, problem)
+
+
+def _failed(value: Any, problem: Exception) -> str:
+    return "<%s: its repr failed with %s>" % (type(value).__name__, type(problem).__name__)
+
+
+class _Writer:
+    """Writes the repr of a value piece by piece, until the bound is reached."""
+
+    def __init__(self, limit: int, mask: bool):
+        self.parts = []
+        self._left = limit
+        self._values = MAX_VALUES
+        self._mask = mask
+        self._open = set()  # containers that are being written
+
+    def _add(self, piece: str) -> None:
+        if len(piece) > self._left:
+            piece = "%s... (%d characters)" % (piece[: max(self._left, 0)], len(piece))
+        self._left -= len(piece)
+        self.parts.append(piece)
+
+    def write(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        self._values -= 1
+        if kind in _PLAIN:
+            self._add(repr(value))
+        elif kind is int:
+            bits = value.bit_length()
+            self._add(repr(value) if bits <= 8192 else "<int of %d bits>" % bits)
+        elif kind is str or kind is bytes or kind is bytearray:
+            # A huge text is cut before its repr is made.
+            if len(value) <= self._left:
+                self._add(repr(value))
+            else:
+                piece = repr(value[: max(self._left, 0)])
+                self.parts.append("%s... (%d long)" % (piece, len(value)))
+                self._left = 0
+        elif kind in _BRACKETS:
+            self._container(kind, value, depth)
+        else:
+            self._add(_repr(value))
+
+    def _container(self, kind: type, value: Any, depth: int) -> None:
+        opening, closing = _BRACKETS[kind]
+        if not value and kind in (set, frozenset):
+            self._add(kind.__name__ + "()")
+            return
+        if id(value) in self._open or depth >= MAX_DEPTH:
+            self._add(opening + "..." + closing)
+            return
+        self._open.add(id(value))
+        self._add(opening)
+        # Taken out at once, since another thread may change the container.
+        some = list(islice(value.items() if kind is dict else value, MAX_VALUES))
+        for i, item in enumerate(some):
+            if i:
+                self._add(", ")
+            if self._left <= 0 or self._values <= 0:
+                self._add("... (%d more)" % (len(value) - i))
+                break
+            if kind is dict:
+                self.write(item[0], depth + 1)
+                self._add(": ")
+                if self._mask and is_secret(item[0]):
+                    self._add(repr(MASK))
+                    continue
+                item = item[1]
+            self.write(item, depth + 1)
+        else:
+            if len(value) > len(some):
+                self._add(", ... (%d more)" % (len(value) - len(some)))
+            elif kind is tuple and len(some) == 1:
+                self._add(",")
+        self._add(closing)
+        self._open.discard(id(value))
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as problem:
+        return _failed(value, problem)
+
+
+class _NotPlain(Exception):
+    """A value is too large, too deep or within itself to stay JSON."""
+
+
+class _Plainer:
+    """Makes JSON of the arguments of one call."""
+
+    def __init__(self):
+        self._values = MAX_VALUES
+        self._characters = MAX_CHARACTERS
+        self._open = set()
+
+    def argument(self, value: Any) -> Any:
+        """The value as JSON, or else as text."""
+        values, characters = self._values, self._characters
+        try:
+            return self._plain(value, 0)
+        except _NotPlain:
+            # What the failed attempt used up is given back to the next one.
+            self._values, self._characters = values, characters
+            self._open.clear()
+            return self._text(value)
+
+    def _text(self, value: Any) -> str:
+        written = text(value, max(256, min(MAX_TEXT, self._characters)), mask=True)
+        self._characters -= len(written)
+        return written
+
+    def _plain(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        self._values -= 1
+        if self._values < 0 or self._characters < 0 or depth > MAX_DEPTH:
+            raise _NotPlain
+        if value is None or kind is bool:
+            return value
+        # By type and not by isinstance, which asks a lazy value for its class.
+        if issubclass(kind, str):
+            # Also an enumeration of strings, which is recorded as its value.
+            return self._string(str.__str__(value))
+        if issubclass(kind, int):
+            number = int.__index__(value)
+            self._characters -= 8
+            return number if number.bit_length() <= MAX_BITS else self._text(value)
+        if issubclass(kind, float):
+            number = float.__float__(value)
+            self._characters -= 8
+            return number if number - number == 0 else repr(number)
+        if kind is list or kind is tuple or kind is dict:
+            return self._container(kind, value, depth)
+        return self._text(value)
+
+    def _string(self, value: str) -> str:
+        value = cut(value, MAX_TEXT)
+        self._characters -= len(value)
+        return value
+
+    def _container(self, kind: type, value: Any, depth: int) -> Any:
+        if id(value) in self._open or len(value) > self._values:
+            raise _NotPlain
+        self._open.add(id(value))
+        if kind is dict:
+            plain = self._object(list(value.items()), depth)
+        else:
+            plain = [self._plain(item, depth + 1) for item in list(value)]
+        self._open.discard(id(value))
+        return plain
+
+    def _object(self, items: list, depth: int) -> Dict[str, Any]:
+        plain = {}
+        for key, item in items:
+            if not issubclass(type(key), str):
+                raise _NotPlain
+            secret = is_secret(key)
+            plain[self._string(str.__str__(key))] = MASK if secret else self._plain(item, depth + 1)
+        if len(plain) != len(items):
+            raise _NotPlain
+        return plain
+
+
+def arguments(args: tuple, kwargs: dict, secret: FrozenSet[int] = frozenset()) -> Dict[str, Any]:
+    """The arguments of a call as JSON; secret has the positions to mask."""
+    plainer = _Plainer()
+    positional = [
+        MASK if i in secret else plainer.argument(value)
+        for i, value in enumerate(args[:MAX_ARGUMENTS])
+    ]
+    if len(args) > MAX_ARGUMENTS:
+        positional.append("... (%d more)" % (len(args) - MAX_ARGUMENTS))
+    named = {
+        cut(key, 256): MASK if is_secret(key) else plainer.argument(value)
+        for key, value in islice(kwargs.items(), MAX_ARGUMENTS)
+    }
+    if len(kwargs) > MAX_ARGUMENTS:
+        named["..."] = "(%d more)" % (len(kwargs) - MAX_ARGUMENTS)
+    return {"args": positional, "kwargs": named}

@@ -1,0 +1,169 @@
+"""One connection to the archive, and what its answers mean.
+
+A Client is used by one thread at a time. It keeps its connection open between
+requests; a kept connection that the archive has closed meanwhile is opened again
+once, which is safe because everything that is sent over a kept one may be sent
+twice.
+"""
+
+import http.client
+import json
+import socket
+import ssl
+from typing import Any, Dict, NamedTuple, Optional
+from urllib.parse import urlsplit
+
+CONNECT_TIMEOUT = 5.0
+ANSWER_TIMEOUT = 30.0
+MAX_ANSWER = 256 << 20
+
+# What can go wrong between here and the archive.
+FAILURES = (OSError, http.client.HTTPException, ValueError)
+
+
+class OdaError(Exception):
+    """The archive did not do what it was asked for.
+
+    ``status`` is the HTTP status and ``type`` the archive's name for the problem;
+    both are None where there was no answer. The text says what to do.
+    """
+
+    def __init__(self, detail: str, status: Optional[int] = None, type: Optional[str] = None):
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.type = type
+
+
+class OdaUnreachable(OdaError, ConnectionError):
+    """There was no answer from the archive."""
+
+
+class Answer(NamedTuple):
+    """What the archive answered."""
+
+    status: int
+    body: bytes
+    retry_after: Optional[float]
+
+    def problem(self) -> Dict[str, str]:
+        """Type and detail of a problem, also where the body is not one."""
+        try:
+            found = json.loads(self.body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            found = {}
+        detail = str(found.get("detail") or "The answer had the status %d." % self.status)
+        for fault in (found.get("errors") or [])[:5]:
+            if isinstance(fault, dict):
+                detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
+        return {"type": str(found.get("type") or "about:blank"), "detail": detail[:2000]}
+
+    def error(self) -> OdaError:
+        """The problem as an exception."""
+        problem = self.problem()
+        return OdaError(problem["detail"], self.status, problem["type"])
+
+
+class Client:
+    """Sends requests to the archive at a URL that ends in /api/v1."""
+
+    def __init__(self, url: str, connect=CONNECT_TIMEOUT, answer=ANSWER_TIMEOUT):
+        parts = urlsplit(url)
+        self._path = parts.path
+        self._host, self._port = parts.hostname, parts.port
+        self._secure = parts.scheme == "https"
+        self._connect_timeout, self._answer_timeout = connect, answer
+        self._connection: Optional[http.client.HTTPConnection] = None
+        self._context: Optional[ssl.SSLContext] = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Optional[bytes] = None,
+        user: Optional[str] = None,
+        headers: Optional[Dict[str, Any]] = None,
+    ) -> Answer:
+        """Sends one request and reads its answer; raises one of FAILURES."""
+        sent: Dict[str, Any] = {"Accept": "application/json"}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        if user:
+            sent["X-Forwarded-User"] = user.encode("utf-8")
+        sent.update(headers or {})
+        kept = self._connection is not None
+        try:
+            return self._once(method, path, body, sent)
+        except (ConnectionError, http.client.BadStatusLine):
+            self.close()
+            if not kept:
+                raise
+        except BaseException:
+            self.close()
+            raise
+        try:
+            return self._once(method, path, body, sent)
+        except BaseException:
+            self.close()
+            raise
+
+    def _once(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, Any]) -> Answer:
+        connection = self._connection or self._open()
+        connection.request(method, self._path + path, body, headers)
+        response = connection.getresponse()
+        text = _whole(response)
+        if response.will_close:
+            self.close()
+        return Answer(response.status, text, _seconds(response.getheader("Retry-After")))
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._secure:
+            if self._context is None:
+                self._context = ssl.create_default_context()
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=self._connect_timeout, context=self._context
+            )
+        else:
+            connection = http.client.HTTPConnection(
+                self._host, self._port, timeout=self._connect_timeout
+            )
+        self._connection = connection
+        connection.connect()
+        connection.sock.settimeout(self._answer_timeout)
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    """The body of an answer, read in pieces: older Pythons reserve what is asked for."""
+    pieces = []
+    left = MAX_ANSWER
+    while left > 0:
+        piece = response.read(1 << 16)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        left -= len(piece)
+    raise http.client.HTTPException("the answer is too long")
+
+
+def _seconds(text: Optional[str]) -> Optional[float]:
+    try:
+        return max(0.0, float(text)) if text else None
+    except ValueError:
+        return None
+
+
+def describe(problem: BaseException) -> str:
+    """Why there was no answer, in a few words."""
+    if isinstance(problem, socket.timeout):
+        return "it did not answer in time"
+    return str(problem) or type(problem).__name__

@@ -1,0 +1,213 @@
+"""The reading side of the spool: which records are next, and what became of them.
+
+An Outbox reads the lines of a session in order, in batches. It moves on only when
+it is told that a batch is done with, so what it gave is given again until then. A
+line that is not whole is put aside and passed over.
+"""
+
+import logging
+import os
+import time
+import zlib
+from typing import List, NamedTuple, Optional, Tuple
+
+from . import _spool
+from ._spool import Block
+
+BATCH_RECORDS = 1000
+BATCH_BYTES = (1 << 20) - (16 << 10)  # leaves room for what is put around records
+MAX_LINE = 64 << 20  # the largest body that an archive takes by default
+
+# The thread that runs Python code keeps the others of the process waiting, the
+# script among them. After so many lines it lets them go first.
+_LINES_BEFORE_REST = 50
+_REST = 0.0002
+
+_log = logging.getLogger("oda_helper")
+
+
+class Line(NamedTuple):
+    """A whole line of a segment, and the place behind it."""
+
+    key: bytes
+    record: bytes
+    text: bytes
+    end: Tuple[int, int]
+
+
+class Outbox:
+    """The records of a session that are not shipped.
+
+    ``writing`` gives the number of the segment that is still being written, 0 where
+    there is none yet, None when nobody writes: then a line without an end is cut
+    off for good.
+    """
+
+    def __init__(self, folder: str, block: Block, writing):
+        self.folder, self.block = folder, block
+        self.name = os.path.basename(folder)
+        self._key = self.name[-16:].encode() + b"-"
+        self._writing = writing
+        # Whether it was noted how far the session is shipped, and with that
+        # that the archive has the block.
+        self.noted = True
+        self.position = self._load()
+        self.damaged = 0  # lines put aside by this object
+        self._aside = self._known_damage()
+        self._batch: List[Line] = []
+        self._more = False  # there was more when the batch was read
+
+    def _load(self) -> Tuple[int, int]:
+        try:
+            with open(os.path.join(self.folder, _spool.SHIPPED), "rb") as file:
+                segment, offset = map(int, file.read(64).split())
+            if segment >= 1 and offset >= 0:
+                return segment, offset
+        except (OSError, ValueError):
+            pass
+        self.noted = False
+        return 1, 0  # sending again is safe
+
+    def _known_damage(self) -> set:
+        try:
+            with open(os.path.join(self.folder, _spool.DAMAGED), "rb") as file:
+                return {tuple(text.split()[1:3]) for text in file if text.startswith(b"# ")}
+        except OSError:
+            return set()
+
+    def batch(self) -> List[Line]:
+        """The next lines; none where there are none now."""
+        if not self._batch:
+            self._batch = self._read()
+        return self._batch
+
+    def behind(self) -> bool:
+        """Whether more was waiting when the last batch was read."""
+        return bool(self._batch) or self._more
+
+    def _read(self) -> List[Line]:
+        segment, offset = self.position
+        while True:
+            # Asked before the segment is read: the answer may be old by then,
+            # but what it says is complete is complete.
+            writing = self._writing()
+            text = self._text(segment, offset, writing)
+            end = text.rfind(b"\n") + 1
+            if end:
+                behind = offset + len(text)
+                lines, offset = self._split(segment, offset, text[:end])
+                self._more = offset < behind or len(text) >= BATCH_BYTES or segment != writing
+                if lines:
+                    return lines
+            elif writing is not None and segment >= writing:
+                return []
+            elif text:
+                self._put_aside(segment, offset, "the line is cut off", text)
+                offset += len(text)
+            else:
+                following = [n for n in _spool.segments(self.folder) if n > segment]
+                if not following:
+                    return []
+                segment, offset = following[0], 0
+                continue
+            self._move((segment, offset))  # all of it was damaged
+
+    def _text(self, segment: int, offset: int, writing: Optional[int]) -> bytes:
+        """What stands there: at least a line, if there is a whole one."""
+        try:
+            with open(_spool.segment_path(self.folder, segment), "rb", buffering=0) as file:
+                if offset > os.fstat(file.fileno()).st_size:
+                    return b""
+                file.seek(offset)
+                text = file.read(BATCH_BYTES)
+                while text and b"\n" not in text[-BATCH_BYTES:] and len(text) < MAX_LINE:
+                    more = file.read(BATCH_BYTES)
+                    if not more:
+                        break
+                    text += more
+                return text
+        except FileNotFoundError:
+            if segment == writing:
+                raise  # somebody removed it
+            return b""
+
+    def _split(self, segment: int, offset: int, text: bytes) -> Tuple[List[Line], int]:
+        lines: List[Line] = []
+        at = size = 0
+        while at < len(text) and len(lines) < BATCH_RECORDS:
+            end = text.index(b"\n", at)
+            whole = text[at:end]
+            if lines and size + len(whole) > BATCH_BYTES:
+                break
+            why, line = self._parse(whole, (segment, offset + end + 1))
+            if line is None:
+                self._put_aside(segment, offset + at, why, whole)
+            else:
+                lines.append(line)
+                size += len(whole)
+            at = end + 1
+            if len(lines) % _LINES_BEFORE_REST == 0:
+                time.sleep(_REST)
+        return lines, offset + at
+
+    def _parse(self, text: bytes, end: Tuple[int, int]) -> Tuple[str, Optional[Line]]:
+        if text[8:9] != b" ":
+            return "not a line of a spool", None
+        if b"%08x" % zlib.crc32(text[9:]) != text[:8]:
+            return "the checksum does not match", None
+        key, _, record = text[9:].partition(b" ")
+        number = key[len(self._key) :]
+        if not key.startswith(self._key) or not number.isdigit() or number.startswith(b"0"):
+            return "the key is not one of this session", None
+        if not record.startswith(b"{"):
+            return "the record is not JSON", None
+        return "", Line(key, record, text, end)
+
+    def _put_aside(self, segment: int, offset: int, why: str, text: bytes) -> None:
+        place = (b"%d" % segment, b"%d" % offset)
+        if place in self._aside:
+            return  # by whoever read this before, and could not move on
+        self._keep(_spool.DAMAGED, "%d %d %s" % (segment, offset, why), text)
+        self._aside.add(place)
+        self.damaged += 1
+
+    def refuse(self, line: Line, status: int, kind: str, detail: str) -> None:
+        """Puts a line aside that the archive will never take."""
+        self._keep(_spool.REFUSED, "%d %s %s" % (status, kind, detail), line.text)
+
+    def _keep(self, name: str, why: str, text: bytes) -> None:
+        path = os.path.join(self.folder, name)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(descriptor, "wb") as file:
+            comment = "# " + " ".join(why.split()) + "\n"
+            file.write(comment.encode("utf-8", "replace") + text + b"\n")
+            file.flush()
+            os.fsync(descriptor)
+
+    def created(self) -> None:
+        """Notes that the archive has the block."""
+        self._move(self.position)
+
+    def done(self, count: int) -> None:
+        """Moves behind the first lines of the batch: stored, or put aside."""
+        end = self._batch[count - 1].end
+        self._batch = self._batch[count:]
+        self._move(end)
+
+    def _move(self, position: Tuple[int, int]) -> None:
+        self.position = position
+        try:
+            _spool.replace(os.path.join(self.folder, _spool.SHIPPED), b"%d %d\n" % position)
+        except OSError as problem:
+            # On a full disk, say. Losing the note costs only sending again.
+            _log.debug("%s: %s", self.folder, problem)
+        for segment in _spool.segments(self.folder):
+            if segment < position[0]:
+                os.unlink(_spool.segment_path(self.folder, segment))
+
+    def keeps(self) -> bool:
+        """Whether there is something for a person to look at."""
+        return any(
+            os.path.lexists(os.path.join(self.folder, name))
+            for name in (_spool.DAMAGED, _spool.REFUSED)
+        )

@@ -1,0 +1,34 @@
+"""The one recorder of this process: when it begins, ends, and what a fork does."""
+
+import atexit
+import os
+from typing import Optional
+
+from . import _settings
+from ._recorder import Recorder
+
+_recorder: Optional[Recorder] = None
+
+
+def recorder() -> Recorder:
+    """The recorder of this process."""
+    global _recorder
+    if _recorder is None:
+        _recorder = Recorder()
+    return _recorder
+
+
+def _at_exit() -> None:
+    if _recorder is not None:
+        _recorder.close(_settings.exit_timeout())
+
+
+def _in_child() -> None:
+    # The child has none of the threads, and the sessions are the parent's.
+    global _recorder
+    if _recorder is not None:
+        _recorder = _recorder.abandon()
+
+
+atexit.register(_at_exit)
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,349 @@
+"""The recorder of a process: takes records from any thread, ships them in its own.
+
+A recorded call writes to the spool and goes on; see _session. Two daemon threads do
+the rest: one sends what is in the spool to the archive, one forces it to disk. The
+recorder also takes over sessions in the spool that nobody holds: they are left
+from processes that ended before everything was sent.
+"""
+
+import logging
+import threading
+import time
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from . import _settings, _spool
+from ._delivery import Archive, Delivery
+from ._leftovers import Leftovers
+from ._outbox import Outbox
+from ._session import CLOSED, Session
+from ._spool import Block
+
+MAX_SESSIONS = 16  # that are open at once
+IDLE_SECONDS = 60.0  # then a session that is not the newest is let go
+LINGER = 0.2  # gathers records into a batch; sending costs the script time
+SYNC_EVERY = 0.1
+REPORT_EVERY = 10.0
+POLL = 0.01
+TRY_AGAIN = 5.0  # after a failure of the spool
+
+_log = logging.getLogger("oda_helper")
+
+
+class _Live:
+    """A session of this process with its way to the archive."""
+
+    def __init__(self, session: Session, archive: Archive):
+        self.session = session
+        outbox = Outbox(session.folder, session.block, lambda: session.segment)
+        self.delivery = Delivery(outbox, archive, session.settle)
+        self.used = time.monotonic()
+
+    def delivered(self, place: Tuple[int, int]) -> bool:
+        """Whether everything before a place is stored or put aside."""
+        if self.session.closed or self.delivery.stuck:
+            return True  # there is nothing to wait for
+        return self.delivery.outbox.position >= place and not self.delivery.creating
+
+
+class Recorder:
+    """Everything that one process records. A forked child makes its own."""
+
+    def __init__(self, creates: Optional[Dict[str, Any]] = None):
+        # Blocks that were created while the archive was away: whoever opens a
+        # session for one stores it first.
+        self._creates: Dict[str, Any] = dict(creates or {})
+        self._lock = threading.RLock()
+        self._live: Dict[Tuple[str, str], _Live] = {}
+        self._archives: Dict[str, Archive] = {}
+        self._leftovers = Leftovers(self._archive)
+        self._spool: Optional[str] = None
+        self._open_again = 0.0
+        self._waiting = 0  # callers of flush
+        self._closing = False
+        self._dropped = 0
+        self._reported = -REPORT_EVERY
+        # A lock that is released to wake a thread: unlike an Event it can be
+        # set by a signal handler that interrupts the setting of it.
+        self._wake, self._dirty, self._hurry = (threading.Lock() for _ in range(3))
+        self._threads: Optional[object] = None  # what the running ones were given
+
+    # What callers do.
+
+    def record(self, eb_id: str, url: str, record: bytes) -> None:
+        """Keeps a record for the archive. It is dropped only if the disk fails."""
+        live = self._live.get((eb_id, url)) or self.open(eb_id, url)
+        why = live.session.append(record) if live else None
+        if why is CLOSED:
+            live = self.open(eb_id, url)
+            why = live.session.append(record) if live else None
+        if live is None:
+            why = "there is no folder to keep them in"
+        else:
+            live.used = time.monotonic()
+        if why is not None:
+            self._drop(why)
+        _release(self._dirty)
+        _release(self._wake)
+
+    def remember(self, eb_id: str, create: Dict[str, Any]) -> None:
+        """Notes a block that must be stored before its records."""
+        with self._lock:
+            self._creates[eb_id] = create
+
+    def open(self, eb_id: str, url: str) -> Optional[_Live]:
+        """The session for a block, made if there is none; None if that fails."""
+        with self._lock:
+            found = self._live.get((eb_id, url))
+            if found is not None:
+                if not found.session.closed:
+                    return found
+                found.session.release()
+            if time.monotonic() < self._open_again:
+                return None
+            try:
+                spool = self._folder()
+                block = Block(eb_id, url, _settings.user(), self._creates.get(eb_id))
+                session = Session(spool, block, _settings.spool_limit(), _settings.sync_policy())
+                live = _Live(session, self._archive(url))
+            except OSError as problem:
+                self._open_again = time.monotonic() + TRY_AGAIN
+                self._spool = None  # it may have been removed
+                _log.error("Records are not kept: no session could be made (%s).", problem)
+                return None
+            first = self._live.get((eb_id, url))
+            if first is not None and not first.session.closed:
+                # A signal handler was here meanwhile.
+                session.release()
+                _spool.remove(session.folder)
+                return first
+            self._live[(eb_id, url)] = live
+        self.start()
+        _release(self._dirty)
+        _release(self._wake)
+        return live
+
+    def _drop(self, why: str) -> None:
+        self._dropped += 1
+        now = time.monotonic()
+        if now - self._reported >= REPORT_EVERY:
+            self._reported = now
+            _log.error("RECORDS ARE LOST: %d dropped so far; %s.", self._dropped, why)
+
+    def lag(self) -> int:
+        """How many records of this process are not stored yet."""
+        with self._lock:
+            return self._leftovers.lag() + sum(live.session.lag() for live in self._live.values())
+
+    def flush(self, timeout: Optional[float]) -> bool:
+        """Waits until what was recorded so far is stored, and tells whether it is."""
+        with self._lock:
+            targets = [(live, live.session.end()) for live in self._live.values()]
+            left = self._leftovers.own()
+
+        def done() -> bool:
+            return all(live.delivered(place) for live, place in targets) and not (
+                left & self._leftovers.own()
+            )
+
+        return self._wait(done, timeout) and not any(live.delivery.stuck for live, _ in targets)
+
+    def drain(self, timeout: Optional[float]) -> bool:
+        """Sends what other processes left; tells whether nothing is left to send."""
+        begun = time.monotonic()
+        self._folder()
+        self._leftovers.hurry()
+        self.start()
+        done = self._wait(
+            lambda: self._leftovers.looked >= begun and self._leftovers.empty(), timeout
+        )
+        return done and not self._leftovers.unsent
+
+    def close(self, timeout: Optional[float]) -> bool:
+        """Sends what is left and ends the sessions; tells whether all was sent."""
+        if self._threads is None:
+            return not self._live
+        begun = time.monotonic()
+        self._leftovers.hurry()
+        self._closing = True
+
+        def done() -> bool:
+            return (
+                self._leftovers.looked >= begun and not self._live and not self._leftovers.waits()
+            )
+
+        try:
+            if self._wait(done, timeout):
+                self._stop()
+                return True
+            if self.lag():
+                _log.warning(
+                    "%d records could not be sent in time. They are kept in %s and are sent at "
+                    "the next start, or by: oda record drain %s",
+                    self.lag(), self._spool, self._spool,
+                )  # fmt: skip
+            return False
+        finally:
+            self._closing = False
+
+    def _wait(self, done: Callable[[], bool], timeout: Optional[float]) -> bool:
+        """Waits for something, with the thread trying its best meanwhile."""
+        end = None if timeout is None else time.monotonic() + max(0.0, timeout)
+        with self._lock:
+            self._waiting += 1
+            for archive in self._archives.values():
+                archive.poke()
+            for live in self._live.values():
+                live.delivery.poke()
+        try:
+            _release(self._hurry)
+            while not done():
+                _release(self._wake)
+                if end is not None and time.monotonic() >= end:
+                    return False
+                time.sleep(POLL)
+            return True
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def abandon(self) -> "Recorder":
+        """In a forked child: a new recorder, without what is the parent's."""
+        for live in list(self._live.values()):
+            live.session.abandon()
+        return Recorder(self._creates)
+
+    # What the threads do.
+
+    def start(self) -> None:
+        """Starts the threads, if they do not run."""
+        with self._lock:
+            if self._threads is not None:
+                return
+            token = self._threads = object()
+            try:
+                for work in (self._ship, self._sync):
+                    name = "oda_helper" + work.__name__
+                    threading.Thread(target=work, args=(token,), name=name, daemon=True).start()
+            except RuntimeError:
+                # The interpreter is ending: the next start sends the records.
+                self._threads = None
+
+    def _stop(self) -> None:
+        """Ends the threads, unless there is work again."""
+        with self._lock:
+            if not self._live and self._leftovers.empty():
+                self._threads, self._archives, self._spool = None, {}, None
+        _release(self._dirty)
+        _release(self._wake)
+
+    def _sync(self, token: object) -> None:
+        while self._threads is token:
+            self._dirty.acquire()
+            time.sleep(SYNC_EVERY)
+            for live in list(self._live.values()):
+                try:
+                    live.session.sync()
+                except OSError as problem:
+                    _log.error("The spool could not be forced to disk: %s.", problem)
+
+    def _ship(self, token: object) -> None:
+        archives = self._archives
+        while self._threads is token:
+            try:
+                wait = self._round()
+            except Exception:
+                _log.exception("Sending to the archive failed; trying again.")
+                wait = TRY_AGAIN
+            if wait > 0:
+                self._wake.acquire(timeout=wait)
+                if not self._waiting:
+                    self._hurry.acquire(timeout=LINGER)
+        for archive in archives.values():
+            archive.client.close()
+
+    def _round(self) -> float:
+        """Gives every session its turn; says when the next one is worth it."""
+        for archive in list(self._archives.values()):
+            archive.hurried = self._closing
+        waits = [
+            wait
+            for key, live in list(self._live.items())
+            for wait in [self._turn(key, live)]
+            if wait is not None
+        ]
+        held = {live.session.name for live in list(self._live.values())}
+        try:
+            waits.append(self._leftovers.round(self._folder(), held))
+        except OSError as problem:
+            _log.error("The spool cannot be looked through: %s.", problem)
+            self._spool = None
+            waits.append(TRY_AGAIN)
+        return min(waits)
+
+    def _turn(self, key: Tuple[str, str], live: _Live) -> Optional[float]:
+        """Sends what it can of a session, and ends one that is not needed."""
+        try:
+            wait = live.delivery.steps(written=True)
+        except OSError as problem:
+            _log.error("The spool %s cannot be read: %s.", live.session.folder, problem)
+            if isinstance(problem, FileNotFoundError):
+                self._let_go(key, live)  # somebody removed it; the next is whole
+                return None
+            wait = TRY_AGAIN
+        with self._lock:
+            if self._live.get(key) is not live:
+                return None
+            newest = live.used >= max(other.used for other in self._live.values())
+            crowded = len(self._live) > MAX_SESSIONS and not newest
+            idle = time.monotonic() - live.used > IDLE_SECONDS and not newest
+            if not (self._closing or crowded or idle):
+                return wait
+            if live.delivery.stuck:
+                self._leftovers.ignore(live.session.name)
+                self._let_go(key, live)
+                return None
+            ended = wait is None and live.session.close_at(live.delivery.outbox.position)
+            if not ended and crowded:
+                # It goes on as one that is left over, without open files.
+                self._leftovers.add(live.session.name, live.session.lag())
+            elif not ended:
+                return wait
+            else:
+                self._creates.pop(key[0], None)
+                if not live.delivery.outbox.keeps():
+                    _spool.remove(live.session.folder)
+            self._let_go(key, live)
+        return None
+
+    def _let_go(self, key: Tuple[str, str], live: _Live) -> None:
+        with self._lock:
+            if self._live.get(key) is live:
+                del self._live[key]
+        live.session.release()
+
+    def _archive(self, url: str) -> Archive:
+        with self._lock:
+            if url not in self._archives:
+                self._archives[url] = Archive(url)
+            return self._archives[url]
+
+    def _folder(self) -> str:
+        """The spool of this process, made where it is missing."""
+        with self._lock:
+            if self._spool is None:
+                wished, spare = _settings.spool_folders()
+                try:
+                    _settings.make_spool(wished)
+                    self._spool = wished
+                except OSError as problem:
+                    _settings.make_spool(spare)
+                    self._spool = spare
+                    _log.warning("Records are kept in %s, since %s.", spare, problem)
+            return self._spool
+
+
+def _release(lock) -> None:
+    try:
+        lock.release()
+    except RuntimeError:
+        pass  # it is awake already

@@ -1,0 +1,209 @@
+"""The writing side of the spool: what a recorded call waits for.
+
+A record is one write to a file that the operating system holds in memory. It
+survives the end of the process, also by kill -9, and is forced to disk in the
+background. There is no network here, and nothing waits for a disk but under the
+policy "always".
+"""
+
+import errno
+import os
+import secrets
+import threading
+from collections import deque
+from typing import Deque, List, Optional, Tuple
+
+from . import _spool
+from ._spool import Block
+
+CLOSED = "closed"  # what append says of a session that takes no more records
+
+
+class Session:
+    """A session of this process: its folder, its lock and its newest segment.
+
+    Signal handlers may record too, in the middle of anything, so the lock can be
+    taken again by the thread that holds it.
+    """
+
+    def __init__(self, spool: str, block: Block, limit: int, policy: str):
+        self.block = block
+        self.name = "%s.%s" % (block.eb_id, secrets.token_hex(8))
+        self.folder = os.path.join(spool, self.name)
+        self.closed = False
+        self.segment = 0  # the newest; 0 before the first record
+        self.recorded = 0  # records written
+        self.settled = 0  # of them, stored or put aside
+        self._key = self.name[-16:].encode()
+        self._limit, self._policy = limit, policy
+        self._lock = threading.RLock()
+        self._busy = False
+        self._interrupting: Deque[bytes] = deque()
+        self._file: Optional[int] = None
+        self._size = 0
+        self._number = 0
+        self._waiting = 0  # bytes that are not shipped
+        self._failed = False  # the last write
+        self._torn = False  # and it left a part of a line
+        self._dirty = False
+        self._fresh = True  # there are names and small files to sync
+        self._retired: List[int] = []
+        self._guard = self._make(spool)
+
+    def _make(self, spool: str) -> int:
+        # It appears whole and locked, so that nobody takes it for left over.
+        coming = os.path.join(spool, _spool.COMING + self.name[-16:])
+        os.mkdir(coming, 0o700)
+        guard = _spool.take_lock(os.path.join(coming, _spool.LOCK))
+        if guard is None:
+            raise OSError(errno.EBUSY, "the new session %s is held" % coming)
+        try:
+            # Synced in the background, as the records are: a disk that is
+            # slow today must not hold up the call that opens the session.
+            _spool.replace(os.path.join(coming, _spool.BLOCK), self.block.encode())
+            os.rename(coming, self.folder)
+        except BaseException:
+            os.close(guard)
+            raise
+        return guard
+
+    def append(self, record: bytes) -> Optional[str]:
+        """Writes a record. Gives None, or why it was dropped, or CLOSED."""
+        with self._lock:
+            if self._busy:
+                # A signal handler has interrupted the writing of another
+                # record, which goes on when the handler is done.
+                self._interrupting.append(record)
+                return None
+            why = self._append(record)
+            while self._interrupting:
+                why = self._append(self._interrupting.popleft()) or why
+        if self._policy == "always" and why is None:
+            self.sync()
+        return why
+
+    def _append(self, record: bytes) -> Optional[str]:
+        self._busy = True
+        try:
+            return self._put(record)
+        except FileNotFoundError:
+            self.closed = True  # somebody removed the folder
+            return CLOSED
+        except OSError as problem:
+            self._failed = True
+            return "the spool cannot be written: %s" % problem
+        finally:
+            self._busy = False
+
+    def _put(self, record: bytes) -> Optional[str]:
+        if self.closed:
+            return CLOSED
+        self._number += 1
+        line = _spool.line(self._key, self._number, record)
+        if self._waiting + len(line) > self._limit:
+            return "the spool has reached its bound: %d bytes wait" % self._waiting
+        # After a failure the next segment begins, so that the old one can be
+        # removed when it is shipped and make room.
+        full = self._size >= _spool.SEGMENT_BYTES or self._failed and self._size
+        if self._file is None or self._torn or full:
+            self._rotate()
+        self._write(line)
+        self._failed = False
+        self._size += len(line)
+        self._waiting += len(line)
+        self.recorded += 1
+        self._dirty = True
+        return None
+
+    def _write(self, line: bytes) -> None:
+        written = os.write(self._file, line)
+        if written != len(line):
+            try:
+                # A part of the line is there: take it back.
+                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+            except OSError:
+                self._torn = True  # nothing is written behind it
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _rotate(self) -> None:
+        path = _spool.segment_path(self.folder, self.segment + 1)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        if self._file is not None:
+            self._retired.append(self._file)
+        self._file, self._size, self._torn = file, 0, False
+        self.segment += 1
+        self._fresh = True
+
+    def end(self) -> Tuple[int, int]:
+        """Segment and offset behind the last record."""
+        with self._lock:
+            if self._file is None or self._torn:
+                return self.segment, self._size
+            return self.segment, os.fstat(self._file).st_size
+
+    def settle(self, records: int, size: int) -> None:
+        """Notes that records need no more waiting for."""
+        with self._lock:
+            self.settled += records
+            self._waiting = max(0, self._waiting - size)
+
+    def lag(self) -> int:
+        """How many records wait."""
+        return max(0, self.recorded - self.settled)
+
+    def sync(self) -> None:
+        """Forces what is new to disk, as the policy says."""
+        with self._lock:
+            if self.closed:
+                return
+            retired, self._retired = self._retired, []
+            fresh, self._fresh = self._fresh, False
+            # A copy, since the segment may be closed while it is synced.
+            file = os.dup(self._file) if self._dirty and self._file is not None else None
+            self._dirty = False
+        try:
+            if self._policy != "never":
+                for descriptor in retired + ([] if file is None else [file]):
+                    os.fsync(descriptor)
+                if fresh:
+                    _spool.sync(os.path.join(self.folder, _spool.BLOCK))
+                    _spool.sync(self.folder)
+                    _spool.sync(os.path.dirname(self.folder))
+        except FileNotFoundError:
+            pass  # everything has been shipped meanwhile
+        finally:
+            for descriptor in retired + ([] if file is None else [file]):
+                os.close(descriptor)
+
+    def close_at(self, position: Tuple[int, int]) -> bool:
+        """Closes the session for writing if nothing was added behind a place."""
+        with self._lock:
+            if not self.closed and self.end() > position:
+                return False
+            self.closed = True
+            return True
+
+    def release(self) -> None:
+        """Ends the work on the session; another process may take it over."""
+        with self._lock:
+            self.closed = True
+            files = self._retired + [self._guard] + ([] if self._file is None else [self._file])
+            self._retired, self._file, self._guard = [], None, -1
+        for descriptor in files:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def abandon(self) -> None:
+        """In a forked child: leaves the session to the parent.
+
+        The lock belongs to the parent and to every copy of its descriptor, so
+        the copy goes. Nothing is waited for: another thread of the parent may
+        have held the lock of this object when the child was made.
+        """
+        self.closed = True
+        for descriptor in self._retired + [self._guard, self._file]:
+            if descriptor is not None and descriptor >= 0:
+                try:
+                    os.close(descriptor)
+                except OSError:
+                    pass  # another thread had closed it just before

@@ -1,0 +1,124 @@
+"""What the environment says: where the archive is, who acts, where the spool is.
+
+Variables are read when they are needed, so a notebook may set them in any cell
+before the first recorded call. Nothing here raises: a value that cannot be used
+counts as missing, and whoever asked reports it.
+"""
+
+import os
+import re
+import stat
+import tempfile
+from typing import Optional
+from urllib.parse import urlsplit
+
+DEFAULT_SPOOL = "~/.local/state/oda/spool"
+DEFAULT_LIMIT = 1 << 30
+DEFAULT_EXIT_TIMEOUT = 10.0
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
+# Compiled here, since that takes longer than a whole recorded call.
+_STRANGE = re.compile(r"[^!-~]|[?#]")
+_SIZE = re.compile(r"(\d{1,15})\s*(KiB|MiB|GiB|)\Z")
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+_normalised = {}  # raw text of the variable -> URL, for the one or two in use
+
+
+def archive_url() -> Optional[str]:
+    """The URL of the archive's interface, or None where none can be used."""
+    raw = os.environ.get("ODA_URL") or os.environ.get("ODA_URI")
+    if not raw:
+        return None
+    if raw not in _normalised:
+        if len(_normalised) > 16:
+            _normalised.clear()
+        _normalised[raw] = normalise(raw)
+    return _normalised[raw]
+
+
+def normalise(raw: str) -> Optional[str]:
+    """The URL that ends in /api/v1, however it was written; None if it is none.
+
+    >>> normalise("archive:8080/") == normalise("http://archive:8080/api/v1/")
+    True
+    """
+    text = raw.strip()
+    if "://" not in text:
+        text = "http://" + text
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    path = parts.path.rstrip("/")
+    if parts.scheme not in ("http", "https") or not host or _STRANGE.search(path + host):
+        return None
+    if ":" in host:
+        host = "[%s]" % host
+    if port is not None:
+        host = "%s:%d" % (host, port)
+    if not path.endswith("/api/v1"):
+        path += "/api/v1"
+    return "%s://%s%s" % (parts.scheme, host, path)
+
+
+def block_id() -> Optional[str]:
+    """The identifier in EB_ID, or None where it is missing or cannot be one."""
+    text = os.environ.get("EB_ID", "")
+    return text if valid_id(text) else None
+
+
+def valid_id(text: str) -> bool:
+    """Whether the archive takes that identifier."""
+    return bool(_IDENTIFIER.match(text)) and text not in ("create", "search")
+
+
+def user() -> Optional[str]:
+    """Who acts, as ODA_USER says."""
+    text = os.environ.get("ODA_USER", "").strip()
+    if 1 <= len(text) <= 256 and text.isprintable():
+        return text
+    return None
+
+
+def exit_timeout() -> float:
+    """How many seconds a process may wait for the archive when it ends."""
+    try:
+        seconds = float(os.environ.get("ODA_EXIT_TIMEOUT", ""))
+    except ValueError:
+        return DEFAULT_EXIT_TIMEOUT
+    return seconds if 0 <= seconds <= 3600 else DEFAULT_EXIT_TIMEOUT
+
+
+def spool_limit() -> int:
+    """How many bytes of a session may wait for the archive."""
+    found = _SIZE.match(os.environ.get("ODA_SPOOL_LIMIT", "").strip())
+    return int(found.group(1)) * _UNITS[found.group(2)] if found else DEFAULT_LIMIT
+
+
+def sync_policy() -> str:
+    """When records are forced to disk: interval, always or never."""
+    text = os.environ.get("ODA_SPOOL_SYNC", "").strip().lower()
+    return text if text in ("always", "never") else "interval"
+
+
+def spool_folders():
+    """The folders that may be the spool, best first."""
+    given = os.environ.get("ODA_SPOOL")
+    # The archive's own tools use the same default, so that they find it.
+    wished = os.path.abspath(os.path.expanduser(given or DEFAULT_SPOOL))
+    spare = os.path.join(tempfile.gettempdir(), "oda-spool-%d" % os.getuid())
+    return [wished, spare]
+
+
+def make_spool(folder: str) -> None:
+    """Makes the folder, or raises OSError where it cannot be used."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    # In a folder that everybody writes to, another user may have been first.
+    foreign = found.st_uid not in (os.getuid(), 0) and not os.environ.get("ODA_SPOOL")
+    if foreign or not (stat.S_ISDIR(found.st_mode) or os.path.isdir(folder)):
+        raise PermissionError("%s belongs to somebody else" % folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError("%s cannot be written" % folder)

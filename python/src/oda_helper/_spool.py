@@ -1,0 +1,146 @@
+"""The files of a session in the spool, as docs/spool.md describes them.
+
+A session is a folder ``<eb_id>.<session>`` with the records that one process made
+for one ExecutionBlock. Whoever works on it holds the lock of its file ``lock``.
+This module knows names and forms; who writes is in _session, who reads in _outbox.
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import zlib
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ._settings import valid_id
+
+VERSION = 1
+SEGMENT_BYTES = 8 << 20
+LOCK, BLOCK, SHIPPED = "lock", "block.json", "shipped"
+DAMAGED, REFUSED = "damaged.log", "refused.log"
+COMING, GOING = ".new-", ".done-"  # folders on their way in or out
+
+_NAME = re.compile(r"(.+)\.([0-9a-f]{16})\Z")
+_SEGMENT = re.compile(r"([0-9]{8,})\.log\Z")
+
+
+class Block(NamedTuple):
+    """What a session knows of its ExecutionBlock."""
+
+    eb_id: str
+    url: str
+    user: Optional[str]
+    create: Optional[Dict[str, Any]]  # to be stored first, if the archive was away
+
+    def encode(self) -> bytes:
+        """The content of block.json."""
+        content: Dict[str, Any] = {"spool": VERSION, "eb_id": self.eb_id, "url": self.url}
+        if self.user:
+            content["user"] = self.user
+        content["create"] = self.create
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+class Unusable(Exception):
+    """A folder of the spool is not a session that can be worked on."""
+
+
+def split_name(name: str) -> Optional[Tuple[str, str]]:
+    """Identifier and session in the name of a folder, None for other names."""
+    found = _NAME.match(name)
+    if found and valid_id(found.group(1)):
+        return found.group(1), found.group(2)
+    return None
+
+
+def read_block(folder: str) -> Block:
+    """Reads block.json; raises Unusable or OSError."""
+    with open(os.path.join(folder, BLOCK), "rb") as file:
+        text = file.read()
+    try:
+        found = json.loads(text)
+        block = Block(found["eb_id"], found["url"], found.get("user"), found["create"])
+        version = found["spool"]
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise Unusable("its %s is damaged (%r)" % (BLOCK, problem)) from None
+    if version != VERSION:
+        raise Unusable("its %s has the format %r; use a newer program" % (BLOCK, version))
+    name = split_name(os.path.basename(folder))
+    if name is None or name[0] != block.eb_id:
+        raise Unusable("its %s names the block %s" % (BLOCK, block.eb_id))
+    if not isinstance(block.url, str) or not isinstance(block.create, (dict, type(None))):
+        raise Unusable("its %s is damaged" % BLOCK)
+    return block
+
+
+def take_lock(path: str) -> Optional[int]:
+    """Locks a file and gives its descriptor, None where another holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def still_there(descriptor: int, path: str) -> bool:
+    """Whether the locked file is the one that has that name now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def segment_path(folder: str, number: int) -> str:
+    """The file of a segment."""
+    return os.path.join(folder, "%08d.log" % number)
+
+
+def segments(folder: str) -> List[int]:
+    """The numbers of the segments in a folder, in order."""
+    found = [_SEGMENT.match(name) for name in os.listdir(folder)]
+    return sorted(int(match.group(1)) for match in found if match and int(match.group(1)) > 0)
+
+
+def line(session: bytes, number: int, record: bytes) -> bytes:
+    """The line of one record, with its line break."""
+    body = b"%s-%d %s" % (session, number, record)
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def replace(path: str, content: bytes) -> None:
+    """Gives a file a new content, whole or not at all."""
+    temporary = path + ".tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass  # the first problem is the one to tell of
+        raise
+
+
+def remove(folder: str) -> None:
+    """Removes a session; whoever looks sees it whole or not at all."""
+    spool, name = os.path.split(folder)
+    going = os.path.join(spool, GOING + name.rsplit(".", 1)[-1])
+    os.rename(folder, going)
+    shutil.rmtree(going, ignore_errors=True)
+
+
+def sync(path: str) -> None:
+    """Forces a file or folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

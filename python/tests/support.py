@@ -1,0 +1,187 @@
+"""What the tests share: a real archive, and scripts that run as processes."""
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+import urllib.request
+
+import oda_helper
+from oda_helper import _capture, _process
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(os.path.dirname(HERE), "src")
+TREE = os.path.dirname(os.path.dirname(HERE))
+PATIENCE = 20.0  # this machine may be busy
+
+# Without a handler Python prints what is logged to stderr.
+logging.getLogger("oda_helper").addHandler(logging.NullHandler())
+
+PREAMBLE = """
+import os, sys, time, oda_helper
+
+@oda_helper.capture_request_response
+def scan(n):
+    return n
+"""
+
+_built = []
+
+
+def binary():
+    """The path of oda: ODA_BIN, or built from the tree; skips where it cannot be."""
+    given = os.environ.get("ODA_BIN")
+    if given:
+        return given
+    if not _built:
+        if not shutil.which("go"):
+            raise unittest.SkipTest("needs the archive: set ODA_BIN, or install Go")
+        folder = tempfile.mkdtemp(prefix="oda-bin-")
+        atexit.register(shutil.rmtree, folder, True)
+        path = os.path.join(folder, "oda")
+        env = dict(os.environ, CGO_ENABLED="0")
+        command = ["go", "build", "-buildvcs=false", "-o", path, "./cmd/oda"]
+        done = subprocess.run(command, cwd=TREE, env=env, capture_output=True, text=True)
+        if done.returncode:
+            raise unittest.SkipTest("the archive does not build: " + done.stderr)
+        _built.append(path)
+    return _built[0]
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Server:
+    """An archive as a process, which can be stopped and started again."""
+
+    def __init__(self):
+        self._binary = binary()
+        self.folder = tempfile.mkdtemp(prefix="oda-server-")
+        self.port = free_port()
+        self.url = "http://127.0.0.1:%d" % self.port
+        self._process = None
+
+    def start(self):
+        """Starts it and waits until it answers."""
+        database = "sqlite:" + os.path.join(self.folder, "archive.db")
+        command = [self._binary, "serve", "--listen", self.url[7:], "--db", database]
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_until(lambda: self._ready() or self._process.poll() is not None, "the archive starts")
+        if self._process.poll() is not None:
+            with open(os.path.join(self.folder, "log")) as log:
+                raise AssertionError("the archive ended: " + log.read())
+        return self
+
+    def _ready(self):
+        try:
+            return urllib.request.urlopen(self.url + "/readyz", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def stop(self):
+        """Kills it; the archive promises to survive that."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def remove(self):
+        """Stops it for good."""
+        self.stop()
+        shutil.rmtree(self.folder, True)
+
+    def get(self, path):
+        """What a GET below /api/v1 answers."""
+        with urllib.request.urlopen(self.url + "/api/v1" + path, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    def records(self, eb_id):
+        """The records of a block, in order."""
+        return self.get("/ebs/" + eb_id).get("request_responses", [])
+
+
+def wait_until(done, what, seconds=PATIENCE):
+    """Waits until something is so, or fails."""
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            raise AssertionError("in vain: " + what)
+        time.sleep(0.01)
+
+
+class Case(unittest.TestCase):
+    """A test with a spool and an environment of its own.
+
+    ``server`` is an archive that the tests of one class share.
+    """
+
+    needs_server = True
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.needs_server:
+            cls.server = Server()
+            cls.addClassCleanup(cls.server.remove)
+            cls.server.start()
+
+    def setUp(self):
+        self.spool = tempfile.mkdtemp(prefix="oda-spool-")
+        self.addCleanup(shutil.rmtree, self.spool, True)
+        before = dict(os.environ)
+        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
+        for name in ("ODA_URL", "ODA_URI", "EB_ID", "ODA_USER", "ODA_SPOOL_LIMIT", "ODA_SPOOL_SYNC"):
+            os.environ.pop(name, None)
+        os.environ.update(ODA_SPOOL=self.spool, ODA_EXIT_TIMEOUT="5")
+        if self.needs_server:
+            os.environ["ODA_URL"] = self.server.url
+        self.fresh()
+        self.addCleanup(self.fresh)
+
+    def fresh(self):
+        """Forgets everything, as a new process would."""
+        if _process._recorder is not None:
+            _process._recorder.close(0.1)
+            _process._recorder.abandon()
+        _process._recorder = None
+        _capture._warned.clear()
+
+    def sessions(self):
+        """The folders in the spool."""
+        return [os.path.join(self.spool, name) for name in sorted(os.listdir(self.spool))]
+
+    def flushed(self):
+        """Waits until everything is stored."""
+        self.assertTrue(oda_helper.flush(PATIENCE), "not stored in time")
+
+    def script(self, text, wait=True, **env):
+        """Runs a script as a process, after PREAMBLE, and gives it."""
+        settings = dict(os.environ, PYTHONPATH=SOURCE, PYTHONDONTWRITEBYTECODE="1", **env)
+        process = subprocess.Popen(
+            [sys.executable, "-c", PREAMBLE + textwrap.dedent(text)],
+            env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.addCleanup(_end, process)
+        if wait:
+            process.out, process.err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, process.err)
+        return process
+
+
+def _end(process):
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()

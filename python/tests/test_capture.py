@@ -1,0 +1,303 @@
+import asyncio
+import contextlib
+import functools
+import inspect
+import io
+import os
+import re
+import tempfile
+import threading
+import traceback
+
+import oda_helper
+from oda_helper import capture_request_response as capture
+from support import Case
+
+
+@capture
+def scan(duration, unit="s", *rest, **options):
+    """Scans."""
+    return "%s%s" % (duration, unit)
+
+
+@capture
+def fail(message):
+    raise ValueError(message)
+
+
+@capture
+def outer():
+    return scan(1)
+
+
+class Dish:
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return "<Dish %s>" % self.name
+
+    @capture
+    def point(self, where, password=None):
+        return (self.name, where)
+
+    @classmethod
+    @capture
+    def make(cls, name):
+        return cls(name)
+
+    @capture
+    @staticmethod
+    def park():
+        return "parked"
+
+
+class ACallIsRecorded(Case):
+    def setUp(self):
+        super().setUp()
+        self.eb_id = oda_helper.create_eb(telescope="ska_mid", sbi_ref="sbi-1")
+
+    def recorded(self):
+        self.flushed()
+        return self.server.records(self.eb_id)
+
+    def test_with_name_arguments_result_and_both_times(self):
+        self.assertEqual(scan(5, "min", 1, fast=True), "5min")
+        (record,) = self.recorded()
+        sent, received = record.pop("request_sent_at"), record.pop("response_received_at")
+        self.assertRegex(sent, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
+        self.assertLessEqual(sent, received)
+        self.assertEqual(
+            record,
+            {
+                "request": "test_capture.scan",
+                "request_args": {"args": [5, "min", 1], "kwargs": {"fast": True}},
+                "status": "OK",
+                "response": {"result": "'5min'"},
+            },
+        )
+        block = self.server.get("/ebs/" + self.eb_id)
+        self.assertEqual((block["telescope"], block["sbi_ref"]), ("ska_mid", "sbi-1"))
+        self.assertEqual(os.environ["EB_ID"], self.eb_id)
+
+    def test_with_its_error(self):
+        with self.assertRaises(ValueError):
+            fail("no beam")
+        (record,) = self.recorded()
+        self.assertEqual(record["status"], "ERROR")
+        self.assertEqual(record["error"]["detail"], "ValueError: no beam")
+        self.assertRegex(record["error"]["stacktrace"], r'test_capture.py", line \d+, in fail')
+        self.assertIn("raise ValueError(message)", record["error"]["stacktrace"])
+        self.assertNotIn("oda_helper", record["error"]["stacktrace"])
+        self.assertNotIn("response", record)
+        self.assertIn("response_received_at", record)
+
+    def test_of_coroutine_functions(self):
+        @capture
+        async def slew(to):
+            await asyncio.sleep(0)
+            if to < 0:
+                raise RuntimeError("below the horizon")
+            return to
+
+        self.assertTrue(inspect.iscoroutinefunction(slew))
+
+        async def run():
+            return await asyncio.gather(slew(1), slew(-1), slew(2), return_exceptions=True)
+
+        found = asyncio.run(run())
+        self.assertEqual([found[0], str(found[1]), found[2]], [1, "below the horizon", 2])
+        self.assertCountEqual([r["status"] for r in self.recorded()], ["OK", "ERROR", "OK"])
+
+    def test_of_a_cancelled_coroutine(self):
+        @capture
+        async def track():
+            await asyncio.sleep(60)
+
+        async def run():
+            task = asyncio.ensure_future(track())
+            await asyncio.sleep(0)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(run())
+        (record,) = self.recorded()
+        self.assertIn("CancelledError", record["error"]["detail"])
+
+    def test_of_methods(self):
+        dish = Dish.make("a")
+        self.assertEqual(dish.point("zenith", "geheim"), ("a", "zenith"))
+        self.assertEqual(Dish.park(), "parked")
+        made, pointed, parked = self.recorded()
+        self.assertEqual(made["request"], "test_capture.Dish.make")
+        self.assertEqual(pointed["request"], "test_capture.Dish.point")
+        self.assertEqual(pointed["request_args"]["args"], ["<Dish a>", "zenith", "***"])
+        self.assertEqual(pointed["response"], {"result": "('a', 'zenith')"})
+        self.assertEqual(parked["request_args"], {"args": [], "kwargs": {}})
+
+    def test_after_the_calls_that_it_makes(self):
+        outer()
+        self.assertEqual(
+            [r["request"] for r in self.recorded()], ["test_capture.scan", "test_capture.outer"]
+        )
+
+    def test_with_the_arguments_as_they_were_before_the_call(self):
+        @capture
+        def consume(items):
+            items.clear()
+            return items
+
+        consume([1, 2])
+        self.assertEqual(self.recorded()[0]["request_args"]["args"], [[1, 2]])
+
+    def test_when_values_are_not_json(self):
+        @capture
+        def odd(*args):
+            return float("nan"), object
+
+        loop = []
+        loop.append(loop)
+        odd(loop, float("inf"), {1: "x"}, b"\xff", "\udcff", 10**400, threading.Lock(), "x" * 10**6)
+        (record,) = self.recorded()
+        self.assertEqual(record["request_args"]["args"][:4], ["[[...]]", "inf", "{1: 'x'}", "b'\\xff'"])
+        self.assertEqual(record["response"]["result"], "(nan, <class 'object'>)")
+
+    def test_in_the_order_of_each_thread_and_once(self):
+        def work(name):
+            for i in range(200):
+                scan(name, i)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        found = [tuple(r["request_args"]["args"]) for r in self.recorded()]
+        self.assertEqual(len(found), 1600)
+        for n in range(8):
+            self.assertEqual([i for name, i in found if name == n], list(range(200)))
+
+    def test_in_the_block_that_is_current_when_it_begins(self):
+        @capture
+        def next_block():
+            return oda_helper.create_eb()
+
+        second = next_block()
+        scan(2)
+        (first,) = self.recorded()
+        self.assertTrue(first["request"].endswith("next_block"), first)
+        self.assertEqual([r["request"] for r in self.server.records(second)], ["test_capture.scan"])
+
+    def test_under_the_name_of_the_user(self):
+        self.fresh()
+        os.environ["ODA_USER"] = "ada ä"
+        eb_id = oda_helper.create_eb()
+        scan(1)
+        self.flushed()
+        metadata = self.server.get("/ebs/" + eb_id)["metadata"]
+        self.assertEqual((metadata["created_by"], metadata["last_modified_by"]), ("ada ä", "ada ä"))
+
+    def test_by_any_way_to_write_the_url(self):
+        for variable in ("ODA_URL", "ODA_URI"):
+            for end in ("", "/", "/api/v1", "/api/v1/"):
+                with self.subTest(variable=variable, end=end):
+                    self.fresh()
+                    os.environ.pop("ODA_URL", None)
+                    os.environ.pop("ODA_URI", None)
+                    os.environ[variable] = self.server.url + end
+                    self.eb_id = oda_helper.create_eb()
+                    scan(1)
+                    self.assertEqual(len(self.recorded()), 1)
+
+    def test_and_the_session_is_gone_when_everything_is_stored(self):
+        scan(1)
+        self.assertEqual(len(self.sessions()), 1)
+        self.assertTrue(oda_helper.close())
+        self.assertEqual(self.sessions(), [])
+        self.assertEqual(oda_helper.lag(), 0)
+        scan(2)  # a new session begins
+        self.assertEqual(len(self.recorded()), 2)
+
+
+class TheCallerNoticesNothing(Case):
+    needs_server = False
+
+    def test_what_is_wrapped_keeps_its_name_and_signature(self):
+        self.assertEqual((scan.__name__, scan.__doc__), ("scan", "Scans."))
+        self.assertEqual(list(inspect.signature(scan).parameters), ["duration", "unit", "rest", "options"])
+
+    def test_the_result_is_the_same_object(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1")
+        thing = object()
+        self.assertIs(capture(lambda: thing)(), thing)
+
+    def test_the_exception_is_the_same_with_its_traceback(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1")
+        error = KeyError("x")
+        error.__context__ = context = OSError()
+
+        def raises():
+            raise error
+
+        try:
+            capture(raises)()
+        except KeyError as caught:
+            self.assertIs(caught, error)
+        self.assertIs(error.__context__, context)
+        names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        self.assertEqual(names[-2:], ["recorded", "raises"])
+        for base in (KeyboardInterrupt, SystemExit, GeneratorExit):
+            with self.assertRaises(base):
+                capture(functools.partial(next, (_ for _ in ()).throw(base())))()
+
+    def test_generators_are_left_alone(self):
+        def numbers():
+            yield 1
+
+        async def later():
+            yield 1
+
+        self.assertIs(capture(numbers), numbers)
+        self.assertIs(capture(later), later)
+
+    def test_without_variables_a_warning_is_logged_once(self):
+        for env, variable in [
+            ({}, "ODA_URL"),
+            ({"EB_ID": "eb-1"}, "ODA_URL"),
+            ({"ODA_URL": "nonsense://x", "EB_ID": "eb-1"}, "ODA_URL"),
+            ({"ODA_URL": "http://127.0.0.1:9"}, "EB_ID"),
+            ({"ODA_URL": "http://127.0.0.1:9", "EB_ID": "../x"}, "EB_ID"),
+        ]:
+            with self.subTest(env=env):
+                for name in ("ODA_URL", "EB_ID"):
+                    os.environ.pop(name, None)
+                os.environ.update(env)
+                self.fresh()
+                with self.assertLogs("oda_helper", "WARNING") as logs:
+                    self.assertEqual([scan(1), scan(2)], ["1s", "2s"])
+                    with self.assertRaises(ValueError):
+                        fail("x")
+                self.assertEqual(len(logs.output), 1, logs.output)
+                self.assertIn(variable, logs.output[0])
+                self.assertEqual(self.sessions(), [])
+
+    def test_nothing_is_raised_where_the_spool_cannot_be_made(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1", ODA_SPOOL="/dev/null/x")
+        tempfile.tempdir = "/dev/null"
+        self.addCleanup(setattr, tempfile, "tempdir", None)
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertEqual(scan(1), "1s")
+        self.assertTrue(logs.output)
+
+    def test_nothing_is_printed(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1")
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), self.assertLogs("oda_helper"):
+            scan(1)
+            oda_helper.close(0.2)
+        self.assertEqual(out.getvalue(), "")
+
+    def test_an_identifier_is_minted_where_there_is_no_archive(self):
+        found = {oda_helper.create_eb() for _ in range(20)}
+        self.assertEqual(len(found), 20)
+        for eb_id in found:
+            self.assertTrue(re.match(r"eb-[0-9a-hjkmnp-tv-z]{9,13}\Z", eb_id), eb_id)

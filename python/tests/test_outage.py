@@ -1,0 +1,373 @@
+import os
+import signal
+import socket
+import threading
+import time
+
+import oda_helper
+from oda_helper import capture_request_response as capture
+from oda_helper._http import Client
+from proxy import Proxy
+from support import PATIENCE, Case, Server, free_port, wait_until
+
+@capture
+def scan(n):
+    return n
+
+
+def numbers(records):
+    return [record["request_args"]["args"][0] for record in records]
+
+
+class AnArchiveThatIsAway(Case):
+    """Each test has an archive of its own, which it stops and starts."""
+
+    needs_server = False
+
+    def setUp(self):
+        super().setUp()
+        self.server = Server()
+        self.addCleanup(self.server.remove)
+        os.environ["ODA_URL"] = self.server.url
+
+    def test_gets_the_block_and_every_record_when_it_is_back(self):
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            eb_id = oda_helper.create_eb("ska_low")
+            for n in range(50):
+                scan(n)
+            self.assertFalse(oda_helper.flush(0.5))
+            self.assertEqual(oda_helper.lag(), 50)
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.server.start()
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), list(range(50)))
+        self.assertEqual(self.server.get("/ebs/" + eb_id)["telescope"], "ska_low")
+        self.assertEqual(oda_helper.lag(), 0)
+
+    def test_that_is_killed_again_and_again_loses_and_repeats_nothing(self):
+        self.server.start()
+        eb_id = oda_helper.create_eb()
+        for n in range(300):
+            scan(n)
+            if n % 60 == 30:
+                self.server.stop()
+                self.server.start()
+            time.sleep(0.001)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), list(range(300)))
+
+    def test_does_not_hold_up_the_end_of_a_process_for_long(self):
+        begun = time.monotonic()
+        process = self.script(
+            """
+            oda_helper.create_eb()
+            [scan(n) for n in range(10)]
+            """,
+            ODA_EXIT_TIMEOUT="1.5",
+        )
+        self.assertLess(time.monotonic() - begun, 12)
+        self.assertEqual(process.out, "")
+        self.assertIn("10 records could not be sent in time", process.err)
+        self.assertEqual(len(self.sessions()), 1)
+        self.server.start()
+        # Any later process ships them at its first call.
+        second = self.script("scan(99)", EB_ID=oda_helper.create_eb())
+        self.assertEqual((second.out, second.err), ("", ""))
+        ids = self.server.get("/ebs?user=DefaultUser")
+        self.assertEqual([numbers(self.server.records(eb_id)) for eb_id in ids], [[99], list(range(10))])
+
+    def test_that_hangs_does_not_hold_up_the_end_of_a_process_for_long(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = "http://127.0.0.1:%d" % silent.getsockname()[1]
+            begun = time.monotonic()
+            self.script("scan(1)", EB_ID="eb-1", ODA_URL=url, ODA_EXIT_TIMEOUT="1")
+            self.assertLess(time.monotonic() - begun, 12)
+            begun = time.monotonic()
+            os.environ["ODA_URL"] = url
+            self.assertTrue(oda_helper.create_eb().startswith("eb-"))
+            self.assertLess(time.monotonic() - begun, 10)
+
+    def test_gets_a_block_without_records_too(self):
+        process = self.script("import oda_helper; oda_helper.create_eb('ska_mid')", ODA_EXIT_TIMEOUT="0.2")
+        self.assertEqual(process.out, "")
+        self.server.start()
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        (eb_id,) = self.server.get("/ebs?user=DefaultUser")
+        self.assertEqual(self.server.get("/ebs/" + eb_id)["telescope"], "ska_mid")
+        self.assertEqual(self.sessions(), [])
+
+    def test_that_is_known_only_later(self):
+        del os.environ["ODA_URL"]
+        eb_id = oda_helper.create_eb()
+        self.server.start()
+        os.environ["ODA_URL"] = self.server.url
+        scan(1)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+
+class AProcessThatIsKilled(Case):
+    def test_leaves_everything_to_the_next(self):
+        eb_id, down = oda_helper.create_eb(), free_port()
+        process = self.script(
+            """
+            [scan(n) for n in range(2000)]
+            print("done", flush=True)
+            time.sleep(60)
+            """,
+            wait=False,
+            ODA_URL="http://127.0.0.1:%d" % down,
+        )
+        self.assertEqual(process.stdout.readline(), "done\n")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        for folder in self.sessions():  # the archive has moved meanwhile
+            _repoint(folder, down, self.server.port)
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(numbers(self.server.records(eb_id)), list(range(2000)))
+
+    def test_while_it_ships_repeats_nothing(self):
+        eb_id = oda_helper.create_eb()
+        for round in range(3):
+            process = self.script(
+                """
+                n = int(os.environ["FROM"])
+                while True:
+                    scan(n)
+                    n += 1
+                    print(n, flush=True)
+                """,
+                wait=False,
+                FROM=str(round * 10**6),
+            )
+            for _ in range(300):
+                process.stdout.readline()
+            process.kill()
+            process.wait()
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        found = numbers(self.server.records(eb_id))
+        for round in range(3):
+            part = [n - round * 10**6 for n in found if n // 10**6 == round]
+            self.assertEqual(part, list(range(len(part))))
+            self.assertGreaterEqual(len(part), 300)
+
+
+class AnAnswerThatIsLost(Case):
+    def test_stores_each_record_and_each_block_once(self):
+        proxy = Proxy(self.server.port, lose=3)
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        before = len(self.server.get("/ebs?user=DefaultUser"))
+        eb_id = oda_helper.create_eb("ska_low")
+        for n in range(20):
+            scan(n)
+        self.flushed()
+        self.assertEqual(proxy.lost, 3)
+        self.assertEqual(numbers(self.server.records(eb_id)), list(range(20)))
+        # Creating was tried twice under one key, then by PUT.
+        self.assertLessEqual(len(self.server.get("/ebs?user=DefaultUser")), before + 2)
+
+    def test_to_a_put_is_met_by_comparing(self):
+        down = free_port()
+        os.environ["ODA_URL"] = "http://127.0.0.1:%d" % down
+        eb_id = oda_helper.create_eb("ska_low")
+        scan(1)
+        self.fresh()
+        (folder,) = self.sessions()
+        proxy = Proxy(self.server.port, lose=1)
+        self.addCleanup(proxy.close)
+        _repoint(folder, down, proxy.port)
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(proxy.lost, 1)
+        self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+    def test_and_another_block_of_that_name_is_not_touched(self):
+        down = free_port()
+        os.environ["ODA_URL"] = "http://127.0.0.1:%d" % down
+        eb_id = oda_helper.create_eb("ska_low")
+        scan(1)
+        self.fresh()
+        (folder,) = self.sessions()
+        _repoint(folder, down, self.server.port)
+        other = Client(self.server.url + "/api/v1")
+        self.assertEqual(other.request("PUT", "/ebs/" + eb_id, b'{"telescope":"ska_mid"}').status, 200)
+        other.close()
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertFalse(oda_helper.drain(PATIENCE))
+        self.assertIn("another ExecutionBlock", logs.output[0])
+        self.assertEqual(self.server.records(eb_id), [])
+        self.assertEqual(self.sessions(), [folder])
+
+
+def _repoint(folder, old, new):
+    path = os.path.join(folder, "block.json")
+    with open(path) as file:
+        text = file.read()
+    with open(path, "w") as file:
+        file.write(text.replace(":%d/" % old, ":%d/" % new))
+
+
+class AForkedChild(Case):
+    def test_records_in_a_session_of_its_own(self):
+        proxy = Proxy(self.server.port, delay=0.1)  # the parent is sending when it forks
+        self.addCleanup(proxy.close)
+        eb_id = oda_helper.create_eb()
+        process = self.script(
+            """
+            children = []
+            for n in range(4):
+                scan(n)
+                time.sleep(0.07)
+                child = os.fork()
+                if child == 0:
+                    for k in range(25): scan(1000 * (n + 1) + k)
+                    sys.exit(0)
+                children.append(child)
+            scan(4)
+            assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+            """,
+            ODA_URL=proxy.url,
+            PYTHONWARNINGS="ignore",  # Python 3.12 warns of a fork beside threads
+        )
+        self.assertEqual((process.out, process.err), ("", ""))
+        found = numbers(self.server.records(eb_id))
+        self.assertEqual([n for n in found if n < 1000], list(range(5)))
+        for child in range(1, 5):
+            part = [n % 1000 for n in found if n // 1000 == child]
+            self.assertEqual(part, list(range(25)))
+        oda_helper.close()
+        self.assertEqual(self.sessions(), [])
+
+    def test_of_multiprocessing_is_shipped_by_its_parent(self):
+        eb_id = oda_helper.create_eb()
+        self.script(
+            """
+            import multiprocessing
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                pool.map(scan, range(40))
+            """
+        )
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(sorted(numbers(self.server.records(eb_id))), list(range(40)))
+
+    def test_stores_the_block_that_its_parent_could_not(self):
+        down = free_port()
+        process = self.script(
+            """
+            oda_helper.create_eb()
+            if os.fork() == 0:
+                scan(1)
+                sys.exit(0)
+            os.wait()
+            os.kill(os.getpid(), 9)
+            """,
+            wait=False,
+            ODA_URL="http://127.0.0.1:%d" % down,
+            ODA_EXIT_TIMEOUT="0.1",
+        )
+        process.wait(60)
+        for folder in self.sessions():
+            _repoint(folder, down, self.server.port)
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        eb_id = self.server.get("/ebs?user=DefaultUser")[-1]
+        self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+
+class ManyAtOnce(Case):
+    def test_processes_record_into_one_block(self):
+        eb_id = oda_helper.create_eb()
+        text = "[scan(int(os.environ['FROM']) + n) for n in range(200)]"
+        processes = [self.script(text, wait=False, FROM=str(1000 * i)) for i in range(3)]
+        self.assertEqual([process.wait(60) for process in processes], [0, 0, 0])
+        found = numbers(self.server.records(eb_id))
+        for i in range(3):
+            self.assertEqual([n % 1000 for n in found if n // 1000 == i], list(range(200)))
+
+    def test_blocks_of_one_process_need_few_open_files(self):
+        proxy = Proxy(free_port())  # nobody is there
+        os.environ["ODA_URL"] = proxy.url
+        blocks = []
+        before = len(os.listdir("/dev/fd"))
+        for n in range(50):
+            blocks.append(oda_helper.create_eb())
+            scan(n)
+        oda_helper.flush(1)
+        self.assertLess(len(os.listdir("/dev/fd")) - before, 50)
+        self.assertEqual(oda_helper.lag(), 50)
+        proxy.forward(self.server.port)
+        self.addCleanup(proxy.close)
+        self.flushed()
+        self.assertEqual(oda_helper.lag(), 0)
+        self.assertEqual([numbers(self.server.records(b)) for b in blocks], [[n] for n in range(50)])
+
+
+class ASignalHandler(Case):
+    def test_may_record_in_the_middle_of_a_recording(self):
+        eb_id = oda_helper.create_eb()
+        process = self.script(
+            """
+            import signal
+            fired = []
+            def handler(*_):
+                fired.append(1)
+                scan(-1)
+            scan(0)  # opens the session, which takes longer than a tick
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+            for n in range(1, 3000): scan(n)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert oda_helper.flush(20)
+            print(len(fired))
+            """
+        )
+        found = numbers(self.server.records(eb_id))
+        self.assertEqual([n for n in found if n >= 0], list(range(3000)))
+        self.assertEqual(found.count(-1), int(process.out))
+
+
+class AnAnswerThatIsNotTheArchives(Case):
+    def test_leaves_the_records_in_the_spool(self):
+        for text in (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nlogin!", b"HTTP/1.1 403 No\r\n\r\n", b"x"):
+            with self.subTest(text=text), socket.create_server(("127.0.0.1", 0)) as listener:
+                self.fresh()
+
+                def answer(listener=listener, text=text):
+                    while True:
+                        try:
+                            near, _ = listener.accept()
+                        except OSError:
+                            return
+                        with near:
+                            near.recv(1 << 16)
+                            near.sendall(text)
+
+                thread = threading.Thread(target=answer, daemon=True)
+                thread.start()
+                os.environ.update(ODA_URL="http://127.0.0.1:%d" % listener.getsockname()[1], EB_ID="eb-1")
+                with self.assertLogs("oda_helper", "WARNING"):
+                    scan(1)
+                    self.assertFalse(oda_helper.flush(0.5))
+                self.assertEqual(oda_helper.lag(), 1)
+                listener.shutdown(socket.SHUT_RDWR)
+                thread.join()
+
+    def test_or_an_unknown_block_does_too(self):
+        os.environ["EB_ID"] = "eb-unknown"
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            scan(1)
+            self.assertFalse(oda_helper.flush(0.5))
+        self.assertEqual(len(logs.output), 1)
+        self.assertIn("could not be found", logs.output[0])
+        self.assertEqual(oda_helper.lag(), 1)
+
+
+class ASlowArchive(Case):
+    def test_is_not_waited_for(self):
+        proxy = Proxy(self.server.port, delay=0.5)
+        self.addCleanup(proxy.close)
+        os.environ.update(ODA_URL=proxy.url, EB_ID=oda_helper.create_eb())
+        begun = time.monotonic()
+        for n in range(300):
+            scan(n)
+        self.assertLess(time.monotonic() - begun, 5)
+        wait_until(lambda: oda_helper.lag() == 0, "the records are shipped")

@@ -1,0 +1,45 @@
+import os
+import unittest
+from unittest import mock
+
+from oda_helper import _mint, _settings
+
+
+class TheEnvironment(unittest.TestCase):
+    def test_url_in_any_form(self):
+        want = "http://archive:8080/api/v1"
+        for raw in ("http://archive:8080", "http://archive:8080/", " http://archive:8080/api/v1//", "archive:8080/api/v1"):
+            self.assertEqual(_settings.normalise(raw), want, raw)
+        self.assertEqual(_settings.normalise("https://h/ns/oda/"), "https://h/ns/oda/api/v1")
+        self.assertEqual(_settings.normalise("http://[::1]:80"), "http://[::1]:80/api/v1")
+        for raw in ("ftp://x", "http://", "http://x:port", "http://a b", "http://h/a b"):
+            self.assertIsNone(_settings.normalise(raw), raw)
+
+    def test_values_that_cannot_be_used_count_as_missing(self):
+        bad = {"ODA_EXIT_TIMEOUT": "soon", "ODA_SPOOL_LIMIT": "much", "ODA_SPOOL_SYNC": "x", "ODA_USER": "a\nb"}
+        with mock.patch.dict(os.environ, bad):
+            self.assertEqual(_settings.exit_timeout(), 10)
+            self.assertEqual(_settings.spool_limit(), 1 << 30)
+            self.assertEqual(_settings.sync_policy(), "interval")
+            self.assertIsNone(_settings.user())
+        with mock.patch.dict(os.environ, {"ODA_SPOOL_LIMIT": "2 MiB", "ODA_EXIT_TIMEOUT": "0.5"}):
+            self.assertEqual(_settings.spool_limit(), 2 << 20)
+            self.assertEqual(_settings.exit_timeout(), 0.5)
+
+
+class Identifiers(unittest.TestCase):
+    def test_hold_time_generator_and_chance(self):
+        self.assertEqual(_mint.encode(0), "0")
+        self.assertEqual(_mint.encode(32 * 31 + 17), "zh")
+        minter = _mint.Minter(lambda: 1767744000.0 + 1)
+        number = 0
+        for digit in minter.next("eb")[3:]:
+            number = number * 32 + _mint._DIGITS.index(digit)
+        self.assertEqual(number >> 21, 1000)
+
+    def test_are_never_made_twice_when_the_clock_goes_back(self):
+        times = iter([5e9, 4e9, 4e9, 5e9, 0])
+        minter = _mint.Minter(lambda: next(times))
+        found = [minter.next("eb") for _ in range(5)]
+        self.assertEqual(len(set(found)), 5)
+        self.assertEqual(found, sorted(found))

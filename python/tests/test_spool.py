@@ -1,0 +1,257 @@
+import glob
+import json
+import os
+import subprocess
+import unittest
+import zlib
+
+import oda_helper
+from oda_helper import _spool
+from oda_helper import capture_request_response as capture
+from support import PATIENCE, Case, binary, free_port
+from test_outage import _repoint, numbers
+
+
+@capture
+def scan(n):
+    return n
+
+
+class TheSpool(Case):
+    """Sessions as an ended process leaves them, with or without damage."""
+
+    def setUp(self):
+        super().setUp()
+        self.eb_id, self.down = oda_helper.create_eb(), free_port()
+        self.assertTrue(oda_helper.close())
+
+    def left(self, count=10, **env):
+        """A session with records that were not shipped."""
+        env.setdefault("ODA_URL", "http://127.0.0.1:%d" % self.down)
+        self.script("[scan(n) for n in range(%d)]" % count, ODA_EXIT_TIMEOUT="0", **env)
+        (folder,) = self.sessions()
+        _repoint(folder, self.down, self.server.port)
+        return folder
+
+    def lines(self, folder, name="00000001.log"):
+        with open(os.path.join(folder, name), "rb") as file:
+            return file.read().splitlines(keepends=True)
+
+    def write(self, folder, lines, name="00000001.log"):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(b"".join(lines))
+
+    def drained(self, well=True):
+        self.assertEqual(oda_helper.drain(PATIENCE), well)
+        return numbers(self.server.records(self.eb_id))
+
+    def test_has_the_form_that_is_described(self):
+        folder = self.left(3, ODA_USER="ada")
+        session = folder[-16:]
+        self.assertEqual(os.path.basename(folder), "%s.%s" % (self.eb_id, session))
+        with open(os.path.join(folder, "block.json")) as file:
+            block = json.load(file)
+        url = self.server.url + "/api/v1"
+        self.assertEqual(block, {"spool": 1, "eb_id": self.eb_id, "url": url, "user": "ada", "create": None})
+        for n, line in enumerate(self.lines(folder), 1):
+            crc, body = line[:-1].split(b" ", 1)
+            key, record = body.split(b" ", 1)
+            self.assertEqual(crc, b"%08x" % zlib.crc32(body))
+            self.assertEqual(key, b"%s-%d" % (session.encode(), n))
+            self.assertEqual(json.loads(record)["request_args"]["args"], [n - 1])
+        self.assertEqual(oct(os.stat(folder).st_mode)[-3:], "700")
+        self.assertEqual(self.drained(), [0, 1, 2])
+        self.assertEqual(self.sessions(), [])
+
+    def test_of_another_program_is_read(self):
+        # As the recorder in Go writes it.
+        eb_id, session = self.eb_id + "x", "2c81153aee1a11b8"
+        folder = os.path.join(self.spool, "%s.%s" % (eb_id, session))
+        os.mkdir(folder)
+        block = '{"spool":1,"eb_id":"%s","url":"%s/api/v1","user":"g\u00f6","create":{"n":1.50}}\n'
+        self.write(folder, [(block % (eb_id, self.server.url)).encode()], "block.json")
+        self.write(
+            folder,
+            [
+                'e033fab5 2c81153aee1a11b8-1 {"request":"go","n":0,"t":"é<>"}\n'.encode(),
+                '07eee386 2c81153aee1a11b8-2 {"request":"go","n":1.50}\n'.encode(),
+            ],
+        )
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        stored = self.server.get("/ebs/" + eb_id)
+        self.assertEqual([r["n"] for r in stored["request_responses"]], [0, 1.5])
+        self.assertEqual((stored["n"], stored["metadata"]["created_by"]), (1.5, "gö"))
+        self.assertEqual(self.sessions(), [])
+
+    def test_damaged_lines_are_put_aside_and_the_rest_is_shipped(self):
+        folder = self.left()
+        lines = self.lines(folder)
+        flipped = bytearray(lines[2])
+        flipped[40] ^= 1
+        lines[2] = bytes(flipped)
+        lines[4] = b"garbage\n"
+        foreign = b"0123456789abcdef-1 {}"
+        lines[5] = b"%08x %s\n" % (zlib.crc32(foreign), foreign)
+        lines[6] = lines[6][:30]  # and with it its line break: it spoils the next
+        lines[9] = lines[9][:-5]
+        self.write(folder, lines)
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertEqual(self.drained(), [0, 1, 3, 8])
+        self.assertIn("damaged.log", logs.output[0])
+        kept = self.lines(folder, "damaged.log")
+        self.assertEqual(kept[1::2], [lines[2], lines[4], lines[5], lines[6] + lines[7], lines[9] + b"\n"])
+        offsets = [0]
+        for line in lines:
+            offsets.append(offsets[-1] + len(line))
+        want = [(2, "checksum"), (4, "not a line"), (5, "key"), (6, "checksum"), (9, "cut off")]
+        for comment, (line, why) in zip(kept[::2], want):
+            self.assertRegex(comment.decode(), r"^# 1 %d .*%s" % (offsets[line], why))
+        # A second look neither sends nor reports them again.
+        self.fresh()
+        with self.assertNoErrors():
+            self.assertEqual(self.drained(), [0, 1, 3, 8])
+        self.assertEqual(self.lines(folder, "damaged.log"), kept)
+
+    def assertNoErrors(self):
+        test = self
+
+        class Watch:
+            def __enter__(self):
+                self.logs = test.assertLogs("oda_helper", "DEBUG")
+                self.found = self.logs.__enter__()
+                oda_helper._capture._log.debug("a line, since none would fail")
+
+            def __exit__(self, *error):
+                self.logs.__exit__(*error)
+                test.assertEqual([r for r in self.found.records if r.levelname == "ERROR"], [])
+
+        return Watch()
+
+    def test_refused_records_are_put_aside_and_the_rest_is_shipped(self):
+        folder = self.left(5)
+        lines = self.lines(folder)
+        session = folder[-16:].encode()
+        lines[1] = _spool.line(session, 2, b'{"status":"OK"}')
+        lines[3] = _spool.line(session, 4, b'{"request":"a","response":5}')
+        self.write(folder, lines)
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertEqual(self.drained(), [0, 2, 4])
+        self.assertEqual(len([text for text in logs.output if "refused" in text]), 2)
+        kept = self.lines(folder, "refused.log")
+        self.assertEqual(kept[1::2], [lines[1], lines[3]])
+        self.assertRegex(kept[0].decode(), r"^# 400 urn:oda:problem:invalid-request \S")
+
+    def test_is_shipped_from_where_it_was_shipped_to(self):
+        folder = self.left(4)
+        lines = self.lines(folder)
+        for note, want in [
+            (b"1 %d\n" % len(lines[0] + lines[1]), [2, 3]),
+            (b"nonsense", [2, 3, 0, 1]),  # sending again stores nothing twice
+        ]:
+            self.write(folder, [note], "shipped")
+            block = self.lines(folder, "block.json")
+            self.assertEqual(self.drained(), want)
+            self.fresh()
+            if not os.path.exists(folder):
+                os.mkdir(folder)
+                self.write(folder, lines)
+                self.write(folder, block, "block.json")
+
+    def test_of_several_segments_is_shipped_in_order(self):
+        folder = self.left(9)
+        lines = self.lines(folder)
+        self.write(folder, lines[:3])
+        self.write(folder, lines[3:6] + [b"torn"], "00000002.log")
+        self.write(folder, lines[6:], "00000004.log")
+        with self.assertLogs("oda_helper", "ERROR"):
+            self.assertEqual(self.drained(), list(range(9)))
+        self.assertEqual([os.path.basename(f) for f in glob.glob(folder + "/0*.log")], ["00000004.log"])
+
+    def test_begins_a_new_segment_and_removes_what_is_shipped(self):
+        before = _spool.SEGMENT_BYTES
+        _spool.SEGMENT_BYTES = 2000
+        self.addCleanup(setattr, _spool, "SEGMENT_BYTES", before)
+        for n in range(100):
+            scan(n)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(100)))
+        (folder,) = self.sessions()
+        (newest,) = glob.glob(folder + "/0*.log")
+        self.assertGreater(int(os.path.basename(newest)[:8]), 5)
+
+    def test_that_is_held_is_left_alone(self):
+        scan(1)
+        (folder,) = self.sessions()
+        self.script("assert oda_helper.drain(10)")
+        self.assertEqual(self.sessions(), [folder])
+
+    def test_that_is_full_drops_what_is_new_and_says_so(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:%d" % self.down, ODA_SPOOL_LIMIT="2000")
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            for n in range(50):
+                self.assertEqual(scan(n), n)
+        self.assertEqual(len(logs.output), 1, logs.output)  # and then every 10 s
+        self.assertIn("RECORDS ARE LOST: 1 dropped so far; the spool has reached its bound", logs.output[0])
+        waiting = oda_helper.lag()
+        self.assertTrue(0 < waiting < 50)
+        self.fresh()
+        (folder,) = self.sessions()
+        _repoint(folder, self.down, self.server.port)
+        self.assertEqual(self.drained(), list(range(waiting)))
+
+    def test_on_a_disk_that_fails_keeps_whole_lines_and_goes_on(self):
+        # A limit on the size of files cuts a line in the middle, as a full disk does.
+        process = self.script(
+            """
+            import resource
+            scan(0)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (900, resource.RLIM_INFINITY))
+            for n in range(1, 20): assert scan(n) == n
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            scan(99)
+            """,
+            ODA_URL="http://127.0.0.1:%d" % self.down, ODA_EXIT_TIMEOUT="0",
+        )  # fmt: skip
+        self.assertIn("RECORDS ARE LOST", process.err)
+        (folder,) = self.sessions()
+        _repoint(folder, self.down, self.server.port)
+        found = self.drained()
+        self.assertEqual((found[0], found[-1]), (0, 99))
+        self.assertEqual(found, sorted(found))
+        self.assertEqual(self.sessions(), [])  # nothing was damaged
+
+    def test_that_is_removed_under_a_script_is_made_again(self):
+        scan(1)
+        self.flushed()
+        (folder,) = self.sessions()
+        os.rename(folder, self.spool + "-gone")
+        self.addCleanup(subprocess.run, ["rm", "-rf", self.spool + "-gone"])
+        with self.assertLogs("oda_helper", "ERROR"):
+            scan(2)
+            oda_helper.flush(0.5)
+        scan(3)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(self.eb_id))[-1], 3)
+
+    def test_is_drained_by_the_archives_own_program(self):
+        known = subprocess.run([binary(), "record", "drain", "--help"], capture_output=True)
+        if known.returncode:
+            raise unittest.SkipTest("this oda has no command to drain a spool")
+        self.left(1500)
+        subprocess.run([binary(), "record", "drain", self.spool], check=True, timeout=60, capture_output=True)
+        self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(1500)))
+        self.assertEqual(self.sessions(), [])
+
+    def test_is_drained_from_the_command_line(self):
+        self.left(5)
+        self.script("import runpy; sys.argv = ['x', '20']; runpy.run_module('oda_helper', run_name='x').get('main')()")
+        self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(5)))
+
+    def test_of_a_newer_format_is_left_alone(self):
+        folder = self.left(1)
+        block = self.lines(folder, "block.json")[0]
+        self.write(folder, [block.replace(b'"spool":1', b'"spool":2')], "block.json")
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertEqual(self.drained(well=False), [])
+        self.assertIn("use a newer program", logs.output[0])
+        self.assertEqual(self.sessions(), [folder])
