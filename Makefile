@@ -27,8 +27,11 @@ build: ## Build bin/oda
 setup: ## Install what the tests need (a browser, PostgreSQL), if it is missing
 	@scripts/setup browser curl postgres pgbouncer
 
-test: setup ## Run all tests
+test: setup build ## Run all tests
 	go test -timeout 8m ./...
+	@if command -v python3 >/dev/null; then \
+		ODA_BIN=$(CURDIR)/bin/oda PYTHONPATH=python/src python3 -m unittest discover -s python/tests; \
+	else echo "There is no python3 here, so the helper of Python scripts was not tested."; fi
 
 check: lint ## Before a commit: lint, then all tests with the race detector
 	@scripts/setup browser curl postgres pgbouncer compiler
