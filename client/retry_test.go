@@ -300,7 +300,7 @@ func TestASilentArchiveIsGivenUp(t *testing.T) {
 	})
 	f := front(t, silent)
 	defer close(release)
-	c := dialing(t, f.URL, client.WithSilence(50*time.Millisecond), client.WithRetries(1))
+	c := dialing(t, f.URL, client.WithSilence(400*time.Millisecond), client.WithRetries(1))
 	if _, err := c.Get(t.Context(), oda.Project, "prj-1"); !errors.Is(err, client.ErrNoAnswer) || !strings.Contains(err.Error(), "said nothing") {
 		t.Errorf("the error is %v", err)
 	}
@@ -312,7 +312,7 @@ func TestASilentArchiveIsGivenUp(t *testing.T) {
 	for id, err := range c.List(t.Context(), oda.SBDefinition, everything) {
 		if last = err; err == nil {
 			ids = append(ids, id)
-			time.Sleep(100 * time.Millisecond) // our own slowness does not count
+			time.Sleep(600 * time.Millisecond) // our own slowness does not count
 		}
 	}
 	equal(t, "what came before", ids, []string{"sbd-1"})
