@@ -327,7 +327,7 @@ class ASignalHandler(Case):
 
 class AnAnswerThatIsNotTheArchives(Case):
     def test_leaves_the_records_in_the_spool(self):
-        for text in (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nlogin!", b"HTTP/1.1 403 No\r\n\r\n", b"x"):
+        for text in (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nlogin!", b"HTTP/1.1 400 No\r\n\r\n", b"x"):
             with self.subTest(text=text), socket.create_server(("127.0.0.1", 0)) as listener:
                 self.fresh()
 

@@ -155,7 +155,7 @@ class Delivery:
         if answer.status == 200 and b'"eb_id"' in answer.body:
             self.outbox.created()
             self.creating = False
-        elif answer.status in (400, 413, 422):
+        elif answer.refused():
             self._stuck("the archive does not take its ExecutionBlock: " + answer.problem()["detail"])
         else:
             self._unknown(answer)
@@ -168,7 +168,7 @@ class Delivery:
         # Something between here and the archive may answer in its place.
         if answer.status == 200 and answer.body.count(b'"sequence"') == len(lines):
             self._passed(lines)
-        elif answer.status in (400, 413, 422):
+        elif answer.refused():
             if len(lines) > 1:
                 self._singly = len(lines)
                 return

@@ -60,6 +60,14 @@ class Answer(NamedTuple):
                 detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
         return {"type": str(found.get("type") or "about:blank"), "detail": detail[:2000]}
 
+    def refused(self) -> bool:
+        """Whether the archive will never take what was sent.
+
+        Only the archive itself can say so, not something in between.
+        """
+        ours = self.problem()["type"].startswith("urn:oda:problem:")
+        return self.status == 413 or self.status in (400, 422) and ours
+
     def error(self) -> OdaError:
         """The problem as an exception."""
         problem = self.problem()
