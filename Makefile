@@ -30,7 +30,7 @@ setup: ## Install what the tests need (a browser, PostgreSQL), if it is missing
 test: setup build ## Run all tests
 	go test -timeout 8m ./...
 	@if command -v python3 >/dev/null; then \
-		ODA_BIN=$(CURDIR)/bin/oda PYTHONPATH=python/src python3 -m unittest discover -s python/tests; \
+		ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests; \
 	else echo "There is no python3 here, so the helper of Python scripts was not tested."; fi
 
 check: lint ## Before a commit: lint, then all tests with the race detector
