@@ -2,6 +2,7 @@ package oda
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,23 @@ type Query struct {
 type Place struct {
 	At Instant
 	ID string
+}
+
+// Range is what an engine searches its index for: instants from one to another,
+// both included, where at the first of them only identifiers behind the given
+// one count. A page begins where the one before ended.
+func (q Query) Range() (from Instant, behind string, to Instant) {
+	from, to = math.MinInt64, math.MaxInt64
+	if q.After != nil {
+		from = *q.After
+	}
+	if q.Before != nil {
+		to = *q.Before
+	}
+	if q.Start != nil && q.Start.At >= from {
+		from, behind = q.Start.At, q.Start.ID
+	}
+	return from, behind, to
 }
 
 // span is a query field of the specification: a range of instants.

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -73,21 +72,12 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 }
 
 func listing(q oda.Query) (string, []any, error) {
-	from, behind, to := int64(math.MinInt64), "", int64(math.MaxInt64)
-	if q.After != nil {
-		from = int64(*q.After)
-	}
-	if q.Before != nil {
-		to = int64(*q.Before)
-	}
-	if q.Start != nil && int64(q.Start.At) >= from {
-		from, behind = int64(q.Start.At), q.Start.ID
-	}
+	from, behind, to := q.Range()
 	var limit *int
 	if q.Limit > 0 {
 		limit = &q.Limit
 	}
-	args := []any{int16(q.Kind), from, behind, to, limit}
+	args := []any{int16(q.Kind), int64(from), behind, int64(to), limit}
 	if q.Order == oda.ByModification {
 		return listModified, args, nil
 	}

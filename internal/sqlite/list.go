@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"zombiezen.com/go/sqlite"
 
@@ -65,20 +64,12 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 }
 
 func statement(q oda.Query) (string, []any, error) {
-	from, to, behind, limit := int64(math.MinInt64), int64(math.MaxInt64), "", int64(-1)
-	if q.After != nil {
-		from = int64(*q.After)
-	}
-	if q.Before != nil {
-		to = int64(*q.Before)
-	}
-	if q.Start != nil && int64(q.Start.At) >= from {
-		from, behind = int64(q.Start.At), q.Start.ID
-	}
+	from, behind, to := q.Range()
+	limit := int64(-1)
 	if q.Limit > 0 {
 		limit = int64(q.Limit)
 	}
-	args := []any{int64(q.Kind), from, to, behind, limit}
+	args := []any{int64(q.Kind), int64(from), int64(to), behind, limit}
 	if q.Order == oda.ByModification {
 		return listModified, args, nil
 	}
