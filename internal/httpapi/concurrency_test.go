@@ -172,7 +172,7 @@ func TestGracefulStop(t *testing.T) {
 	a := testenv.Start(t)
 	conn := dial(t, a)
 	fmt.Fprint(conn, "PUT /api/v1/sbds/late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
-	time.Sleep(50 * time.Millisecond) // the request is being read
+	time.Sleep(time.Second) // also on a busy machine, the request is being read by now
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop() }()
 	time.Sleep(100 * time.Millisecond)
