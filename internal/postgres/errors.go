@@ -14,6 +14,7 @@ import (
 
 // Codes of PostgreSQL that have a meaning here.
 const (
+	codeUnique        = "23505"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
 	codeReadOnly      = "25006" // the server became a standby

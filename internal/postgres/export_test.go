@@ -20,13 +20,13 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 	return open(ctx, config, log)
 }
 
-// RecordTogether sends records as a lane does that found them waiting.
+// RecordTogether sends records as if they had been gathered.
 func (s *Store) RecordTogether(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, []error) {
 	batch := make([]*waiting, len(adds))
 	for i, add := range adds {
 		batch[i] = &waiting{adds: []oda.Addition{add}, size: len(add.Record), done: make(chan error, 1)}
 	}
-	s.sendLane(ctx, batch)
+	s.sendBatch(ctx, batch)
 	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
 	for i, w := range batch {
 		recorded[i], errs[i] = w.recorded[0], <-w.done

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -31,19 +30,18 @@ const (
 )
 
 // poolSize is the number of connections where the DSN names none: enough that
-// reads go on while every lane writes.
+// reads go on while records are written.
 const poolSize = 16
 
 // Store is the engine on PostgreSQL. It implements oda.Store.
 type Store struct {
-	pool  *pgxpool.Pool
-	log   *slog.Logger
-	seed  maphash.Seed
-	lanes [lanes]chan *waiting
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	pool *pgxpool.Pool
+	log  *slog.Logger
+	stop context.CancelFunc
+	done sync.WaitGroup // the gatherer
 
-	gate   sync.RWMutex // held for reading while a record is handed to a lane
+	gate   sync.RWMutex // held for reading while a request is put into the queue
+	queue  chan *waiting
 	closed bool
 }
 
@@ -83,8 +81,11 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger) (*Store
 		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
 	}
-	s := &Store{pool: pool, log: log, seed: maphash.MakeSeed()}
-	s.startLanes()
+	s := &Store{pool: pool, log: log, queue: make(chan *waiting, queueLength)}
+	background, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	g := gatherer{queue: s.queue, busy: make(map[string]bool), send: func(batch []*waiting) { s.sendBatch(background, batch) }}
+	s.done.Go(g.run)
 	return s, nil
 }
 
@@ -225,9 +226,7 @@ func (s *Store) Close() error {
 	if closed {
 		return nil
 	}
-	for _, lane := range s.lanes {
-		close(lane)
-	}
+	close(s.queue)
 	s.done.Wait()
 	s.stop()
 	s.pool.Close()

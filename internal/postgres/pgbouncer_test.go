@@ -10,11 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -177,42 +175,6 @@ func TestBehindPgbouncerTheRoleBringsTheSettingsOfASession(t *testing.T) {
 	for setting, want := range sessionSettings {
 		if got := query[string](t, conn, "SELECT current_setting($1)", pgx.QueryExecModeExec, setting); setting != "application_name" && got != want {
 			t.Errorf("%s is %s, want %s", setting, got, want)
-		}
-	}
-}
-
-// The locks and the records of a batch are one transaction, though no BEGIN is
-// sent: while a batch waits for its second block, it has the first one.
-func TestBehindPgbouncerABatchOfRecordsIsOneTransaction(t *testing.T) {
-	t.Parallel()
-	dsns, past := behindBouncer(t, 1)
-	s := open(t, dsns[0])
-	mustPut(t, s, write(t, block("a"), `{}`))
-	mustPut(t, s, write(t, block("b"), `{}`))
-	owner, err := pgx.ParseConfig(dsns[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	locker, watch := connect(t, with(t, past, "search_path", owner.User)), connect(t, with(t, past, "search_path", owner.User))
-	// The insertion is held up, not the locking.
-	do(t, locker, "BEGIN", "LOCK TABLE records IN SHARE MODE")
-	var errs []error
-	var group sync.WaitGroup
-	group.Go(func() {
-		_, errs = s.RecordTogether(t.Context(), []oda.Addition{addition("a", "x", ""), addition("b", "x", "")})
-	})
-	await(t, "the batch waits to insert", patience, func() bool {
-		return query[int](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'WITH input%'") == 1
-	})
-	time.Sleep(20 * time.Millisecond)
-	if n := query[int](t, watch, "SELECT count(*) FROM (SELECT FROM heads WHERE kind = 3 FOR NO KEY UPDATE SKIP LOCKED) AS free"); n != 0 {
-		t.Errorf("%d of 2 blocks are free while the batch inserts", n)
-	}
-	do(t, locker, "ROLLBACK")
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 			adds[len(adds)-1] = addition("b", "not the same", "key")
 		}
 	}
-	for i := range 32 { // some of them take the lane of b
+	for i := range 32 { // these are gathered with those of b
 		adds = append(adds, addition(fmt.Sprint("unknown-", i), "x", ""))
 	}
 	adds = append(adds, addition("other", "x", ""))
@@ -154,8 +154,49 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 	}
 }
 
-// Between the statement that takes the heads and the one that records, another
-// block of the batch may appear. Nobody holds it, so it is not touched.
+// Somebody holds a block for long. What is recorded into it waits, and nobody
+// else does.
+func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	for _, id := range []string{"held", "a", "z"} {
+		mustPut(t, s, write(t, block(id), `{}`))
+	}
+	letGo := hold(t, dsn, block("held"))
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			if _, err := one(context.Background(), s, addition("held", fmt.Sprint(i), "")); err != nil {
+				t.Errorf("record into the block that was held: %v", err)
+			}
+		})
+	}
+	await(t, "records wait for the block", patience, func() bool { return waiting(t, watch) > 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for i := range 50 {
+		for _, id := range []string{"a", "z"} {
+			if r, err := one(ctx, s, addition(id, fmt.Sprint(i), "")); err != nil || r.Sequence != int64(i+1) {
+				t.Fatalf("record %d into %s: %+v, %v", i, id, r, err)
+			}
+		}
+	}
+	if n := waiting(t, watch); n != 1 {
+		t.Errorf("%d transactions wait for the block, want 1: it is gathered for", n)
+	}
+	letGo()
+	group.Wait()
+	if got := mustGet(t, s, block("held")).Metadata; got.Version != 1 {
+		t.Errorf("the block has %+v", got)
+	}
+	if n := query[int](t, watch, "SELECT max(sequence) FROM records WHERE identifier = 'held'"); n != 50 {
+		t.Errorf("the block has %d records, want 50", n)
+	}
+}
+
+// While a batch waits for the head of one block, another block of it may
+// appear. It was not there when the batch began, so it is not touched.
 func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.Postgres(t)

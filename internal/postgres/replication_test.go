@@ -61,6 +61,19 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			}
 		})
 	}
+	// The record with the key is there now, for all to see, but not safe.
+	t.Run("record with a key again", func(t *testing.T) {
+		if n := query[int](t, conn, "SELECT count(*) FROM records WHERE key = 'key'"); n != 1 {
+			t.Fatalf("the key is stored %d times", n)
+		}
+		answered := make(chan error, 1)
+		go func() {
+			_, err := one(context.Background(), s, addition("stored", "two", "key"))
+			answered <- err
+		}()
+		await(t, "the wait for a standby to be ended", patience, func() bool { return endWait(t, conn) })
+		wantCode(t, <-answered, oda.Unavailable)
+	})
 }
 
 // endWait ends the wait of a commit for a standby, if there is one.
@@ -69,7 +82,7 @@ func endWait(t *testing.T, conn *pgx.Conn) bool {
 		WHERE application_name = 'oda' AND wait_event = 'SyncRep'`) > 0
 }
 
-// Its caller gives up, or its lane does: either way nobody is shown what a
+// Its caller gives up, or the gatherer does: either way nobody is shown what a
 // failover would take back, and a retry is not told that it is stored.
 func TestAWriteThatIsGivenUpStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 	t.Parallel()
