@@ -24,6 +24,9 @@ type graph map[string]goPackage
 // already.
 var engines = []string{"oda/internal/sqlite", "oda/internal/postgres"}
 
+// forTests are the packages of which nothing is in the program.
+var forTests = []string{"oda/internal/testenv", "oda/internal/storetest", "oda/internal/pgcluster"}
+
 // Arrows point inwards: cmd, cli, app, then httpapi, web and the engines, then
 // package oda. These rules keep them so.
 func TestArrowsPointInwards(t *testing.T) {
@@ -53,8 +56,8 @@ func TestArrowsPointInwards(t *testing.T) {
 		}
 	}
 	// What is for tests is not in the program.
-	for _, forTests := range []string{"oda/internal/testenv", "oda/internal/storetest", "testing"} {
-		g.forbid(t, "oda/cmd/oda", forTests)
+	for _, path := range slices.Concat(forTests, []string{"testing"}) {
+		g.forbid(t, "oda/cmd/oda", path)
 	}
 }
 
@@ -68,7 +71,7 @@ func (g graph) forbid(t *testing.T, from, to string) {
 // broken gives the rule that an import breaks.
 func broken(g graph, from, to string) string {
 	own := to == "oda" || strings.HasPrefix(to, "oda/")
-	forTests := from == "oda/internal/testenv" || from == "oda/internal/storetest"
+	fromTests := slices.Contains(forTests, from)
 	switch {
 	case from == "oda" && !g[to].Standard && to != "oda/internal/rawjson":
 		return "the vocabulary needs the standard library and rawjson only"
@@ -76,13 +79,13 @@ func broken(g graph, from, to string) string {
 		return "rawjson needs the standard library only"
 	case from == "oda/cmd/oda" && own && to != "oda/internal/cli":
 		return "the command is a few lines around cli"
-	case slices.Contains(engines, to) && from != "oda/internal/app" && !forTests:
+	case slices.Contains(engines, to) && from != "oda/internal/app" && !fromTests:
 		return "app alone knows an engine by name"
 	case slices.Contains(engines, from) && to == "net/http":
 		return "an engine knows no HTTP"
 	case from == "oda/client" && own && to != "oda":
 		return "the client is for others, who have nothing internal"
-	case (to == "oda/internal/testenv" || to == "oda/internal/storetest") && !forTests:
+	case slices.Contains(forTests, to) && !fromTests:
 		return "this is for tests only"
 	}
 	return ""
@@ -109,6 +112,8 @@ func TestTheRulesOfTheArrowsCanBeBroken(t *testing.T) {
 		{"oda/internal/cli", "oda/internal/sqlite", false},
 		{"oda/internal/app", "oda/internal/sqlite", true},
 		{"oda/internal/app", "oda/internal/testenv", false},
+		{"oda/internal/testenv", "oda/internal/pgcluster", true},
+		{"oda/internal/postgres", "oda/internal/pgcluster", false},
 		{"oda/cmd/oda", "oda/internal/cli", true},
 		{"oda/cmd/oda", "oda/internal/app", false},
 		{"oda/client", "oda", true},

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"oda/internal/pgcluster"
 )
 
 // serverVariable names a PostgreSQL that the tests use instead of their own.
@@ -27,7 +29,7 @@ var shared struct {
 	sync.Mutex
 	inMain  bool // Main runs, so the cluster will be ended
 	started bool
-	cluster *Cluster
+	cluster *pgcluster.Cluster
 	err     error
 }
 
@@ -53,7 +55,7 @@ func endShared() error {
 	if shared.cluster == nil {
 		return nil
 	}
-	return shared.cluster.close()
+	return shared.cluster.Close()
 }
 
 // Postgres makes an empty database and gives its DSN. The database is the
@@ -63,17 +65,17 @@ func endShared() error {
 // PostgreSQL the test fails. The package must call Main from its TestMain.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
-	server, cluster := os.Getenv(serverVariable), (*Cluster)(nil)
+	server, cluster := os.Getenv(serverVariable), (*pgcluster.Cluster)(nil)
 	if server == "" {
 		var err error
 		if cluster, err = sharedCluster(); err != nil {
 			tb.Fatal(err)
 		}
 		server = cluster.DSN("postgres")
-		begin := cluster.log.size()
+		begin := cluster.LogSize()
 		tb.Cleanup(func() {
 			if tb.Failed() {
-				tb.Logf("PostgreSQL logged meanwhile:\n%s", cluster.log.since(begin))
+				tb.Logf("PostgreSQL logged meanwhile:\n%s", cluster.LogSince(begin))
 			}
 		})
 	}
@@ -94,7 +96,7 @@ func Postgres(tb testing.TB) string {
 }
 
 // sharedCluster starts the shared cluster if it does not run yet.
-func sharedCluster() (*Cluster, error) {
+func sharedCluster() (*pgcluster.Cluster, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if !shared.inMain {

@@ -1,18 +1,17 @@
 package testenv
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"oda/internal/pgcluster"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -37,7 +36,7 @@ func TestEachTestHasAnEmptyDatabaseOfItsOwn(t *testing.T) {
 			t.Errorf("the encoding is %s, want UTF8", got)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), pgcluster.Timeout)
 	defer cancel()
 	if conn, err := pgx.Connect(ctx, first); err == nil {
 		_ = conn.Close(ctx)
@@ -67,78 +66,35 @@ func TestANamedServerIsUsedInsteadOfAnOwnCluster(t *testing.T) {
 	}
 }
 
-func TestWithoutPostgreSQLOneIsToldHowToInstallIt(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	_, err := findPostgres(filepath.Join(t.TempDir(), "*"))
-	if err == nil || !strings.Contains(err.Error(), "make setup") || !strings.Contains(err.Error(), serverVariable) {
+func TestWithoutPostgreSQLOneIsToldWhatToSet(t *testing.T) {
+	err := explain(fmt.Errorf("prepare: %w", pgcluster.ErrMissing))
+	if !strings.Contains(err.Error(), "make setup") || !strings.Contains(err.Error(), serverVariable) {
 		t.Errorf("got %v, want what to run and what to set", err)
 	}
+	other := errors.New("something else")
+	if err := explain(other); err != other {
+		t.Errorf("got %v, want another error as it was", err)
+	}
 }
 
-// childVariable makes this test binary the one that is killed.
-const childVariable = "ODA_TESTENV_CHILD"
-
-func TestAKilledTestBinaryLeavesNothing(t *testing.T) {
-	if os.Getenv(childVariable) != "" {
-		c := NewCluster(t, ClusterOptions{})
-		fmt.Println("cluster", c.Addr(), c.SocketDir, c.process.Process.Pid)
-		time.Sleep(clusterTimeout)
-		return
-	}
-	t.Parallel()
-	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), childVariable+"=1")
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var addr, dir string
-	var pid int
-	for lines := bufio.NewScanner(out); pid == 0 && lines.Scan(); {
-		_, _ = fmt.Sscanf(lines.Text(), "cluster %s %s %d", &addr, &dir, &pid) // other lines do not match
-	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait()
-	if pid == 0 {
-		t.Fatal("the test binary did not start a cluster")
-	}
-	awaitGone(t, addr, filepath.Dir(dir), pid)
-}
-
-// awaitGone waits until nothing of a cluster is left.
-func awaitGone(t *testing.T, addr, dir string, pid int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var left string
-	err := poll(ctx, func() (bool, error) {
-		left = ""
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			left = "something listens on " + addr
-			_ = conn.Close()
+// poll asks until the answer is yes.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	for {
+		if yes, err := done(); yes || err != nil {
+			return err
 		}
-		if alive(pid) {
-			left = fmt.Sprint("the process ", pid)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
 		}
-		if _, err := os.Stat(dir); err == nil {
-			left = "the directory " + dir
-		}
-		return left == "", nil
-	})
-	if err != nil {
-		t.Errorf("%s is left", left)
 	}
 }
 
 // connect gives a connection that ends with the test.
 func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), pgcluster.Timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -155,7 +111,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 // query gives the one value of a statement's answer.
 func query[T any](t *testing.T, conn *pgx.Conn, statement string, args ...any) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), pgcluster.Timeout)
 	defer cancel()
 	var value T
 	if err := conn.QueryRow(ctx, statement, args...).Scan(&value); err != nil {
@@ -167,7 +123,7 @@ func query[T any](t *testing.T, conn *pgx.Conn, statement string, args ...any) T
 // do runs a statement that answers nothing.
 func do(t *testing.T, conn *pgx.Conn, statement string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), pgcluster.Timeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)

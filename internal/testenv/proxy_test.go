@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"oda/internal/pgcluster"
 )
 
 // behind gives a proxy to the shared cluster, and the DSNs of a database with a
@@ -199,7 +201,7 @@ func TestConnectionsGoToTheTargetThatIsSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := freePort()
+	port, err := pgcluster.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package testenv
+package pgcluster
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,28 +15,27 @@ import (
 
 func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 	t.Parallel()
-	c := NewCluster(t, ClusterOptions{})
+	c := start(t, Options{})
 	do(t, connect(t, c.DSN("postgres")), "CREATE TABLE notes (note text)")
 	for _, end := range []struct {
 		name string
-		by   func()
+		by   func() error
 	}{
-		{"stopped fast", func() { c.Stop("fast") }},
-		{"stopped immediately", func() { c.Stop("immediate") }},
+		{"stopped fast", func() error { return c.Stop("fast") }},
+		{"stopped immediately", func() error { return c.Stop("immediate") }},
 		{"killed", c.Kill},
-		{"ended by itself", func() {
-			if err := c.process.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+		{"ended by itself", func() error {
+			err := c.process.Process.Signal(os.Interrupt)
 			<-c.ended
+			return err
 		}},
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			conn := connect(t, c.DSN("postgres"))
 			before := query[int](t, conn, "SELECT count(*) FROM notes")
 			do(t, conn, "INSERT INTO notes VALUES ('x')")
-			processes := children(c.process.Process.Pid)
-			end.by()
+			processes := children(c.PID())
+			must(t, end.by())
 			if c.Running() {
 				t.Error("it says that it runs")
 			}
@@ -51,7 +51,7 @@ func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 				_ = conn.Close()
 				t.Error("something listens on its port")
 			}
-			c.Start()
+			must(t, c.Start(t.Context()))
 			if got := query[int](t, connect(t, c.DSN("postgres")), "SELECT count(*) FROM notes"); got != before+1 {
 				t.Errorf("%d notes are there, want %d", got, before+1)
 			}
@@ -72,7 +72,7 @@ func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
 	dir := filepath.Join(above, "data")
 	var c *Cluster
 	t.Run("while the test runs", func(t *testing.T) {
-		c = NewCluster(t, ClusterOptions{
+		c = start(t, Options{
 			DataDir:  dir,
 			Settings: map[string]string{"fsync": "off", "statement_timeout": "1234ms", "application_name": "it's"},
 		})
@@ -85,12 +85,13 @@ func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
 		}
-		c.Restart("fast")
+		must(t, c.Stop("fast"))
+		must(t, c.Start(t.Context()))
 	})
 	if t.Failed() {
 		return
 	}
-	awaitGone(t, c.Addr(), filepath.Dir(c.SocketDir), c.process.Process.Pid)
+	awaitGone(t, c.Addr(), filepath.Dir(c.SocketDir), c.PID())
 	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err != nil {
 		t.Errorf("what was kept in a given place: %v", err)
 	}
@@ -98,35 +99,37 @@ func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
 
 func TestASynchronousStandbyHasEveryCommitAndTakesOver(t *testing.T) {
 	t.Parallel()
-	primary := NewCluster(t, ClusterOptions{})
-	standby := primary.Standby(t)
-	primary.SetSynchronous(standby.Name)
+	primary := start(t, Options{})
+	standby, err := primary.Standby(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, standby.Close()) })
+	must(t, primary.SetSynchronous(t.Context(), standby.Name))
 	on := connect(t, primary.DSN("postgres"))
 	do(t, on, "CREATE TABLE notes (note text)")
 
-	standby.Kill()
+	must(t, standby.Kill())
 	if err := insertWithin(t, on, 300*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a commit without the standby: got %v, want that it waits", err)
 	}
-	primary.SetSynchronous("")
+	must(t, primary.SetSynchronous(t.Context(), ""))
 	on = connect(t, primary.DSN("postgres"))
-	if err := insertWithin(t, on, clusterTimeout); err != nil {
+	if err := insertWithin(t, on, Timeout); err != nil {
 		t.Errorf("a commit that need not wait for the standby: %v", err)
 	}
-	standby.Start()
-	primary.SetSynchronous(standby.Name)
-	if err := insertWithin(t, on, clusterTimeout); err != nil {
+	must(t, standby.Start(t.Context()))
+	must(t, primary.SetSynchronous(t.Context(), standby.Name))
+	if err := insertWithin(t, on, Timeout); err != nil {
 		t.Errorf("a commit with the standby back: %v", err)
 	}
 	want := query[int](t, on, "SELECT count(*) FROM notes")
 
-	primary.Kill()
-	standby.Promote()
+	must(t, primary.Kill())
+	must(t, standby.Promote(t.Context()))
 	on = connect(t, standby.DSN("postgres")+"&target_session_attrs=read-write")
 	if got := query[int](t, on, "SELECT count(*) FROM notes"); got != want {
 		t.Errorf("after the failover there are %d notes, want %d", got, want)
 	}
-	if err := insertWithin(t, on, clusterTimeout); err != nil {
+	if err := insertWithin(t, on, Timeout); err != nil {
 		t.Errorf("a commit on the new primary: %v", err)
 	}
 }
@@ -136,4 +139,12 @@ func insertWithin(t *testing.T, conn *pgx.Conn, limit time.Duration) error {
 	defer cancel()
 	_, err := conn.Exec(ctx, "INSERT INTO notes VALUES ('x')")
 	return err
+}
+
+func TestWithoutPostgreSQLOneIsToldHowToInstallIt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := find(filepath.Join(t.TempDir(), "*"))
+	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "make setup") {
+		t.Errorf("got %v, want what to run", err)
+	}
 }

@@ -1,4 +1,4 @@
-package testenv
+package pgcluster
 
 import (
 	"context"
@@ -6,54 +6,57 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Standby makes a standby of the cluster and waits until it streams. It has a
 // replication slot and a Name of its own, with which SetSynchronous makes it
-// synchronous. It is gone when the test ends.
-func (c *Cluster) Standby(tb testing.TB) *Cluster {
-	tb.Helper()
+// synchronous. Close ends it.
+func (c *Cluster) Standby(ctx context.Context) (*Cluster, error) {
 	standby, err := prepare("")
 	if err != nil {
-		tb.Fatalf("prepare a standby: %v", err)
+		return nil, fmt.Errorf("prepare a standby: %w", err)
 	}
 	standby.Name = fmt.Sprintf("standby_%d", standby.Port)
-	standby.endWith(tb)
-	primary := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s", c.Port, standby.Name)
-	err = standby.run("pg_basebackup", "--pgdata", standby.DataDir, "--dbname", primary,
-		"--write-recovery-conf", "--create-slot", "--slot", standby.Name,
+	if err := standby.follow(ctx, c); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a standby: %w\n%s", err, standby.Log()), standby.Close())
+	}
+	return standby, nil
+}
+
+// follow makes a prepared cluster a standby of a primary and starts it.
+func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
+	err := c.run(ctx, "pg_basebackup", "--pgdata", c.DataDir,
+		"--dbname", fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s", primary.Port, c.Name),
+		"--write-recovery-conf", "--create-slot", "--slot", c.Name,
 		"--wal-method=stream", "--checkpoint=fast", "--no-sync")
 	if err != nil {
-		tb.Fatalf("copy the primary: %v", err)
+		return fmt.Errorf("copy the primary: %w", err)
 	}
 	// The copy would, once promoted, wait for the standbys of its primary.
-	if err := appendTo(filepath.Join(standby.DataDir, "postgresql.auto.conf"), "synchronous_standby_names = ''\n"); err != nil {
-		tb.Fatalf("configure the standby: %v", err)
+	if err := appendTo(filepath.Join(c.DataDir, "postgresql.auto.conf"), "synchronous_standby_names = ''\n"); err != nil {
+		return fmt.Errorf("configure the standby: %w", err)
 	}
-	if err := standby.start(); err != nil {
-		tb.Fatalf("start the standby: %v", err)
+	if err := c.Start(ctx); err != nil {
+		return fmt.Errorf("start the standby: %w", err)
 	}
-	err = c.connected(func(ctx context.Context, conn *pgx.Conn) error {
-		return replicates(ctx, conn, standby.Name, "async", "potential", "sync")
+	return primary.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := replicates(ctx, conn, c.Name, "async", "potential", "sync"); err != nil {
+			return fmt.Errorf("wait until the standby streams: %w", err)
+		}
+		return nil
 	})
-	if err != nil {
-		tb.Fatalf("wait until the standby streams: %v\n%s", err, standby.Log())
-	}
-	return standby
 }
 
 // SetSynchronous makes commits wait for the standby of that name, from when it
 // returns; "": for none.
-func (c *Cluster) SetSynchronous(name string) {
-	c.tb.Helper()
+func (c *Cluster) SetSynchronous(ctx context.Context, name string) error {
 	names := ""
 	if name != "" {
 		names = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 	}
-	err := c.connected(func(ctx context.Context, conn *pgx.Conn) error {
+	return c.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, statement := range []string{
 			"ALTER SYSTEM SET synchronous_standby_names = " + literal(names),
 			"SELECT pg_reload_conf()",
@@ -75,17 +78,13 @@ func (c *Cluster) SetSynchronous(name string) {
 		_, err := conn.Exec(ctx, "CHECKPOINT")
 		return err
 	})
-	if err != nil {
-		c.tb.Fatalf("set the synchronous standby to %q: %v", name, err)
-	}
 }
 
 // Promote makes a standby a primary, and returns when it takes writes.
-func (c *Cluster) Promote() {
-	c.tb.Helper()
-	err := c.connected(func(ctx context.Context, conn *pgx.Conn) error {
+func (c *Cluster) Promote(ctx context.Context) error {
+	return c.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var promoted bool
-		if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)", int(clusterTimeout.Seconds())).Scan(&promoted); err != nil {
+		if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)", int(Timeout.Seconds())).Scan(&promoted); err != nil {
 			return err
 		}
 		if !promoted {
@@ -93,14 +92,11 @@ func (c *Cluster) Promote() {
 		}
 		return nil
 	})
-	if err != nil {
-		c.tb.Fatalf("promote the standby: %v", err)
-	}
 }
 
 // connected does something in a connection.
-func (c *Cluster) connected(do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
+func (c *Cluster) connected(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.DSN("postgres"))
 	if err != nil {

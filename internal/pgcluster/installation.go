@@ -1,9 +1,9 @@
-package testenv
+package pgcluster
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/user"
@@ -22,15 +22,19 @@ const oldestPostgres = 14
 // on the PATH.
 const debianPrograms = "/usr/lib/postgresql/*/bin"
 
+// ErrMissing says that this machine has no server, and how to get one.
+var ErrMissing = errors.New("the server of PostgreSQL " + strconv.Itoa(oldestPostgres) +
+	" or newer is needed: run \"make setup\", which installs Debian's package postgresql")
+
 // installation is a PostgreSQL on this machine and the user to run it as.
 type installation struct {
 	programs string              // directory
-	user     *syscall.Credential // nil: that of the test
+	user     *syscall.Credential // nil: that of this process
 }
 
-// findPostgres finds the newest PostgreSQL in the directories of a pattern and
+// find finds the newest PostgreSQL in the directories of a pattern and
 // on the PATH.
-func findPostgres(pattern string) (installation, error) {
+func find(pattern string) (installation, error) {
 	directories, err := filepath.Glob(pattern)
 	if err != nil {
 		return installation{}, fmt.Errorf("look for PostgreSQL: %w", err)
@@ -45,8 +49,7 @@ func findPostgres(pattern string) (installation, error) {
 		return cmp.Compare(postgresVersion(a), postgresVersion(b))
 	})
 	if postgresVersion(newest) < oldestPostgres {
-		return installation{}, fmt.Errorf("this test needs the server of PostgreSQL %d or newer: run \"make setup\", which installs Debian's package postgresql, or set %s to the DSN of a server",
-			oldestPostgres, serverVariable)
+		return installation{}, ErrMissing
 	}
 	credential, err := unprivileged()
 	return installation{programs: newest, user: credential}, err
@@ -86,7 +89,7 @@ func unprivileged() (*syscall.Credential, error) {
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 		}
 	}
-	return nil, fmt.Errorf("PostgreSQL does not run as root, and this machine has neither a user \"postgres\" nor \"nobody\": run the tests as another user")
+	return nil, fmt.Errorf("PostgreSQL does not run as root, and this machine has neither a user \"postgres\" nor \"nobody\": run this as another user")
 }
 
 // command prepares one of the programs. Of the environment it sees nothing that
@@ -100,8 +103,8 @@ func (i installation) command(dir, name string, args ...string) *exec.Cmd {
 		}
 	}
 	cmd.Env = append(cmd.Env, "LC_ALL=C")
-	// An interrupt from the terminal is for the test. When that has ended, the
-	// janitor ends this.
+	// An interrupt from the terminal is for whoever asked for the cluster. When
+	// that has ended, the janitor ends this.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: i.user, Setpgid: true}
 	return cmd
 }
@@ -117,59 +120,4 @@ func (i installation) makeDir(path string) error {
 		}
 	}
 	return os.Chmod(path, 0o700)
-}
-
-// sweep is what the janitor does. It reads the number of the process to end,
-// again whenever that changes, an empty line when there is none. When no more
-// can come, it ends the process, first kindly, and removes the directory. A
-// process in the state Z has ended, though in a container nobody may note it.
-const sweep = `
-pid=
-while read -r line; do pid=$line; done
-if [ -n "$pid" ]; then
-	kill -QUIT "$pid"
-	for _ in $(seq 100); do
-		kill -0 "$pid" || break
-		grep -q '^State:.Z' "/proc/$pid/status" && break
-		sleep 0.1
-	done
-	kill -KILL "$pid"
-fi 2>/dev/null
-rm -rf "$1"
-`
-
-// janitor is a process that outlives the test binary. However that ends, also
-// by SIGKILL or a time-out, its PostgreSQL ends and the directory is removed.
-type janitor struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-}
-
-// newJanitor starts a janitor for a directory.
-func newJanitor(dir string) (*janitor, error) {
-	cmd := exec.Command("/bin/sh", "-c", sweep, "janitor", dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &janitor{cmd: cmd, in: in}, cmd.Start()
-}
-
-// watch names the process that must not outlive the test; 0: none.
-func (j *janitor) watch(pid int) error {
-	line := "\n"
-	if pid != 0 {
-		line = strconv.Itoa(pid) + line
-	}
-	_, err := io.WriteString(j.in, line)
-	return err
-}
-
-// close removes the directory.
-func (j *janitor) close() error {
-	if err := j.in.Close(); err != nil {
-		return err
-	}
-	return j.cmd.Wait()
 }
