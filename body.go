@@ -53,7 +53,8 @@ type edit struct {
 // Body prepares the document for keeping under that identifier. With list, an
 // ExecutionBlock without a list of records is given an empty one.
 func (d *Document) Body(id string, list bool) Body {
-	edits := d.identifierEdits(nil, id)
+	var room [12]edit
+	edits := d.identifierEdits(room[:0], id)
 	if d.Kind == ExecutionBlock {
 		edits = d.recordsEdits(edits, list)
 	}
@@ -65,7 +66,7 @@ func (d *Document) Body(id string, list bool) Body {
 	if d.root != 0 {
 		at, end = d.nodes[d.root].Start, d.nodes[d.root].End
 	}
-	body := Body{Text: make([]byte, 0, end-at+256)}
+	body := Body{Text: make([]byte, 0, end-at+256), Slots: make([]Slot, 0, len(edits))}
 	for _, e := range edits {
 		body.Text = append(body.Text, d.text[at:e.start]...)
 		body.Text = append(body.Text, e.literal...)
@@ -177,10 +178,12 @@ func RecordsOf(records [][]byte) Records {
 // WriteTo renders the document: the text with the values spliced in.
 func (b Body) WriteTo(w io.Writer, m Metadata, records Records) error {
 	at := 0
-	var buf []byte
+	buf := make([]byte, 0, 64)
 	for _, s := range b.Slots {
-		buf = append(buf[:0], b.Text[at:s.Offset]...)
-		at = s.Offset
+		if _, err := w.Write(b.Text[at:s.Offset]); err != nil {
+			return err
+		}
+		at, buf = s.Offset, buf[:0]
 		if s.Value < SlotRecords {
 			buf = appendValue(buf, s.Value, m)
 		} else if s.Value == SlotRecords || records != nil {

@@ -1,7 +1,6 @@
 package oda
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -23,7 +22,9 @@ type Metadata struct {
 // Tag names the state that the metadata belongs to; it is the entity tag on
 // the wire.
 func (m Metadata) Tag() string {
-	return strconv.FormatInt(m.Version, 10) + "-" + strconv.FormatInt(int64(m.LastModifiedOn), 10)
+	var room [40]byte // two numbers of 64 bits at most
+	tag := append(strconv.AppendInt(room[:0], m.Version, 10), '-')
+	return string(strconv.AppendInt(tag, int64(m.LastModifiedOn), 10))
 }
 
 // first is the metadata of an entity that is stored for the first time.
@@ -97,30 +98,49 @@ func (r Received) faults(stored Metadata, compare Fields, pointer string) []Faul
 		if compare&m.field == 0 {
 			continue
 		}
-		sent, kept, equal := r.compare(m.field, stored)
-		switch {
-		case r.Has&m.field == 0:
-			faults = append(faults, Fault{pointer + "/metadata/" + m.name, fmt.Sprintf("is missing, stored is %s", kept)})
-		case !equal:
-			faults = append(faults, Fault{pointer + "/metadata/" + m.name, fmt.Sprintf("is %s, stored is %s", sent, kept)})
+		has := r.Has&m.field != 0
+		if has && r.equal(m.field, stored) {
+			continue
 		}
+		sent, kept := r.read(m.field, stored)
+		detail := "is missing, stored is " + kept
+		if has {
+			detail = "is " + sent + ", stored is " + kept
+		}
+		faults = append(faults, Fault{pointer + "/metadata/" + m.name, detail})
 	}
 	return faults
 }
 
-// compare tells whether one field equals the stored one, and how both read.
-func (r Received) compare(f Fields, stored Metadata) (sent, kept string, equal bool) {
+// equal tells whether one field is the stored one.
+func (r *Received) equal(f Fields, stored Metadata) bool {
 	switch f {
 	case FieldVersion:
-		return strconv.FormatInt(r.Version, 10), strconv.FormatInt(stored.Version, 10), r.Version == stored.Version
+		return r.Version == stored.Version
 	case FieldCreatedBy:
-		return strconv.Quote(r.CreatedBy), strconv.Quote(stored.CreatedBy), r.CreatedBy == stored.CreatedBy
+		return r.CreatedBy == stored.CreatedBy
 	case FieldLastModifiedBy:
-		return strconv.Quote(r.LastModifiedBy), strconv.Quote(stored.LastModifiedBy), r.LastModifiedBy == stored.LastModifiedBy
+		return r.LastModifiedBy == stored.LastModifiedBy
 	case FieldCreatedOn:
-		return spell(r.CreatedOn), stored.CreatedOn.String(), r.CreatedOn.Equal(stored.CreatedOn.Time())
+		return r.CreatedOn.Equal(stored.CreatedOn.Time())
 	default:
-		return spell(r.LastModifiedOn), stored.LastModifiedOn.String(), r.LastModifiedOn.Equal(stored.LastModifiedOn.Time())
+		return r.LastModifiedOn.Equal(stored.LastModifiedOn.Time())
+	}
+}
+
+// read gives one field as it was sent and as it is stored, for people.
+func (r *Received) read(f Fields, stored Metadata) (sent, kept string) {
+	switch f {
+	case FieldVersion:
+		return strconv.FormatInt(r.Version, 10), strconv.FormatInt(stored.Version, 10)
+	case FieldCreatedBy:
+		return strconv.Quote(r.CreatedBy), strconv.Quote(stored.CreatedBy)
+	case FieldLastModifiedBy:
+		return strconv.Quote(r.LastModifiedBy), strconv.Quote(stored.LastModifiedBy)
+	case FieldCreatedOn:
+		return spell(r.CreatedOn), stored.CreatedOn.String()
+	default:
+		return spell(r.LastModifiedOn), stored.LastModifiedOn.String()
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"oda"
 	"oda/internal/rawjson"
@@ -17,24 +16,13 @@ import (
 // maxFaults bounds how many faults one answer lists.
 const maxFaults = 20
 
-// maxQuoted bounds how much of a document stands in a fault.
-const maxQuoted = 60
-
 // checker is one pass over one body.
 type checker struct {
 	data   []byte
 	scan   *rawjson.Scanner
 	nodes  []rawjson.Node
-	path   []segment // to the value at hand
 	faults []oda.Fault
 	count  int // of all faults, listed or not
-}
-
-// segment is one step of a JSON pointer: a member, or an element if name is
-// empty.
-type segment struct {
-	name  string
-	index int
 }
 
 // value consumes the value that comes next and holds it against s. Its errors
@@ -91,7 +79,7 @@ func (c *checker) object(s *schema, index bool) error {
 		p, declared := s.properties[string(key)]
 		if !declared {
 			if s.closed {
-				c.unknownMember(s, key)
+				c.unknownMember(s)
 			}
 			if _, _, err := c.scan.Skip(); err != nil {
 				return err
@@ -99,11 +87,9 @@ func (c *checker) object(s *schema, index bool) error {
 			continue
 		}
 		seen |= p.bit
-		c.path = append(c.path, segment{name: p.name})
 		if err := c.value(p.schema, p.name, index); err != nil {
 			return err
 		}
-		c.path = c.path[:len(c.path)-1]
 	}
 	for i, name := range s.required {
 		if seen&(1<<i) == 0 {
@@ -130,9 +116,7 @@ func (c *checker) array(s *schema, index bool) error {
 		if s.items == nil {
 			_, _, err = c.scan.Skip()
 		} else {
-			c.path = append(c.path, segment{index: length})
 			err = c.value(s.items, "", index)
-			c.path = c.path[:len(c.path)-1]
 		}
 		if err != nil {
 			return err
@@ -175,35 +159,17 @@ func (c *checker) within(b bounds, n int, what string) {
 	}
 }
 
-func (c *checker) unknownMember(s *schema, key []byte) {
-	if len(key) > maxQuoted {
-		key = append(trimRune(key[:maxQuoted:maxQuoted]), "…"...)
-	}
-	c.path = append(c.path, segment{name: string(key)})
+func (c *checker) unknownMember(s *schema) {
 	known := slices.Sorted(maps.Keys(s.properties))
 	c.fault("This member is unknown here. Known are: " + strings.Join(known, ", ") + ".")
-	c.path = c.path[:len(c.path)-1]
 }
 
 // fault notes that the value at hand is wrong.
 func (c *checker) fault(detail string) {
 	c.count++
 	if len(c.faults) < maxFaults {
-		c.faults = append(c.faults, oda.Fault{Pointer: c.pointer(), Detail: detail})
+		c.faults = append(c.faults, oda.Fault{Pointer: c.scan.Pointer(), Detail: detail})
 	}
-}
-
-func (c *checker) pointer() string {
-	var p strings.Builder
-	for _, s := range c.path {
-		p.WriteByte('/')
-		if s.name != "" {
-			p.WriteString(rawjson.EscapePointer(s.name))
-		} else {
-			p.WriteString(strconv.Itoa(s.index))
-		}
-	}
-	return p.String()
 }
 
 func (c *checker) invalidRequest() *oda.Error {
@@ -260,15 +226,4 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return strconv.Itoa(n) + " " + what + "s"
-}
-
-// trimRune drops a character that was cut off at the end of text.
-func trimRune(text []byte) []byte {
-	for len(text) > 0 {
-		if r, size := utf8.DecodeLastRune(text); r != utf8.RuneError || size > 1 {
-			break
-		}
-		text = text[:len(text)-1]
-	}
-	return text
 }

@@ -341,11 +341,9 @@ func TestParameters(t *testing.T) {
 	d := load(t)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := d.Operation(test.operation).CheckParameters(func(in, name string) []string {
-				if v, ok := test.values[in+":"+name]; ok {
-					return []string{v, "a second value is not judged"}
-				}
-				return nil
+			err := d.Operation(test.operation).CheckParameters(func(in, name string) (string, bool) {
+				value, given := test.values[in+":"+name]
+				return value, given
 			})
 			if got := oda.CodeOf(err); got != test.code {
 				t.Fatalf("got %v, want the code %q", err, test.code)

@@ -113,7 +113,7 @@ func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error
 	c := checker{
 		data:  data,
 		scan:  rawjson.NewScanner(data, maxDepth),
-		nodes: make([]rawjson.Node, 0, 24),
+		nodes: make([]rawjson.Node, 0, op.body.nodes()),
 	}
 	err := c.value(op.body, "", true)
 	if err == nil {

@@ -78,12 +78,12 @@ func (op *Operation) ReadsQuery() bool {
 }
 
 // CheckParameters holds the declared parameters against the description.
-// lookup gives all values of a parameter that is in "path", "query" or
-// "header". The first value is judged; repetition and precedence are rules of
+// lookup gives the first value of a parameter that is in "path", "query" or
+// "header", and whether there is one. Repetition and precedence are rules of
 // the list query and no matter of form. The error lists every parameter that
 // is wrong, with the code that the description has for the first of them, or
 // InvalidRequest.
-func (op *Operation) CheckParameters(lookup func(in, name string) []string) error {
+func (op *Operation) CheckParameters(lookup func(in, name string) (value string, given bool)) error {
 	var problem *oda.Error
 	for i := range op.parameters {
 		p := &op.parameters[i]
@@ -102,16 +102,13 @@ func (op *Operation) CheckParameters(lookup func(in, name string) []string) erro
 	return problem
 }
 
-// check says in a sentence what is wrong with a parameter's values, or nothing.
-func (p *parameter) check(values []string) string {
+// check says in a sentence what is wrong with a parameter, or nothing.
+func (p *parameter) check(value string, given bool) string {
 	switch {
-	case len(values) == 0 && p.required:
+	case !given && p.required:
 		return "This parameter is missing."
-	case len(values) == 0:
+	case !given:
 		return ""
-	}
-	value := values[0]
-	switch {
 	case p.schema.integer && !isInteger(value):
 		return "Must be an integer."
 	case p.schema.integer:

@@ -29,7 +29,7 @@ func (s *schema) textFault(text []byte) string {
 	if s.enum != nil && !slices.Contains(s.enum, string(text)) {
 		return "Must be one of: " + strings.Join(s.enum, ", ") + "."
 	}
-	if slices.Contains(s.notEnum, string(text)) {
+	if s.notEnum != nil && slices.Contains(s.notEnum, string(text)) {
 		return "Must be none of: " + strings.Join(s.notEnum, ", ") + "."
 	}
 	if s.text.min != nil && fewer(text, *s.text.min) {

@@ -305,6 +305,14 @@ func (s *schema) opaque() bool {
 	return len(s.properties) == 0 && !s.closed && s.size == bounds{}
 }
 
+// nodes is for how many nodes an index begins with room.
+func (s *schema) nodes() int {
+	if s.leaf {
+		return 1
+	}
+	return 16
+}
+
 // isZero tells that no keyword is there.
 func (k keywords) isZero() bool { return reflect.ValueOf(k).IsZero() }
 

@@ -87,6 +87,9 @@ func normal(path string) bool {
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") {
 		return false
 	}
+	if !strings.Contains(path, "/.") {
+		return true
+	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
 			return false

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"log/slog"
@@ -28,10 +27,17 @@ type call struct {
 	name    string // the request's id
 	taken   int64  // bytes of the budget
 	reading bool   // the body was asked for
+	ended   bool   // the body came to its end
 	broken  bool   // the body did not come to its end, and never will
 	status  int
 	sent    int64
 	failure error
+	out     response
+
+	// The values of the answer's headers. They lie together here, so that they
+	// need no memory of their own.
+	values [8]string
+	headed int // how many there are
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
@@ -39,9 +45,20 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 	if !validName(c.name) {
 		c.name = rand.Text()
 	}
-	w.Header().Set("X-Request-Id", c.name)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.head("X-Request-Id", c.name)
+	c.head("X-Content-Type-Options", "nosniff")
 	return c
+}
+
+// head sets a header of the answer. The name must be in canonical form.
+func (c *call) head(name, value string) {
+	if c.headed == len(c.values) {
+		c.Header()[name] = []string{value}
+		return
+	}
+	c.values[c.headed] = value
+	c.headed++
+	c.Header()[name] = c.values[c.headed-1 : c.headed : c.headed]
 }
 
 // validName accepts the request's id of a proxy or client if it can do no harm
@@ -103,14 +120,24 @@ func (c *call) finish() {
 	}
 }
 
+// logLine hands the line to the handler of the log itself: a Logger would look
+// for the place in the code that it comes from, which is always this one.
 func (c *call) logLine() {
 	level := slog.LevelInfo
-	attrs := make([]slog.Attr, 0, 10)
-	attrs = append(attrs,
+	if c.failure != nil && c.status >= 500 && c.status != statusGone {
+		level = slog.LevelError
+	}
+	ctx, log := c.r.Context(), c.api.log.Handler()
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	now := time.Now()
+	var room [11]slog.Attr
+	attrs := append(room[:0],
 		slog.String("request_id", c.name),
 		slog.String("method", c.r.Method),
 		slog.Int("status", c.status),
-		slog.Duration("duration", time.Since(c.started)),
+		slog.Duration("duration", now.Sub(c.started)),
 		slog.Int64("bytes", c.sent),
 	)
 	if c.kind != 0 {
@@ -127,10 +154,11 @@ func (c *call) logLine() {
 	}
 	if c.failure != nil {
 		attrs = append(attrs, slog.String("problem", string(oda.CodeOf(c.failure))))
-		if c.status >= 500 && c.status != statusGone {
-			level = slog.LevelError
+		if level == slog.LevelError {
 			attrs = append(attrs, slog.String("error", c.failure.Error()))
 		}
 	}
-	c.api.log.LogAttrs(context.WithoutCancel(c.r.Context()), level, "request", attrs...)
+	line := slog.NewRecord(now, level, "request", 0)
+	line.AddAttrs(attrs...)
+	_ = log.Handle(ctx, line) // nobody is left to tell that the log fails
 }

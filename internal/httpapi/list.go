@@ -46,7 +46,7 @@ func (a *API) list(c *call) error {
 		piece = piece[:n]
 	}
 	if more != nil {
-		c.Header().Set("Link", fmt.Sprintf(`<%s?cursor=%s&limit=%s>; rel="next"`,
+		c.head("Link", fmt.Sprintf(`<%s?cursor=%s&limit=%s>; rel="next"`,
 			c.kind.Collection(), url.QueryEscape(q.Cursor(*more)), strconv.Itoa(q.Limit)))
 	}
 	if _, err := w.Write(append(piece, ']')); err != nil {

@@ -80,10 +80,10 @@ func (c *call) problem(err error) {
 	}
 	c.drain()
 	if after := retryAfter[e.Code]; after != "" {
-		c.Header().Set("Retry-After", after)
+		c.head("Retry-After", after)
 	}
-	c.Header().Set("Content-Type", "application/problem+json")
-	c.Header().Set("Cache-Control", "no-store")
+	c.head("Content-Type", "application/problem+json")
+	c.head("Cache-Control", "no-store")
 	c.WriteHeader(kind.status)
 	if _, err := c.Write(body); err != nil {
 		c.gone()

@@ -22,7 +22,7 @@ func (a *API) record(c *call) error {
 	}
 	m := recorded[0].Metadata
 	c.user = m.LastModifiedBy
-	out := blockAnswer(c.id, 512)
+	out := blockAnswer(c.id, 384)
 	out = append(out, `"sequence":`...)
 	out = strconv.AppendInt(out, recorded[0].Sequence, 10)
 	out = m.AppendJSON(append(out, `,"metadata":`...))
@@ -116,7 +116,7 @@ func (a *API) readRecords(c *call) error {
 		out = append(append(append(out, `,"record":`...), r.Record...), '}')
 	}
 	if more {
-		c.Header().Set("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page[len(page)-1].Sequence, limit))
+		c.head("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page[len(page)-1].Sequence, limit))
 	}
 	return c.sent1(c.respond("application/json", "", held).whole(append(out, ']', '}')))
 }

@@ -38,14 +38,21 @@ func (c *call) check() error {
 	return nil
 }
 
-func (c *call) parameter(in, name string) []string {
+// parameter gives the first value of a parameter, and whether there is one.
+func (c *call) parameter(in, name string) (value string, given bool) {
+	var values []string
 	switch in {
 	case "query":
-		return c.query[name]
+		values = c.query[name]
 	case "header":
-		return c.r.Header.Values(name)
+		values = c.r.Header.Values(name)
+	default:
+		return c.r.PathValue(name), true
 	}
-	return []string{c.r.PathValue(name)}
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[0], true
 }
 
 // first gives the first value of a query parameter, empty where there is none.
@@ -107,6 +114,10 @@ func (c *call) readBody() ([]byte, error) {
 		case int64(len(buf)) > c.api.bounds.Body:
 			return nil, c.tooLarge()
 		case err == io.EOF:
+			// Closed, it is not looked through for more when the answer goes
+			// out. All of it was read, so there is nothing left that can fail.
+			_ = c.r.Body.Close()
+			c.ended = true
 			return buf, nil
 		case err != nil:
 			c.broken = true
@@ -143,7 +154,7 @@ func isJSON(h http.Header) bool {
 		return false
 	}
 	value := h.Get("Content-Type")
-	if value == "" {
+	if value == "" || value == "application/json" {
 		return true
 	}
 	media, params, err := mime.ParseMediaType(value)
@@ -161,19 +172,19 @@ const drainTime = 10 * time.Second
 // client which sends all before it reads sees the answer and not a broken
 // connection. What takes longer closes the connection.
 func (c *call) drain() {
-	if c.r.Body == nil || c.r.Body == http.NoBody {
+	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended {
 		return
 	}
 	waits := c.r.Header.Get("Expect") != "" && !c.reading // for our word, and sends nothing
 	if waits || c.broken {
-		c.Header().Set("Connection", "close")
+		c.head("Connection", "close")
 		return
 	}
 	if err := http.NewResponseController(c).SetReadDeadline(time.Now().Add(drainTime)); err != nil {
 		return
 	}
 	if _, err := io.Copy(io.Discard, c.r.Body); err != nil {
-		c.Header().Set("Connection", "close")
+		c.head("Connection", "close")
 	}
 }
 

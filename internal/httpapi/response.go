@@ -13,6 +13,9 @@ import (
 // one has its length, and a failure while it is made can still be answered.
 const held = 256 << 10
 
+// metadataRoom is about how much a document grows by the values of the server.
+const metadataRoom = 256
+
 // response is the body of an answer on its way out. It must be closed.
 type response struct {
 	c       *call
@@ -24,9 +27,10 @@ type response struct {
 }
 
 func (c *call) respond(contentType, tag string, hold int) *response {
-	c.Header().Set("Content-Type", contentType)
-	c.Header().Set("Vary", "Accept-Encoding")
-	return &response{c: c, tag: tag, hold: hold}
+	c.head("Content-Type", contentType)
+	c.head("Vary", "Accept-Encoding")
+	c.out = response{c: c, tag: tag, hold: hold}
+	return &c.out
 }
 
 // Write holds the text back, or sends it once there is too much.
@@ -64,13 +68,13 @@ func (w *response) start() error {
 }
 
 func (w *response) headers(e *encoding) {
-	h, suffix := w.c.Header(), ""
+	suffix := ""
 	if e != nil {
-		h.Set("Content-Encoding", e.name)
+		w.c.head("Content-Encoding", e.name)
 		suffix = "-" + e.name
 	}
 	if w.tag != "" {
-		h.Set("ETag", `"`+w.tag+suffix+`"`)
+		w.c.head("Etag", `"`+w.tag+suffix+`"`)
 	}
 }
 
@@ -98,7 +102,7 @@ func (w *response) whole(text []byte) error {
 	} else {
 		w.headers(nil)
 	}
-	w.c.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.c.head("Content-Length", strconv.Itoa(len(text)))
 	w.c.WriteHeader(http.StatusOK)
 	_, err := w.c.Write(text)
 	return err
@@ -111,6 +115,7 @@ func (c *call) entity(e *oda.Entity) error {
 	if text := e.Rendered(); text != nil {
 		return c.sent1(w.whole(text))
 	}
+	w.buf = make([]byte, 0, min(held, len(e.Body.Text)+metadataRoom))
 	if _, err := e.WriteTo(w); err != nil {
 		return c.sent1(err)
 	}
@@ -136,8 +141,8 @@ func (c *call) sent1(err error) error {
 
 // text answers a line for people and probes.
 func (c *call) text(line string) error {
-	c.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	c.Header().Set("Cache-Control", "no-store")
+	c.head("Content-Type", "text/plain; charset=utf-8")
+	c.head("Cache-Control", "no-store")
 	_, err := c.Write([]byte(line))
 	return err
 }
@@ -160,8 +165,8 @@ func static(contentType string, text []byte) handler {
 
 // notModified answers that the client has the state already.
 func (c *call) notModified(tag string) error {
-	c.Header().Set("ETag", `"`+tag+`"`)
-	c.Header().Set("Vary", "Accept-Encoding")
+	c.head("Etag", `"`+tag+`"`)
+	c.head("Vary", "Accept-Encoding")
 	c.WriteHeader(http.StatusNotModified)
 	return nil
 }

@@ -146,7 +146,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 // also works behind a proxy that strips a prefix.
 func redirect(to string) handler {
 	return func(c *call) error {
-		c.Header().Set("Location", to)
+		c.head("Location", to)
 		c.WriteHeader(http.StatusTemporaryRedirect)
 		return nil
 	}
@@ -158,7 +158,7 @@ func wrongMethod(methods []string) handler {
 	}
 	allowed := strings.Join(slices.Sorted(slices.Values(methods)), ", ")
 	return func(c *call) error {
-		c.Header().Set("Allow", allowed)
+		c.head("Allow", allowed)
 		return oda.Errorf(oda.WrongMethod, "This path has no method %s. It has: %s.", c.r.Method, allowed)
 	}
 }

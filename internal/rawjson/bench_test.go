@@ -41,6 +41,21 @@ func BenchmarkScanner(b *testing.B) {
 	}
 }
 
+// A record, where setting up weighs more than reading.
+func BenchmarkScannerRecord(b *testing.B) {
+	text := []byte(`{"request":"devicecontrol.assign_resources","request_args":{"args":null,"kwargs":{"subarray_id":"1"}},` +
+		`"status":"OK","request_sent_at":"2026-03-01T21:04:05.500000Z","response":{"result":"resources are assigned"},` +
+		`"response_received_at":"2026-03-01T21:04:05.900000Z"}`)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		s := NewScanner(text, depth)
+		if _, _, err := s.Skip(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkJSONText(b *testing.B) {
 	text := benchText(b)
 	b.SetBytes(int64(len(text)))

@@ -41,6 +41,10 @@ type Scanner struct {
 	frames   []frame
 	keys     [][]byte // of the objects under way, for finding duplicates
 	err      error
+
+	// Room for what most documents need, so that a scan takes memory once.
+	frameRoom [8]frame
+	keyRoom   [24][]byte
 }
 
 // NewScanner starts a scan. A document may nest maxDepth objects and arrays.
@@ -53,8 +57,7 @@ func NewScanner(data []byte, maxDepth int) *Scanner {
 	case !utf8.Valid(data):
 		s.err = &SyntaxError{Offset: invalidUTF8(data), Msg: "the text is not valid UTF-8"}
 	default:
-		s.frames = make([]frame, 0, 8)
-		s.keys = make([][]byte, 0, 64)
+		s.frames, s.keys = s.frameRoom[:0], s.keyRoom[:0]
 	}
 	return s
 }
@@ -310,6 +313,13 @@ func (s *Scanner) expected(msg string) error {
 
 // fail makes the error for the byte at hand, with the pointer to where it is.
 func (s *Scanner) fail(msg string) error {
+	s.err = &SyntaxError{Offset: s.pos, Pointer: s.Pointer(), Msg: msg}
+	return s.err
+}
+
+// Pointer is the JSON pointer to the value at hand: the one that was consumed
+// last, or whose key was.
+func (s *Scanner) Pointer() string {
 	var p strings.Builder
 	for _, f := range s.frames {
 		switch {
@@ -321,8 +331,7 @@ func (s *Scanner) fail(msg string) error {
 			p.WriteString("/" + EscapePointer(clip(string(f.key))))
 		}
 	}
-	s.err = &SyntaxError{Offset: s.pos, Pointer: p.String(), Msg: msg}
-	return s.err
+	return p.String()
 }
 
 // EscapePointer writes a key as a JSON pointer's reference token.

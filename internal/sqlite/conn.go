@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -105,7 +104,9 @@ func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
 		case []byte:
 			stmt.BindBytes(i+1, v)
 		default:
-			panic(fmt.Sprintf("sqlite: cannot bind %T", arg))
+			// The message must not hold the argument: all arguments of all
+			// statements would then have to be on the heap.
+			panic("sqlite: an argument of a type that is not bound in " + query)
 		}
 	}
 	return stmt, nil

@@ -38,14 +38,14 @@ func hold(t *testing.T, s *Store) (release func()) {
 	})
 }
 
-// send puts a job in the queue and gives the channel of its answer.
-func send(t *testing.T, s *Store, run func(*txn) error) <-chan error {
+// send puts a job in the queue.
+func send(t *testing.T, s *Store, run func(*txn) error) *job {
 	t.Helper()
-	j := &job{run: run, done: make(chan error, 1)}
+	j := newJob(0, run)
 	if err := s.enqueue(context.Background(), j); err != nil {
 		t.Fatal(err)
 	}
-	return j.done
+	return j
 }
 
 // storeJob stores a new ExecutionBlock.
@@ -72,15 +72,15 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	release := hold(t, s)
 	defer release()
 	const n = 10 // few enough that a slow machine does not end the batch
-	var answers []<-chan error
+	var jobs []*job
 	for range n {
-		answers = append(answers, send(t, s, func(tx *txn) error {
+		jobs = append(jobs, send(t, s, func(tx *txn) error {
 			_, err := tx.record([]oda.Addition{{Block: "b", Record: []byte(`{"request":"r"}`), By: "anna", At: 1}})
 			return err
 		}))
 	}
 	var uncommitted int64
-	answers = append(answers, send(t, s, func(tx *txn) error {
+	jobs = append(jobs, send(t, s, func(tx *txn) error {
 		c, err := s.readers.take(context.Background())
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 		})
 	}))
 	release()
-	for _, answer := range answers {
-		if err := <-answer; err != nil {
+	for _, j := range jobs {
+		if err := j.wait(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,8 +135,8 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 			mustPut(t, s, put(t, "b", `{}`, 1))
 			release := hold(t, s)
 			defer release()
-			var good []<-chan error
-			var bad <-chan error
+			var good []*job
+			var bad *job
 			for i := range 20 {
 				if i == 11 {
 					bad = send(t, s, poison(t))
@@ -149,15 +149,15 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 			}
 			refused := send(t, s, storeJob(ctx, put(t, "good-0", `{}`, 1)))
 			release()
-			for _, answer := range good {
-				if err := <-answer; err != nil {
+			for _, j := range good {
+				if err := j.wait(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := <-bad; oda.CodeOf(err) != oda.Internal {
+			if err := bad.wait(); oda.CodeOf(err) != oda.Internal {
 				t.Errorf("the failing write got %v", err)
 			}
-			if err := <-refused; oda.CodeOf(err) != oda.MetadataMismatch {
+			if err := refused.wait(); oda.CodeOf(err) != oda.MetadataMismatch {
 				t.Errorf("a write that does not match got %v", err)
 			}
 			for i := range 20 {
@@ -237,9 +237,9 @@ func TestAFullQueueIsWaitedForOnlyAsLongAsTheCallerDoes(t *testing.T) {
 	s := fresh(t)
 	release := hold(t, s)
 	defer release()
-	var answers []<-chan error
+	var jobs []*job
 	for range queueLength {
-		answers = append(answers, send(t, s, func(*txn) error { return nil }))
+		jobs = append(jobs, send(t, s, func(*txn) error { return nil }))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
@@ -248,8 +248,8 @@ func TestAFullQueueIsWaitedForOnlyAsLongAsTheCallerDoes(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	release()
-	for _, answer := range answers {
-		if err := <-answer; err != nil {
+	for _, j := range jobs {
+		if err := j.wait(); err != nil {
 			t.Fatal(err)
 		}
 	}

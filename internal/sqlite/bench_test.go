@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+)
+
+// benchText is an ExecutionBlock of about 5 KB.
+func benchText() string {
+	return `{"eb_id":"b","notes":["` + strings.Repeat(`a line of notes, as people write them","`, 125) + `"]}`
+}
+
+// A document that is in memory.
+func BenchmarkGet(b *testing.B) {
+	s, ctx := fresh(b), context.Background()
+	mustPut(b, s, put(b, "b", benchText(), 1))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Get(ctx, block("b")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A document that is not in memory: it is read and rendered.
+func BenchmarkGetFromFile(b *testing.B) {
+	s, ctx := fresh(b), context.Background()
+	mustPut(b, s, put(b, "b", benchText(), 1))
+	refs := []oda.Ref{block("b")}
+	b.SetBytes(int64(len(benchText())))
+	b.ReportAllocs()
+	for b.Loop() {
+		s.cache.leave(refs)
+		s.cache.settle(refs)
+		if _, err := s.Get(ctx, refs[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Records from one caller, who waits for each: a commit for each.
+func BenchmarkRecord(b *testing.B) {
+	s := fresh(b)
+	mustPut(b, s, put(b, "b", benchText(), 1))
+	adds := additions()
+	b.SetBytes(int64(len(adds[0].Record)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Record(context.Background(), adds); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Records from many callers at once, which are committed together.
+func BenchmarkRecordTogether(b *testing.B) {
+	for _, callers := range []int{4, 64} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			s := fresh(b)
+			mustPut(b, s, put(b, "b", benchText(), 1))
+			adds := additions()
+			b.SetBytes(int64(len(adds[0].Record)))
+			b.ReportAllocs()
+			b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := s.Record(context.Background(), adds); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+func additions() []oda.Addition {
+	return []oda.Addition{{
+		Block: "b", By: "anna", At: oda.InstantOf(time.Unix(1_772_000_000, 0)),
+		Record: []byte(`{"request":"devicecontrol.assign_resources","request_args":{"args":null,"kwargs":{"subarray_id":"1"}},` +
+			`"status":"OK","request_sent_at":"2026-03-01T21:04:05.500000Z","response":{"result":"resources are assigned"},` +
+			`"response_received_at":"2026-03-01T21:04:05.900000Z"}`),
+	}}
+}
