@@ -13,7 +13,7 @@ import (
 // Create implements oda.Store. Without a key it is one statement; with one, the
 // key is claimed in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
-	st := statement(&put, plan{}, anyShard())
+	st := statement(&put, plan{}, anyShard(), true)
 	var entity *stored
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {

@@ -59,6 +59,23 @@ const (
 		headMatches + headReturns + storeBody
 )
 
+// updateOnly stores the next version of an entity whose records stay out of it,
+// and nothing else: it says what storeNext says to this, and PostgreSQL has
+// half as many tables and indexes to open for it.
+//
+//	$1 kind          $2 identifier     $3 modifier       $4 now
+//	$5 version       $6 created_by     $7 created_on     $8 last_modified_by, $9 last_modified_on, as expected
+//	$10 compare the last two           $11 last sequence as expected, or null
+//	$12 runs, or null                  $13 slots         $14 text
+const updateOnly = `WITH head AS (UPDATE heads h
+		SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1)
+		WHERE h.kind = $1 AND h.identifier = $2 AND h.version = $5 AND h.created_by = $6 AND h.created_on = $7
+			AND (NOT $10::boolean OR h.last_modified_by = $8 AND h.last_modified_on = $9)
+			AND ($11::bigint IS NULL OR h.last_sequence = $11)` + headReturns + `),
+	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14 FROM head)
+	SELECT head.*, NULL::bigint[] FROM head`
+
 // store is the statement for one entity, ready to run.
 type store struct {
 	sql  string
@@ -67,8 +84,9 @@ type store struct {
 
 // statement gives the statement that carries the put out: one that creates or
 // updates, or one that updates only. It is nil where the put cannot match anything, and only
-// its refusal is to be worked out.
-func statement(p *oda.Put, pl plan, shard int16) *store {
+// its refusal is to be worked out. A put with all metadata is an update almost
+// always, so it is taken for one unless the entity is known to be new.
+func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	create := p.Condition.Match == nil
 	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
@@ -80,11 +98,19 @@ func statement(p *oda.Put, pl plan, shard int16) *store {
 		noneMatch = n.List
 	}
 	runs, fresh := pl.records(p)
+	slots := encodeSlots(p.Body.Slots)
+	if update && !isNew && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.Keep {
+		return &store{updateOnly, []any{
+			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
+			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
+			p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, runs, slots, p.Body.Text,
+		}}
+	}
 	args := []any{
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
 		p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, match, noneMatch,
-		fresh, runs, encodeSlots(p.Body.Slots), p.Body.Text, shard, p.Keep, update,
+		fresh, runs, slots, p.Body.Text, shard, p.Keep, update,
 	}
 	switch {
 	case create:
@@ -120,13 +146,13 @@ const judgeTries = 3
 
 // Put implements oda.Store.
 func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	var stored []*oda.Metadata
 	for range judgeTries {
-		entities, err := s.put(ctx, puts)
+		entities, err := s.put(ctx, puts, stored)
 		if !errors.Is(err, errRefused) {
 			return entities, s.storageError(ctx, err)
 		}
-		stored, err := s.heads(ctx, puts)
-		if err != nil {
+		if stored, err = s.heads(ctx, puts); err != nil {
 			return nil, s.storageError(ctx, err)
 		}
 		if _, err := oda.Judge(puts, stored); err != nil {
@@ -136,7 +162,9 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 	return nil, oda.Errorf(oda.Overloaded, "The entity is changing too quickly. Nothing was stored. Try again shortly.")
 }
 
-func (s *Store) put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+// put carries the puts out, given what was stored when somebody last looked, or
+// nil.
+func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata) ([]*oda.Entity, error) {
 	stores := make([]*store, len(puts))
 	shard := anyShard()
 	if len(puts) > 1 {
@@ -147,7 +175,8 @@ func (s *Store) put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 		if err != nil {
 			return nil, err
 		}
-		if stores[i] = statement(&puts[i], pl, shard); stores[i] == nil {
+		isNew := before != nil && before[i] == nil
+		if stores[i] = statement(&puts[i], pl, shard, isNew); stores[i] == nil {
 			return nil, errRefused
 		}
 	}
