@@ -13,10 +13,10 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test check lint fuzz linear drill clean
+.PHONY: help run build setup test check lint fuzz linear drill bench bench-quick bench-scale clean
 
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
 	bin/oda serve
@@ -58,6 +58,18 @@ drill: build ## Kill the leader of a Patroni cluster under load, three times (3 
 	@scripts/setup postgres patroni
 	go run ./deploy/drill -oda bin/oda
 
+# The measuring program is built first, so that an interrupt goes to it alone.
+BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/bench -version $(VERSION)
+
+bench: ## Measure everything, and write docs/benchmarks.md (40 minutes, 20 GB; BENCH_ONLY=REGEXP for some of it)
+	$(BENCH) -only '$(BENCH_ONLY)'
+
+bench-quick: ## The same in short, into bench/out (under two minutes)
+	$(BENCH) -quick -only '$(BENCH_ONLY)'
+
+bench-scale: ## Measure an archive of 10,000,000 records (15 minutes, 12 GB)
+	$(BENCH) -scale
+
 clean: ## Remove what was built; the archive in ./oda-data stays
-	rm -rf bin
+	rm -rf bin bench/out
 	go clean -testcache
