@@ -67,7 +67,7 @@ func UpdateScript(ctx context.Context, dsn, prefix string, count int) (Script, e
 	}
 	statement := fmt.Sprintf(`WITH head AS (UPDATE heads h
 		SET version = h.version + 1, last_modified_by = 'DefaultUser', last_modified_on = greatest(:now, h.last_modified_on + 1),
-			last_sequence = h.last_sequence
+			listed_on = greatest(:now, h.last_modified_on + 1)
 		WHERE h.kind = 1 AND h.identifier = `+oneOf+`
 		RETURNING h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence),
 	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)

@@ -16,9 +16,6 @@ const (
 	listCreated = `SELECT identifier, created_on FROM births
 		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
 		ORDER BY created_on, identifier LIMIT $5`
-	listModified = `SELECT identifier, last_modified_on FROM heads
-		WHERE kind = $1 AND (last_modified_on, identifier) > ($2, $3) AND last_modified_on <= $4
-		ORDER BY last_modified_on, identifier LIMIT $5`
 	listUserEquals = `SELECT identifier, created_on FROM births
 		WHERE kind = $1 AND created_by = $6 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
 		ORDER BY created_on, identifier LIMIT $5`
@@ -32,31 +29,42 @@ const (
 		ORDER BY created_on, identifier LIMIT $5`
 )
 
-// List implements oda.Store. It is one statement, and so one snapshot, whose
-// rows are read as they come.
+// List implements oda.Store. Without a limit it is one statement, and so one
+// snapshot, whose rows are read as they come.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
+	if q.Order == oda.ByModification {
+		return s.listModified(ctx, q, emit)
+	}
 	query, args, err := listing(q)
 	if err != nil {
 		return err
 	}
+	var id string
+	var at oda.Instant
+	_, err = s.stream(ctx, query, args, []any{&id, &at}, func() error { return emit(id, at) })
+	return err
+}
+
+// stream reads the rows of a listing as they come, and tells how many there
+// were. An error of each ends it and is returned as it is.
+func (s *Store) stream(ctx context.Context, query string, args, row []any, each func() error) (rows int, err error) {
 	var failed error // of the caller's
 	err = s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		// A reader may take his time; the server may not.
 		watched, progress := startProgress(ctx)
 		defer progress.end()
-		rows, err := conn.Query(watched, query, args...)
+		result, err := conn.Query(watched, query, args...)
 		if err != nil {
 			return err
 		}
-		var id string
-		var at oda.Instant
-		_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+		_, err = pgx.ForEachRow(result, row, func() error {
 			// Rows that are here already come also when the reader has gone.
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			progress.pause()
-			failed = emit(id, at)
+			rows++
+			failed = each()
 			progress.resume()
 			return failed
 		})
@@ -66,9 +74,9 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 		return err
 	})
 	if failed != nil {
-		return failed
+		return rows, failed
 	}
-	return s.storageError(ctx, err)
+	return rows, s.storageError(ctx, err)
 }
 
 func listing(q oda.Query) (string, []any, error) {
@@ -78,9 +86,6 @@ func listing(q oda.Query) (string, []any, error) {
 		limit = &q.Limit
 	}
 	args := []any{int16(q.Kind), int64(from), behind, int64(to), limit}
-	if q.Order == oda.ByModification {
-		return listModified, args, nil
-	}
 	switch q.Match {
 	case oda.AnyUser:
 		return listCreated, args, nil

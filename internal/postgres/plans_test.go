@@ -125,7 +125,7 @@ func hotOperations() []hot {
 			}, 32,
 		},
 		{"List by creation", "A page of a listing by created_on.", list(oda.Query{Order: oda.ByCreation, After: &after}), 16},
-		{"List by modification", "A page of a listing by last_modified_on.", list(oda.Query{Order: oda.ByModification, After: &after}), 16},
+		{"List by modification", "A page of a listing by last_modified_on.", list(oda.Query{Order: oda.ByModification, After: &after}), 24},
 		{"List by user", "A page of a listing by user, equals.", list(oda.Query{Order: oda.ByCreation, Match: oda.UserEquals, User: "user-7"}), 16},
 		{"List by user, starts with", "A page of a listing by the beginning of a user.", list(oda.Query{Order: oda.ByCreation, Match: oda.UserStartsWith, User: "user-4"}), 32},
 		{"List by user, contains", "A page of a listing by a part of a user.", list(oda.Query{Order: oda.ByCreation, Match: oda.UserContains, User: "r-4"}), 32},
@@ -207,7 +207,7 @@ func (p *plan) add(n node) {
 const (
 	seedSize = 25_000 // of each kind
 	seed     = `
-	INSERT INTO heads SELECT k, 'id-' || n, 1, 'user-' || n %% 50, n * 1000, 'user-' || n %% 50, n * 1000 + k, CASE k WHEN 3 THEN 8 ELSE 0 END
+	INSERT INTO heads SELECT k, 'id-' || n, 1, 'user-' || n %% 50, n * 1000, 'user-' || n %% 50, n * 1000 + k, CASE k WHEN 3 THEN 8 ELSE 0 END, n * 1000 + k
 		FROM generate_series(1, 4) k, generate_series(1, %[1]d) n;
 	INSERT INTO births SELECT kind, identifier, created_by, created_on FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)

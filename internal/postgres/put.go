@@ -22,10 +22,10 @@ import (
 //	$15 new records  $16 runs, or null $17 slots         $18 text         $19 shard of the count
 //	$20 keep the records of the version before           $21 a stored entity may be updated
 const (
-	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence)
-		VALUES ($1, $2, 1, $3, $5, $3, $5, cardinality($15::bytea[]))`
+	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on)
+		VALUES ($1, $2, 1, $3, $5, $3, $5, cardinality($15::bytea[]), $5)`
 	updateHead = `SET version = h.version + 1, last_modified_by = $4, last_modified_on = greatest($5, h.last_modified_on + 1),
-			last_sequence = h.last_sequence + cardinality($15::bytea[])`
+			last_sequence = h.last_sequence + cardinality($15::bytea[]), listed_on = greatest($5, h.last_modified_on + 1)`
 	headMatches = `$21::boolean AND h.version = $6 AND h.created_by = $7 AND h.created_on = $8
 			AND (NOT $11::boolean OR h.last_modified_by = $9 AND h.last_modified_on = $10)
 			AND ($12::bigint IS NULL OR h.last_sequence = $12)
@@ -68,7 +68,8 @@ const (
 //	$10 compare the last two           $11 last sequence as expected, or null
 //	$12 runs, or null                  $13 slots         $14 text
 const updateOnly = `WITH head AS (UPDATE heads h
-		SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1)
+		SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1),
+			listed_on = greatest($4, h.last_modified_on + 1)
 		WHERE h.kind = $1 AND h.identifier = $2 AND h.version = $5 AND h.created_by = $6 AND h.created_on = $7
 			AND (NOT $10::boolean OR h.last_modified_by = $8 AND h.last_modified_on = $9)
 			AND ($11::bigint IS NULL OR h.last_sequence = $11)` + headReturns + `),

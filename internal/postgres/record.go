@@ -16,7 +16,8 @@ import (
 // it, and adds the records behind it. It is the whole transaction. The blocks
 // come in the order of their identifiers and are taken in it. A block that is
 // not there gets nothing. Within a block, each record has an instant of its own
-// that is later than the one before, whatever the clocks say.
+// that is later than the one before, whatever the clocks say. The index of
+// heads follows ten times a second at most.
 //
 // If one of the keys is known, nothing happens. A key that becomes known while
 // this waits for the head at which all who use it meet breaks the unique index,
@@ -27,7 +28,9 @@ const addRecords = `WITH known AS (
 		CROSS JOIN LATERAL (SELECT FROM records WHERE kind = 3 AND identifier = k.identifier AND key = k.key LIMIT 1) r
 	), moved AS (
 		UPDATE heads h SET last_sequence = h.last_sequence + b.records, last_modified_by = b.by,
-			last_modified_on = greatest(h.last_modified_on, b.at) + b.records
+			last_modified_on = greatest(h.last_modified_on, b.at) + b.records,
+			listed_on = CASE WHEN greatest(h.last_modified_on, b.at) + b.records < h.listed_on + 100000 THEN h.listed_on
+				ELSE greatest(h.last_modified_on, b.at) + b.records END
 		FROM unnest($1::text[], $2::integer[], $3::text[], $4::bigint[]) WITH ORDINALITY AS b (identifier, records, by, at, nth)
 		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
 		RETURNING b.nth, h.identifier, h.last_sequence - b.records AS sequence, h.version, h.created_by, h.created_on,

@@ -212,7 +212,7 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	m := mustPut(t, other, write(t, block("b"), `{}`)).Metadata
 	// A change of b that commits while the batch is at work.
 	changer := connect(t, dsn)
-	do(t, changer, "BEGIN", fmt.Sprintf("UPDATE heads SET last_modified_on = %d WHERE identifier = 'b'", m.LastModifiedOn+oda.Instant(time.Hour/time.Microsecond)))
+	do(t, changer, "BEGIN", fmt.Sprintf("UPDATE heads SET last_modified_on = %[1]d, listed_on = %[1]d WHERE identifier = 'b'", m.LastModifiedOn+oda.Instant(time.Hour/time.Microsecond)))
 	letGoA()
 	time.Sleep(100 * time.Millisecond) // the batch is done, or waits for the change
 	do(t, changer, "COMMIT")
