@@ -42,7 +42,7 @@ func listingQueries(a *large) []query {
 		},
 		{
 			name: "by last modification", query: "last_modified_after=" + since, all: true,
-			straight: "heads WHERE kind = 1 AND last_modified_on > 0 ORDER BY last_modified_on, identifier",
+			straight: "heads WHERE kind = 1 AND MODIFIED > 0 ORDER BY MODIFIED, identifier",
 		},
 		{
 			name: "by user, the beginning of the name", query: "user=observer-&user_match_type=starts_with",

@@ -20,9 +20,9 @@ func (l *listed) straight(ctx context.Context, a *large, q query) error {
 		err   error
 	)
 	if a.arm == onPostgres {
-		count, took, err = askPostgres(ctx, a.db, "SELECT identifier FROM "+strings.Replace(q.straight, "OF", "births", 1))
+		count, took, err = askPostgres(ctx, a.db, "SELECT identifier FROM "+strings.NewReplacer("OF", "births", "MODIFIED", "listed_on").Replace(q.straight))
 	} else {
-		count, took, err = askSQLite(ctx, a.db, "SELECT identifier FROM "+strings.Replace(q.straight, "OF", "heads", 1))
+		count, took, err = askSQLite(ctx, a.db, "SELECT identifier FROM "+strings.NewReplacer("OF", "heads", "MODIFIED", "last_modified_on").Replace(q.straight))
 	}
 	if err != nil {
 		return fmt.Errorf("listing %s straight from the database: %w", q.name, err)
