@@ -18,6 +18,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"oda"
 	"oda/internal/migrate"
 )
 
@@ -37,7 +38,8 @@ type Store struct {
 	listers pool // for listings, which may take long to be read
 	cache   *cache
 	jobs    chan *job
-	done    sync.WaitGroup // the writer
+	heads   map[oda.Ref]*head // of the last transactions; the writer's own
+	done    sync.WaitGroup    // the writer
 	once    sync.Once
 
 	gate   sync.RWMutex // held for reading while a job is sent
@@ -52,7 +54,7 @@ type Store struct {
 func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err error) {
 	s := &Store{
 		path: path, log: log, cache: newCache(cacheBytes),
-		jobs: make(chan *job, queueLength),
+		jobs: make(chan *job, queueLength), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
 		if err != nil {

@@ -15,9 +15,14 @@ type head struct {
 	dirty        bool  // changed, and not written yet
 }
 
+// headsKept is the number of heads that are kept from one transaction to the
+// next. Who records into a block does so again and again.
+const headsKept = 4096
+
 // txn is one transaction of the writer. It touches each head once: the heads
 // that it has read stay in memory, and the changed ones are written just
-// before the commit.
+// before the commit. Nobody else writes, so after the commit they are still
+// true and are kept for the next transaction.
 type txn struct {
 	store    *Store
 	conn     *conn
@@ -30,6 +35,9 @@ type txn struct {
 func (s *Store) begin(last int64) (*txn, error) {
 	if err := s.writer.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
+	}
+	if len(s.heads) > headsKept {
+		clear(s.heads)
 	}
 	return &txn{store: s, conn: s.writer, position: last, heads: make(map[oda.Ref]*head)}, nil
 }
@@ -57,6 +65,10 @@ func (t *txn) query(query string, row func(*sqlite.Stmt) error, args ...any) err
 // head reads the head of an entity, nil where it is unknown.
 func (t *txn) head(ref oda.Ref) (*head, error) {
 	if h, ok := t.heads[ref]; ok {
+		return h, nil
+	}
+	if h, ok := t.store.heads[ref]; ok {
+		t.heads[ref] = h
 		return h, nil
 	}
 	var h *head
@@ -147,13 +159,19 @@ func (t *txn) commit() error {
 		t.rollback()
 		return err
 	}
+	for ref, h := range t.heads {
+		h.dirty = false
+		s.heads[ref] = h
+	}
 	s.mu.Lock()
 	s.counts = counts
 	s.mu.Unlock()
 	return nil
 }
 
+// rollback takes everything back, also what the kept heads have seen of it.
 func (t *txn) rollback() {
+	clear(t.store.heads)
 	if t.conn.AutocommitEnabled() {
 		return // SQLite has rolled back already
 	}
