@@ -23,25 +23,32 @@ import (
 // this waits for the head at which all who use it meet breaks the unique index,
 // which undoes everything. The LIMIT keeps PostgreSQL from turning the search
 // round, which would read all keys of the archive for each record.
+//
+// The last record of each block comes with the block; those before it come by
+// themselves, with how many places they are ahead of it. So where each block has
+// one record, there is nothing to join.
 const addRecords = `WITH known AS (
-		SELECT FROM unnest($11::text[], $12::text[]) AS k (identifier, key)
+		SELECT FROM unnest($14::text[], $15::text[]) AS k (identifier, key)
 		CROSS JOIN LATERAL (SELECT FROM records WHERE kind = 3 AND identifier = k.identifier AND key = k.key LIMIT 1) r
 	), moved AS (
 		UPDATE heads h SET last_sequence = h.last_sequence + b.records, last_modified_by = b.by,
 			last_modified_on = greatest(h.last_modified_on, b.at) + b.records,
 			listed_on = CASE WHEN greatest(h.last_modified_on, b.at) + b.records < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on, b.at) + b.records END
-		FROM unnest($1::text[], $2::integer[], $3::text[], $4::bigint[]) WITH ORDINALITY AS b (identifier, records, by, at, nth)
+		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[])
+			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, nth)
 		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
-		RETURNING b.nth, h.identifier, h.last_sequence - b.records AS sequence, h.version, h.created_by, h.created_on,
-			h.last_modified_on - b.records AS at
+		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
+			b.key, b.digest, b.text
 	), added AS (
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text)
-		SELECT 3, m.identifier, m.sequence + r.place, m.version, r.by, m.at + r.place, r.key, r.digest, r.text
-		FROM unnest($5::integer[], $6::integer[], $7::text[], $8::text[], $9::bytea[], $10::bytea[])
-			AS r (block, place, by, key, digest, text) JOIN moved m ON m.nth = r.block
+		SELECT 3, identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest, text FROM moved
+		UNION ALL
+		SELECT 3, m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest, r.text
+		FROM unnest($8::integer[], $9::integer[], $10::text[], $11::text[], $12::bytea[], $13::bytea[])
+			AS r (block, ahead, by, key, digest, text) JOIN moved m ON m.nth = r.block
 	)
-	SELECT nth - 1, sequence, version, created_by, created_on, at FROM moved`
+	SELECT nth - 1, last_sequence, version, created_by, created_on, last_modified_on FROM moved`
 
 // findRecords finds the records that are stored with a key, one row for each
 // key that is known. It takes the heads, which says nothing new, but makes a
@@ -94,51 +101,68 @@ func keyKnown(err error) bool {
 	return ok && e.Code == codeUnique && e.ConstraintName == "records_key"
 }
 
+// rows are parameters of addRecords: one element for each row.
+type rows struct {
+	by      []string
+	keys    []*string
+	digests [][]byte
+	texts   [][]byte
+}
+
+func (r *rows) add(a *oda.Addition) {
+	var key *string
+	var digest []byte
+	if a.Key != nil {
+		key, digest = &a.Key.Value, a.Key.Digest[:]
+	}
+	r.by, r.keys, r.digests, r.texts = append(r.by, a.By), append(r.keys, key), append(r.digests, digest), append(r.texts, a.Record)
+}
+
 // add stores records, which are in the order of their blocks. It says whether
 // any were: none are if a key is known, or if no block is there.
 func add(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*waiting, answered []error) (added bool, err error) {
 	var (
-		ids, blockBy []string
-		counts       []int32
-		at           []int64
-		starts       []int // of the blocks, in records
-
-		blocks, places = make([]int32, len(records)), make([]int32, len(records))
-		by             = make([]string, len(records))
-		keys           = make([]*string, len(records))
-		digests, texts = make([][]byte, len(records)), make([][]byte, len(records))
-
-		keyIDs, onlyKeys = []string{}, []string{}
+		blocks        [][]fresh
+		ids           []string
+		counts        []int32
+		at            []int64
+		last, others  rows
+		block, ahead  []int32
+		keyed, keysOf []string
 	)
-	for i, r := range records {
-		if i == 0 || records[i-1].Block != r.Block {
-			ids, blockBy, counts, at = append(ids, r.Block), append(blockBy, ""), append(counts, 0), append(at, 0)
-			starts = append(starts, i)
+	for begin, end := 0, 0; begin < len(records); begin = end {
+		instant := int64(0)
+		for end = begin; end < len(records) && records[end].Block == records[begin].Block; end++ {
+			r := records[end]
+			instant = max(instant, int64(r.At)-int64(end-begin)-1)
+			if r.Key != nil {
+				keyed, keysOf = append(keyed, r.Block), append(keysOf, r.Key.Value)
+			}
 		}
-		b := len(ids) - 1
-		counts[b]++
-		blockBy[b] = r.By
-		at[b] = max(at[b], int64(r.At)-int64(counts[b]))
-		blocks[i], places[i], by[i], texts[i] = int32(len(ids)), counts[b], r.By, r.Record
-		if r.Key != nil {
-			keys[i], digests[i] = &r.Key.Value, r.Key.Digest[:]
-			keyIDs, onlyKeys = append(keyIDs, r.Block), append(onlyKeys, r.Key.Value)
+		blocks, ids = append(blocks, records[begin:end]), append(ids, records[begin].Block)
+		counts, at = append(counts, int32(end-begin)), append(at, instant)
+		for i := begin; i < end-1; i++ {
+			others.add(records[i].Addition)
+			block, ahead = append(block, int32(len(ids))), append(ahead, int32(end-1-i))
 		}
+		last.add(records[end-1].Addition)
 	}
-	rows, err := conn.Query(ctx, addRecords, ids, counts, blockBy, at, blocks, places, by, keys, digests, texts, keyIDs, onlyKeys)
+	result, err := conn.Query(ctx, addRecords, ids, counts, at, last.by, last.keys, last.digests, last.texts,
+		block, ahead, others.by, others.keys, others.digests, others.texts, keyed, keysOf)
 	if err != nil {
 		return false, err
 	}
 	var b int
-	var before oda.Recorded
-	m := &before.Metadata
-	_, err = pgx.ForEachRow(rows, []any{&b, &before.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn}, func() error {
+	var newest oda.Recorded
+	m := &newest.Metadata
+	_, err = pgx.ForEachRow(result, []any{&b, &newest.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn}, func() error {
 		added = true
-		for i, r := range records[starts[b] : starts[b]+int(counts[b])] {
-			recorded := before
-			recorded.Sequence += int64(i) + 1
+		for i, r := range blocks[b] {
+			ahead := len(blocks[b]) - 1 - i
+			recorded := newest
+			recorded.Sequence -= int64(ahead)
 			recorded.Metadata.LastModifiedBy = r.By
-			recorded.Metadata.LastModifiedOn += oda.Instant(i) + 1
+			recorded.Metadata.LastModifiedOn -= oda.Instant(ahead)
 			requests[r.request].recorded[r.record], answered[r.request] = recorded, nil
 		}
 		return nil
