@@ -16,13 +16,13 @@ type conn struct {
 }
 
 // pragmas make commits durable and let readers go on while one writes. The
-// writer folds the write-ahead log into the file itself, every 8 MiB of it, as
+// writer folds the write-ahead log into the file itself, every 32 MiB of it, as
 // part of a commit: a second connection that did so beside it would never catch
 // up under load, and the log would grow without end.
 const pragmas = `
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
-PRAGMA wal_autocheckpoint = 2000;
+PRAGMA wal_autocheckpoint = 8000;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -16384;
 PRAGMA temp_store = MEMORY;
