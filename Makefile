@@ -13,10 +13,10 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test check lint fuzz linear drill bench bench-quick bench-scale clean
+.PHONY: help run build setup test check lint fuzz linear drill bench bench-quick bench-profile bench-scale clean
 
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
 	bin/oda serve
@@ -68,6 +68,11 @@ bench: ## Measure everything, and write docs/benchmarks.md (40 minutes, 20 GB; B
 
 bench-quick: ## The same in short, into bench/out (under two minutes)
 	$(BENCH) -quick -only '$(BENCH_ONLY)'
+
+PROFILES = $(CURDIR)/docs/benchmarks/profiles
+bench-profile: ## Write where the CPU time of oda goes while measuring (BENCH_ONLY=REGEXP), into docs/benchmarks/profiles
+	$(BENCH) -quick -only '$(BENCH_ONLY)' -profile $(PROFILES)
+	rm -f $(PROFILES)/*.pprof
 
 bench-scale: ## Measure an archive of 10,000,000 records (15 minutes, 12 GB)
 	$(BENCH) -scale

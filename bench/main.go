@@ -56,6 +56,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&s.out, "out", "", "folder for the report (default ../docs, with -quick out)")
 	flags.StringVar(&s.Dir, "work", filepath.Join("out", "work"), "folder for what is built and stored, up to 20 GB; programs stay there for the next run")
 	only := flags.String("only", "", "run the scenarios whose name matches this expression, and put them into the report that is there")
+	flags.StringVar(&s.Profile, "profile", "", "instead of a report, write into this folder where the CPU time of oda went")
 	flags.StringVar(&s.Version, "version", "dev", "version of oda to name in the report")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -106,6 +107,9 @@ func (s settings) runList(ctx context.Context) error {
 	}
 	result, err := work.Run(ctx, s.Options)
 	if result == nil {
+		return err
+	}
+	if s.Profile != "" {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -31,6 +31,8 @@ func RunChild(args []string) (handled bool, err error) {
 		return true, serve(ctx, args[1], bareHandler())
 	case args[0] == serveRewriting && len(args) == 3:
 		return true, runRewriting(ctx, args[1], args[2])
+	case args[0] == serveOda && len(args) > 2:
+		return true, runOda(args[1], args[2:])
 	}
 	return false, nil
 }

@@ -45,6 +45,7 @@ type Lab struct {
 
 	progress io.Writer
 	oda      string // the program
+	profiles string // folder; empty: nothing is profiled
 
 	mu         sync.Mutex // held also while something is built
 	servers    []*Server

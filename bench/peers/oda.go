@@ -9,10 +9,11 @@ import (
 // Oda starts one more process of the archive, with the defaults that an
 // operator gets, and one log line per request in a file.
 func (l *Lab) Oda(ctx context.Context, db string, args ...string) (*Server, error) {
-	return l.start(ctx, command{
-		name: "oda", path: l.oda, ready: "/readyz",
-		args: append([]string{"serve", "--listen", "{addr}", "--db", db}, args...),
-	})
+	args = append([]string{"serve", "--listen", "{addr}", "--db", db}, args...)
+	if l.profiles != "" {
+		return l.start(ctx, l.profiled(db, args))
+	}
+	return l.start(ctx, command{name: "oda", path: l.oda, ready: "/readyz", args: args})
 }
 
 // SQLite names a fresh archive file for the flag --db.

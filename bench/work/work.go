@@ -32,6 +32,8 @@ type Options struct {
 	Only *regexp.Regexp
 	// Dir takes everything that is built and stored; several gigabytes.
 	Dir string
+	// Profile is a folder for profiles of oda; empty: there are none.
+	Profile string
 	// Version of oda, for the report.
 	Version  string
 	Progress io.Writer
@@ -150,10 +152,19 @@ func inLab(ctx context.Context, o Options, result *report.Result, do func(*peers
 	if err != nil {
 		return err
 	}
-	err = do(lab)
+	if o.Profile != "" {
+		err = lab.Profile(o.Profile)
+	}
+	if err == nil {
+		err = do(lab)
+	}
 	result.Peers = lab.Versions()
 	result.Took = time.Since(result.Started)
-	return errors.Join(err, lab.Close(), sweep(o.Dir, data()...))
+	err = errors.Join(err, lab.Close(), sweep(o.Dir, data()...))
+	if o.Profile != "" && err == nil {
+		err = lab.ReadProfiles(ctx)
+	}
+	return err
 }
 
 // play runs one scenario and adds its section and budgets to the result.

@@ -40,6 +40,8 @@ type Store struct {
 	stop context.CancelFunc
 	done sync.WaitGroup // the gatherer
 
+	updates updates
+
 	gate   sync.RWMutex // held for reading while a request is put into the queue
 	queue  chan *waiting
 	closed bool

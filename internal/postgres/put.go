@@ -182,6 +182,14 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 		}
 	}
 	entities := make([]*stored, len(puts))
+	if len(puts) == 1 && stores[0].sql == updateOnly {
+		one, err := s.update(ctx, stores[0], &puts[0])
+		if err != nil {
+			return nil, err
+		}
+		entities[0] = one
+		return s.entities(ctx, puts, entities), nil
+	}
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			if len(puts) == 1 {

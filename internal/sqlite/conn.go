@@ -29,6 +29,13 @@ PRAGMA temp_store = MEMORY;
 PRAGMA foreign_keys = ON;
 `
 
+// Settings of connections that read. A listing walks along an index once: what
+// its connection keeps of it is never asked for again.
+const (
+	queryOnly  = "PRAGMA query_only = ON;"
+	smallCache = "PRAGMA cache_size = -1024;"
+)
+
 func openConn(path string, create bool) (*conn, error) {
 	flags := sqlite.OpenReadWrite
 	if create {

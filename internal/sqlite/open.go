@@ -76,10 +76,11 @@ func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err err
 		return nil, err
 	}
 	for _, p := range []struct {
-		pool *pool
-		size int
-	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0))}, {&s.listers, 4}} {
-		if err := p.pool.fill(path, p.size); err != nil {
+		pool     *pool
+		size     int
+		settings string
+	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0)), queryOnly}, {&s.listers, 4, queryOnly + smallCache}} {
+		if err := p.pool.fill(path, p.size, p.settings); err != nil {
 			return nil, openError(err)
 		}
 	}

@@ -16,7 +16,7 @@ type pool struct {
 	free chan *conn
 }
 
-func (p *pool) fill(path string, size int) error {
+func (p *pool) fill(path string, size int, settings string) error {
 	p.free = make(chan *conn, size)
 	for range size {
 		c, err := openConn(path, false)
@@ -25,7 +25,7 @@ func (p *pool) fill(path string, size int) error {
 		}
 		p.size++
 		p.free <- c
-		if err := c.script("PRAGMA query_only = ON"); err != nil {
+		if err := c.script(settings); err != nil {
 			return err
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"zombiezen.com/go/sqlite"
 )
 
 func TestAPoolThatCouldNotBeFilledClosesAtOnce(t *testing.T) {
 	var p pool
-	if err := p.fill(filepath.Join(t.TempDir(), "nothing.db"), 3); err == nil {
+	if err := p.fill(filepath.Join(t.TempDir(), "nothing.db"), 3, queryOnly); err == nil {
 		t.Fatal("a file that does not exist was opened")
 	}
 	started := time.Now()
@@ -55,5 +57,23 @@ func TestClosingWaitsForAReadThatRuns(t *testing.T) {
 	s.readers.give(c)
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+// A listing of a million identifiers reads tens of megabytes of an index, once.
+func TestListingsKeepLittleOfWhatTheyRead(t *testing.T) {
+	s := fresh(t)
+	c, err := s.listers.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.listers.give(c)
+	var kib int64
+	err = c.query("PRAGMA cache_size", func(stmt *sqlite.Stmt) error {
+		kib = -stmt.ColumnInt64(0)
+		return nil
+	})
+	if err != nil || kib <= 0 || kib > 2048 {
+		t.Errorf("the cache has %d KiB, %v; want at most 2048", kib, err)
 	}
 }
