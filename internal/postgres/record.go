@@ -95,10 +95,11 @@ func recordAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, answere
 	return oda.Errorf(oda.Overloaded, "The same records are being sent by several at once. Nothing was stored. Try again shortly.")
 }
 
-// keyKnown says that a transaction was undone because of a key.
+// keyKnown says that a transaction was undone because of a key. Nothing else can
+// come twice. The index is not named: that of a partition has another name.
 func keyKnown(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == codeUnique && e.ConstraintName == "records_key"
+	return ok && e.Code == codeUnique
 }
 
 // rows are parameters of addRecords: one element for each row.
