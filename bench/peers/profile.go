@@ -36,7 +36,7 @@ func (l *Lab) Profile(dir string) error {
 // profiled is the command that starts oda with a profile. It is named after the
 // database, which is named after the scenario.
 func (l *Lab) profiled(db string, args []string) command {
-	name := strings.TrimSuffix(filepath.Base(sqlitePath(db)), ".db")
+	name := "sqlite-" + strings.TrimPrefix(strings.TrimSuffix(filepath.Base(sqlitePath(db)), ".db"), "archive-")
 	if u, err := url.Parse(db); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
 		name = "postgres-" + strings.Trim(u.Path, "/")
 	}
