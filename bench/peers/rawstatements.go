@@ -13,7 +13,7 @@ const (
 	rawPragmas = `
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
-PRAGMA wal_autocheckpoint = 2000;
+PRAGMA wal_autocheckpoint = 8000;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -16384;
 PRAGMA temp_store = MEMORY;

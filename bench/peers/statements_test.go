@@ -17,7 +17,7 @@ func TestTheStatementsAreThoseOfTheArchive(t *testing.T) {
 		"postgres/read.go": {selectCurrent},
 		// The scripts of pgbench have values where these have parameters.
 		"postgres/put.go": {
-			"SET version = h.version + 1, last_modified_by = $4, last_modified_on = greatest($5, h.last_modified_on + 1)",
+			"SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1), listed_on = greatest($4, h.last_modified_on + 1)",
 			"INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)",
 			"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on,",
 		},
