@@ -24,18 +24,16 @@ run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
 build: ## Build bin/oda
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
 
-setup: ## Install what the tests need (a browser, PostgreSQL), if it is missing
-	@scripts/setup browser curl postgres pgbouncer
+setup: ## Install what the tests need (a browser, PostgreSQL, Python), if it is missing
+	@scripts/setup browser curl postgres pgbouncer python
 
 test: setup build ## Run all tests
 	go test -timeout 8m ./...
 	cd bench && go test -timeout 5m ./...
-	@if command -v python3 >/dev/null; then \
-		ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests; \
-	else echo "There is no python3 here, so the helper of Python scripts was not tested."; fi
+	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests
 
 check: lint ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser curl postgres pgbouncer compiler
+	@scripts/setup browser curl postgres pgbouncer python compiler
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 lint: ## Format, vet, staticcheck, generated files
