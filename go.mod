@@ -2,8 +2,6 @@ module oda
 
 go 1.26.0
 
-toolchain go1.26.11
-
 require (
 	github.com/alecthomas/kong v1.16.1
 	github.com/anishathalye/porcupine v1.3.1

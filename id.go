@@ -1,5 +1,11 @@
 package oda
 
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // maxID bounds the length of an identifier.
 const maxID = 128
 
@@ -31,15 +37,5 @@ const maxUser = 256
 // ValidUser tells whether a text can name a user: valid UTF-8 of 1 to 256
 // characters, none of them a control character.
 func ValidUser(name string) bool {
-	n := 0
-	for i, r := range name {
-		if r < 0x20 || r >= 0x7f && r <= 0x9f {
-			return false
-		}
-		if r == 0xfffd && name[i] != 0xef {
-			return false
-		}
-		n++
-	}
-	return n >= 1 && n <= maxUser
+	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxUser && !strings.ContainsFunc(name, unicode.IsControl)
 }

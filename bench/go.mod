@@ -2,8 +2,6 @@ module oda/bench
 
 go 1.26.0
 
-toolchain go1.26.11
-
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/jackc/pgx/v5 v5.11.0

@@ -6,8 +6,6 @@ module oda/tools
 
 go 1.26.0
 
-toolchain go1.26.11
-
 tool (
 	golang.org/x/perf/cmd/benchstat
 	honnef.co/go/tools/cmd/staticcheck
