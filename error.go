@@ -19,12 +19,13 @@ const (
 
 	CrossOrigin Code = "cross-origin" // 403: a browser page of another origin tried to write
 
-	NotFound     Code = "not-found"      // 404: no such entity
-	NoSuchPath   Code = "no-such-path"   // 404: no such path in the interface
-	WrongMethod  Code = "wrong-method"   // 405: the path exists, the method does not
-	Precondition Code = "precondition"   // 412: If-Match or If-None-Match does not hold
-	BodyTooLarge Code = "body-too-large" // 413: the body is beyond the bound
-	WrongMedia   Code = "wrong-media"    // 415: the body is not JSON
+	NotFound       Code = "not-found"       // 404: no such entity
+	NoSuchPath     Code = "no-such-path"    // 404: no such path in the interface
+	WrongMethod    Code = "wrong-method"    // 405: the path exists, the method does not
+	RequestTimeout Code = "request-timeout" // 408: the body did not arrive within the read time-out
+	Precondition   Code = "precondition"    // 412: If-Match or If-None-Match does not hold
+	BodyTooLarge   Code = "body-too-large"  // 413: the body is beyond the bound
+	WrongMedia     Code = "wrong-media"     // 415: the body is not JSON
 
 	IdentifierMismatch Code = "identifier-mismatch" // 422: path and body name different entities
 	MetadataMismatch   Code = "metadata-mismatch"   // 422: the metadata is not that of the stored version

@@ -46,7 +46,7 @@ func Temporary(err error) bool {
 	switch oda.CodeOf(err) {
 	case "":
 		return false
-	case oda.Internal, oda.IdentifierService, oda.Overloaded, oda.Unavailable:
+	case oda.RequestTimeout, oda.Internal, oda.IdentifierService, oda.Overloaded, oda.Unavailable:
 		return true
 	}
 	return false
@@ -82,7 +82,7 @@ func problem(response *http.Response, body []byte) *oda.Error {
 // comes from a newer archive or from something else, and is Internal.
 var codes = map[oda.Code]bool{
 	oda.InvalidJSON: true, oda.InvalidRequest: true, oda.InvalidIdentifier: true, oda.InvalidQuery: true, oda.InvalidUser: true,
-	oda.CrossOrigin: true, oda.NotFound: true, oda.NoSuchPath: true, oda.WrongMethod: true, oda.Precondition: true,
+	oda.CrossOrigin: true, oda.NotFound: true, oda.NoSuchPath: true, oda.WrongMethod: true, oda.RequestTimeout: true, oda.Precondition: true,
 	oda.BodyTooLarge: true, oda.WrongMedia: true, oda.IdentifierMismatch: true, oda.MetadataMismatch: true,
 	oda.DuplicateEntity: true, oda.KeyReused: true, oda.Internal: true, oda.IdentifierService: true,
 	oda.Overloaded: true, oda.Unavailable: true,

@@ -76,7 +76,7 @@ func (r request) again(err error) bool {
 	switch Status(err) {
 	case 0:
 		return errors.Is(err, ErrNoAnswer)
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
 	return false

@@ -185,7 +185,10 @@ func TestReadTimeout(t *testing.T) {
 	conn := dial(t, a)
 	started := time.Now()
 	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
-	refused(t, answer(t, conn), 400, oda.InvalidRequest, "did not arrive")
+	p := refused(t, answer(t, conn), 408, oda.RequestTimeout, "did not arrive in time", "Nothing was stored", "again")
+	if titles := describedTitles(t); p.Title != titles[p.Type] {
+		t.Errorf("the title %q is not the described one, %q", p.Title, titles[p.Type])
+	}
 	if took := time.Since(started); took > 5*time.Second {
 		t.Errorf("the time-out is 0.2 s, and took %v", took)
 	}

@@ -26,6 +26,7 @@ var problems = map[oda.Code]problemKind{
 	oda.NotFound:           {http.StatusNotFound, "Not Found"},
 	oda.NoSuchPath:         {http.StatusNotFound, "There is nothing at this path"},
 	oda.WrongMethod:        {http.StatusMethodNotAllowed, "The path has no such method"},
+	oda.RequestTimeout:     {http.StatusRequestTimeout, "The request did not arrive in time"},
 	oda.Precondition:       {http.StatusPreconditionFailed, "The precondition does not hold"},
 	oda.BodyTooLarge:       {http.StatusRequestEntityTooLarge, "The body is too large"},
 	oda.WrongMedia:         {http.StatusUnsupportedMediaType, "The body is not JSON"},

@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -121,6 +123,10 @@ func (c *call) readBody() ([]byte, error) {
 			return buf, nil
 		case err != nil:
 			c.broken = true
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil, oda.Errorf(oda.RequestTimeout, "The body did not arrive in time. Nothing was stored. "+
+					"Send it again, in smaller parts where the connection is slow.").Because(err)
+			}
 			return nil, oda.Errorf(oda.InvalidRequest, "The body did not arrive whole. Send it again.").Because(err)
 		case len(buf) == cap(buf):
 			more := min(int64(cap(buf)), c.api.bounds.Body+1-int64(cap(buf)))
