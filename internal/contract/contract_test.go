@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -378,5 +379,68 @@ func TestRealDocumentsFit(t *testing.T) {
 		if _, err := op.CheckBody(data, maxDepth); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
+	}
+}
+
+// also gives a description of one operation whose body fits both schemas.
+func also(schema, also string) []byte {
+	return bytes.Replace(describe(schema), []byte(`{"application/json": {`), []byte(`{"application/json": {"x-also": `+also+`, `), 1)
+}
+
+func TestABodyMustFitWhatIsSaidBesidesItsSchema(t *testing.T) {
+	const entity = `{"type": "object", "required": ["a"], "additionalProperties": true, "properties": {
+		"a": {"type": "string", "nullable": true, "maxLength": 3},
+		"n": {"type": "number", "minimum": 0, "maximum": 9},
+		"l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}}}}`
+	tests := []struct{ also, good, bad, fault string }{
+		{`{}`, `{"a": null}`, `{}`, ` The member "a" is missing.`},
+		{`{"required": ["l"], "properties": {"l": {}}}`, `{"a": null, "l": []}`, `{"a": null}`, ` The member "l" is missing.`},
+		{`{"required": ["b"], "properties": {"b": {}}}`, `{"a": null, "b": 1}`, `{"b": 1}`, ` The member "a" is missing.`},
+		{`{"properties": {"a": {"type": "string"}}}`, `{"a": ""}`, `{"a": null}`, `/a Must be a string, not null.`},
+		{`{"properties": {"a": {"pattern": "^x", "x-rule": "an x"}}}`, `{"a": "xy"}`, `{"a": "y"}`, `/a Must be an x.`},
+		{`{"properties": {"a": {"minLength": 2}}}`, `{"a": "xy"}`, `{"a": "y"}`, `/a Must have at least 2 characters.`},
+		{`{"properties": {"a": {"maxLength": 5}}}`, `{"a": "xyz"}`, `{"a": "four"}`, `/a Must have at most 3 characters.`},
+		{`{"properties": {"n": {"type": "integer"}}}`, `{"a": "", "n": 9}`, `{"a": "", "n": 1.5}`, `/n Must be an integer.`},
+		{`{"properties": {"n": {"minimum": 5, "maximum": 50}}}`, `{"a": "", "n": 5}`, `{"a": "", "n": 4}`, `/n Must be at least 5.`},
+		{`{"properties": {"l": {"maxItems": 1, "items": {}}}}`, `{"a": "", "l": [{}]}`, `{"a": "", "l": [{}, {}]}`, `/l Must have at most 1 element.`},
+		{
+			`{"properties": {"l": {"items": {"required": ["x"], "properties": {"x": {}}}}}}`,
+			`{"a": "", "l": [{"x": ""}]}`, `{"a": "", "l": [{"x": ""}, {}]}`, `/l/1 The member "x" is missing.`,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.also, func(t *testing.T) {
+			d, err := contract.Load(also(entity, test.also))
+			if err != nil {
+				t.Fatal(err)
+			}
+			op := d.Operation("x")
+			if _, err := op.CheckBody([]byte(test.good), maxDepth); err != nil {
+				t.Errorf("%s: %v", test.good, err)
+			}
+			_, err = op.CheckBody([]byte(test.bad), maxDepth)
+			e, _ := errors.AsType[*oda.Error](err)
+			if e == nil || len(e.Faults) != 1 {
+				t.Fatalf("%s: got %v, want one fault", test.bad, err)
+			}
+			if got := e.Faults[0].Pointer + " " + e.Faults[0].Detail; got != test.fault {
+				t.Errorf("%s:\n got %s\nwant %s", test.bad, got, test.fault)
+			}
+		})
+	}
+	for _, pair := range [][2]string{
+		{`{"pattern": "a"}`, `{"pattern": "b"}`},
+		{`{"enum": ["a"]}`, `{"enum": ["a", "b"]}`},
+		{`{}`, `{"properties": {"a": {}}, "additionalProperties": false}`},
+		{`{"additionalProperties": false}`, `{"properties": {"a": {}}}`},
+		{`{}`, `{"multipleOf": 2}`},
+	} {
+		if _, err := contract.Load(also(pair[0], pair[1])); err == nil {
+			t.Errorf("%s and besides %s was loaded", pair[0], pair[1])
+		}
+	}
+	const tree = `{"$ref": "#/components/schemas/Tree"}`
+	if _, err := contract.Load(also(tree, tree)); err != nil {
+		t.Errorf("a schema that refers to itself, besides itself: %v", err)
 	}
 }

@@ -47,6 +47,7 @@ func Load(description []byte, leaves ...string) (*Description, error) {
 		Paths      map[string]map[string]json.RawMessage `json:"paths"`
 		Components struct {
 			Schemas    map[string]json.RawMessage `json:"schemas"`
+			Also       map[string]json.RawMessage `json:"x-schemas"`
 			Parameters map[string]json.RawMessage `json:"parameters"`
 		} `json:"components"`
 	}
@@ -58,6 +59,13 @@ func Load(description []byte, leaves ...string) (*Description, error) {
 		parameters: doc.Components.Parameters,
 		leaves:     map[string]bool{},
 		compiled:   map[string]*schema{},
+		narrowed:   map[[2]*schema]*schema{},
+	}
+	for name, raw := range doc.Components.Also {
+		if c.schemas[name] != nil {
+			return nil, fmt.Errorf("the API description has the schema %q twice", name)
+		}
+		c.schemas[name] = raw
 	}
 	for _, name := range leaves {
 		if c.schemas[name] == nil {
@@ -168,6 +176,7 @@ func (c *compiler) requestBody(op *Operation, raw json.RawMessage) error {
 		Required    bool   `json:"required"`
 		Content     map[string]struct {
 			Schema json.RawMessage `json:"schema"`
+			Also   json.RawMessage `json:"x-also"`
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &described); err != nil {
@@ -178,7 +187,14 @@ func (c *compiler) requestBody(op *Operation, raw json.RawMessage) error {
 		return errors.New("it must have a schema for application/json and for nothing else")
 	}
 	var err error
-	op.body, err = c.schema(content.Schema)
 	op.bodyRequired = described.Required
+	if op.body, err = c.schema(content.Schema); err != nil || content.Also == nil {
+		return err
+	}
+	also, err := c.schema(content.Also)
+	if err != nil {
+		return fmt.Errorf("x-also: %w", err)
+	}
+	op.body, err = c.narrow(op.body, also)
 	return err
 }

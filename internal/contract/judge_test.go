@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
-	"oda/api"
+	"oda/internal/testenv"
 )
 
 // An independent validator must come to the same verdict on every body. The
@@ -21,7 +21,7 @@ import (
 // compiler is not tested against itself.
 func TestIndependentValidatorAgrees(t *testing.T) {
 	openapi3.DefineStringFormatValidator("timestamp", openapi3.NewCallbackValidator(isTimestamp))
-	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	doc, err := testenv.Description()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +94,7 @@ func isTimestamp(text string) error {
 type generator struct {
 	t         *rapid.T
 	wrongness int
+	full      bool // leave no member out, and no list empty that need not be
 }
 
 func (g generator) chance(percent int) bool {
@@ -108,13 +109,17 @@ func (g generator) value(s *openapi3.Schema) any {
 	switch {
 	case g.wrong():
 		return g.anything()
+	case len(s.AllOf) > 0:
+		narrower := g
+		narrower.full = true
+		return overlay(g.value(s.AllOf[0].Value), narrower.value(s.AllOf[1].Value))
 	case len(s.OneOf) > 0:
 		return g.value(rapid.SampledFrom(s.OneOf).Draw(g.t, "alternative").Value)
 	case s.Nullable && g.chance(20):
 		return nil
-	case s.Type.Is("object"):
+	case s.Type.Is("object"), len(s.Properties) > 0:
 		return g.object(s)
-	case s.Type.Is("array"):
+	case s.Type.Is("array"), s.Items != nil:
 		return g.array(s)
 	case s.Type.Is("integer"):
 		return g.pick(json.Number("1"), json.Number("2.0"), json.Number("3e0"), json.Number("1e20"))
@@ -124,15 +129,37 @@ func (g generator) value(s *openapi3.Schema) any {
 	return g.anything()
 }
 
+// overlay puts what narrows a value into it, so that the two together mostly
+// fit what is asked of both.
+func overlay(value, narrower any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if members, ok := narrower.(map[string]any); ok {
+			for name, member := range members {
+				value[name] = overlay(value[name], member)
+			}
+		}
+		return value
+	case []any:
+		if elements, ok := narrower.([]any); ok && len(elements) > 0 {
+			for i := range value {
+				value[i] = overlay(value[i], elements[i%len(elements)])
+			}
+		}
+		return value
+	}
+	return narrower
+}
+
 func (g generator) object(s *openapi3.Schema) any {
 	object := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		needed := slices.Contains(s.Required, name)
+		needed := g.full || slices.Contains(s.Required, name)
 		if needed && !g.wrong() || !needed && g.chance(60) {
 			object[name] = g.value(s.Properties[name].Value)
 		}
 	}
-	if closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has; !closed && g.chance(30) || g.wrong() {
+	if open := s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has; open && g.chance(30) || g.wrong() {
 		object["other"] = g.anything()
 	}
 	return object
@@ -144,6 +171,9 @@ func (g generator) array(s *openapi3.Schema) any {
 		least = int(s.MinItems)
 		if s.MaxItems != nil {
 			most = min(most, int(*s.MaxItems))
+		}
+		if g.full && most > 0 {
+			least = max(least, 1)
 		}
 	}
 	array := []any{}

@@ -122,6 +122,7 @@ type compiler struct {
 	parameters map[string]json.RawMessage
 	leaves     map[string]bool
 	compiled   map[string]*schema
+	narrowed   map[[2]*schema]*schema
 }
 
 // schema compiles a schema or a reference to one.
@@ -219,7 +220,7 @@ func (c *compiler) kinds(s *schema, k *keywords) error {
 // more. Their types become one set; in oneOf they must not overlap.
 func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) error {
 	rest := *k
-	rest.OneOf, rest.AnyOf, rest.Rule, rest.annotations = nil, nil, "", annotations{}
+	rest.OneOf, rest.AnyOf, rest.Nullable, rest.Rule, rest.annotations = nil, nil, false, "", annotations{}
 	if !rest.isZero() || len(k.OneOf) > 0 && len(k.AnyOf) > 0 {
 		return errors.New("oneOf or anyOf must stand alone")
 	}
@@ -232,6 +233,9 @@ func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) 
 		}
 		rest := typeOnly
 		rest.Type, rest.Nullable, rest.annotations = "", false, annotations{}
+		if open := rest.AdditionalProperties; open != nil && *open {
+			rest.AdditionalProperties = nil
+		}
 		if !rest.isZero() || typeOnly.Type == "" {
 			return errors.New("oneOf and anyOf may list schemas of a type and nothing else")
 		}
@@ -249,6 +253,9 @@ func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) 
 		}
 	}
 	s.integer = s.integer && numbers
+	if k.Nullable {
+		s.kinds |= setOf(rawjson.Null)
+	}
 	return nil
 }
 
@@ -277,25 +284,29 @@ func (c *compiler) texts(s *schema, k *keywords) (err error) {
 func (c *compiler) members(s *schema, k *keywords) error {
 	s.closed = k.AdditionalProperties != nil && !*k.AdditionalProperties
 	s.required = k.Required
-	if len(s.required) > 64 {
-		return errors.New("more than 64 members are required")
-	}
 	s.properties = make(map[string]property, len(k.Properties))
 	for name, raw := range k.Properties {
 		member, err := c.schema(raw)
 		if err != nil {
 			return fmt.Errorf("the member %q: %w", name, err)
 		}
-		p := property{name: name, schema: member}
-		if i := slices.Index(s.required, name); i >= 0 {
-			p.bit = 1 << i
-		}
-		s.properties[name] = p
+		s.properties[name] = property{name: name, schema: member}
 	}
-	for _, name := range s.required {
-		if _, ok := s.properties[name]; !ok {
+	return s.mark()
+}
+
+// mark gives each required member its bit.
+func (s *schema) mark() error {
+	if len(s.required) > 64 {
+		return errors.New("more than 64 members are required")
+	}
+	for i, name := range s.required {
+		p, ok := s.properties[name]
+		if !ok {
 			return fmt.Errorf("the member %q is required but not described", name)
 		}
+		p.bit = 1 << i
+		s.properties[name] = p
 	}
 	return nil
 }
@@ -330,7 +341,7 @@ func reference(raw json.RawMessage, section string) (name string, isRef bool, er
 	if err := json.Unmarshal(target, &ref); err != nil {
 		return "", false, err
 	}
-	name, local := strings.CutPrefix(ref, "#/components/"+section+"/")
+	name, local := strings.CutPrefix(strings.Replace(ref, "/x-"+section+"/", "/"+section+"/", 1), "#/components/"+section+"/")
 	if !local || len(members) > 1 {
 		return "", false, fmt.Errorf("the reference %q must stand alone and lead to components/%s", ref, section)
 	}

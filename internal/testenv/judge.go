@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -41,11 +42,16 @@ type Judge struct {
 	complain func(string)
 }
 
-// description reads the API description, once for all judges.
-var description = sync.OnceValues(func() (*openapi3.T, error) {
+// Description reads the API description with an independent reader, once for
+// all. Its schemas include what x-also says besides them.
+var Description = sync.OnceValues(func() (*openapi3.T, error) {
 	// The pages are HTML, which the validator cannot read unless it is told how.
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
-	doc, err := openapi3.NewLoader().LoadFromData(api.YAML)
+	text, err := withAlso(api.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("read the API description: %w", err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		return nil, fmt.Errorf("read the API description: %w", err)
 	}
@@ -55,10 +61,39 @@ var description = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, nil
 })
 
+// withAlso says in OpenAPI's own words what x-also adds to a schema.
+func withAlso(description []byte) ([]byte, error) {
+	var doc map[string]any
+	description = bytes.ReplaceAll(description, []byte("#/components/x-schemas/"), []byte("#/components/schemas/"))
+	if err := json.Unmarshal(description, &doc); err != nil {
+		return nil, err
+	}
+	components := doc["components"].(map[string]any)
+	maps.Copy(components["schemas"].(map[string]any), components["x-schemas"].(map[string]any))
+	var add func(node any)
+	add = func(node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			if also, ok := node["x-also"]; ok {
+				node["schema"] = map[string]any{"allOf": []any{node["schema"], also}}
+			}
+			for _, member := range node {
+				add(member)
+			}
+		case []any:
+			for _, element := range node {
+				add(element)
+			}
+		}
+	}
+	add(doc)
+	return json.Marshal(doc)
+}
+
 // NewJudge makes a judge of the archive whose interface is at server, with
 // documents of at most depth levels. It sends requests on to next.
 func NewJudge(server string, depth int, next http.RoundTripper, complain func(string)) (*Judge, error) {
-	doc, err := description()
+	doc, err := Description()
 	if err != nil {
 		return nil, err
 	}
