@@ -75,6 +75,14 @@ func (e *Error) Because(err error) *Error {
 	return e
 }
 
+// Uncertain is the error for a write whose commit failed or was cut off. It
+// tells the caller that the write may or may not be stored, and how to find out.
+func Uncertain(err error) *Error {
+	return Errorf(Unavailable, "The archive's storage did not confirm this write: it may or may not be stored. "+
+		"Read the entity to find out before you send the write again. "+
+		"A request with an Idempotency-Key can be sent again as it is: it is never stored twice.").Because(err)
+}
+
 // CodeOf gives the code of the Error in err's chain, Internal when there is
 // none, and "" for nil.
 func CodeOf(err error) Code {

@@ -33,7 +33,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	case errors.Is(err, errRefused):
 		return nil, oda.ErrTaken
 	case err != nil:
-		return nil, s.storageError(ctx, err)
+		return nil, s.writeError(ctx, err)
 	}
 	return s.entities(ctx, []oda.Put{put}, []*stored{entity})[0], nil
 }

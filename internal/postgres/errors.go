@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"oda"
@@ -35,7 +36,7 @@ const tries = 4
 func (s *Store) again(ctx context.Context, work func(context.Context) error) error {
 	for try := 1; ; try++ {
 		err := work(ctx)
-		if err == nil || try == tries || !nothingHappened(err) || ctx.Err() != nil {
+		if err == nil || try == tries || !worthAnotherTry(err) || ctx.Err() != nil {
 			return err
 		}
 		pause := time.Duration(try) * time.Duration(5+rand.IntN(20)) * time.Millisecond
@@ -47,55 +48,102 @@ func (s *Store) again(ctx context.Context, work func(context.Context) error) err
 	}
 }
 
-func nothingHappened(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+func worthAnotherTry(err error) bool {
+	if e := rolledBack(err); e != nil {
 		return e.Code == codeSerialization || e.Code == codeDeadlock
 	}
-	if errors.Is(err, errNotBegun) {
-		return true
+	return errors.Is(err, errNotBegun) || notSent(err)
+}
+
+// rolledBack gives the error with which the server undid a transaction, nil if
+// it is another one. An error that ends the session proves nothing: it may come
+// just after the commit. Nor does one of class 08, which a connection pooler
+// makes up when it loses the server.
+func rolledBack(err error) *pgconn.PgError {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || e.SeverityUnlocalized != "ERROR" || strings.HasPrefix(e.Code, classConnection) {
+		return nil
 	}
-	// The driver also calls it a closed connection, and safe, when a connection
-	// breaks while the answer to a commit or a batch is awaited.
+	return e
+}
+
+// notSent says that the server never heard of a statement. The driver also
+// calls it a closed connection, and safe, when a connection breaks while the
+// answer to a commit or a batch is awaited.
+func notSent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// errPool says that the pool is exhausted.
-var errPool = errors.New("no connection of the pool became free in time")
+// Reasons for which a write is certainly not stored.
+var (
+	errPool         = errors.New("no connection of the pool became free in time")
+	errNoConnection = errors.New("no connection was made")
+	errNotBegun     = errors.New("no transaction was begun")
+	errNotCommitted = errors.New("the transaction failed before its commit")
+	errNotTried     = errors.New("what the write rests on could not be read")
+)
 
-// storageError turns an error of PostgreSQL into one for the caller.
-func (s *Store) storageError(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
+// notStored says that a write that failed so is certainly not stored.
+func notStored(err error) bool {
+	for _, reason := range []error{errPool, errNoConnection, errNotBegun, errNotCommitted, errNotTried, pgx.ErrTxCommitRollback} {
+		if errors.Is(err, reason) {
+			return true
+		}
 	}
-	if _, ok := errors.AsType[*oda.Error](err); ok || errors.Is(err, oda.ErrTaken) {
+	return rolledBack(err) != nil || notSent(err)
+}
+
+// writeError turns an error of a write into one for its caller, which says
+// whether anything was stored as far as that is known.
+func (s *Store) writeError(ctx context.Context, err error) error {
+	switch {
+	case err == nil || isAnswer(err):
+		return err
+	case notStored(err):
+		return s.problem(ctx, err, " Nothing was stored by this request.")
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err() // nobody waits for the answer
+	}
+	return oda.Uncertain(err)
+}
+
+// storageError turns an error of a read into one for its caller.
+func (s *Store) storageError(ctx context.Context, err error) error {
+	if err == nil || isAnswer(err) {
 		return err
 	}
+	return s.problem(ctx, err, "")
+}
+
+// isAnswer says that an error is meant for the caller as it is.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[*oda.Error](err)
+	return ok || errors.Is(err, oda.ErrTaken)
+}
+
+// problem tells the caller what is wrong with the database, and the outcome.
+func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if errors.Is(err, errPool) {
-		return oda.Errorf(oda.Overloaded, "All connections to the database are in use. Nothing was stored. Try again shortly.").Because(err)
+		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)
 	}
+	unavailable := oda.Errorf(oda.Unavailable, "The archive's database does not answer as it should.%s Try again shortly.", outcome).Because(err)
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		return unavailable(err)
+		return unavailable
 	}
 	switch {
 	case e.Code == codeReadOnly:
 		// These connections lead to a server that gave its role away.
 		s.pool.Reset()
-		return unavailable(err)
+		return unavailable
 	case e.Code == codeSerialization, e.Code == codeDeadlock:
-		return oda.Errorf(oda.Overloaded, "Too many changes of the same entities are going on. Nothing was stored. Try again shortly.").Because(err)
+		return oda.Errorf(oda.Overloaded, "Too many changes of the same entities are going on.%s Try again shortly.", outcome).Because(err)
 	case e.Code == codeCanceled, strings.HasPrefix(e.Code, classConnection), strings.HasPrefix(e.Code, classResources),
 		strings.HasPrefix(e.Code, classOperator), strings.HasPrefix(e.Code, classSystem):
-		return unavailable(err)
+		return unavailable
 	}
-	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own. Tell the operator.").Because(err)
-}
-
-func unavailable(err error) error {
-	return oda.Errorf(oda.Unavailable, "The archive's database does not answer as it should. "+
-		"It is not certain whether a write that gets this answer was stored: read before you send it again, or send it again with "+
-		"the same Idempotency-Key.").Because(err)
+	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own.%s Tell the operator.", outcome).Because(err)
 }

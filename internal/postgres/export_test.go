@@ -36,3 +36,10 @@ func (s *Store) RecordTogether(ctx context.Context, adds []oda.Addition) ([]oda.
 
 // SessionSettings are the settings that a connection asks for.
 func SessionSettings() map[string]string { return maps.Clone(sessionSettings) }
+
+// UpdatesWaiting is the number of updates that wait for others to end.
+func (s *Store) UpdatesWaiting() int {
+	s.updates.mu.Lock()
+	defer s.updates.mu.Unlock()
+	return len(s.updates.waiting)
+}

@@ -196,7 +196,7 @@ func (s *Store) sendBatch(ctx context.Context, batch []*waiting) {
 	for i, w := range batch {
 		if err != nil {
 			// Not with the batch's own time-out: it says nothing of the caller.
-			answered[i] = s.storageError(context.Background(), err)
+			answered[i] = s.writeError(context.Background(), err)
 		}
 		w.done <- answered[i]
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,14 +42,11 @@ func (s *Store) unbounded(ctx context.Context, work func(context.Context, *pgxpo
 		if expired && ctx.Err() == nil && s.pool.Stat().AcquiredConns() >= s.pool.Config().MaxConns {
 			return errPool
 		}
-		return err
+		return fmt.Errorf("%w: %w", errNoConnection, err)
 	}
 	defer conn.Release()
 	return work(ctx, conn)
 }
-
-// errNotBegun says that a transaction failed at its beginning.
-var errNotBegun = errors.New("no transaction was begun")
 
 // transact runs work in a transaction.
 func transact(ctx context.Context, conn *pgxpool.Conn, work func(pgx.Tx) error) error {
@@ -60,7 +56,7 @@ func transact(ctx context.Context, conn *pgxpool.Conn, work func(pgx.Tx) error) 
 	}
 	if err := work(tx); err != nil {
 		_ = tx.Rollback(ctx) // the pool drops a connection that is still in a transaction
-		return err
+		return fmt.Errorf("%w: %w", errNotCommitted, err)
 	}
 	return tx.Commit(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -151,10 +152,10 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 	for range judgeTries {
 		entities, err := s.put(ctx, puts, stored)
 		if !errors.Is(err, errRefused) {
-			return entities, s.storageError(ctx, err)
+			return entities, s.writeError(ctx, err)
 		}
 		if stored, err = s.heads(ctx, puts); err != nil {
-			return nil, s.storageError(ctx, err)
+			return nil, s.writeError(ctx, fmt.Errorf("%w: %w", errNotTried, err))
 		}
 		if _, err := oda.Judge(puts, stored); err != nil {
 			return nil, err
@@ -174,7 +175,7 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 	for i := range puts {
 		pl, err := s.plan(ctx, &puts[i])
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errNotTried, err)
 		}
 		isNew := before != nil && before[i] == nil
 		if stores[i] = statement(&puts[i], pl, shard, isNew); stores[i] == nil {

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
@@ -85,10 +84,8 @@ func (s *Store) update(ctx context.Context, st *store, p *oda.Put) (*stored, err
 		return nil, err
 	}
 	if now {
+		defer s.passOn() // also if this panics
 		err := s.updateAlone(ctx, one)
-		if batch := s.updates.leave(); batch != nil {
-			go s.updateTogether(batch)
-		}
 		return one.entity, err
 	}
 	select {
@@ -97,6 +94,13 @@ func (s *Store) update(ctx context.Context, st *store, p *oda.Put) (*stored, err
 	case <-ctx.Done():
 		// It may still be stored, as any write whose caller goes away.
 		return nil, ctx.Err()
+	}
+}
+
+// passOn gives the place of an update that ran alone to those that wait.
+func (s *Store) passOn() {
+	if batch := s.updates.leave(); batch != nil {
+		go s.updateTogether(batch)
 	}
 }
 
@@ -121,10 +125,9 @@ func (s *Store) updateTogether(batch []*update) {
 		err := s.again(ctx, func(ctx context.Context) error {
 			return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return updateAll(ctx, conn, batch, answers) })
 		})
-		_, undone := errors.AsType[*pgconn.PgError](err)
 		for i, one := range batch {
 			switch {
-			case undone: // because of one of them: who is at fault finds out by himself
+			case rolledBack(err) != nil: // because of one of them: each is tried by itself
 				answers[i] = s.updateAlone(ctx, one)
 			case err != nil:
 				answers[i] = err

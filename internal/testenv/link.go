@@ -14,8 +14,8 @@ type link struct {
 	server *net.TCPConn // nil: not connected yet
 
 	// With p.mu held:
-	ended bool
-	mute  bool // the answer is swallowed; at its end comes the cut
+	ended  bool
+	answer Cut // what becomes of the answer: NoCut, CutAnswer or CutByServer
 }
 
 // run carries messages until a side ends or the proxy cuts.
@@ -127,21 +127,28 @@ func (l *link) pass(d Direction, in *bufio.Reader, out *bufio.Writer, message []
 	if d == ToServer && hook != nil {
 		cut = hook(message)
 	}
-	if d == ToClient && l.isMute() {
-		if last {
+	if d == ToClient {
+		switch answer := l.answerCut(); {
+		case answer == CutByServer && last:
+			l.p.set(func() { l.p.cuts++ })
+			_, _ = out.Write(terminated) // fails only if the client is gone
+			_ = out.Flush()
+			return false
+		case answer == CutAnswer && last:
 			l.p.set(func() { l.p.cut(l) })
 			return false
+		case answer == CutAnswer:
+			_, err := in.Discard(size)
+			return err == nil
 		}
-		_, err := in.Discard(size)
-		return err == nil
 	}
 	switch cut {
 	case CutBefore:
 		size = 0
 	case CutInside:
 		size /= 2
-	case CutAnswer:
-		l.p.set(func() { l.mute = true })
+	case CutAnswer, CutByServer:
+		l.p.set(func() { l.answer = cut })
 	}
 	for size > 0 {
 		part, err := peek(in, out, min(size, proxyMessage))
@@ -164,11 +171,18 @@ func (l *link) pass(d Direction, in *bufio.Reader, out *bufio.Writer, message []
 	return true
 }
 
-func (l *link) isMute() bool {
+func (l *link) answerCut() Cut {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	return l.mute
+	return l.answer
 }
+
+// terminated is the message with which a server ends a session that an
+// administrator terminated.
+var terminated = func() []byte {
+	fields := "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00"
+	return append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(fields))), fields...)
+}()
 
 // cutAfter resets the connection when what is on the way has left.
 func (l *link) cutAfter(out *bufio.Writer) bool {

@@ -33,6 +33,11 @@ const (
 	// what it was asked to and is ready for more, and gives the client nothing
 	// of its answer. So a commit is done, and the client does not know.
 	CutAnswer
+	// CutByServer gives the server the message and the client its answer, until
+	// the server is ready for more. Instead of that the client gets the error
+	// with which a server ends a session that an administrator terminated. So a
+	// commit is done, and the client gets an error.
+	CutByServer
 )
 
 // Bounds of a proxy.

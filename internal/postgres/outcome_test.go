@@ -1,0 +1,104 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// nothingStored tells whether an answer claims that nothing was stored.
+func nothingStored(err error) bool {
+	return strings.Contains(strings.ToLower(err.Error()), "nothing was stored")
+}
+
+// uncertain demands an answer that leaves open whether the write is stored.
+func uncertain(t *testing.T, err error) {
+	t.Helper()
+	wantCode(t, err, oda.Unavailable)
+	if !strings.Contains(err.Error(), "may or may not be stored") || nothingStored(err) {
+		t.Errorf("the answer claims more than is known: %v", err)
+	}
+}
+
+// The server may end a session just after a commit. An update that was
+// committed with others is then not tried a second time, which would refuse it.
+func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	proxy := testenv.NewProxy(t, address(t, dsn))
+	s, watch := open(t, proxy.DSN(dsn)), connect(t, dsn)
+	const held, free = 8, 4 // as many as run at once, and some that wait for them
+	var stored [held + free]oda.Metadata
+	for i := range stored {
+		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata
+	}
+	holder := connect(t, dsn)
+	do(t, holder, "BEGIN", "SELECT FROM heads FOR UPDATE")
+	var errs [held + free]error
+	var group sync.WaitGroup
+	start := func(i int, members ...string) {
+		group.Go(func() {
+			_, errs[i] = s.Put(context.Background(), []oda.Put{next(t, sbd(fmt.Sprint("s", i)), stored[i], members...)})
+		})
+	}
+	for i := range held {
+		start(i)
+	}
+	await(t, "as many updates run as may", patience, func() bool { return waiting(t, watch) == held })
+	for i := range free {
+		start(held+i, `"a":"marked"`)
+	}
+	await(t, "the others wait for them", patience, func() bool { return s.UpdatesWaiting() == free })
+	var cut atomic.Bool
+	proxy.OnClientMessage(func(message []byte) testenv.Cut {
+		if statement(message) && cut.CompareAndSwap(false, true) {
+			return testenv.CutByServer
+		}
+		return testenv.NoCut
+	})
+	do(t, holder, "ROLLBACK")
+	group.Wait()
+	if !cut.Load() {
+		t.Fatal("nothing was cut")
+	}
+	for i, err := range errs {
+		if err != nil {
+			uncertain(t, err)
+		}
+		if v := mustGet(t, s, sbd(fmt.Sprint("s", i))).Metadata.Version; v != 2 {
+			t.Errorf("s%d has the version %d, want 2", i, v)
+		}
+	}
+}
+
+// bomb is a context that panics when somebody uses it.
+type bomb struct{ context.Context }
+
+func (bomb) Value(any) any { panic("bomb") }
+
+func TestAnUpdateThatPanicsLeavesItsPlaceToOthers(t *testing.T) {
+	t.Parallel()
+	s := open(t, testenv.Postgres(t))
+	m := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	for range 20 { // more than may run at once
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("nothing panicked")
+				}
+			}()
+			_, _ = s.Put(bomb{t.Context()}, []oda.Put{next(t, sbd("a"), m)})
+		}()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := s.Put(ctx, []oda.Put{next(t, sbd("a"), m)}); err != nil {
+		t.Errorf("an update after them: %v", err)
+	}
+}
