@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -68,6 +69,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.PostBuild(ignoreEmptyVariables),
 		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive},
 	)
 	if err != nil {
@@ -103,6 +105,20 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// ignoreEmptyVariables makes an empty environment variable count as one that is
+// not set: it must not hide the next one, nor the default.
+func ignoreEmptyVariables(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			flag.Tag.Envs = slices.DeleteFunc(flag.Tag.Envs, func(name string) bool {
+				value, set := os.LookupEnv(name)
+				return set && value == ""
+			})
+		}
+		return next(nil)
+	})
 }
 
 // version prints the version.
