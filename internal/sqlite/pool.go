@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"oda"
 )
 
@@ -12,14 +14,15 @@ const poolWait = 5 * time.Second
 
 // pool holds connections for reading.
 type pool struct {
-	size int
-	free chan *conn
+	size   int
+	free   chan *conn
+	closed chan struct{}
 }
 
 func (p *pool) fill(path string, size int, settings string) error {
-	p.free = make(chan *conn, size)
+	p.free, p.closed = make(chan *conn, size), make(chan struct{})
 	for range size {
-		c, err := openConn(path, false)
+		c, err := openConn(path, sqlite.OpenReadWrite)
 		if err != nil {
 			return err
 		}
@@ -46,6 +49,8 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		return c, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-p.closed:
+		return nil, oda.Errorf(oda.Unavailable, "The archive is stopping. Try again shortly.")
 	case <-timer.C:
 		return nil, oda.Errorf(oda.Overloaded, "Too many requests are reading at once. Try again shortly.")
 	}
@@ -53,14 +58,21 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 
 func (p *pool) give(c *conn) { p.free <- c }
 
-// close waits for the connections that are in use and closes all.
-func (p *pool) close() {
+// close waits for the connections that are in use and closes all. It tells
+// whether none is in use any more.
+func (p *pool) close() bool {
+	if p.closed == nil {
+		return true // never filled
+	}
+	close(p.closed)
+	expired := time.After(poolWait)
 	for range p.size {
 		select {
 		case c := <-p.free:
 			_ = c.close() // nothing was written on it
-		case <-time.After(poolWait):
-			return
+		case <-expired:
+			return false
 		}
 	}
+	return true
 }

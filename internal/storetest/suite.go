@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Store) {
 		{"batches", batches},
 		{"listing", listings},
 		{"paging", paging},
+		{"closing", closing},
 		{"concurrency", concurrency},
 		{"histories", histories},
 		{"properties", properties},
