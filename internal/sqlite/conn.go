@@ -36,19 +36,19 @@ const (
 	smallCache = "PRAGMA cache_size = -1024;"
 )
 
-func openConn(path string, create bool) (*conn, error) {
-	flags := sqlite.OpenReadWrite
-	if create {
-		flags |= sqlite.OpenCreate
-	}
+// openConn opens a connection. The checks come before anything in the file is
+// changed.
+func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) (*conn, error) {
 	raw, err := sqlite.OpenConn(path, flags)
 	if err != nil {
 		return nil, err
 	}
 	raw.SetBusyTimeout(10 * time.Second)
 	c := &conn{raw, make(map[string]*sqlite.Stmt)}
-	if create {
-		err = recognise(c)
+	for _, check := range checks {
+		if err = check(c); err != nil {
+			break
+		}
 	}
 	if err == nil {
 		err = c.script(pragmas)

@@ -6,7 +6,7 @@
 // have connections of their own and never wait for the writer. An acknowledged
 // write is on disk: the write-ahead log is synced at every commit.
 //
-// One process owns the file, held by a lock on a side file (open.go). So the
+// One process owns the file, held by locks on it and beside it (file.go). So the
 // documents that are read most can be kept in memory (cache.go): nobody else
 // can change them.
 //

@@ -9,12 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
-	"syscall"
 
 	"zombiezen.com/go/sqlite"
 
@@ -30,9 +26,8 @@ var schema embed.FS
 
 // Store is the embedded engine. It implements oda.Store.
 type Store struct {
-	path    string
+	file    *file
 	log     *slog.Logger
-	lock    *os.File
 	writer  *conn
 	readers pool // for single documents
 	listers pool // for listings, which may take long to be read
@@ -53,23 +48,23 @@ type Store struct {
 // sentence each, meant for the operator.
 func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err error) {
 	s := &Store{
-		path: path, log: log, cache: newCache(cacheBytes),
+		log: log, cache: newCache(cacheBytes),
 		jobs: make(chan *job, queueLength), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot open the archive %s: %w", path, err)
+			err = fmt.Errorf("cannot open the archive %s: %w", path, openError(err))
 			s.release()
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, reason(err)
-	}
-	if s.lock, err = lockFile(path + ".lock"); err != nil {
+	if s.file, err = claim(path); err != nil {
 		return nil, err
 	}
-	if s.writer, err = openConn(path, true); err != nil {
-		return nil, openError(err)
+	if err := s.file.check(); err != nil {
+		return nil, err
+	}
+	if s.writer, err = openConn(s.file.path, sqlite.OpenReadWrite, recognise); err != nil {
+		return nil, err
 	}
 	last, err := s.check(ctx)
 	if err != nil {
@@ -80,76 +75,12 @@ func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err err
 		size     int
 		settings string
 	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0)), queryOnly}, {&s.listers, 4, queryOnly + smallCache}} {
-		if err := p.pool.fill(path, p.size, p.settings); err != nil {
-			return nil, openError(err)
+		if err := p.pool.fill(s.file.path, p.size, p.settings); err != nil {
+			return nil, err
 		}
 	}
 	s.done.Go(func() { s.write(last) })
 	return s, nil
-}
-
-// openError says in a person's words what SQLite says in a code.
-func openError(err error) error {
-	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultNotADB:
-		return errors.New("the file is not an archive of oda; name another file with --db")
-	case sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultReadOnly:
-		return errors.New("the file cannot be opened for writing; check its owner and permissions")
-	}
-	return err
-}
-
-// reason drops the path from a file error: the message has it already.
-func reason(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("cannot write to %s: %w", p.Path, p.Err)
-	}
-	return err
-}
-
-// lockFile makes this process the only one that has the archive open. The lock
-// goes with the process, however it ends.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
-	if err != nil {
-		return nil, reason(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder := make([]byte, 32)
-		n, _ := f.ReadAt(holder, 0) // who holds it is only a hint
-		_ = f.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("cannot lock %s: %w", path, err)
-		}
-		return nil, fmt.Errorf("another oda has it open (process %s); stop that one, or name another file with --db",
-			strings.TrimSpace(string(holder[:n])))
-	}
-	if err := f.Truncate(0); err != nil {
-		_ = f.Close()
-		return nil, reason(err)
-	}
-	if _, err := fmt.Fprintln(f, os.Getpid()); err != nil {
-		_ = f.Close()
-		return nil, reason(err)
-	}
-	return f, nil
-}
-
-// recognise makes sure that the file is an archive or empty, before anything in
-// it is changed.
-func recognise(c *conn) error {
-	id, err := c.number("PRAGMA application_id")
-	if err != nil {
-		return err
-	}
-	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
-	if err != nil {
-		return err
-	}
-	if id != applicationID && tables > 0 {
-		return errors.New("the file is a SQLite database, but not an archive of oda; name another file with --db")
-	}
-	return nil
 }
 
 // check brings the schema up to date and makes sure that this is a whole
@@ -181,9 +112,6 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.mark(); err != nil {
-		return openError(err)
-	}
 	var applied []migrate.Applied
 	err = s.writer.query("SELECT number, checksum FROM migrations ORDER BY number", func(stmt *sqlite.Stmt) error {
 		applied = append(applied, migrate.Applied{Number: stmt.ColumnInt(0), Checksum: stmt.ColumnText(1)})
@@ -203,16 +131,6 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// mark makes an empty file an archive, in one commit: a first start that is cut
-// off leaves a file that the next start recognises.
-func (s *Store) mark() error {
-	id, err := s.writer.number("PRAGMA application_id")
-	if err != nil || id == applicationID {
-		return err
-	}
-	return s.writer.script(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA application_id = %d; %s; COMMIT", applicationID, migrations))
 }
 
 func (s *Store) apply(step migrate.Step) (err error) {
@@ -304,14 +222,17 @@ func (s *Store) Close() error {
 
 // release gives back whatever Open took.
 func (s *Store) release() {
-	s.readers.close()
-	s.listers.close()
+	readers, listers := s.readers.close(), s.listers.close()
 	if s.writer != nil {
 		if err := s.writer.close(); err != nil {
 			s.log.Warn("closing the archive", "error", err)
 		}
 	}
-	if s.lock != nil {
-		_ = s.lock.Close() // gives the lock up
+	if !readers || !listers {
+		s.log.Warn("the archive was closed while it was being read; it stays locked until the process ends")
+		return
+	}
+	if s.file != nil {
+		s.file.release()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +59,21 @@ func made(t *testing.T, path string) {
 	}
 }
 
+// overwrite damages a part of a file.
+func overwrite(t *testing.T, path string, at int64, length int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bytes.Repeat([]byte{'x'}, length), at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(t *testing.T, path string) string // gives the path to open
@@ -99,16 +115,7 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 		}, "not an archive of oda"},
 		"its beginning is damaged": {func(t *testing.T, path string) string {
 			made(t, path)
-			f, err := os.OpenFile(path, os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.WriteAt(bytes.Repeat([]byte{'x'}, 100), 0); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
+			overwrite(t, path, 0, 100)
 			return path
 		}, "not an archive of oda"},
 		"its directory is a file": {func(t *testing.T, path string) string {
@@ -122,7 +129,40 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 				t.Fatal(err)
 			}
 			return path
-		}, "cannot be opened for writing"},
+		}, "it is a directory; name a file in it with --db, such as "},
+		"it is a pipe": {func(t *testing.T, path string) string {
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "it is not a regular file"},
+		"it is empty": {func(t *testing.T, path string) string {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "the file is empty, and oda never leaves one empty; if it was an archive, restore it from a backup, else remove it"},
+		"it is an empty database": {func(t *testing.T, path string) string {
+			script(t, path, "PRAGMA user_version = 1")
+			return path
+		}, "not an archive of oda"},
+		"it is a link to nothing": {func(t *testing.T, path string) string {
+			if err := os.Symlink("/nowhere/archive.db", path); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "it is a symbolic link to /nowhere/archive.db, which does not exist"},
+		"it is gone, and its log is not": {func(t *testing.T, path string) string {
+			if err := os.WriteFile(path+"-wal", []byte("what was answered last"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "its write-ahead log archive.db-wal does; put the file that it belongs to back"},
+		"a page in the middle is damaged": {func(t *testing.T, path string) string {
+			made(t, path)
+			overwrite(t, path, 4096, 4096) // the first page behind the one with the schema
+			return path
+		}, "the file is damaged (SQLITE_CORRUPT); keep a copy of it and of its -wal file, and restore it from a backup"},
 		"its directory cannot be written": {func(t *testing.T, path string) string {
 			if os.Getuid() == 0 {
 				t.Skip("root may write everywhere")
@@ -156,6 +196,9 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 			if took := time.Since(started); took > 4*time.Second {
 				t.Errorf("the refusal took %v", took)
 			}
+			if _, err := os.Lstat(path + ".lock"); err == nil && !strings.Contains(test.want, "another oda") {
+				t.Error("a lock file was left behind")
+			}
 		})
 	}
 }
@@ -187,8 +230,9 @@ func TestAnArchiveIsFreeAgainWhenItIsClosed(t *testing.T) {
 	open(t, path)
 }
 
-// The file is looked at as it is after each write of a first start: each must be
-// one that the next start accepts.
+// What a first start leaves behind when it is cut off: before the archive has its
+// name, something that is not looked at; and from then on an archive whose log
+// ends anywhere.
 func TestAFirstStartThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
@@ -204,27 +248,37 @@ func TestAFirstStartThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	left := []map[string][]byte{
+		{".new": {}},
+		{".new": file[:100], ".new-wal": wal[:50], ".new-shm": {}},
+		{".new": file, ".lock": []byte("123\n")},
+		{"": file},
+	}
 	const header, frame = 32, 24 + 4096
-	states := 0
 	for end := header; end <= len(wal); end += frame {
-		cut := filepath.Join(t.TempDir(), "archive.db")
-		for name, content := range map[string][]byte{cut: file, cut + "-wal": wal[:end]} {
-			if err := os.WriteFile(name, content, 0o600); err != nil {
+		left = append(left, map[string][]byte{"": file, "-wal": wal[:end]})
+	}
+	if len(left) < 10 {
+		t.Fatalf("the log has %d bytes, which is not what this test looks at", len(wal))
+	}
+	for i, files := range left {
+		path := archivePath(t)
+		for suffix, content := range files {
+			if err := os.WriteFile(path+suffix, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s, err := Open(context.Background(), cut, slog.New(slog.DiscardHandler))
+		s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
 		if err != nil {
-			t.Fatalf("killed after %d frames of the log: %v", (end-header)/frame, err)
+			t.Fatalf("cut off at place %d: %v", i, err)
 		}
 		mustPut(t, s, put(t, "b", `{}`, 1))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		states++
-	}
-	if states < 2 {
-		t.Fatalf("the log has %d bytes, which is not what this test looks at", len(wal))
+		if there, err := filepath.Glob(path + "*"); err != nil || !slices.Equal(there, []string{path}) {
+			t.Errorf("cut off at place %d: there are %v, %v", i, there, err)
+		}
 	}
 }
 

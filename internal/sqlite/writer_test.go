@@ -178,7 +178,7 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			open(t, s.path) // checks that the log is whole
+			open(t, s.file.path) // checks that the log is whole
 		})
 	}
 }

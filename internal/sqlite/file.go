@@ -1,0 +1,232 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// file is the archive's file, held by this process alone. SQLite derives the
+// name of the write-ahead log from the name of the file, so all processes must
+// meet at one name: symbolic links are followed, and a file with several hard
+// links is refused.
+type file struct {
+	path string   // absolute, without symbolic links
+	side *os.File // locked; has the path with .lock behind it
+	self *os.File // the file itself, locked; nil until it is known to be one
+}
+
+// claim finds the file that the path names and makes this process the only one
+// that works with it. The locks go with the process, however it ends.
+func claim(path string) (*file, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, reason(err)
+	}
+	path, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{path: path}
+	if f.side, err = lockSide(path + ".lock"); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// resolve follows symbolic links, also where there is no file yet.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return target, reason(err)
+	}
+	if link, err := os.Readlink(path); err == nil {
+		return "", fmt.Errorf("it is a symbolic link to %s, which does not exist; "+
+			"mount the disk that it is on, or name the file itself with --db", link)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), reason(err)
+}
+
+// lockTries bounds how often a lock file is opened that its holder removes just
+// then.
+const lockTries = 100
+
+// lockSide takes the lock on the side file, which says who holds it.
+func lockSide(path string) (*os.File, error) {
+	for range lockTries {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+		if err != nil {
+			return nil, reason(err)
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			holder := make([]byte, 32)
+			n, _ := f.ReadAt(holder, 0) // who holds it is only a hint
+			_ = f.Close()
+			if !errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+			}
+			return nil, fmt.Errorf("another oda has it open (process %s); stop that one, or name another file with --db",
+				strings.TrimSpace(string(holder[:n])))
+		}
+		locked, err := f.Stat()
+		if err != nil {
+			_ = f.Close()
+			return nil, reason(err)
+		}
+		if named, err := os.Stat(path); err != nil || !os.SameFile(locked, named) {
+			_ = f.Close() // removed by whoever held it
+			continue
+		}
+		if err = f.Truncate(0); err == nil {
+			_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+		}
+		if err != nil {
+			_ = os.Remove(path)
+			_ = f.Close()
+			return nil, reason(err)
+		}
+		return f, nil
+	}
+	return nil, fmt.Errorf("cannot lock %s: it is removed again and again", path)
+}
+
+// check makes sure that the file can be an archive, and makes a new archive
+// where there is none.
+func (f *file) check() error {
+	info, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := f.create(); err != nil {
+			return err
+		}
+		info, err = os.Stat(f.path)
+	}
+	switch {
+	case err != nil:
+		return reason(err)
+	case info.IsDir():
+		return fmt.Errorf("it is a directory; name a file in it with --db, such as %s", filepath.Join(f.path, "archive.db"))
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a regular file; name another file with --db")
+	case info.Size() == 0:
+		return errors.New("the file is empty, and oda never leaves one empty; " +
+			"if it was an archive, restore it from a backup, else remove it and start again")
+	}
+	if links := info.Sys().(*syscall.Stat_t).Nlink; links > 1 {
+		return fmt.Errorf("the file has %d names (hard links), and under each of them SQLite would look for another write-ahead log; "+
+			"keep the name that %s-wal belongs to, and remove the others", links, filepath.Base(f.path))
+	}
+	return f.lockSelf()
+}
+
+// lockSelf locks the file itself, since it may be mounted in several places
+// with a side file in each. SQLite has locks of its own on the file, so this one
+// is on a byte that SQLite does not use, and it is one that belongs to the
+// descriptor rather than to the process, which only Linux has. The descriptor
+// must not be closed before SQLite's: that would take away SQLite's locks.
+func (f *file) lockSelf() error {
+	self, err := os.OpenFile(f.path, os.O_RDWR, 0)
+	if err != nil {
+		return reason(err)
+	}
+	f.self = self
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	const setLock, start = 37, 1 << 62 // F_OFD_SETLK
+	err = syscall.FcntlFlock(self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: start, Len: 1})
+	switch {
+	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES):
+		return errors.New("another oda has it open, in another place that it is mounted at; " +
+			"stop that one, or name another file with --db")
+	case err != nil:
+		return fmt.Errorf("cannot lock it: %w", err)
+	}
+	return nil
+}
+
+// create makes a new archive. It is made under another name and gets its own
+// when it is whole, so that a start that is cut off leaves nothing behind that
+// could be taken for an archive or hide that one was lost.
+func (f *file) create() error {
+	if info, err := os.Stat(f.path + "-wal"); err == nil && info.Size() > 0 {
+		return fmt.Errorf("the file does not exist, but its write-ahead log %s does; "+
+			"put the file that it belongs to back, or move the log away", info.Name())
+	}
+	fresh := f.path + ".new"
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(fresh + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return reason(err)
+		}
+	}
+	c, err := openConn(fresh, sqlite.OpenReadWrite|sqlite.OpenCreate)
+	if err != nil {
+		return err
+	}
+	err = c.script(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA application_id = %d; %s; COMMIT", applicationID, migrations))
+	if err = errors.Join(err, c.close()); err != nil { // closing folds the write-ahead log in, and syncs
+		return err
+	}
+	if err := os.Rename(fresh, f.path); err != nil {
+		return reason(err)
+	}
+	dir, err := os.Open(filepath.Dir(f.path))
+	if err != nil {
+		return reason(err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// release lets others have the file. It comes after SQLite has closed it.
+func (f *file) release() {
+	if f.self != nil {
+		_ = f.self.Close()
+	}
+	_ = os.Remove(f.side.Name()) // it is ours as long as it is locked
+	_ = f.side.Close()
+}
+
+// recognise makes sure that the file is an archive, before anything in it is
+// changed.
+func recognise(c *conn) error {
+	id, err := c.number("PRAGMA application_id")
+	if err == nil && id != applicationID {
+		err = errors.New("the file is a SQLite database, but not an archive of oda; name another file with --db")
+	}
+	return err
+}
+
+// openError says in a person's words what SQLite says in a code.
+func openError(err error) error {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultNotADB:
+		return errors.New("the file is not an archive of oda; name another file with --db")
+	case sqlite.ResultCorrupt:
+		return fmt.Errorf("the file is damaged (%v); keep a copy of it and of its -wal file, and restore it from a backup", sqlite.ErrCode(err))
+	case sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultReadOnly:
+		return errors.New("the file cannot be opened for writing; check its owner and permissions")
+	case sqlite.ResultFull:
+		return errors.New("its disk is full; make room on it")
+	case sqlite.ResultIOErr:
+		return fmt.Errorf("its disk does not read or write as it should (%v); the log of the operating system says why", sqlite.ErrCode(err))
+	}
+	return err
+}
+
+// reason drops the path from a file error: the message has it already.
+func reason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("cannot write to %s: %w", p.Path, p.Err)
+	}
+	return err
+}
