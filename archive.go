@@ -97,19 +97,30 @@ func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write, ke
 	return entities[0], nil
 }
 
+// maxEntities is how many entities one request may store: while it is written
+// nobody else can write to them.
+const maxEntities = 10_000
+
 // StoreAll creates or updates several entities, all or none.
 func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) ([]*Entity, error) {
-	if len(documents) == 0 {
+	switch {
+	case len(documents) == 0:
 		return nil, nil
+	case len(documents) > maxEntities:
+		return nil, Errorf(InvalidRequest, "One request may store at most 10,000 entities, and this one has %d. Nothing was stored. "+
+			"Send them in several requests.", len(documents))
 	}
 	seen := make(map[Ref]string, len(documents))
 	puts := make([]Put, len(documents))
 	var twice []Fault
+	repeated := 0
 	now := InstantOf(a.now())
 	for i, d := range documents {
 		ref := Ref{d.Kind, d.ID}
 		if before, ok := seen[ref]; ok {
-			twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s stands at %s already", d.Kind, clip(d.ID), before)})
+			if repeated++; repeated <= maxListed {
+				twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s stands at %s already", d.Kind, clip(d.ID), before)})
+			}
 			continue
 		}
 		seen[ref] = d.Pointer
@@ -119,8 +130,8 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		}
 	}
 	if twice != nil {
-		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: "An entity stands twice in one collection of this request. " +
-			"Nothing was stored. Send each entity once."}
+		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: fmt.Sprintf("Entities stand twice in one collection of this request: "+
+			"%d of %d do%s. Nothing was stored. Send each entity once.", repeated, len(documents), listed(repeated))}
 	}
 	return a.store.Put(ctx, puts)
 }

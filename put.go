@@ -31,10 +31,21 @@ func (p *Put) First() Metadata { return first(p.Creator, p.At) }
 // Next is the metadata if the stored state is the expected one.
 func (p *Put) Next(stored Metadata) Metadata { return stored.next(p.Modifier, p.At) }
 
+// maxListed is how many entities a problem lists.
+const maxListed = 100
+
+// listed says that a problem does not list all of so many entities.
+func listed(n int) string {
+	if n <= maxListed {
+		return ""
+	}
+	return fmt.Sprintf(", of which the first %d are listed", maxListed)
+}
+
 // Judge is the rule of the compare-and-set. It decides for each entity what
 // its metadata will be, given the stored one, or nil where the identifier is
-// new. If any does not match, none may be written, and the error tells of every
-// one that does not match.
+// new. If any does not match, none may be written, and the error says how many
+// do not and lists the first of them.
 func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 	next := make([]Metadata, len(puts))
 	var faults []Fault
@@ -49,8 +60,9 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 			continue
 		}
 		if f := p.Expected.faults(*stored[i], p.Compare, p.Pointer); f != nil {
-			faults = append(faults, f...)
-			refused++
+			if refused++; refused <= maxListed {
+				faults = append(faults, f...)
+			}
 			continue
 		}
 		next[i] = p.Next(*stored[i])
@@ -65,9 +77,9 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 			puts[0].Kind, puts[0].ID, describe(faults))}
 	default:
 		return nil, &Error{Code: MetadataMismatch, Faults: faults, Detail: fmt.Sprintf(
-			"%d of %d entities were sent with metadata that is not that of their current version. Nothing was stored. "+
+			"%d of %d entities were sent with metadata that is not that of their current version%s. Nothing was stored. "+
 				"Read these entities, apply your changes to them again, and store all with the metadata as read.",
-			refused, len(puts))}
+			refused, len(puts), listed(refused))}
 	}
 }
 

@@ -89,7 +89,7 @@ var spans = [...]span{
 
 // ParseQuery reads the parameters of a listing. A single query field is
 // honoured: user, else creation, else modification; what comes behind it is
-// not looked at. Unknown parameters are ignored.
+// not looked at.
 func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 	p := queryParser{params: params}
 	q := p.field(kind)

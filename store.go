@@ -101,17 +101,37 @@ func (e *Entity) Render() error {
 	return nil
 }
 
+// AtLeast gives the size of the document, or n where it is no smaller: no more
+// of it is rendered than that takes.
+func (e *Entity) AtLeast(n int) (int, error) {
+	if known := max(len(e.rendered), len(e.Body.Text)); e.rendered != nil || known >= n {
+		return min(known, n), nil
+	}
+	c := countingWriter{w: io.Discard, most: int64(n)}
+	if err := e.Body.WriteTo(&c, e.Metadata, e.Records); err != nil && !errors.Is(err, errEnough) {
+		return 0, err
+	}
+	return min(int(c.n), n), nil
+}
+
+// errEnough ends a rendering whose size alone matters.
+var errEnough = errors.New("the document is large enough")
+
 // Rendered is the document where Render has been called, else nil.
 func (e *Entity) Rendered() []byte { return e.rendered }
 
 type countingWriter struct {
-	w io.Writer
-	n int64
+	w    io.Writer
+	n    int64
+	most int64 // from there on writing fails; 0 is no bound
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
+	if err == nil && c.most > 0 && c.n >= c.most {
+		err = errEnough
+	}
 	return n, err
 }
 

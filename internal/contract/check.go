@@ -116,7 +116,8 @@ func (c *checker) array(s *schema, index bool) error {
 		if s.items == nil {
 			_, _, err = c.scan.Skip()
 		} else {
-			err = c.value(s.items, "", index)
+			// What is beyond the bound will be refused, and takes no memory.
+			err = c.value(s.items, "", index && (s.length.max == nil || length < *s.length.max))
 		}
 		if err != nil {
 			return err

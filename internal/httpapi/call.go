@@ -19,6 +19,7 @@ type call struct {
 	api     *API
 	r       *http.Request
 	op      *contract.Operation // nil beside the description
+	page    bool                // made for people: nobody reads its query
 	kind    oda.Kind
 	id      string // of the entity, where the path or the answer names it
 	user    string // who acts, empty where nobody said
@@ -36,7 +37,7 @@ type call struct {
 
 	// The values of the answer's headers. They lie together here, so that they
 	// need no memory of their own.
-	values [8]string
+	values [9]string
 	headed int // how many there are
 }
 

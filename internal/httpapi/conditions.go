@@ -12,6 +12,23 @@ func condition(h http.Header) oda.Condition {
 	return oda.Condition{Match: tags(h.Values("If-Match"), false), NoneMatch: tags(h.Values("If-None-Match"), true)}
 }
 
+// checkConditions refuses a condition that the operation does not know: it must
+// never be carried out as if the condition held. On a read whose answer has no
+// entity tag, If-None-Match always holds.
+func (c *call) checkConditions() error {
+	for _, name := range [...]string{"If-Match", "If-None-Match"} {
+		if len(c.r.Header[name]) == 0 || c.op.Takes("header", name) || name == "If-None-Match" && c.op.Method == http.MethodGet {
+			continue
+		}
+		return &oda.Error{
+			Code: oda.InvalidRequest, Detail: "This operation cannot be made to depend on " + name + ". Nothing was stored. " +
+				"Leave the header out, or use an operation that has it.",
+			Faults: []oda.Fault{{Pointer: "header:" + name, Detail: "is not a parameter of this operation"}},
+		}
+	}
+	return nil
+}
+
 // tags reads a list of entity tags, nil where the header is not there. Weak
 // tags never match where a strong comparison is asked for.
 func tags(values []string, weak bool) *oda.Tags {

@@ -126,3 +126,78 @@ func TestIfMatchSeesRecords(t *testing.T) {
 	refused(t, a.Do("PUT", "/ebs/e?records=keep", body, "If-Match", r.Header.Get("ETag")), 412, oda.Precondition, "Read it")
 	want(t, 200, a.Do("PUT", "/ebs/e?records=keep", body))
 }
+
+func TestGetIfMatch(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/sbds/a", `{}`)
+	tag := a.Do("GET", "/sbds/a", "").Header.Get("ETag")
+	zipped := strings.TrimSuffix(tag, `"`) + `-gzip"`
+	for _, value := range []string{tag, "*", zipped, `"1-1", ` + tag} {
+		want(t, 200, a.Do("GET", "/sbds/a", "", "If-Match", value))
+	}
+	want(t, 304, a.Do("GET", "/sbds/a", "", "If-Match", tag, "If-None-Match", tag))
+	for _, value := range []string{`"1-1"`, "W/" + tag, ""} {
+		refused(t, a.Do("GET", "/sbds/a", "", "If-Match", value), 412, oda.Precondition, "If-Match does not hold")
+		want(t, 412, a.Do("HEAD", "/sbds/a", "", "If-Match", value))
+	}
+	refused(t, a.Do("GET", "/sbds/a", "", "If-Match", `"1-1"`, "If-None-Match", tag), 412, oda.Precondition)
+	refused(t, a.Do("GET", "/sbds/b", "", "If-Match", "*"), 404, oda.NotFound)
+}
+
+// An operation that cannot honour a condition must not be carried out as if it
+// held.
+func TestConditionsThatAnOperationCannotHonour(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	places := []struct{ method, path, body string }{
+		{"PUT", "/", `{"sbds":[{"sbd_id":"n"}]}`},
+		{"PUT", "", `{"sbds":[{"sbd_id":"n"}]}`},
+		{"POST", "/ebs/eb/request_responses", batch("k", `{"request":"a"}`)},
+		{"POST", "/ebs/create", ""},
+	}
+	for _, place := range keyed {
+		places = append(places, struct{ method, path, body string }{place.method, place.path, place.body})
+	}
+	for _, place := range places {
+		unchanged(t, a, func() {
+			for _, condition := range []string{"If-Match", "If-None-Match"} {
+				for _, value := range []string{"*", `"1-1"`, ""} {
+					p := refused(t, a.Do(place.method, place.path, place.body, condition, value), 400, oda.InvalidRequest, condition, "Nothing was stored")
+					if len(p.Errors) != 1 || p.Errors[0].Pointer != "header:"+condition {
+						t.Errorf("%s %s: the faults are %v", place.method, place.path, p.Errors)
+					}
+				}
+			}
+		})
+	}
+	refused(t, a.Do("GET", "/ebs?"+everything, "", "If-Match", "*"), 400, oda.InvalidRequest)
+	refused(t, a.Do("GET", "/ebs/eb/request_responses", "", "If-Match", "*"), 400, oda.InvalidRequest)
+	// Their answers have no tag, so they match none.
+	want(t, 200, a.Do("GET", "/ebs?"+everything, "", "If-None-Match", `"1-1"`))
+	want(t, 200, a.Do("GET", "/ebs/eb/request_responses", "", "If-None-Match", `"1-1"`))
+}
+
+// No cache on the way may serve an old state.
+func TestAnswersAboutEntitiesAreRevalidated(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	tag := a.Do("GET", "/ebs/eb", "").Header.Get("ETag")
+	for name, r := range map[string]*testenv.Reply{
+		"GET":         want(t, 200, a.Do("GET", "/ebs/eb", "")),
+		"HEAD":        want(t, 200, a.Do("HEAD", "/ebs/eb", "")),
+		"304":         want(t, 304, a.Do("GET", "/ebs/eb", "", "If-None-Match", tag)),
+		"list":        want(t, 200, a.Do("GET", "/ebs?"+everything, "")),
+		"page":        want(t, 200, a.Do("GET", "/ebs?limit=1&"+everything, "")),
+		"records":     want(t, 200, a.Do("GET", "/ebs/eb/request_responses", "")),
+		"PUT":         want(t, 200, a.Do("PUT", "/sbds/a", `{}`)),
+		"POST":        want(t, 200, a.Do("POST", "/prjs", `{}`)),
+		"create":      want(t, 200, a.Do("POST", "/ebs/create", "")),
+		"several":     want(t, 200, a.Do("PUT", "/", `{"sbis":[{"sbi_id":"a"}]}`)),
+		"record":      want(t, 200, a.Do("PATCH", "/ebs/eb/request_response", `{"request":"a"}`)),
+		"recordBatch": want(t, 200, a.Do("POST", "/ebs/eb/request_responses", batch("k", `{"request":"a"}`))),
+	} {
+		if r.Header.Get("Cache-Control") != "private, no-cache" || r.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s has Cache-Control: %q, Vary: %q", name, r.Header.Get("Cache-Control"), r.Header.Get("Vary"))
+		}
+	}
+}

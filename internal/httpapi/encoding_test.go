@@ -58,11 +58,12 @@ func TestCompression(t *testing.T) {
 			if got := r.Header.Get("ETag"); got != tag {
 				t.Errorf("the tag is %s, want %s", got, tag)
 			}
-			want(t, 304, a.Do("GET", "/sbds/large", "", "Accept-Encoding", test.accept, "If-None-Match", r.Header.Get("ETag")))
+			sameTag(t, a, "/sbds/large", test.accept, r)
 			small := want(t, 200, a.Do("GET", "/sbds/small", "", "Accept-Encoding", test.accept))
 			if small.Header.Get("Content-Encoding") != "" || strings.Contains(small.Header.Get("ETag"), "z") {
 				t.Error("a small document is compressed")
 			}
+			sameTag(t, a, "/sbds/small", test.accept, small)
 		})
 	}
 	t.Run("answers to writes too", func(t *testing.T) {
@@ -85,8 +86,32 @@ func TestCompression(t *testing.T) {
 			if r.Text() != a.Do("GET", path, "").Text() {
 				t.Errorf("%s differs", path)
 			}
+			sameTag(t, a, path, "gzip", r)
 		}
 	})
+}
+
+// sameTag checks that a 304 carries the tag that the 200 did.
+func sameTag(t *testing.T, a *testenv.Archive, path, accept string, full *testenv.Reply) {
+	t.Helper()
+	tag := full.Header.Get("ETag")
+	for _, known := range []string{tag, "*"} {
+		r := want(t, 304, a.Do("GET", path, "", "Accept-Encoding", accept, "If-None-Match", known))
+		if got := r.Header.Get("ETag"); got != tag {
+			t.Errorf("%s, Accept-Encoding: %s, If-None-Match: %s: the 304 carries %s, the 200 has %s", path, accept, known, got, tag)
+		}
+	}
+}
+
+// The size of a block is that of its document and its records.
+func TestTheTagOfABlockThatGrows(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	for range 12 {
+		record(t, a, "POST", "eb", `{"request":"`+strings.Repeat("observe ", 12)+`"}`)
+		full := want(t, 200, a.Do("GET", "/ebs/eb", "", "Accept-Encoding", "zstd"))
+		sameTag(t, a, "/ebs/eb", "zstd", full)
+	}
 }
 
 // A block that is longer than what is held back is streamed.
@@ -106,6 +131,6 @@ func TestStreamedBlock(t *testing.T) {
 		if r.Header.Get("Content-Encoding") != encoding {
 			t.Errorf("the encoding is %q, want %q", r.Header.Get("Content-Encoding"), encoding)
 		}
-		want(t, 304, a.Do("GET", "/ebs/long", "", "Accept-Encoding", encoding, "If-None-Match", r.Header.Get("ETag")))
+		sameTag(t, a, "/ebs/long", encoding, r)
 	}
 }

@@ -13,10 +13,12 @@ func (a *API) get(c *call) error {
 	if err != nil {
 		return err
 	}
-	if none := tags(c.r.Header.Values("If-None-Match"), true); none != nil {
-		if !(oda.Condition{NoneMatch: none}).Holds(&e.Metadata) {
-			return c.notModified(e.Metadata.Tag())
-		}
+	asked := condition(c.r.Header)
+	if err := (oda.Condition{Match: asked.Match}).Check(e.Ref, &e.Metadata); err != nil {
+		return err
+	}
+	if !asked.Holds(&e.Metadata) {
+		return c.notModified(e)
 	}
 	return c.entity(e)
 }
@@ -27,9 +29,12 @@ func (a *API) store(c *call) error {
 	if err != nil {
 		return err
 	}
+	records, err := c.one("records") // keep, where it is there
+	if err != nil {
+		return err
+	}
 	w := oda.Write{User: c.user, Condition: condition(c.r.Header)}
-	keep := c.kind == oda.ExecutionBlock && len(c.query["records"]) > 0
-	e, err := a.archive.Store(c.r.Context(), c.id, d, w, keep)
+	e, err := a.archive.Store(c.r.Context(), c.id, d, w, records != "")
 	if err != nil {
 		return err
 	}

@@ -114,20 +114,6 @@ func TestEscapedIdentifier(t *testing.T) {
 	}
 }
 
-// A query that nobody reads does no harm, however it looks.
-func TestQueriesThatNobodyReads(t *testing.T) {
-	a := testenv.Start(t)
-	store(t, a, "/sbds/a", `{}`)
-	for _, query := range []string{"?x=1", "?%zz", "?a;b", "?user=", "?limit=x"} {
-		for _, path := range []string{"/sbds/a", "/", "/openapi.json", "/ui"} {
-			want(t, 200, a.Do("GET", path+query, ""))
-		}
-		want(t, 200, a.Do("POST", "/sbds"+query, `{}`))
-		want(t, 200, a.Do("PUT", "/"+query, `{"sbds":[]}`))
-	}
-	refused(t, a.Do("PUT", "/ebs/a?records=ke%zzp", `{}`), 400, oda.InvalidRequest)
-}
-
 // A browser page of another origin reads, but never writes.
 func TestOtherOrigins(t *testing.T) {
 	a := testenv.Start(t)

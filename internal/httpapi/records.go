@@ -84,13 +84,19 @@ const readRecordsDefault = 1000
 // readRecords answers records with what the server knows of each.
 func (a *API) readRecords(c *call) error {
 	after, limit := int64(0), readRecordsDefault
-	var err error
-	if text := c.first("after"); text != "" {
+	text, err := c.one("after")
+	if err != nil {
+		return err
+	}
+	if text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return oda.Errorf(oda.InvalidQuery, "The sequence to begin behind is larger than any: %s.", text[:min(len(text), 40)])
 		}
 	}
-	if text := c.first("limit"); text != "" {
+	if text, err = c.one("limit"); err != nil {
+		return err
+	}
+	if text != "" {
 		if limit, err = strconv.Atoi(text); err != nil {
 			return err // the description allows small numbers only
 		}

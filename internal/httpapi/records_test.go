@@ -172,9 +172,6 @@ func TestRecordsKeep(t *testing.T) {
 			t.Errorf("the new block is %s", got.Body)
 		}
 	})
-	t.Run("means nothing to other kinds", func(t *testing.T) {
-		want(t, 200, a.Do("PUT", "/sbds/s?records=keep", `{"request_responses":"mine"}`))
-	})
 }
 
 func TestFormOfRecords(t *testing.T) {

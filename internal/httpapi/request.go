@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -20,16 +21,16 @@ func (c *call) check() error {
 	if c.op == nil {
 		return nil
 	}
-	if c.r.URL.RawQuery != "" {
-		query, err := url.ParseQuery(c.r.URL.RawQuery)
-		if err != nil && c.op.ReadsQuery() { // elsewhere nobody looks at it
-			return oda.Errorf(oda.InvalidRequest, "The query of the address is not well-formed. "+
-				"Write a percent sign as %%25 and a semicolon as %%3B.").Because(err)
-		}
-		c.query = query
-	}
 	if c.kind != 0 {
 		c.id = c.r.PathValue(c.kind.IDField())
+	}
+	if !c.page {
+		if err := c.checkQuery(); err != nil {
+			return err
+		}
+		if err := c.checkConditions(); err != nil {
+			return err
+		}
 	}
 	if err := c.op.CheckParameters(c.parameter); err != nil {
 		return err
@@ -38,6 +39,20 @@ func (c *call) check() error {
 		c.user = user
 	}
 	return nil
+}
+
+// checkQuery reads the query, which may have nothing that the operation does
+// not know.
+func (c *call) checkQuery() error {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	var err error
+	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
+		return oda.Errorf(oda.InvalidRequest, "The query of the address is not well-formed. "+
+			"Write a percent sign as %%25 and a semicolon as %%3B.").Because(err)
+	}
+	return c.op.CheckQuery(c.query)
 }
 
 // parameter gives the first value of a parameter, and whether there is one.
@@ -57,12 +72,20 @@ func (c *call) parameter(in, name string) (value string, given bool) {
 	return values[0], true
 }
 
-// first gives the first value of a query parameter, empty where there is none.
-func (c *call) first(name string) string {
-	if values := c.query[name]; len(values) > 0 {
-		return values[0]
+// one gives the value of a query parameter, empty where there is none. It may
+// stand once.
+func (c *call) one(name string) (string, error) {
+	switch values := c.query[name]; len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	default:
+		return "", &oda.Error{
+			Code: oda.InvalidRequest, Detail: fmt.Sprintf("The query parameter %s is given %d times. Give it once.", name, len(values)),
+			Faults: []oda.Fault{{Pointer: "query:" + name, Detail: "is given more than once"}},
+		}
 	}
-	return ""
 }
 
 // body reads the body and holds it against the API description. It gives the

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"oda"
@@ -26,11 +27,18 @@ type response struct {
 	started bool
 }
 
+// respond begins an answer that may be kept, but not used again without asking:
+// no cache on the way serves an old state.
 func (c *call) respond(contentType, tag string, hold int) *response {
 	c.head("Content-Type", contentType)
-	c.head("Vary", "Accept-Encoding")
+	c.revalidate()
 	c.out = response{c: c, tag: tag, hold: hold}
 	return &c.out
+}
+
+func (c *call) revalidate() {
+	c.head("Vary", "Accept-Encoding")
+	c.head("Cache-Control", "private, no-cache")
 }
 
 // Write holds the text back, or sends it once there is too much.
@@ -53,7 +61,7 @@ func (w *response) Write(p []byte) (int, error) {
 // start sends the headers and what was held back; the rest is streamed.
 func (w *response) start() error {
 	w.started = true
-	e := negotiate(w.c.r.Header.Values("Accept-Encoding"))
+	e := w.c.encoding(compressFrom)
 	w.headers(e)
 	w.c.WriteHeader(http.StatusOK)
 	var err error
@@ -68,14 +76,29 @@ func (w *response) start() error {
 }
 
 func (w *response) headers(e *encoding) {
-	suffix := ""
 	if e != nil {
 		w.c.head("Content-Encoding", e.name)
-		suffix = "-" + e.name
 	}
 	if w.tag != "" {
-		w.c.head("Etag", `"`+w.tag+suffix+`"`)
+		w.c.head("Etag", tagOf(w.tag, e))
 	}
+}
+
+// tagOf is the tag of a state in an encoding, nil for none.
+func tagOf(state string, e *encoding) string {
+	if e == nil {
+		return `"` + state + `"`
+	}
+	return `"` + state + "-" + e.name + `"`
+}
+
+// encoding gives the encoding of an answer of that size, which may be a lower
+// bound of it.
+func (c *call) encoding(size int) *encoding {
+	if size < compressFrom {
+		return nil
+	}
+	return negotiate(c.r.Header["Accept-Encoding"])
 }
 
 // close ends the response.
@@ -92,15 +115,10 @@ func (w *response) close() error {
 // whole sends a response that is all there.
 func (w *response) whole(text []byte) error {
 	w.started = true
-	if len(text) >= compressFrom {
-		if e := negotiate(w.c.r.Header.Values("Accept-Encoding")); e != nil {
-			w.headers(e)
-			text = e.block(text)
-		} else {
-			w.headers(nil)
-		}
-	} else {
-		w.headers(nil)
+	e := w.c.encoding(len(text))
+	w.headers(e)
+	if e != nil {
+		text = e.block(text)
 	}
 	w.c.head("Content-Length", strconv.Itoa(len(text)))
 	w.c.WriteHeader(http.StatusOK)
@@ -152,21 +170,30 @@ func static(contentType string, text []byte) handler {
 	sum := sha256.Sum256(text)
 	tag := hex.EncodeToString(sum[:8])
 	return func(c *call) error {
-		if list := tags(c.r.Header.Values("If-None-Match"), true); list != nil {
-			for _, t := range list.List {
-				if t == tag {
-					return c.notModified(tag)
-				}
-			}
+		if list := tags(c.r.Header.Values("If-None-Match"), true); list != nil && (list.Any || slices.Contains(list.List, tag)) {
+			return c.unchanged(tagOf(tag, c.encoding(len(text))))
 		}
 		return c.respond(contentType, tag, 0).whole(text)
 	}
 }
 
-// notModified answers that the client has the state already.
-func (c *call) notModified(tag string) error {
-	c.head("Etag", `"`+tag+`"`)
-	c.head("Vary", "Accept-Encoding")
+// notModified answers that the client has the state of the entity already. The
+// tag is the one with which the whole answer would come.
+func (c *call) notModified(e *oda.Entity) error {
+	encoding := c.encoding(compressFrom)
+	if encoding != nil {
+		size, err := e.AtLeast(compressFrom)
+		if err != nil {
+			return err
+		}
+		encoding = c.encoding(size)
+	}
+	return c.unchanged(tagOf(e.Metadata.Tag(), encoding))
+}
+
+func (c *call) unchanged(tag string) error {
+	c.head("Etag", tag)
+	c.revalidate()
 	c.WriteHeader(http.StatusNotModified)
 	return nil
 }

@@ -18,45 +18,46 @@ type route struct {
 	operation string
 	kind      oda.Kind // of the entities it is about, where it is about one
 	handle    handler
+	page      bool // made for people, or the description itself: any query will do
 }
 
 // routes is the whole interface. Method and path of each operation stand in
 // the API description.
 func (a *API) routes() []route {
 	return []route{
-		{"home", 0, func(c *call) error { return a.pages.Home(c, c.r) }},
-		{"storeSeveral", 0, a.storeSeveral},
+		{operation: "storeSeveral", handle: a.storeSeveral},
 
-		{"listSBDs", oda.SBDefinition, a.list},
-		{"listSBIs", oda.SBInstance, a.list},
-		{"listEBs", oda.ExecutionBlock, a.list},
-		{"listPRJs", oda.Project, a.list},
+		{operation: "listSBDs", kind: oda.SBDefinition, handle: a.list},
+		{operation: "listSBIs", kind: oda.SBInstance, handle: a.list},
+		{operation: "listEBs", kind: oda.ExecutionBlock, handle: a.list},
+		{operation: "listPRJs", kind: oda.Project, handle: a.list},
 
-		{"createSBD", oda.SBDefinition, a.create},
-		{"createSBI", oda.SBInstance, a.create},
-		{"createEB", oda.ExecutionBlock, a.create},
-		{"createPRJ", oda.Project, a.create},
-		{"createEmptyEB", oda.ExecutionBlock, a.createEmpty},
+		{operation: "createSBD", kind: oda.SBDefinition, handle: a.create},
+		{operation: "createSBI", kind: oda.SBInstance, handle: a.create},
+		{operation: "createEB", kind: oda.ExecutionBlock, handle: a.create},
+		{operation: "createPRJ", kind: oda.Project, handle: a.create},
+		{operation: "createEmptyEB", kind: oda.ExecutionBlock, handle: a.createEmpty},
 
-		{"getSBD", oda.SBDefinition, a.get},
-		{"getSBI", oda.SBInstance, a.get},
-		{"getEB", oda.ExecutionBlock, a.get},
-		{"getPRJ", oda.Project, a.get},
+		{operation: "getSBD", kind: oda.SBDefinition, handle: a.get},
+		{operation: "getSBI", kind: oda.SBInstance, handle: a.get},
+		{operation: "getEB", kind: oda.ExecutionBlock, handle: a.get},
+		{operation: "getPRJ", kind: oda.Project, handle: a.get},
 
-		{"storeSBD", oda.SBDefinition, a.store},
-		{"storeSBI", oda.SBInstance, a.store},
-		{"storeEB", oda.ExecutionBlock, a.store},
-		{"storePRJ", oda.Project, a.store},
+		{operation: "storeSBD", kind: oda.SBDefinition, handle: a.store},
+		{operation: "storeSBI", kind: oda.SBInstance, handle: a.store},
+		{operation: "storeEB", kind: oda.ExecutionBlock, handle: a.store},
+		{operation: "storePRJ", kind: oda.Project, handle: a.store},
 
-		{"recordPatch", oda.ExecutionBlock, a.record},
-		{"recordPost", oda.ExecutionBlock, a.record},
-		{"recordBatch", oda.ExecutionBlock, a.recordBatch},
-		{"readRecords", oda.ExecutionBlock, a.readRecords},
+		{operation: "recordPatch", kind: oda.ExecutionBlock, handle: a.record},
+		{operation: "recordPost", kind: oda.ExecutionBlock, handle: a.record},
+		{operation: "recordBatch", kind: oda.ExecutionBlock, handle: a.recordBatch},
+		{operation: "readRecords", kind: oda.ExecutionBlock, handle: a.readRecords},
 
-		{"descriptionJSON", 0, static("application/json", api.JSON)},
-		{"descriptionYAML", 0, static("application/yaml", api.YAML)},
-		{"ui", 0, func(c *call) error { return a.pages.UI(c, c.r) }},
-		{"uiAsset", 0, func(c *call) error { return a.pages.Asset(c, c.r) }},
+		{operation: "home", page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
+		{operation: "descriptionJSON", page: true, handle: static("application/json", api.JSON)},
+		{operation: "descriptionYAML", page: true, handle: static("application/yaml", api.YAML)},
+		{operation: "ui", page: true, handle: func(c *call) error { return a.pages.UI(c, c.r) }},
+		{operation: "uiAsset", page: true, handle: func(c *call) error { return a.pages.Asset(c, c.r) }},
 	}
 }
 
@@ -132,7 +133,7 @@ func (a *API) register() error {
 // that it was given, which is the call.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
-	c.r, c.kind, c.op = r, rt.kind, a.contract.Operation(rt.operation)
+	c.r, c.kind, c.op, c.page = r, rt.kind, a.contract.Operation(rt.operation), rt.page
 	if err := c.check(); err != nil {
 		c.problem(err)
 		return

@@ -2,6 +2,9 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -118,4 +121,64 @@ func TestStoreSeveralRefuses(t *testing.T) {
 	if ids := list(t, a, "sbds", everything); !slices.Equal(ids, []string{"a", "b"}) {
 		t.Errorf("afterwards there are %v", ids)
 	}
+}
+
+// One request must not hold all the others up, nor take memory that grows with
+// what somebody writes into it.
+func TestStoreSeveralIsBounded(t *testing.T) {
+	a := testenv.Start(t)
+	entities := func(collection, idField string, n int) string {
+		var b strings.Builder
+		b.WriteString(`"` + collection + `":[`)
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `{"%s":"%d"}`, idField, i)
+		}
+		return b.String() + "]"
+	}
+	unchanged(t, a, func() {
+		refused(t, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 10_001)+"}"), 400, oda.InvalidRequest, "at most 10000")
+		refused(t, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 5001)+","+entities("prjs", "prj_id", 5000)+"}"),
+			400, oda.InvalidRequest, "at most 10,000", "10001")
+		// As many as fit into 20 MiB: the list is left where it is too long.
+		many := "{" + entities("sbds", "sbd_id", 700_000) + "}"
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		request, err := http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/", strings.NewReader(many))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request) // a judge would take memory of its own
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		runtime.ReadMemStats(&after)
+		if response.StatusCode != 400 {
+			t.Errorf("the status is %d", response.StatusCode)
+		}
+		// The body is read into room that doubles, which is four times its size at most.
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(5*len(many)) {
+			t.Errorf("a body of %d bytes took %d bytes of memory", len(many), took)
+		}
+	})
+	r := want(t, 200, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 10_000)+"}"))
+	t.Run("the problem too", func(t *testing.T) {
+		p := refused(t, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 250)+"}"), 422, oda.MetadataMismatch, "250 of 250 entities", "first 100")
+		if len(p.Errors) != 500 || p.Errors[499].Pointer != "/sbds/99/metadata/last_modified_on" {
+			t.Errorf("the problem lists %d faults, the last is %v", len(p.Errors), p.Errors[len(p.Errors)-1])
+		}
+		p = refused(t, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 100)+"}"), 422, oda.MetadataMismatch, "100 of 100 entities")
+		if strings.Contains(p.Detail, "first") {
+			t.Errorf("the detail is %q", p.Detail)
+		}
+		twice := `{"prjs":[` + strings.TrimSuffix(strings.Repeat(`{"prj_id":"p"},`, 300), ",") + `]}`
+		p = refused(t, a.Do("PUT", "/", twice), 422, oda.DuplicateEntity, "299 of 300", "first 100")
+		if len(p.Errors) != 100 {
+			t.Errorf("the problem lists %d faults", len(p.Errors))
+		}
+	})
+	want(t, 200, a.Do("PUT", "/", r.Text()))
 }

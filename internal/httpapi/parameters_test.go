@@ -1,0 +1,96 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// A parameter that an operation does not have must never be taken for one that
+// was applied.
+func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/sbds/a", `{}`)
+	store(t, a, "/ebs/a", `{}`)
+	for _, test := range []struct {
+		method, path, body string
+		pointer, names     string // the place of the fault, and the parameter that was probably meant
+	}{
+		{"GET", "/sbds?usr=anna&created_after=2026-01-01", "", "query:usr", "user"},
+		{"GET", "/sbis?user=anna&user_match=contains", "", "query:user_match", "user_match_type"},
+		{"GET", "/ebs?created_afer=2026-01-01", "", "query:created_afer", "created_after"},
+		{"GET", "/prjs?last_modified_on=2026-01-01", "", "query:last_modified_on", "last_modified_"},
+		{"GET", "/sbds?user=anna&Limit=1", "", "query:Limit", "limit"},
+		{"GET", "/sbds?user=anna&offset=10", "", "query:offset", "user"},
+		{"GET", "/sbds?user=anna&=x", "", "query:", "user"},
+		{"HEAD", "/sbds?usr=anna", "", "", ""},
+		{"GET", "/ebs/a/request_responses?form=3", "", "query:form", "after"},
+		{"GET", "/sbds/a?version=2", "", "query:version", ""},
+		{"PUT", "/ebs/a?record=keep", `{}`, "query:record", "records"},
+		{"PUT", "/sbds/a?records=keep", `{}`, "query:records", ""},
+		{"PUT", "/sbis/a?records=keep", `{}`, "query:records", ""},
+		{"PUT", "/prjs/a?records=keep", `{}`, "query:records", ""},
+		{"POST", "/ebs?records=keep", `{}`, "query:records", ""},
+		{"POST", "/ebs/create?telescope=x", "", "query:telescope", ""},
+		{"PATCH", "/ebs/a/request_response?key=1", `{"request":"a"}`, "query:key", ""},
+		{"POST", "/ebs/a/request_response?key=1", `{"request":"a"}`, "query:key", ""},
+		{"POST", "/ebs/a/request_responses?key=1", batch("k", `{"request":"a"}`), "query:key", ""},
+		{"PUT", "/?dry_run=true", `{"sbds":[]}`, "query:dry_run", ""},
+		{"PUT", "?dry_run=true", `{"sbds":[]}`, "query:dry_run", ""},
+	} {
+		t.Run(test.method+" "+test.path, func(t *testing.T) {
+			unchanged(t, a, func() {
+				r := want(t, 400, a.Do(test.method, test.path, test.body))
+				if test.method == "HEAD" {
+					return
+				}
+				p := refused(t, r, 400, oda.InvalidRequest, "unknown here")
+				if len(p.Errors) != 1 || p.Errors[0].Pointer != test.pointer {
+					t.Errorf("the faults are %v", p.Errors)
+				}
+				meant := "has no parameters in its query"
+				if test.names != "" {
+					meant = "Did you mean " + test.names
+				}
+				if !strings.Contains(p.Detail, meant) {
+					t.Errorf("the detail is %q", p.Detail)
+				}
+			})
+		})
+	}
+	t.Run("once is enough", func(t *testing.T) {
+		for _, path := range []string{"/ebs/a/request_responses?after=1&after=2", "/ebs/a/request_responses?limit=1&limit=1"} {
+			refused(t, a.Do("GET", path, ""), 400, oda.InvalidRequest, "2 times")
+		}
+		refused(t, a.Do("PUT", "/ebs/a?records=keep&records=keep", `{}`), 400, oda.InvalidRequest, "2 times")
+	})
+	t.Run("many at once", func(t *testing.T) {
+		query := "user=anna"
+		for i := range 2000 {
+			query += fmt.Sprintf("&x%d=1", i)
+		}
+		p := refused(t, a.Do("GET", "/sbds?"+query, ""), 400, oda.InvalidRequest)
+		if len(p.Errors) > 100 {
+			t.Errorf("the problem lists %d faults", len(p.Errors))
+		}
+	})
+	t.Run("not well-formed", func(t *testing.T) {
+		for _, path := range []string{"/sbds/a?%zz", "/sbds?user=a;b", "/ebs/a?records=ke%zzp"} {
+			refused(t, a.Do("GET", path, ""), 400, oda.InvalidRequest, "not well-formed")
+		}
+	})
+}
+
+// Nobody reads the query of a page, of the description or of a probe, so it does
+// no harm there, however it looks.
+func TestPagesTakeAnyQuery(t *testing.T) {
+	a := testenv.Start(t)
+	for _, query := range []string{"?x=1", "?%zz", "?a;b", "?user=", "?limit=x"} {
+		for _, path := range []string{"/", "/ui", "/ui/ui.css", "/openapi.json", "/openapi.yaml", a.Origin() + "/livez", a.Origin() + "/readyz"} {
+			want(t, 200, a.Do("GET", path+query, ""))
+		}
+	}
+}
