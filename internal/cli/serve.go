@@ -38,10 +38,15 @@ func (s *serve) Validate() error {
 		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
 		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
 	})
-	if err == nil && s.MaxBody > s.MaxBodiesInFlight {
+	switch {
+	case err != nil:
+		return err
+	case s.MaxBody > s.MaxBodiesInFlight:
 		return errors.New("--max-body must not be more than --max-bodies-in-flight, or such a body could never be taken")
+	case s.MaxDepth < 2:
+		return errors.New("--max-depth must be at least 2: every document has metadata, an object within it")
 	}
-	return err
+	return nil
 }
 
 // Run serves until the process is asked to stop.

@@ -38,6 +38,9 @@ func (c *checker) value(s *schema, name string, index bool) error {
 		c.nodes = append(c.nodes, rawjson.Node{Name: name, Kind: kind, Start: start})
 	}
 	below := index && !s.leaf
+	if s.document {
+		defer c.scan.CountFrom(c.scan.CountFromHere())
+	}
 	switch {
 	case !s.kinds.has(kind):
 		c.fault("Must be " + s.expected() + ", not " + article(kind.String()) + ".")

@@ -41,7 +41,8 @@ type Operation struct {
 }
 
 // Load compiles the description, which is OpenAPI 3.0 in JSON. The values below
-// a schema that is named in leaves are checked but not indexed.
+// a schema that is named in leaves are checked but not indexed, and nesting is
+// counted from it.
 func Load(description []byte, leaves ...string) (*Description, error) {
 	var doc struct {
 		Paths      map[string]map[string]json.RawMessage `json:"paths"`
@@ -106,7 +107,7 @@ func (op *Operation) HasBody() bool { return op.body != nil }
 func (op *Operation) BodyRequired() bool { return op.bodyRequired }
 
 // CheckBody reads a body once. Where it is no strict JSON document of at most
-// maxDepth levels the error has the code InvalidJSON; where it does not fit its
+// maxDepth levels, not counting envelopes around documents, the error has the code InvalidJSON; where it does not fit its
 // schema, InvalidRequest with the first faults. Else it returns the index of
 // the declared values: the root, the declared members of an indexed object, and
 // the elements of an indexed list. A body that may be left out may be empty;
@@ -166,6 +167,7 @@ func (c *compiler) operation(method, path string, raw json.RawMessage) (*Operati
 		if err := c.requestBody(op, described.RequestBody); err != nil {
 			return nil, fmt.Errorf("the request body: %w", err)
 		}
+		op.body.markDocuments()
 	}
 	return op, nil
 }

@@ -21,6 +21,8 @@ type schema struct {
 	integer bool // a number must be integral
 	leaf    bool // what is below is not indexed
 
+	document bool // nesting is counted from here
+
 	properties map[string]property
 	required   []string // the bit of a name is its place here
 	closed     bool     // no other members than properties
@@ -145,7 +147,7 @@ func (c *compiler) schema(raw json.RawMessage) (*schema, error) {
 	if _, chained, err := reference(target, "schemas"); chained || err != nil {
 		return nil, fmt.Errorf("the schema %q is itself a reference", name)
 	}
-	s := &schema{leaf: c.leaves[name]}
+	s := &schema{leaf: c.leaves[name], document: c.leaves[name]}
 	c.compiled[name] = s // before its members, which may refer to it
 	if err := c.fill(s, target); err != nil {
 		return nil, fmt.Errorf("the schema %q: %w", name, err)
@@ -309,6 +311,22 @@ func (s *schema) mark() error {
 		s.properties[name] = p
 	}
 	return nil
+}
+
+// markDocuments marks where the nesting of a body is counted from. An object
+// that takes no other members, and a list in it, is an envelope: what may be
+// sent in one may be sent in another, or by itself.
+func (s *schema) markDocuments() {
+	switch {
+	case s.closed:
+		for _, p := range s.properties {
+			p.schema.markDocuments()
+		}
+	case s.items != nil:
+		s.items.markDocuments()
+	default:
+		s.document = true
+	}
 }
 
 // opaque tells that nothing inside an object is of interest.

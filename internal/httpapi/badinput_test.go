@@ -92,11 +92,56 @@ func TestBadBodies(t *testing.T) {
 			})
 		})
 	}
-	t.Run("nested as deep as allowed", func(t *testing.T) {
-		want(t, 200, a.Do("PUT", "/sbds/deep", nested(100)))
-		want(t, 200, a.Do("POST", "/ebs/eb/request_response", strings.Replace(nested(99), "{", `{"request":"a",`, 1)))
-		want(t, 200, a.Do("PUT", "/", `{"sbds":[`+strings.Replace(nested(98), "{", `{"sbd_id":"deep-2",`, 1)+`]}`))
-		refused(t, a.Do("PUT", "/", `{"sbds":[`+strings.Replace(nested(99), "{", `{"sbd_id":"deep-3",`, 1)+`]}`), 400, oda.InvalidJSON)
+}
+
+// deep is a document of that many levels with further members.
+func deep(levels int, members string) string {
+	return strings.Replace(nested(levels), "{", "{"+members+",", 1)
+}
+
+// Nesting is counted from the document or record, not from what it is sent in.
+// So whatever is taken in one way is taken in every other, and can be stored
+// again as it was read.
+func TestNestingIsCountedFromTheDocument(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/ebs/eb", deep(100, `"eb_id":"eb"`))
+	for n, send := range map[string]func(levels int) *testenv.Reply{
+		"PUT":            func(n int) *testenv.Reply { return a.Do("PUT", "/sbds/put", nested(n)) },
+		"POST":           func(n int) *testenv.Reply { return a.Do("POST", "/prjs", nested(n)) },
+		"create":         func(n int) *testenv.Reply { return a.Do("POST", "/ebs/create", nested(n)) },
+		"PUT of a block": func(n int) *testenv.Reply { return a.Do("PUT", "/ebs/put", nested(n)) },
+		"PUT several":    func(n int) *testenv.Reply { return a.Do("PUT", "/", `{"sbds":[`+deep(n, `"sbd_id":"several"`)+`]}`) },
+		"PATCH record":   func(n int) *testenv.Reply { return a.Do("PATCH", "/ebs/eb/request_response", deep(n, `"request":"a"`)) },
+		"POST record":    func(n int) *testenv.Reply { return a.Do("POST", "/ebs/eb/request_response", deep(n, `"request":"a"`)) },
+		"batch": func(n int) *testenv.Reply {
+			return a.Do("POST", "/ebs/eb/request_responses", batch("k", deep(n, `"request":"a"`)))
+		},
+		"record in a PUT": func(n int) *testenv.Reply {
+			return a.Do("PUT", "/ebs/with", `{"request_responses":[`+deep(n, `"request":"a"`)+`]}`)
+		},
+		"record in a POST": func(n int) *testenv.Reply {
+			return a.Do("POST", "/ebs", `{"request_responses":[`+deep(n, `"request":"a"`)+`]}`)
+		},
+		"record in a PUT of several": func(n int) *testenv.Reply {
+			return a.Do("PUT", "/", `{"ebs":[{"eb_id":"several","request_responses":[`+deep(n, `"request":"a"`)+`]}]}`)
+		},
+	} {
+		t.Run(n, func(t *testing.T) {
+			unchanged(t, a, func() {
+				refused(t, send(101), 400, oda.InvalidJSON, "deeper than 100")
+				refused(t, send(200), 400, oda.InvalidJSON, "deeper than 100")
+			})
+			want(t, 200, send(100))
+		})
+	}
+	t.Run("stored again", func(t *testing.T) {
+		for _, k := range kinds {
+			for _, id := range list(t, a, k.collection, everything) {
+				read := want(t, 200, a.Do("GET", "/"+k.collection+"/"+id, ""))
+				put := want(t, 200, a.Do("PUT", "/"+k.collection+"/"+id, read.Text()))
+				want(t, 200, a.Do("PUT", "/", `{"`+k.collection+`":[`+put.Text()+`]}`))
+			}
+		}
 	})
 }
 

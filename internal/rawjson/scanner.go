@@ -38,6 +38,7 @@ type Scanner struct {
 	data     []byte
 	pos      int
 	maxDepth int
+	floor    int // frames below it do not count as nesting
 	frames   []frame
 	keys     [][]byte // of the objects under way, for finding duplicates
 	err      error
@@ -47,7 +48,8 @@ type Scanner struct {
 	keyRoom   [24][]byte
 }
 
-// NewScanner starts a scan. A document may nest maxDepth objects and arrays.
+// NewScanner starts a scan. A document may nest maxDepth objects and arrays; a
+// document within it, for which CountFromHere is called, as many of its own.
 // Faults of the text as a whole come out of the first method that is called.
 func NewScanner(data []byte, maxDepth int) *Scanner {
 	s := &Scanner{data: data, maxDepth: maxDepth}
@@ -159,6 +161,17 @@ func (s *Scanner) skipArray() error {
 	}
 }
 
+// CountFromHere counts the nesting from the value that comes next, which is a
+// document within the document. Once that value is consumed, CountFrom with the
+// result counts as before.
+func (s *Scanner) CountFromHere() (before int) {
+	before, s.floor = s.floor, len(s.frames)
+	return before
+}
+
+// CountFrom undoes CountFromHere.
+func (s *Scanner) CountFrom(before int) { s.floor = before }
+
 // BeginObject consumes the opening brace of an object. NextKey then gives its
 // members one by one.
 func (s *Scanner) BeginObject() (start int, err error) {
@@ -179,7 +192,7 @@ func (s *Scanner) begin(want Kind, f frame) (int, error) {
 	if kind != want {
 		return 0, s.fail("an " + want.String() + " was expected here")
 	}
-	if len(s.frames) == s.maxDepth {
+	if len(s.frames)-s.floor == s.maxDepth {
 		return 0, s.fail("the document nests deeper than " + strconv.Itoa(s.maxDepth) + " levels")
 	}
 	s.frames = append(s.frames, f)

@@ -179,7 +179,7 @@ func (j *Judge) judge(request *http.Request, sent []byte, response *http.Respons
 		note("the request does not fit the description, but succeeds: %v", verdict)
 	}
 	takesBody := input.Route.Operation.RequestBody != nil && len(sent) > 0
-	strict := !takesBody || strictJSON(sent, j.depth)
+	strict := !takesBody || strictJSON(sent, j.depth, input.Route.Operation.OperationID)
 	if !strict && success {
 		note("the body is not strict JSON, but the request succeeds")
 	}
@@ -421,16 +421,41 @@ func checkProblem(response *http.Response, body []byte, p problem) error {
 	return nil
 }
 
+// envelopes lead to the documents in the body of an operation, from whose
+// beginning nesting is counted. So it is in every record of a block.
+var (
+	envelopes = map[string]*regexp.Regexp{
+		"storeSeveral": regexp.MustCompile(`^/[^/]*/\d+`),
+		"recordBatch":  regexp.MustCompile(`^/records/\d+/record`),
+	}
+	recordInBlock = regexp.MustCompile(`^/request_responses/\d+`)
+)
+
+// levels counts how deep the value at a pointer is nested, as the operation
+// counts it.
+func levels(pointer, operation string) int {
+	if envelope := envelopes[operation]; envelope != nil {
+		pointer = strings.TrimPrefix(pointer, envelope.FindString(pointer))
+	}
+	if slices.Contains([]string{"storeSeveral", "storeEB", "createEB", "createEmptyEB"}, operation) {
+		pointer = strings.TrimPrefix(pointer, recordInBlock.FindString(pointer))
+	}
+	return strings.Count(pointer, "/")
+}
+
 // strictJSON tells whether a text is one JSON document of at most depth levels
 // without duplicate keys, in valid UTF-8.
-func strictJSON(text []byte, depth int) bool {
+func strictJSON(text []byte, depth int, operation string) bool {
 	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	for n := 0; ; n++ {
-		_, err := decoder.ReadToken()
+		token, err := decoder.ReadToken()
 		switch {
 		case err == io.EOF:
 			return n > 0
-		case err != nil, decoder.StackDepth() > depth:
+		case err != nil:
+			return false
+		// The pointer of an opening brace or bracket is that of its value.
+		case (token.Kind() == '{' || token.Kind() == '[') && decoder.StackDepth() > depth && levels(string(decoder.StackPointer()), operation) >= depth:
 			return false
 		case decoder.StackDepth() == 0 && decoder.PeekKind() != 0:
 			return false
