@@ -199,6 +199,14 @@ func (c *cluster) makeDatabase(ctx context.Context, leader *node) error {
 			return err
 		}
 	}
+	own, err := pgx.Connect(ctx, leader.dsn("oda"))
+	if err != nil {
+		return err
+	}
+	defer own.Close(ctx)
+	if _, err := own.Exec(ctx, makeOwnTable); err != nil {
+		return err
+	}
 	return poll(ctx, time.Minute, "the standbys to have the database", func() (bool, error) {
 		for _, n := range c.nodes {
 			conn, err := pgx.Connect(ctx, n.dsn("oda"))

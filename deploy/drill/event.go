@@ -47,6 +47,7 @@ type event struct {
 	kind     string
 	from, to string // the leaders before and after
 	elected  time.Duration
+	database time.Duration        // until the database itself took a write
 	firsts   [paths]time.Duration // first successful write
 	whole    time.Duration
 }
@@ -69,6 +70,10 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 		return e, err
 	}
 	w := t.watch()
+	database := make(chan time.Duration, 1)
+	probing, enough := context.WithTimeout(ctx, electionTime+writesTime)
+	defer enough()
+	go func() { database <- c.takesWrites(probing, old, w.since) }()
 	err := poll(ctx, electionTime, "another leader", func() (bool, error) {
 		n := c.leader(ctx, old)
 		if n != nil {
@@ -88,6 +93,8 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 	if err != nil {
 		return e, err
 	}
+	e.database = <-database
+	p.say("  the database takes writes again %.1f s after the event", e.database.Seconds())
 	for i, d := range e.firsts {
 		p.say("  %v again %.1f s after the event", path(i), d.Seconds())
 	}

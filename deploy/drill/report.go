@@ -13,13 +13,13 @@ import (
 func report(to io.Writer, events []event, t *tally, v *verdict) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
-	fmt.Fprint(w, "\nevent\tleader\tnew leader\telected after\tfirst write after")
+	fmt.Fprint(w, "\nevent\tleader\tnew leader\telected after\tdatabase writes after\tfirst write after")
 	for way := range path(paths) {
 		fmt.Fprintf(w, "\t%v", way)
 	}
 	fmt.Fprintln(w, "\twhole after return\t")
 	for _, e := range events {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", e.kind, e.from, e.to, seconds(e.elected), seconds(slices.Min(e.firsts[:])))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s", e.kind, e.from, e.to, seconds(e.elected), seconds(e.database), seconds(slices.Min(e.firsts[:])))
 		for _, first := range e.firsts {
 			fmt.Fprintf(w, "\t%s", seconds(first))
 		}

@@ -1,30 +1,48 @@
-// Package migrate reads the numbered, forward-only schema steps of an engine
-// and works out which of them a database still needs. The engine applies them,
-// each in a transaction of its own together with its entry in the list of
-// applied steps, under a lock that keeps other processes out.
+// Package migrate brings the schema of a database up to date by numbered,
+// forward-only steps. Both engines share it: they say what a transaction is, and
+// the loop is the same.
 //
-// A step is a file NNNN_name.sql. Its text is never changed once it has been
-// released: the list of applied steps holds a checksum, and a database whose
-// steps differ from the binary's is refused rather than guessed at.
+// A step is SQL or Go. SQL is a file NNNN_name.sql that is run in one
+// transaction. A step in Go does its work in parts, each in a transaction of its
+// own that also keeps how far it came: cut off at any moment, it goes on from
+// there. Steps take as long as they need, and tell how far they are.
+//
+// A step is never changed once it has been released: the list of applied steps
+// holds a checksum, and a database whose steps differ from the binary's is
+// refused rather than guessed at.
 package migrate
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Step is one change of the schema.
-type Step struct {
+// Step is one change of the schema. Tx is a transaction of the engine.
+type Step[Tx any] struct {
 	Number   int
 	Name     string
-	SQL      string
 	Checksum string
+	SQL      string   // either this
+	Work     Work[Tx] // or that
+}
+
+// Work does the next part of a step within a transaction. It begins where the
+// part before ended: at is "" for the first one.
+type Work[Tx any] func(ctx context.Context, tx Tx, at string) (Part, error)
+
+// Part is how far a step has come.
+type Part struct {
+	At          string // where the next part begins, in the step's own words
+	Done, Total int64  // for people
+	End         bool   // nothing is left to do
 }
 
 // Applied is a step that a database has had.
@@ -33,37 +51,51 @@ type Applied struct {
 	Checksum string
 }
 
+// State is what a database has had: whole steps, and a part of the next one.
+type State struct {
+	Applied []Applied
+	Begun   int // number of the step that was begun; 0: none
+	Part    Part
+}
+
 // ErrNewer says that the database has steps which this binary does not know.
 var ErrNewer = errors.New("the database is newer than this program; install the newer version of oda")
 
-// Load reads the steps in a directory. They must be numbered from 1 without a
-// gap.
-func Load(files fs.FS) ([]Step, error) {
+// Load reads the steps in SQL of a directory and joins those in Go to them.
+// Together they must be numbered from 1 without a gap.
+func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("read schema steps: %w", err)
 	}
-	steps := make([]Step, 0, len(names))
-	for i, file := range names { // Glob sorts them
+	steps := slices.Clone(inGo)
+	for _, file := range names {
 		digits, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
 		number, err := strconv.Atoi(digits)
-		if err != nil || number != i+1 || name == "" {
-			return nil, fmt.Errorf("schema step %s: its name must be %04d_name.sql", file, i+1)
+		if err != nil || len(digits) != 4 || name == "" {
+			return nil, fmt.Errorf("schema step %s: its name must be NNNN_name.sql", file)
 		}
 		text, err := fs.ReadFile(files, file)
 		if err != nil {
 			return nil, fmt.Errorf("read schema step: %w", err)
 		}
 		sum := sha256.Sum256(text)
-		steps = append(steps, Step{number, name, string(text), hex.EncodeToString(sum[:])})
+		steps = append(steps, Step[Tx]{Number: number, Name: name, SQL: string(text), Checksum: hex.EncodeToString(sum[:])})
+	}
+	slices.SortFunc(steps, func(a, b Step[Tx]) int { return a.Number - b.Number })
+	for i, s := range steps {
+		if s.Number != i+1 {
+			return nil, fmt.Errorf("schema step %d (%s) stands where step %d should be", s.Number, s.Name, i+1)
+		}
 	}
 	return steps, nil
 }
 
 // Pending gives the steps that a database still needs. Its applied steps, in
 // order, must be the first of ours.
-func Pending(steps []Step, applied []Applied) ([]Step, error) {
-	if len(applied) > len(steps) {
+func Pending[Tx any](steps []Step[Tx], state State) ([]Step[Tx], error) {
+	applied := state.Applied
+	if len(applied) > len(steps) || state.Begun > len(steps) {
 		return nil, ErrNewer
 	}
 	for i, a := range applied {

@@ -15,7 +15,7 @@ func files(names ...string) fstest.MapFS {
 }
 
 func TestStepsAreReadInOrder(t *testing.T) {
-	steps, err := Load(files("0002_b.sql", "0001_a.sql", "notes.txt"))
+	steps, err := Load[int](files("0002_b.sql", "0001_a.sql", "notes.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,16 +24,29 @@ func TestStepsAreReadInOrder(t *testing.T) {
 	}
 }
 
+func TestStepsInSQLAndInGoAreOneSeries(t *testing.T) {
+	steps, err := Load(files("0003_c.sql", "0001_a.sql"), Step[int]{Number: 2, Name: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(steps) != 3 || steps[1].Name != "b" || steps[2].Name != "c" {
+		t.Errorf("got %+v", steps)
+	}
+	if steps, err := Load(files("0001_a.sql"), Step[int]{Number: 1, Name: "b"}); err == nil {
+		t.Errorf("two steps of one number were read as %+v", steps)
+	}
+}
+
 func TestStepsWithAGapOrABadNameAreRefused(t *testing.T) {
 	for _, fs := range []fstest.MapFS{files("0002_b.sql"), files("0001_a.sql", "0003_c.sql"), files("one_a.sql"), files("0001.sql")} {
-		if steps, err := Load(fs); err == nil {
+		if steps, err := Load[int](fs); err == nil {
 			t.Errorf("%v was read as %+v", fs, steps)
 		}
 	}
 }
 
 func TestADatabaseGetsWhatItLacks(t *testing.T) {
-	steps, err := Load(files("0001_a.sql", "0002_b.sql"))
+	steps, err := Load[int](files("0001_a.sql", "0002_b.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +55,7 @@ func TestADatabaseGetsWhatItLacks(t *testing.T) {
 		for _, s := range steps[:applied] {
 			have = append(have, Applied{s.Number, s.Checksum})
 		}
-		pending, err := Pending(steps, have)
+		pending, err := Pending(steps, State{Applied: have})
 		if err != nil || len(pending) != want {
 			t.Errorf("with %d applied: got %d pending, %v; want %d", applied, len(pending), err, want)
 		}
@@ -50,17 +63,20 @@ func TestADatabaseGetsWhatItLacks(t *testing.T) {
 }
 
 func TestAForeignDatabaseIsRefused(t *testing.T) {
-	steps, err := Load(files("0001_a.sql"))
+	steps, err := Load[int](files("0001_a.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Pending(steps, []Applied{{1, steps[0].Checksum}, {2, "x"}}); !errors.Is(err, ErrNewer) {
+	if _, err := Pending(steps, State{Applied: []Applied{{1, steps[0].Checksum}, {2, "x"}}}); !errors.Is(err, ErrNewer) {
 		t.Errorf("a newer database: got %v", err)
 	}
-	if _, err := Pending(steps, []Applied{{1, "other"}}); err == nil {
+	if _, err := Pending(steps, State{Applied: []Applied{{1, steps[0].Checksum}}, Begun: 2}); !errors.Is(err, ErrNewer) {
+		t.Errorf("a database on its way to a newer one: got %v", err)
+	}
+	if _, err := Pending(steps, State{Applied: []Applied{{1, "other"}}}); err == nil {
 		t.Error("a step with another checksum was accepted")
 	}
-	if _, err := Pending(steps, []Applied{{2, steps[0].Checksum}}); err == nil {
+	if _, err := Pending(steps, State{Applied: []Applied{{2, steps[0].Checksum}}}); err == nil {
 		t.Error("a step out of order was accepted")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/migrate"
 )
 
 // OpenWith is Open with a last change of the configuration.
@@ -42,4 +43,25 @@ func (s *Store) UpdatesWaiting() int {
 	s.updates.mu.Lock()
 	defer s.updates.mu.Unlock()
 	return len(s.updates.waiting)
+}
+
+// HeadsAtOnce is how many heads a part of the second schema step takes.
+const HeadsAtOnce = headsAtOnce
+
+// PrepareUntil takes the schema steps up to that number, as an older program did.
+func PrepareUntil(ctx context.Context, dsn string, last int) error {
+	config, err := parse(dsn)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	steps, err := schemaSteps()
+	if err != nil {
+		return err
+	}
+	return migrate.Run(ctx, database{pool}, steps[:last], slog.New(slog.DiscardHandler))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // The index by modification lags behind: a head stands in it under listed_on,
-// which is less than lag earlier than its last_modified_on (schema/0002). A
+// which is less than lag earlier than its last_modified_on (listed.go). A
 // listing walks along the index, keeps what stands too early back, and gives it
 // out when its turn has come.
 const lag = oda.Instant(100 * time.Millisecond / time.Microsecond)

@@ -2,31 +2,25 @@ package postgres
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda/internal/migrate"
 )
 
-//go:embed schema/*.sql
-var schema embed.FS
-
 // Bounds of waiting.
 const (
 	connectTime = 3 * time.Second  // for a connection to be made, each server by itself
 	acquireTime = 5 * time.Second  // for a connection of the pool to be free
 	answerTime  = 10 * time.Second // for the server to answer
-	openTime    = 60 * time.Second // for the schema to be brought up to date, other processes included
+	openTime    = 60 * time.Second // for the database to be reached at the start
 )
 
 // poolSize is the number of connections where the DSN names none: enough that
@@ -48,14 +42,14 @@ type Store struct {
 }
 
 // Open connects to the database that the DSN names and brings its schema up to
-// date. Its errors are one sentence each, meant for the operator; they never
+// date, however long that takes; tell hears how far it is. Its errors are one sentence each, meant for the operator; they never
 // repeat the DSN, which may hold a password.
-func Open(ctx context.Context, dsn string, log *slog.Logger) (*Store, error) {
+func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, config, log)
+	return open(ctx, config, log, tell...)
 }
 
 // parse reads a DSN.
@@ -71,14 +65,12 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger) (*Store, error) {
+func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTime)
-	defer cancel()
-	if err := prepare(ctx, pool, log); err != nil {
+	if err := prepare(ctx, pool, log, tell...); err != nil {
 		pool.Close()
 		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
@@ -139,84 +131,6 @@ func hideDSN(err error) error {
 		return errors.New(strings.Join(strings.Fields(text), " "))
 	}
 	return err
-}
-
-// migrationLock is the number of the advisory lock under which the schema is
-// changed: "oda" and a 1.
-const migrationLock = 0x6f646101
-
-// prepare brings the schema up to date. Processes that start together wait for
-// the first of them; one that finds nothing to do takes no lock and needs no
-// right to change the schema.
-func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
-	files, err := fs.Sub(schema, "schema")
-	if err != nil {
-		return err
-	}
-	steps, err := migrate.Load(files)
-	if err != nil {
-		return err
-	}
-	applied, err := appliedSteps(ctx, pool)
-	if err != nil {
-		return err
-	}
-	pending, err := migrate.Pending(steps, applied)
-	if err != nil || len(pending) == 0 {
-		return err
-	}
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS migrations (
-			number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now())`)
-		if err != nil {
-			return err
-		}
-		// Another process may have done it while this one waited.
-		applied, err := appliedSteps(ctx, tx)
-		if err != nil {
-			return err
-		}
-		pending, err := migrate.Pending(steps, applied)
-		if err != nil {
-			return err
-		}
-		for _, step := range pending {
-			log.InfoContext(ctx, "schema step", "number", step.Number, "name", step.Name)
-			if _, err := tx.Exec(ctx, step.SQL, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return fmt.Errorf("schema step %d: %w", step.Number, err)
-			}
-			if _, err := tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)",
-				step.Number, step.Name, step.Checksum); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// queryer is a pool or a transaction.
-type queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// appliedSteps lists the schema steps that the database has had.
-func appliedSteps(ctx context.Context, q queryer) ([]migrate.Applied, error) {
-	rows, err := q.Query(ctx, "SELECT to_regclass('migrations') IS NOT NULL")
-	if err != nil {
-		return nil, err
-	}
-	exists, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
-	if err != nil || !exists {
-		return nil, err
-	}
-	rows, err = q.Query(ctx, "SELECT number, checksum FROM migrations ORDER BY number")
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied])
 }
 
 // Close lets running records finish and gives the connections back.

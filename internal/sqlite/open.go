@@ -2,12 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"crypto/sha256"
-	"embed"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -20,9 +15,6 @@ import (
 
 // applicationID marks a SQLite file as an archive: "oda1".
 const applicationID = 0x6f646131
-
-//go:embed schema/*.sql
-var schema embed.FS
 
 // Store is the embedded engine. It implements oda.Store.
 type Store struct {
@@ -44,9 +36,18 @@ type Store struct {
 	counts [5]int64   // by kind
 }
 
-// Open opens the archive in the file, or makes a new one. Its errors are one
-// sentence each, meant for the operator.
-func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err error) {
+// Open opens the archive in the file, or makes a new one, and brings its schema
+// up to date, however long that takes; tell hears how far it is. Its errors are
+// one sentence each, meant for the operator.
+func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
+	steps, err := schemaSteps()
+	if err != nil {
+		return nil, err
+	}
+	return openWith(ctx, path, log, steps, tell...)
+}
+
+func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
 		log: log, cache: newCache(cacheBytes),
 		jobs: make(chan *job, queueLength), heads: make(map[oda.Ref]*head),
@@ -66,7 +67,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err err
 	if s.writer, err = openConn(s.file.path, sqlite.OpenReadWrite, recognise); err != nil {
 		return nil, err
 	}
-	last, err := s.check(ctx)
+	last, err := s.check(ctx, steps, tell...)
 	if err != nil {
 		return nil, err
 	}
@@ -86,96 +87,14 @@ func Open(ctx context.Context, path string, log *slog.Logger) (_ *Store, err err
 // check brings the schema up to date and makes sure that this is a whole
 // archive. What it looks at does not grow with the archive. It returns the last
 // position of the log.
-func (s *Store) check(ctx context.Context) (int64, error) {
-	if err := s.migrate(ctx); err != nil {
+func (s *Store) check(ctx context.Context, steps []step, tell ...func(migrate.Status)) (int64, error) {
+	if err := s.migrate(ctx, steps, tell...); err != nil {
 		return 0, err
 	}
 	if err := s.checkSchema(); err != nil {
 		return 0, err
 	}
 	return s.checkLog()
-}
-
-// migrations lists the schema steps that the file has had. The checksum of the
-// schema as it stood after the step tells whether anybody changed it since.
-const migrations = `CREATE TABLE migrations (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, schema_checksum TEXT NOT NULL
-) STRICT`
-
-// migrate applies the schema steps that the file lacks.
-func (s *Store) migrate(ctx context.Context) error {
-	files, err := fs.Sub(schema, "schema")
-	if err != nil {
-		return err
-	}
-	steps, err := migrate.Load(files)
-	if err != nil {
-		return err
-	}
-	var applied []migrate.Applied
-	err = s.writer.query("SELECT number, checksum FROM migrations ORDER BY number", func(stmt *sqlite.Stmt) error {
-		applied = append(applied, migrate.Applied{Number: stmt.ColumnInt(0), Checksum: stmt.ColumnText(1)})
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	pending, err := migrate.Pending(steps, applied)
-	if err != nil {
-		return err
-	}
-	for _, step := range pending {
-		s.log.InfoContext(ctx, "schema step", "number", step.Number, "name", step.Name)
-		if err := s.apply(step); err != nil {
-			return fmt.Errorf("schema step %d: %w", step.Number, err)
-		}
-	}
-	return nil
-}
-
-func (s *Store) apply(step migrate.Step) (err error) {
-	if err := s.writer.script("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = s.writer.script("ROLLBACK") // the first error is the one to tell
-		}
-	}()
-	if err := s.writer.script(step.SQL); err != nil {
-		return err
-	}
-	sum, err := s.schemaChecksum()
-	if err != nil {
-		return err
-	}
-	if err := s.writer.exec("INSERT INTO migrations VALUES (?, ?, ?, ?)", int64(step.Number), step.Name, step.Checksum, sum); err != nil {
-		return err
-	}
-	return s.writer.script("COMMIT")
-}
-
-// schemaChecksum is over the definitions of all tables and indexes.
-func (s *Store) schemaChecksum() (string, error) {
-	h := sha256.New()
-	err := s.writer.query("SELECT name, coalesce(sql, '') FROM sqlite_schema ORDER BY name", func(stmt *sqlite.Stmt) error {
-		fmt.Fprintf(h, "%s\n%s\n", stmt.ColumnText(0), stmt.ColumnText(1))
-		return nil
-	})
-	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-func (s *Store) checkSchema() error {
-	now, err := s.schemaChecksum()
-	if err != nil {
-		return err
-	}
-	return s.writer.query("SELECT schema_checksum FROM migrations ORDER BY number DESC LIMIT 1", func(stmt *sqlite.Stmt) error {
-		if stmt.ColumnText(0) != now {
-			return errors.New("its tables or indexes were changed by something other than oda; restore it from a backup")
-		}
-		return nil
-	})
 }
 
 // checkLog compares where the log should end with where it ends.

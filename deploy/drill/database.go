@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A write that a client makes by itself tells when the database takes writes
+// again: what oda adds to that is oda's own.
+const (
+	makeOwnTable = "CREATE TABLE drill (written_on timestamptz NOT NULL)"
+	writeOwn     = "INSERT INTO drill VALUES (now())"
+	tryPause     = 20 * time.Millisecond
+)
+
+// takesWrites waits until one of the nodes other than the given one has
+// committed a write, and gives the time since an instant. It is 0 when the
+// context ended before.
+func (c *cluster) takesWrites(ctx context.Context, except *node, since time.Time) time.Duration {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	taken := make(chan time.Duration, nodeCount)
+	for _, n := range c.nodes {
+		if n == except {
+			continue
+		}
+		go func() {
+			for ctx.Err() == nil && !n.write(ctx) {
+				pause(ctx, tryPause)
+			}
+			if ctx.Err() == nil {
+				taken <- time.Since(since)
+			}
+		}()
+	}
+	select {
+	case d := <-taken:
+		return d
+	case <-ctx.Done():
+		return 0
+	}
+}
+
+// write commits one small write of its own at a node. The commit waits for a
+// synchronous standby, as long as it takes.
+func (n *node) write(ctx context.Context) bool {
+	conn, err := pgx.Connect(ctx, n.dsn("oda"))
+	if err != nil {
+		return false
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, writeOwn)
+	return err == nil
+}

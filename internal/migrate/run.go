@@ -1,0 +1,250 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Database is what the loop needs of an engine.
+type Database[Tx any] interface {
+	// State reads what the database has had. It takes no lock and needs no right
+	// to change anything.
+	State(ctx context.Context) (State, error)
+
+	// Transact runs work in a transaction that no other process can have at the
+	// same time. While another one has it, the error is ErrLocked.
+	Transact(ctx context.Context, work func(Tx) error) error
+
+	// StateOf is State within a transaction.
+	StateOf(ctx context.Context, tx Tx) (State, error)
+	// Script runs the statements of a step.
+	Script(ctx context.Context, tx Tx, sql string) error
+	// Enter adds a step to the list of those that the database has had, and
+	// forgets how far it had come.
+	Enter(ctx context.Context, tx Tx, step Step[Tx]) error
+	// Keep notes how far a step has come.
+	Keep(ctx context.Context, tx Tx, number int, part Part) error
+}
+
+// ErrLocked says that another process is changing the schema.
+var ErrLocked = errors.New("another process is changing the schema")
+
+// Between two looks at a lock that another process holds there is a pause that
+// doubles, from the first to the longest.
+const (
+	firstPause   = 10 * time.Millisecond
+	longestPause = time.Second
+)
+
+// logEvery is how often the log is told how far a step is.
+const logEvery = 5 * time.Second
+
+// Status is how far the steps are.
+type Status struct {
+	Number  int // of the step
+	Last    int // number of the last step
+	Name    string
+	Waiting bool // another process is at work
+	Done    int64
+	Total   int64 // 0: not known
+}
+
+// String is for people.
+func (s Status) String() string {
+	text := fmt.Sprintf("schema step %d of %d (%s)", s.Number, s.Last, s.Name)
+	if s.Total > 0 {
+		text += fmt.Sprintf(", %d of %d", s.Done, s.Total)
+	}
+	if s.Waiting {
+		text += ", done by another process"
+	}
+	return text
+}
+
+// Run applies the steps that a database lacks, however long that takes. Several
+// processes may do so at once: each part of a step is done by the one that has
+// the lock, and the others wait or do the next. Tell hears how far it is, and is
+// not called where there is nothing to do.
+func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *slog.Logger, tell ...func(Status)) error {
+	state, err := db.State(ctx)
+	if err != nil {
+		return err
+	}
+	pending, err := Pending(steps, state)
+	if err != nil || len(pending) == 0 {
+		return err
+	}
+	w := newWatcher(log, tell)
+	defer w.end()
+	for pause := firstPause; ; {
+		ended, err := advance(ctx, db, steps, w)
+		switch {
+		case errors.Is(err, ErrLocked):
+			if ended, err = wait(ctx, db, steps, w, pause); err != nil || ended {
+				return err
+			}
+			pause = min(2*pause, longestPause)
+		case err != nil || ended:
+			return err
+		default:
+			pause = firstPause
+		}
+	}
+}
+
+// advance does the next part in a transaction of its own. It tells whether
+// nothing is left.
+func advance[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *watcher) (ended bool, err error) {
+	var at Status
+	err = db.Transact(ctx, func(tx Tx) error {
+		// Another process may have gone on since.
+		state, err := db.StateOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		pending, err := Pending(steps, state)
+		if err != nil {
+			return err
+		}
+		if len(pending) == 0 {
+			ended = true
+			return nil
+		}
+		step := pending[0]
+		at = status(steps, step, state)
+		w.note(at)
+		if at.Done, at.Total, err = do(ctx, db, tx, step, state); err != nil {
+			return fmt.Errorf("schema step %d (%s): %w", step.Number, step.Name, err)
+		}
+		return nil
+	})
+	if err == nil && !ended {
+		w.note(at)
+	}
+	return ended, err
+}
+
+// do does the next part of a step.
+func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], state State) (done, total int64, err error) {
+	part := Part{End: true}
+	if step.Work == nil {
+		err = db.Script(ctx, tx, step.SQL)
+	} else {
+		if state.Begun == step.Number {
+			part = state.Part
+		}
+		part, err = step.Work(ctx, tx, part.At)
+	}
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case part.End:
+		return part.Done, part.Total, db.Enter(ctx, tx, step)
+	}
+	return part.Done, part.Total, db.Keep(ctx, tx, step.Number, part)
+}
+
+// wait waits while another process has the lock, and notes how far that is.
+func wait[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *watcher, pause time.Duration) (ended bool, err error) {
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-time.After(pause):
+	}
+	state, err := db.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	pending, err := Pending(steps, state)
+	if err != nil || len(pending) == 0 {
+		return true, err
+	}
+	at := status(steps, pending[0], state)
+	at.Waiting = true
+	w.note(at)
+	return false, nil
+}
+
+func status[Tx any](steps []Step[Tx], step Step[Tx], state State) Status {
+	s := Status{Number: step.Number, Last: len(steps), Name: step.Name}
+	if state.Begun == step.Number {
+		s.Done, s.Total = state.Part.Done, state.Part.Total
+	}
+	return s
+}
+
+// watcher tells the log and the caller how far the steps are, also while one
+// statement takes long.
+type watcher struct {
+	log    *slog.Logger
+	tell   []func(Status)
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu    sync.Mutex
+	at    Status
+	since time.Time // when the step was begun here
+}
+
+func newWatcher(log *slog.Logger, tell []func(Status)) *watcher {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watcher{log: log, tell: tell, cancel: cancel}
+	w.done.Go(func() { w.run(ctx) })
+	return w
+}
+
+func (w *watcher) run(ctx context.Context) {
+	ticker := time.NewTicker(logEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.mu.Lock()
+			w.line("schema step under way")
+			w.mu.Unlock()
+		}
+	}
+}
+
+func (w *watcher) end() {
+	w.cancel()
+	w.done.Wait()
+}
+
+// note takes a new state.
+func (w *watcher) note(at Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.at
+	w.at = at
+	if before.Number != at.Number {
+		w.since = time.Now()
+	}
+	switch {
+	case at.Waiting && !before.Waiting:
+		w.line("waiting for another process that changes the schema")
+	case !at.Waiting && (before.Number != at.Number || before.Waiting):
+		w.line("schema step")
+	}
+	for _, tell := range w.tell {
+		tell(at)
+	}
+}
+
+// line writes one line of the log.
+func (w *watcher) line(message string) {
+	attrs := []any{"number", w.at.Number, "of", w.at.Last, "name", w.at.Name}
+	if w.at.Total > 0 {
+		attrs = append(attrs, "done", w.at.Done, "total", w.at.Total)
+	}
+	if took := time.Since(w.since); took >= time.Second {
+		attrs = append(attrs, "seconds", int64(took.Seconds()))
+	}
+	w.log.Info(message, attrs...)
+}

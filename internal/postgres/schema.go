@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda/internal/migrate"
+)
+
+//go:embed schema/*.sql
+var schema embed.FS
+
+// step is a schema step in Go.
+type step = migrate.Step[pgx.Tx]
+
+// schemaSteps are all steps, those in SQL and those in Go.
+func schemaSteps() ([]step, error) {
+	files, err := fs.Sub(schema, "schema")
+	if err != nil {
+		return nil, err
+	}
+	return migrate.Load(files, listedStep)
+}
+
+// prepare brings the schema up to date. Processes that start together wait for
+// each other; one that finds nothing to do takes no lock and needs no right to
+// change the schema.
+func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, tell ...func(migrate.Status)) error {
+	steps, err := schemaSteps()
+	if err != nil {
+		return err
+	}
+	return migrate.Run(ctx, database{pool}, steps, log, tell...)
+}
+
+// database is the PostgreSQL database as schema steps see it.
+type database struct{ pool *pgxpool.Pool }
+
+// migrationLock is the number of the advisory lock under which the schema is
+// changed: "oda" and a 1. It belongs to a transaction, so it works behind
+// pgbouncer and goes with whoever holds it.
+const migrationLock = 0x6f646101
+
+// State implements migrate.Database.
+func (d database) State(ctx context.Context) (migrate.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	return schemaState(ctx, d.pool)
+}
+
+// StateOf implements migrate.Database.
+func (d database) StateOf(ctx context.Context, tx pgx.Tx) (migrate.State, error) {
+	return schemaState(ctx, tx)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// schemaState reads which steps the database has had. The table of progress is
+// there only while a step is.
+func schemaState(ctx context.Context, q querier) (migrate.State, error) {
+	var state migrate.State
+	var listed, begun bool
+	err := q.QueryRow(ctx, "SELECT to_regclass('migrations') IS NOT NULL, to_regclass('migration_progress') IS NOT NULL").Scan(&listed, &begun)
+	if err != nil || !listed {
+		return state, err
+	}
+	rows, err := q.Query(ctx, "SELECT number, checksum FROM migrations ORDER BY number")
+	if err != nil {
+		return state, err
+	}
+	if state.Applied, err = pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied]); err != nil || !begun {
+		return state, err
+	}
+	err = q.QueryRow(ctx, "SELECT number, place, done, total FROM migration_progress").
+		Scan(&state.Begun, &state.Part.At, &state.Part.Done, &state.Part.Total)
+	return state, err
+}
+
+// unboundedTime lets a transaction take the time that it needs, whatever the role,
+// the database or the DSN says. Versions of PostgreSQL differ in what there is.
+const unboundedTime = `SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN
+	('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+
+// Transact implements migrate.Database.
+func (d database) Transact(ctx context.Context, work func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, unboundedTime); err != nil {
+			return err
+		}
+		var locked bool
+		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(migrationLock)).Scan(&locked); err != nil {
+			return err
+		}
+		if !locked {
+			return migrate.ErrLocked
+		}
+		return work(tx)
+	})
+}
+
+// Script implements migrate.Database.
+func (d database) Script(ctx context.Context, tx pgx.Tx, sql string) error {
+	return script(ctx, tx, sql)
+}
+
+// script runs several statements.
+func script(ctx context.Context, tx pgx.Tx, sql string) error {
+	_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// Enter implements migrate.Database.
+func (d database) Enter(ctx context.Context, tx pgx.Tx, s step) error {
+	err := script(ctx, tx, `DROP TABLE IF EXISTS migration_progress; CREATE TABLE IF NOT EXISTS migrations (
+		number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now())`)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)", s.Number, s.Name, s.Checksum)
+	return err
+}
+
+// Keep implements migrate.Database.
+func (d database) Keep(ctx context.Context, tx pgx.Tx, number int, part migrate.Part) error {
+	err := script(ctx, tx, `CREATE TABLE IF NOT EXISTS migration_progress (
+		number integer NOT NULL, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL)`)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.Exec(ctx, "DELETE FROM migration_progress"); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO migration_progress VALUES ($1, $2, $3, $4)", number, part.At, part.Done, part.Total)
+	return err
+}

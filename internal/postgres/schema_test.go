@@ -1,0 +1,185 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"oda"
+	"oda/internal/migrate"
+	"oda/internal/postgres"
+	"oda/internal/testenv"
+)
+
+// olderArchive is a database as the first version of the schema left it, with
+// that many entities.
+func olderArchive(t *testing.T, entities int) (dsn string) {
+	t.Helper()
+	dsn = testenv.Postgres(t)
+	if err := postgres.PrepareUntil(t.Context(), dsn, 1); err != nil {
+		t.Fatal(err)
+	}
+	do(t, connect(t, dsn), fmt.Sprintf(`INSERT INTO heads SELECT 1, 'sbd-' || to_char(i, 'FM000000'), 1, 'anna', i, 'anna', i, 0 FROM generate_series(1, %d) i;
+		UPDATE counts SET n = %d WHERE kind = 1 AND shard = 0`, entities, entities))
+	return dsn
+}
+
+// safeLog is a log that can be read while it is written.
+type safeLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *safeLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *safeLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// opening opens an archive beside the test.
+func opening(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) <-chan error {
+	opened := make(chan error, 1)
+	go func() {
+		s, err := postgres.Open(ctx, dsn, log, tell...)
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	return opened
+}
+
+func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
+	t.Parallel()
+	const entities = 2*postgres.HeadsAtOnce + 100
+	dsn := olderArchive(t, entities)
+	watch := connect(t, dsn)
+
+	ctx, cut := context.WithCancel(t.Context())
+	err := <-opening(ctx, dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) {
+		if at.Done == postgres.HeadsAtOnce {
+			cut()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("it was cut off and ended with %v", err)
+	}
+	if n := query[int](t, watch, "SELECT count(*) FROM heads WHERE listed_on IS NOT NULL"); n != postgres.HeadsAtOnce {
+		t.Fatalf("%d heads were done when it was cut off, want %d", n, postgres.HeadsAtOnce)
+	}
+	const written = "SELECT xmin::text FROM heads WHERE identifier = 'sbd-000001'"
+	before := query[string](t, watch, written)
+	// A process of the older version that was left running writes on.
+	do(t, watch, "INSERT INTO heads VALUES (1, 'sbd-000000', 1, 'anna', 1, 'anna', 1, 0)",
+		"UPDATE heads SET last_modified_on = 999999999 WHERE identifier = 'sbd-000002'")
+
+	var told []migrate.Status
+	s, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if told[0] != (migrate.Status{Number: 2, Last: 2, Name: "listed", Done: postgres.HeadsAtOnce, Total: entities}) {
+		t.Errorf("it went on from %+v", told[0])
+	}
+	if last := told[len(told)-1]; last.Done != entities {
+		t.Errorf("it ended at %+v", last)
+	}
+	if after := query[string](t, watch, written); after != before {
+		t.Error("a head that was done before the cut was done again")
+	}
+	if n := query[int](t, watch, "SELECT count(*) FROM heads WHERE listed_on <> last_modified_on"); n != 0 {
+		t.Errorf("%d heads are wrong", n)
+	}
+	if query[bool](t, watch, "SELECT to_regclass('migration_progress') IS NOT NULL") {
+		t.Error("the table of progress is left behind")
+	}
+	listed := 0
+	err = s.List(t.Context(), oda.Query{Kind: oda.SBDefinition, Order: oda.ByModification}, func(string, oda.Instant) error { listed++; return nil })
+	if err != nil || listed != entities+1 {
+		t.Errorf("%d of %d are listed, %v", listed, entities+1, err)
+	}
+}
+
+// Whatever bounds on time a role, a database or a DSN has, they are for
+// requests: a step takes as long as it needs.
+func TestTimeoutsDoNotApplyToSchemaSteps(t *testing.T) {
+	t.Parallel()
+	dsn := olderArchive(t, 10)
+	locker, watch := connect(t, dsn), connect(t, dsn)
+	name := query[string](t, watch, "SELECT current_database()")
+	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		do(t, watch, "ALTER DATABASE "+name+" SET "+setting+" = '100ms'")
+	}
+	do(t, locker, "BEGIN", "LOCK TABLE heads")
+	opened := opening(t.Context(), dsn, slog.New(slog.DiscardHandler))
+	await(t, "the step has waited longer than the bounds allow", patience, func() bool {
+		return query[bool](t, watch, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+			AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '400ms')`)
+	})
+	do(t, locker, "COMMIT")
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
+	t.Parallel()
+	dsn := olderArchive(t, 10)
+	locker := connect(t, dsn)
+	do(t, locker, "SELECT pg_advisory_lock(1868849409)")
+	var log safeLog
+	told := make(chan migrate.Status, 100)
+	opened := opening(t.Context(), dsn, log.logger(), func(at migrate.Status) {
+		select {
+		case told <- at:
+		default:
+		}
+	})
+	if at := <-told; !at.Waiting || !strings.Contains(at.String(), "another process") {
+		t.Errorf("told %+v", at)
+	}
+	// Several looks at the lock later it waits on.
+	for range 5 {
+		<-told
+	}
+	select {
+	case err := <-opened:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	if got := strings.Count(log.String(), "waiting for another process that changes the schema"); got != 1 {
+		t.Errorf("the log says %d times that it waits:\n%s", got, log.String())
+	}
+	do(t, locker, "SELECT pg_advisory_unlock(1868849409)")
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "name=listed") {
+		t.Errorf("the log does not name the step:\n%s", log.String())
+	}
+}
+
+// A database that took the second step in its first form is as good.
+func TestADatabaseThatHadTheStepInSQLIsKnown(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	open(t, dsn)
+	got := query[string](t, connect(t, dsn), "SELECT checksum FROM migrations WHERE number = 2 AND name = 'listed'")
+	if got != "5e30db340208183f583999e4293f5c960865bea172f99d4ac394142b973e69b4" {
+		t.Errorf("the checksum is %s", got)
+	}
+}
