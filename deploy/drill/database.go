@@ -12,7 +12,7 @@ import (
 const (
 	makeOwnTable = "CREATE TABLE drill (written_on timestamptz NOT NULL)"
 	writeOwn     = "INSERT INTO drill VALUES (now())"
-	tryPause     = 20 * time.Millisecond
+	tryPause     = 50 * time.Millisecond
 )
 
 // takesWrites waits until one of the nodes other than the given one has
@@ -46,7 +46,7 @@ func (c *cluster) takesWrites(ctx context.Context, except *node, since time.Time
 // write commits one small write of its own at a node. The commit waits for a
 // synchronous standby, as long as it takes.
 func (n *node) write(ctx context.Context) bool {
-	conn, err := pgx.Connect(ctx, n.dsn("oda"))
+	conn, err := pgx.Connect(ctx, n.dsn("oda")+"&target_session_attrs=read-write")
 	if err != nil {
 		return false
 	}

@@ -18,6 +18,7 @@ import (
 
 	"oda"
 	"oda/internal/httpapi"
+	"oda/internal/migrate"
 	"oda/internal/postgres"
 	"oda/internal/serving"
 	"oda/internal/skuid"
@@ -69,8 +70,13 @@ func (c closers) close() error {
 	return err
 }
 
+// patience is how long an archive may take to open before the probes are
+// answered nevertheless. Most open at once, and their first requests wait.
+const patience = 500 * time.Millisecond
+
 // Start opens the archive and begins to serve. It stops when ctx ends or Stop
-// is called. Its errors are one sentence each, meant for the operator.
+// is called. While the archive takes long to open, for its schema has to be
+// brought up to date, the probes are answered already. Its errors are one sentence each, meant for the operator.
 func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	var opened closers
 	defer func() {
@@ -93,12 +99,22 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
+	front := newFront(cfg, base)
+	serve := a.server(ctx, cfg, listener, front)
 	defer func() {
 		if err != nil {
-			_ = listener.Close() // nobody was served
+			cancel()
+			err = errors.Join(err, <-serve())
 		}
 	}()
-	store, engine, err := openStore(ctx, cfg)
+	early := time.AfterFunc(patience, func() {
+		cfg.Log.Info("the archive takes long to open", "address", "http://"+a.Addr()+base+"/readyz", "reason", front.reason())
+		serve()
+	})
+	store, engine, err := openStore(ctx, cfg, front.tell)
+	early.Stop()
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +125,14 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	front.open(handler)
+	cfg.Log.Info("the archive is served", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
+	go a.run(ctx, serve(), site, opened, cfg.Log)
+	return a, nil
+}
+
+// server gives what begins to serve, once, and then tells how serving ended.
+func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, handler http.Handler) func() <-chan error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: cfg.HeaderTimeout,
@@ -120,19 +144,19 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		// All answers come from one place, also that to OPTIONS *.
 		DisableGeneralOptionsHandler: true,
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
-	cfg.Log.Info("the archive is served", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
-	go a.run(ctx, server, listener, site, opened, cfg.Log)
-	return a, nil
+	return sync.OnceValue(func() <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- serving.Until(ctx, server, listener, grace) }()
+		return ended
+	})
 }
 
-func (a *App) run(ctx context.Context, server *http.Server, listener net.Listener, site *web.Site, opened closers, log *slog.Logger) {
+func (a *App) run(ctx context.Context, served <-chan error, site *web.Site, opened closers, log *slog.Logger) {
 	defer close(a.done)
 	defer a.cancel()
 	var background sync.WaitGroup
 	background.Go(func() { site.Run(ctx) })
-	err := serving.Until(ctx, server, listener, grace)
+	err := <-served
 	a.cancel()
 	background.Wait()
 	a.err = errors.Join(err, opened.close())
@@ -169,16 +193,16 @@ func basePath(path string) (string, error) {
 }
 
 // openStore opens the engine that the database asks for, and names it.
-func openStore(ctx context.Context, cfg Config) (oda.Store, string, error) {
+func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.Store, string, error) {
 	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
-		store, err := sqlite.Open(ctx, path, cfg.Log)
+		store, err := sqlite.Open(ctx, path, cfg.Log, tell)
 		if err != nil {
 			return nil, "", err
 		}
 		return store, "embedded (SQLite)", nil
 	}
 	if strings.HasPrefix(cfg.Database, "postgres://") || strings.HasPrefix(cfg.Database, "postgresql://") {
-		store, err := postgres.Open(ctx, cfg.Database, cfg.Log)
+		store, err := postgres.Open(ctx, cfg.Database, cfg.Log, tell)
 		if err != nil {
 			return nil, "", err
 		}

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -12,14 +11,7 @@ import (
 	"oda/internal/testenv"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := testenv.Clean(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // client sends requests to a process.
 var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}

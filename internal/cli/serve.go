@@ -60,6 +60,10 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 		MaxConnections: s.MaxConnections,
 		Version:        to.version, Log: log,
 	})
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		log.Info("stopped before the archive was open; the next start goes on from here")
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -80,10 +80,19 @@ type Process struct {
 // otherwise. It is gone when the test ends.
 func Oda(tb testing.TB, args ...string) *Process {
 	tb.Helper()
-	p := &Process{
-		tb: tb, cmd: exec.Command(Program(tb), args...),
-		stderr: &stderr{served: make(chan string, 1)}, ended: make(chan struct{}),
-	}
+	return start(tb, &stderr{served: make(chan string, 1)}, args)
+}
+
+// OdaOpening is Oda for an archive that takes long to open: it waits until the
+// probes are answered. The URL is then that of /readyz.
+func OdaOpening(tb testing.TB, args ...string) *Process {
+	tb.Helper()
+	return start(tb, &stderr{served: make(chan string, 1), opening: true}, args)
+}
+
+func start(tb testing.TB, log *stderr, args []string) *Process {
+	tb.Helper()
+	p := &Process{tb: tb, cmd: exec.Command(Program(tb), args...), stderr: log, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = tb.TempDir(), environment(), p.stderr
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatalf("start oda %s: %v", strings.Join(args, " "), err)
@@ -164,11 +173,12 @@ func (p *Process) Wait() int {
 
 // stderr keeps the log of a process, and finds in it where it serves.
 type stderr struct {
-	served chan string
-	mu     sync.Mutex
-	text   bytes.Buffer
-	rest   []byte // a line that is not complete yet
-	found  bool
+	served  chan string
+	opening bool // the archive need not be open
+	mu      sync.Mutex
+	text    bytes.Buffer
+	rest    []byte // a line that is not complete yet
+	found   bool
 }
 
 // Write takes a part of the log.
@@ -190,11 +200,11 @@ func (s *stderr) Write(part []byte) (int, error) {
 		if json.Unmarshal(line, &entry) != nil {
 			continue
 		}
-		switch entry.Msg {
-		case "the archive is served":
+		switch {
+		case entry.Msg == "the archive is served", s.opening && entry.Msg == "the archive takes long to open":
 			s.served <- strings.TrimSuffix(entry.Address, "/")
 			s.found = true
-		case "the identifier service listens":
+		case entry.Msg == "the identifier service listens":
 			s.served <- "http://" + entry.Address
 			s.found = true
 		}

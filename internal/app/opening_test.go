@@ -1,0 +1,112 @@
+package app_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda/internal/testenv"
+)
+
+// While the schema is brought up to date, the server says that it lives, that it
+// is not ready, and how far it is; everything else is told to come again.
+func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	testenv.Oda(t, "serve", "--db", dsn).Stop()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	// As the first version of the schema left it, with a step under way in
+	// another process.
+	for _, statement := range []string{
+		`ALTER TABLE heads DROP COLUMN listed_on; CREATE INDEX heads_modified ON heads (kind, last_modified_on, identifier);
+		DELETE FROM migrations WHERE number = 2;
+		CREATE TABLE migration_progress (number integer NOT NULL, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL);
+		SELECT pg_advisory_lock(1868849409)`,
+		`INSERT INTO migration_progress VALUES (2, '', 3, 7)`,
+	} {
+		if _, err := conn.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := testenv.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory")
+	origin := strings.TrimSuffix(p.URL, "/observatory/readyz")
+	ask := func(method, path string) (int, string, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, origin+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, response.Header.Get("Retry-After"), string(text)
+	}
+	for _, prefix := range []string{"", "/observatory"} {
+		if status, _, text := ask("GET", prefix+"/livez"); status != 200 {
+			t.Errorf("livez answers %d %s", status, text)
+		}
+		status, after, text := ask("GET", prefix+"/readyz")
+		var problem struct{ Type, Detail string }
+		if err := json.Unmarshal([]byte(text), &problem); err != nil || status != 503 || after == "" ||
+			!strings.Contains(problem.Detail, "step 2 of 2 (listed), 3 of 7") {
+			t.Errorf("readyz answers %d, Retry-After %q: %s", status, after, text)
+		}
+	}
+	for _, request := range []string{"GET /observatory/api/v1/sbds/a", "PUT /observatory/api/v1/sbds/a", "GET /observatory/api/v1/", "GET /"} {
+		method, path, _ := strings.Cut(request, " ")
+		if status, after, text := ask(method, path); status != 503 || after == "" {
+			t.Errorf("%s answers %d, Retry-After %q: %s", request, status, after, text)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_unlock(1868849409)"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		status, _, text := ask("GET", "/readyz")
+		if status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is never ready: %d %s\n%s", status, text, p.Log())
+		}
+	}
+	if status, _, text := ask("GET", "/observatory/api/v1/sbds/a"); status != 404 {
+		t.Errorf("the archive answers %d %s", status, text)
+	}
+	if code := p.Stop(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+}
+
+// A server that is stopped while it waits ends at once, and in order.
+func TestAServerIsStoppedBeforeItsArchiveIsOpen(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(1868849409)"); err != nil {
+		t.Fatal(err)
+	}
+	p := testenv.OdaOpening(t, "serve", "--db", dsn)
+	if code := p.Stop(); code != 0 {
+		t.Errorf("it ended with %d:\n%s", code, p.Log())
+	}
+}
