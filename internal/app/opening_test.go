@@ -29,7 +29,6 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 	for _, statement := range []string{
 		`ALTER TABLE heads DROP COLUMN listed_on; CREATE INDEX heads_modified ON heads (kind, last_modified_on, identifier);
 		DELETE FROM migrations WHERE number = 2;
-		CREATE TABLE migration_progress (number integer NOT NULL, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL);
 		SELECT pg_advisory_lock(1868849409)`,
 		`INSERT INTO migration_progress VALUES (2, '', 3, 7)`,
 	} {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"embed"
+	"errors"
 	"io/fs"
 	"log/slog"
 
@@ -64,12 +65,13 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// schemaState reads which steps the database has had. The table of progress is
-// there only while a step is.
+// schemaState reads which steps the database has had, and how far the next one
+// is, where somebody may know that: a role that only serves need not.
 func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	var state migrate.State
-	var listed, begun bool
-	err := q.QueryRow(ctx, "SELECT to_regclass('migrations') IS NOT NULL, to_regclass('migration_progress') IS NOT NULL").Scan(&listed, &begun)
+	var listed, known bool
+	err := q.QueryRow(ctx, `SELECT to_regclass('migrations') IS NOT NULL,
+		coalesce(has_table_privilege(to_regclass('migration_progress'), 'SELECT'), false)`).Scan(&listed, &known)
 	if err != nil || !listed {
 		return state, err
 	}
@@ -77,11 +79,14 @@ func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	if err != nil {
 		return state, err
 	}
-	if state.Applied, err = pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied]); err != nil || !begun {
+	if state.Applied, err = pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied]); err != nil || !known {
 		return state, err
 	}
 	err = q.QueryRow(ctx, "SELECT number, place, done, total FROM migration_progress").
 		Scan(&state.Begun, &state.Part.At, &state.Part.Done, &state.Part.Total)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return state, nil
+	}
 	return state, err
 }
 
@@ -118,27 +123,29 @@ func script(ctx context.Context, tx pgx.Tx, sql string) error {
 	return err
 }
 
+// stepTables are about the steps: those that the database has had, and how far
+// the next one is, in one row or none.
+const stepTables = `
+CREATE TABLE IF NOT EXISTS migrations (
+	number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now());
+CREATE TABLE IF NOT EXISTS migration_progress (
+	number integer PRIMARY KEY, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL);
+DELETE FROM migration_progress`
+
 // Enter implements migrate.Database.
 func (d database) Enter(ctx context.Context, tx pgx.Tx, s step) error {
-	err := script(ctx, tx, `DROP TABLE IF EXISTS migration_progress; CREATE TABLE IF NOT EXISTS migrations (
-		number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now())`)
-	if err != nil {
+	if err := script(ctx, tx, stepTables); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)", s.Number, s.Name, s.Checksum)
+	_, err := tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)", s.Number, s.Name, s.Checksum)
 	return err
 }
 
 // Keep implements migrate.Database.
 func (d database) Keep(ctx context.Context, tx pgx.Tx, number int, part migrate.Part) error {
-	err := script(ctx, tx, `CREATE TABLE IF NOT EXISTS migration_progress (
-		number integer NOT NULL, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL)`)
-	if err != nil {
+	if err := script(ctx, tx, stepTables); err != nil {
 		return err
 	}
-	if _, err = tx.Exec(ctx, "DELETE FROM migration_progress"); err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, "INSERT INTO migration_progress VALUES ($1, $2, $3, $4)", number, part.At, part.Done, part.Total)
+	_, err := tx.Exec(ctx, "INSERT INTO migration_progress VALUES ($1, $2, $3, $4)", number, part.At, part.Done, part.Total)
 	return err
 }
