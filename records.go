@@ -58,6 +58,18 @@ func (r Runs) Count() int64 {
 	return n
 }
 
+// Skip gives the runs without the first n records.
+func (r Runs) Skip(n int64) Runs {
+	for i, run := range r {
+		if length := run.Last - run.First + 1; n >= length {
+			n -= length
+			continue
+		}
+		return append(Runs{{run.First + n, run.Last}}, r[i+1:]...)
+	}
+	return nil
+}
+
 // Encode packs the runs for keeping.
 func (r Runs) Encode() []byte {
 	out := make([]byte, 0, 4*len(r))
@@ -87,6 +99,36 @@ func DecodeRuns(packed []byte) (Runs, error) {
 }
 
 var errRuns = errors.New("the list of records of a stored version is damaged")
+
+// AnswerAhead is how many bytes of the records that a version keeps are read
+// before it is committed. An answer that has come so far is under way, so what
+// fails from there on cannot make a failure of a write that is stored.
+const AnswerAhead = 256 << 10
+
+// Ahead gives the records of a version that is about to be committed: the
+// first of them read with now, the rest later, when they are asked for.
+func Ahead(runs Runs, now, later func(Runs) Records) (Records, error) {
+	var first [][]byte
+	size := 0
+	for text, err := range now(runs) {
+		if err != nil {
+			return nil, err
+		}
+		first = append(first, text)
+		if size += len(text); size >= AnswerAhead {
+			break
+		}
+	}
+	rest := later(runs.Skip(int64(len(first))))
+	return func(yield func([]byte, error) bool) {
+		for _, text := range first {
+			if !yield(text, nil) {
+				return
+			}
+		}
+		rest(yield)
+	}, nil
+}
 
 // RecordingsPage gathers recordings until there are enough of them.
 type RecordingsPage struct {

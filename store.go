@@ -19,7 +19,8 @@ type Store interface {
 	Get(ctx context.Context, ref Ref) (*Entity, error)
 
 	// Put stores the entities, all or none. Where Judge refuses, its error is
-	// returned and nothing is stored.
+	// returned and nothing is stored. What is returned needs the database only
+	// for records behind the first AnswerAhead bytes.
 	Put(ctx context.Context, puts []Put) ([]*Entity, error)
 
 	// Create stores a new entity under a generated identifier. If the

@@ -11,8 +11,9 @@ import (
 )
 
 // held is how much of a response is held back before it is sent: so a small
-// one has its length, and a failure while it is made can still be answered.
-const held = 256 << 10
+// one has its length, and a failure while it is made can still be answered. What
+// a write answers is there as far as that, so it is never answered as a failure.
+const held = oda.AnswerAhead
 
 // metadataRoom is about how much a document grows by the values of the server.
 const metadataRoom = 256

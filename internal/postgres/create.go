@@ -35,7 +35,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	case err != nil:
 		return nil, s.writeError(ctx, err)
 	}
-	return s.entities(ctx, []oda.Put{put}, []*stored{entity})[0], nil
+	return answers([]oda.Put{put}, []*stored{entity})[0], nil
 }
 
 // errKeyUsed says that the key has created an entity before.
@@ -62,16 +62,20 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key 
 	return entity, err
 }
 
+// selectCreated takes the row of the key. That says nothing new, but makes a
+// commit of it that waits for the synchronous standby: what is answered again is
+// there as well, also if the first answer was lost together with the wait for
+// it. Nobody else ever takes that row.
 const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
 	v.sequence_after, v.runs, v.slots, v.text, c.identifier, c.digest
 	FROM creations c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
-	WHERE c.kind = $1 AND c.key = $2`
+	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 
 // Created implements oda.Store.
 func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
-	r, err := s.read(ctx, selectCreated, int16(kind), key.Value)
+	r, err := s.read(ctx, s.write, selectCreated, int16(kind), key.Value)
 	if err != nil || r == nil {
-		return nil, s.storageError(ctx, err)
+		return nil, s.writeError(ctx, err)
 	}
 	if err := key.Check(r.digest); err != nil {
 		return nil, err

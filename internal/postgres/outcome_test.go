@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/storetest"
 	"oda/internal/testenv"
 )
 
@@ -100,5 +101,38 @@ func TestAnUpdateThatPanicsLeavesItsPlaceToOthers(t *testing.T) {
 	defer cancel()
 	if _, err := s.Put(ctx, []oda.Put{next(t, sbd("a"), m)}); err != nil {
 		t.Errorf("an update after them: %v", err)
+	}
+}
+
+// The records of the answer are read before the commit, so that no connection
+// is needed for it afterwards.
+func TestAStoredPutIsAnsweredThoughNoOtherConnectionIsFree(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, with(t, dsn, "pool_max_conns", "1")), connect(t, dsn)
+	other := mustPut(t, s, write(t, sbd("other"), `{}`)).Metadata
+	mustPut(t, s, write(t, block("b"), `{}`))
+	m := mustRecord(t, s, "b", "one").Metadata
+	letBlock, letOther := hold(t, dsn, block("b")), hold(t, dsn, sbd("other"))
+	var stored []*oda.Entity
+	var storedErr, otherErr error
+	var first, second sync.WaitGroup
+	first.Go(func() { stored, storedErr = s.Put(context.Background(), []oda.Put{keep(t, block("b"), m)}) })
+	await(t, "the write has the connection", patience, func() bool { return waiting(t, watch) == 1 })
+	second.Go(func() { _, otherErr = s.Put(context.Background(), []oda.Put{next(t, sbd("other"), other)}) })
+	letBlock()
+	first.Wait()
+	await(t, "the other one has the connection", patience, func() bool { return waiting(t, watch) == 1 })
+	if storedErr != nil {
+		t.Fatal(storedErr)
+	}
+	answer := storetest.Render(t, stored[0])
+	letOther()
+	second.Wait()
+	if otherErr != nil {
+		t.Error(otherErr)
+	}
+	if text := storetest.Render(t, mustGet(t, s, block("b"))); text != answer {
+		t.Errorf("%s is stored, %s was answered", text, answer)
 	}
 }

@@ -14,15 +14,19 @@ type plan struct {
 }
 
 // plan reads the records that are stored now, where the put lists any. It
-// holds if the metadata matches, since every record moves the metadata.
+// holds if the metadata matches, since every record moves the metadata. If it
+// does not match now, the put is refused or planned again.
 func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
 	if len(p.Records) == 0 {
 		return plan{}, nil
 	}
 	last := int64(0)
-	r, err := s.read(ctx, selectCurrent, int16(p.Kind), p.ID)
+	r, err := s.read(ctx, s.with, selectCurrent, int16(p.Kind), p.ID)
 	if err != nil || r == nil {
 		return plan{lastSequence: &last}, err
+	}
+	if expected, _ := p.Expected.Matchable(p.Compare); expected.Tag() != r.metadata.Tag() {
+		return plan{}, errRefused
 	}
 	var sharing oda.Sharing
 	for one, err := range s.numbered(ctx, p.Ref, r.runs) {

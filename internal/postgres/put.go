@@ -14,20 +14,20 @@ import (
 	"oda"
 )
 
-// The parameters of a store, the same for its two forms:
+// The parameters of a store, the same for all its forms:
 //
 //	$1 kind          $2 identifier     $3 creator        $4 modifier      $5 now
 //	$6 version       $7 created_by     $8 created_on     $9 last_modified_by, $10 last_modified_on, as expected
 //	$11 compare the last two           $12 last sequence as expected, or null
 //	$13 tags one of which must match, or null            $14 tags none of which may match, or null
 //	$15 new records  $16 runs, or null $17 slots         $18 text         $19 shard of the count
-//	$20 keep the records of the version before           $21 a stored entity may be updated
+//	$20 a stored entity may be updated
 const (
 	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on)
 		VALUES ($1, $2, 1, $3, $5, $3, $5, cardinality($15::bytea[]), $5)`
 	updateHead = `SET version = h.version + 1, last_modified_by = $4, last_modified_on = greatest($5, h.last_modified_on + 1),
 			last_sequence = h.last_sequence + cardinality($15::bytea[]), listed_on = greatest($5, h.last_modified_on + 1)`
-	headMatches = `$21::boolean AND h.version = $6 AND h.created_by = $7 AND h.created_on = $8
+	headMatches = `$20::boolean AND h.version = $6 AND h.created_by = $7 AND h.created_on = $8
 			AND (NOT $11::boolean OR h.last_modified_by = $9 AND h.last_modified_on = $10)
 			AND ($12::bigint IS NULL OR h.last_sequence = $12)
 			AND ($13::text[] IS NULL OR h.version || '-' || h.last_modified_on = ANY ($13))
@@ -35,29 +35,39 @@ const (
 	headReturns = ` RETURNING h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence`
 
 	// The rest of a store follows from the head, and happens only with it.
-	// Versions never change, so the one before is there if its metadata
-	// matched.
-	storeBody = `),
+	storeRest = `,
 	birth AS (INSERT INTO births SELECT $1, $2, created_by, created_on FROM head WHERE version = 1),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
-	before AS (SELECT coalesce(v.runs, '{}') ||
-			CASE WHEN head.last_sequence > v.sequence_after THEN ARRAY[v.sequence_after + 1, head.last_sequence] ELSE '{}' END AS runs,
-			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
-		FROM head CROSS JOIN LATERAL (SELECT * FROM versions
-			WHERE $20::boolean AND kind = $1 AND identifier = $2 AND version = head.version - 1 OFFSET 0) v),
 	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
 		SELECT $1, $2, head.last_sequence - cardinality($15::bytea[]) + r.nth, head.version, head.last_modified_by, head.last_modified_on, r.text
 		FROM head, unnest($15::bytea[]) WITH ORDINALITY AS r (text, nth)),
 	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
-		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence,
-			CASE WHEN $20::boolean AND version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END, $17, $18
-		FROM head)
+		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, `
+	storeBody = ")" + storeRest + `$16::bigint[], $17, $18 FROM head)
+	SELECT head.*, NULL::bigint[] FROM head`
+
+	// A store that keeps the records reads the body of the version before. The
+	// statement sees the bodies that were committed when it began, but the head
+	// as it is after the wait for its lock. So the head matches only if the body
+	// that belongs to it is seen; if not, the statement writes nothing and is
+	// sent again.
+	bodySeen = ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version)`
+	keepBody = `),
+	before AS (SELECT coalesce(v.runs, '{}') ||
+			CASE WHEN head.last_sequence > v.sequence_after THEN ARRAY[v.sequence_after + 1, head.last_sequence] ELSE '{}' END AS runs,
+			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
+		FROM head CROSS JOIN LATERAL (SELECT * FROM versions
+			WHERE kind = $1 AND identifier = $2 AND version = head.version - 1 OFFSET 0) v)` + storeRest +
+		`CASE WHEN version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END, $17, $18 FROM head)
 	SELECT head.*, (SELECT runs FROM before WHERE listed) FROM head`
 
-	storeEither = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead +
-		" WHERE " + headMatches + headReturns + storeBody
-	storeNext = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " +
-		headMatches + headReturns + storeBody
+	either = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead + " WHERE " + headMatches
+	next   = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " + headMatches
+
+	storeEither = either + headReturns + storeBody
+	storeNext   = next + headReturns + storeBody
+	keepEither  = either + bodySeen + headReturns + keepBody
+	keepNext    = next + bodySeen + headReturns + keepBody
 )
 
 // updateOnly stores the next version of an entity whose records stay out of it,
@@ -112,11 +122,15 @@ func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
 		p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, match, noneMatch,
-		fresh, runs, slots, p.Body.Text, shard, p.Keep, update,
+		fresh, runs, slots, p.Body.Text, shard, update,
 	}
 	switch {
+	case create && p.Keep:
+		return &store{keepEither, args}
 	case create:
 		return &store{storeEither, args}
+	case update && p.Keep:
+		return &store{keepNext, args}
 	case update:
 		return &store{storeNext, args}
 	}
@@ -168,9 +182,10 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 // nil.
 func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata) ([]*oda.Entity, error) {
 	stores := make([]*store, len(puts))
-	shard := anyShard()
-	if len(puts) > 1 {
-		shard = notCounted
+	alone := len(puts) == 1 && !puts[0].Keep // one statement does it
+	shard := notCounted
+	if alone {
+		shard = anyShard()
 	}
 	for i := range puts {
 		pl, err := s.plan(ctx, &puts[i])
@@ -183,28 +198,34 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 		}
 	}
 	entities := make([]*stored, len(puts))
-	if len(puts) == 1 && stores[0].sql == updateOnly {
+	if alone && stores[0].sql == updateOnly {
 		one, err := s.update(ctx, stores[0], &puts[0])
 		if err != nil {
 			return nil, err
 		}
 		entities[0] = one
-		return s.entities(ctx, puts, entities), nil
+		return answers(puts, entities), nil
 	}
+	caller := ctx
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			if len(puts) == 1 {
+			if alone {
 				e, err := scan(conn.QueryRow(ctx, stores[0].sql, stores[0].args...), &puts[0])
 				entities[0] = e
 				return err
 			}
-			return transact(ctx, conn, func(tx pgx.Tx) error { return putAll(ctx, tx, puts, stores, entities) })
+			return transact(ctx, conn, func(tx pgx.Tx) error {
+				if err := putAll(ctx, tx, puts, stores, entities); err != nil {
+					return err
+				}
+				return s.readKept(caller, ctx, tx, entities)
+			})
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.entities(ctx, puts, entities), nil
+	return answers(puts, entities), nil
 }
 
 // putAll runs the statements of several entities in one transaction, in the
@@ -287,16 +308,31 @@ func scan(row pgx.Row, p *oda.Put) (*stored, error) {
 	return e, nil
 }
 
-// entities gives what was stored to the caller, who reads the records with the
-// time that he has.
-func (s *Store) entities(ctx context.Context, puts []oda.Put, all []*stored) []*oda.Entity {
+// readKept reads ahead the records that the entities have kept, before they
+// are committed: their answer must not fail after that. The caller reads the
+// rest with the time that it has.
+func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, entities []*stored) error {
+	for _, e := range entities {
+		if e.kept == nil {
+			continue
+		}
+		var err error
+		e.Records, err = oda.Ahead(decodeRuns(e.kept),
+			func(runs oda.Runs) oda.Records { return recordsWithin(ctx, tx, e.Ref, runs) },
+			func(runs oda.Runs) oda.Records { return s.records(caller, e.Ref, runs) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers gives what was stored to the caller.
+func answers(puts []oda.Put, all []*stored) []*oda.Entity {
 	entities := make([]*oda.Entity, len(all))
 	for i, e := range all {
-		switch {
-		case puts[i].Listed:
+		if puts[i].Listed {
 			e.Records = oda.RecordsOf(puts[i].Records)
-		case e.kept != nil:
-			e.Records = s.records(ctx, e.Ref, decodeRuns(e.kept))
 		}
 		entities[i] = &e.Entity
 	}

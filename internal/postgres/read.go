@@ -36,15 +36,18 @@ type row struct {
 	digest []byte
 }
 
+// runner runs work on a connection: with or write.
+type runner func(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error
+
 // read reads one row of selectCurrent's form, nil where there is none.
-func (s *Store) read(ctx context.Context, query string, args ...any) (*row, error) {
+func (s *Store) read(ctx context.Context, run runner, query string, args ...any) (*row, error) {
 	var r row
 	var after int64
 	var runs []int64
 	var slots []int32
 	m := &r.metadata
 	err := s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return run(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return conn.QueryRow(ctx, query, args...).Scan(
 				&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.lastSequence,
 				&after, &runs, &slots, &r.body.Text, &r.id, &r.digest)
@@ -67,7 +70,7 @@ func (s *Store) read(ctx context.Context, query string, args ...any) (*row, erro
 
 // Get implements oda.Store.
 func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
-	r, err := s.read(ctx, selectCurrent, int16(ref.Kind), ref.ID)
+	r, err := s.read(ctx, s.with, selectCurrent, int16(ref.Kind), ref.ID)
 	if err != nil {
 		return nil, s.storageError(ctx, err)
 	}
@@ -105,10 +108,40 @@ func (s *Store) records(ctx context.Context, ref oda.Ref, runs oda.Runs) oda.Rec
 
 // numbered reads records in order, a part at a time.
 func (s *Store) numbered(ctx context.Context, ref oda.Ref, runs oda.Runs) iter.Seq2[numberedRecord, error] {
+	return inParts(runs, func(first, last int64) (part []numberedRecord, err error) {
+		err = s.again(ctx, func(ctx context.Context) error {
+			return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+				part, err = readPart(ctx, conn, ref, first, min(last, first+partRecords-1))
+				return err
+			})
+		})
+		return part, err
+	})
+}
+
+// recordsWithin reads records within a transaction. Its parts grow, since few
+// records may be all that is needed, and the head is locked meanwhile.
+func recordsWithin(ctx context.Context, tx pgx.Tx, ref oda.Ref, runs oda.Runs) oda.Records {
+	size := int64(8)
+	return func(yield func([]byte, error) bool) {
+		for r, err := range inParts(runs, func(first, last int64) ([]numberedRecord, error) {
+			size = min(2*size, partRecords)
+			return readPart(ctx, tx, ref, first, min(last, first+size-1))
+		}) {
+			if !yield(r.text, err) {
+				return
+			}
+		}
+	}
+}
+
+// inParts reads records in order. Read gives those from first to last, or some
+// of them from first on.
+func inParts(runs oda.Runs, read func(first, last int64) ([]numberedRecord, error)) iter.Seq2[numberedRecord, error] {
 	return func(yield func(numberedRecord, error) bool) {
 		for _, run := range runs {
 			for at := run.First; at <= run.Last; {
-				part, err := s.part(ctx, ref, at, min(run.Last, at+partRecords-1))
+				part, err := read(at, run.Last)
 				if err != nil {
 					yield(numberedRecord{}, err)
 					return
@@ -124,20 +157,20 @@ func (s *Store) numbered(ctx context.Context, ref oda.Ref, runs oda.Runs) iter.S
 	}
 }
 
-// part reads the records from first to last.
-func (s *Store) part(ctx context.Context, ref oda.Ref, first, last int64) (part []numberedRecord, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			rows, err := conn.Query(ctx, `SELECT sequence, text FROM records
-				WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
-			if err != nil {
-				return err
-			}
-			part, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r numberedRecord, err error) {
-				return r, row.Scan(&r.sequence, &r.text)
-			})
-			return err
-		})
+// queryer is a connection or a transaction.
+type queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// readPart reads the records from first to last.
+func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([]numberedRecord, error) {
+	rows, err := q.Query(ctx, `SELECT sequence, text FROM records
+		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
+	if err != nil {
+		return nil, err
+	}
+	part, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r numberedRecord, err error) {
+		return r, row.Scan(&r.sequence, &r.text)
 	})
 	if err == nil && int64(len(part)) != last-first+1 {
 		err = oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's database. Tell the operator.")

@@ -80,7 +80,9 @@ func (t *txn) store1(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, p
 			return nil, err
 		}
 		if runs != nil {
-			e.Records = t.store.records(ctx, h.entity, runs)
+			if e.Records, err = t.kept(ctx, h.entity, runs); err != nil {
+				return nil, err
+			}
 		}
 	}
 	before := h.lastSequence
@@ -133,6 +135,19 @@ func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, text []byte,
 	return t.exec(`INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, key, digest, text)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		t.next(), h.entity, sequence, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest, text)
+}
+
+// kept gives the records that a version carries over. The first of them are
+// read within the transaction: its answer must not fail once it is committed.
+func (t *txn) kept(ctx context.Context, entity int64, runs oda.Runs) (oda.Records, error) {
+	return oda.Ahead(runs,
+		func(runs oda.Runs) oda.Records {
+			return textsOf(inParts(runs, func(first, last int64) ([]numberedRecord, error) {
+				part, err := t.conn.part(entity, first, last)
+				return part, t.failed(err)
+			}))
+		},
+		func(runs oda.Runs) oda.Records { return t.store.records(ctx, entity, runs) })
 }
 
 // runs gives the records of the current version, nil where it has no list.

@@ -131,8 +131,13 @@ type numberedRecord struct {
 
 // records reads the records of a version.
 func (s *Store) records(ctx context.Context, entity int64, runs oda.Runs) oda.Records {
+	return textsOf(s.numbered(ctx, entity, runs))
+}
+
+// textsOf gives records without their sequence numbers.
+func textsOf(numbered iter.Seq2[numberedRecord, error]) oda.Records {
 	return func(yield func([]byte, error) bool) {
-		for r, err := range s.numbered(ctx, entity, runs) {
+		for r, err := range numbered {
 			if !yield(r.text, err) {
 				return
 			}
@@ -142,10 +147,23 @@ func (s *Store) records(ctx context.Context, entity int64, runs oda.Runs) oda.Re
 
 // numbered reads records in order, a part at a time.
 func (s *Store) numbered(ctx context.Context, entity int64, runs oda.Runs) iter.Seq2[numberedRecord, error] {
+	return inParts(runs, func(first, last int64) ([]numberedRecord, error) {
+		c, err := s.readers.take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer s.readers.give(c)
+		return c.part(entity, first, last)
+	})
+}
+
+// inParts reads records in order. Read gives those from first to last, or some
+// of them from first on.
+func inParts(runs oda.Runs, read func(first, last int64) ([]numberedRecord, error)) iter.Seq2[numberedRecord, error] {
 	return func(yield func(numberedRecord, error) bool) {
 		for _, run := range runs {
 			for at := run.First; at <= run.Last; {
-				part, err := s.part(ctx, entity, at, run.Last)
+				part, err := read(at, run.Last)
 				if err != nil {
 					yield(numberedRecord{}, storageError(err))
 					return
@@ -162,16 +180,11 @@ func (s *Store) numbered(ctx context.Context, entity int64, runs oda.Runs) iter.
 }
 
 // part reads records from first on, not beyond last, as many as fit.
-func (s *Store) part(ctx context.Context, entity, first, last int64) ([]numberedRecord, error) {
-	c, err := s.readers.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.readers.give(c)
+func (c *conn) part(entity, first, last int64) ([]numberedRecord, error) {
 	last = min(last, first+partRecords-1)
 	part := make([]numberedRecord, 0, last-first+1)
 	size := 0
-	err = c.query("SELECT sequence, text FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
+	err := c.query("SELECT sequence, text FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
 		func(stmt *sqlite.Stmt) error {
 			r := numberedRecord{stmt.ColumnInt64(0), bytesOf(stmt, 1)}
 			part = append(part, r)

@@ -132,6 +132,7 @@ var concurrency = []scenario{
 			same(t, "the number of records", len(d.records("b")), round+1)
 		}
 	}},
+	{"whatever races with a write that keeps the records, none is lost", keepers},
 	{"writes of several entities that overlap are never seen in part", overlapping},
 	{"a recorder sees its record at once, and no reader sees time go back", monotonic},
 }
@@ -167,6 +168,69 @@ func manyRecorders(t *testing.T, d *desk) {
 	})
 	same(t, "the records", d.records("b"), order)
 	same(t, "the next sequence", d.mustRecord("b", call("last")).Sequence, int64(len(order)+1))
+}
+
+// keepers change a block while others record into it, store it with the records
+// as read, alone and with another entity, and change it like them. They do not
+// read before they write, but guess the version, so that many a write is on its
+// way when the version that it follows is committed.
+func keepers(t *testing.T, d *desk) {
+	const each, recorders, keepers = 40, 2, 4
+	created := d.mustPut(eb("b"), `{`+listing(call("first"))+`}`).Metadata
+	d.mustPut(sbd("s"), `{}`)
+	var version, stored atomic.Int64
+	version.Store(1)
+	var recording atomic.Int32
+	recording.Store(recorders)
+	accepted := func(entities []*oda.Entity, err error) error {
+		if err != nil {
+			if oda.CodeOf(err) == oda.MetadataMismatch {
+				return nil
+			}
+			return err
+		}
+		stored.Add(1)
+		version.Store(entities[0].Metadata.Version)
+		return nil
+	}
+	together(t, recorders+keepers+2, func(i int) error {
+		if i < recorders {
+			defer recording.Add(-1)
+			for j := range each {
+				if _, err := d.record("b", call(fmt.Sprintf("%d-%d", i, j))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for n := 0; recording.Load() > 0; n++ {
+			m := created
+			m.Version = version.Load() + int64(n%2)
+			puts := []oda.Put{d.keep(eb("b"), document(m, ""))}
+			if i >= recorders+keepers {
+				e := d.mustGet(eb("b"))
+				records, err := recordsIn(Render(t, e))
+				if err != nil {
+					return err
+				}
+				puts = []oda.Put{d.write(eb("b"), document(e.Metadata, listing(records...)))}
+				if i > recorders+keepers {
+					puts = append(puts, d.write(sbd("s"), document(d.mustGet(sbd("s")).Metadata, "")))
+				}
+			}
+			if err := accepted(d.store.Put(d.ctx, puts)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	records := d.records("b")
+	same(t, "the number of records", len(records), 1+recorders*each)
+	same(t, "the number of different records", len(slices.Compact(slices.Sorted(slices.Values(records)))), len(records))
+	same(t, "the version", d.mustGet(eb("b")).Metadata.Version, 1+stored.Load())
+	if stored.Load() == 0 {
+		t.Fatal("nothing was stored")
+	}
 }
 
 // overlapping stores a and b together, and b and c together. Whatever wins, the

@@ -155,6 +155,33 @@ var records = []scenario{
 		same(t, "the list of faults", pointers(refused(t, err, oda.MetadataMismatch)),
 			[]string{"/metadata/created_by", "/metadata/created_on"})
 	}},
+	{"the answer to a keep is whole, whatever becomes of the store", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{`+listing(call("one"), call("two"))+`}`)
+		m := d.mustRecord("b", call("three")).Metadata
+		e, err := d.send(d.keep(eb("b"), document(m, "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := d.text(eb("b"))
+		if err := d.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the answer", Render(t, e), want)
+	}},
+	{"a keep of a long block answers all of it", func(t *testing.T, d *desk) {
+		long := strings.Repeat("0123456789abcdef", 4<<10)
+		m := d.mustPut(eb("b"), `{`+listing(call("first"))+`}`).Metadata
+		for i := range 9 {
+			m = d.mustRecord("b", call(fmt.Sprint(i, long))).Metadata
+		}
+		m = d.mustPut(eb("b"), document(m, listing(append(d.records("b")[5:], d.records("b")[:5]...)...))).Metadata
+		d.mustRecord("b", call("last"))
+		e, err := d.send(d.keep(eb("b"), document(m, "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the answer", Render(t, e), d.text(eb("b")))
+	}},
 	{"a keep of a block without records, with none yet, and of a new one", func(t *testing.T, d *desk) {
 		for id, members := range map[string]string{"none": "", "empty": listing()} {
 			m := d.mustPut(eb(id), "{"+members+"}").Metadata

@@ -1,0 +1,125 @@
+package postgres_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"oda"
+	"oda/internal/storetest"
+	"oda/internal/testenv"
+)
+
+// keep makes a write that carries the stored records over.
+func keep(tb storetest.TB, ref oda.Ref, m oda.Metadata) oda.Put {
+	tb.Helper()
+	put := next(tb, ref, m)
+	put.Keep, put.Compare = true, oda.KeptFields
+	return put
+}
+
+// Two writes wait for the head of a block. The second one keeps the records,
+// and was sent before the first was committed. It must see what the first left.
+func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
+	t.Parallel()
+	const one, two, three = `{"request":"one"}`, `{"request":"two"}`, `{"request":"three"}`
+	put := func(s oda.Store, puts ...oda.Put) error {
+		_, err := s.Put(context.Background(), puts)
+		return err
+	}
+	record := func(s oda.Store, adds ...oda.Addition) error {
+		_, err := s.Record(context.Background(), adds)
+		return err
+	}
+	for name, race := range map[string]struct {
+		first   func(s oda.Store, m oda.Metadata) error
+		version int64 // that the first one leaves
+		want    string
+	}{
+		"another that keeps them": {func(s oda.Store, m oda.Metadata) error {
+			return put(s, keep(t, block("b"), m))
+		}, 2, one + "," + two},
+		"an ordinary one": {func(s oda.Store, m oda.Metadata) error {
+			return put(s, next(t, block("b"), m, `"request_responses":[`+two+","+three+`]`))
+		}, 2, two + "," + three},
+		"an ordinary one that shares them": {func(s oda.Store, m oda.Metadata) error {
+			return put(s, next(t, block("b"), m, `"request_responses":[`+two+","+one+`]`))
+		}, 2, two + "," + one},
+		"several at once": {func(s oda.Store, m oda.Metadata) error {
+			return put(s, write(t, sbd("a"), `{}`), next(t, block("b"), m, `"request_responses":[`+three+`]`), write(t, sbd("c"), `{}`))
+		}, 2, three},
+		"a record": {func(s oda.Store, _ oda.Metadata) error {
+			return record(s, addition("b", "three", ""))
+		}, 1, one + "," + two + "," + three},
+		"a record with a key": {func(s oda.Store, _ oda.Metadata) error {
+			return record(s, addition("b", "three", "key"))
+		}, 1, one + "," + two + "," + three},
+		"several records": {func(s oda.Store, _ oda.Metadata) error {
+			return record(s, addition("b", "three", "key"), addition("b", "one", ""))
+		}, 1, one + "," + two + "," + three + "," + one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testenv.Postgres(t)
+			s, watch := open(t, dsn), connect(t, dsn)
+			mustPut(t, s, write(t, block("b"), `{"request_responses":[`+one+`]}`))
+			m := mustRecord(t, s, "b", "two").Metadata
+			letGo := hold(t, dsn, block("b"))
+			var firstErr, secondErr error
+			var group sync.WaitGroup
+			group.Go(func() { firstErr = race.first(s, m) })
+			await(t, "the first one waits for the head", patience, func() bool { return waiting(t, watch) == 1 })
+			expected := m
+			expected.Version = race.version
+			var answer []*oda.Entity
+			group.Go(func() { answer, secondErr = s.Put(context.Background(), []oda.Put{keep(t, block("b"), expected)}) })
+			await(t, "the second one waits, too", patience, func() bool { return waiting(t, watch) == 2 })
+			letGo()
+			group.Wait()
+			if firstErr != nil || secondErr != nil {
+				t.Fatalf("the answers are %v and %v", firstErr, secondErr)
+			}
+			got := mustGet(t, s, block("b"))
+			if got.Metadata.Version != race.version+1 {
+				t.Errorf("the version is %d, want %d", got.Metadata.Version, race.version+1)
+			}
+			text := storetest.Render(t, got)
+			want := `{"eb_id":"b","metadata":` + string(got.Metadata.AppendJSON(nil)) + `,"request_responses":[` + race.want + `]}`
+			if text != want {
+				t.Errorf("%s is stored, want %s", text, want)
+			}
+			if answered := storetest.Render(t, answer[0]); answered != text {
+				t.Errorf("%s was answered, %s is stored", answered, text)
+			}
+		})
+	}
+}
+
+// A block that is stored for the first time while a write waits for that: the
+// head is there for the write then, and what belongs to it must be as well.
+func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
+	do(t, watch, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$`,
+		`CREATE TRIGGER wait BEFORE INSERT ON births FOR EACH ROW EXECUTE FUNCTION wait()`)
+	do(t, holder, "BEGIN", "SELECT pg_advisory_xact_lock(1)")
+	first := write(t, block("b"), `{"request_responses":[{"request":"one"}]}`)
+	second := keep(t, block("b"), first.First())
+	var group sync.WaitGroup
+	var errs [2]error
+	for i, put := range []oda.Put{first, second} {
+		group.Go(func() { _, errs[i] = s.Put(context.Background(), []oda.Put{put}) })
+		await(t, "the write waits", patience, func() bool { return waiting(t, watch) == i+1 })
+	}
+	do(t, holder, "ROLLBACK")
+	group.Wait()
+	if errs != [2]error{} {
+		t.Fatal(errs)
+	}
+	got := mustGet(t, s, block("b"))
+	want := `{"eb_id":"b","metadata":` + string(got.Metadata.AppendJSON(nil)) + `,"request_responses":[{"request":"one"}]}`
+	if text := storetest.Render(t, got); text != want || got.Metadata.Version != 2 {
+		t.Errorf("%s is stored, want %s", text, want)
+	}
+}
