@@ -24,8 +24,8 @@ run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
 build: ## Build bin/oda
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
 
-setup: ## Install what the tests need (a browser, PostgreSQL, Python), if it is missing
-	@scripts/setup browser curl postgres pgbouncer python
+setup: ## Install what the tests need (a browser, PostgreSQL, Python, Node.js), if it is missing
+	@scripts/setup browser curl postgres pgbouncer python clients
 
 test: setup build ## Run all tests
 	go test -timeout 8m ./...
@@ -33,7 +33,7 @@ test: setup build ## Run all tests
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests
 
 check: lint ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser curl postgres pgbouncer python compiler
+	@scripts/setup browser curl postgres pgbouncer python clients compiler
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 lint: ## Format, vet, staticcheck, generated files

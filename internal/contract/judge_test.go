@@ -109,6 +109,11 @@ func (g generator) value(s *openapi3.Schema) any {
 	switch {
 	case g.wrong():
 		return g.anything()
+	case len(s.AllOf) == 1:
+		if s.Nullable && g.chance(20) {
+			return nil
+		}
+		return g.value(s.AllOf[0].Value)
 	case len(s.AllOf) > 0:
 		narrower := g
 		narrower.full = true

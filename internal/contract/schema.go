@@ -95,6 +95,7 @@ type keywords struct {
 
 	OneOf []json.RawMessage `json:"oneOf"`
 	AnyOf []json.RawMessage `json:"anyOf"`
+	AllOf []json.RawMessage `json:"allOf"`
 
 	Rule string `json:"x-rule"`
 
@@ -161,6 +162,9 @@ func (c *compiler) fill(s *schema, raw json.RawMessage) error {
 	if err := decodeStrictly(raw, &k); err != nil {
 		return err
 	}
+	if len(k.AllOf) > 0 {
+		return c.same(s, &k)
+	}
 	if err := c.kinds(s, &k); err != nil {
 		return err
 	}
@@ -180,6 +184,28 @@ func (c *compiler) fill(s *schema, raw json.RawMessage) error {
 		s.items = items
 	}
 	return c.members(s, &k)
+}
+
+// same compiles allOf with one schema, which is how OpenAPI 3.0 says "that
+// schema, or null".
+func (c *compiler) same(s *schema, k *keywords) error {
+	rest := *k
+	rest.AllOf, rest.Nullable, rest.annotations = nil, false, annotations{}
+	if !rest.isZero() || len(k.AllOf) != 1 {
+		return errors.New("allOf may list one schema, and stand with nullable only")
+	}
+	one, err := c.schema(k.AllOf[0])
+	if err != nil {
+		return fmt.Errorf("allOf: %w", err)
+	}
+	if one.kinds == 0 {
+		return errors.New("allOf leads back to itself")
+	}
+	*s = *one
+	if k.Nullable {
+		s.kinds |= setOf(rawjson.Null)
+	}
+	return nil
 }
 
 // kinds compiles which types of value there may be.
