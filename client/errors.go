@@ -68,8 +68,13 @@ func problem(response *http.Response, body []byte) *oda.Error {
 		Errors []oda.Fault `json:"errors"`
 	}
 	err := json.Unmarshal(body, &p)
-	if code, ours := strings.CutPrefix(p.Type, problemType); err == nil && ours && codes[oda.Code(code)] {
+	code, ours := strings.CutPrefix(p.Type, problemType)
+	ours = ours && err == nil
+	if ours && codes[oda.Code(code)] {
 		return &oda.Error{Code: oda.Code(code), Detail: p.Detail, Faults: p.Errors, Err: answer}
+	}
+	if ours {
+		return oda.Errorf(oda.Internal, "The archive answers with a problem that this client does not know, %q: %s", clip(code), clip(p.Detail)).Because(answer)
 	}
 	detail := fmt.Sprintf("The answer is %q and no problem of an archive. Is there an archive at this address?", clip(response.Status))
 	if place := response.Header.Get("Location"); place != "" {

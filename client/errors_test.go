@@ -56,7 +56,7 @@ func TestWhatIsNoArchiveIsNotTakenForOne(t *testing.T) {
 		"a status of its own":       {answering(418, "I am a teapot"), 418, "418"},
 		"not found by somebody":     {answering(404, "404 page not found"), 404, "Is there an archive at this address?"},
 		"a problem of another kind": {answering(404, `{"type":"about:blank","detail":"x"}`), 404, "no problem of an archive"},
-		"a problem of a later time": {answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"x"}`), 400, "no problem of an archive"},
+		"a problem of a later time": {answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
 		"a large page":              {answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestGarbageIsRefusedByEveryCall(t *testing.T) {
 		"batch":                 {recordOne, `x`, "invalid character"},
 		"batch, other length":   {recordOne, `{"records":[],"metadata":` + metadata + `}`, "about 0 records of 1"},
 		"records":               {records, `x`, "invalid character"},
-		"records, not a time":      {records, `{"records":[{"sequence":1,"recorded_at":"x","record":{}}]}`, "is not a valid time"},
+		"records, not a time":   {records, `{"records":[{"sequence":1,"recorded_at":"x","record":{}}]}`, "is not a valid time"},
 		"records, not in order": {records, `{"records":[{"sequence":2,"recorded_at":"2026-01-01","record":{}},{"sequence":2,"recorded_at":"2026-01-01","record":{}}]}`, "not in order"},
 		"records, never ending": {records, `{"records":[]}`, "says there are more"},
 		"list":                  {list(0), `{"a":1}`, "where [ should be"},

@@ -219,6 +219,7 @@ type relay struct {
 	target   string // empty: there is no archive
 	swallow  int    // answers that do not arrive whole
 	delay    time.Duration
+	upload   int // bytes in a second on the way to the archive; 0: as fast as it can
 	lost     int
 	open     map[net.Conn]bool
 }
@@ -279,6 +280,30 @@ func (r *relay) slow(delay time.Duration) {
 	r.delay = delay
 }
 
+// narrow lets so many bytes in a second through to the archive.
+func (r *relay) narrow(rate int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.upload = rate
+}
+
+// send brings what is sent to the archive, as fast as the link is.
+func (r *relay) send(far io.Writer, near io.Reader) {
+	buffer := make([]byte, 2<<10)
+	for {
+		n, err := near.Read(buffer)
+		r.mu.Lock()
+		rate := r.upload
+		r.mu.Unlock()
+		if rate > 0 {
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+		}
+		if _, failed := far.Write(buffer[:n]); err != nil || failed != nil {
+			return
+		}
+	}
+}
+
 func (r *relay) carry(near net.Conn) {
 	defer near.Close()
 	r.mu.Lock()
@@ -328,7 +353,7 @@ func (r *relay) carry(near net.Conn) {
 			}
 		}
 	})
-	_, _ = io.Copy(far, near)
+	r.send(far, near)
 	_ = far.Close()
 	back.Wait()
 }

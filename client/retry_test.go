@@ -225,7 +225,7 @@ func TestStoringIsTriedAgainWhereNoConnectionWasMade(t *testing.T) {
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	archive := testenv.Start(t)
-	for status, want := range map[int]int{429: 2, 502: 2, 503: 2, 504: 2, 500: 1, 400: 1} {
+	for status, want := range map[int]int{408: 2, 425: 2, 429: 2, 502: 2, 503: 2, 504: 2, 500: 1, 400: 1} {
 		f := front(t, through(archive), answering(status, "not now"))
 		_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
 		if n := len(f.arrived()); n != want {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"oda"
@@ -15,6 +17,7 @@ import (
 const (
 	requestTime   = 30 * time.Second // for a request, and a second more
 	bytesInSecond = 64 << 10         // for each so many bytes of it
+	slowRequest   = 5 * time.Second  // then the next has no more records, or fewer
 )
 
 // shipper sends the records of a session to the archive: in order, one batch at
@@ -31,6 +34,7 @@ type shipper struct {
 	at      position // up to here all is acknowledged or put aside
 	created bool     // the archive has the block
 	given   bool     // it got the block again, and no batch since
+	most    int      // records in the next request
 	count   shipped
 }
 
@@ -44,7 +48,7 @@ func newShipper(s *session, archive *Client, log *slog.Logger, settled func(posi
 	once := *archive
 	once.retries = 0 // the shipper waits by itself, and can be hurried
 	p := &shipper{
-		s: s, archive: &once, settled: settled, read: reader{dir: s.dir, session: s.id},
+		s: s, archive: &once, settled: settled, most: batchRecords, read: reader{dir: s.dir, session: s.id},
 		log: log.With("eb_id", s.block.Block, "spool", s.dir),
 	}
 	var begun bool
@@ -59,6 +63,15 @@ type stuckError struct{ err error }
 func (e *stuckError) Error() string { return e.err.Error() }
 func (e *stuckError) Unwrap() error { return e.err }
 
+// stuckIfRefused marks what the archive itself does not do, however often it is
+// asked.
+func stuckIfRefused(err error) error {
+	if Status(err) >= 400 && !Temporary(err) {
+		return &stuckError{err}
+	}
+	return err
+}
+
 // ship sends one batch of what stands before the limit. It tells whether there
 // is more to send at once. After an error it can be called again, and goes on
 // where it was.
@@ -72,18 +85,19 @@ func (p *shipper) ship(ctx context.Context, limit position) (more bool, err erro
 	if err != nil {
 		return false, err
 	}
-	err = p.send(ctx, lines)
-	if Status(err) == http.StatusNotFound {
+	lines = lines.first(p.most)
+	more, err = p.send(ctx, lines)
+	if oda.CodeOf(err) == oda.NotFound {
 		return p.unknown(err)
 	}
 	p.given = false
-	return err == nil && (lines.full || lines.to.segment < limit.segment), err
+	return err == nil && (more || lines.full || lines.to.segment < limit.segment), stuckIfRefused(err)
 }
 
 // unknown judges that the archive does not know the block. Where the session can
 // give it, it does so with the next call; else a person must help.
 func (p *shipper) unknown(err error) (more bool, _ error) {
-	if p.s.block.toCreate() == nil || oda.CodeOf(err) != oda.NotFound {
+	if p.s.block.toCreate() == nil {
 		return false, &stuckError{err}
 	}
 	p.created = false
@@ -94,44 +108,41 @@ func (p *shipper) unknown(err error) (more bool, _ error) {
 	return true, nil
 }
 
-// send brings the records of a stretch to the archive, together or, where the
-// archive refuses that, one by one.
-func (p *shipper) send(ctx context.Context, lines stretch) error {
+// send brings the records of a stretch to the archive. Where that is too much at
+// once, or one of several records is refused, the next stretch has half as many.
+// So a record that is refused is found, and is put aside when it is alone.
+func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error) {
 	records := make([]oda.NewRecord, 0, len(lines.items))
+	var last item
 	for _, it := range lines.items {
 		if it.damage == "" {
-			records = append(records, it.record)
+			records, last = append(records, it.record), it
 		}
 	}
-	err := p.post(ctx, records)
-	if err == nil {
-		return p.settle(lines.items, lines.to, int64(len(records)))
-	}
-	if !isRefused(err) {
-		return err
-	}
-	for _, it := range lines.items {
-		stored := int64(0)
-		if it.damage == "" {
-			if len(records) > 1 {
-				err = p.post(ctx, []oda.NewRecord{it.record})
-			}
-			switch {
-			case err == nil:
-				stored = 1
-			case !isRefused(err):
-				return err
-			default:
-				if err := p.refuse(it, err); err != nil {
-					return err
-				}
-			}
+	begun := time.Now()
+	err = p.post(ctx, records)
+	took := time.Since(begun)
+	stored := int64(len(records))
+	switch {
+	case err == nil:
+		if took < slowRequest {
+			p.most = min(2*p.most, batchRecords)
 		}
-		if err := p.settle([]item{it}, it.end, stored); err != nil {
-			return err
+	case len(records) > 1 && (isRefused(err) || Status(err) == http.StatusRequestEntityTooLarge):
+		p.most = len(records) / 2
+		return true, nil
+	case isRefused(err):
+		if err := p.refuse(last, err); err != nil {
+			return false, err
 		}
+		stored = 0
+	default:
+		if took >= slowRequest || Status(err) == http.StatusRequestTimeout {
+			p.most = max(len(records)/2, 1)
+		}
+		return false, err
 	}
-	return nil
+	return false, p.settle(lines.items, lines.to, stored)
 }
 
 // post sends records in one request. A request that takes too long is given up.
@@ -149,15 +160,19 @@ func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 	return err
 }
 
-// isRefused tells whether a request was refused for good. Whoever is between the
-// archive and here may refuse what is too large; only the archive itself can
-// tell what is wrong.
+// isRefused tells whether the archive will never take what was sent. Only the
+// archive itself can say so, and only of what is in the body: who asked, by which
+// path, and whether all of it arrived is not the fault of a record.
 func isRefused(err error) bool {
-	switch Status(err) {
-	case http.StatusRequestEntityTooLarge:
+	e, ok := errors.AsType[*oda.Error](err)
+	if !ok || Status(err) < 400 { // the code of an answer that is too large is our own
+		return false
+	}
+	switch e.Code {
+	case oda.InvalidJSON, oda.BodyTooLarge, oda.KeyReused:
 		return true
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return oda.CodeOf(err) != oda.Internal
+	case oda.InvalidRequest:
+		return slices.ContainsFunc(e.Faults, func(f oda.Fault) bool { return strings.HasPrefix(f.Pointer, "/") })
 	}
 	return false
 }

@@ -22,7 +22,7 @@ func (p *shipper) create(ctx context.Context) error {
 	if oda.CodeOf(err) == oda.Precondition {
 		stored, err := p.archive.Get(ctx, oda.ExecutionBlock, p.s.block.Block)
 		if err != nil {
-			return err
+			return stuckIfRefused(err)
 		}
 		if !holds(stored.Body, document) {
 			return &stuckError{fmt.Errorf("another block is stored under the identifier %s that was made for this one", p.s.block.Block)}
@@ -30,7 +30,7 @@ func (p *shipper) create(ctx context.Context) error {
 	} else if isRefused(err) {
 		return &stuckError{fmt.Errorf("the archive does not take the block itself: %w", err)}
 	} else if err != nil {
-		return err
+		return stuckIfRefused(err)
 	}
 	p.created = true
 	p.settled(p.at, tally{})

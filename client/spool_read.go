@@ -34,6 +34,19 @@ type stretch struct {
 	full  bool     // there may be more to read at once
 }
 
+// first gives the stretch up to the record of that number.
+func (s stretch) first(most int) stretch {
+	for i, it := range s.items {
+		if it.damage != "" {
+			continue
+		}
+		if most--; most == 0 && i+1 < len(s.items) {
+			return stretch{items: s.items[:i+1], to: it.end, full: true}
+		}
+	}
+	return s
+}
+
 // reader reads the lines of a session in order.
 type reader struct {
 	dir     string

@@ -1,0 +1,167 @@
+package client_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/app"
+	"oda/internal/testenv"
+)
+
+// The archive waits half a second for a request, and the link needs many of
+// them for what has gathered.
+func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
+	t.Parallel()
+	archive := testenv.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 500 * time.Millisecond })
+	network := newRelay(t)
+	network.point(archive.Addr())
+	c := clientOf(t, network.address())
+	dir := t.TempDir()
+	rec, log := opened(t, c, client.OpenOptions{Dir: dir})
+	network.narrow(128 << 10)
+	const records = 100
+	for n := 1; n <= records; n++ {
+		record := numbered(n)
+		record.Response = strings.Repeat("x", 4<<10)
+		if err := rec.Record(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	timeouts := 0
+	for _, line := range archive.Log() {
+		if line["problem"] == string(oda.RequestTimeout) {
+			timeouts++
+		}
+	}
+	if timeouts == 0 {
+		t.Error("no request took too long; the test shows nothing")
+	}
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), records)
+	if left := sessionsIn(t, dir); rec.Refused() != 0 || len(left) > 0 {
+		t.Errorf("%d records were refused, and %v stays", rec.Refused(), left)
+	}
+}
+
+// switchboard answers in the place of an archive until it is told to connect.
+type switchboard struct {
+	mu      sync.Mutex
+	answer  fault // nil: the archive answers
+	archive http.Handler
+	given   int
+}
+
+func (s *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	answer := s.answer
+	if answer != nil {
+		s.given++
+	}
+	s.mu.Unlock()
+	if answer == nil {
+		s.archive.ServeHTTP(w, r)
+		return
+	}
+	answer(w, r, s.archive)
+}
+
+func (s *switchboard) set(answer fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer, s.given = answer, 0
+}
+
+func (s *switchboard) answered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.given
+}
+
+// Whatever is between a script and the archive may answer in its place, or the
+// archive may not know who asks. None of that is a judgement on a record.
+func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
+	t.Parallel()
+	const page = "<html><body>no</body></html>"
+	problem := func(code, more string) string {
+		return `{"type":"urn:oda:problem:` + code + `","title":"x","status":400,"detail":"No."` + more + `}`
+	}
+	for name, answer := range map[string]fault{
+		"a gateway's 400":              answering(400, page),
+		"a gateway's 404":              answering(404, page),
+		"a gateway's 405":              answering(405, page),
+		"a gateway's 408":              answering(408, page),
+		"a gateway's 413":              answering(413, page),
+		"a gateway's 422":              answering(422, `{"detail":[{"loc":["body"]}]}`),
+		"401":                          answering(401, problem("not-authenticated", "")),
+		"403":                          answering(403, problem("not-allowed", "")),
+		"425":                          answering(425, ""),
+		"429":                          answering(429, page),
+		"500":                          answering(500, page),
+		"503 of another shape":         answering(503, `{"type":5,"detail":{"a":1},"errors":{"x":[]}}`),
+		"504":                          answering(504, ""),
+		"a redirect":                   answering(302, "", "Location", "/login"),
+		"the page of a portal":         answering(200, page),
+		"JSON of something else":       answering(200, `{"records":[],"sequence":1}`),
+		"nothing":                      answering(200, ""),
+		"408 of the archive":           answering(408, problem("request-timeout", "")),
+		"a body that arrived in part":  answering(400, problem("invalid-request", "")),
+		"a parameter that is wrong":    answering(400, problem("invalid-request", `,"errors":[{"pointer":"query:x","detail":"No."}]`)),
+		"a user that is not accepted":  answering(400, problem("invalid-user", `,"errors":[{"pointer":"header:X-Forwarded-User","detail":"No."}]`)),
+		"a problem of a later release": answering(422, problem("moon-phase", "")),
+		"a method that is unknown":     answering(405, problem("wrong-method", "")),
+		"a path that is unknown":       answering(404, problem("no-such-path", "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			between := &switchboard{archive: through(testenv.Start(t))}
+			c := clientOf(t, front(t, between).URL)
+			dir := t.TempDir()
+			rec, log := opened(t, c, client.OpenOptions{Dir: dir})
+			between.set(answer)
+			recordNumbers(t, rec, 1, 3)
+			await(t, "a word on it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
+			if got := rec.Lag().Records; got != 3 || rec.Refused() != 0 {
+				t.Errorf("%d records wait, %d are refused:\n%s", got, rec.Refused(), log)
+			}
+			between.set(nil)
+			closeRecorder(t, rec)
+			wantNumbers(t, c, rec.BlockID(), 3)
+			if left := sessionsIn(t, dir); len(left) > 0 {
+				t.Errorf("a session stays: %v", left)
+			}
+		})
+	}
+}
+
+// A gateway that takes small requests only still lets every record through.
+func TestAGatewayThatTakesLittleIsGivenLittle(t *testing.T) {
+	t.Parallel()
+	archive := through(testenv.Start(t))
+	gateway := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > 2000 {
+			answering(413, "<html>413 Request Entity Too Large</html>")(w, r, nil)
+			return
+		}
+		archive.ServeHTTP(w, r)
+	})
+	between := &switchboard{archive: gateway}
+	c := clientOf(t, front(t, between).URL)
+	rec, log := opened(t, c, client.OpenOptions{})
+	between.set(answering(503, ""))
+	recordNumbers(t, rec, 1, 300)
+	await(t, "an answer", func() bool { return between.answered() > 0 })
+	between.set(nil)
+	closeRecorder(t, rec)
+	wantNumbers(t, c, rec.BlockID(), 300)
+	if rec.Refused() != 0 {
+		t.Errorf("%d records were refused:\n%s", rec.Refused(), log)
+	}
+}
