@@ -63,6 +63,7 @@ type Recorder struct {
 	created bool          // the archive has the block
 	moved   chan struct{} // closed when one of these has changed
 	refused int64
+	damaged int64
 }
 
 // OpenBlock begins a new ExecutionBlock and gives a recorder for it. The archive
@@ -160,7 +161,8 @@ func (r *Recorder) BlockID() string { return r.session.block.Block }
 
 // Record records a call with its response. When it returns, the record is in the
 // spool. It fails where the record cannot be written as JSON, where it was
-// dropped (ErrDropped) and after Close (ErrClosed); nothing is wrong with the
+// dropped (ErrDropped), where SyncAlways could not force it to disk
+// (ErrNotSynced) and after Close (ErrClosed); nothing is wrong with the
 // telescope then, and a script goes on.
 func (r *Recorder) Record(record Record) error {
 	text, err := record.encode()
@@ -215,8 +217,27 @@ func (r *Recorder) Refused() int64 {
 }
 
 // Flush waits until the archive has acknowledged everything that was recorded
-// so far, or until the context ends.
+// so far, or until the context ends. Where records were put aside instead, the
+// error has ErrPutAside in its chain.
 func (r *Recorder) Flush(ctx context.Context) error {
+	if err := r.wait(ctx); err != nil {
+		return err
+	}
+	return r.putAside()
+}
+
+// putAside is the error for records that can no longer reach the archive.
+func (r *Recorder) putAside() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused+r.damaged == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d were refused and %d are damaged; they are kept in %s", ErrPutAside, r.refused, r.damaged, r.session.dir)
+}
+
+// wait waits until nothing that was recorded so far waits for the archive.
+func (r *Recorder) wait(ctx context.Context) error {
 	target := r.write.end()
 	signal(r.hurry)
 	for {
@@ -245,13 +266,13 @@ func (r *Recorder) reached(target position) (bool, <-chan struct{}) {
 
 // Close takes no more records, sends what is left until the context ends, and
 // stops. What is not acknowledged by then stays in the spool: the error says so,
-// and Resume or "oda record drain" sends it. Later calls give the result of the
-// first.
+// and Resume or "oda record drain" sends it. What was put aside stays there too
+// (ErrPutAside). Later calls give the result of the first.
 func (r *Recorder) Close(ctx context.Context) error { return r.closed(ctx) }
 
 func (r *Recorder) close(ctx context.Context) error {
 	r.write.close()
-	waited := r.Flush(ctx)
+	waited := r.wait(ctx)
 	r.stop()
 	r.run.Wait()
 	close(r.ended)
@@ -262,8 +283,7 @@ func (r *Recorder) close(ctx context.Context) error {
 			waited, r.Lag().Records, r.session.dir), err)
 	}
 	if r.session.keeps() {
-		r.log.Error("the session is kept, since it has records that were refused or damaged", "spool", r.session.dir)
-		return err
+		return errors.Join(r.putAside(), err)
 	}
 	return errors.Join(err, r.session.remove())
 }

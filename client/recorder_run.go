@@ -10,7 +10,7 @@ func (r *Recorder) settled(to position, some tally) {
 	r.write.settle(to, some)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at, r.created, r.refused = to, r.ship.created, r.ship.count.refused
+	r.at, r.created, r.refused, r.damaged = to, r.ship.created, r.ship.count.refused, r.ship.count.damaged
 	close(r.moved)
 	r.moved = make(chan struct{})
 }

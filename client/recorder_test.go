@@ -266,7 +266,13 @@ func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 		}
 	}
 	recordNumbers(t, rec, 4, 6)
-	closeRecorder(t, rec)
+	// Who asks is not told that all is in the archive.
+	if err := rec.Flush(patient(t)); !errors.Is(err, client.ErrPutAside) || !strings.Contains(err.Error(), "3 were refused") {
+		t.Errorf("Flush says %v", err)
+	}
+	if err := rec.Close(patient(t)); !errors.Is(err, client.ErrPutAside) {
+		t.Errorf("Close says %v", err)
+	}
 	wantNumbers(t, c, rec.BlockID(), 6)
 	if got := rec.Refused(); got != 3 {
 		t.Errorf("%d were refused, want 3", got)

@@ -63,11 +63,19 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 		waiting[i] = &results[i]
 	}
 	// All are tried in turn, so that one archive that is away does not keep the
-	// records of another waiting.
+	// records of another waiting. Of one block, the older sessions go first.
 	for wait := (backoff{}); len(waiting) > 0; {
 		var away []*Resumed
+		behind := make(map[string]error)
 		for _, result := range waiting {
-			if result.Err = result.resume(ctx, options); isAway(result.Err) {
+			block, _, _ := splitName(filepath.Base(result.Dir))
+			if before := behind[block]; before != nil {
+				result.Err = result.postpone(before)
+			} else {
+				result.Err = result.resume(ctx, options)
+			}
+			if isAway(result.Err) {
+				behind[block] = result.Err
 				away = append(away, result)
 			}
 		}
@@ -129,6 +137,15 @@ func (r *Resumed) resume(ctx context.Context, options ResumeOptions) error {
 		return nil
 	}
 	return s.remove()
+}
+
+// postpone leaves the session as it is, because another one goes first.
+func (r *Resumed) postpone(because error) error {
+	r.Block, _, _ = splitName(filepath.Base(r.Dir))
+	at, _ := loadPosition(r.Dir)
+	var uncounted error
+	r.Left, _, uncounted = waitingLines(r.Dir, at)
+	return errors.Join(because, uncounted)
 }
 
 // wholeSession is the place where a session ends that nobody writes.

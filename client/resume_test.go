@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -263,4 +265,51 @@ func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
 	if _, err := client.Resume(t.Context(), filepath.Join(dir, "none"), client.ResumeOptions{}); err == nil {
 		t.Error("a spool that is not there was resumed")
 	}
+}
+
+func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
+	t.Parallel()
+	between := &switchboard{archive: through(testenv.Start(t))}
+	f := front(t, between)
+	c := clientOf(t, f.URL)
+	dir := t.TempDir()
+	block := must(c.CreateBlock(t.Context(), nil, ""))(t).ID
+	between.set(answering(503, ""))
+	for i := range 3 {
+		before := sessionsIn(t, dir)
+		rec, err := client.AttachBlock(c, block, client.OpenOptions{Dir: dir, Logger: (&journal{}).logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recordNumbers(t, rec, 2*i+1, 2*i+2)
+		leave(t, rec)
+		for _, session := range sessionsIn(t, dir) {
+			if !slices.Contains(before, session) {
+				began := time.Now().Add(time.Duration(i-10) * time.Second)
+				if err := os.Chtimes(filepath.Join(session, "block.json"), began, began); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	results, err := client.Resume(soon, dir, client.ResumeOptions{Logger: (&journal{}).logger()})
+	if err != nil || len(results) != 3 {
+		t.Fatalf("resumed: %+v %v", results, err)
+	}
+	for _, r := range results {
+		if r.Err == nil || r.Left != 2 || r.Block != block {
+			t.Errorf("resumed while the archive is away: %+v", r)
+		}
+	}
+	// The first try fails, and those behind it must not go first.
+	between.set(func(w http.ResponseWriter, r *http.Request, archive http.Handler) {
+		between.set(nil)
+		answering(503, "")(w, r, archive)
+	})
+	if results, err = client.Resume(patient(t), dir, client.ResumeOptions{Logger: (&journal{}).logger()}); err != nil || len(results) != 3 {
+		t.Fatalf("resumed: %+v %v", results, err)
+	}
+	wantNumbers(t, c, block, 6)
 }

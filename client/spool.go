@@ -71,7 +71,7 @@ type session struct {
 // createSession makes a new session in a spool. It appears there whole and
 // locked, so that nobody takes it for left over.
 func createSession(spool string, block blockFile) (_ *session, err error) {
-	if err := os.MkdirAll(spool, 0o700); err != nil {
+	if err := makeDir(spool); err != nil {
 		return nil, fmt.Errorf("make the spool: %w", err)
 	}
 	var random [8]byte
@@ -291,6 +291,21 @@ func replaceFile(path string, content []byte, durable bool) error {
 		_ = os.Remove(temporary)
 	}
 	return err
+}
+
+// makeDir makes a folder, with those above it, whose names are durable.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if err := makeDir(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return syncDir(above)
 }
 
 // syncDir makes the names in a folder durable.

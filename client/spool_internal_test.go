@@ -77,6 +77,41 @@ func TestTheLockOfAFinishedSessionIsWorthNothing(t *testing.T) {
 	}
 }
 
+func TestARecordThatIsNotSafeOnDiskIsReported(t *testing.T) {
+	t.Parallel()
+	s, err := createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release()
+	w, err := newWriter(s, SyncAlways, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name of the segment is as safe as what is in it.
+	if err := w.append([]byte(`{"request":"a"}`)); err != nil || w.fresh {
+		t.Errorf("the first record: %v; the segment's name is not synced: %v", err, w.fresh)
+	}
+	// A pipe takes what is written and cannot be synced.
+	reader, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	segment := w.file
+	w.file = pipe
+	if err := w.append([]byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
+		t.Errorf("a record that could not be synced: %v", err)
+	}
+	// What comes later is in a segment of which all is known.
+	if err := w.append([]byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
+		t.Errorf("the next record: %v, in segment %d; the segment's name is not synced: %v", err, w.at.segment, w.fresh)
+	}
+	if err := errors.Join(w.finish(), segment.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheAgeOfWhatWaitsIsKnownWithinBounds(t *testing.T) {
 	t.Parallel()
 	var all times

@@ -18,7 +18,7 @@ const (
 	// segment is full. A power cut may take the last tenth of a second.
 	SyncInterval Sync = iota
 	// SyncAlways syncs each record before Record returns, which then takes as
-	// long as the disk does.
+	// long as the disk does. Where that fails, Record says so.
 	SyncAlways
 	// SyncNever leaves it to the operating system.
 	SyncNever
@@ -28,6 +28,13 @@ var (
 	// ErrDropped is in the chain of the error for a record that could not be
 	// kept, because the spool has reached its bound or the disk fails.
 	ErrDropped = errors.New("the record was dropped")
+	// ErrNotSynced is in the chain of the error for a record that SyncAlways could
+	// not force to disk. It is in the spool and is sent from there, but may not
+	// survive the end of the machine.
+	ErrNotSynced = errors.New("the record is not safe on disk yet")
+	// ErrPutAside is in the chain of the error where records are kept in the
+	// session's refused.log or damaged.log, and are not in the archive.
+	ErrPutAside = errors.New("records were put aside")
 	// ErrClosed is the error of a recorder that has been closed.
 	ErrClosed = errors.New("the recorder is closed")
 )
@@ -43,9 +50,9 @@ type writer struct {
 	closed  bool
 	file    *os.File
 	at      position // the end of the newest segment
-	torn    bool     // the newest segment has the beginning of a line at its end
+	torn    bool     // nothing more is written to the newest segment
 	dirty   bool     // there is something to sync
-	fresh   bool     // there is a file whose name is not synced
+	fresh   bool     // there is a name that is not synced
 	retired []*os.File
 	line    []byte
 	amount  tally // written
@@ -53,8 +60,6 @@ type writer struct {
 	times   times
 	dropped int64
 	why     error // of the last drop
-
-	unsynced error // of syncs that nobody was told of
 }
 
 // tally counts records and the bytes of their lines.
@@ -110,7 +115,27 @@ func (w *writer) append(record []byte) error {
 	w.times.add(w.amount.records, time.Now())
 	w.dirty = true
 	if w.policy == SyncAlways {
-		w.dirty, w.unsynced = false, errors.Join(w.unsynced, w.file.Sync())
+		if err := w.force(); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotSynced, err)
+		}
+	}
+	return nil
+}
+
+// force syncs the newest segment and its name. Where that fails, nobody can tell
+// what of the segment is on disk, and a later success would not say more. So the
+// next record begins another one.
+func (w *writer) force() error {
+	if err := w.file.Sync(); err != nil {
+		w.torn = true
+		return err
+	}
+	w.dirty = false
+	if w.fresh {
+		if err := syncDir(w.s.dir); err != nil {
+			return err
+		}
+		w.fresh = false
 	}
 	return nil
 }
@@ -168,21 +193,30 @@ func (w *writer) lag() (waiting tally, age time.Duration) {
 // sync does what the policy asks for in the background. One goroutine calls it.
 func (w *writer) sync() error {
 	w.mu.Lock()
-	file, dirty, fresh, retired := w.file, w.dirty, w.fresh, w.retired
-	errs := []error{w.unsynced}
-	w.dirty, w.fresh, w.retired, w.unsynced = false, false, nil, nil
+	file, retired := w.file, w.retired
+	dirty, fresh := w.dirty && w.policy == SyncInterval, w.fresh && w.policy == SyncInterval
+	w.retired = nil
+	if w.policy == SyncInterval {
+		w.dirty, w.fresh = false, false
+	}
 	w.mu.Unlock()
+	var errs []error
 	for _, full := range retired {
 		if w.policy == SyncInterval {
 			errs = append(errs, full.Sync())
 		}
 		errs = append(errs, full.Close())
 	}
-	if w.policy == SyncInterval && dirty {
+	if dirty {
 		errs = append(errs, file.Sync())
 	}
-	if w.policy != SyncNever && fresh {
-		errs = append(errs, syncDir(w.s.dir))
+	if fresh {
+		if err := syncDir(w.s.dir); err != nil {
+			errs = append(errs, err)
+			w.mu.Lock()
+			w.fresh = true // to be tried again
+			w.mu.Unlock()
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("sync the spool: %w", err)
