@@ -34,7 +34,7 @@ test: setup build ## Run all tests
 
 check: lint ## Before a commit: lint, then all tests with the race detector
 	@scripts/setup browser curl postgres pgbouncer python clients compiler
-	CGO_ENABLED=1 go test -race -timeout 20m ./...
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
 
 lint: ## Format, vet, staticcheck, generated files
 	@unformatted="$$($(TOOL) gofumpt -l .)" || exit 1; \

@@ -52,6 +52,7 @@ func (s *serve) Validate() error {
 // Run serves until the process is asked to stop.
 func (s *serve) Run(ctx context.Context, to streams) error {
 	log := s.logger(to.err)
+	ignoreHangups(ctx, log)
 	a, err := app.Start(ctx, app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),

@@ -74,16 +74,44 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.origins.Check(r) != nil:
 		c.problem(oda.Errorf(oda.CrossOrigin, "A page of another origin may not write to this archive from a browser. "+
 			"Use the pages of this archive, or a program."))
-	case !normal(r.URL.Path):
-		c.problem(notNormal(r.Method))
+	case r.URL.Path == "*" || r.Method == http.MethodConnect && r.URL.Path == "":
+		a.wholeServer(c)
+	case !normal(r.URL.EscapedPath()):
+		c.problem(a.errNoSuchPath())
 	default:
+		if r.URL.Path == "" { // of http://HOST, sent as to a proxy
+			r.URL.Path = "/"
+		}
 		a.mux.ServeHTTP(c, r)
 	}
 }
 
-// normal tells whether a path has no empty, "." or ".." segments, so that it
-// means to every reader what it means here.
+// wholeServer answers a request that is about the server and not about a path:
+// OPTIONS *, and CONNECT, which only a proxy has.
+func (a *API) wholeServer(c *call) {
+	switch {
+	case c.r.Method == http.MethodOptions:
+		c.head("Allow", serverMethods)
+		c.head("Content-Length", "0")
+		c.WriteHeader(http.StatusOK)
+	case c.r.Method == http.MethodConnect:
+		c.head("Allow", serverMethods)
+		c.problem(oda.Errorf(oda.WrongMethod, "This server is not a proxy, and has no method CONNECT. It has: %s.", serverMethods))
+	default:
+		c.problem(oda.Errorf(oda.InvalidRequest, "The target * goes with the method OPTIONS only. Send a path."))
+	}
+}
+
+// serverMethods are the methods that some path has.
+const serverMethods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
+
+// normal tells whether a path, as it was sent, has no empty, "." or ".."
+// segments, so that it means to every reader what it means here. No path at all
+// is the root.
 func normal(path string) bool {
+	if path == "" {
+		return true
+	}
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") {
 		return false
 	}
@@ -98,15 +126,8 @@ func normal(path string) bool {
 	return true
 }
 
-func notNormal(method string) error {
-	if method == http.MethodGet || method == http.MethodHead {
-		return errNoSuchPath()
-	}
-	return oda.Errorf(oda.InvalidIdentifier, "The path has empty, \".\" or \"..\" segments, and nothing can be stored there.")
-}
-
-func errNoSuchPath() error {
-	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface begins at {base}/api/v1/, and is described at {base}/api/v1/openapi.json.")
+func (a *API) errNoSuchPath() error {
+	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface begins at %s/api/v1/, and is described at %s/api/v1/openapi.json.", a.base, a.base)
 }
 
 // pingTime bounds how long readiness waits for the engine.

@@ -90,13 +90,57 @@ func TestExpectContinue(t *testing.T) {
 	want(t, 200, answer(t, conn))
 }
 
+// A client whose body is not asked for has its answer and the end of the
+// connection at once, be its body small or large.
+func TestABodyThatIsNotAskedForHoldsNoConnection(t *testing.T) {
+	a := testenv.Start(t)
+	store(t, a, "/sbds/a", `{}`)
+	for name, test := range map[string]struct {
+		request string
+		status  int
+	}{
+		"another type":   {"PUT /api/v1/sbds/n HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n", 415},
+		"in chunks":      {"PUT /api/v1/sbds/n HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n", 415},
+		"no such path":   {"PUT /nothing HTTP/1.1\r\nContent-Length: 10\r\n", 404},
+		"another origin": {"PUT /api/v1/sbds/n HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 10\r\n", 403},
+		"a GET":          {"GET /api/v1/sbds/a HTTP/1.1\r\nContent-Length: 10\r\n", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := dial(t, a) // which fails what takes 40 s; the time to read a request is 60 s
+			fmt.Fprint(conn, test.request+"Host: x\r\nExpect: 100-continue\r\n\r\n")
+			if r := want(t, test.status, answer(t, conn)); !r.Close {
+				t.Errorf("the connection is said to go on: %v", r.Header)
+			}
+			if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
+				t.Errorf("the connection does not end cleanly: %q, %v", rest, err)
+			}
+		})
+	}
+}
+
+// Where a length stands beside chunks, something on the way may have read the
+// request otherwise. So nothing more is read from that connection.
+func TestChunksEndTheConnection(t *testing.T) {
+	a := testenv.Start(t)
+	for _, length := range []string{"", "Content-Length: 2\r\n", "Content-Length: 200\r\n"} {
+		conn := dial(t, a)
+		fmt.Fprint(conn, "PUT /api/v1/prjs/"+fmt.Sprint("p", len(length))+" HTTP/1.1\r\nHost: x\r\n"+length+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+
+			"PUT /api/v1/prjs/smuggled HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		if r := want(t, 200, answer(t, conn)); !r.Close {
+			t.Errorf("%q: the connection is said to go on", length)
+		}
+	}
+	want(t, 404, a.Do("GET", "/prjs/smuggled", ""))
+}
+
 // After a refusal the connection serves the next request.
 func TestConnectionLivesAfterARefusal(t *testing.T) {
 	a := testenv.Start(t, small)
 	conn := dial(t, a)
 	for _, body := range []string{filled(smallBody + 100), "[]", `{"a":`} {
 		fmt.Fprintf(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		if r := answer(t, conn); r.Status != 413 && r.Status != 400 || r.Header.Get("Connection") == "close" {
+		if r := answer(t, conn); r.Status != 413 && r.Status != 400 || r.Close {
 			t.Fatalf("%d %v", r.Status, r.Header)
 		}
 	}

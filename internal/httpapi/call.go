@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"time"
 
@@ -20,6 +21,7 @@ type call struct {
 	r       *http.Request
 	op      *contract.Operation // nil beside the description
 	page    bool                // made for people: nobody reads its query
+	probe   bool                // of health
 	kind    oda.Kind
 	id      string // of the entity, where the path or the answer names it
 	user    string // who acts, empty where nobody said
@@ -48,6 +50,12 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 	}
 	c.head("X-Request-Id", c.name)
 	c.head("X-Content-Type-Options", "nosniff")
+	if len(r.TransferEncoding) > 0 {
+		// A length beside the chunks may be an attempt to smuggle a request past
+		// a proxy, and net/http does not tell whether there was one. So the
+		// connection ends, as RFC 9112, 6.1 demands.
+		c.head("Connection", "close")
+	}
 	return c
 }
 
@@ -98,7 +106,8 @@ func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 const statusGone = 499
 
 // finish ends the call: a panic becomes a 500, the budget is given back, and
-// one line is logged. It never says anything of a document.
+// one line is logged. It never says anything of a document, nor what was asked
+// for in a query: that has the names of users.
 func (c *call) finish() {
 	abort := false
 	if p := recover(); p != nil {
@@ -113,6 +122,11 @@ func (c *call) finish() {
 		}
 	}
 	c.api.inFlight.give(c.taken)
+	if c.awaitsContinue() {
+		// It was never asked for its body. One that sends it all the same is read
+		// for a moment, since closing at once could destroy the answer.
+		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Now().Add(lingerTime)) // else it takes longer
+	}
 	c.logLine()
 	if abort {
 		// The connection ends without a proper end of the response, so that no
@@ -121,10 +135,22 @@ func (c *call) finish() {
 	}
 }
 
+// lingerTime is how long a client may go on sending what nobody wants.
+const lingerTime = 500 * time.Millisecond
+
+// awaitsContinue tells whether the client waits for our word before it sends its
+// body, and was not given it.
+func (c *call) awaitsContinue() bool {
+	return !c.reading && c.r.ContentLength != 0 && c.r.Header["Expect"] != nil
+}
+
 // logLine hands the line to the handler of the log itself: a Logger would look
 // for the place in the code that it comes from, which is always this one.
 func (c *call) logLine() {
 	level := slog.LevelInfo
+	if c.probe && c.status < 400 {
+		level = slog.LevelDebug
+	}
 	if c.failure != nil && c.status >= 500 && c.status != statusGone {
 		level = slog.LevelError
 	}
@@ -133,10 +159,12 @@ func (c *call) logLine() {
 		return
 	}
 	now := time.Now()
-	var room [11]slog.Attr
+	var room [13]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", c.name),
+		slog.String("client", c.r.RemoteAddr),
 		slog.String("method", c.r.Method),
+		slog.String("path", loggedPath(c.r.URL)),
 		slog.Int("status", c.status),
 		slog.Duration("duration", now.Sub(c.started)),
 		slog.Int64("bytes", c.sent),
@@ -162,4 +190,14 @@ func (c *call) logLine() {
 	line := slog.NewRecord(now, level, "request", 0)
 	line.AddAttrs(attrs...)
 	_ = log.Handle(ctx, line) // nobody is left to tell that the log fails
+}
+
+// loggedPath is a path as it stands in the log. The longest that leads anywhere
+// is far shorter than the bound.
+func loggedPath(u *url.URL) string {
+	path := u.EscapedPath()
+	if len(path) > 512 {
+		return path[:512] + "…"
+	}
+	return path
 }

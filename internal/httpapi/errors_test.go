@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -145,6 +146,31 @@ func TestLogLines(t *testing.T) {
 			}
 		})
 	}
+	t.Run("who asked for what", func(t *testing.T) {
+		for _, test := range []struct{ path, logged string }{
+			{"/sbds/a", "/api/v1/sbds/a"},
+			{"/sbds?user=xyzzy&created_after=2026-01-01", "/api/v1/sbds"},
+			{"/sbds?xyzzy=1", "/api/v1/sbds"},
+			{"/sbds/%0aforged", "/api/v1/sbds/%0aforged"},
+			{"/sbds/" + strings.Repeat("y", 5000), "/api/v1/sbds/" + strings.Repeat("y", 512-len("/api/v1/sbds/")) + "…"},
+		} {
+			line := send("GET", test.path, "")
+			client, _, err := net.SplitHostPort(fmt.Sprint(line["client"]))
+			if line["path"] != test.logged || client != "127.0.0.1" || err != nil {
+				t.Errorf("%.60s is logged as %v of %v, %v", test.path, line["path"], line["client"], err)
+			}
+		}
+		if strings.Contains(a.LogText(), "xyzzy") {
+			t.Error("the log has a query")
+		}
+	})
+	t.Run("probes are no news", func(t *testing.T) {
+		for _, probe := range []string{"/livez", "/readyz"} {
+			if line := send("GET", a.Origin()+probe, ""); line["level"] != "DEBUG" || line["path"] != probe {
+				t.Errorf("it is logged as %v", line)
+			}
+		}
+	})
 	created := a.Do("POST", "/ebs/create", "")
 	line := a.Logged(created.Header.Get("X-Request-Id"))
 	if line["identifier"] != member(t, created.Body, "eb_id") {

@@ -188,7 +188,7 @@ func dial(t testing.TB, a *testenv.Archive) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

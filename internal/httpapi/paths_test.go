@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/app"
 	"oda/internal/testenv"
 )
 
@@ -41,7 +42,6 @@ func TestMethodsThatAPathLacks(t *testing.T) {
 		{"/prjs", "GET, HEAD, POST"},
 		{"/sbds/a", "GET, HEAD, PUT"},
 		{"/ebs/a", "GET, HEAD, PUT"},
-		{"/ebs/create", "GET, HEAD, POST, PUT"},
 		{"/ebs/a/request_response", "PATCH, POST"},
 		{"/ui", "GET, HEAD"},
 		{"/ui/", "GET, HEAD"},
@@ -69,6 +69,55 @@ func TestMethodsThatAPathLacks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// No block can have the identifier "create", so reading or storing one there
+// never succeeds, and Allow does not name it.
+func TestAllowOfEmptyBlocks(t *testing.T) {
+	a := testenv.Start(t)
+	for _, method := range []string{"DELETE", "PATCH", "OPTIONS"} {
+		r := a.Do(method, "/ebs/create", "")
+		refused(t, r, 405, oda.WrongMethod, "It has: POST.")
+		if got := r.Header.Get("Allow"); got != "POST" {
+			t.Errorf("%s: Allow is %q", method, got)
+		}
+	}
+	refused(t, a.Do("GET", "/ebs/create", ""), 404, oda.NotFound, "could not be found")
+	refused(t, a.Do("PUT", "/ebs/create", `{}`), 400, oda.InvalidIdentifier)
+}
+
+// Requests that name no path, or one that is not in normal form.
+func TestTargetsThatAreNoPath(t *testing.T) {
+	a := testenv.Start(t, func(cfg *app.Config) { cfg.BasePath = "/deep/namespace" })
+	send := func(line string) *testenv.Reply {
+		return raw(t, a, line+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+	}
+	const methods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
+	r := want(t, 200, send("OPTIONS *"))
+	if r.Header.Get("Allow") != methods || len(r.Raw) != 0 {
+		t.Errorf("OPTIONS * is answered %v %q", r.Header, r.Raw)
+	}
+	r = send("CONNECT elsewhere.example:443")
+	refused(t, r, 405, oda.WrongMethod, "not a proxy")
+	if r.Header.Get("Allow") != methods {
+		t.Errorf("CONNECT is answered %v", r.Header)
+	}
+	refused(t, send("GET *"), 400, oda.InvalidRequest, "OPTIONS only")
+	refused(t, send("DELETE *"), 400, oda.InvalidRequest, "OPTIONS only")
+	const root = "/deep/namespace/api/v1"
+	for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"} {
+		for _, path := range []string{root + "//sbds/a", root + "/sbds//a", "/" + root + "/sbds/a", root + "/sbds/../sbds/a", root + "/sbds/./a", root + "//", "//"} {
+			refused(t, send(method+" "+path), 404, oda.NoSuchPath, "begins at "+root+"/,", root+"/openapi.json")
+		}
+	}
+	// Escaped, they are part of an identifier, and none that anything can have.
+	for _, id := range []string{"a%2F%2Fb", "%2e%2e", "%2e", "a%2F..%2Fb"} {
+		refused(t, send("PUT "+root+"/sbds/"+id), 400, oda.InvalidIdentifier)
+		refused(t, send("GET "+root+"/sbds/"+id), 404, oda.NotFound, "could not be found")
+	}
+	// As a client sends it to a proxy.
+	want(t, 404, send("GET http://archive.example"))
+	want(t, 307, send("GET http://archive.example"+root))
 }
 
 // Path tricks reach nothing else. They are sent as they are, since clients

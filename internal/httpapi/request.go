@@ -204,8 +204,7 @@ func (c *call) drain() {
 	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended {
 		return
 	}
-	waits := c.r.Header.Get("Expect") != "" && !c.reading // for our word, and sends nothing
-	if waits || c.broken {
+	if c.awaitsContinue() || c.broken {
 		c.head("Connection", "close")
 		return
 	}

@@ -19,6 +19,7 @@ type route struct {
 	kind      oda.Kind // of the entities it is about, where it is about one
 	handle    handler
 	page      bool // made for people, or the description itself: any query will do
+	probe     bool // asked all the time, so that success is no news
 }
 
 // routes is the whole interface. Method and path of each operation stand in
@@ -99,18 +100,18 @@ func (a *API) register() error {
 		handle("GET", a.base, route{handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/api/v1/")})
 	}
 	for _, base := range slices.Compact([]string{"", a.base}) {
-		handle("GET", base+"/livez", route{handle: a.live})
-		handle("GET", base+"/readyz", route{handle: a.ready})
+		handle("GET", base+"/livez", route{handle: a.live, probe: true})
+		handle("GET", base+"/readyz", route{handle: a.ready, probe: true})
 	}
 
 	for path := range allowed {
 		if strings.HasSuffix(path, "/ebs/create") {
-			continue // other methods there mean an identifier
+			continue // GET and PUT there mean an identifier, if one that nothing has
 		}
 		a.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			methods := allowed[path]
-			if r.URL.Path != path {
-				methods = slices.Concat(methods, allowed[r.URL.Path])
+			if own := allowed[r.URL.Path]; own != nil {
+				methods = own
 			}
 			a.dispatch(w, r, route{handle: wrongMethod(methods)})
 		})
@@ -123,7 +124,7 @@ func (a *API) register() error {
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.dispatch(w, r, route{handle: func(*call) error { return errNoSuchPath() }})
+		a.dispatch(w, r, route{handle: func(*call) error { return a.errNoSuchPath() }})
 	})
 	return nil
 }
@@ -133,7 +134,7 @@ func (a *API) register() error {
 // that it was given, which is the call.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
-	c.r, c.kind, c.op, c.page = r, rt.kind, a.contract.Operation(rt.operation), rt.page
+	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
 	if err := c.check(); err != nil {
 		c.problem(err)
 		return

@@ -114,7 +114,7 @@ func (a *Archive) LogText() string { return a.log.String() }
 // after the answer, so the answer may be here first.
 func (a *Archive) Logged(requestID string) map[string]any {
 	a.tb.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		for _, entry := range a.Log() {
 			if entry["msg"] == "request" && entry["request_id"] == requestID {
 				return entry
@@ -131,6 +131,7 @@ type Reply struct {
 	Header http.Header
 	Body   []byte // decoded, where it came compressed
 	Raw    []byte // as it came
+	Close  bool   // the server ends the connection
 }
 
 // Do sends a request and reads the answer. The path is relative to /api/v1, or
@@ -182,7 +183,7 @@ func Read(response *http.Response) (*Reply, error) {
 		return nil, err
 	}
 	body, err := decoded(response.Header.Get("Content-Encoding"), raw)
-	return &Reply{Status: response.StatusCode, Header: response.Header, Body: body, Raw: raw}, err
+	return &Reply{Status: response.StatusCode, Header: response.Header, Body: body, Raw: raw, Close: response.Close}, err
 }
 
 // Text is the body.

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Bounds of what a test waits for.
+// Bounds of what a test waits for, on a machine that is busy with other tests.
 const (
-	startTimeout = 20 * time.Second
-	stopTimeout  = 20 * time.Second
+	startTimeout = time.Minute
+	stopTimeout  = time.Minute
 )
 
 // program is the oda that all tests of a test binary share. It is built when
