@@ -35,6 +35,9 @@ func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at o
 	if q.Order == oda.ByModification {
 		return s.listModified(ctx, q, emit)
 	}
+	if !isText(q.User) {
+		return nil // nobody has that name
+	}
 	query, args, err := listing(q)
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -104,10 +106,10 @@ func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
 	var match, noneMatch []string
 	if m := p.Condition.Match; m != nil && !m.Any {
-		match = append([]string{}, m.List...)
+		match = texts(m.List)
 	}
 	if n := p.Condition.NoneMatch; n != nil {
-		noneMatch = n.List
+		noneMatch = texts(n.List)
 	}
 	runs, fresh := pl.records(p)
 	slots := encodeSlots(p.Body.Slots)
@@ -136,6 +138,21 @@ func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 	}
 	return nil
 }
+
+// texts gives those that can be a text in PostgreSQL. The others equal nothing
+// that is stored.
+func texts(all []string) []string {
+	possible := make([]string, 0, len(all))
+	for _, one := range all {
+		if isText(one) {
+			possible = append(possible, one)
+		}
+	}
+	return possible
+}
+
+// isText says whether PostgreSQL takes it for a text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // countShards is the number of rows over which the count of a kind is spread.
 const countShards = 16

@@ -48,6 +48,7 @@ var conditions = []scenario{
 			{"an older tag", match(first.Tag()), m, oda.Precondition},
 			{"a tag of another version", match("3-" + m.Tag()[2:]), m, oda.Precondition},
 			{"no tag at all", match(), m, oda.Precondition},
+			{"tags that are no texts", match("\xff", "\x00"), m, oda.Precondition},
 			{"create only", noneMatch, m, oda.Precondition},
 			{"a wrong tag counts before wrong metadata", match(first.Tag()), first, oda.Precondition},
 			{"the current tag does not excuse wrong metadata", match(m.Tag()), first, oda.MetadataMismatch},
@@ -61,7 +62,9 @@ var conditions = []scenario{
 			same(t, test.name+": the metadata", d.mustGet(sbd("s")).Metadata, m)
 		}
 		for _, condition := range []oda.Condition{
-			match(m.Tag()), matchAny, match("1-1", "", "2-2", "9-9"), {NoneMatch: &oda.Tags{List: []string{"1-1"}}},
+			match(m.Tag()), matchAny, match("1-1", "", "2-2", "9-9"), match("\xff", "\x00", "9-9"),
+			{NoneMatch: &oda.Tags{List: []string{"1-1"}}},
+			{NoneMatch: &oda.Tags{List: []string{"\xff", "\x00"}}},
 		} {
 			if condition.Match != nil && len(condition.Match.List) > 0 {
 				condition.Match.List[len(condition.Match.List)-1] = m.Tag()

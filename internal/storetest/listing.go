@@ -47,7 +47,7 @@ var listings = []scenario{
 		}
 		// Whoever changes an entity does not become its user.
 		d.as("zoe").mustUpdate(sbd("s00"), "")
-		wanted := append(slices.Clone(users), "a", "n", "A", "nn", "ü", "u", "\u0308", "本", "😀", "'", "zoe", "x", "anna ", "ANNA", "Ü")
+		wanted := append(slices.Clone(users), "a", "n", "A", "nn", "ü", "u", "\u0308", "本", "😀", "'", "zoe", "x", "anna ", "ANNA", "Ü", "\x00", "anna\x00", "\xff")
 		for match, holds := range map[oda.MatchType]func(user, want string) bool{
 			oda.UserEquals:     func(user, want string) bool { return user == want },
 			oda.UserStartsWith: strings.HasPrefix,
