@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -38,7 +39,13 @@ type link struct {
 }
 
 // linkOf gives the link of a connection.
-func linkOf(conn *pgconn.PgConn) *link { return conn.Conn().(*link) }
+func linkOf(conn *pgconn.PgConn) *link {
+	outer := conn.Conn()
+	if encrypted, ok := outer.(*tls.Conn); ok {
+		outer = encrypted.NetConn()
+	}
+	return outer.(*link)
+}
 
 // RemoteAddr is where the driver sends a cancel request to, which it does by
 // itself whenever a connection breaks: nowhere while the connection writes.
@@ -49,9 +56,15 @@ func (l *link) RemoteAddr() net.Addr {
 	return l.Conn.RemoteAddr()
 }
 
-// watchReplication makes the connections of a pool links.
+// watchReplication makes the connections of a pool links. TLS goes through the
+// link and not the other way round: the driver must see it for channel binding.
 func watchReplication(c *pgconn.Config) {
-	c.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+	dial := c.DialFunc
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
 		return &link{Conn: conn}, nil
 	}
 	c.OnNotice = func(conn *pgconn.PgConn, notice *pgconn.Notice) {

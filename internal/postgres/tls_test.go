@@ -1,0 +1,113 @@
+package postgres_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// With channel binding, the server proves while the password is checked that
+// nobody stands in between. That takes a connection that shows its TLS.
+func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	certificate, key := selfSigned(t)
+	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
+		writeFor(t, cluster.DataDir, name, text)
+	}
+	hba, err := os.ReadFile(filepath.Join(cluster.DataDir, "pg_hba.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFor(t, cluster.DataDir, "pg_hba.conf", append([]byte("hostssl all archive 127.0.0.1/32 scram-sha-256\n"), hba...))
+	root := filepath.Join(t.TempDir(), "root.crt")
+	if err := os.WriteFile(root, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admin := connect(t, cluster.DSN("postgres"))
+	do(t, admin, "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
+		"CREATE ROLE archive LOGIN PASSWORD 'secret'", "CREATE DATABASE archive OWNER archive")
+	u, err := url.Parse(with(t, cluster.DSN("archive"), "sslmode", "verify-full", "sslrootcert", root, "channel_binding", "require"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("archive", "secret")
+	await(t, "the server has TLS", patience, func() bool { return query[string](t, connect(t, cluster.DSN("archive")), "SHOW ssl") == "on" })
+
+	s, watch := open(t, u.String()), connect(t, cluster.DSN("archive"))
+	if n := query[int](t, watch, "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'oda' AND NOT ssl"); n != 0 {
+		t.Errorf("%d connections are not encrypted", n)
+	}
+	m := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	mustPut(t, s, write(t, block("b"), `{}`))
+	mustRecord(t, s, "b", "one")
+
+	// Whose caller goes away is given up on an encrypted connection as well.
+	locker := connect(t, cluster.DSN("archive"))
+	do(t, locker, "BEGIN", "LOCK TABLE heads")
+	for name, call := range map[string]func(ctx context.Context) error{
+		"get": func(ctx context.Context) error { _, err := s.Get(ctx, sbd("a")); return err },
+		"put": func(ctx context.Context) error { _, err := s.Put(ctx, []oda.Put{next(t, sbd("a"), m)}); return err },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := make(chan error, 1)
+		go func() { answer <- call(ctx) }()
+		await(t, name+" waits", patience, func() bool { return waiting(t, watch) == 1 })
+		cancel()
+		await(t, name+" is gone from the server", patience, func() bool { return waiting(t, watch) == 0 })
+		if err := <-answer; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s answers %v", name, err)
+		}
+	}
+}
+
+// selfSigned makes a certificate for 127.0.0.1 and its key.
+func selfSigned(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, &template, &template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// writeFor writes a file that belongs to the owner of its directory alone.
+func writeFor(t *testing.T, dir, name string, text []byte) {
+	t.Helper()
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.WriteFile(path, text, 0o600), os.Chown(path, int(owner.Uid), int(owner.Gid))); err != nil {
+		t.Fatal(err)
+	}
+}
