@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -126,7 +127,10 @@ func (f *file) check() error {
 		return fmt.Errorf("the file has %d names (hard links), and under each of them SQLite would look for another write-ahead log; "+
 			"keep the name that %s-wal belongs to, and remove the others", links, filepath.Base(f.path))
 	}
-	return f.lockSelf()
+	if err := f.lockSelf(); err != nil {
+		return err
+	}
+	return rewriteLog(f.path + "-wal")
 }
 
 // lockSelf locks the file itself, since it may be mounted in several places
@@ -153,6 +157,43 @@ func (f *file) lockSelf() error {
 		return fmt.Errorf("cannot lock it: %w", err)
 	}
 	return nil
+}
+
+// rewriteLog makes sure that what a crash left of the write-ahead log is on disk
+// as it is read. After a sync that failed, the operating system may hold parts
+// of it that never reached the disk and that no later sync would write. SQLite
+// takes them for committed, and what is committed next builds on them.
+func rewriteLog(path string) error {
+	log, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return reason(err)
+	}
+	return reason(errors.Join(rewrite(log), log.Close()))
+}
+
+// rewrite writes a file over itself and syncs it.
+func rewrite(f interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error
+},
+) error {
+	part := make([]byte, 1<<20)
+	for at := int64(0); ; {
+		n, err := f.ReadAt(part, at)
+		if _, err := f.WriteAt(part[:n], at); err != nil {
+			return err
+		}
+		if at += int64(n); errors.Is(err, io.EOF) {
+			return f.Sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // create makes a new archive. It is made under another name and gets its own

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"zombiezen.com/go/sqlite"
 
@@ -26,7 +27,8 @@ type Store struct {
 	cache   *cache
 	jobs    chan *job
 	heads   map[oda.Ref]*head // of the last transactions; the writer's own
-	done    sync.WaitGroup    // the writer
+	doubt   atomic.Pointer[doubt]
+	done    sync.WaitGroup // the writer
 	once    sync.Once
 
 	gate   sync.RWMutex // held for reading while a job is sent

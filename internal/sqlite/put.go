@@ -16,7 +16,7 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 		size += sizeOf(&puts[i])
 		var err error
 		if plans[i], err = s.plan(ctx, &puts[i]); err != nil {
-			return nil, storageError(err)
+			return nil, notStored(err)
 		}
 	}
 	var entities []*oda.Entity

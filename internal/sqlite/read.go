@@ -38,6 +38,9 @@ type row struct {
 
 // Get implements oda.Store.
 func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
+	if err := s.readable(ref); err != nil {
+		return nil, err
+	}
 	e, ticket := s.cache.get(ref)
 	if e != nil {
 		return e, nil

@@ -94,6 +94,9 @@ const selectRecordings = `SELECT sequence, key, recorded_on, text FROM records
 
 // Recordings implements oda.Store.
 func (s *Store) Recordings(ctx context.Context, block string, after int64, limit int) ([]oda.Recording, bool, error) {
+	if err := s.readable(oda.Ref{Kind: oda.ExecutionBlock, ID: block}); err != nil {
+		return nil, false, err
+	}
 	c, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, false, err

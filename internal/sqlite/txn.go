@@ -33,6 +33,9 @@ type txn struct {
 }
 
 func (s *Store) begin(last int64) (*txn, error) {
+	if err := s.settle(last); err != nil {
+		return nil, err
+	}
 	if err := s.writer.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
@@ -156,6 +159,11 @@ func (t *txn) commit() error {
 	s.cache.leave(changed)
 	defer s.cache.settle(changed)
 	if err := t.exec("COMMIT"); err != nil {
+		// Where there was no room, the log lacks the end of the transaction, and
+		// a crash does not bring it back.
+		if sqlite.ErrCode(err) != sqlite.ResultFull {
+			s.doubt.Store(&doubt{changed})
+		}
 		t.rollback()
 		return err
 	}

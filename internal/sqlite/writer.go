@@ -87,9 +87,17 @@ func (s *Store) enqueue(ctx context.Context, j *job) error {
 
 // write is the writer: it commits what is waiting together.
 func (s *Store) write(last int64) {
-	for first := range s.jobs {
-		s.gather()
-		last = s.commit(last, first, s.jobs)
+	for {
+		select {
+		case first, open := <-s.jobs:
+			if !open {
+				return
+			}
+			s.gather()
+			last = s.commit(last, first, s.jobs)
+		case <-s.settleAgain():
+			_ = s.settle(last) // else it is tried again
+		}
 	}
 }
 
@@ -114,7 +122,7 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
 	tx, err := s.begin(last)
 	if err != nil {
 		s.log.Error("a transaction could not begin", "error", err)
-		first.end(storageError(err))
+		first.end(notStored(err))
 		return last
 	}
 	jobs := make([]*job, 0, 1+len(waiting))
@@ -130,16 +138,23 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
 		size += j.size
 	}
 	err = tx.commit()
+	if err != nil {
+		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
+	}
+	uncertain := s.settle(last) != nil
 	for _, j := range jobs {
-		if err != nil {
+		switch {
+		case err == nil:
+		case uncertain && j.answer == nil:
+			j.answer = oda.Uncertain(err)
+		default:
 			// Also for the refused: a refusal may rest on what another job of
 			// this transaction had written.
-			j.answer = storageError(err)
+			j.answer = notStored(err)
 		}
 		j.end(j.answer)
 	}
 	if err != nil {
-		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
 		return last
 	}
 	return tx.position
@@ -163,7 +178,7 @@ func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
 func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 	if len(jobs) == 1 {
 		s.log.Error("a write failed", "error", fault)
-		jobs[0].end(storageError(fault))
+		jobs[0].end(notStored(fault))
 		return last
 	}
 	for _, j := range jobs {
@@ -172,8 +187,15 @@ func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 	return last
 }
 
-// storageError turns an error of SQLite into one for the caller.
-func storageError(err error) error {
+// notStored turns an error of a write into one for its caller, where it is
+// certain that the write has changed nothing.
+func notStored(err error) error { return problem(err, " Nothing was stored by this request.") }
+
+// storageError turns an error of a read into one for its caller.
+func storageError(err error) error { return problem(err, "") }
+
+// problem tells a caller what is wrong with the storage, and the outcome.
+func problem(err error, outcome string) error {
 	if err == nil {
 		return nil
 	}
@@ -181,11 +203,13 @@ func storageError(err error) error {
 		return err
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultBusy, sqlite.ResultCantOpen, sqlite.ResultReadOnly, sqlite.ResultNoMem:
-		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer as it should (it may be full). "+
-			"A write that gets this answer was not stored. Try again later; if it goes on, tell the operator.").Because(err)
+	case sqlite.ResultFull:
+		return oda.Errorf(oda.Unavailable, "The disk of the archive is full.%s Try again later; if it goes on, tell the operator.", outcome).Because(err)
+	case sqlite.ResultIOErr, sqlite.ResultBusy, sqlite.ResultCantOpen, sqlite.ResultReadOnly, sqlite.ResultNoMem:
+		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer as it should.%s "+
+			"Try again later; if it goes on, tell the operator.", outcome).Because(err)
 	case sqlite.ResultTooBig:
-		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take. Nothing was stored.").Because(err)
+		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take.%s", outcome).Because(err)
 	}
-	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own. Tell the operator.").Because(err)
+	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own.%s Tell the operator.", outcome).Because(err)
 }

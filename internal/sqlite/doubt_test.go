@@ -1,0 +1,278 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+)
+
+// inDoubt tells whether an answer leaves open what became of a write. One that
+// does not must say that nothing was stored.
+func inDoubt(t *testing.T, err error) bool {
+	t.Helper()
+	if oda.CodeOf(err) != oda.Unavailable {
+		t.Fatalf("a write on a disk that refuses got %v", err)
+	}
+	switch text := err.Error(); {
+	case strings.Contains(text, "may or may not be stored"):
+		return true
+	case strings.Contains(text, "Nothing was stored"):
+		return false
+	}
+	t.Fatalf("%q does not say what became of the write", err)
+	return false
+}
+
+// holds opens an archive and makes sure that these blocks are there, and those
+// not.
+func holds(t *testing.T, archive string, there, absent []string) {
+	t.Helper()
+	s := open(t, archive)
+	defer s.Close()
+	for _, id := range there {
+		if !stored(t, s, id) {
+			t.Errorf("%s was acknowledged and is lost", id)
+		}
+	}
+	for _, id := range absent {
+		if stored(t, s, id) {
+			t.Errorf("%s was answered with \"Nothing was stored\", and it is there", id)
+		}
+	}
+}
+
+func TestACommitThatFailedOnceIsCertainlyNotStored(t *testing.T) {
+	path := archivePath(t)
+	d := watch(t, path)
+	s := open(t, path)
+	mustPut(t, s, put(t, "before", `{}`, 1))
+	d.refuse(1)
+	_, err := s.Put(t.Context(), []oda.Put{put(t, "failed", `{}`, 1)})
+	if inDoubt(t, err) {
+		t.Errorf("the disk answers again, and yet the answer is %v", err)
+	}
+	holds(t, afterKill(t, path), []string{"before"}, []string{"failed"})
+	holds(t, d.afterPowerCut(t, path), []string{"before"}, []string{"failed"})
+	mustPut(t, s, put(t, "failed", `{}`, 1))
+	holds(t, d.afterPowerCut(t, path), []string{"before", "failed"}, nil)
+}
+
+// While a disk refuses, a write that was tried may come back with a crash, and
+// none that is tried later may be acknowledged or come back.
+func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
+	path := archivePath(t)
+	d := watch(t, path)
+	s := open(t, path)
+	mustPut(t, s, put(t, "before", `{}`, 1))
+	if _, err := record(s, "before", `{"request":"first"}`); err != nil {
+		t.Fatal(err)
+	}
+	const forever = 1 << 30
+	d.refuse(forever)
+	_, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)})
+	if !inDoubt(t, err) {
+		// The write is in the log, and a start after a kill finds it there.
+		holds(t, afterKill(t, path), nil, []string{"doubtful"})
+		t.Fatalf("nothing is known of the write, and yet the answer is %v", err)
+	}
+	_, err = s.Put(t.Context(), []oda.Put{put(t, "refused", `{}`, 1)})
+	if inDoubt(t, err) {
+		t.Errorf("a write that was never tried got %v", err)
+	}
+	if _, err := record(s, "before", `{"request":"second"}`); inDoubt(t, err) {
+		t.Errorf("a record that was never tried got %v", err)
+	}
+	if d.failures() < 4 {
+		t.Errorf("%d syncs failed; the engine must try whether the disk answers", d.failures())
+	}
+	if e, err := s.Get(t.Context(), block("before")); err != nil || e.Metadata.Version != 1 {
+		t.Errorf("reading must go on: %v", err)
+	}
+	for _, read := range []func() error{
+		func() error { _, err := s.Get(t.Context(), block("doubtful")); return err },
+		func() error { _, _, err := s.Recordings(t.Context(), "doubtful", 0, 1); return err },
+	} {
+		if err := read(); oda.CodeOf(err) != oda.Unavailable {
+			t.Errorf("nothing is known of the write, and a reader is told %v", err)
+		}
+	}
+	holds(t, afterKill(t, path), []string{"before"}, []string{"refused"})
+	holds(t, d.afterPowerCut(t, path), []string{"before"}, []string{"refused"})
+
+	d.refuse(0)
+	r, err := record(s, "before", `{"request":"second"}`)
+	if err != nil || r.Sequence != 2 {
+		t.Fatalf("the disk answers again, and a record got %+v, %v", r, err)
+	}
+	mustPut(t, s, put(t, "after", `{}`, 1))
+	if stored(t, s, "doubtful") {
+		t.Error("the write came back without a crash")
+	}
+	acknowledged := []string{"before", "after"}
+	holds(t, afterKill(t, path), acknowledged, []string{"doubtful", "refused"})
+	holds(t, d.afterPowerCut(t, path), acknowledged, []string{"doubtful", "refused"})
+	counts, err := s.Counts(t.Context())
+	if err != nil || counts[oda.ExecutionBlock] != 2 {
+		t.Errorf("there are %v, %v", counts, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, acknowledged, []string{"doubtful", "refused"})
+}
+
+func TestADoubtEndsWithoutAnotherWrite(t *testing.T) {
+	path := archivePath(t)
+	d := watch(t, path)
+	s := open(t, path)
+	d.refuse(2) // the commit, and the one that would settle it
+	if _, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)}); !inDoubt(t, err) {
+		t.Fatalf("got %v", err)
+	}
+	for {
+		_, err := s.Get(t.Context(), block("doubtful"))
+		if oda.CodeOf(err) == oda.NotFound {
+			break
+		}
+		if oda.CodeOf(err) != oda.Unavailable {
+			t.Fatalf("got %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	holds(t, afterKill(t, path), nil, []string{"doubtful"})
+	holds(t, d.afterPowerCut(t, path), nil, []string{"doubtful"})
+}
+
+// The disk refuses now and then while many write, and the machine loses its
+// power at any time.
+func TestNothingAcknowledgedIsLostOnADiskThatRefusesNowAndThen(t *testing.T) {
+	path := archivePath(t)
+	d := watch(t, path)
+	s := open(t, path)
+	const writers, writes = 4, 60
+	var acknowledged, absent [writers][]string
+	for round := range 4 {
+		var group sync.WaitGroup
+		for w := range writers {
+			puts := make([]oda.Put, writes)
+			for i := range puts {
+				puts[i] = put(t, fmt.Sprintf("b-%d-%d-%d", round, w, i), `{}`, 1)
+			}
+			group.Go(func() {
+				for i, p := range puts {
+					if i%7 == w {
+						d.refuse(1 + i%4)
+					}
+					_, err := s.Put(context.Background(), []oda.Put{p})
+					switch {
+					case err == nil:
+						acknowledged[w] = append(acknowledged[w], p.ID)
+					case strings.Contains(err.Error(), "Nothing was stored"):
+						absent[w] = append(absent[w], p.ID)
+					}
+				}
+			})
+		}
+		group.Wait()
+		for _, crashed := range []string{afterKill(t, path), d.afterPowerCut(t, path)} {
+			holds(t, crashed, slices.Concat(acknowledged[:]...), slices.Concat(absent[:]...))
+		}
+	}
+	if d.failures() < 20 || len(acknowledged[0]) < 20 {
+		t.Errorf("%d syncs failed, and %d writes of one writer succeeded: this shows little", d.failures(), len(acknowledged[0]))
+	}
+}
+
+// cachedFile is a file as Linux keeps it: what was written is in memory, and a
+// sync brings the parts that were written since the last sync to the disk.
+type cachedFile struct {
+	memory, disk []byte
+	dirty        []bool
+	refuses      bool
+}
+
+func (f *cachedFile) ReadAt(p []byte, at int64) (int, error) {
+	return bytes.NewReader(f.memory).ReadAt(p, at)
+}
+
+func (f *cachedFile) WriteAt(p []byte, at int64) (int, error) {
+	for i := range copy(f.memory[at:], p) {
+		f.dirty[int(at)+i] = true
+	}
+	return len(p), nil
+}
+
+func (f *cachedFile) Sync() error {
+	for i, dirty := range f.dirty {
+		if dirty && !f.refuses {
+			f.disk[i] = f.memory[i]
+		}
+		f.dirty[i] = false
+	}
+	if f.refuses {
+		return errors.New("the disk refuses")
+	}
+	return nil
+}
+
+// A sync that succeeds after one that failed does not bring to the disk what the
+// first one should have. What is found in the log at a start may be such.
+func TestALogThatIsOnlyInMemoryIsBroughtToTheDisk(t *testing.T) {
+	const size = 3<<20 + 17
+	f := &cachedFile{memory: bytes.Repeat([]byte("frame"), size/5+1)[:size], disk: make([]byte, size), dirty: make([]bool, size)}
+	if err := f.Sync(); err != nil || bytes.Equal(f.disk, f.memory) {
+		t.Fatal("a sync alone brought to the disk what was not written since the last one")
+	}
+	f.refuses = true
+	if err := rewrite(f); err == nil {
+		t.Error("the disk refused, and nobody was told")
+	}
+	f.refuses = false
+	before := bytes.Clone(f.memory)
+	if err := rewrite(f); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(f.memory, before) || !bytes.Equal(f.disk, f.memory) {
+		t.Error("the disk does not hold what is read")
+	}
+	if err := rewrite(&cachedFile{}); err != nil && !errors.Is(err, io.EOF) {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+func TestAStartRewritesTheLogThatItFinds(t *testing.T) {
+	path := archivePath(t)
+	s := open(t, path)
+	mustPut(t, s, put(t, "b", `{}`, 1))
+	crashed := afterKill(t, path)
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(crashed+"-wal", long, long); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(t.Context(), crashed, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	info, err := os.Stat(crashed + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.ModTime().Equal(long) {
+		t.Error("what the crash left was not written again")
+	}
+	if !stored(t, again, "b") {
+		t.Error("what was acknowledged is lost")
+	}
+}

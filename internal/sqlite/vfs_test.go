@@ -1,0 +1,216 @@
+package sqlite
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+)
+
+// disks are the write-ahead logs that tests watch, by the path of the log. A
+// watched log has a disk below it that can refuse to sync, and that keeps what
+// a power cut would leave.
+var disks struct {
+	sync.Mutex
+	byPath map[string]*disk
+	byFile map[uintptr]*disk // SQLite's handle
+}
+
+// disk is below the write-ahead log of one archive. As on Linux, what is written
+// between two syncs reaches it with the second of them; if that fails, it never
+// does, though it can still be read.
+type disk struct {
+	refuses int // so many syncs fail from now on
+	failed  int // so many have failed
+	kept    []byte
+	pending []piece
+}
+
+type piece struct {
+	at   int64
+	text []byte
+}
+
+// watch puts a disk below the write-ahead log of an archive that is opened next.
+func watch(t *testing.T, archive string) *disk {
+	t.Helper()
+	registerVFS()
+	d := &disk{}
+	disks.Lock()
+	defer disks.Unlock()
+	disks.byPath[archive+"-wal"] = d
+	t.Cleanup(func() {
+		disks.Lock()
+		defer disks.Unlock()
+		delete(disks.byPath, archive+"-wal")
+	})
+	return d
+}
+
+// refuse makes the next syncs fail.
+func (d *disk) refuse(syncs int) {
+	disks.Lock()
+	defer disks.Unlock()
+	d.refuses = syncs
+}
+
+// failures is the number of syncs that have failed.
+func (d *disk) failures() int {
+	disks.Lock()
+	defer disks.Unlock()
+	return d.failed
+}
+
+// afterKill copies an archive as a process finds it that is started after this
+// one was killed.
+func afterKill(t *testing.T, archive string) string {
+	t.Helper()
+	wal, err := os.ReadFile(archive + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return copied(t, archive, wal)
+}
+
+// afterPowerCut copies an archive as it is found when the machine is started
+// again. The file itself must not have changed since the disk was put below its
+// log.
+func (d *disk) afterPowerCut(t *testing.T, archive string) string {
+	t.Helper()
+	disks.Lock()
+	defer disks.Unlock()
+	return copied(t, archive, d.kept)
+}
+
+func copied(t *testing.T, archive string, wal []byte) string {
+	t.Helper()
+	text, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := archivePath(t)
+	for name, content := range map[string][]byte{path: text, path + "-wal": wal} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// sync makes what is pending durable, or loses it.
+func (d *disk) sync() (refused bool) {
+	pending := d.pending
+	d.pending = nil
+	if d.refuses > 0 {
+		d.refuses--
+		d.failed++
+		return true
+	}
+	for _, p := range pending {
+		if end := p.at + int64(len(p.text)); end > int64(len(d.kept)) {
+			d.kept = append(d.kept, make([]byte, end-int64(len(d.kept)))...)
+		}
+		copy(d.kept[p.at:], p.text)
+	}
+	return false
+}
+
+// The functions below stand between SQLite and its own layer over the operating
+// system, which is all that can be put there without another build of SQLite.
+var (
+	below    *lib.Tsqlite3_vfs        // SQLite's own layer
+	over     lib.Tsqlite3_vfs         // the same, but for opening
+	plain    *lib.Tsqlite3_io_methods // of a file of SQLite's own layer
+	watching lib.Tsqlite3_io_methods  // of a file that is watched
+)
+
+// registerVFS puts the layer in place for all connections that are opened later.
+var registerVFS = sync.OnceFunc(func() {
+	disks.byPath, disks.byFile = make(map[string]*disk), make(map[uintptr]*disk)
+	tls := libc.NewTLS()
+	defer tls.Close()
+	below = at[lib.Tsqlite3_vfs](lib.Xsqlite3_vfs_find(tls, 0))
+	over = *below
+	over.FxOpen = function(watchOpen)
+	if rc := lib.Xsqlite3_vfs_register(tls, uintptr(unsafe.Pointer(&over)), 1); rc != lib.SQLITE_OK {
+		panic(rc)
+	}
+})
+
+// at is the value at an address that SQLite gave.
+func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+
+// function is a Go function as SQLite refers to it.
+func function(f any) uintptr { return (*[2]uintptr)(unsafe.Pointer(&f))[1] }
+
+// called is a function that SQLite refers to.
+func called[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
+
+func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
+	open := called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](below.FxOpen)
+	rc := open(tls, uintptr(unsafe.Pointer(below)), name, file, flags, outFlags)
+	if rc != lib.SQLITE_OK || flags&lib.SQLITE_OPEN_WAL == 0 {
+		return rc
+	}
+	path := libc.GoString(name)
+	disks.Lock()
+	defer disks.Unlock()
+	d := disks.byPath[path]
+	if d == nil {
+		return rc
+	}
+	methods := &at[lib.Tsqlite3_file](file).FpMethods
+	if plain == nil {
+		plain = at[lib.Tsqlite3_io_methods](*methods)
+		watching = *plain
+		watching.FxWrite, watching.FxSync, watching.FxTruncate, watching.FxClose =
+			function(watchWrite), function(watchSync), function(watchTruncate), function(watchClose)
+	}
+	*methods = uintptr(unsafe.Pointer(&watching))
+	disks.byFile[file] = d
+	return rc
+}
+
+func watched(file uintptr) *disk {
+	disks.Lock()
+	defer disks.Unlock()
+	return disks.byFile[file]
+}
+
+func watchWrite(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite3_int64) int32 {
+	d := watched(file)
+	disks.Lock()
+	d.pending = append(d.pending, piece{offset, slices.Clone(unsafe.Slice(at[byte](text), length))})
+	disks.Unlock()
+	return called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](plain.FxWrite)(tls, file, text, length, offset)
+}
+
+func watchSync(tls *libc.TLS, file uintptr, flags int32) int32 {
+	d := watched(file)
+	disks.Lock()
+	refused := d.sync()
+	disks.Unlock()
+	if refused {
+		return lib.SQLITE_IOERR_FSYNC
+	}
+	return called[func(*libc.TLS, uintptr, int32) int32](plain.FxSync)(tls, file, flags)
+}
+
+func watchTruncate(tls *libc.TLS, file uintptr, size lib.Tsqlite3_int64) int32 {
+	d := watched(file)
+	disks.Lock()
+	d.kept, d.pending = d.kept[:min(size, int64(len(d.kept)))], nil
+	disks.Unlock()
+	return called[func(*libc.TLS, uintptr, lib.Tsqlite3_int64) int32](plain.FxTruncate)(tls, file, size)
+}
+
+func watchClose(tls *libc.TLS, file uintptr) int32 {
+	disks.Lock()
+	delete(disks.byFile, file)
+	disks.Unlock()
+	return called[func(*libc.TLS, uintptr) int32](plain.FxClose)(tls, file)
+}
