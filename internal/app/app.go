@@ -139,11 +139,12 @@ func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, han
 		ReadTimeout:       cfg.ReadTimeout,
 		WriteTimeout:      cfg.WriteTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    httpapi.MaxHeader,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 		// All answers come from one place, also that to OPTIONS *.
 		DisableGeneralOptionsHandler: true,
 	}
+	serving.Refuse(server, httpapi.Refusals(cfg.Log))
 	return sync.OnceValue(func() <-chan error {
 		ended := make(chan error, 1)
 		go func() { ended <- serving.Until(ctx, server, listener, grace) }()

@@ -72,13 +72,7 @@ func (c *call) problem(err error) {
 	default:
 		e = oda.Errorf(oda.Internal, "The server failed because of a fault of its own. Tell the operator, with the request's id.")
 	}
-	kind := problems[e.Code]
-	body, marshalErr := json.Marshal(problemBody{
-		"urn:oda:problem:" + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + c.name, e.Faults,
-	})
-	if marshalErr != nil {
-		panic(marshalErr)
-	}
+	kind, body := written(e, c.name)
 	c.drain()
 	if after := retryAfter[e.Code]; after != "" {
 		c.head("Retry-After", after)
@@ -89,6 +83,18 @@ func (c *call) problem(err error) {
 	if _, err := c.Write(body); err != nil {
 		c.gone()
 	}
+}
+
+// written is the problem on the wire, for the request of that name.
+func written(e *oda.Error, name string) (problemKind, []byte) {
+	kind := problems[e.Code]
+	body, err := json.Marshal(problemBody{
+		"urn:oda:problem:" + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + name, e.Faults,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return kind, body
 }
 
 // gone notes that the client went away before it had its answer.

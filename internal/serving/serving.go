@@ -85,7 +85,8 @@ func (l *limited) Close() error {
 
 type limitedConn struct {
 	net.Conn
-	release func()
+	release  func()
+	refusals refusals
 }
 
 func (c *limitedConn) Close() error {

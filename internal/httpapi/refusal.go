@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"oda"
+)
+
+// Refusals makes the answers to requests that net/http refuses by itself: those
+// that are not well-formed HTTP. They are problems like all others, with their
+// line in the log.
+func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
+	return func(client net.Addr, reason string) []byte {
+		e := oda.Errorf(oda.InvalidRequest, "The request is not HTTP/1.1 as this archive reads it: %s.", reason)
+		if strings.HasPrefix(reason, "431") {
+			e = oda.Errorf(oda.InvalidRequest, "The header of the request is too large. It may have at most %d bytes.", MaxHeader)
+		}
+		name := rand.Text()
+		kind, body := written(e, name)
+		response := http.Response{
+			StatusCode: kind.status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+			Header: http.Header{
+				"Cache-Control": {"no-store"}, "Content-Type": {"application/problem+json"},
+				"X-Content-Type-Options": {"nosniff"}, "X-Request-Id": {name},
+			},
+			ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+		}
+		var out bytes.Buffer
+		if err := response.Write(&out); err != nil {
+			panic(err) // a buffer takes everything
+		}
+		log.Info("request", "request_id", name, "client", client.String(), "status", kind.status, "problem", e.Code, "reason", reason)
+		return out.Bytes()
+	}
+}
+
+// MaxHeader is how many bytes the header of a request may have.
+const MaxHeader = 64 << 10

@@ -1,0 +1,75 @@
+package serving
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// refusals is what a connection needs to answer in the server's own way what
+// net/http refuses by itself: a request that is not well-formed never gets to a
+// handler, and net/http writes its answer straight to the connection. So what
+// is written while no handler has the connection is such an answer.
+type refusals struct {
+	answer  func(client net.Addr, reason string) []byte
+	handled atomic.Bool // a handler has the connection
+	refused bool
+}
+
+// connKey is under which the context of a request has its connection.
+type connKey struct{}
+
+// Refuse lets answer make the whole response to a request that net/http refuses
+// by itself, on connections of Listen. The reason is net/http's, such as
+// "431 Request Header Fields Too Large". The connection ends after it.
+func Refuse(server *http.Server, answer func(client net.Addr, reason string) []byte) {
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		c, ok := conn.(*limitedConn)
+		if !ok {
+			return ctx
+		}
+		c.refusals.answer = answer
+		return context.WithValue(ctx, connKey{}, c)
+	}
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if c, ok := conn.(*limitedConn); ok && state == http.StateIdle {
+			c.refusals.handled.Store(false)
+		}
+	}
+	next := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+			c.refusals.handled.Store(true)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Write sends what a handler answers, and in the place of net/http's own
+// refusals the answer of the server.
+func (c *limitedConn) Write(p []byte) (int, error) {
+	r := &c.refusals
+	switch {
+	case r.answer == nil || r.handled.Load():
+		return c.Conn.Write(p)
+	case r.refused:
+		return len(p), nil
+	}
+	r.refused = true
+	line, _, _ := strings.Cut(string(p), "\r\n")
+	_, reason, _ := strings.Cut(line, " ")
+	if _, err := c.Conn.Write(r.answer(c.RemoteAddr(), reason)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// CloseWrite lets net/http end a connection so that its last answer arrives.
+func (c *limitedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
