@@ -30,8 +30,18 @@ const (
 )
 
 // List implements oda.Store. Without a limit it is one statement, and so one
-// snapshot, whose rows are read as they come.
+// snapshot, whose rows are read as they come, for as long as its reader takes. A
+// page is read at once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
+	if q.Limit > 0 {
+		return s.list(ctx, q, emit)
+	}
+	return s.listings.Read(ctx, emit, func(ctx context.Context, give func(string, oda.Instant) error) error {
+		return s.list(ctx, q, give)
+	})
+}
+
+func (s *Store) list(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
 	if q.Order == oda.ByModification {
 		return s.listModified(ctx, q, emit)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"oda/internal/engine"
 	"oda/internal/migrate"
 )
 
@@ -27,6 +28,15 @@ const (
 // reads go on while records are written.
 const poolSize = 16
 
+// listingShare is the part of the pool that listings without a limit may take:
+// one connection of so many, and at least one. The others are always left to
+// requests that are over soon.
+const listingShare = 4
+
+// listingGrace is how long a request waits for a connection before a listing is
+// ended for it.
+const listingGrace = time.Second
+
 // Store is the engine on PostgreSQL. It implements oda.Store.
 type Store struct {
 	pool *pgxpool.Pool
@@ -34,7 +44,8 @@ type Store struct {
 	stop context.CancelFunc
 	done sync.WaitGroup // the gatherer
 
-	updates updates
+	updates  updates
+	listings *engine.Listings // that are read at the pace of their readers
 
 	gate   sync.RWMutex // held for reading while a request is put into the queue
 	queue  chan *waiting
@@ -75,7 +86,10 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
 	}
-	s := &Store{pool: pool, log: log, queue: make(chan *waiting, queueLength)}
+	s := &Store{
+		pool: pool, log: log, queue: make(chan *waiting, queueLength),
+		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
+	}
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	g := gatherer{queue: s.queue, busy: make(map[string]bool), send: func(batch []*waiting) { s.sendBatch(background, batch) }}

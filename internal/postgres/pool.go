@@ -35,17 +35,35 @@ func (s *Store) suspect(conn *pgxpool.Conn) {
 // unbounded is with for work that sees to its time itself.
 func (s *Store) unbounded(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
 	waiting, cancel := context.WithTimeout(ctx, acquireTime)
+	room := func() bool { return true }
+	if s.listings.Running() > 0 {
+		room = time.AfterFunc(listingGrace, s.makeRoom).Stop
+	}
 	conn, err := s.pool.Acquire(waiting)
+	room()
 	expired := waiting.Err() != nil
 	cancel()
 	if err != nil {
-		if expired && ctx.Err() == nil && s.pool.Stat().AcquiredConns() >= s.pool.Config().MaxConns {
+		if expired && ctx.Err() == nil && s.exhausted() {
 			return errPool
 		}
 		return fmt.Errorf("%w: %w", errNoConnection, err)
 	}
 	defer conn.Release()
 	return work(ctx, conn)
+}
+
+// exhausted tells whether all connections of the pool are in use.
+func (s *Store) exhausted() bool {
+	return s.pool.Stat().AcquiredConns() >= s.pool.Config().MaxConns
+}
+
+// makeRoom ends a listing where somebody has waited long for a connection. In a
+// small pool even the one listing that there may be stands in the way.
+func (s *Store) makeRoom() {
+	if s.exhausted() {
+		s.listings.EndOne()
+	}
 }
 
 // transact runs work in a transaction.

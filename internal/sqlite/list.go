@@ -35,9 +35,19 @@ const (
 		ORDER BY created_on, identifier LIMIT ?5`
 )
 
-// List implements oda.Store. It holds one statement open, which is one
-// snapshot, on a connection of its own, until the caller has read all.
+// List implements oda.Store. Without a limit it holds one statement open, which
+// is one snapshot, on a connection of its own, for as long as its reader takes. A
+// page is read at once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
+	if q.Limit > 0 {
+		return s.list(ctx, q, emit)
+	}
+	return s.listings.Read(ctx, emit, func(ctx context.Context, give func(string, oda.Instant) error) error {
+		return s.list(ctx, q, give)
+	})
+}
+
+func (s *Store) list(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
 	query, args, err := statement(q)
 	if err != nil {
 		return err

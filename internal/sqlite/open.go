@@ -11,11 +11,16 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 	"oda/internal/migrate"
 )
 
 // applicationID marks a SQLite file as an archive: "oda1".
 const applicationID = 0x6f646131
+
+// listingsAtOnce is the number of listings without a limit that are read at the
+// same time. There are more connections for listings: pages need not wait.
+const listingsAtOnce = 4
 
 // Store is the embedded engine. It implements oda.Store.
 type Store struct {
@@ -23,13 +28,17 @@ type Store struct {
 	log     *slog.Logger
 	writer  *conn
 	readers pool // for single documents
-	listers pool // for listings, which may take long to be read
+	listers pool // for listings
 	cache   *cache
-	jobs    chan *job
-	heads   map[oda.Ref]*head // of the last transactions; the writer's own
-	doubt   atomic.Pointer[doubt]
-	done    sync.WaitGroup // the writer
-	once    sync.Once
+
+	listings  *engine.Listings // that are read at the pace of their readers
+	logIsHeld bool             // no listing may begin; the writer's own
+
+	jobs  chan *job
+	heads map[oda.Ref]*head // of the last transactions; the writer's own
+	doubt atomic.Pointer[doubt]
+	done  sync.WaitGroup // the writer
+	once  sync.Once
 
 	gate   sync.RWMutex // held for reading while a job is sent
 	closed bool         // no more jobs
@@ -51,7 +60,7 @@ func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migra
 
 func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
-		log: log, cache: newCache(cacheBytes),
+		log: log, cache: newCache(cacheBytes), listings: engine.NewListings(listingsAtOnce),
 		jobs: make(chan *job, queueLength), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
@@ -77,7 +86,7 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 		pool     *pool
 		size     int
 		settings string
-	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0)), queryOnly}, {&s.listers, 4, queryOnly + smallCache}} {
+	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0)), queryOnly}, {&s.listers, listingsAtOnce + 2, queryOnly + smallCache}} {
 		if err := p.pool.fill(s.file.path, p.size, p.settings); err != nil {
 			return nil, err
 		}

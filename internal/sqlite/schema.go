@@ -79,7 +79,9 @@ func (f archiveFile) State(context.Context) (state migrate.State, err error) {
 }
 
 // StateOf implements migrate.Database.
-func (f archiveFile) StateOf(ctx context.Context, _ *conn) (migrate.State, error) { return f.State(ctx) }
+func (f archiveFile) StateOf(ctx context.Context, _ *conn) (migrate.State, error) {
+	return f.State(ctx)
+}
 
 // Transact implements migrate.Database.
 func (f archiveFile) Transact(ctx context.Context, work func(*conn) error) error {

@@ -95,6 +95,7 @@ func (s *Store) write(last int64) {
 			}
 			s.gather()
 			last = s.commit(last, first, s.jobs)
+			s.watchLog()
 		case <-s.settleAgain():
 			_ = s.settle(last) // else it is tried again
 		}

@@ -1,0 +1,246 @@
+package app_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"oda/internal/app"
+	"oda/internal/testenv"
+)
+
+// A listing of these is larger than everything between the server and a reader
+// that has stopped can hold.
+const (
+	manyEntities = 60_000
+	longID       = `'sbd-' || %s || '-00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000'`
+)
+
+// slowReader asks for a listing without a limit and reads no further than its
+// headers.
+type slowReader struct {
+	conn     net.Conn
+	response *http.Response
+}
+
+// readSlowly begins a listing. It waits until the answer begins.
+func readSlowly(t *testing.T, addr string) *slowReader {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /api/v1/sbds?user=anna HTTP/1.1\r\nHost: archive\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Errorf("begin a listing: %v", err)
+		return nil
+	}
+	return &slowReader{conn, response}
+}
+
+// cutOff reads on to the end and demands that the answer breaks off.
+func (r *slowReader) cutOff(t *testing.T) {
+	t.Helper()
+	if err := r.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, r.response.Body)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a listing that was ended came to an end after %d bytes with %v, want it to break off", n, err)
+	}
+}
+
+// readers begins several slow listings at once, and counts the answers.
+func readers(t *testing.T, addr string, n int) (begun []*slowReader, refused int) {
+	t.Helper()
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() {
+			r := readSlowly(t, addr)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case r == nil:
+			case r.response.StatusCode == http.StatusOK:
+				begun = append(begun, r)
+			case r.response.StatusCode == http.StatusServiceUnavailable && r.response.Header.Get("Retry-After") != "":
+				refused++
+			default:
+				t.Errorf("a listing is answered %s", r.response.Status)
+			}
+		})
+	}
+	group.Wait()
+	return begun, refused
+}
+
+// largePostgres is a database with many entities.
+func largePostgres(t *testing.T, parameters string) (dsn string) {
+	t.Helper()
+	dsn = testenv.Postgres(t) + parameters
+	if err := testenv.Start(t, func(c *app.Config) { c.Database = dsn }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), strings.TrimSuffix(dsn, parameters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	id := fmt.Sprintf(longID, "to_char(i, 'FM00000000')")
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO births SELECT 1, %s, 'anna', i FROM generate_series(1, %d) i;
+		INSERT INTO heads SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, i FROM generate_series(1, %d) i`, id, manyEntities, id, manyEntities),
+		pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+func TestSlowReadersOfListingsLeaveConnectionsToOthers(t *testing.T) {
+	t.Parallel()
+	dsn := largePostgres(t, "")
+	a := testenv.Start(t, func(c *app.Config) { c.Database = dsn })
+	if reply := a.Do("PUT", "/ebs/b", `{}`); reply.Status != 200 {
+		t.Fatal(reply.Text())
+	}
+	recorded := make(chan string, 1)
+	stop := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		for {
+			reply, err := a.Try("POST", "/ebs/b/request_response", `{"request":"x"}`)
+			if err != nil || reply.Status != 200 {
+				recorded <- fmt.Sprint(reply, err)
+				return
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	begun, refused := readers(t, a.Addr(), 16)
+	if len(begun) != 4 || refused != 12 {
+		t.Errorf("%d listings began and %d were told to come again, want 4 and 12", len(begun), refused)
+	}
+	// Pages are read at once, and need no turn.
+	if reply := a.Do("GET", "/sbds?user=anna&limit=10", ""); reply.Status != 200 {
+		t.Errorf("a page is answered %d: %s", reply.Status, reply.Text())
+	}
+	close(stop)
+	if failure, failed := <-recorded; failed {
+		t.Errorf("recording failed beside listings: %s", failure)
+	}
+}
+
+// In a small pool one listing can be one too many.
+func TestAListingEndsWhereItStandsInTheWayOfWriting(t *testing.T) {
+	t.Parallel()
+	dsn := largePostgres(t, "&pool_max_conns=1")
+	a := testenv.Start(t, func(c *app.Config) { c.Database = dsn })
+	if reply := a.Do("PUT", "/ebs/b", `{}`); reply.Status != 200 {
+		t.Fatal(reply.Text())
+	}
+	r := readSlowly(t, a.Addr())
+	for range 3 {
+		if reply := a.Do("POST", "/ebs/b/request_response", `{"request":"x"}`); reply.Status != 200 {
+			t.Errorf("a record is answered %d: %s", reply.Status, reply.Text())
+		}
+	}
+	r.cutOff(t)
+}
+
+// largeSQLite is an archive with many entities.
+func largeSQLite(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "archive.db")
+	if err := testenv.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = sqlitex.ExecuteScript(conn, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position)
+		SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, 0 FROM n`, manyEntities, fmt.Sprintf(longID, "printf('%08d', i)")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSlowReadersOfListingsDoNotKeepTheLogFromBeingFolded(t *testing.T) {
+	t.Parallel()
+	path := largeSQLite(t)
+	a := testenv.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path })
+	first, refused := readers(t, a.Addr(), 2)
+	if len(first) != 2 || refused != 0 {
+		t.Fatalf("%d listings began, %d were refused", len(first), refused)
+	}
+	// Others overlap with them all the time.
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	var overlapping []*slowReader
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				begun, _ := readers(t, a.Addr(), 1)
+				overlapping = append(overlapping, begun...)
+			}
+		}
+	})
+	document := `{"text":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`
+	var size, largest int64
+	for i := 0; largest < 90<<20 || size > 64<<20; i++ {
+		must(t, "PUT", fmt.Sprintf("%s/prjs/p%d", a.URL(), i), document, "Content-Type", "application/json")
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size = info.Size(); size > 300<<20 {
+			t.Fatalf("the write-ahead log grew to %d MiB", size>>20)
+		}
+		largest = max(largest, size)
+	}
+	close(stop)
+	others.Wait()
+	t.Logf("the write-ahead log grew to %d MiB", largest>>20)
+	for _, r := range first {
+		r.cutOff(t)
+	}
+	for _, r := range overlapping {
+		if err := r.conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	// A reader that reads has the whole.
+	if reply := a.Do("GET", "/sbds?user=anna", ""); reply.Status != 200 || strings.Count(reply.Text(), ",") != manyEntities-1 {
+		t.Errorf("a listing is answered %d with %d bytes", reply.Status, len(reply.Body))
+	}
+}
