@@ -194,7 +194,7 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (
 	}
 	key := w.key()
 	if key != nil {
-		// A retry must be answered even when no identifier can be had.
+		// A retry must be answered even when no identifier is available.
 		if e, err := a.store.Created(ctx, d.Kind, *key); e != nil || err != nil {
 			return e, err
 		}

@@ -33,7 +33,7 @@ const (
 	KeyReused          Code = "key-reused"          // 422: an idempotency key came again with another body
 
 	Internal          Code = "internal"           // 500: a fault of the server
-	IdentifierService Code = "identifier-service" // 500: no identifier could be had
+	IdentifierService Code = "identifier-service" // 500: no identifier is available
 	Overloaded        Code = "overloaded"         // 503: a bound on concurrent work is reached
 	Unavailable       Code = "unavailable"        // 503: the engine does not answer
 )

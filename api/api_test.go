@@ -58,8 +58,8 @@ func TestEveryOperationIsFullyDescribed(t *testing.T) {
 				t.Errorf("x-revision is %v, want one of %v", op.Extensions["x-revision"], revisions)
 			}
 			for _, p := range op.Parameters {
-				if p.Value.Description == "" || p.Value.Example == nil {
-					t.Errorf("parameter %s has no description or no example", p.Value.Name)
+				if p.Value.Description == "" || p.Value.Required && p.Value.Example == nil {
+					t.Errorf("parameter %s has no description, or is required and has no example", p.Value.Name)
 				}
 			}
 			if op.RequestBody != nil {

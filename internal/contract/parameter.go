@@ -17,6 +17,10 @@ type parameter struct {
 	required bool
 	code     oda.Code // of the problem when the value is wrong
 	schema   *schema
+
+	// ignorable is true where the rules of the list query say whether the
+	// parameter is read at all, and check it then.
+	ignorable bool
 }
 
 // parameter compiles a parameter or a reference to one.
@@ -31,12 +35,12 @@ func (c *compiler) parameter(raw json.RawMessage) (parameter, error) {
 		}
 	}
 	var described struct {
-		Name            string          `json:"name"`
-		In              string          `json:"in"`
-		Required        bool            `json:"required"`
-		AllowEmptyValue bool            `json:"allowEmptyValue"`
-		Schema          json.RawMessage `json:"schema"`
-		Problem         oda.Code        `json:"x-problem"`
+		Name      string          `json:"name"`
+		In        string          `json:"in"`
+		Required  bool            `json:"required"`
+		Schema    json.RawMessage `json:"schema"`
+		Problem   oda.Code        `json:"x-problem"`
+		Ignorable bool            `json:"x-ignorable"`
 		annotations
 	}
 	if err := decodeStrictly(raw, &described); err != nil {
@@ -52,22 +56,21 @@ func (c *compiler) parameter(raw json.RawMessage) (parameter, error) {
 	if p.schema, err = c.schema(described.Schema); err != nil {
 		return parameter{}, fmt.Errorf("the parameter %q: %w", p.name, err)
 	}
-	if err := p.checkable(described.AllowEmptyValue); err != nil {
+	if err := p.checkable(); err != nil {
 		return parameter{}, fmt.Errorf("the parameter %q: %w", p.name, err)
 	}
+	p.ignorable = described.Ignorable
 	return p, nil
 }
 
 // checkable refuses what CheckParameters does not understand.
-func (p parameter) checkable(allowEmpty bool) error {
+func (p parameter) checkable() error {
 	text := p.schema.kinds == setOf(rawjson.String)
 	switch {
 	case p.in != "path" && p.in != "query" && p.in != "header":
 		return fmt.Errorf("it cannot be in %q", p.in)
 	case !text && !(p.schema.kinds == setOf(rawjson.Number) && p.schema.integer):
 		return errors.New("only texts and integers are checked")
-	case allowEmpty && (!text || p.schema.checksText()):
-		return errors.New("allowEmptyValue contradicts its schema")
 	}
 	return nil
 }
@@ -107,7 +110,7 @@ func (p *parameter) check(value string, given bool) string {
 	switch {
 	case !given && p.required:
 		return "This parameter is missing."
-	case !given:
+	case !given, p.ignorable:
 		return ""
 	case p.schema.integer && !isInteger(value):
 		return "Must be an integer."

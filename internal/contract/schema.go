@@ -293,17 +293,18 @@ func (c *compiler) texts(s *schema, k *keywords) (err error) {
 	if k.Not != nil {
 		s.notEnum = k.Not.Enum
 	}
+	switch {
+	case k.Format == "timestamp":
+		s.timestamp = true // which is stricter than its pattern
+		return nil
+	case k.Format == "int64" && k.Type == "integer" && k.Minimum != nil && k.Maximum != nil:
+	case k.Format != "":
+		return fmt.Errorf("the format %q is not checked", k.Format)
+	}
 	if k.Pattern != nil {
 		if s.pattern, err = regexp.Compile(*k.Pattern); err != nil {
 			return err
 		}
-	}
-	switch k.Format {
-	case "":
-	case "timestamp":
-		s.timestamp = true
-	default:
-		return fmt.Errorf("the format %q is not checked", k.Format)
 	}
 	return nil
 }
@@ -393,14 +394,14 @@ func reference(raw json.RawMessage, section string) (name string, isRef bool, er
 }
 
 // decodeStrictly decodes an object and refuses members that the target does
-// not have. Extensions are free, but for the two that have a meaning here.
+// not have. Extensions are free, but for those that have a meaning here.
 func decodeStrictly(raw json.RawMessage, target any) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return err
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
-		return strings.HasPrefix(name, "x-") && name != "x-rule" && name != "x-problem"
+		return strings.HasPrefix(name, "x-") && name != "x-rule" && name != "x-problem" && name != "x-ignorable"
 	})
 	kept, err := json.Marshal(members)
 	if err != nil {

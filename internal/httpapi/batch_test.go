@@ -147,5 +147,5 @@ func TestRecordsAreReadWithWhatTheServerKnows(t *testing.T) {
 	for _, query := range []string{"after=-1", "after=x", "limit=0", "limit=5001", "limit=", "after=1.5"} {
 		refused(t, a.Do("GET", "/ebs/eb/request_responses?"+query, ""), 400, oda.InvalidRequest, "")
 	}
-	refused(t, a.Do("GET", "/ebs/eb/request_responses?after=99999999999999999999", ""), 400, oda.InvalidQuery, "larger than any")
+	refused(t, a.Do("GET", "/ebs/eb/request_responses?after=99999999999999999999", ""), 400, oda.InvalidRequest, "Must be at most 9223372036854775807")
 }

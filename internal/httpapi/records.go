@@ -90,7 +90,7 @@ func (a *API) readRecords(c *call) error {
 	}
 	if text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return oda.Errorf(oda.InvalidQuery, "The sequence to begin behind is larger than any: %s.", text[:min(len(text), 40)])
+			return err // the description allows what an int64 holds
 		}
 	}
 	if text, err = c.one("limit"); err != nil {

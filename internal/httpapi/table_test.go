@@ -92,7 +92,7 @@ func TestSpecificationTables(t *testing.T) {
 	t.Run("GET the description", func(t *testing.T) {
 		r := want(t, 200, a.Do("GET", "/openapi.json", ""))
 		var doc struct{ Servers []struct{ URL string } }
-		if err := json.Unmarshal(r.Body, &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != "../v1" {
+		if err := json.Unmarshal(r.Body, &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != "../../api/v1" {
 			t.Errorf("the servers are %+v, %v", doc.Servers, err)
 		}
 		want(t, 200, a.Do("GET", "/openapi.yaml", ""))

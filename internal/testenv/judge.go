@@ -222,6 +222,9 @@ func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 	}
 	op, rest := *input.Route.Operation, openapi3.Parameters(nil)
 	for _, p := range op.Parameters {
+		if ignored(p.Value, input.Request.URL.Query()) {
+			continue
+		}
 		if p.Value.Schema.Value.Not == nil {
 			rest = append(rest, p)
 			continue
@@ -234,6 +237,16 @@ func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 	route, of := *input.Route, *input
 	route.Operation, of.Route = &op, &route
 	return openapi3filter.ValidateRequest(context.Background(), &of)
+}
+
+// ignored tells whether a parameter of a listing is not read, because one of
+// higher precedence is given.
+func ignored(p *openapi3.Parameter, query url.Values) bool {
+	if p.Extensions["x-ignorable"] != true {
+		return false
+	}
+	return query.Has("user") ||
+		strings.HasPrefix(p.Name, "last_modified_") && (query.Has("created_after") || query.Has("created_before"))
 }
 
 // beyondSchema tells whether a refusal follows a rule that the description can
