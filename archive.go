@@ -293,5 +293,5 @@ func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error)
 // Counts gives the number of entities of each kind.
 func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.store.Counts(ctx) }
 
-// Ping tells whether the engine answers.
+// Ping tells whether reading and writing work.
 func (a *Archive) Ping(ctx context.Context) error { return a.store.Ping(ctx) }

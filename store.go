@@ -54,7 +54,7 @@ type Store interface {
 	// with them.
 	Counts(ctx context.Context) (map[Kind]int64, error)
 
-	// Ping tells whether the engine answers.
+	// Ping tells whether reading and writing work; an Error says why not.
 	Ping(ctx context.Context) error
 
 	// Close ends the work of the engine; running calls finish first.

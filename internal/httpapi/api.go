@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -139,7 +140,11 @@ func (a *API) live(c *call) error { return c.text("ok\n") }
 func (a *API) ready(c *call) error {
 	ctx, cancel := context.WithTimeout(c.r.Context(), pingTime)
 	defer cancel()
-	if err := a.archive.Ping(ctx); err != nil {
+	err := a.archive.Ping(ctx)
+	if e, ok := errors.AsType[*oda.Error](err); ok && e.Code == oda.Unavailable {
+		return e // says why
+	}
+	if err != nil {
 		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer.").Because(err)
 	}
 	return c.text("ready\n")

@@ -18,6 +18,8 @@ const (
 	codeUnique        = "23505"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
+	codeDiskFull      = "53100"
+	codePrivilege     = "42501"
 	codeReadOnly      = "25006" // the server became a standby
 	codeCanceled      = "57014"
 	classConnection   = "08"
@@ -133,6 +135,9 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return unavailable
+	}
+	if reason := refusal(e); reason != "" {
+		s.health.Refused(reason, err)
 	}
 	switch {
 	case e.Code == codeReadOnly:

@@ -2,17 +2,20 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"oda"
+	"oda/internal/postgres"
 	"oda/internal/testenv"
 )
 
@@ -190,14 +193,18 @@ func TestConnectionsToAServerThatBecameReadOnlyAreDropped(t *testing.T) {
 		wantCode(t, err, oda.Unavailable)
 		return strings.Contains(err.Error(), "read-only")
 	})
+	if err := s.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("it is ready or gives no reason: %v", err)
+	}
 	do(t, admin, "ALTER DATABASE "+name+" RESET default_transaction_read_only")
+	await(t, "it is ready again", patience, func() bool { return s.Ping(t.Context()) == nil })
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	mustRecord(t, s, "b", "x")
 }
 
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, 192)
+	dir := testenv.SmallDisk(t, 192<<20)
 	cluster := testenv.NewCluster(t, testenv.ClusterOptions{
 		DataDir: filepath.Join(dir, "data"),
 		// Room is short because of a large file, not of old logs.
@@ -208,10 +215,7 @@ func TestAFullDisk(t *testing.T) {
 	l := startLoad(t, s)
 	l.goesOn(t)
 
-	filler := filepath.Join(dir, "filler")
-	if out, err := exec.Command("dd", "if=/dev/zero", "of="+filler, "bs=64k").CombinedOutput(); err == nil || !strings.Contains(string(out), "No space left") {
-		t.Fatalf("the disk cannot be filled: %v\n%s", err, out)
-	}
+	empty := testenv.FillDisk(t, dir)
 	// Large documents need new pages at once.
 	large := `{"a":"` + strings.Repeat("0123456789abcdef", 1<<14) + `"}`
 	var full error
@@ -220,9 +224,8 @@ func TestAFullDisk(t *testing.T) {
 		return full != nil
 	})
 	wantCode(t, full, oda.Unavailable)
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	await(t, "the archive is not ready", patience, func() bool { return oda.CodeOf(s.Ping(t.Context())) == oda.Unavailable })
+	empty()
 	// Without room for its log PostgreSQL ends, and an operator starts it again.
 	time.Sleep(time.Second)
 	if !cluster.Running() {
@@ -230,31 +233,38 @@ func TestAFullDisk(t *testing.T) {
 		cluster.Start()
 	}
 	l.goesOn(t)
+	await(t, "the archive is ready again", patience, func() bool { return s.Ping(t.Context()) == nil })
 	l.verify(t, s, dsn)
 }
 
-// smallDisk gives a file system of that many MiB.
-func smallDisk(t *testing.T, size int) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount a small file system")
-	}
-	dir, err := os.MkdirTemp("", "oda-disk-")
+// A database that takes no writes is told by a write that fails, and by asking
+// it. The archive finds out by itself when it takes them again.
+func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, admin := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("b"), `{}`))
+	role := "oda_reader_" + strings.ToLower(rand.Text())
+	do(t, admin, "CREATE ROLE "+role+" LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	t.Cleanup(func() { do(t, admin, "DROP OWNED BY "+role, "DROP ROLE "+role) })
+	reader, err := postgres.OpenWith(t.Context(), dsn, slog.New(slog.DiscardHandler), func(c *pgxpool.Config) { c.ConnConfig.User = role })
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.Remove(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=755", size), "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v %s", err, out)
+	defer reader.Close()
+	if err := reader.Ping(t.Context()); err != nil {
+		t.Fatalf("nothing was written yet, and it is not ready: %v", err)
 	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("%v %s", err, out)
-		}
-	})
-	return dir
+	if _, err := one(t.Context(), reader, addition("b", "x", "")); err == nil {
+		t.Fatal("a role that may only read has recorded")
+	}
+	if err := reader.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "may not write") {
+		t.Errorf("it is ready or gives no reason: %v", err)
+	}
+	mustGet(t, reader, block("b"))
+	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role)
+	await(t, "it is ready again by itself", patience, func() bool { return reader.Ping(t.Context()) == nil })
+	if n := query[int](t, admin, "SELECT count(*) FROM versions WHERE kind = 0"); n != 0 {
+		t.Errorf("trying to write left %d rows behind", n)
+	}
 }

@@ -46,6 +46,7 @@ type Store struct {
 
 	updates  updates
 	listings *engine.Listings // that are read at the pace of their readers
+	health   *engine.Health
 
 	gate   sync.RWMutex // held for reading while a request is put into the queue
 	queue  chan *waiting
@@ -90,6 +91,7 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		pool: pool, log: log, queue: make(chan *waiting, queueLength),
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 	}
+	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	g := gatherer{queue: s.queue, busy: make(map[string]bool), send: func(batch []*waiting) { s.sendBatch(background, batch) }}
@@ -159,6 +161,7 @@ func (s *Store) Close() error {
 	close(s.queue)
 	s.done.Wait()
 	s.stop()
+	s.health.Close()
 	s.pool.Close()
 	return nil
 }

@@ -98,9 +98,3 @@ func (p *progress) end() {
 	p.timer.Stop()
 	p.cancel()
 }
-
-// Ping implements oda.Store.
-func (s *Store) Ping(ctx context.Context) error {
-	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) })
-	return s.storageError(ctx, err)
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"oda"
 	"oda/internal/storetest"
@@ -99,12 +100,17 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 	}
 	check()
 	holds(t, afterKill(t, path), acknowledged, refused)
-	if err := s.Ping(ctx); err != nil {
-		t.Errorf("reading must go on: %v", err)
+	if err := s.Ping(ctx); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "full") {
+		t.Errorf("it is ready, or gives no reason: %v", err)
 	}
 
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); s.Ping(ctx) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not find out by itself that there is room again")
+		}
 	}
 	for i := 5000; i < 5010; i++ {
 		if err := write(i); err != nil {

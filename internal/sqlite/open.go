@@ -34,6 +34,9 @@ type Store struct {
 	listings  *engine.Listings // that are read at the pace of their readers
 	logIsHeld bool             // no listing may begin; the writer's own
 
+	health *engine.Health
+	probes chan chan error // of small writes, for the writer
+
 	jobs  chan *job
 	heads map[oda.Ref]*head // of the last transactions; the writer's own
 	doubt atomic.Pointer[doubt]
@@ -61,7 +64,7 @@ func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migra
 func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
 		log: log, cache: newCache(cacheBytes), listings: engine.NewListings(listingsAtOnce),
-		jobs: make(chan *job, queueLength), heads: make(map[oda.Ref]*head),
+		jobs: make(chan *job, queueLength), probes: make(chan chan error), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
 		if err != nil {
@@ -91,6 +94,7 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 			return nil, err
 		}
 	}
+	s.health = engine.NewHealth(log, s.tryWrite)
 	s.done.Go(func() { s.write(last) })
 	return s, nil
 }
@@ -141,6 +145,7 @@ func (s *Store) Close() error {
 		close(s.jobs)
 		s.gate.Unlock()
 		s.done.Wait()
+		s.health.Close()
 		// What stays in the write-ahead log is read again at the next start.
 		if err := s.writer.script("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 			s.log.Warn("the write-ahead log was not folded into the archive", "error", err)

@@ -205,16 +205,6 @@ func (c *conn) part(entity, first, last int64) ([]numberedRecord, error) {
 	return part, nil
 }
 
-// Ping implements oda.Store.
-func (s *Store) Ping(ctx context.Context) error {
-	c, err := s.readers.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.readers.give(c)
-	return storageError(c.query("SELECT one FROM state", func(*sqlite.Stmt) error { return nil }))
-}
-
 // Counts implements oda.Store. The writer keeps them, so nothing is counted.
 func (s *Store) Counts(context.Context) (map[oda.Kind]int64, error) {
 	s.mu.Lock()

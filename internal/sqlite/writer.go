@@ -96,6 +96,8 @@ func (s *Store) write(last int64) {
 			s.gather()
 			last = s.commit(last, first, s.jobs)
 			s.watchLog()
+		case answer := <-s.probes:
+			answer <- s.touch(last)
 		case <-s.settleAgain():
 			_ = s.settle(last) // else it is tried again
 		}
@@ -123,6 +125,7 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
 	tx, err := s.begin(last)
 	if err != nil {
 		s.log.Error("a transaction could not begin", "error", err)
+		s.refused(err)
 		first.end(notStored(err))
 		return last
 	}
@@ -141,6 +144,7 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
 	err = tx.commit()
 	if err != nil {
 		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
+		s.refused(err)
 	}
 	uncertain := s.settle(last) != nil
 	for _, j := range jobs {
@@ -179,6 +183,7 @@ func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
 func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 	if len(jobs) == 1 {
 		s.log.Error("a write failed", "error", fault)
+		s.refused(fault)
 		jobs[0].end(notStored(fault))
 		return last
 	}

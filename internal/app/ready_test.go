@@ -1,0 +1,48 @@
+package app_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oda/internal/app"
+	"oda/internal/testenv"
+)
+
+func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
+	t.Parallel()
+	dir := testenv.SmallDisk(t, 8<<20)
+	a := testenv.Start(t, func(c *app.Config) { c.Database = "sqlite:" + filepath.Join(dir, "archive.db") })
+	ready := a.Origin() + "/readyz"
+	must(t, "GET", ready, "")
+	empty := testenv.FillDisk(t, dir)
+	body := `{"text":"` + strings.Repeat("x", 64<<10) + `"}`
+	for i := 0; ; i++ {
+		reply := a.Do("POST", "/prjs", body)
+		if reply.Status == 503 && reply.Header.Get("Retry-After") != "" {
+			break
+		}
+		if reply.Status != 200 || i == 1000 {
+			t.Fatalf("store %d on a full disk is answered %d: %s", i, reply.Status, reply.Text())
+		}
+	}
+	if status, text := send(t, "GET", ready, ""); status != 503 || !strings.Contains(text, "the disk of the archive is full") {
+		t.Errorf("readyz answers %d %s", status, text)
+	}
+	must(t, "GET", a.Origin()+"/livez", "")
+	if reply := a.Do("GET", "/prjs?user=DefaultUser", ""); reply.Status != 200 {
+		t.Errorf("reading is answered %d: %s", reply.Status, reply.Text())
+	}
+	empty()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if status, text := send(t, "GET", ready, ""); status == 200 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("there is room again, and readyz answers %d %s", status, text)
+		}
+	}
+	if reply := a.Do("POST", "/prjs", body); reply.Status != 200 {
+		t.Errorf("it says that it is ready, and a store is answered %d: %s", reply.Status, reply.Text())
+	}
+}
