@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
@@ -180,6 +181,44 @@ func TestEngineAway(t *testing.T) {
 		if r.Header.Get("Retry-After") == "" || r.Header.Get("X-Request-Id") == "" {
 			t.Errorf("%s %s has %v", request[0], request[1], r.Header)
 		}
+	}
+}
+
+// late is an engine whose time always runs out.
+type late struct{ oda.Store }
+
+func (late) Get(context.Context, oda.Ref) (*oda.Entity, error) { return nil, context.DeadlineExceeded }
+
+func (late) Put(context.Context, []oda.Put) ([]*oda.Entity, error) {
+	return nil, context.DeadlineExceeded
+}
+
+// A write whose time ran out may have been stored, and its answer does not say
+// otherwise.
+func TestARequestWhoseTimeRanOut(t *testing.T) {
+	handler, err := httpapi.New(httpapi.Config{
+		Archive: oda.NewArchive(late{}, nil), Log: slog.New(slog.DiscardHandler),
+		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 1 << 20, Depth: 100},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		method, path, body string
+		code               oda.Code
+		says               string
+	}{
+		{"GET", "/api/v1/sbds/a", "", oda.Overloaded, "took too long"},
+		{"PUT", "/api/v1/sbds/a", `{}`, oda.Unavailable, "may or may not be stored"},
+		{"PUT", "/api/v1/", `{"sbds":[{"sbd_id":"a"}]}`, oda.Unavailable, "may or may not be stored"},
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
+		r, err := testenv.Read(w.Result())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(t, r, 503, test.code, test.says)
 	}
 }
 

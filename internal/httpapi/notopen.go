@@ -15,6 +15,7 @@ func NotOpen(cfg Config, reason func() string) http.Handler {
 		c := newCall(a, w, r)
 		defer c.finish()
 		if strings.TrimPrefix(r.URL.Path, a.base) == "/livez" {
+			c.probe = true
 			if err := a.live(c); err != nil {
 				c.problem(err)
 			}

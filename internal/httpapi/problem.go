@@ -67,6 +67,8 @@ func (c *call) problem(err error) {
 	e, ok := errors.AsType[*oda.Error](err)
 	switch {
 	case ok:
+	case errors.Is(err, context.DeadlineExceeded) && c.op != nil && c.op.Method != http.MethodGet:
+		e = oda.Uncertain(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		e = oda.Errorf(oda.Overloaded, "The request took too long. Try again shortly.")
 	default:
