@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test check lint fuzz linear drill bench bench-quick bench-profile bench-scale clean
+.PHONY: help run build setup test check lint fuzz linear drill bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -59,21 +59,20 @@ drill: build ## Kill the leader of a Patroni cluster under load, three times (3 
 	go run ./deploy/drill -oda bin/oda
 
 # The measuring program is built first, so that an interrupt goes to it alone.
-BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/bench -version $(VERSION)
+BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/bench -version $(VERSION) -only '$(BENCH_ONLY)'
 
-bench: ## Measure everything, and write docs/benchmarks.md (40 minutes, 20 GB; BENCH_ONLY=REGEXP for some of it)
-	$(BENCH) -only '$(BENCH_ONLY)'
+bench: ## Measure everything, and write docs/benchmarks.md (30 minutes, 20 GB; BENCH_ONLY=REGEXP for some of it)
+	$(BENCH)
 
 bench-quick: ## The same in short, into bench/out (under two minutes)
-	$(BENCH) -quick -only '$(BENCH_ONLY)'
+	$(BENCH) -quick
+
+bench-against: ## Measure in turn with the oda of another revision (REV=REVISION, BENCH_ONLY=REGEXP), into bench/out/against
+	$(BENCH) -against '$(or $(REV),$(error Say which: make bench-against REV=REVISION))'
 
 PROFILES = $(CURDIR)/docs/benchmarks/profiles
 bench-profile: ## Write where the CPU time of oda goes while measuring (BENCH_ONLY=REGEXP), into docs/benchmarks/profiles
-	$(BENCH) -quick -only '$(BENCH_ONLY)' -profile $(PROFILES)
-	rm -f $(PROFILES)/*.pprof
-
-bench-scale: ## Measure an archive of 10,000,000 records (15 minutes, 12 GB)
-	$(BENCH) -scale
+	$(BENCH) -quick -profile $(PROFILES)
 
 clean: ## Remove what was built; the archive in ./oda-data stays
 	rm -rf bin bench/out

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == serveBare {
+		fail(runBare(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// tiny is a plan that shows only that every scenario runs.
+var tiny = plan{
+	length: 10 * time.Millisecond, rounds: 1, busy: 4, lengths: []int{10, 100}, prepared: 100, longBlock: 100,
+	entities: 1000, records: 4000, shares: []float64{0.5},
+}
+
+func TestEveryScenarioRuns(t *testing.T) {
+	// Not t.TempDir: the user of PostgreSQL must get through.
+	dir, err := os.MkdirTemp("", "oda-bench-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := options{
+		plan: tiny, quick: true, only: regexp.MustCompile(""), version: "test",
+		work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), progress: t.Output(),
+	}
+	found := runTiny(t, o)
+	if len(found.Sections) != len(scenarios()) {
+		t.Errorf("%d of %d scenarios are in the results", len(found.Sections), len(scenarios()))
+	}
+	for _, s := range found.Sections {
+		for _, b := range s.Budgets {
+			elsewhere := strings.Contains(b.title(), pocketBase) || strings.Contains(b.Arm, at(100_000))
+			if len(s.values(b)) == 0 && !elsewhere {
+				t.Errorf("the budget of %s (%s, %s) was not measured", b.Work, b.Arm, b.title())
+			}
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(o.out, "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plot := range []string{"benchmarks/lengths.svg", "benchmarks/night.svg"} {
+		if !strings.Contains(string(page), "("+plot+")") {
+			t.Errorf("the page does not show %s", plot)
+		}
+		if info, err := os.Stat(filepath.Join(o.out, plot)); err != nil || info.Size() < 1000 {
+			t.Errorf("%s: %v, %v", plot, info, err)
+		}
+	}
+
+	t.Run("in turn with an earlier program", func(t *testing.T) {
+		o.against, o.only, o.out = filepath.Join(o.work, "bin", "oda"), regexp.MustCompile("^quiet$"), filepath.Join(dir, "against")
+		found := runTiny(t, o)
+		if len(found.Sections) != 1 || len(found.Sections[0].Budgets) != 2 {
+			t.Fatalf("got %+v", found.Sections)
+		}
+		for _, b := range found.Sections[0].Budgets {
+			if ratio := found.Sections[0].values(b); len(ratio) != tiny.rounds || ratio[0] <= 0 {
+				t.Errorf("%s, %s: %v", b.Work, b.Arm, ratio)
+			}
+		}
+	})
+}
+
+func runTiny(t *testing.T, o options) *results {
+	t.Helper()
+	if err := o.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := readResults(filepath.Join(o.out, "benchmarks", "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestTheResultsOfSomeScenariosGoIntoTheOthers(t *testing.T) {
+	before := &results{Sections: []*section{{Name: "gone"}, {Name: "recording", Version: "1"}, {Name: "scale", Version: "1"}}}
+	now := &results{Sections: []*section{{Name: "recording", Version: "2"}, {Name: "reading", Version: "2"}}}
+	now.merge(before)
+	var got []string
+	for _, s := range now.Sections {
+		got = append(got, s.Name+s.Version)
+	}
+	if want := "reading2 recording2 scale1"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestRatiosAreTakenWithinARound(t *testing.T) {
+	s := section{Tables: []*table{{Series: []series{
+		{Arm: "a", Rounds: map[figure][]float64{rate: {10, 30, 80}, p50: {6, 6, 12}}},
+		{Arm: "a at v1", Rounds: map[figure][]float64{rate: {20, 30, 40}}},
+		{Arm: "b", Rounds: map[figure][]float64{rate: {20, 10, 20}, p50: {1, 2, 3}}},
+		{Arm: "c", Rounds: map[figure][]float64{p50: {2, 1, 1}}},
+	}}}}
+	for _, test := range []struct {
+		column
+		want spread
+	}{
+		{over(rate), spread{30, 10, 80}},
+		{over(rate, "b"), spread{3, 0.5, 4}},
+		{over(cost, "b"), spread{1. / 3, 0.25, 2}},
+		{over(p50, "b", "c"), spread{2, 2, 3}},
+		{over(rate, " at v1"), spread{1, 0.5, 2}},
+		{over(rate, "not measured"), spread{}},
+	} {
+		if got := spreadOf(s.values(budget{Arm: "a", column: test.column})); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.title(), got, test.want)
+		}
+	}
+}
+
+func TestNumbersHaveThreeDigits(t *testing.T) {
+	for _, test := range []struct {
+		value float64
+		unit  string
+		want  string
+	}{
+		{0, "", "0"},
+		{8, "", "8"},
+		{0.7549, "", "0.755"},
+		{1.2, "", "1.20"},
+		{9.999, "", "10.00"},
+		{99_960, "", "100,000"},
+		{1_443_000, "", "1,440,000"},
+		{0.000_088_6, "s", "88.6 µs"},
+		{0.0335, "s", "33.5 ms"},
+		{2, "s", "2 s"},
+		{484, "B", "484 B"},
+		{32 << 20, "B", "32 MiB"},
+	} {
+		if got := format(test.value, test.unit); got != test.want {
+			t.Errorf("%v %s: %q, want %q", test.value, test.unit, got, test.want)
+		}
+	}
+}
+
+// one sends GETs over one connection.
+var one = []worker{{next: func() request { return request{method: "GET", path: "/"} }}}
+
+func TestAtAConstantRateLatencyCountsFromWhenARequestWasDue(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			time.Sleep(200 * time.Millisecond)
+		}
+	}))
+	defer server.Close()
+	got, err := load(t.Context(), server.Listener.Addr().String(), one, 200*time.Millisecond, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All but the first were quick, and yet half of them had waited.
+	if asked.Load() != 20 || got[p50] < 0.05 {
+		t.Errorf("%d requests, %v", asked.Load(), got)
+	}
+}
+
+func TestARefusalEndsAMeasurement(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "too busy", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	_, err := load(t.Context(), server.Listener.Addr().String(), one, time.Second, 0)
+	if err == nil || !strings.Contains(err.Error(), "answered 503: too busy") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheBareServerReadsAndWritesAsTheArchiveDoes(t *testing.T) {
+	server := httptest.NewServer(bareHandler())
+	defer server.Close()
+	for _, test := range []struct{ method, body, want string }{
+		{"GET", "", string(document("sbd-bare-00000000"))},
+		{"PUT", `{"a":1}`, `{"a":1}`},
+		{"POST", string(record(1)), recordAnswer},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), test.method, server.URL, strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || string(got) != test.want {
+			t.Errorf("%s: %s, %v", test.method, got, err)
+		}
+	}
+}
+
+func TestDocumentsAreJSONOfTheSizeAskedFor(t *testing.T) {
+	if got := documentOf("sbd-one-000000001"); len(got) != documentSize || !json.Valid(got) || !strings.Contains(string(got), `"sbd_id":"sbd-one-000000001"`) {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	for _, i := range []int{0, 7_654_321} {
+		if got := record(i); !json.Valid(got) || len(got) < 270 || len(got) > 300 {
+			t.Errorf("%d bytes: %s", len(got), got)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+)
+
+// patience is how long a server may take to answer.
+const patience = 30 * time.Second
+
+// request is one HTTP request. A body is JSON.
+type request struct {
+	method, path string
+	body         []byte
+}
+
+// worker is one connection's share of the work.
+type worker struct {
+	next func() request
+	// answered is given the body of each answer, which is valid until it
+	// returns; nil: nobody looks at it.
+	answered func(body []byte)
+}
+
+// load sends the requests of each worker over a connection of its own, and
+// waits for all answers. Every answer must be 200.
+//
+// Without a rate the loop is closed: the next request follows the answer, and
+// the load is the most that the server can do. With a rate it is open: requests
+// are sent at that rate whatever the answers do, by whichever connection is
+// free, and latency counts from when a request was due, so that a server that
+// stalls is seen by all requests that had to wait.
+func load(ctx context.Context, addr string, workers []worker, length time.Duration, perSecond float64) (sample, error) {
+	client, err := connect(addr, len(workers))
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	var (
+		all, running = errgroup.WithContext(ctx)
+		latencies    = make([][]time.Duration, len(workers))
+		worked       = make([]time.Duration, len(workers))
+		taken        atomic.Int64
+		start        = time.Now()
+	)
+	for i, w := range workers {
+		all.Go(func() error {
+			// Only an open loop waits.
+			alarm, err := newAlarm()
+			if err != nil {
+				return err
+			}
+			defer alarm.Close()
+			var (
+				request  fasthttp.Request
+				response fasthttp.Response
+			)
+			for running.Err() == nil {
+				due := time.Now()
+				if perSecond > 0 {
+					due = start.Add(time.Duration(float64(taken.Add(1)-1) / perSecond * float64(time.Second)))
+				}
+				if due.Sub(start) >= length && (perSecond > 0 || len(latencies[i]) > 0) {
+					break
+				}
+				if perSecond > 0 {
+					if err := alarm.wait(due); err != nil {
+						return err
+					}
+				}
+				w.next().render(&request)
+				if err := client.Do(&request, &response); err != nil {
+					return fmt.Errorf("%s %s: %w", request.Header.Method(), request.URI().Path(), err)
+				}
+				latencies[i] = append(latencies[i], time.Since(due))
+				if response.StatusCode() != http.StatusOK {
+					return fmt.Errorf("%s %s answered %d: %.300s", request.Header.Method(), request.URI().Path(), response.StatusCode(), response.Body())
+				}
+				if w.answered != nil {
+					w.answered(response.Body())
+				}
+			}
+			worked[i] = time.Since(start)
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return summary(slices.Concat(latencies...), mean(worked))
+}
+
+func (r request) render(to *fasthttp.Request) {
+	to.Reset()
+	to.Header.SetMethod(r.method)
+	to.SetRequestURI(r.path)
+	to.Header.SetHost("bench")
+	if r.body != nil {
+		to.Header.SetContentType("application/json")
+		to.SetBodyRaw(r.body)
+	}
+}
+
+// connect makes the connections before the clock starts.
+func connect(addr string, connections int) (*fasthttp.HostClient, error) {
+	ready := make(chan net.Conn, connections)
+	for range connections {
+		conn, err := net.DialTimeout("tcp", addr, patience)
+		if err != nil {
+			return nil, err
+		}
+		ready <- conn
+	}
+	return &fasthttp.HostClient{
+		Addr: addr, MaxConns: connections, MaxIdemponentCallAttempts: 1,
+		ReadTimeout: patience, WriteTimeout: patience, ReadBufferSize: 16 << 10, WriteBufferSize: 8 << 10,
+		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
+		Dial: func(string) (net.Conn, error) {
+			select {
+			case conn := <-ready:
+				return conn, nil
+			default:
+				return nil, fmt.Errorf("the server closed a connection")
+			}
+		},
+	}, nil
+}
+
+// summary is the rate and the quantiles of operations that one after the other,
+// or several at a time, took so long together.
+func summary(latencies []time.Duration, elapsed time.Duration) (sample, error) {
+	if len(latencies) == 0 {
+		return nil, fmt.Errorf("nothing was done within %v", elapsed)
+	}
+	slices.Sort(latencies)
+	quantile := func(q float64) float64 {
+		return latencies[int(q*float64(len(latencies)-1))].Seconds()
+	}
+	return sample{
+		rate: float64(len(latencies)) / elapsed.Seconds(),
+		p50:  quantile(0.5), p99: quantile(0.99), p999: quantile(0.999),
+	}, nil
+}
+
+// mean is what operations are divided by: connections that ended early were
+// idle while the slowest one finished.
+func mean(all []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, one := range all {
+		sum += one
+	}
+	return sum / time.Duration(len(all))
+}

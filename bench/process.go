@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"oda/internal/pgcluster"
+)
+
+// Bounds of the life of a server. A start may have a large archive to look at.
+const (
+	startTimeout = time.Minute
+	stopTimeout  = 20 * time.Second
+)
+
+// process is a running server on 127.0.0.1.
+type process struct {
+	addr  string
+	pprof string // where an oda that is profiled has its profiles
+	cmd   *exec.Cmd
+	log   string
+	ended chan struct{}
+}
+
+// startProcess starts a server and waits until the path ready answers 200.
+// {addr} in an argument stands for where it is to listen. Whatever this program
+// dies of, its servers die with it.
+func startProcess(ctx context.Context, log, ready, program string, args ...string) (*process, error) {
+	port, err := pgcluster.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	another, err := pgcluster.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), pprof: net.JoinHostPort("127.0.0.1", strconv.Itoa(another)),
+		log: log, ended: make(chan struct{}),
+	}
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{addr}", p.addr)
+	}
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // the process has its own
+	p.cmd = exec.Command(program, args...)
+	p.cmd.Stdout, p.cmd.Stderr = file, file
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// Nothing of this shell is to configure an oda.
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "ODA_") || strings.HasPrefix(variable, "SKUID_URL=")
+	})
+	p.cmd.Env = append(p.cmd.Env, "BENCH_PPROF="+p.pprof)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in its state
+	}()
+	if err := p.ready(ctx, ready); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w\n%s", program, err, p.tail()), p.stop())
+	}
+	return p, nil
+}
+
+func (p *process) ready(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		_, err := p.do(ctx, http.MethodGet, path, nil)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return fmt.Errorf("it ended at once, %v", p.cmd.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("it is not ready: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// client is for preparations; load has its own. Answers come as they are stored.
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: fillers, DisableCompression: true}}
+
+// do is one exchange, for preparations; the answer must be 200.
+func (p *process) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	return exchange(ctx, method, "http://"+p.addr+path, body)
+}
+
+func exchange(ctx context.Context, method, url string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s answered %d: %.300s", method, url, resp.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// stop ends the process, and removes its log, which has a line per request.
+func (p *process) stop() error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("%s had ended, %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
+	default:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has just ended
+	select {
+	case <-p.ended:
+	case <-time.After(stopTimeout):
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the same
+		<-p.ended
+	}
+	if !p.cmd.ProcessState.Success() {
+		return fmt.Errorf("%s ended badly, %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
+	}
+	return os.Remove(p.log)
+}
+
+// tail is the end of the log.
+func (p *process) tail() []byte {
+	text, _ := os.ReadFile(p.log) // what cannot be read is not shown
+	return text[max(0, len(text)-4<<10):]
+}
+
+// proc reads a number from a file of a process in /proc, such as the VmRSS of
+// status.
+func proc(pid int, file, name string) (float64, error) {
+	path := fmt.Sprintf("/proc/%d/%s", pid, file)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, found := strings.CutPrefix(line, name+":"); found {
+			return strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		}
+	}
+	return 0, fmt.Errorf("no %s in %s", name, path)
+}
+
+// resident is the memory of the process, peak the most of it since resetPeak.
+func (p *process) resident() (float64, error) { return p.kibibytes("VmRSS") }
+func (p *process) peak() (float64, error)     { return p.kibibytes("VmHWM") }
+
+func (p *process) kibibytes(name string) (float64, error) {
+	n, err := proc(p.cmd.Process.Pid, "status", name)
+	return n * 1024, err
+}
+
+func (p *process) resetPeak() error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0)
+}
+
+// run runs a program to its end, and returns what it said.
+func run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out[max(0, len(out)-4<<10):])
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	api     = "/api/v1"
+	hot     = 100 // entities that are read again and again
+	own     = 16  // entities that a connection updates in turn
+	several = 100 // entities in a PUT of several
+	fillers = 8   // connections that fill an archive
+)
+
+// work prepares an archive, and makes the workers of so many connections to it.
+// It is the same for the bare server, which takes everything.
+type work func(ctx context.Context, srv *server, connections int) ([]worker, error)
+
+// workers makes one for each connection.
+func workers(connections int, one func(i int) worker) []worker {
+	all := make([]worker, connections)
+	for i := range all {
+		all[i] = one(i)
+	}
+	return all
+}
+
+// anyOf sends one of the requests at random each time.
+func anyOf(connection int, requests []request) worker {
+	random := rand.New(rand.NewPCG(5, uint64(connection)))
+	return worker{next: func() request { return requests[random.IntN(len(requests))] }}
+}
+
+func identifier(prefix string, n int) string { return fmt.Sprintf("%s-%09d", prefix, n) }
+
+// template renders documents: only the identifier differs, and to make each
+// anew would cost the generator more than the archive takes to store it.
+var (
+	blank    = identifier("sbd-~~~", 0)
+	template = document(blank)
+)
+
+func documentOf(id string) []byte { return bytes.ReplaceAll(template, []byte(blank), []byte(id)) }
+
+// parallel calls do for 0 to count-1 over a few connections.
+func parallel(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(fillers)
+	for i := 0; i < count && ctx.Err() == nil; i++ {
+		all.Go(func() error { return do(ctx, i) })
+	}
+	return all.Wait()
+}
+
+// putSeveral is the body of a PUT of the entities first, first+1, ...
+func putSeveral(prefix string, first, count int) []byte {
+	documents := make([][]byte, count)
+	for i := range documents {
+		documents[i] = documentOf(identifier(prefix, first+i))
+	}
+	return slices.Concat([]byte(`{"sbds":[`), bytes.Join(documents, []byte(",")), []byte(`]}`))
+}
+
+// storeEntities stores the entities prefix-000000000, prefix-000000001, ...
+func (srv *server) storeEntities(ctx context.Context, prefix string, count int) error {
+	return parallel(ctx, (count+several-1)/several, func(ctx context.Context, i int) error {
+		first := i * several
+		_, err := srv.do(ctx, "PUT", api+"/", putSeveral(prefix, first, min(several, count-first)))
+		return err
+	})
+}
+
+// storeBlocks stores empty blocks and returns their identifiers.
+func (srv *server) storeBlocks(ctx context.Context, prefix string, count int) ([]string, error) {
+	ids := make([]string, count)
+	err := parallel(ctx, count, func(ctx context.Context, i int) error {
+		ids[i] = identifier(prefix, i)
+		_, err := srv.do(ctx, "PUT", api+"/ebs/"+ids[i], block(ids[i]))
+		return err
+	})
+	return ids, err
+}
+
+// keys number the idempotency keys of batches.
+var keys atomic.Int64
+
+// batch is the body of a batch of records, each with a key of its own.
+func batch(records [][]byte) []byte {
+	body := []byte(`{"records":[`)
+	for i, text := range records {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"key":"key-%012d","record":`, keys.Add(1))
+		body = append(append(body, text...), '}')
+	}
+	return append(body, `]}`...)
+}
+
+// records are the first of a block.
+func records(count int) [][]byte {
+	all := make([][]byte, count)
+	for i := range all {
+		all[i] = record(i)
+	}
+	return all
+}
+
+// lengthen records so many records into a block, in batches.
+func (srv *server) lengthen(ctx context.Context, id string, length int) error {
+	for done := 0; done < length; {
+		some := records(min(5000, length-done)) // the most that the archive takes in one request
+		if _, err := srv.do(ctx, "POST", api+"/ebs/"+id+"/request_responses", batch(some)); err != nil {
+			return err
+		}
+		done += len(some)
+	}
+	return nil
+}
+
+func readEntities(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	requests := make([]request, hot)
+	for i := range requests {
+		requests[i] = request{method: "GET", path: api + "/sbds/" + identifier("sbd-hot", i)}
+	}
+	return workers(connections, func(i int) worker { return anyOf(i, requests) }), srv.storeEntities(ctx, "sbd-hot", hot)
+}
+
+func createEntities(_ context.Context, _ *server, connections int) ([]worker, error) {
+	var number atomic.Int64
+	return workers(connections, func(int) worker {
+		return worker{next: func() request {
+			id := identifier("sbd-new", int(number.Add(1)))
+			return request{"PUT", api + "/sbds/" + id, documentOf(id)}
+		}}
+	}), nil
+}
+
+func createSeveral(_ context.Context, _ *server, connections int) ([]worker, error) {
+	var number atomic.Int64
+	return workers(connections, func(int) worker {
+		return worker{next: func() request {
+			return request{"PUT", api + "/", putSeveral("sbd-sev", int(number.Add(several)), several)}
+		}}
+	}), nil
+}
+
+// updateEntities lets every connection store a few entities in turn, each as it
+// was answered the last time, as a client does that reads, changes and stores.
+func updateEntities(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	count := own * connections
+	if err := srv.storeEntities(ctx, "sbd-own", count); err != nil {
+		return nil, err
+	}
+	requests := make([]request, count)
+	err := parallel(ctx, count, func(ctx context.Context, i int) (err error) {
+		requests[i] = request{method: "PUT", path: api + "/sbds/" + identifier("sbd-own", i)}
+		requests[i].body, err = srv.do(ctx, "GET", requests[i].path, nil)
+		return err
+	})
+	return workers(connections, func(i int) worker {
+		turn := 0
+		mine := requests[own*i : own*(i+1)]
+		return worker{
+			next: func() request {
+				turn = (turn + 1) % own
+				return mine[turn]
+			},
+			answered: func(body []byte) { mine[turn].body = append(mine[turn].body[:0], body...) },
+		}
+	}), err
+}
+
+func recordEach(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	return recordInto(ctx, srv, connections, connections)
+}
+
+func recordTogether(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	return recordInto(ctx, srv, connections, 1)
+}
+
+// recordInto records into so many blocks.
+func recordInto(ctx context.Context, srv *server, connections, blocks int) ([]worker, error) {
+	ids, err := srv.storeBlocks(ctx, "eb-rec", blocks)
+	return workers(connections, func(i int) worker { return anyOf(i, recordings(ids[i%blocks])) }), err
+}
+
+// recordings are requests that record into a block. Which of them is sent makes
+// no difference to the server.
+func recordings(id string) []request {
+	requests := make([]request, 16)
+	for i, text := range records(len(requests)) {
+		requests[i] = request{"POST", api + "/ebs/" + id + "/request_response", text}
+	}
+	return requests
+}
+
+const batchSize = 20
+
+func recordBatches(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	ids, err := srv.storeBlocks(ctx, "eb-batch", connections)
+	some := records(batchSize)
+	return workers(connections, func(i int) worker {
+		return worker{next: func() request {
+			return request{"POST", api + "/ebs/" + ids[i] + "/request_responses", batch(some)}
+		}}
+	}), err
+}
+
+// recordAt records into blocks that have about so many records. When one has
+// twice as many, the next takes its place.
+func recordAt(length, blocks int) work {
+	return func(ctx context.Context, srv *server, connections int) ([]worker, error) {
+		ids, err := srv.storeBlocks(ctx, fmt.Sprintf("eb-%d", length), blocks)
+		if err == nil {
+			err = parallel(ctx, blocks, func(ctx context.Context, i int) error { return srv.lengthen(ctx, ids[i], length) })
+		}
+		var sent atomic.Int64
+		some := records(16)
+		return workers(connections, func(int) worker {
+			return worker{next: func() request {
+				n := int(sent.Add(1))
+				return request{"POST", api + "/ebs/" + ids[n/length%blocks] + "/request_response", some[n%len(some)]}
+			}}
+		}), err
+	}
+}
+
+// readBlock reads a block with so many records.
+func readBlock(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	ids, err := srv.storeBlocks(ctx, "eb-long", 1)
+	if err == nil {
+		err = srv.lengthen(ctx, ids[0], srv.stage.plan.longBlock)
+	}
+	return workers(connections, func(i int) worker {
+		return anyOf(i, []request{{method: "GET", path: api + "/ebs/" + ids[0]}})
+	}), err
+}
+
+// observe is what an archive does while a telescope observes: 95 % record, 3 %
+// read an entity, 2 % update one.
+func observe(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	var parts [3][]worker
+	for i, part := range []work{recordEach, readEntities, updateEntities} {
+		var err error
+		if parts[i], err = part(ctx, srv, connections); err != nil {
+			return nil, err
+		}
+	}
+	return workers(connections, func(i int) worker {
+		random := rand.New(rand.NewPCG(7, uint64(i)))
+		var now worker
+		return worker{
+			next: func() request {
+				switch n := random.IntN(100); {
+				case n < 95:
+					now = parts[0][i]
+				case n < 98:
+					now = parts[1][i]
+				default:
+					now = parts[2][i]
+				}
+				return now.next()
+			},
+			answered: func(body []byte) {
+				if now.answered != nil {
+					now.answered(body)
+				}
+			},
+		}
+	}), nil
+}

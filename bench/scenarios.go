@@ -1,0 +1,385 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// plan holds the counts and times of a run, so that a full, a quick and a
+// tiny one (for tests) differ by numbers alone.
+type plan struct {
+	warm, length time.Duration // of one run of an arm
+	rounds       int
+	busy         int // connections, unless a scenario says otherwise
+	pocketBase   bool
+	lengths      []int // records in a block
+	prepared     int   // records that blocks of one length have together
+	longBlock    int   // records in the block that is read
+	entities     int   // in a large archive
+	records      int   // in a very large one
+	shares       []float64
+	idle         time.Duration
+}
+
+// The full plan takes about half an hour on two cores, the quick one less than
+// two minutes. The quick one is rough: it shows that everything works.
+var (
+	full = plan{
+		warm: time.Second, length: 2 * time.Second, rounds: 5, busy: 64, pocketBase: true,
+		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000,
+		entities: 1_000_000, records: 10_000_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second,
+	}
+	quick = plan{
+		length: 500 * time.Millisecond, rounds: 1, busy: 64,
+		lengths: []int{10, 100, 1_000}, prepared: 3_000, longBlock: 1_000,
+		entities: 10_000, records: 100_000, shares: []float64{0.25, 0.75}, idle: time.Second,
+	}
+)
+
+// over names what a figure is divided by.
+func over(f figure, arms ...string) column { return column{f, arms} }
+
+// Limits of budgets.
+func atLeast(work, arm string, c column, limit float64) budget {
+	return budget{work, arm, c, limit, false}
+}
+
+func atMost(work, arm string, c column, limit float64) budget {
+	return budget{work, arm, c, limit, true}
+}
+
+// scenarios is everything that is measured, in the order of the report. The
+// budgets are those of the design.
+func scenarios() []scenario {
+	return []scenario{
+		{
+			name: "reading", title: "Reading an entity",
+			text: fmt.Sprintf("`GET` by identifier of any of %d entities of %d bytes, over %d connections. *pgbench* reads the same row by its key.", hot, documentSize, full.busy),
+			run:  compare{work: readEntities, pocketBase: pocketRead, pgbench: readScript}.run,
+			budgets: []budget{
+				atLeast("GET one entity, 5 KB", onSQLite, over(rate, bare), 0.75),
+				atLeast("GET one entity, 5 KB", onSQLite, over(rate, pocketBase), 8),
+				atLeast("GET one entity, 5 KB", onPostgres, over(rate, pgbench), 0.55),
+			},
+		},
+		{
+			name: "recording", title: "Recording",
+			text: fmt.Sprintf("One request/response of %d bytes in a request, over %d connections, each into a block of its own. *pgbench* inserts the row alone, one in a transaction. "+
+				"*Raw SQLite* commits %d records together.", len(record(0)), full.busy, full.busy),
+			run: compare{work: recordEach, pocketBase: pocketRecord, pgbench: recordScript, raw: true}.run,
+			budgets: []budget{
+				atLeast("record one request/response, durable", onSQLite, over(rate, bare), 0.30),
+				atLeast("record one request/response, durable", onSQLite, over(rate, pocketBase), 5),
+				atLeast("record one request/response, durable", onPostgres, over(rate, pgbench), 0.9),
+			},
+		},
+		{
+			name: "quiet", title: "Recording over one quiet connection",
+			text: "The same over one connection, with nothing else to do for the server: what a script waits for each call.",
+			run: compare{
+				connections: 1, work: recordEach, pocketBase: pocketRecord, pgbench: recordScript, raw: true,
+				columns: []column{over(p50), over(p50, bare, rawSQLite), over(p50, bare, pgbench), over(p99), over(p999)},
+			}.run,
+			budgets: []budget{
+				atMost("record over one quiet connection, p50", onSQLite, over(p50, bare, rawSQLite), 1.5),
+				atMost("record over one quiet connection, p50", onPostgres, over(p50, bare, pgbench), 2),
+			},
+		},
+		{
+			name: "updating", title: "Updating an entity",
+			text: fmt.Sprintf("`PUT` of an entity of %d bytes as it was answered the last time, over %d connections. oda compares the metadata and keeps the older version; "+
+				"*pgbench* does the same statements without comparing; PocketBase writes over.", documentSize, full.busy),
+			run: compare{work: updateEntities, pocketBase: pocketUpdate, pgbench: updateScript}.run,
+			budgets: []budget{
+				atLeast("update one entity, 5 KB", onSQLite, over(rate, bare), 0.20),
+				atLeast("update one entity, 5 KB", onPostgres, over(rate, pgbench), 0.9),
+			},
+		},
+		{
+			name: "creating", title: "Storing a new entity",
+			text: fmt.Sprintf("`PUT` of an entity of %d bytes under a new identifier, over %d connections.", documentSize, full.busy),
+			run:  compare{work: createEntities, pocketBase: pocketCreate}.run,
+		},
+		{
+			name: "several", title: "Storing several entities at once",
+			text: fmt.Sprintf("`PUT /` of %d new entities of %d bytes in one request, over %d connections. Rates count entities, latencies requests.", several, documentSize, fillers),
+			run:  compare{connections: fillers, work: createSeveral, each: several}.run,
+		},
+		{
+			name: "batches", title: "Recording in batches",
+			text: fmt.Sprintf("%d records in a request, each with its idempotency key, over %d connections. Rates count records, latencies requests.", batchSize, full.busy),
+			run:  compare{work: recordBatches, each: batchSize}.run,
+		},
+		{
+			name: "one-block", title: "Recording into one block from many connections",
+			text: fmt.Sprintf("%d connections record into one block, so all of them meet at its head.", full.busy),
+			run:  compare{work: recordTogether}.run,
+		},
+		{
+			name: "lengths", title: "Recording into blocks of any length",
+			text: fmt.Sprintf("%d connections add records to one block that has so many already. When it has twice as many, the next block of that length takes its place. "+
+				"*Cost* is the inverse of the rate.", lengthConnections),
+			run: runLengths,
+			budgets: []budget{
+				atMost("record at 100,000 records ÷ at 10", onSQLite+at(100_000), over(cost, onSQLite+at(10)), 1.2),
+				atMost("record at 100,000 records ÷ at 10", onPostgres+at(100_000), over(cost, onPostgres+at(10)), 1.2),
+			},
+		},
+		{
+			name: "long-block", title: "Reading a long block",
+			text: fmt.Sprintf("`GET` of a block of %s records, whole, over one connection. Each engine puts it together from its records.", format(float64(full.longBlock), "")),
+			run:  compare{connections: 1, work: readBlock, columns: plain(p50, p99, rate), odaOnly: true}.run,
+		},
+		{
+			name: "night", title: "A mixed night",
+			text: fmt.Sprintf("95 %% record, 3 %% read and 2 %% update an entity, over %d connections: first as fast as it goes, then at constant rates, which are shares of what the slowest did. "+
+				"A telescope does not wait for the archive, so there a latency counts from when a request was due.", full.busy),
+			run: runNight,
+		},
+		{
+			name: "large", title: "A large archive",
+			text: "The archive is filled with entities of 5,000 bytes, and compared with one of a few hundred, which fits into the memory that oda keeps of documents on SQLite. A listing is one answer with all identifiers, from an oda that was just started; *memory* is how far it rose above what it had before. " +
+				"A start lasts from the start of the program to the first 200 of `/readyz`.",
+			run: runLarge,
+			budgets: []budget{
+				atLeast("listing 1,000,000 identifiers, by creation", onSQLite+byCreation, over(rate), 1_000_000),
+				atLeast("listing 1,000,000 identifiers, by creation", onPostgres+byCreation, over(rate), 700_000),
+				atLeast("listing 1,000,000 identifiers, by last modification", onSQLite+byModification, over(rate), 1_000_000),
+				atLeast("listing 1,000,000 identifiers, by last modification", onPostgres+byModification, over(rate), 700_000),
+				atMost("listing 1,000,000 identifiers, memory growth", onSQLite+byCreation, over(memory), 32<<20),
+				atMost("listing 1,000,000 identifiers, memory growth", onPostgres+byCreation, over(memory), 32<<20),
+				atMost("listing 1,000,000 identifiers, memory growth", onSQLite+byModification, over(memory), 32<<20),
+				atMost("listing 1,000,000 identifiers, memory growth", onPostgres+byModification, over(memory), 32<<20),
+				atMost("start on an archive of 1,000,000 entities", onSQLite+", start", over(took), 0.3),
+				atMost("start on an archive of 1,000,000 entities", onPostgres+", start", over(took), 0.3),
+			},
+		},
+		{
+			name: "footprint", title: "Idle memory and size of the program",
+			text: "Resident memory a second after a start on an empty archive, and the size of the program.",
+			run:  runFootprint,
+			budgets: []budget{
+				atMost("idle memory", onSQLite, over(memory), 48<<20),
+				atMost("idle memory", onPostgres, over(memory), 48<<20),
+				atMost("size of the program", onSQLite, over(disk), 40<<20),
+			},
+		},
+		{
+			name: "scale", title: "A very large archive", asked: true,
+			text: "The archive is filled with records of 284 bytes in blocks of 2,000 to 20,000, in batches of up to 5,000 over 8 connections, each record with its idempotency key. What it took counts for one record.",
+			run:  runScale,
+		},
+	}
+}
+
+// compare measures one kind of work on oda and on what it is compared with.
+type compare struct {
+	connections int // 0: as many as the plan has
+	each        int // operations in a request; 0: 1
+	work        work
+	pocketBase  work
+	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
+	raw         bool
+	odaOnly     bool     // the bare server has nothing to compare
+	columns     []column // empty: rates and latencies, the rates against all others
+}
+
+func (c compare) run(ctx context.Context, s *stage) error {
+	connections := cmp.Or(c.connections, s.plan.busy)
+	columns := c.columns
+	if columns == nil {
+		columns = []column{over(rate), over(rate, bare), over(rate, pgbench), over(rate, pocketBase), over(p50), over(p99), over(p999)}
+	}
+	var (
+		arms []arm
+		add  = func(srv *server, work work, err error) error {
+			if err != nil {
+				return err
+			}
+			all, err := work(ctx, srv, connections)
+			if err != nil {
+				return fmt.Errorf("prepare %s: %w", srv.name, err)
+			}
+			arms = append(arms, loadArm(srv, "", all, max(c.each, 1)))
+			return srv.settle(ctx)
+		}
+	)
+	if !c.odaOnly && !s.alone() {
+		srv, err := s.startBare(ctx)
+		if err := add(srv, c.work, err); err != nil {
+			return err
+		}
+	}
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	for _, srv := range odas {
+		if err := add(srv, c.work, nil); err != nil {
+			return err
+		}
+	}
+	if s.alone() {
+		_, err := s.measure(ctx, table{Columns: columns}, arms)
+		return err
+	}
+	if c.raw {
+		raw, err := s.rawArm(ctx, connections)
+		if err != nil {
+			return err
+		}
+		arms = append(arms, raw)
+	}
+	if c.pgbench != nil {
+		postgres := odas[1]
+		script, err := c.pgbench(ctx, postgres, connections)
+		if err != nil {
+			return err
+		}
+		arms = append(arms, s.pgbenchArm(postgres, script, connections))
+	}
+	if c.pocketBase != nil && s.plan.pocketBase {
+		srv, err := s.startPocketBase(ctx)
+		if err := add(srv, c.pocketBase, err); err != nil {
+			return err
+		}
+	}
+	_, err = s.measure(ctx, table{Columns: columns}, arms)
+	return err
+}
+
+// loadArm keeps connections to a server busy. The detail tells its arms apart.
+func loadArm(srv *server, detail string, all []worker, each int) arm {
+	name := srv.arm(detail)
+	return arm{name: name, run: func(ctx context.Context, length time.Duration) (got sample, err error) {
+		beside, ctx := errgroup.WithContext(ctx)
+		if srv.stage.profiles != "" {
+			beside.Go(func() error { return srv.profile(ctx, name, length) })
+		}
+		beside.Go(func() (err error) {
+			got, err = load(ctx, srv.addr, all, length, 0)
+			return err
+		})
+		if err := beside.Wait(); err != nil {
+			return nil, err
+		}
+		got[rate] *= float64(each)
+		return got, nil
+	}}
+}
+
+const lengthConnections = 16
+
+// at is the name of a length.
+func at(length int) string { return ", " + format(float64(length), "") + " records" }
+
+// runLengths asks whether recording becomes dearer the more records a block has.
+func runLengths(ctx context.Context, s *stage) error {
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	var arms []arm
+	for _, srv := range odas {
+		for _, length := range s.plan.lengths {
+			all, err := recordAt(length, max(1, s.plan.prepared/length))(ctx, srv, lengthConnections)
+			if err != nil {
+				return err
+			}
+			a := loadArm(srv, at(length), all, 1)
+			a.line, a.x = srv.arm(""), float64(length)
+			arms = append(arms, a)
+		}
+		if err := srv.settle(ctx); err != nil {
+			return err
+		}
+	}
+	_, err = s.measure(ctx, table{
+		Columns: plain(cost, rate, p50, p99),
+		Plot:    &plotted{Title: "What one more record costs", X: "records in the block", Y: cost, LogX: true},
+	}, arms)
+	return err
+}
+
+// runNight sends a mix as fast as it goes, then at constant rates.
+func runNight(ctx context.Context, s *stage) error {
+	servers, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.alone() {
+		srv, err := s.startBare(ctx)
+		if err != nil {
+			return err
+		}
+		servers = append([]*server{srv}, servers...)
+	}
+	mixes := make([][]worker, len(servers))
+	var arms []arm
+	for i, srv := range servers {
+		if mixes[i], err = observe(ctx, srv, s.plan.busy); err != nil {
+			return err
+		}
+		arms = append(arms, loadArm(srv, "", mixes[i], 1))
+	}
+	closed, err := s.measure(ctx, table{Title: "As fast as it goes", Columns: []column{over(rate), over(rate, bare), over(p50), over(p99), over(p999)}}, arms)
+	if err != nil {
+		return err
+	}
+	slowest := 0.0
+	for _, one := range closed.Series {
+		if most := spreadOf(one.Rounds[rate]).median; slowest == 0 || most < slowest {
+			slowest = most
+		}
+	}
+	arms = nil
+	for _, share := range s.plan.shares {
+		perSecond := share * slowest
+		for i, srv := range servers {
+			arms = append(arms, arm{
+				name: srv.arm(fmt.Sprintf(", %.0f %%", 100*share)), line: srv.arm(""), x: perSecond,
+				run: func(ctx context.Context, length time.Duration) (sample, error) {
+					return load(ctx, srv.addr, mixes[i], length, perSecond)
+				},
+			})
+		}
+	}
+	_, err = s.measure(ctx, table{
+		Title: "At a constant rate", Columns: plain(p50, p99, p999, rate),
+		Plot: &plotted{Title: "A mixed night at a constant rate", X: "requests per second", Y: p99},
+	}, arms)
+	return err
+}
+
+// runFootprint starts oda again and again.
+func runFootprint(ctx context.Context, s *stage) error {
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	var arms []arm
+	for _, srv := range odas {
+		arms = append(arms, arm{name: srv.arm(""), run: func(ctx context.Context, _ time.Duration) (sample, error) {
+			if _, err := srv.restart(ctx); err != nil {
+				return nil, err
+			}
+			time.Sleep(s.plan.idle)
+			resident, err := srv.resident()
+			if err != nil {
+				return nil, err
+			}
+			info, err := os.Stat(srv.command[0])
+			if err != nil {
+				return nil, err
+			}
+			return sample{memory: resident, disk: float64(info.Size())}, nil
+		}})
+	}
+	_, err = s.measure(ctx, table{Columns: plain(memory, disk)}, arms)
+	return err
+}
