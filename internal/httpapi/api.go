@@ -78,7 +78,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "*" || r.Method == http.MethodConnect && r.URL.Path == "":
 		a.wholeServer(c)
 	case !normal(r.URL.EscapedPath()):
-		c.problem(a.errNoSuchPath())
+		c.problem(a.notNormal(r))
 	default:
 		if r.URL.Path == "" { // of http://HOST, sent as to a proxy
 			r.URL.Path = "/"
@@ -125,6 +125,22 @@ func normal(path string) bool {
 		}
 	}
 	return true
+}
+
+// notNormal tells why nothing is at a path that is not normal. A client may have
+// been given "." or ".." as an identifier to store under.
+func (a *API) notNormal(r *http.Request) error {
+	for _, kind := range oda.Kinds {
+		id, ok := strings.CutPrefix(r.URL.EscapedPath(), a.base+"/api/v1/"+kind.Collection()+"/")
+		if ok && (id == "." || id == "..") && r.Method == http.MethodPut {
+			return errNoIdentifier()
+		}
+	}
+	return a.errNoSuchPath()
+}
+
+func errNoIdentifier() error {
+	return oda.Errorf(oda.InvalidIdentifier, "The path names no identifier. Write it behind the slash.")
 }
 
 func (a *API) errNoSuchPath() error {

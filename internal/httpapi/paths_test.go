@@ -110,6 +110,10 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 			refused(t, send(method+" "+path), 404, oda.NoSuchPath, "begins at "+root+"/,", root+"/openapi.json")
 		}
 	}
+	for _, id := range []string{".", ".."} { // as a client writes what it was given
+		refused(t, send("PUT "+root+"/sbds/"+id), 400, oda.InvalidIdentifier)
+		refused(t, send("GET "+root+"/sbds/"+id), 404, oda.NoSuchPath)
+	}
 	// Escaped, they are part of an identifier, and none that anything can have.
 	for _, id := range []string{"a%2F%2Fb", "%2e%2e", "%2e", "a%2F..%2Fb"} {
 		refused(t, send("PUT "+root+"/sbds/"+id), 400, oda.InvalidIdentifier)

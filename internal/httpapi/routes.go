@@ -118,9 +118,7 @@ func (a *API) register() error {
 	}
 	for _, kind := range oda.Kinds { // an empty identifier
 		a.mux.HandleFunc("PUT "+root+"/"+kind.Collection()+"/{$}", func(w http.ResponseWriter, r *http.Request) {
-			a.dispatch(w, r, route{kind: kind, handle: func(*call) error {
-				return oda.Errorf(oda.InvalidIdentifier, "The path names no identifier. Write it behind the slash.")
-			}})
+			a.dispatch(w, r, route{kind: kind, handle: func(*call) error { return errNoIdentifier() }})
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
