@@ -3,7 +3,6 @@ package sqlite
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"oda"
 )
@@ -18,33 +17,18 @@ type doubt struct {
 	changed []oda.Ref // by the transaction
 }
 
-// settleEvery is how often the writer tries to end a doubt by itself.
-const settleEvery = time.Second
-
 // settle ends the doubt, where there is one. Then the commit that failed is
 // certainly not stored.
 func (s *Store) settle(last int64) error {
 	if s.doubt.Load() == nil {
 		return nil
 	}
-	if err := s.touch(last); err != nil {
-		return err
-	}
-	s.doubt.Store(nil)
-	s.log.Info("the storage takes writes again; the commit that failed is not stored")
-	return nil
+	return s.touch(last)
 }
 
-// settleAgain tells when to try the next time; never, where there is no doubt.
-func (s *Store) settleAgain() <-chan time.Time {
-	if s.doubt.Load() == nil {
-		return nil
-	}
-	return time.After(settleEvery)
-}
-
-// touch makes a commit that changes nothing. SQLite writes nothing for a row
-// that stays as it is, so the row is changed and changed back.
+// touch makes a commit that changes nothing, which also ends a doubt. SQLite
+// writes nothing for a row that stays as it is, so the row is changed and changed
+// back.
 func (s *Store) touch(last int64) (err error) {
 	c := s.writer
 	defer func() {
@@ -63,7 +47,13 @@ func (s *Store) touch(last int64) (err error) {
 			return fmt.Errorf("the log of changes does not end at position %d, as it did before a commit failed", last)
 		}
 	}
-	return c.exec("COMMIT")
+	if err := c.exec("COMMIT"); err != nil {
+		return err
+	}
+	if s.doubt.Swap(nil) != nil {
+		s.log.Info("the storage takes writes again; the commit that failed is not stored")
+	}
+	return nil
 }
 
 // readable makes sure that the stored state of an entity is not in doubt.

@@ -133,6 +133,7 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
 }
 
 func TestADoubtEndsWithoutAnotherWrite(t *testing.T) {
+	t.Parallel() // it waits until the engine tries by itself
 	path := archivePath(t)
 	d := watch(t, path)
 	s := open(t, path)

@@ -98,8 +98,6 @@ func (s *Store) write(last int64) {
 			s.watchLog()
 		case answer := <-s.probes:
 			answer <- s.touch(last)
-		case <-s.settleAgain():
-			_ = s.settle(last) // else it is tried again
 		}
 	}
 }
