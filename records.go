@@ -186,3 +186,27 @@ func (s *Sharing) Plan(records [][]byte) []int64 {
 	}
 	return plan
 }
+
+// MaxNewRecords is how many records that are not stored yet one request may
+// bring in lists: others must not wait long until all of them are written.
+const MaxNewRecords = 100_000
+
+// CheckNewRecords holds the number of new records of a request against the
+// bound. Planned says of the records of each list which are stored already, as
+// Sharing does; nil where none is.
+func CheckNewRecords(puts []Put, planned func(i int) []int64) error {
+	n := 0
+	for i := range puts {
+		n += len(puts[i].Records)
+		for _, sequence := range planned(i) {
+			if sequence != 0 {
+				n--
+			}
+		}
+	}
+	if n <= MaxNewRecords {
+		return nil
+	}
+	return Errorf(InvalidRequest, "This request brings %d records that are not stored yet, and at most %d are taken at once, "+
+		"since others would have to wait for them. Nothing was stored. Store the block with fewer of them, and record the others.", n, MaxNewRecords)
+}

@@ -13,6 +13,9 @@ import (
 // Create implements oda.Store. Without a key it is one statement; with one, the
 // key is claimed in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
+	if err := oda.CheckNewRecords([]oda.Put{put}, func(int) []int64 { return nil }); err != nil {
+		return nil, err
+	}
 	st := statement(&put, plan{}, anyShard(), true)
 	var entity *stored
 	err := s.again(ctx, func(ctx context.Context) error {

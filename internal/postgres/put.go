@@ -204,11 +204,17 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 	if alone {
 		shard = anyShard()
 	}
+	plans := make([]plan, len(puts))
 	for i := range puts {
-		pl, err := s.plan(ctx, &puts[i])
-		if err != nil {
+		var err error
+		if plans[i], err = s.plan(ctx, &puts[i]); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotTried, err)
 		}
+	}
+	if err := oda.CheckNewRecords(puts, func(i int) []int64 { return plans[i].sequences }); err != nil {
+		return nil, err
+	}
+	for i, pl := range plans {
 		isNew := before != nil && before[i] == nil
 		if stores[i] = statement(&puts[i], pl, shard, isNew); stores[i] == nil {
 			return nil, errRefused

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -113,8 +112,8 @@ func (s *Store) write(ctx context.Context, work func(context.Context, *pgxpool.C
 		if !conn.Conn().IsClosed() {
 			l.writing.Store(false)
 		}
-		if l.warned.Load() {
-			return fmt.Errorf("%w (%v)", errUnconfirmed, err) // what it was besides proves nothing
+		if err == nil && l.warned.Load() {
+			return errUnconfirmed
 		}
 		return err
 	})

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"zombiezen.com/go/sqlite"
 
@@ -56,6 +58,9 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, plans []plan) ([]*oda.Ent
 	if err != nil {
 		return nil, err
 	}
+	if err := oda.CheckNewRecords(puts, func(i int) []int64 { return plans[i].shared(heads[i]) }); err != nil {
+		return nil, err
+	}
 	entities := make([]*oda.Entity, len(puts))
 	for i := range puts {
 		if entities[i], err = t.store1(ctx, &puts[i], heads[i], next[i], plans[i], nil); err != nil {
@@ -108,11 +113,9 @@ func (t *txn) store1(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, p
 // insertRecords writes those records of a new version that are not stored
 // already, and returns what the version holds.
 func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, pl plan) (oda.Runs, error) {
-	runs := oda.Runs{}
-	shared := pl.sequences
-	if pl.tag != h.metadata.Tag() || pl.entity != h.entity {
-		shared = nil // planned on another state
-	}
+	runs, shared := oda.Runs{}, pl.shared(h)
+	first := h.lastSequence + 1
+	var fresh [][]byte
 	for i, text := range p.Records {
 		if shared != nil && shared[i] != 0 {
 			runs = runs.Add(shared[i])
@@ -120,12 +123,49 @@ func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, pl plan) (oda.R
 		}
 		h.lastSequence++
 		runs = runs.Add(h.lastSequence)
-		if err := t.insertRecord(h, m, h.lastSequence, text, nil); err != nil {
-			return nil, err
+		fresh = append(fresh, text)
+	}
+	return runs, t.insertList(h, m, first, fresh)
+}
+
+// insertList writes records that came in a list, from a sequence number on.
+func (t *txn) insertList(h *head, m oda.Metadata, first int64, texts [][]byte) error {
+	var args []any
+	for len(texts) >= rowsAtOnce {
+		args = append(args[:0], t.position+1, h.entity, first, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn))
+		for _, text := range texts[:rowsAtOnce] {
+			args = append(args, text)
+		}
+		if err := t.exec(insertRows, args...); err != nil {
+			return err
+		}
+		t.position += rowsAtOnce
+		first += rowsAtOnce
+		texts = texts[rowsAtOnce:]
+	}
+	for i, text := range texts {
+		if err := t.insertRecord(h, m, first+int64(i), text, nil); err != nil {
+			return err
 		}
 	}
-	return runs, nil
+	return nil
 }
+
+// insertRows writes several records that differ in their texts alone; positions
+// and sequence numbers count up. That takes half the time of as many statements.
+var insertRows = func() string {
+	var b strings.Builder
+	b.WriteString("INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, text) VALUES ")
+	for i := range rowsAtOnce {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "(?1 + %d, ?2, ?3 + %[1]d, ?4, ?5, ?6, ?%d)", i, 7+i)
+	}
+	return b.String()
+}()
+
+const rowsAtOnce = 64
 
 func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, text []byte, key *oda.Key) error {
 	var keyValue, digest any
@@ -188,6 +228,15 @@ type plan struct {
 	sequences []int64 // for each record, 0 where it is new
 }
 
+// shared gives for each record its sequence number, 0 where it is new; nil where
+// all are, or the plan was made on another state.
+func (pl plan) shared(h *head) []int64 {
+	if h == nil || pl.tag != h.metadata.Tag() || pl.entity != h.entity {
+		return nil
+	}
+	return pl.sequences
+}
+
 func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
 	if len(p.Records) == 0 {
 		return plan{}, nil
@@ -208,6 +257,9 @@ func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
 
 // Create implements oda.Store.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
+	if err := oda.CheckNewRecords([]oda.Put{put}, func(int) []int64 { return nil }); err != nil {
+		return nil, err
+	}
 	var entity *oda.Entity
 	replayed := false
 	err := s.submit(ctx, sizeOf(&put), func(tx *txn) error {

@@ -113,4 +113,30 @@ var several = []scenario{
 			same(t, kind.String(), n, int64(250))
 		}
 	}},
+	{"one request brings a bounded number of new records", func(t *testing.T, d *desk) {
+		records := make([][]byte, oda.MaxNewRecords+1)
+		for i := range records {
+			records[i] = []byte(`{"request":"r"}`)
+		}
+		listed := func(id string, records [][]byte) oda.Put {
+			put := d.write(eb(id), `{"request_responses":[]}`)
+			put.Records = records
+			return put
+		}
+		for name, send := range map[string]func() error{
+			"in one list":    func() error { _, err := d.send(listed("a", records)); return err },
+			"in a new block": func() error { _, err := d.store.Create(d.ctx, listed("a", records), nil); return err },
+			"in lists of two": func() error {
+				_, err := d.store.Put(d.ctx, []oda.Put{listed("a", records[:10]), listed("b", records[10:])})
+				return err
+			},
+		} {
+			if err := send(); oda.CodeOf(err) != oda.InvalidRequest {
+				t.Errorf("%s: got %v, want the code %q", name, err, oda.InvalidRequest)
+			}
+		}
+		if _, err := d.store.Get(d.ctx, eb("a")); oda.CodeOf(err) != oda.NotFound {
+			t.Errorf("it was refused, and a reader gets %v", err)
+		}
+	}},
 }
