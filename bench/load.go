@@ -48,33 +48,40 @@ func load(ctx context.Context, addr string, workers []worker, length time.Durati
 		all, running = errgroup.WithContext(ctx)
 		latencies    = make([][]time.Duration, len(workers))
 		worked       = make([]time.Duration, len(workers))
-		taken        atomic.Int64
+		taken        atomic.Int64 // requests of an open loop
 		start        = time.Now()
 	)
 	for i, w := range workers {
 		all.Go(func() error {
-			// Only an open loop waits.
-			alarm, err := newAlarm()
-			if err != nil {
-				return err
+			next := func() (due time.Time, more bool, err error) {
+				due = time.Now()
+				return due, due.Sub(start) < length || len(latencies[i]) == 0, nil
 			}
-			defer alarm.Close()
+			if perSecond > 0 {
+				alarm, err := newAlarm()
+				if err != nil {
+					return err
+				}
+				defer alarm.Close()
+				next = func() (due time.Time, more bool, err error) {
+					due = start.Add(time.Duration(float64(taken.Add(1)-1) / perSecond * float64(time.Second)))
+					if due.Sub(start) >= length {
+						return due, false, nil
+					}
+					return due, true, alarm.wait(due)
+				}
+			}
 			var (
 				request  fasthttp.Request
 				response fasthttp.Response
 			)
 			for running.Err() == nil {
-				due := time.Now()
-				if perSecond > 0 {
-					due = start.Add(time.Duration(float64(taken.Add(1)-1) / perSecond * float64(time.Second)))
+				due, more, err := next()
+				if err != nil {
+					return err
 				}
-				if due.Sub(start) >= length && (perSecond > 0 || len(latencies[i]) > 0) {
+				if !more {
 					break
-				}
-				if perSecond > 0 {
-					if err := alarm.wait(due); err != nil {
-						return err
-					}
 				}
 				w.next().render(&request)
 				if err := client.Do(&request, &response); err != nil {

@@ -61,6 +61,9 @@ func main() {
 	if o.profiles != "" {
 		o.plan.length = 5 * time.Second
 	}
+	if o.against != "" && !o.quick {
+		o.plan.rounds = 9 // a tenth is to be told from noise
+	}
 	switch {
 	case o.out != "":
 	case o.against != "":

@@ -1,14 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
+
+// scenario is one section of the report.
+type scenario struct {
+	name  string // for -only, and in links
+	title string
+	text  string
+	// asked scenarios run only when -only names them.
+	asked   bool
+	run     func(context.Context, *stage) error
+	budgets []budget
+}
 
 // plan holds the counts and times of a run, so that a full, a quick and a
 // tiny one (for tests) differ by numbers alone.
@@ -143,7 +150,8 @@ func scenarios() []scenario {
 		},
 		{
 			name: "large", title: "A large archive",
-			text: "The archive is filled with entities of 5,000 bytes, and compared with one of a few hundred, which fits into the memory that oda keeps of documents on SQLite. A listing is one answer with all identifiers, from an oda that was just started; *memory* is how far it rose above what it had before. " +
+			text: "An archive is filled with entities of 5,000 bytes, and compared with a small one, whose documents oda on SQLite has in its memory. " +
+				"A listing is one answer with all identifiers, from an oda that was just started; *memory* is how far it rose above what it had before. " +
 				"A start lasts from the start of the program to the first 200 of `/readyz`.",
 			run: runLarge,
 			budgets: []budget{
@@ -171,215 +179,9 @@ func scenarios() []scenario {
 		},
 		{
 			name: "scale", title: "A very large archive", asked: true,
-			text: "The archive is filled with records of 284 bytes in blocks of 2,000 to 20,000, in batches of up to 5,000 over 8 connections, each record with its idempotency key. What it took counts for one record.",
-			run:  runScale,
+			text: "An archive is filled with records of 284 bytes in blocks of 2,000 to 20,000, in batches of up to 5,000 over 8 connections, each record with its idempotency key. " +
+				"It is compared with a small one.",
+			run: runScale,
 		},
 	}
-}
-
-// compare measures one kind of work on oda and on what it is compared with.
-type compare struct {
-	connections int // 0: as many as the plan has
-	each        int // operations in a request; 0: 1
-	work        work
-	pocketBase  work
-	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
-	raw         bool
-	odaOnly     bool     // the bare server has nothing to compare
-	columns     []column // empty: rates and latencies, the rates against all others
-}
-
-func (c compare) run(ctx context.Context, s *stage) error {
-	connections := cmp.Or(c.connections, s.plan.busy)
-	columns := c.columns
-	if columns == nil {
-		columns = []column{over(rate), over(rate, bare), over(rate, pgbench), over(rate, pocketBase), over(p50), over(p99), over(p999)}
-	}
-	var (
-		arms []arm
-		add  = func(srv *server, work work, err error) error {
-			if err != nil {
-				return err
-			}
-			all, err := work(ctx, srv, connections)
-			if err != nil {
-				return fmt.Errorf("prepare %s: %w", srv.name, err)
-			}
-			arms = append(arms, loadArm(srv, "", all, max(c.each, 1)))
-			return srv.settle(ctx)
-		}
-	)
-	if !c.odaOnly && !s.alone() {
-		srv, err := s.startBare(ctx)
-		if err := add(srv, c.work, err); err != nil {
-			return err
-		}
-	}
-	odas, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	for _, srv := range odas {
-		if err := add(srv, c.work, nil); err != nil {
-			return err
-		}
-	}
-	if s.alone() {
-		_, err := s.measure(ctx, table{Columns: columns}, arms)
-		return err
-	}
-	if c.raw {
-		raw, err := s.rawArm(ctx, connections)
-		if err != nil {
-			return err
-		}
-		arms = append(arms, raw)
-	}
-	if c.pgbench != nil {
-		postgres := odas[1]
-		script, err := c.pgbench(ctx, postgres, connections)
-		if err != nil {
-			return err
-		}
-		arms = append(arms, s.pgbenchArm(postgres, script, connections))
-	}
-	if c.pocketBase != nil && s.plan.pocketBase {
-		srv, err := s.startPocketBase(ctx)
-		if err := add(srv, c.pocketBase, err); err != nil {
-			return err
-		}
-	}
-	_, err = s.measure(ctx, table{Columns: columns}, arms)
-	return err
-}
-
-// loadArm keeps connections to a server busy. The detail tells its arms apart.
-func loadArm(srv *server, detail string, all []worker, each int) arm {
-	name := srv.arm(detail)
-	return arm{name: name, run: func(ctx context.Context, length time.Duration) (got sample, err error) {
-		beside, ctx := errgroup.WithContext(ctx)
-		if srv.stage.profiles != "" {
-			beside.Go(func() error { return srv.profile(ctx, name, length) })
-		}
-		beside.Go(func() (err error) {
-			got, err = load(ctx, srv.addr, all, length, 0)
-			return err
-		})
-		if err := beside.Wait(); err != nil {
-			return nil, err
-		}
-		got[rate] *= float64(each)
-		return got, nil
-	}}
-}
-
-const lengthConnections = 16
-
-// at is the name of a length.
-func at(length int) string { return ", " + format(float64(length), "") + " records" }
-
-// runLengths asks whether recording becomes dearer the more records a block has.
-func runLengths(ctx context.Context, s *stage) error {
-	odas, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	var arms []arm
-	for _, srv := range odas {
-		for _, length := range s.plan.lengths {
-			all, err := recordAt(length, max(1, s.plan.prepared/length))(ctx, srv, lengthConnections)
-			if err != nil {
-				return err
-			}
-			a := loadArm(srv, at(length), all, 1)
-			a.line, a.x = srv.arm(""), float64(length)
-			arms = append(arms, a)
-		}
-		if err := srv.settle(ctx); err != nil {
-			return err
-		}
-	}
-	_, err = s.measure(ctx, table{
-		Columns: plain(cost, rate, p50, p99),
-		Plot:    &plotted{Title: "What one more record costs", X: "records in the block", Y: cost, LogX: true},
-	}, arms)
-	return err
-}
-
-// runNight sends a mix as fast as it goes, then at constant rates.
-func runNight(ctx context.Context, s *stage) error {
-	servers, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	if !s.alone() {
-		srv, err := s.startBare(ctx)
-		if err != nil {
-			return err
-		}
-		servers = append([]*server{srv}, servers...)
-	}
-	mixes := make([][]worker, len(servers))
-	var arms []arm
-	for i, srv := range servers {
-		if mixes[i], err = observe(ctx, srv, s.plan.busy); err != nil {
-			return err
-		}
-		arms = append(arms, loadArm(srv, "", mixes[i], 1))
-	}
-	closed, err := s.measure(ctx, table{Title: "As fast as it goes", Columns: []column{over(rate), over(rate, bare), over(p50), over(p99), over(p999)}}, arms)
-	if err != nil {
-		return err
-	}
-	slowest := 0.0
-	for _, one := range closed.Series {
-		if most := spreadOf(one.Rounds[rate]).median; slowest == 0 || most < slowest {
-			slowest = most
-		}
-	}
-	arms = nil
-	for _, share := range s.plan.shares {
-		perSecond := share * slowest
-		for i, srv := range servers {
-			arms = append(arms, arm{
-				name: srv.arm(fmt.Sprintf(", %.0f %%", 100*share)), line: srv.arm(""), x: perSecond,
-				run: func(ctx context.Context, length time.Duration) (sample, error) {
-					return load(ctx, srv.addr, mixes[i], length, perSecond)
-				},
-			})
-		}
-	}
-	_, err = s.measure(ctx, table{
-		Title: "At a constant rate", Columns: plain(p50, p99, p999, rate),
-		Plot: &plotted{Title: "A mixed night at a constant rate", X: "requests per second", Y: p99},
-	}, arms)
-	return err
-}
-
-// runFootprint starts oda again and again.
-func runFootprint(ctx context.Context, s *stage) error {
-	odas, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	var arms []arm
-	for _, srv := range odas {
-		arms = append(arms, arm{name: srv.arm(""), run: func(ctx context.Context, _ time.Duration) (sample, error) {
-			if _, err := srv.restart(ctx); err != nil {
-				return nil, err
-			}
-			time.Sleep(s.plan.idle)
-			resident, err := srv.resident()
-			if err != nil {
-				return nil, err
-			}
-			info, err := os.Stat(srv.command[0])
-			if err != nil {
-				return nil, err
-			}
-			return sample{memory: resident, disk: float64(info.Size())}, nil
-		}})
-	}
-	_, err = s.measure(ctx, table{Columns: plain(memory, disk)}, arms)
-	return err
 }

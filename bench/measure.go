@@ -8,17 +8,6 @@ import (
 	"time"
 )
 
-// scenario is one section of the report.
-type scenario struct {
-	name  string // for -only, and in links
-	title string
-	text  string
-	// asked scenarios run only when -only names them.
-	asked   bool
-	run     func(context.Context, *stage) error
-	budgets []budget
-}
-
 // figure is something that a run of an arm measures.
 type figure string
 
@@ -111,11 +100,11 @@ func plain(figures ...figure) []column {
 
 // budget is a promise of the design.
 type budget struct {
-	Work   string `json:"work"`
-	Arm    string `json:"arm"`
-	column        // what is measured of the arm
-	Limit  float64
-	AtMost bool // otherwise at least
+	Work   string  `json:"work"`
+	Arm    string  `json:"arm"`
+	column         // what is measured of the arm
+	Limit  float64 `json:"limit"`
+	AtMost bool    `json:"at_most,omitempty"` // otherwise at least
 }
 
 // measure warms the arms up, then measures them in turn, so that what else the

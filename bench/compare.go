@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// compare measures one kind of work on oda and on what it is compared with.
+type compare struct {
+	connections int // 0: as many as the plan has
+	each        int // operations in a request; 0: 1
+	work        work
+	pocketBase  work
+	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
+	raw         bool
+	odaOnly     bool     // the bare server has nothing to compare
+	columns     []column // empty: rates and latencies, the rates against all others
+}
+
+func (c compare) run(ctx context.Context, s *stage) error {
+	connections := cmp.Or(c.connections, s.plan.busy)
+	columns := c.columns
+	if columns == nil {
+		columns = []column{over(rate), over(rate, bare), over(rate, pgbench), over(rate, pocketBase), over(p50), over(p99), over(p999)}
+	}
+	var arms []arm
+	add := func(work work, servers ...*server) error {
+		for _, srv := range servers {
+			all, err := work(ctx, srv, connections)
+			if err != nil {
+				return fmt.Errorf("prepare %s: %w", srv.name, err)
+			}
+			if err := srv.settle(ctx); err != nil {
+				return err
+			}
+			arms = append(arms, loadArm(srv, "", all, max(c.each, 1)))
+		}
+		return nil
+	}
+	if !c.odaOnly && !s.alone() {
+		srv, err := s.startBare(ctx)
+		if err != nil {
+			return err
+		}
+		if err := add(c.work, srv); err != nil {
+			return err
+		}
+	}
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	if err := add(c.work, odas...); err != nil {
+		return err
+	}
+	if c.raw && !s.alone() {
+		raw, err := s.rawArm(ctx, connections)
+		if err != nil {
+			return err
+		}
+		arms = append(arms, raw)
+	}
+	if c.pgbench != nil && !s.alone() {
+		postgres := odas[1]
+		script, err := c.pgbench(ctx, postgres, connections)
+		if err != nil {
+			return err
+		}
+		arms = append(arms, s.pgbenchArm(postgres, script, connections))
+	}
+	if c.pocketBase != nil && s.plan.pocketBase && !s.alone() {
+		srv, err := s.startPocketBase(ctx)
+		if err != nil {
+			return err
+		}
+		if err := add(c.pocketBase, srv); err != nil {
+			return err
+		}
+	}
+	_, err = s.measure(ctx, table{Columns: columns}, arms)
+	return err
+}
+
+// loadArm keeps connections to a server busy. The detail tells its arms apart.
+func loadArm(srv *server, detail string, all []worker, each int) arm {
+	name := srv.arm(detail)
+	return arm{name: name, run: func(ctx context.Context, length time.Duration) (got sample, err error) {
+		beside, ctx := errgroup.WithContext(ctx)
+		if srv.stage.profiles != "" {
+			beside.Go(func() error { return srv.profile(ctx, name, length) })
+		}
+		beside.Go(func() (err error) {
+			got, err = load(ctx, srv.addr, all, length, 0)
+			return err
+		})
+		if err := beside.Wait(); err != nil {
+			return nil, err
+		}
+		got[rate] *= float64(each)
+		return got, nil
+	}}
+}

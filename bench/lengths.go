@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+)
+
+const lengthConnections = 16
+
+// at is the name of a length.
+func at(length int) string { return ", " + format(float64(length), "") + " records" }
+
+// runLengths asks whether recording becomes dearer the more records a block has.
+func runLengths(ctx context.Context, s *stage) error {
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	var arms []arm
+	for _, srv := range odas {
+		for _, length := range s.plan.lengths {
+			all, err := recordAt(length, max(1, s.plan.prepared/length))(ctx, srv, lengthConnections)
+			if err != nil {
+				return err
+			}
+			a := loadArm(srv, at(length), all, 1)
+			a.line, a.x = srv.arm(""), float64(length)
+			arms = append(arms, a)
+		}
+		if err := srv.settle(ctx); err != nil {
+			return err
+		}
+	}
+	_, err = s.measure(ctx, table{
+		Columns: plain(cost, rate, p50, p99),
+		Plot:    &plotted{Title: "What one more record costs", X: "records in the block", Y: cost, LogX: true},
+	}, arms)
+	return err
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// runNight sends a mix as fast as it goes, then at constant rates.
+func runNight(ctx context.Context, s *stage) error {
+	servers, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.alone() {
+		srv, err := s.startBare(ctx)
+		if err != nil {
+			return err
+		}
+		servers = append([]*server{srv}, servers...)
+	}
+	mixes := make([][]worker, len(servers))
+	var arms []arm
+	for i, srv := range servers {
+		if mixes[i], err = observe(ctx, srv, s.plan.busy); err != nil {
+			return err
+		}
+		arms = append(arms, loadArm(srv, "", mixes[i], 1))
+	}
+	closed, err := s.measure(ctx, table{Title: "As fast as it goes", Columns: []column{over(rate), over(rate, bare), over(p50), over(p99), over(p999)}}, arms)
+	if err != nil {
+		return err
+	}
+	slowest := 0.0
+	for _, one := range closed.Series {
+		if most := spreadOf(one.Rounds[rate]).median; slowest == 0 || most < slowest {
+			slowest = most
+		}
+	}
+	arms = nil
+	for _, share := range s.plan.shares {
+		perSecond := share * slowest
+		for i, srv := range servers {
+			arms = append(arms, arm{
+				name: srv.arm(fmt.Sprintf(", %.0f %%", 100*share)), line: srv.arm(""), x: perSecond,
+				run: func(ctx context.Context, length time.Duration) (sample, error) {
+					return load(ctx, srv.addr, mixes[i], length, perSecond)
+				},
+			})
+		}
+	}
+	_, err = s.measure(ctx, table{
+		Title: "At a constant rate", Columns: plain(p50, p99, p999, rate),
+		Plot: &plotted{Title: "A mixed night at a constant rate", X: "requests per second", Y: p99},
+	}, arms)
+	return err
+}

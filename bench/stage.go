@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stage is where one scenario plays: on archives of its own, which end with it.
+type stage struct {
+	*lab
+	section *section
+	dir     string
+	files   int            // to number them
+	undo    []func() error // when the stage ends, the last first
+}
+
+// play runs a scenario, and ends what it started.
+func (l *lab) play(ctx context.Context, sc scenario) (*section, error) {
+	s := &stage{
+		lab: l, dir: filepath.Join(l.dir, "archives", sc.name),
+		section: &section{Name: sc.name, Title: sc.title, Text: sc.text, Budgets: sc.budgets, Measured: time.Now().UTC().Truncate(time.Second), Version: l.version},
+	}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, err
+	}
+	err := sc.run(ctx, s)
+	for _, undo := range slices.Backward(s.undo) {
+		err = errors.Join(err, undo())
+	}
+	if err = errors.Join(err, os.RemoveAll(s.dir)); err != nil {
+		return nil, fmt.Errorf("%s: %w", sc.name, err)
+	}
+	if len(l.odas) > 1 {
+		s.section.Budgets = s.section.against(l.odas[1].suffix)
+	}
+	return s.section, nil
+}
+
+// server is something that answers HTTP.
+type server struct {
+	*process        // nil: it does not run
+	name     string // of an oda: onSQLite or onPostgres
+	suffix   string // tells an earlier oda from the one of these sources
+	db       string // of an oda, as in --db
+	database string // of an oda on PostgreSQL
+	stage    *stage
+	ready    string // path that answers 200
+	command  []string
+}
+
+// Names of arms.
+const (
+	bare       = "bare"
+	onSQLite   = "oda on SQLite"
+	onPostgres = "oda on PostgreSQL"
+	rawSQLite  = "raw SQLite"
+	pgbench    = "pgbench"
+	pocketBase = "PocketBase"
+)
+
+// against says that an earlier program is measured too.
+func (s *stage) against() bool { return len(s.odas) > 1 }
+
+// alone says that nothing but oda is measured.
+func (s *stage) alone() bool { return s.against() || s.profiles != "" }
+
+// file names a file that no other server of the stage has.
+func (s *stage) file(suffix string) string {
+	s.files++
+	return filepath.Join(s.dir, fmt.Sprint(s.files)+suffix)
+}
+
+// start starts a server that ends with the stage.
+func (s *stage) start(ctx context.Context, srv *server) (*server, error) {
+	srv.stage = s
+	s.undo = append(s.undo, srv.drop, srv.end)
+	_, err := srv.restart(ctx)
+	return srv, err
+}
+
+// restart stops a server that runs and starts it again. It says how long the
+// start took.
+func (srv *server) restart(ctx context.Context) (time.Duration, error) {
+	if err := srv.end(); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	p, err := startProcess(ctx, srv.stage.file(".log"), srv.ready, srv.command[0], srv.command[1:]...)
+	srv.process = p
+	return time.Since(begin), err
+}
+
+// arm is the name of what is measured on a server.
+func (srv *server) arm(detail string) string { return srv.name + detail + srv.suffix }
+
+func (srv *server) end() error {
+	p := srv.process
+	if srv.process = nil; p == nil {
+		return nil
+	}
+	return p.stop()
+}
+
+// drop removes the database of a server that has ended, if it has one.
+func (srv *server) drop() error {
+	if srv.database == "" {
+		return nil
+	}
+	_, err := srv.stage.query(context.Background(), srv.stage.cluster.DSN("postgres"), "DROP DATABASE "+srv.database+" WITH (FORCE)")
+	return err
+}
+
+// startBare starts a server that stores nothing: this program itself.
+func (s *stage) startBare(ctx context.Context) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return s.start(ctx, &server{name: bare, ready: "/", command: []string{self, serveBare, "{addr}"}})
+}
+
+// startOdas starts every program of the archive on an empty archive of each
+// engine.
+func (s *stage) startOdas(ctx context.Context) (all []*server, err error) {
+	for _, engine := range []string{onSQLite, onPostgres} {
+		for _, program := range s.odas {
+			srv, err := s.startOda(ctx, program, engine)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, srv)
+		}
+	}
+	return all, nil
+}
+
+func (s *stage) startOda(ctx context.Context, program program, engine string) (*server, error) {
+	srv := &server{name: engine, suffix: program.suffix, db: "sqlite:" + s.file(".db"), ready: "/readyz"}
+	if engine == onPostgres {
+		database := "bench_" + strings.TrimSuffix(filepath.Base(srv.db), ".db")
+		if _, err := s.query(ctx, s.cluster.DSN("postgres"), "CREATE DATABASE "+database); err != nil {
+			return nil, err
+		}
+		srv.db, srv.database = s.cluster.DSN(database), database
+	}
+	srv.command = []string{program.path, "serve", "--listen", "{addr}", "--db", srv.db}
+	return s.start(ctx, srv)
+}
+
+// settle gives PostgreSQL what its autovacuum does within minutes anyway, and a
+// checkpoint, so that neither falls into a measurement.
+func (srv *server) settle(ctx context.Context) error {
+	if srv.database == "" {
+		return nil
+	}
+	_, err := srv.stage.query(ctx, srv.db, "VACUUM ANALYZE", "CHECKPOINT")
+	return err
+}
