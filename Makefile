@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup test check lint fuzz linear drill bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel setup test check lint fuzz linear drill bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -23,6 +23,10 @@ run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
 
 build: ## Build bin/oda
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
+
+wheel: ## Build the wheel of the Python helper into bin
+	@scripts/setup python
+	python3 -m pip wheel --quiet --no-deps --wheel-dir bin ./python
 
 setup: ## Install what the tests need (a browser, PostgreSQL, Python, Node.js), if it is missing
 	@scripts/setup browser curl postgres pgbouncer python clients

@@ -6,7 +6,8 @@
 // that creates the entity or updates it if its metadata is the expected one
 // (put.go); where it did neither, the stored metadata is read and the rules say
 // why. Records that come in at the same time are gathered into few
-// transactions (gather.go, record.go). Storing and recording meet at the row of the head,
+// transactions (gather.go, record.go); who holds one of them up is left out
+// (held.go). Storing and recording meet at the row of the head,
 // and at nothing larger. Statements that touch several heads take them in the
 // order of their identifiers, so nothing deadlocks.
 //

@@ -21,6 +21,7 @@ const (
 	codeDiskFull      = "53100"
 	codePrivilege     = "42501"
 	codeReadOnly      = "25006" // the server became a standby
+	codeHeld          = "55P03" // a lock was not had within lock_timeout
 	codeCanceled      = "57014"
 	classConnection   = "08"
 	classResources    = "53" // disk full, out of memory, too many connections
@@ -83,11 +84,12 @@ var (
 	errNotBegun     = errors.New("no transaction was begun")
 	errNotCommitted = errors.New("the transaction failed before its commit")
 	errNotTried     = errors.New("what the write rests on could not be read")
+	errHeld         = errors.New("others hold the heads of too many entities")
 )
 
 // notStored says that a write that failed so is certainly not stored.
 func notStored(err error) bool {
-	for _, reason := range []error{errPool, errNoConnection, errNotBegun, errNotCommitted, errNotTried, pgx.ErrTxCommitRollback} {
+	for _, reason := range []error{errPool, errNoConnection, errNotBegun, errNotCommitted, errNotTried, errHeld, pgx.ErrTxCommitRollback} {
 		if errors.Is(err, reason) {
 			return true
 		}
@@ -130,6 +132,9 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	}
 	if errors.Is(err, errPool) {
 		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)
+	}
+	if isHeld(err) || errors.Is(err, errHeld) {
+		return oda.Errorf(oda.Overloaded, "Another session of the database holds what this request changes.%s Try again shortly.", outcome).Because(err)
 	}
 	unavailable := oda.Errorf(oda.Unavailable, "The archive's database does not answer as it should.%s Try again shortly.", outcome).Because(err)
 	e, ok := errors.AsType[*pgconn.PgError](err)

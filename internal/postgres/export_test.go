@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -25,9 +26,13 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 func (s *Store) RecordTogether(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, []error) {
 	batch := make([]*waiting, len(adds))
 	for i, add := range adds {
-		batch[i] = &waiting{adds: []oda.Addition{add}, size: len(add.Record), done: make(chan error, 1)}
+		batch[i] = &waiting{adds: []oda.Addition{add}, size: len(add.Record), sent: time.Now(), done: make(chan error, 1)}
 	}
-	s.sendBatch(ctx, batch)
+	g := gatherer{busy: make(map[string]bool)}
+	g.end(outcome{batch: batch, left: s.sendBatch(ctx, batch)})
+	for _, block := range g.apart {
+		s.sendBlock(ctx, block)
+	}
 	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
 	for i, w := range batch {
 		recorded[i], errs[i] = w.recorded[0], <-w.done

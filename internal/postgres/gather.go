@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -15,13 +16,15 @@ import (
 // touched once for all of them. One transaction at a time does that best. But a
 // slow one (a head that somebody holds, a distant standby) must not keep those
 // waiting who have nothing to do with it: after a while another is sent beside
-// it, with other blocks. This process never waits for itself at a head.
+// it, with other blocks. This process never waits for itself at a head. A block
+// that somebody else holds is left out after a while and waited for by itself.
 const (
 	queueLength  = 512 // requests that wait to be gathered
 	batchRecords = 256
 	batchBytes   = 4 << 20
 	batches      = 4                    // transactions under way at once
 	slow         = 5 * time.Millisecond // until another one is sent
+	blocksAlone  = 4                    // blocks under way by themselves, mostly since somebody holds them
 	batchTime    = 20 * time.Second
 	enqueueWait  = 5 * time.Second
 )
@@ -31,9 +34,14 @@ const (
 type waiting struct {
 	adds     []oda.Addition // of one block
 	size     int
+	sent     time.Time // for the first time
 	recorded []oda.Recorded
+	answer   error
+	settled  bool // the answer holds whatever becomes of the others, if a standby has it
 	done     chan error
 }
+
+func (w *waiting) block() string { return w.adds[0].Block }
 
 // Record implements oda.Store.
 func (s *Store) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
@@ -56,7 +64,7 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if s.closed {
-		return oda.Errorf(oda.Unavailable, "The archive is stopping. Nothing was stored. Try again shortly.")
+		return oda.Errorf(oda.Unavailable, "The archive is stopping. Nothing was stored by this request. Try again shortly.")
 	}
 	select {
 	case s.queue <- w:
@@ -71,26 +79,36 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
-		return oda.Errorf(oda.Overloaded, "Too many records are waiting. Nothing was stored. Try again shortly.")
+		return oda.Errorf(oda.Overloaded, "Too many records are waiting. Nothing was stored by this request. Try again shortly.")
 	}
 }
 
 // gatherer decides what is sent when. Only its run touches it.
 type gatherer struct {
 	queue    <-chan *waiting // nil when it is closed and empty
-	send     func([]*waiting)
+	send     func([]*waiting) (left []*waiting)
+	sendOne  func(block []*waiting)
 	pending  []*waiting
-	busy     map[string]bool // blocks in a transaction under way
+	apart    [][]*waiting    // by block: what is sent by itself
+	busy     map[string]bool // blocks in a transaction under way, or set apart
 	underWay int
-	sent     time.Time // when the last one was
+	alone    int       // blocks under way by themselves
+	sent     time.Time // when the last transaction was
+}
+
+// outcome is what became of a transaction.
+type outcome struct {
+	batch []*waiting
+	left  []*waiting // those of them that are still to be stored
+	alone bool
 }
 
 // run sends what comes in until the queue is closed and everything is answered.
 func (g *gatherer) run() {
-	ended := make(chan []*waiting, batches)
+	ended := make(chan outcome, batches+blocksAlone)
 	patience := time.NewTimer(slow)
 	defer patience.Stop()
-	for g.queue != nil || len(g.pending) > 0 || g.underWay > 0 {
+	for g.queue != nil || len(g.pending) > 0 || len(g.apart) > 0 || g.underWay+g.alone > 0 {
 		// Nobody is woken for a request that cannot be sent yet.
 		var incoming <-chan *waiting
 		if g.ready() {
@@ -99,13 +117,11 @@ func (g *gatherer) run() {
 		select {
 		case w, open := <-incoming:
 			g.accept(w, open)
-		case batch := <-ended:
-			g.underWay--
-			for _, w := range batch {
-				delete(g.busy, w.adds[0].Block)
-			}
+		case one := <-ended:
+			g.end(one)
 		case <-patience.C:
 		}
+		g.sendApart(ended)
 		if !g.ready() {
 			continue
 		}
@@ -114,11 +130,42 @@ func (g *gatherer) run() {
 			g.underWay++
 			g.sent = time.Now()
 			patience.Reset(slow)
-			go func() {
-				g.send(batch)
-				ended <- batch
-			}()
+			go func() { ended <- outcome{batch: batch, left: g.send(batch)} }()
 		}
+	}
+}
+
+// sendApart sends blocks that have been set apart.
+func (g *gatherer) sendApart(ended chan<- outcome) {
+	for len(g.apart) > 0 && g.alone < blocksAlone {
+		block := g.apart[0]
+		g.apart = g.apart[1:]
+		g.alone++
+		go func() {
+			g.sendOne(block)
+			ended <- outcome{batch: block, alone: true}
+		}()
+	}
+}
+
+// end takes note of what became of a transaction. Blocks that are set apart stay
+// busy, so that nobody else waits for them.
+func (g *gatherer) end(one outcome) {
+	if one.alone {
+		g.alone--
+	} else {
+		g.underWay--
+	}
+	for _, w := range one.batch {
+		delete(g.busy, w.block())
+	}
+	blocks := make(map[string][]*waiting)
+	for _, w := range one.left {
+		g.busy[w.block()] = true
+		blocks[w.block()] = append(blocks[w.block()], w)
+	}
+	for _, block := range blocks {
+		g.apart = append(g.apart, block)
 	}
 }
 
@@ -156,7 +203,7 @@ func (g *gatherer) take() []*waiting {
 	var batch []*waiting
 	records, size := 0, 0
 	g.pending = slices.DeleteFunc(g.pending, func(w *waiting) bool {
-		if records >= batchRecords || size >= batchBytes || g.busy[w.adds[0].Block] {
+		if records >= batchRecords || size >= batchBytes || g.busy[w.block()] {
 			return false
 		}
 		for _, add := range w.adds {
@@ -174,30 +221,84 @@ func (g *gatherer) take() []*waiting {
 		return true
 	})
 	for _, w := range batch {
-		g.busy[w.adds[0].Block] = true
+		g.busy[w.block()] = true
+		w.sent = time.Now()
 	}
 	return batch
 }
 
-// sendBatch stores the records and tells each request how it went.
-func (s *Store) sendBatch(ctx context.Context, batch []*waiting) {
+// sendBatch stores the records and tells each request how it went. It gives
+// those back that are not stored and must be sent again, each block by itself:
+// those whose block somebody holds, and all of them if one has undone the
+// transaction for another reason.
+func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waiting) {
+	err := s.recordTogether(ctx, batch, togetherPatience)
+	if isHeld(err) {
+		batch, left = s.separate(ctx, batch)
+		err = s.recordTogether(ctx, batch, togetherPatience)
+	}
+	if isHeld(err) || rolledBack(err) != nil && len(batch) > 1 {
+		return append(left, batch...)
+	}
+	s.answer(batch, err)
+	return left
+}
+
+// sendBlock stores the records of one block that could not be stored together
+// with others.
+func (s *Store) sendBlock(ctx context.Context, block []*waiting) {
+	var err error = errHeld
+	if time.Since(block[0].sent) < batchTime {
+		err = s.recordTogether(ctx, block, alonePatience)
+	}
+	if len(block) > 1 && rolledBack(err) != nil && !isHeld(err) {
+		for _, w := range block {
+			s.answer([]*waiting{w}, s.recordTogether(ctx, []*waiting{w}, alonePatience))
+		}
+		return
+	}
+	s.answer(block, err)
+}
+
+// recordTogether stores the records in one transaction.
+func (s *Store) recordTogether(ctx context.Context, batch []*waiting, patience time.Duration) error {
+	if len(batch) == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	answered := make([]error, len(batch))
-	err := s.again(ctx, func(ctx context.Context) error {
-		for i, w := range batch {
-			w.recorded = make([]oda.Recorded, len(w.adds))
-			answered[i] = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.adds[0].Block})
-		}
+	return s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return recordAll(ctx, conn.Conn(), batch, answered)
+			return recordAll(ctx, conn.Conn(), batch, patience)
 		})
 	})
+}
+
+// separate tells requests whose block can be had now from those whose block is
+// held. If that cannot be found out, all are taken for held.
+func (s *Store) separate(ctx context.Context, batch []*waiting) (free, held []*waiting) {
+	refs := make([]oda.Ref, len(batch))
 	for i, w := range batch {
-		if err != nil {
-			// Not with the batch's own time-out: it says nothing of the caller.
-			answered[i] = s.writeError(context.Background(), err)
+		refs[i] = oda.Ref{Kind: oda.ExecutionBlock, ID: w.block()}
+	}
+	notHeld, _ := s.notHeld(ctx, refs)
+	for i, w := range batch {
+		if notHeld[refs[i]] {
+			free = append(free, w)
+		} else {
+			held = append(held, w)
 		}
-		w.done <- answered[i]
+	}
+	return free, held
+}
+
+// answer tells requests how it went.
+func (s *Store) answer(batch []*waiting, err error) {
+	for _, w := range batch {
+		if err != nil && (!w.settled || errors.Is(err, errUnconfirmed)) {
+			// Not with the batch's own time-out: it says nothing of the caller.
+			w.answer = s.writeError(context.Background(), err)
+		}
+		w.done <- w.answer
 	}
 }

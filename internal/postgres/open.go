@@ -94,7 +94,11 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	g := gatherer{queue: s.queue, busy: make(map[string]bool), send: func(batch []*waiting) { s.sendBatch(background, batch) }}
+	g := gatherer{
+		queue: s.queue, busy: make(map[string]bool),
+		send:    func(batch []*waiting) []*waiting { return s.sendBatch(background, batch) },
+		sendOne: func(block []*waiting) { s.sendBlock(background, block) },
+	}
 	s.done.Go(g.run)
 	return s, nil
 }

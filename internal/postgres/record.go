@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -67,32 +68,38 @@ const findRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.cr
 // fresh is a record that is still to be stored, and where its answer goes.
 type fresh struct {
 	*oda.Addition
-	request, record int
+	request *waiting
+	nth     int // within its request
 }
 
 // recordAll stores the records of the requests, in one round trip where no key
-// is known.
-func recordAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, answered []error) error {
+// is known. It waits no longer than that for a head that somebody holds.
+func recordAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
 	var records []fresh
-	for i, w := range requests {
-		for j := range w.adds {
-			records = append(records, fresh{&w.adds[j], i, j})
+	for _, w := range requests {
+		if w.settled {
+			continue
+		}
+		w.recorded = make([]oda.Recorded, len(w.adds))
+		w.answer = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.adds[0].Block})
+		for i := range w.adds {
+			records = append(records, fresh{&w.adds[i], w, i})
 		}
 	}
 	slices.SortStableFunc(records, func(a, b fresh) int { return strings.Compare(a.Block, b.Block) })
 	// Between the two statements somebody may store one of the keys.
 	for range tries {
-		added, err := add(ctx, conn, records, requests, answered)
+		added, err := add(ctx, conn, records, patience)
 		if added || err != nil && !keyKnown(err) {
 			return err
 		}
 		before := len(records)
-		records, err = find(ctx, conn, records, requests, answered)
+		records, err = find(ctx, conn, records, patience)
 		if err != nil || len(records) == 0 || len(records) == before {
 			return err
 		}
 	}
-	return oda.Errorf(oda.Overloaded, "The same records are being sent by several at once. Nothing was stored. Try again shortly.")
+	return oda.Errorf(oda.Overloaded, "The same records are being sent by several at once. Nothing was stored by this request. Try again shortly.")
 }
 
 // keyKnown says that a transaction was undone because of a key. Nothing else can
@@ -121,7 +128,7 @@ func (r *rows) add(a *oda.Addition) {
 
 // add stores records, which are in the order of their blocks. It says whether
 // any were: none are if a key is known, or if no block is there.
-func add(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*waiting, answered []error) (added bool, err error) {
+func add(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Duration) (added bool, err error) {
 	var (
 		blocks        [][]fresh
 		ids           []string
@@ -148,15 +155,13 @@ func add(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*waiti
 		}
 		last.add(records[end-1].Addition)
 	}
-	result, err := conn.Query(ctx, addRecords, ids, counts, at, last.by, last.keys, last.digests, last.texts,
-		block, ahead, others.by, others.keys, others.digests, others.texts, keyed, keysOf)
-	if err != nil {
-		return false, err
-	}
 	var b int
 	var newest oda.Recorded
 	m := &newest.Metadata
-	_, err = pgx.ForEachRow(result, []any{&b, &newest.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn}, func() error {
+	err = patiently(ctx, conn, patience, addRecords, []any{
+		ids, counts, at, last.by, last.keys, last.digests, last.texts,
+		block, ahead, others.by, others.keys, others.digests, others.texts, keyed, keysOf,
+	}, []any{&b, &newest.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn}, func() error {
 		added = true
 		for i, r := range blocks[b] {
 			ahead := len(blocks[b]) - 1 - i
@@ -164,7 +169,7 @@ func add(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*waiti
 			recorded.Sequence -= int64(ahead)
 			recorded.Metadata.LastModifiedBy = r.By
 			recorded.Metadata.LastModifiedOn -= oda.Instant(ahead)
-			requests[r.request].recorded[r.record], answered[r.request] = recorded, nil
+			r.request.recorded[r.nth], r.request.answer = recorded, nil
 		}
 		return nil
 	})
@@ -172,8 +177,9 @@ func add(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*waiti
 }
 
 // find answers the records whose key is known, and gives the others. A request
-// with a known key that came with another body adds nothing.
-func find(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*waiting, answered []error) ([]fresh, error) {
+// with a known key that came with another body adds nothing. One of which
+// nothing is left to store has its answer.
+func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Duration) ([]fresh, error) {
 	ids, keys := make([]string, len(records)), make([]*string, len(records))
 	for i, r := range records {
 		ids[i] = r.Block
@@ -181,32 +187,33 @@ func find(ctx context.Context, conn *pgx.Conn, records []fresh, requests []*wait
 			keys[i] = &r.Key.Value
 		}
 	}
-	rows, err := conn.Query(ctx, findRecords, ids, keys)
-	if err != nil {
-		return nil, err
-	}
-	known, refused := make([]bool, len(records)), make([]bool, len(requests))
+	known, refused := make([]bool, len(records)), make(map[*waiting]bool)
 	var i int
 	var first oda.Recorded
 	var digest []byte
 	m := &first.Metadata
-	_, err = pgx.ForEachRow(rows, []any{&i, &first.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &digest}, func() error {
+	row := []any{&i, &first.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &digest}
+	err := patiently(ctx, conn, patience, findRecords, []any{ids, keys}, row, func() error {
 		r := records[i]
 		known[i] = true
 		if err := r.Key.Check(digest); err != nil {
-			refused[r.request], answered[r.request] = true, err
+			refused[r.request], r.request.answer = true, err
 		} else if !refused[r.request] {
-			requests[r.request].recorded[r.record], answered[r.request] = first, nil
+			r.request.recorded[r.nth], r.request.answer = first, nil
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	for _, r := range records {
+		r.request.settled = true
+	}
 	var left []fresh
 	for i, r := range records {
 		if !known[i] && !refused[r.request] {
 			left = append(left, r)
+			r.request.settled = false
 		}
 	}
 	return left, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -112,8 +113,8 @@ func (s *Store) write(ctx context.Context, work func(context.Context, *pgxpool.C
 		if !conn.Conn().IsClosed() {
 			l.writing.Store(false)
 		}
-		if err == nil && l.warned.Load() {
-			return errUnconfirmed
+		if l.warned.Load() {
+			return fmt.Errorf("%w (%v)", errUnconfirmed, err) // what it was besides proves nothing
 		}
 		return err
 	})

@@ -29,6 +29,7 @@ type update struct {
 	put    *oda.Put
 	store  *store
 	entity *stored
+	answer error
 	done   chan error
 }
 
@@ -49,7 +50,7 @@ func (u *updates) enter(one *update) (now bool, err error) {
 		u.running++
 		return true, nil
 	case len(u.waiting) == updatesWaiting:
-		return false, oda.Errorf(oda.Overloaded, "Too many updates are waiting. Nothing was stored. Try again shortly.")
+		return false, oda.Errorf(oda.Overloaded, "Too many updates are waiting. Nothing was stored by this request. Try again shortly.")
 	}
 	u.waiting = append(u.waiting, one)
 	return false, nil
@@ -117,38 +118,72 @@ func (s *Store) updateAlone(ctx context.Context, one *update) error {
 // until nobody waits. The heads are taken in the order of their identifiers.
 func (s *Store) updateTogether(batch []*update) {
 	for ; batch != nil; batch = s.updates.leave() {
-		ctx, cancel := context.WithTimeout(context.Background(), batchTime)
 		slices.SortStableFunc(batch, func(a, b *update) int {
 			return cmp.Or(cmp.Compare(a.put.Kind, b.put.Kind), cmp.Compare(a.put.ID, b.put.ID))
 		})
-		answers := make([]error, len(batch))
-		err := s.again(ctx, func(ctx context.Context) error {
-			return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return updateAll(ctx, conn, batch, answers) })
-		})
-		for i, one := range batch {
-			switch {
-			case rolledBack(err) != nil: // because of one of them: each is tried by itself
-				answers[i] = s.updateAlone(ctx, one)
-			case err != nil:
-				answers[i] = err
-			}
-			one.done <- answers[i]
-		}
+		ctx, cancel := context.WithTimeout(context.Background(), batchTime)
+		s.updateBatch(ctx, batch)
 		cancel()
 	}
 }
 
+// updateBatch stores the updates in one transaction. If one of them undoes it,
+// each has one of its own, those whose head is held last.
+func (s *Store) updateBatch(ctx context.Context, batch []*update) {
+	err := s.updateOnce(ctx, batch)
+	if rolledBack(err) == nil {
+		for _, one := range batch {
+			if err != nil {
+				one.answer = err
+			}
+			one.done <- one.answer
+		}
+		return
+	}
+	refs := make([]oda.Ref, len(batch))
+	for i, one := range batch {
+		refs[i] = one.put.Ref
+	}
+	notHeld, _ := s.notHeld(ctx, refs) // an error leaves the order as it is
+	slices.SortStableFunc(batch, func(a, b *update) int {
+		switch {
+		case notHeld[a.put.Ref] == notHeld[b.put.Ref]:
+			return 0
+		case notHeld[a.put.Ref]:
+			return -1
+		}
+		return 1
+	})
+	for _, one := range batch {
+		if err := s.updateOnce(ctx, []*update{one}); err != nil {
+			one.answer = err
+		}
+		one.done <- one.answer
+	}
+}
+
+func (s *Store) updateOnce(ctx context.Context, batch []*update) error {
+	return s.again(ctx, func(ctx context.Context) error {
+		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return updateAll(ctx, conn, batch) })
+	})
+}
+
 // updateAll sends the updates together; without a BEGIN they are one
 // transaction. One that does not match writes nothing, and the others do.
-func updateAll(ctx context.Context, conn *pgxpool.Conn, batch []*update, answers []error) error {
+func updateAll(ctx context.Context, conn *pgxpool.Conn, batch []*update) error {
 	var statements pgx.Batch
+	statements.Queue(setPatience, milliseconds(togetherPatience))
 	for _, one := range batch {
 		statements.Queue(one.store.sql, one.store.args...)
 	}
 	results := conn.SendBatch(ctx, &statements)
-	for i, one := range batch {
-		one.entity, answers[i] = scan(results.QueryRow(), one.put)
-		if err := answers[i]; err != nil && !errors.Is(err, errRefused) {
+	if _, err := results.Exec(); err != nil {
+		_ = results.Close() // says the same
+		return err
+	}
+	for _, one := range batch {
+		one.entity, one.answer = scan(results.QueryRow(), one.put)
+		if err := one.answer; err != nil && !errors.Is(err, errRefused) {
 			_ = results.Close() // says the same
 			return err
 		}

@@ -14,10 +14,11 @@ class Proxy:
 
     Answers are held back for ``delay`` seconds. While ``lose`` is more than 0, an
     answer is not passed on and its connection is cut, after the archive has sent it.
+    ``rate`` is how many bytes a second get through to the archive, 0 for any number.
     """
 
     def __init__(self, port, delay=0.0, lose=0):
-        self.delay, self.lose, self.lost = delay, lose, 0
+        self.delay, self.lose, self.lost, self.rate = delay, lose, 0, 0
         self._to = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -48,7 +49,7 @@ class Proxy:
     def _pump(self, source, target, answers=False):
         try:
             while True:
-                piece = source.recv(1 << 16)
+                piece = source.recv(1 << 16 if answers else 1 << 11)
                 if not piece:
                     break
                 if answers:
@@ -57,6 +58,8 @@ class Proxy:
                         self.lose -= 1
                         self.lost += 1
                         break
+                elif self.rate:
+                    time.sleep(len(piece) / self.rate)
                 target.sendall(piece)
         except OSError:
             pass

@@ -65,8 +65,8 @@ def free_port():
 class Server:
     """An archive as a process, which can be stopped and started again."""
 
-    def __init__(self):
-        self._binary = binary()
+    def __init__(self, *flags):
+        self._binary, self._flags = binary(), flags
         self.folder = tempfile.mkdtemp(prefix="oda-server-")
         self.port = free_port()
         self.url = "http://127.0.0.1:%d" % self.port
@@ -75,14 +75,18 @@ class Server:
     def start(self):
         """Starts it and waits until it answers."""
         database = "sqlite:" + os.path.join(self.folder, "archive.db")
-        command = [self._binary, "serve", "--listen", self.url[7:], "--db", database]
+        command = [self._binary, "serve", "--listen", self.url[7:], "--db", database, *self._flags]
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         wait_until(lambda: self._ready() or self._process.poll() is not None, "the archive starts")
         if self._process.poll() is not None:
-            with open(os.path.join(self.folder, "log")) as log:
-                raise AssertionError("the archive ended: " + log.read())
+            raise AssertionError("the archive ended: " + self.log())
         return self
+
+    def log(self):
+        """What it has logged so far."""
+        with open(os.path.join(self.folder, "log")) as log:
+            return log.read()
 
     def _ready(self):
         try:
@@ -153,6 +157,7 @@ class Case(unittest.TestCase):
         """Forgets everything, as a new process would."""
         if _process._recorder is not None:
             _process._recorder.close(0.1)
+            _process._recorder._threads = None  # they end when they have done what they do
             _process._recorder.abandon()
         _process._recorder = None
         _capture._warned.clear()

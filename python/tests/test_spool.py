@@ -8,7 +8,7 @@ import zlib
 import oda_helper
 from oda_helper import _spool
 from oda_helper import capture_request_response as capture
-from support import PATIENCE, Case, binary, free_port
+from support import PATIENCE, Case, binary, free_port, wait_until
 from test_outage import _repoint, numbers
 
 
@@ -228,9 +228,9 @@ class TheSpool(Case):
         self.addCleanup(subprocess.run, ["rm", "-rf", self.spool + "-gone"])
         with self.assertLogs("oda_helper", "ERROR"):
             scan(2)
-            oda_helper.flush(0.5)
+            self.assertFalse(oda_helper.flush(PATIENCE))  # that record is lost
         scan(3)
-        self.flushed()
+        wait_until(lambda: oda_helper.lag() == 0, "the record is stored")
         self.assertEqual(numbers(self.server.records(self.eb_id))[-1], 3)
 
     def test_is_drained_by_the_archives_own_program(self):

@@ -41,13 +41,15 @@ __version__ = "1.0.0"
 def flush(timeout: Optional[float] = None) -> bool:
     """Waits until everything recorded so far is stored; tells whether it is.
 
-    Without a timeout it waits as long as the archive is away.
+    Without a timeout it waits as long as the archive is away. It is False as well
+    where something of this process will not be stored: a call without ODA_URL or
+    EB_ID, a block created without ODA_URL, a record that was refused or dropped.
     """
     return _process.recorder().flush(timeout)
 
 
 def lag() -> int:
-    """How many records of this process are not stored yet."""
+    """How many records of this process wait to be stored."""
     return _process.recorder().lag()
 
 

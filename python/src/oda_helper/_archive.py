@@ -22,6 +22,7 @@ SAVE_TIMEOUT = 30.0
 
 _log = logging.getLogger("oda_helper")
 _minter = Minter()
+os.register_at_fork(after_in_child=_minter.after_fork)
 
 
 def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) -> str:
@@ -77,9 +78,11 @@ def _post_block(url: str, members: Dict[str, str]) -> Tuple[Optional[str], str]:
         answer = _post(client, "/ebs/create", body, time.monotonic() + CREATE_TIMEOUT / 2)
         if answer.status != 200:
             return None, answer.problem()["detail"]
-        found = json.loads(answer.body)["eb_id"]
-        return (found, "") if _settings.valid_id(found) else (None, "its answer has no identifier")
-    except FAILURES + (KeyError, TypeError) as problem:
+        found = answer.document().get("eb_id")
+        if isinstance(found, str) and _settings.valid_id(found):
+            return found, ""
+        return None, "its answer has no identifier"
+    except FAILURES as problem:
         return None, describe(problem)
     finally:
         client.close()
@@ -123,8 +126,8 @@ def save(sbd: Any) -> Dict[str, Any]:
         client.close()
     if answer.status != 200:
         raise answer.error()
-    stored = json.loads(answer.body)
-    if not isinstance(stored, dict) or "sbd_id" not in stored:
+    stored = answer.document()
+    if "sbd_id" not in stored:
         raise OdaError("The answer of %s is not an SBDefinition." % url, answer.status)
     return stored
 

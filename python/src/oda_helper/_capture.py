@@ -83,6 +83,7 @@ def _begin(name: str, args: tuple, kwargs: dict, secret: FrozenSet[int]) -> Opti
     try:
         if not _settings.archive_url():
             _warn("ODA_URL", "is not set, or is no URL: calls are not recorded")
+            recorder().missed()
             return None
         described = arguments(args, kwargs, secret)
         return _Call(_settings.block_id(), name, described, _now(), time.perf_counter())
@@ -103,6 +104,7 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         eb_id, url = call.eb_id or _settings.block_id(), _settings.archive_url()
         if not eb_id or not url:
             _warn("EB_ID", "is not set, or is no identifier: calls are not recorded")
+            recorder().missed()
             return
         record = {"request": call.request, "request_args": call.arguments}
         if error is None:

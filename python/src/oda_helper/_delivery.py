@@ -9,15 +9,16 @@ import json
 import logging
 import random
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
-from ._http import FAILURES, Answer, Client, describe
-from ._outbox import Line, Outbox
+from ._http import ANSWER_TIMEOUT, FAILURES, Answer, Client, describe
+from ._outbox import BATCH_RECORDS, Line, Outbox
 
 FIRST_DELAY, LAST_DELAY = 0.1, 5.0
 UNKNOWN_DELAY = 30.0  # between tries where only a person can help
 STEPS = 16  # requests for one session before the next has its turn
 HURRIED_DELAY = 1.0  # between tries while the process waits to end
+SLOW = 5.0  # seconds of a request, after which the next has fewer records
 
 _log = logging.getLogger("oda_helper")
 
@@ -26,13 +27,15 @@ class Archive:
     """An archive at a URL: the way to it, and whether it is worth trying.
 
     All sessions for one archive share this, so that one that is away is tried
-    once and not once for each of them.
+    once and not once for each of them. A quiet one is no matter of this process:
+    what goes wrong there is no warning.
     """
 
-    def __init__(self, url: str):
+    def __init__(self, url: str, quiet: bool = False):
         self.url = url
-        self.client = Client(url)
+        self.client = Client(url, answer=ANSWER_TIMEOUT)
         self.hurried = False
+        self.quiet = quiet
         self._away = False
         self._delay = FIRST_DELAY
         self._next = 0.0
@@ -49,11 +52,16 @@ class Archive:
         """The delay, or less where somebody waits."""
         return min(delay, HURRIED_DELAY) if self.hurried else delay
 
+    def level(self, level: int) -> int:
+        """The level at which to log what goes wrong."""
+        return logging.INFO if self.quiet else level
+
     def failed(self, why: str, retry_after: Optional[float], folder: str) -> None:
         """Notes that the archive is away; says so once."""
         if not self._away:
             self._away = True
-            _log.warning(
+            _log.log(
+                self.level(logging.WARNING),
                 "The archive at %s cannot be used (%s). Records are kept in %s, and are sent "
                 "when it is back.",
                 self.url, why, folder,
@@ -73,15 +81,26 @@ class Archive:
 
 
 class Delivery:
-    """The way of one session to the archive."""
+    """The way of one session to the archive.
 
-    def __init__(self, outbox: Outbox, archive: Archive, settle=lambda records, size: None):
+    ``settle`` is told of records that wait no more, ``stored`` of the block, by its
+    identifier, when the archive has it.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        archive: Archive,
+        settle: Callable[[int, int], None],
+        stored: Callable[[str], None],
+    ):
         self.outbox, self.archive = outbox, archive
         self.stuck = False  # only a person can help
-        self._settle = settle
+        self.most = BATCH_RECORDS  # records in the next request
+        self._settle, self._stored = settle, stored
         self._next = 0.0
         self._said = ""
-        self._singly = 0  # how many records of a refused batch go one by one
+        self._slow = False  # the last request took long
         self.creating = outbox.block.create is not None and not outbox.noted
 
     def steps(self, written: bool = False) -> Optional[float]:
@@ -123,55 +142,70 @@ class Delivery:
         self._next = 0.0
 
     def _ask(self, method: str, path: str, body: Optional[bytes], headers=None) -> Optional[Answer]:
-        """Sends a request. None says that the archive is away: try again."""
+        """Sends a request. None says that the archive cannot be used: try again."""
         block = self.outbox.block
+        begun = time.monotonic()
         try:
             answer = self.archive.client.request(
                 method, "/ebs/%s%s" % (block.eb_id, path), body, block.user, headers
             )
         except FAILURES as problem:
+            self._slow = time.monotonic() - begun >= SLOW
             self.archive.failed(describe(problem), None, self.outbox.folder)
             return None
-        if answer.status == 429 or answer.status >= 500:
-            why = "%d: %s" % (answer.status, answer.problem()["detail"])
-            self.archive.failed(why, answer.retry_after, self.outbox.folder)
+        self._slow = time.monotonic() - begun >= SLOW or answer.status == 408
+        if not answer.passing():
+            self.archive.worked()
+        elif answer.status not in (200, 413):
+            self._unusable(answer)
             return None
-        self.archive.worked()
         return answer
 
+    def _unusable(self, answer: Answer) -> None:
+        """Notes an answer that is not, or not yet, the archive's."""
+        why = "%d: %s" % (answer.status, answer.problem()["detail"])
+        self.archive.failed(why, answer.retry_after, self.outbox.folder)
+
     def _create(self) -> None:
-        create = self.outbox.block.create
-        body = json.dumps(create, ensure_ascii=False, separators=(",", ":")).encode()
+        block = self.outbox.block
+        body = json.dumps(block.create, ensure_ascii=False, separators=(",", ":")).encode()
         answer = self._ask("PUT", "", body, {"If-None-Match": "*"})
-        if answer is None:
-            return
-        if answer.status == 412:
+        if answer is not None and answer.status == 412:
             answer = self._ask("GET", "", None)
-            if answer is None:
-                return
-            if answer.status == 200 and not _holds(answer.body, create):
+            found = answer.document() if answer is not None and answer.status == 200 else {}
+            if found.get("eb_id") == block.eb_id and not _holds(found, block.create):
                 self._stuck("another ExecutionBlock is stored under its identifier")
                 return
-        if answer.status == 200 and b'"eb_id"' in answer.body:
+        if answer is None:
+            return
+        if answer.status == 200 and answer.document().get("eb_id") == block.eb_id:
+            self.archive.worked()
             self.outbox.created()
+            # Told first: who waits for the block finds it stored.
+            self._stored(block.eb_id)
             self.creating = False
         elif answer.refused():
             self._stuck("the archive does not take its ExecutionBlock: " + answer.problem()["detail"])
+        elif answer.passing():
+            self._unusable(answer)
         else:
             self._unknown(answer)
 
     def _send(self, batch: List[Line]) -> None:
-        lines = batch[:1] if self._singly else batch
+        lines = batch[: self.most]
         answer = self._ask("POST", "/request_responses", _body(lines))
         if answer is None:
-            return
-        # Something between here and the archive may answer in its place.
-        if answer.status == 200 and answer.body.count(b'"sequence"') == len(lines):
+            if self._slow:
+                self.most = max(1, len(lines) // 2)
+        elif answer.status == 200 and _acknowledges(answer, len(lines)):
+            self.archive.worked()
+            if not self._slow:
+                self.most = min(2 * self.most, BATCH_RECORDS)
             self._passed(lines)
+        elif len(lines) > 1 and (answer.status == 413 or answer.refused()):
+            # Too much at once, or one of them is refused: it is found by halves.
+            self.most = len(lines) // 2
         elif answer.refused():
-            if len(lines) > 1:
-                self._singly = len(lines)
-                return
             problem = answer.problem()
             self.outbox.refuse(lines[0], answer.status, problem["type"], problem["detail"])
             _log.error(
@@ -179,15 +213,16 @@ class Delivery:
                 self.outbox.block.eb_id, answer.status, problem["detail"], self.outbox.folder,
             )  # fmt: skip
             self._passed(lines)
-        elif answer.status == 404 and self.outbox.block.create is not None:
+        elif answer.unknown() and self.outbox.block.create is not None:
             self.creating = True
             self._unknown(answer, again=1.0)
+        elif answer.passing():
+            self._unusable(answer)
         else:
             self._unknown(answer)
 
     def _passed(self, lines: List[Line]) -> None:
         """Notes that lines are stored or put aside."""
-        self._singly = max(0, self._singly - len(lines))
         self._said = ""
         # Counted first: who waits for the place to be passed finds it so.
         self._settle(len(lines), sum(len(line.text) + 1 for line in lines))
@@ -199,7 +234,8 @@ class Delivery:
         self._next = time.monotonic() + self.archive.bounded(again)
         if why != self._said:
             self._said = why
-            _log.error(
+            _log.log(
+                self.archive.level(logging.ERROR),
                 "The archive at %s does not take the records of %s (%s). They are kept in %s; "
                 "trying again.",
                 self.archive.url, self.outbox.block.eb_id, why, self.outbox.folder,
@@ -207,7 +243,11 @@ class Delivery:
 
     def _stuck(self, why: str) -> None:
         self.stuck = True
-        _log.error("The records in %s cannot be sent: %s. They are kept.", self.outbox.folder, why)
+        _log.log(
+            self.archive.level(logging.ERROR),
+            "The records in %s cannot be sent: %s. They are kept.",
+            self.outbox.folder, why,
+        )  # fmt: skip
 
     def _report_damage(self) -> None:
         if self.outbox.damaged:
@@ -224,16 +264,25 @@ def _body(lines: List[Line]) -> bytes:
     return b'{"records":[%s]}' % records
 
 
-def _holds(text: bytes, create: Dict[str, Any]) -> bool:
+def _acknowledges(answer: Answer, count: int) -> bool:
+    """Whether an answer is that of the archive to so many records.
+
+    Something between here and the archive may answer in its place.
+    """
+    found = answer.document().get("records")
+    return (
+        isinstance(found, list)
+        and len(found) == count
+        and all(isinstance(each, dict) and isinstance(each.get("sequence"), int) for each in found)
+    )
+
+
+def _holds(stored: Dict[str, Any], create: Dict[str, Any]) -> bool:
     """Whether a stored document has every member of another.
 
     What the archive writes itself is left out.
     """
-    try:
-        stored = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(stored, dict) and all(
+    return all(
         name in stored and _canonical(stored[name]) == _canonical(value)
         for name, value in create.items()
         if name not in ("metadata", "request_responses")

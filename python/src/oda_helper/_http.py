@@ -10,7 +10,7 @@ import http.client
 import json
 import socket
 import ssl
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 from urllib.parse import urlsplit
 
 CONNECT_TIMEOUT = 5.0
@@ -19,6 +19,11 @@ MAX_ANSWER = 256 << 20
 
 # What can go wrong between here and the archive.
 FAILURES = (OSError, http.client.HTTPException, ValueError)
+
+PROBLEM = "urn:oda:problem:"  # what the types of the archive's problems begin with
+# Problems with what is in a body: it will never be taken.
+_FINAL = {PROBLEM + code for code in ("invalid-json", "body-too-large", "key-reused")}
+_PASSING = (408, 425, 429)  # statuses below 500 that say: not now
 
 
 class OdaError(Exception):
@@ -46,27 +51,46 @@ class Answer(NamedTuple):
     body: bytes
     retry_after: Optional[float]
 
-    def problem(self) -> Dict[str, str]:
-        """Type and detail of a problem, also where the body is not one."""
+    def document(self) -> Dict[str, Any]:
+        """The body as a JSON object, empty where it is something else."""
         try:
             found = json.loads(self.body)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            found = {}
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def problem(self) -> Dict[str, str]:
+        """Type and detail of a problem, also where the body is not one."""
+        found = self.document()
         detail = str(found.get("detail") or "The answer had the status %d." % self.status)
-        for fault in (found.get("errors") or [])[:5]:
-            if isinstance(fault, dict):
-                detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
+        for fault in _faults(found)[:5]:
+            detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
         return {"type": str(found.get("type") or "about:blank"), "detail": detail[:2000]}
+
+    def passing(self) -> bool:
+        """Whether the same request may succeed later, without anybody's help.
+
+        That is so for all that the archive itself has not said.
+        """
+        later = self.status in _PASSING or self.status >= 500
+        return later or not self.problem()["type"].startswith(PROBLEM)
 
     def refused(self) -> bool:
         """Whether the archive will never take what was sent.
 
-        Only the archive itself can say so, not something in between.
+        Only the archive itself can say so, and only of what is in the body: who
+        asked, by which path, and whether all of it arrived is no fault of a record.
         """
-        ours = self.problem()["type"].startswith("urn:oda:problem:")
-        return self.status == 413 or self.status in (400, 422) and ours
+        if not 400 <= self.status < 500:
+            return False
+        found = self.document()
+        if found.get("type") == PROBLEM + "invalid-request":
+            return any(str(fault.get("pointer")).startswith("/") for fault in _faults(found))
+        return str(found.get("type")) in _FINAL
+
+    def unknown(self) -> bool:
+        """Whether the archive says that it does not have the entity."""
+        return self.document().get("type") == PROBLEM + "not-found"
 
     def error(self) -> OdaError:
         """The problem as an exception."""
@@ -119,8 +143,16 @@ class Client:
 
     def _once(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, Any]) -> Answer:
         connection = self._connection or self._open()
-        connection.request(method, self._path + path, body, headers)
-        response = connection.getresponse()
+        try:
+            connection.request(method, self._path + path, body, headers)
+        except (BrokenPipeError, ConnectionResetError) as problem:
+            # The archive may have answered before it had all of the body.
+            try:
+                response = connection.getresponse()
+            except (OSError, http.client.HTTPException):
+                raise problem from None
+        else:
+            response = connection.getresponse()
         text = _whole(response)
         if response.will_close:
             self.close()
@@ -161,6 +193,12 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
         pieces.append(piece)
         left -= len(piece)
     raise http.client.HTTPException("the answer is too long")
+
+
+def _faults(problem: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The places that a problem names, whatever stands there."""
+    found = problem.get("errors")
+    return [fault for fault in found if isinstance(fault, dict)] if isinstance(found, list) else []
 
 
 def _seconds(text: Optional[str]) -> Optional[float]:

@@ -1,121 +1,224 @@
 """Sessions in the spool that this process does not write to.
 
 They are left from processes that ended before everything was sent, or that were
-killed. A session is locked only while it is worked on, so any number of them
-costs no open files, and another process may take over in between.
+killed, or are of this process, which has let them go because it has many. A
+session is locked only while it is worked on, so any number of them costs no open
+files, and another process may take over in between.
+
+Of one block, the sessions are sent in the order in which they began.
 """
 
 import logging
 import os
+import threading
 import time
-from typing import Callable, Dict, Optional, Set
+from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from . import _spool
 from ._delivery import Archive, Delivery
-from ._outbox import Outbox
+from ._outbox import BATCH_RECORDS, Outbox
+from ._spool import Block
 
 LOOK_AGAIN = 60.0  # for sessions that were left meanwhile
+IN_OTHER_HANDS = 1.0  # between looks at a session of this process that another sends
+ELSEWHERE = 60.0  # between tries of an archive that this process does not use
 
 _log = logging.getLogger("oda_helper")
 
 
 class _Leftover:
-    def __init__(self, lag: int = 0, own: bool = False):
+    def __init__(self, key: Tuple[str, str], lag: int = 0, own: bool = False):
+        self.key = key  # identifier of the block, and URL
         self.lag, self.own = lag, own  # own: its records were made by this process
         self.due = 0.0
         self.visited = False
+        self.most = BATCH_RECORDS
 
 
 class Leftovers:
-    """What is left over in a spool. One thread works on it."""
+    """What is left over in a spool. One thread works on it.
 
-    def __init__(self, archive: Callable[[str], Archive]):
-        self._archive = archive
+    ``stored`` is told of the blocks that an archive has received. ``uses`` tells
+    whether this process uses an archive itself. What goes wrong with
+    others is no matter of a script that happens to pass by: nobody is warned and
+    nothing waits for them, unless somebody asks to have everything sent.
+    """
+
+    def __init__(self, uses: Callable[[str], bool], stored: Callable[[str], None]):
+        self._uses, self._stored = uses, stored
+        self._archives: Dict[str, Archive] = {}
+        self._lock = threading.RLock()
         self._found: Dict[str, _Leftover] = {}
         self._nothing_to_do: Set[str] = set()
+        self._visiting: Optional[str] = None  # URL of the archive that is being tried
         self.unsent: Set[str] = set()  # sessions that only a person can help
+        self.lost = 0  # sessions of this process of which not all is stored
         self.looked = -1.0  # when the spool was last looked through
+        self.draining = 0  # callers that want everything sent
+        self.closing = False
         self._look = 0.0
 
-    def add(self, name: str, lag: int) -> None:
+    def add(self, name: str, block: Block, lag: int) -> None:
         """Takes over a session of this process."""
-        self._found[name] = _Leftover(lag, own=True)
+        with self._lock:
+            self._found[name] = _Leftover((block.eb_id, block.url), lag, own=True)
 
-    def ignore(self, name: str) -> None:
+    def ignore(self, name: str, own: bool) -> None:
         """Leaves a session to a person."""
         self.unsent.add(name)
         self._nothing_to_do.add(name)
+        self.lost += own
 
     def lag(self) -> int:
         """How many records of this process are in it."""
-        return sum(left.lag for left in list(self._found.values()) if left.own)
+        return sum(left.lag for left in self._all().values() if left.own)
 
     def own(self) -> Set[str]:
         """The names of those whose records this process made."""
-        return {name for name, left in list(self._found.items()) if left.own}
+        return {name for name, left in self._all().items() if left.own}
 
-    def waits(self) -> bool:
-        """Whether something of this process, or not yet tried, is left."""
-        return any(left.own or not left.visited for left in list(self._found.values()))
+    def before(self, key: Tuple[str, str]) -> bool:
+        """Whether this process has older records of a block here."""
+        return any(left.own and left.key == key for left in self._all().values())
 
     def empty(self) -> bool:
         """Whether nothing is left to send."""
         return not self._found
 
+    def finished(self, since: float) -> bool:
+        """Whether all was tried that this process should try before it ends."""
+        if self.own():
+            return False
+        visiting = self._visiting
+        if visiting is not None and not self._uses(visiting):
+            return True  # the rest is behind something that may hang
+        return self.looked >= since and all(
+            left.visited or not self._uses(left.key[1]) for left in self._all().values()
+        )
+
     def hurry(self) -> None:
         """Makes the next round look through the spool and try everything."""
         self._look = 0.0
-        for left in list(self._found.values()):
+        for left in self._all().values():
             left.due = 0.0
+        for archive in list(self._archives.values()):
+            archive.poke()
+
+    def retry(self) -> None:
+        """As hurry, and tries again what was left to a person."""
+        self._nothing_to_do -= self.unsent
+        self.unsent.clear()
+        self.hurry()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        for archive in list(self._archives.values()):
+            archive.client.close()
+
+    def _all(self) -> Dict[str, _Leftover]:
+        with self._lock:
+            return dict(self._found)
 
     def round(self, spool: str, held: Set[str]) -> float:
         """Tries what is due; says for how long to wait before the next round."""
         now = time.monotonic()
         if now >= self._look:
             self._look = now + LOOK_AGAIN
-            for name in os.listdir(spool):
-                if _spool.split_name(name) and name not in held | self._nothing_to_do:
-                    self._found.setdefault(name, _Leftover())
+            self._search(spool, held)
             self.looked = now
-        for name, left in list(self._found.items()):
-            if time.monotonic() < left.due:
+        behind: Set[str] = set()  # blocks of which an older session waits
+        for name, left in self._all().items():
+            eb_id, url = left.key
+            skipped = self.closing and not self._uses(url)
+            if eb_id in behind or skipped or time.monotonic() < left.due:
+                behind.add(eb_id)
                 continue
-            wait = self._visit(os.path.join(spool, name), name)
+            self._visiting = url
+            try:
+                wait = self._visit(os.path.join(spool, name), name, left)
+            finally:
+                self._visiting = None
             left.visited = True
             if wait is None:
-                del self._found[name]
+                with self._lock:
+                    del self._found[name]
             else:
+                behind.add(eb_id)
                 left.due = time.monotonic() + wait
-        dues = [left.due for left in self._found.values()]
+        dues = [left.due for left in self._all().values()]
         return max(0.0, min(dues + [self._look]) - time.monotonic())
 
-    def _visit(self, folder: str, name: str) -> Optional[float]:
+    def _search(self, spool: str, held: Set[str]) -> None:
+        """Finds sessions that are new here, the oldest first."""
+        found: List[Tuple[int, str, Tuple[str, str]]] = []
+        for name in os.listdir(spool):
+            if not _spool.split_name(name) or name in held or name in self._nothing_to_do:
+                continue
+            if name in self._found:
+                continue
+            folder = os.path.join(spool, name)
+            try:
+                block = _spool.read_block(folder)
+                began = os.stat(os.path.join(folder, _spool.BLOCK)).st_mtime_ns
+                found.append((began, name, (block.eb_id, block.url)))
+            except FileNotFoundError:
+                pass  # another process has finished it
+            except (OSError, _spool.Unusable) as problem:
+                self._unusable(folder, name, False, problem)
+        with self._lock:
+            for _, name, key in sorted(found):
+                self._found.setdefault(name, _Leftover(key))
+
+    def _unusable(self, folder: str, name: str, own: bool, problem: Exception) -> None:
+        level = logging.ERROR if own or self.draining else logging.INFO
+        _log.log(level, "The session %s in the spool cannot be sent: %s.", folder, problem)
+        self.ignore(name, own)
+
+    def _archive(self, url: str) -> Archive:
+        if url not in self._archives:
+            self._archives[url] = Archive(url)
+        archive = self._archives[url]
+        archive.quiet = not self.draining
+        archive.hurried = self.closing
+        return archive
+
+    def _visit(self, folder: str, name: str, left: _Leftover) -> Optional[float]:
         """Sends what it can of a session. None says that it is done with."""
         path = os.path.join(folder, _spool.LOCK)
         guard = None
         try:
-            block = _spool.read_block(folder)
-            archive = self._archive(block.url)
+            archive = self._archive(left.key[1])
             if archive.wait() > 0:
                 return archive.wait()
+            block = _spool.read_block(folder)
             guard = _spool.take_lock(path)
-            if guard is None or not _spool.still_there(guard, path):
-                return None  # it is in other hands
-            delivery = Delivery(Outbox(folder, block, lambda: None), archive)
+            if guard is None:
+                # Its order among the records of this process is our matter.
+                return IN_OTHER_HANDS if left.own else None
+            if not _spool.still_there(guard, path):
+                return None
+
+            def settle(records: int, size: int) -> None:
+                left.lag = max(0, left.lag - records)
+
+            delivery = Delivery(Outbox(folder, block, lambda: None), archive, settle, self._stored)
+            delivery.most = left.most
             wait = delivery.steps()
+            left.most = delivery.most
             if wait is not None:
-                return wait
+                elsewhere = not (left.own or self.draining or self._uses(block.url))
+                return max(wait, ELSEWHERE) if elsewhere and wait > 0 else wait
             if delivery.stuck:
-                self.ignore(name)
+                self.ignore(name, left.own)
             elif delivery.outbox.keeps():
                 self._nothing_to_do.add(name)
+                self.lost += left.own
             else:
                 _spool.remove(folder)
         except FileNotFoundError:
             pass  # another process has finished it
         except (OSError, _spool.Unusable) as problem:
-            _log.error("The session %s in the spool cannot be sent: %s.", folder, problem)
-            self.ignore(name)
+            self._unusable(folder, name, left.own, problem)
         finally:
             if guard is not None:
                 os.close(guard)

@@ -5,6 +5,7 @@ in Crockford's base 32 the milliseconds since 2026-01-07, a generator number of 
 bits and 11 random bits.
 """
 
+import os
 import random
 import threading
 import time
@@ -22,10 +23,16 @@ class Minter:
         self._clock = clock
         self._random = random.SystemRandom()
         # Nobody hands out generator numbers to notebooks, so a random one is
-        # the least likely to be in use elsewhere.
-        self._generator = self._random.getrandbits(_GENERATOR_BITS)
-        self._lock = threading.RLock()
+        # the least likely to be in use elsewhere. The process is added to it:
+        # forked children have the same random one, and must differ.
+        self._base = self._random.getrandbits(_GENERATOR_BITS)
         self._last = -1
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Makes it usable in a forked child, whatever other threads were doing."""
+        self._generator = (self._base + os.getpid()) % (1 << _GENERATOR_BITS)
+        self._lock = threading.RLock()
 
     def next(self, prefix: str) -> str:
         """A new identifier that begins with prefix and a hyphen."""

@@ -1,21 +1,22 @@
 """The recorder of a process: takes records from any thread, ships them in its own.
 
-A recorded call writes to the spool and goes on; see _session. Two daemon threads do
-the rest: one sends what is in the spool to the archive, one forces it to disk. The
-recorder also takes over sessions in the spool that nobody holds: they are left
-from processes that ended before everything was sent.
+A recorded call writes to the spool and goes on; see _session. Three daemon threads
+do the rest: one sends what is in the spool to the archive, one forces it to disk, and
+one takes over sessions in the spool that nobody holds: they are left from processes
+that ended before everything was sent. It has a thread of its own since they may be
+for another archive, which must not hold up this one.
 """
 
 import logging
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from . import _settings, _spool
 from ._delivery import Archive, Delivery
 from ._leftovers import Leftovers
 from ._outbox import Outbox
-from ._session import CLOSED, Session
+from ._session import CLOSED, NotSynced, Session
 from ._spool import Block
 
 MAX_SESSIONS = 16  # that are open at once
@@ -25,6 +26,7 @@ SYNC_EVERY = 0.1
 REPORT_EVERY = 10.0
 POLL = 0.01
 TRY_AGAIN = 5.0  # after a failure of the spool
+BEHIND = 0.1  # between looks whether older records of a block are sent
 
 _log = logging.getLogger("oda_helper")
 
@@ -32,16 +34,16 @@ _log = logging.getLogger("oda_helper")
 class _Live:
     """A session of this process with its way to the archive."""
 
-    def __init__(self, session: Session, archive: Archive):
+    def __init__(self, session: Session, archive: Archive, stored: Callable[[str], None]):
         self.session = session
         outbox = Outbox(session.folder, session.block, lambda: session.segment)
-        self.delivery = Delivery(outbox, archive, session.settle)
+        self.delivery = Delivery(outbox, archive, session.settle, stored)
         self.used = time.monotonic()
 
     def delivered(self, place: Tuple[int, int]) -> bool:
-        """Whether everything before a place is stored or put aside."""
+        """Whether nothing before a place waits here any more."""
         if self.session.closed or self.delivery.stuck:
-            return True  # there is nothing to wait for
+            return True  # it is among those left over, or there is nothing to wait for
         return self.delivery.outbox.position >= place and not self.delivery.creating
 
 
@@ -52,19 +54,21 @@ class Recorder:
         # Blocks that were created while the archive was away: whoever opens a
         # session for one stores it first.
         self._creates: Dict[str, Any] = dict(creates or {})
+        self._unstored: Set[str] = set()  # those of this process that the archive lacks
         self._lock = threading.RLock()
         self._live: Dict[Tuple[str, str], _Live] = {}
         self._archives: Dict[str, Archive] = {}
-        self._leftovers = Leftovers(self._archive)
+        self._leftovers = Leftovers(lambda url: url in self._archives, self._unstored.discard)
         self._spool: Optional[str] = None
         self._open_again = 0.0
         self._waiting = 0  # callers of flush
         self._closing = False
         self._dropped = 0
-        self._reported = -REPORT_EVERY
+        self._lost = 0  # calls and records of this process that are not stored, nor will be
+        self._reported = self._unsynced = -REPORT_EVERY
         # A lock that is released to wake a thread: unlike an Event it can be
         # set by a signal handler that interrupts the setting of it.
-        self._wake, self._dirty, self._hurry = (threading.Lock() for _ in range(3))
+        self._wake, self._dirty, self._hurry, self._sweep = (threading.Lock() for _ in range(4))
         self._threads: Optional[object] = None  # what the running ones were given
 
     # What callers do.
@@ -72,10 +76,14 @@ class Recorder:
     def record(self, eb_id: str, url: str, record: bytes) -> None:
         """Keeps a record for the archive. It is dropped only if the disk fails."""
         live = self._live.get((eb_id, url)) or self.open(eb_id, url)
-        why = live.session.append(record) if live else None
-        if why is CLOSED:
-            live = self.open(eb_id, url)
+        try:
             why = live.session.append(record) if live else None
+            if why is CLOSED:
+                live = self.open(eb_id, url)
+                why = live.session.append(record) if live else None
+        except NotSynced as problem:
+            self._report_unsynced(problem)
+            why = None
         if live is None:
             why = "there is no folder to keep them in"
         else:
@@ -85,10 +93,15 @@ class Recorder:
         _release(self._dirty)
         _release(self._wake)
 
+    def missed(self) -> None:
+        """Notes a call that is not recorded."""
+        self._lost += 1
+
     def remember(self, eb_id: str, create: Dict[str, Any]) -> None:
         """Notes a block that must be stored before its records."""
         with self._lock:
             self._creates[eb_id] = create
+            self._unstored.add(eb_id)
 
     def open(self, eb_id: str, url: str) -> Optional[_Live]:
         """The session for a block, made if there is none; None if that fails."""
@@ -97,14 +110,14 @@ class Recorder:
             if found is not None:
                 if not found.session.closed:
                     return found
-                found.session.release()
+                self._let_go((eb_id, url), found)
             if time.monotonic() < self._open_again:
                 return None
             try:
                 spool = self._folder()
                 block = Block(eb_id, url, _settings.user(), self._creates.get(eb_id))
                 session = Session(spool, block, _settings.spool_limit(), _settings.sync_policy())
-                live = _Live(session, self._archive(url))
+                live = _Live(session, self._archive(url), self._unstored.discard)
             except OSError as problem:
                 self._open_again = time.monotonic() + TRY_AGAIN
                 self._spool = None  # it may have been removed
@@ -122,7 +135,16 @@ class Recorder:
         _release(self._wake)
         return live
 
+    def _report_unsynced(self, problem: OSError) -> None:
+        now = time.monotonic()
+        if now - self._unsynced >= REPORT_EVERY:
+            self._unsynced = now
+            _log.error(
+                "The spool could not be forced to disk; a power cut may take records: %s.", problem
+            )
+
     def _drop(self, why: str) -> None:
+        self._lost += 1
         self._dropped += 1
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
@@ -140,41 +162,49 @@ class Recorder:
             targets = [(live, live.session.end()) for live in self._live.values()]
             left = self._leftovers.own()
 
+        names = left | {live.session.name for live, _ in targets}
+
         def done() -> bool:
+            # In this order: a session goes from here to those left over.
             return all(live.delivered(place) for live, place in targets) and not (
-                left & self._leftovers.own()
+                names & self._leftovers.own()
             )
 
-        return self._wait(done, timeout) and not any(live.delivery.stuck for live, _ in targets)
+        return self._wait(done, timeout) and self._whole()
+
+    def _whole(self) -> bool:
+        """Whether nothing of this process is known not to be stored."""
+        with self._lock:
+            deliveries = [live.delivery for live in self._live.values()]
+        aside = any(each.stuck or each.outbox.keeps() for each in deliveries)
+        return not (aside or self._lost or self._leftovers.lost or self._unstored)
 
     def drain(self, timeout: Optional[float]) -> bool:
         """Sends what other processes left; tells whether nothing is left to send."""
         begun = time.monotonic()
         self._folder()
-        self._leftovers.hurry()
+        self._leftovers.draining += 1
+        self._leftovers.retry()
         self.start()
-        done = self._wait(
-            lambda: self._leftovers.looked >= begun and self._leftovers.empty(), timeout
-        )
+        try:
+            done = self._wait(
+                lambda: self._leftovers.looked >= begun and self._leftovers.empty(), timeout
+            )
+        finally:
+            self._leftovers.draining -= 1
         return done and not self._leftovers.unsent
 
     def close(self, timeout: Optional[float]) -> bool:
         """Sends what is left and ends the sessions; tells whether all was sent."""
         if self._threads is None:
-            return not self._live
+            return not self._live and self._whole()
         begun = time.monotonic()
+        self._closing = self._leftovers.closing = True
         self._leftovers.hurry()
-        self._closing = True
-
-        def done() -> bool:
-            return (
-                self._leftovers.looked >= begun and not self._live and not self._leftovers.waits()
-            )
-
         try:
-            if self._wait(done, timeout):
+            if self._wait(lambda: not self._live and self._leftovers.finished(begun), timeout):
                 self._stop()
-                return True
+                return self._whole()
             if self.lag():
                 _log.warning(
                     "%d records could not be sent in time. They are kept in %s and are sent at "
@@ -183,7 +213,7 @@ class Recorder:
                 )  # fmt: skip
             return False
         finally:
-            self._closing = False
+            self._closing = self._leftovers.closing = False
 
     def _wait(self, done: Callable[[], bool], timeout: Optional[float]) -> bool:
         """Waits for something, with the thread trying its best meanwhile."""
@@ -198,6 +228,7 @@ class Recorder:
             _release(self._hurry)
             while not done():
                 _release(self._wake)
+                _release(self._sweep)
                 if end is not None and time.monotonic() >= end:
                     return False
                 time.sleep(POLL)
@@ -221,7 +252,7 @@ class Recorder:
                 return
             token = self._threads = object()
             try:
-                for work in (self._ship, self._sync):
+                for work in (self._ship, self._sync, self._leftover):
                     name = "oda_helper" + work.__name__
                     threading.Thread(target=work, args=(token,), name=name, daemon=True).start()
             except RuntimeError:
@@ -235,6 +266,7 @@ class Recorder:
                 self._threads, self._archives, self._spool = None, {}, None
         _release(self._dirty)
         _release(self._wake)
+        _release(self._sweep)
 
     def _sync(self, token: object) -> None:
         while self._threads is token:
@@ -244,46 +276,60 @@ class Recorder:
                 try:
                     live.session.sync()
                 except OSError as problem:
-                    _log.error("The spool could not be forced to disk: %s.", problem)
+                    self._report_unsynced(problem)
 
     def _ship(self, token: object) -> None:
         archives = self._archives
         while self._threads is token:
-            try:
-                wait = self._round()
-            except Exception:
-                _log.exception("Sending to the archive failed; trying again.")
-                wait = TRY_AGAIN
-            if wait > 0:
-                self._wake.acquire(timeout=wait)
+            wait = self._round()
+            if wait is None or wait > 0:
+                self._wake.acquire(timeout=-1 if wait is None else wait)
                 if not self._waiting:
                     self._hurry.acquire(timeout=LINGER)
         for archive in archives.values():
             archive.client.close()
 
-    def _round(self) -> float:
-        """Gives every session its turn; says when the next one is worth it."""
+    def _leftover(self, token: object) -> None:
+        while self._threads is token:
+            held = {live.session.name for live in list(self._live.values())}
+            try:
+                wait = self._leftovers.round(self._folder(), held)
+            except Exception as problem:
+                _log.error("The spool cannot be looked through: %r.", problem)
+                self._spool = None
+                wait = TRY_AGAIN
+            _release(self._wake)  # what was behind it may go on
+            if wait > 0:
+                self._sweep.acquire(timeout=wait)
+        self._leftovers.close()
+
+    def _round(self) -> Optional[float]:
+        """Gives every session its turn; says when the next one is worth it.
+
+        Those that were used longest ago come first, since they are the first to be
+        let go.
+        """
         for archive in list(self._archives.values()):
             archive.hurried = self._closing
-        waits = [
-            wait
-            for key, live in list(self._live.items())
-            for wait in [self._turn(key, live)]
-            if wait is not None
-        ]
-        held = {live.session.name for live in list(self._live.values())}
-        try:
-            waits.append(self._leftovers.round(self._folder(), held))
-        except OSError as problem:
-            _log.error("The spool cannot be looked through: %s.", problem)
-            self._spool = None
-            waits.append(TRY_AGAIN)
-        return min(waits)
+        waits = []
+        for key, live in sorted(list(self._live.items()), key=lambda item: item[1].used):
+            try:
+                wait = self._turn(key, live)
+            except Exception:
+                # The others have their turn all the same.
+                _log.exception("Sending to the archive failed; trying again.")
+                wait = TRY_AGAIN
+            if wait is not None:
+                waits.append(wait)
+        return min(waits) if waits else None
 
     def _turn(self, key: Tuple[str, str], live: _Live) -> Optional[float]:
         """Sends what it can of a session, and ends one that is not needed."""
         try:
-            wait = live.delivery.steps(written=True)
+            if self._leftovers.before(key):
+                wait: Optional[float] = BEHIND
+            else:
+                wait = live.delivery.steps(written=True)
         except OSError as problem:
             _log.error("The spool %s cannot be read: %s.", live.session.folder, problem)
             if isinstance(problem, FileNotFoundError):
@@ -299,26 +345,29 @@ class Recorder:
             if not (self._closing or crowded or idle):
                 return wait
             if live.delivery.stuck:
-                self._leftovers.ignore(live.session.name)
-                self._let_go(key, live)
-                return None
-            ended = wait is None and live.session.close_at(live.delivery.outbox.position)
-            if not ended and crowded:
-                # It goes on as one that is left over, without open files.
-                self._leftovers.add(live.session.name, live.session.lag())
-            elif not ended:
-                return wait
-            else:
+                self._leftovers.ignore(live.session.name, own=True)
+            elif wait is None and live.session.close_at(live.delivery.outbox.position):
                 self._creates.pop(key[0], None)
-                if not live.delivery.outbox.keeps():
+                if live.delivery.outbox.keeps():
+                    self._lost += 1
+                else:
                     _spool.remove(live.session.folder)
+            elif crowded:
+                # It goes on as one that is left over, without open files.
+                self._leftovers.add(live.session.name, live.session.block, live.session.lag())
+                _release(self._sweep)
+            else:
+                return wait
             self._let_go(key, live)
         return None
 
     def _let_go(self, key: Tuple[str, str], live: _Live) -> None:
+        """Ends the work on a session. What nobody else has of it is lost."""
         with self._lock:
             if self._live.get(key) is live:
                 del self._live[key]
+                if live.session.name not in self._leftovers.own() and not live.delivery.stuck:
+                    self._lost += live.session.lag()
         live.session.release()
 
     def _archive(self, url: str) -> Archive:

@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 import threading
+import time
 from collections import deque
 from typing import Deque, List, Optional, Tuple
 
@@ -17,6 +18,10 @@ from . import _spool
 from ._spool import Block
 
 CLOSED = "closed"  # what append says of a session that takes no more records
+
+
+class NotSynced(OSError):
+    """A record is in the spool, but could not be forced to disk."""
 
 
 class Session:
@@ -44,7 +49,7 @@ class Session:
         self._number = 0
         self._waiting = 0  # bytes that are not shipped
         self._failed = False  # the last write
-        self._torn = False  # and it left a part of a line
+        self._torn = False  # nothing more is written to the newest segment
         self._dirty = False
         self._fresh = True  # there are names and small files to sync
         self._retired: List[int] = []
@@ -60,7 +65,12 @@ class Session:
         try:
             # Synced in the background, as the records are: a disk that is
             # slow today must not hold up the call that opens the session.
-            _spool.replace(os.path.join(coming, _spool.BLOCK), self.block.encode())
+            block = os.path.join(coming, _spool.BLOCK)
+            _spool.replace(block, self.block.encode())
+            # The time by which sessions of one block are sent in order; clocks
+            # of disks are too coarse for two that are made at once.
+            began = time.time_ns()
+            os.utime(block, ns=(began, began))
             os.rename(coming, self.folder)
         except BaseException:
             os.close(guard)
@@ -79,7 +89,10 @@ class Session:
             while self._interrupting:
                 why = self._append(self._interrupting.popleft()) or why
         if self._policy == "always" and why is None:
-            self.sync()
+            try:
+                self.sync()
+            except OSError as problem:
+                raise NotSynced(*problem.args) from problem
         return why
 
     def _append(self, record: bytes) -> Optional[str]:
@@ -171,6 +184,12 @@ class Session:
                     _spool.sync(os.path.dirname(self.folder))
         except FileNotFoundError:
             pass  # everything has been shipped meanwhile
+        except OSError:
+            with self._lock:
+                # Nobody can tell what of the segment is on disk, and a later
+                # success would not say more: the next record begins another.
+                self._torn, self._fresh = True, self._fresh or fresh
+            raise
         finally:
             for descriptor in retired + ([] if file is None else [file]):
                 os.close(descriptor)
@@ -201,7 +220,9 @@ class Session:
         have held the lock of this object when the child was made.
         """
         self.closed = True
-        for descriptor in self._retired + [self._guard, self._file]:
+        files = self._retired + [self._guard, self._file]
+        self._retired, self._guard, self._file = [], -1, None
+        for descriptor in files:
             if descriptor is not None and descriptor >= 0:
                 try:
                     os.close(descriptor)

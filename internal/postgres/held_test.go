@@ -1,0 +1,164 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/testenv"
+)
+
+// Records of many blocks share a transaction. Somebody holds one of the blocks,
+// longer than anybody waits: its record is refused, and the others are stored.
+func TestABlockThatIsHeldFailsNoOthersThatShareItsTransaction(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s := open(t, dsn)
+	const blocks = 8
+	for i := range blocks {
+		mustPut(t, s, write(t, block(fmt.Sprint("b", i)), `{}`))
+	}
+	letGo := hold(t, dsn, block("b3"))
+	var adds []oda.Addition
+	for i := range blocks {
+		adds = append(adds, addition(fmt.Sprint("b", i), "one", ""))
+	}
+	adds = append(adds, addition("missing", "one", ""))
+	recorded, errs := s.RecordTogether(t.Context(), adds)
+	for i, add := range adds {
+		switch add.Block {
+		case "b3":
+			wantCode(t, errs[i], oda.Overloaded)
+			if !nothingStored(errs[i]) {
+				t.Errorf("the answer does not say what is certain: %v", errs[i])
+			}
+		case "missing":
+			wantCode(t, errs[i], oda.NotFound)
+		default:
+			if errs[i] != nil || recorded[i].Sequence != 1 {
+				t.Errorf("%s: %+v, %v", add.Block, recorded[i], errs[i])
+			}
+		}
+	}
+	letGo()
+	if r := mustRecord(t, s, "b3", "two"); r.Sequence != 1 {
+		t.Errorf("the record that was refused is stored: the next one is %d", r.Sequence)
+	}
+}
+
+// One record cannot be stored. It alone is refused, and what has been stored
+// before is answered as the first time.
+func TestARecordThatCannotBeStoredFailsNoOthers(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	for _, id := range []string{"a", "b", "c"} {
+		mustPut(t, s, write(t, block(id), `{}`))
+	}
+	repeated := addition("b", "repeated", "key")
+	first, err := one(t.Context(), s, repeated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, conn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
+		`CREATE TRIGGER refuse BEFORE INSERT ON records FOR EACH ROW WHEN (NEW.recorded_by = 'mallory') EXECUTE FUNCTION refuse()`)
+	bad := addition("b", "bad", "")
+	bad.By = "mallory"
+	recorded, errs := s.RecordTogether(t.Context(), []oda.Addition{
+		addition("a", "x", ""), addition("b", "x", "other"), bad, repeated, addition("c", "x", ""),
+	})
+	for i, err := range errs {
+		if i == 2 {
+			wantCode(t, err, oda.Internal)
+		} else if err != nil {
+			t.Errorf("record %d: %v", i, err)
+		}
+	}
+	if recorded[3] != first {
+		t.Errorf("the repeated one is answered %+v, the first time it was %+v", recorded[3], first)
+	}
+	if n := query[int](t, conn, "SELECT count(*) FROM records"); n != 4 {
+		t.Errorf("%d records are stored, want 4", n)
+	}
+}
+
+// While more blocks are held than there are transactions of records at a time,
+// the others are recorded into, and the held ones as soon as they are let go.
+func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	const held = 6
+	for i := range held {
+		mustPut(t, s, write(t, block(fmt.Sprint("held", i)), `{}`))
+	}
+	mustPut(t, s, write(t, block("free"), `{}`))
+	holder := connect(t, dsn)
+	do(t, holder, "BEGIN", "SELECT FROM heads WHERE identifier LIKE 'held%' FOR UPDATE")
+	errs := make([]error, held)
+	var group sync.WaitGroup
+	for i := range held {
+		group.Go(func() { _, errs[i] = one(context.Background(), s, addition(fmt.Sprint("held", i), "x", "")) })
+	}
+	await(t, "records wait for held blocks", patience, func() bool { return waiting(t, watch) > 0 })
+	// In a moment the held blocks are waited for by themselves.
+	await(t, "records of another block are stored quickly", patience, func() bool {
+		began := time.Now()
+		for range 20 {
+			mustRecord(t, s, "free", "x")
+		}
+		return time.Since(began) < time.Second && waiting(t, watch) > 0
+	})
+	do(t, holder, "ROLLBACK")
+	group.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("held%d: %v", i, err)
+		}
+	}
+}
+
+// Updates that wait for others share transactions, too.
+func TestAnEntityThatIsHeldFailsNoOtherUpdates(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	const running, together = 8, 6 // as many as run at once, and some that wait for them
+	var stored [running + together]oda.Metadata
+	for i := range stored {
+		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata
+	}
+	briefly, long := connect(t, dsn), fmt.Sprint("s", running+2)
+	do(t, briefly, "BEGIN", "SELECT FROM heads WHERE identifier <> '"+long+"' FOR UPDATE")
+	letGo := hold(t, dsn, sbd(long))
+	var errs [running + together]error
+	var group sync.WaitGroup
+	for i := range stored {
+		if i == running {
+			await(t, "as many updates run as may", patience, func() bool { return waiting(t, watch) == running })
+		}
+		group.Go(func() {
+			_, errs[i] = s.Put(context.Background(), []oda.Put{next(t, sbd(fmt.Sprint("s", i)), stored[i])})
+		})
+	}
+	await(t, "the others wait for them", patience, func() bool { return s.UpdatesWaiting() == together })
+	do(t, briefly, "ROLLBACK")
+	group.Wait()
+	letGo()
+	for i, err := range errs {
+		id := fmt.Sprint("s", i)
+		want := int64(2)
+		if id == long {
+			want = 1
+			wantCode(t, err, oda.Overloaded)
+		} else if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if v := mustGet(t, s, sbd(id)).Metadata.Version; v != want {
+			t.Errorf("%s has the version %d, want %d", id, v, want)
+		}
+	}
+}

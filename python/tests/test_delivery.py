@@ -1,0 +1,414 @@
+"""What answers, links and settings do to records on their way."""
+
+import errno
+import json
+import os
+import socket
+import threading
+import time
+from unittest import mock
+
+import oda_helper
+from oda_helper import _archive, _process, _recorder
+from oda_helper import capture_request_response as capture
+from proxy import Proxy
+from support import PATIENCE, Case, Server, free_port, wait_until
+from test_outage import _repoint, numbers
+
+PAGE = "<html><body>no</body></html>"
+
+
+@capture
+def scan(n, text=""):
+    return n
+
+
+def problem(code, **more):
+    return json.dumps(dict(more, type="urn:oda:problem:" + code, title="x", detail="No."))
+
+
+class Gateway:
+    """Answers in the place of an archive, each request on a connection of its own.
+
+    ``answer`` is a status and a body, or None: then the archive answers. It is called
+    with the method and the length of the body if it can be.
+    """
+
+    def __init__(self, test, server, answer=None):
+        self.answer, self.given = answer, 0
+        self._far = server.port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self._listener.getsockname()[1]
+        test.addCleanup(self._close)
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def _close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            with near:
+                try:
+                    self._serve(near)
+                except OSError:
+                    pass  # who asked is gone
+
+    def _serve(self, near):
+        head, _, body = self._read(near, b"").partition(b"\r\n\r\n")
+        length = 0
+        for line in head.split(b"\r\n"):
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        while len(body) < length:
+            body += near.recv(1 << 16)
+        answer = self.answer
+        if callable(answer):
+            answer = answer(head.split(b" ")[0].decode(), length)
+        if answer is not None:
+            self.given += 1
+            status, text = answer[:2]
+            extra = "".join("%s: %s\r\n" % header for header in answer[2:])
+            text = text.encode()
+            start = "HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n%s\r\n" % (status, len(text), extra)
+            near.sendall(start.encode() + text)
+            return
+        with socket.create_connection(("127.0.0.1", self._far)) as far:
+            far.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
+            while True:
+                piece = far.recv(1 << 16)
+                if not piece:
+                    return
+                near.sendall(piece)
+
+    def _read(self, near, got):
+        while b"\r\n\r\n" not in got:
+            piece = near.recv(1 << 16)
+            if not piece:
+                raise OSError("no request")
+            got += piece
+        return got
+
+
+class OnlyTheArchiveItself(Case):
+    def test_refuses_a_record(self):
+        pointer = {"errors": [{"pointer": "query:x", "detail": "No."}]}
+        for name, answer in {
+            "a gateway's 400": (400, PAGE),
+            "a gateway's 404": (404, PAGE),
+            "a gateway's 405": (405, PAGE),
+            "a gateway's 408": (408, PAGE),
+            "a gateway's 413": (413, PAGE),
+            "a gateway's 422": (422, '{"detail":[{"loc":["body"]}]}'),
+            "401": (401, problem("not-authenticated")),
+            "403": (403, problem("not-allowed")),
+            "425": (425, ""),
+            "429": (429, PAGE),
+            "500": (500, PAGE),
+            "503 with errors that are no list": (503, '{"errors":{"x":[]}}'),
+            "503 with errors that are a number": (503, '{"errors":7,"detail":["a"],"type":{}}'),
+            "503 with endless JSON": (503, "[" * 200_000),
+            "503 with an odd Retry-After": (503, "", ("Retry-After", "nan")),
+            "a redirect": (302, "", ("Location", "/login")),
+            "the page of a portal": (200, PAGE),
+            "a page that talks of a sequence": (200, '{"sequence":1,"sequence":2,"sequence":3}'),
+            "nothing": (200, ""),
+            "408 of the archive": (408, problem("request-timeout")),
+            "a body that arrived in part": (400, problem("invalid-request")),
+            "a parameter that is wrong": (400, problem("invalid-request", **pointer)),
+            "a user that is not accepted": (400, problem("invalid-user")),
+            "a problem of a later release": (422, problem("moon-phase")),
+            "a path that is unknown": (404, problem("no-such-path")),
+        }.items():
+            with self.subTest(name):
+                self.fresh()
+                gateway = Gateway(self, self.server)
+                os.environ["ODA_URL"] = gateway.url
+                eb_id = oda_helper.create_eb()
+                gateway.answer = answer
+                with self.assertLogs("oda_helper", "WARNING"):
+                    for n in range(3):
+                        scan(n)
+                    wait_until(lambda: gateway.given > 0, "an answer")
+                    self.assertFalse(oda_helper.flush(0.3))
+                self.assertEqual(oda_helper.lag(), 3)
+                gateway.answer = None
+                self.flushed()
+                self.assertEqual(numbers(self.server.records(eb_id)), [0, 1, 2])
+                self.assertTrue(oda_helper.close())
+                self.assertEqual(self.sessions(), [])
+
+    def test_is_given_less_by_a_gateway_that_takes_little(self):
+        gateway = Gateway(self, self.server)
+        os.environ["ODA_URL"] = gateway.url
+        eb_id = oda_helper.create_eb()
+        gateway.answer = lambda method, length: (413, PAGE) if length > 2000 else None
+        for n in range(100):
+            scan(n)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), list(range(100)))
+        self.assertGreater(gateway.given, 0)
+
+    def test_ends_no_round_of_delivery_by_an_odd_answer(self):
+        odd = Gateway(self, self.server, (503, '{"errors":7}'))
+        os.environ.update(ODA_URL=odd.url, EB_ID="eb-odd")
+        with self.assertLogs("oda_helper", "INFO") as logs:
+            scan(1)
+            wait_until(lambda: odd.given > 0, "an answer")
+            os.environ["ODA_URL"] = self.server.url
+            eb_id = oda_helper.create_eb()
+            scan(2)
+            wait_until(lambda: self.server.records(eb_id), "the record of the healthy archive")
+            oda_helper.flush(0.5)
+        self.assertEqual([text for text in logs.output if "Traceback" in text], [])
+
+
+class ASlowLink(Case):
+    needs_server = False
+
+    def test_delays_records_and_loses_none(self):
+        server = Server("--read-timeout=500ms")
+        self.addCleanup(server.remove)
+        server.start()
+        proxy = Proxy(server.port)
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        eb_id = oda_helper.create_eb()
+        proxy.rate = 128 << 10
+        for n in range(100):
+            scan(n, "x" * 4096)
+        self.assertTrue(oda_helper.flush(60))
+        self.assertEqual(numbers(server.records(eb_id)), list(range(100)))
+        self.assertIn("request-timeout", server.log())
+        self.assertTrue(oda_helper.close())
+        self.assertEqual(self.sessions(), [])
+
+    def test_gets_smaller_batches_after_a_time_out(self):
+        server = Server()
+        self.addCleanup(server.remove)
+        server.start()
+        lengths = []
+
+        def silent(method, length):
+            if method != "POST":
+                return None
+            lengths.append(length)
+            if length > 2000:
+                time.sleep(0.3)  # longer than the client waits
+            return None
+
+        gateway = Gateway(self, server)
+        os.environ["ODA_URL"] = gateway.url
+        eb_id = oda_helper.create_eb()
+        patched = mock.patch.multiple("oda_helper._delivery", SLOW=0.15, ANSWER_TIMEOUT=0.2)
+        patched.start()
+        self.addCleanup(patched.stop)
+        self.fresh()
+        os.environ["EB_ID"] = eb_id
+        gateway.answer = silent
+        for n in range(100):
+            scan(n)
+        self.flushed()
+        self.assertEqual(numbers(server.records(eb_id)), list(range(100)))
+        self.assertGreater(lengths[0], 4000)
+        self.assertLess(min(lengths), 2001)
+
+
+class ManyBlocks(Case):
+    def test_keep_the_order_of_their_records_while_the_archive_is_away(self):
+        proxy = Proxy(free_port())  # nobody is there
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        with mock.patch.object(_archive, "CREATE_TIMEOUT", 0.2):
+            blocks = [oda_helper.create_eb() for _ in range(_recorder.MAX_SESSIONS + 8)]
+        for n in range(6):
+            for block in blocks:
+                os.environ["EB_ID"] = block
+                scan(n)
+            oda_helper.flush(0.3)  # some sessions are let go in between
+        self.assertEqual(oda_helper.lag(), 6 * len(blocks))
+        proxy.forward(self.server.port)
+        self.assertTrue(oda_helper.flush(60))
+        self.assertEqual(oda_helper.lag(), 0)
+        for block in blocks:
+            self.assertEqual(numbers(self.server.records(block)), list(range(6)))
+        self.assertTrue(oda_helper.close())
+        self.assertEqual(self.sessions(), [])
+
+    def test_of_an_ended_process_are_sent_in_order(self):
+        down = free_port()
+        eb_ids = [oda_helper.create_eb() for _ in range(_recorder.MAX_SESSIONS + 4)]
+        self.assertTrue(oda_helper.close())
+        self.script(
+            """
+            for n in range(5):
+                for block in os.environ["BLOCKS"].split():
+                    os.environ["EB_ID"] = block
+                    scan(n)
+                oda_helper.flush(0.3)
+            """,
+            BLOCKS=" ".join(eb_ids), ODA_URL="http://127.0.0.1:%d" % down, ODA_EXIT_TIMEOUT="0",
+        )  # fmt: skip
+        for folder in self.sessions():
+            _repoint(folder, down, self.server.port)
+        self.assertTrue(oda_helper.drain(60))
+        for eb_id in eb_ids:
+            self.assertEqual(numbers(self.server.records(eb_id)), list(range(5)))
+
+    def test_are_not_said_to_be_stored_while_one_is_not(self):
+        proxy = Proxy(free_port())
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        with mock.patch.object(_archive, "CREATE_TIMEOUT", 0.2):
+            for n in range(_recorder.MAX_SESSIONS + 8):
+                oda_helper.create_eb()
+                scan(n)
+                self.assertFalse(oda_helper.flush(0.05))
+
+
+class WhoAsks(Case):
+    """Nobody is told that something is stored that is not."""
+
+    def test_learns_that_there_is_no_archive(self):
+        del os.environ["ODA_URL"]
+        with self.assertLogs("oda_helper", "WARNING"):
+            oda_helper.create_eb()
+        self.assertFalse(oda_helper.flush(PATIENCE))
+        self.assertFalse(oda_helper.close())
+
+    def test_learns_that_calls_are_not_recorded(self):
+        del os.environ["ODA_URL"]
+        with self.assertLogs("oda_helper", "WARNING"):
+            scan(1)
+        self.assertFalse(oda_helper.flush(PATIENCE))
+        self.assertFalse(oda_helper.close())
+
+    def test_learns_that_a_call_has_no_block(self):
+        with self.assertLogs("oda_helper", "WARNING"):
+            scan(1)
+        self.assertFalse(oda_helper.flush(PATIENCE))
+
+    def test_learns_that_a_record_is_refused(self):
+        eb_id = oda_helper.create_eb()
+        _process.recorder().record(eb_id, self.server.url + "/api/v1", b'{"status":"OK"}')
+        scan(1)
+        with self.assertLogs("oda_helper", "ERROR"):
+            self.assertFalse(oda_helper.flush(PATIENCE))
+        self.assertEqual((oda_helper.lag(), numbers(self.server.records(eb_id))), (0, [1]))
+        self.assertFalse(oda_helper.close())
+
+    def test_learns_that_a_record_was_dropped(self):
+        os.environ["ODA_SPOOL_LIMIT"] = "100"
+        oda_helper.create_eb()
+        with self.assertLogs("oda_helper", "ERROR"):
+            scan(1)
+        self.assertFalse(oda_helper.flush(PATIENCE))
+
+    def test_is_told_so_when_a_block_reaches_the_archive_later(self):
+        del os.environ["ODA_URL"]
+        with self.assertLogs("oda_helper", "WARNING"):
+            eb_id = oda_helper.create_eb()
+        self.assertFalse(oda_helper.flush(PATIENCE))
+        os.environ["ODA_URL"] = self.server.url
+        scan(1)
+        self.assertTrue(oda_helper.flush(PATIENCE))
+        self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+
+class AWrongRun(Case):
+    """What one run left for a wrong address or block is no matter of later runs."""
+
+    def healthy(self):
+        eb_id = oda_helper.create_eb()
+        begun = time.monotonic()
+        second = self.script("scan(5)\nassert oda_helper.flush(20)", EB_ID=eb_id)
+        self.assertEqual((second.out, second.err), ("", ""))
+        self.assertEqual(numbers(self.server.records(eb_id)), [5])
+        return time.monotonic() - begun
+
+    def wrong(self, **env):
+        first = self.script("scan(1)", ODA_EXIT_TIMEOUT="0.3", **env)
+        self.assertNotEqual(first.err, "")  # the run itself is told
+        self.assertEqual(len(self.sessions()), 1)
+
+    def test_with_a_wrong_block(self):
+        self.wrong(EB_ID="eb-nobody-has-this")
+        self.healthy()
+        self.healthy()
+
+    def test_with_a_wrong_address(self):
+        self.wrong(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")
+        self.healthy()
+
+    def test_with_the_address_of_something_that_hangs(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.wrong(ODA_URL="http://127.0.0.1:%d" % silent.getsockname()[1], EB_ID="eb-1")
+            os.environ["ODA_EXIT_TIMEOUT"] = "60"
+            self.assertLess(self.healthy(), 25)
+
+    def test_with_an_address_that_is_something_else(self):
+        gateway = Gateway(self, self.server, (404, PAGE))
+        self.wrong(ODA_URL=gateway.url, EB_ID="eb-1")
+        self.healthy()
+
+    def test_is_told_of_by_drain(self):
+        self.wrong(EB_ID="eb-nobody-has-this")
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertFalse(oda_helper.drain(0.5))
+        self.assertIn("could not be found", logs.output[0])
+
+
+class ForkedChildren(Case):
+    def test_make_identifiers_of_their_own(self):
+        process = self.script(
+            """
+            from oda_helper import _archive
+            _archive._minter._clock = lambda: 1790000000.0  # all in the same milliseconds
+            for child in range(12):
+                reader, writer = os.pipe()
+                if os.fork() == 0:
+                    os.write(writer, " ".join(_archive._minter.next("eb") for _ in range(150)).encode())
+                    os._exit(0)
+                os.close(writer)
+                with os.fdopen(reader) as pipe:
+                    print(pipe.read())
+                os.wait()
+            """
+        )
+        found = process.out.split()
+        self.assertEqual((len(found), len(set(found))), (1800, 1800))
+
+
+class ADiskThatCannotSync(Case):
+    def test_is_reported_and_tried_again(self):
+        os.environ["ODA_SPOOL_SYNC"] = "always"
+        eb_id = oda_helper.create_eb()
+        fsync, failing, synced = os.fsync, [True], []
+
+        def fails(descriptor):
+            if failing[0]:
+                raise OSError(errno.EIO, "Input/output error")
+            synced.append(os.fstat(descriptor).st_ino)
+            fsync(descriptor)
+
+        with mock.patch("os.fsync", fails):
+            with self.assertLogs("oda_helper", "ERROR") as logs:
+                self.assertEqual(scan(1), 1)
+            self.assertIn("could not be forced to disk", logs.output[0])
+            self.assertNotIn("Traceback", logs.output[0])
+            failing[0] = False
+            scan(2)
+        # Nobody knows what of the first segment is on disk, so another is begun,
+        # and its name is as safe as what is in it.
+        (folder,) = self.sessions()
+        self.assertIn(os.stat(os.path.join(folder, "00000002.log")).st_ino, synced)
+        self.assertIn(os.stat(folder).st_ino, synced)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), [1, 2])
