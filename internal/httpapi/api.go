@@ -27,6 +27,9 @@ type Pages interface {
 	Home(w http.ResponseWriter, r *http.Request) error
 	UI(w http.ResponseWriter, r *http.Request) error
 	Asset(w http.ResponseWriter, r *http.Request) error
+	Guide(w http.ResponseWriter, r *http.Request) error
+	Problems(w http.ResponseWriter, r *http.Request) error
+	Problem(w http.ResponseWriter, r *http.Request) error
 }
 
 // Config is what the interface needs.

@@ -55,6 +55,9 @@ func (a *API) routes() []route {
 		{operation: "readRecords", kind: oda.ExecutionBlock, handle: a.readRecords},
 
 		{operation: "home", page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
+		{operation: "guide", page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},
+		{operation: "problems", page: true, handle: func(c *call) error { return a.pages.Problems(c, c.r) }},
+		{operation: "problem", page: true, handle: func(c *call) error { return a.pages.Problem(c, c.r) }},
 		{operation: "descriptionJSON", page: true, handle: static("application/json", api.JSON)},
 		{operation: "descriptionYAML", page: true, handle: static("application/yaml", api.YAML)},
 		{operation: "ui", page: true, handle: func(c *call) error { return a.pages.UI(c, c.r) }},

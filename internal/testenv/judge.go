@@ -190,7 +190,7 @@ func (j *Judge) judge(request *http.Request, sent []byte, response *http.Respons
 }
 
 // pages are the operations that take any query and any condition.
-var pages = []string{"home", "ui", "uiAsset", "descriptionJSON", "descriptionYAML"}
+var pages = []string{"home", "guide", "problems", "problem", "ui", "uiAsset", "descriptionJSON", "descriptionYAML"}
 
 // strangers tells of a query parameter or a condition that the operation does
 // not have, which the validator lets pass.

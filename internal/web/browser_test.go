@@ -54,6 +54,9 @@ func routes(t *testing.T, base string) http.Handler {
 	handle("/{$}", site.Home)
 	handle("/ui", site.UI)
 	handle("/ui/{file}", site.Asset)
+	handle("/guide", site.Guide)
+	handle("/problems", site.Problems)
+	handle("/problems/{code}", site.Problem)
 	handle("/openapi.json", answer(func(*http.Request) string { return description }))
 	handle("/sbds", answer(func(r *http.Request) string { return `["sbd-1 ` + r.URL.Query().Get("created_after") + `"]` }))
 	handle("/ebs/{eb_id}", answer(func(r *http.Request) string {

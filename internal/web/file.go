@@ -84,7 +84,7 @@ func newGzipped(contentType string, gz []byte) file {
 // loadAssets gives the files that the pages load, by name.
 func loadAssets() map[string]file {
 	assets := make(map[string]file)
-	for _, name := range []string{"home.css", "home.js", "ui.css", "ui.js", "icon.svg"} {
+	for _, name := range []string{"home.css", "home.js", "prose.css", "ui.css", "ui.js", "icon.svg"} {
 		assets[name] = newFile(contentTypes[path.Ext(name)], mustRead("assets/"+name))
 	}
 	for _, name := range []string{

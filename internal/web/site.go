@@ -1,6 +1,7 @@
-// Package web is what a person sees of the archive in a browser: the home page
-// and the Swagger UI. Everything they need is in the binary, so both work on a
-// machine without a network.
+// Package web is what a person sees of the archive in a browser: the home page,
+// the Swagger UI, and the documentation of the interface and of its problems.
+// Everything they need is in the binary, so they work on a machine without a
+// network.
 //
 // Start reading at Site: it has one handler per page and one for the files that
 // the pages load. The handlers return an error before they have written
@@ -17,6 +18,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"oda"
@@ -43,6 +45,7 @@ type Site struct {
 	assets map[string]file
 	home   *template.Template
 	ui     file
+	prose  func() map[string]file // by path, such as problems/not-found
 	counts atomic.Pointer[map[oda.Kind]int64]
 }
 
@@ -61,6 +64,7 @@ func New(cfg Config) *Site {
 		panic(fmt.Sprintf("web: the embedded ui.html does not render: %v", err))
 	}
 	s.ui = newFile(htmlType, ui.Bytes())
+	s.prose = sync.OnceValue(func() map[string]file { return renderProse(pages.Lookup("prose.html")) })
 	return s
 }
 

@@ -8,30 +8,11 @@ const applyLook = () => document.documentElement.classList.toggle("dark-mode", d
 dark.addEventListener("change", applyLook);
 applyLook();
 
-// Swagger UI fills the example of every parameter into its form. For an
-// optional one, such as a cursor or If-Match, that makes a request nobody asked
-// for, so these are taken out of the copy that it works on.
-function withoutOptionalExamples(description) {
-  const parameters = Object.values(description.components?.parameters ?? {});
-  for (const path of Object.values(description.paths)) {
-    for (const operation of [path, ...Object.values(path)]) {
-      parameters.push(...(operation.parameters ?? []));
-    }
-  }
-  for (const parameter of parameters) {
-    if (!parameter.required) {
-      delete parameter.example;
-      delete parameter.schema?.example;
-    }
-  }
-  return description;
-}
-
 function start(description) {
   SwaggerUIBundle({
     // The description's relative servers are resolved against the page's own
     // address, which stands beside it and has every prefix.
-    spec: withoutOptionalExamples(description),
+    spec: description,
     dom_id: "#swagger-ui",
     presets: [SwaggerUIBundle.presets.apis],
     layout: "BaseLayout",

@@ -1,0 +1,130 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"oda"
+	"oda/docs"
+)
+
+// problemPrefix stands before the code in the type of a problem.
+const problemPrefix = "urn:oda:problem:"
+
+// Guide serves the guide to the interface, GET {base}/api/v1/guide.
+func (s *Site) Guide(w http.ResponseWriter, r *http.Request) error {
+	s.prose()["guide"].serve(w, r, pageCache, homePolicy)
+	return nil
+}
+
+// Problems serves what is to be known of all problems, GET
+// {base}/api/v1/problems.
+func (s *Site) Problems(w http.ResponseWriter, r *http.Request) error {
+	s.prose()["problems"].serve(w, r, pageCache, homePolicy)
+	return nil
+}
+
+// Problem serves what is to be known of one, GET
+// {base}/api/v1/problems/{code}. The route names the problem with the path
+// value "code", which may be the whole type.
+func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
+	code := strings.TrimPrefix(r.PathValue("code"), problemPrefix)
+	page, ok := s.prose()["problems/"+code]
+	if !ok {
+		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All are listed one level up, at \"problems\".", clip(code))
+	}
+	page.serve(w, r, pageCache, homePolicy)
+	return nil
+}
+
+// clip bounds what is repeated of a name.
+func clip(name string) string {
+	const most = 64
+	if len(name) > most {
+		name = name[:most] + "…"
+	}
+	return strings.ToValidUTF8(name, "�")
+}
+
+// proseView is what the template of a page of documentation shows.
+type proseView struct {
+	Title   string
+	Root    string // leads from the page to the home page
+	Content template.HTML
+}
+
+// renderProse makes the pages of documentation, by their paths.
+func renderProse(page *template.Template) map[string]file {
+	pages := map[string]file{
+		"guide":    prosePage(page, "Guide to the interface", "", docs.Interface),
+		"problems": prosePage(page, "Problems", "", docs.Problems),
+	}
+	_, sections, _ := strings.Cut(string(docs.Problems), "\n## ")
+	for section := range strings.SplitSeq(sections, "\n## ") {
+		code, _, _ := strings.Cut(section, "\n")
+		pages["problems/"+code] = prosePage(page, code, "../", []byte("# "+section))
+	}
+	return pages
+}
+
+// prosePage renders a page of documentation, which is ours and known to be good.
+func prosePage(page *template.Template, title, root string, markdown []byte) file {
+	converter := goldmark.New(
+		goldmark.WithExtensions(extension.Table),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links(root), 0))),
+	)
+	var content, out bytes.Buffer
+	if err := converter.Convert(markdown, &content); err != nil {
+		panic(fmt.Sprintf("web: the embedded page %q does not render: %v", title, err))
+	}
+	view := proseView{Title: title, Root: root, Content: template.HTML(content.String())}
+	if err := page.Execute(&out, view); err != nil {
+		panic(fmt.Sprintf("web: the embedded page %q does not render: %v", title, err))
+	}
+	return newFile(htmlType, out.Bytes())
+}
+
+// links turns links between the files of the documentation into links between
+// pages. Its value leads from the page to the home page.
+type links string
+
+// served are the files of the documentation that have a page here.
+var served = map[string]string{"interface.md": "guide", "problems.md": "problems", "../api/openapi.yaml": "openapi.yaml"}
+
+// Transform is what goldmark calls. A link to a file that is not served becomes
+// the text that it has.
+func (root links) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
+	var unlinked []*ast.Link
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		link, ok := n.(*ast.Link)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		name, anchor, _ := strings.Cut(string(link.Destination), "#")
+		switch page, ok := served[name]; {
+		case ok && anchor != "":
+			link.Destination = []byte(string(root) + page + "#" + anchor)
+		case ok:
+			link.Destination = []byte(string(root) + page)
+		case name != "" && !strings.Contains(name, "://"):
+			unlinked = append(unlinked, link)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, link := range unlinked {
+		for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+			link.Parent().InsertBefore(link.Parent(), link, child)
+		}
+		link.Parent().RemoveChild(link.Parent(), link)
+	}
+}

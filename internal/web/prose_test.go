@@ -1,0 +1,77 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oda"
+	"oda/docs"
+)
+
+// read gives the text of a page that a handler serves.
+func read(t *testing.T, handle func(http.ResponseWriter, *http.Request) error, code string) (string, error) {
+	t.Helper()
+	r := httptest.NewRequest("GET", "/api/v1/problems", nil)
+	r.SetPathValue("code", code)
+	w := httptest.NewRecorder()
+	err := handle(w, r)
+	return w.Body.String(), err
+}
+
+func TestAProblemIsFoundByItsTypeAndByItsCode(t *testing.T) {
+	site := New(Config{})
+	all, err := read(t, site.Problems, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(docs.Problems), -1)
+	if len(sections) < 20 {
+		t.Fatalf("docs/problems.md has %d sections", len(sections))
+	}
+	for _, section := range sections {
+		code := section[1]
+		if !strings.Contains(all, `id="`+code+`"`) {
+			t.Errorf("the page of all problems has no section %s", code)
+		}
+		for _, name := range []string{code, problemPrefix + code} {
+			page, err := read(t, site.Problem, name)
+			if err != nil || !strings.Contains(page, "What to do.") || !strings.Contains(page, problemPrefix+code) {
+				t.Errorf("%s: got %v, %.300s", name, err, page)
+			}
+		}
+	}
+	for _, name := range []string{"", "nothing", "urn:oda:problem:", strings.Repeat("x", 5000), "../guide"} {
+		if _, err := read(t, site.Problem, name); oda.CodeOf(err) != oda.NoSuchPath || len(err.Error()) > 300 {
+			t.Errorf("%.40q: got %v", name, err)
+		}
+	}
+}
+
+// The files of the documentation lead to each other. Here they lead to pages,
+// and where there is none they do not lead.
+func TestPagesOfDocumentationLeadToPages(t *testing.T) {
+	site := New(Config{})
+	link := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	for path, page := range site.prose() {
+		w := httptest.NewRecorder()
+		page.serve(w, httptest.NewRequest("GET", "/", nil), pageCache, homePolicy)
+		text := w.Body.String()
+		root := strings.Repeat("../", strings.Count(path, "/"))
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			target, anchor, _ := strings.Cut(found[1], "#")
+			target, _, _ = strings.Cut(target, "?")
+			name, ok := strings.CutPrefix(target, root)
+			asset, isAsset := strings.CutPrefix(name, "ui/")
+			switch _, isPage := site.prose()[name]; {
+			case target == "" && strings.Contains(text, `id="`+anchor+`"`):
+			case ok && isAsset && site.assets[asset].gz != nil:
+			case ok && (isPage || name == "./" || name == "ui" || name == "openapi.yaml"):
+			default:
+				t.Errorf("%s leads to %s", path, found[1])
+			}
+		}
+	}
+}
