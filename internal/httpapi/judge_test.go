@@ -150,7 +150,7 @@ func TestEveryDescribedOperationIsServed(t *testing.T) {
 		for method := range item.Operations() {
 			n++
 			t.Run(method+" "+path, func(t *testing.T) {
-				path := strings.NewReplacer("{file}", "ui.css").Replace(path)
+				path := strings.NewReplacer("{file}", "ui.css", "{code}", "not-found").Replace(path)
 				path = strings.ReplaceAll(strings.ReplaceAll(path, "{", ""), "}", "")
 				r := a.Do(method, path, "")
 				if r.Status == http.StatusMethodNotAllowed || r.Status == http.StatusNotFound && strings.Contains(r.Text(), "no-such-path") {

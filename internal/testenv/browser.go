@@ -18,11 +18,11 @@ import (
 
 // browserTimeout bounds the life of a browser, so that a page that never
 // becomes what a test waits for fails that test and not the whole run.
-const browserTimeout = 60 * time.Second
+const browserTimeout = 3 * time.Minute
 
 // Browser starts a headless Chromium with a profile of its own and gives the
 // context to run chromedp actions with. The browser ends with the test, after
-// a minute at the latest. It can reach this machine and nothing else. Without
+// three minutes at the latest. It can reach this machine and nothing else. Without
 // a Chromium the test fails.
 func Browser(tb testing.TB) context.Context {
 	tb.Helper()
