@@ -70,8 +70,11 @@ type querier interface {
 func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	var state migrate.State
 	var listed, known bool
-	err := q.QueryRow(ctx, `SELECT to_regclass('migrations') IS NOT NULL,
-		coalesce(has_table_privilege(to_regclass('migration_progress'), 'SELECT'), false)`).Scan(&listed, &known)
+	// Not by to_regclass, which may remember that there was no such table before
+	// another process made it.
+	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'migrations' AND pg_table_is_visible(oid)),
+		EXISTS (SELECT FROM pg_class WHERE relname = 'migration_progress' AND pg_table_is_visible(oid)
+			AND has_table_privilege(oid, 'SELECT'))`).Scan(&listed, &known)
 	if err != nil || !listed {
 		return state, err
 	}
