@@ -52,6 +52,13 @@ type event struct {
 	whole    time.Duration
 }
 
+// mostDelay is what oda may add: so long after the database itself takes writes
+// again, both servers must have written.
+const mostDelay = time.Second
+
+// delay is how long after the database the slowest way through oda was.
+func (e event) delay() time.Duration { return max(0, slices.Max(e.firsts[:])-e.database) }
+
 // strike does something to the leader and waits until another leads, both
 // servers store again, and, after the harm is undone, the cluster is whole.
 func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string) (event, error) {

@@ -11,7 +11,8 @@
 // postgresql.
 //
 // It exits with 0 if nothing that was acknowledged is lost or there twice,
-// nothing that was read is gone, and the cluster came back each time.
+// nothing that was read is gone, the cluster came back each time, and both
+// servers wrote again within a second of the database itself.
 package main
 
 import (
@@ -154,6 +155,11 @@ func drill(ctx context.Context, o options) (err error) {
 	report(p.out, events, t, v)
 	if v.lost > 0 || v.duplicated > 0 || v.vanished > 0 {
 		return fmt.Errorf("%d acknowledged writes are lost, %d are there twice, %d were read and are gone", v.lost, v.duplicated, v.vanished)
+	}
+	for _, e := range events {
+		if e.delay() > mostDelay {
+			return fmt.Errorf("after %s, oda wrote %.1f s later than the database did; at most %v are allowed", e.kind, e.delay().Seconds(), mostDelay)
+		}
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	switch {
 	case e.Code == codeReadOnly:
 		// These connections lead to a server that gave its role away.
-		s.pool.Reset()
+		s.reconnect()
 		return unavailable
 	case e.Code == codeSerialization, e.Code == codeDeadlock:
 		return oda.Errorf(oda.Overloaded, "Too many changes of the same entities are going on.%s Try again shortly.", outcome).Because(err)

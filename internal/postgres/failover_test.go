@@ -1,10 +1,14 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"oda"
+	"oda/internal/postgres"
 	"oda/internal/testenv"
 )
 
@@ -59,5 +63,62 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 	l.verify(t, first, standby.DSN("postgres"))
 	if l.longest > 20*time.Second {
 		t.Errorf("nothing was acknowledged for %v", l.longest)
+	}
+}
+
+// From the moment on at which the database takes writes again, it is a second at
+// most until every process writes.
+func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
+	t.Parallel()
+	for name, goAway := range map[string]func(*testenv.Cluster, *testenv.Proxy){
+		"the primary is killed": func(primary *testenv.Cluster, _ *testenv.Proxy) { primary.Kill() },
+		"the primary is silent": func(_ *testenv.Cluster, proxy *testenv.Proxy) { proxy.Stall(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			primary, standby := pair(t)
+			proxy := testenv.NewProxy(t, primary.Addr())
+			dsn := either(proxy.Addr(), standby.Addr())
+			stores := []*postgres.Store{open(t, dsn), open(t, dsn)}
+			mustPut(t, stores[0], write(t, block("b"), `{}`))
+			goAway(primary, proxy)
+			// What was under way is given up, and everybody looks for a server.
+			var writers sync.WaitGroup
+			lost := make(chan struct{}, 2*len(stores))
+			first := make([]time.Time, 2*len(stores))
+			for i := range first {
+				store := stores[i%len(stores)]
+				writers.Go(func() {
+					for n := 0; ; n++ {
+						var err error
+						if i < len(stores) {
+							_, err = one(context.Background(), store, addition("b", "x", ""))
+						} else {
+							_, err = store.Put(context.Background(), []oda.Put{write(t, sbd(fmt.Sprintf("s-%d-%d", i, n)), `{}`)})
+						}
+						if first[i] = time.Now(); err == nil {
+							return
+						}
+						if n == 0 {
+							lost <- struct{}{}
+						}
+						time.Sleep(10 * time.Millisecond)
+					}
+				})
+			}
+			for range cap(lost) {
+				<-lost
+			}
+			standby.Promote()
+			promoted := time.Now()
+			writers.Wait()
+			for i, at := range first {
+				took := at.Sub(promoted)
+				t.Logf("writer %d: %v after the database took writes again", i, took)
+				if took > time.Second {
+					t.Errorf("writer %d wrote %v after the database took writes again", i, took)
+				}
+			}
+		})
 	}
 }

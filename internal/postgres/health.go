@@ -64,7 +64,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return s.storageError(ctx, err)
 	case readOnly:
 		// New connections may find a server that takes writes.
-		s.pool.Reset()
+		s.reconnect()
 		return oda.Errorf(oda.Unavailable, "The archive can be read, but not be written: the database is read-only.")
 	}
 	return s.health.Err()

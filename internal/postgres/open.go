@@ -39,10 +39,11 @@ const listingGrace = time.Second
 
 // Store is the engine on PostgreSQL. It implements oda.Store.
 type Store struct {
-	pool *pgxpool.Pool
-	log  *slog.Logger
-	stop context.CancelFunc
-	done sync.WaitGroup // the gatherer
+	pool  *pgxpool.Pool
+	hosts *hosts
+	log   *slog.Logger
+	stop  context.CancelFunc
+	done  sync.WaitGroup // the gatherer
 
 	updates  updates
 	listings *engine.Listings // that are read at the pace of their readers
@@ -78,6 +79,8 @@ func parse(dsn string) (*pgxpool.Config, error) {
 }
 
 func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
+	hosts := &hosts{}
+	config.BeforeConnect = hosts.prepare
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))
@@ -88,7 +91,7 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
 	}
 	s := &Store{
-		pool: pool, log: log, queue: make(chan *waiting, queueLength),
+		pool: pool, hosts: hosts, log: log, queue: make(chan *waiting, queueLength),
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 	}
 	s.health = engine.NewHealth(log, s.tryWrite)

@@ -28,8 +28,14 @@ func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Co
 // server that answers.
 func (s *Store) suspect(conn *pgxpool.Conn) {
 	if conn.Conn().IsClosed() {
-		s.pool.Reset()
+		s.reconnect()
 	}
+}
+
+// reconnect gives all connections up. New ones may find another server.
+func (s *Store) reconnect() {
+	s.hosts.forget()
+	s.pool.Reset()
 }
 
 // unbounded is with for work that sees to its time itself.
@@ -47,6 +53,7 @@ func (s *Store) unbounded(ctx context.Context, work func(context.Context, *pgxpo
 		if expired && ctx.Err() == nil && s.exhausted() {
 			return errPool
 		}
+		s.hosts.forget()
 		return fmt.Errorf("%w: %w", errNoConnection, err)
 	}
 	defer conn.Release()
