@@ -143,21 +143,22 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // record adds records to a block, one after the other, each with a key and
-// tried on both servers in turn until it is acknowledged.
+// tried on both servers in turn until it is acknowledged. The next one begins at
+// the recorder's own server again, so that both are always in use.
 func (l *load) record(ctx, beginning context.Context, recorder int) {
 	block, server := l.blocks[recorder%blocks], recorder/blocks%serverCount
 	for n := 1; beginning.Err() == nil; n++ {
 		mark := fmt.Sprintf("r%d-%d", recorder, n)
 		body := fmt.Appendf(nil, `{"request": %q, "request_args": {"n": %d}, "status": "OK"}`, mark, n)
 		end, cancel := context.WithTimeout(ctx, patience)
-		server = l.recordOne(end, server, block, mark, body)
+		l.recordOne(end, server, block, mark, body)
 		cancel()
 		pause(beginning, recorderPace)
 	}
 }
 
-// recordOne brings one record in, and tells which server to go on with.
-func (l *load) recordOne(ctx context.Context, server int, block, mark string, body []byte) int {
+// recordOne brings one record in.
+func (l *load) recordOne(ctx context.Context, server int, block, mark string, body []byte) {
 	for {
 		a := l.attempt(ctx, server, recording(server), http.MethodPost, "/ebs/"+block+"/request_response", mark, body)
 		switch {
@@ -165,18 +166,18 @@ func (l *load) recordOne(ctx context.Context, server int, block, mark string, bo
 			var recorded struct{ Sequence int64 }
 			if err := json.Unmarshal(a.body, &recorded); err != nil {
 				l.tally.done(unknown)
-				return server
+				return
 			}
 			l.tally.stored(block, entry{mark, recorded.Sequence})
-			return server
+			return
 		case a.status >= 400 && a.status < 500:
 			l.tally.done(refused)
-			return server
+			return
 		}
 		server = (server + 1) % serverCount
 		if !pause(ctx, retryPause) {
 			l.tally.done(unknown)
-			return server
+			return
 		}
 	}
 }
