@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,10 +38,19 @@ func TestEveryScenarioRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options{
-		plan: tiny, quick: true, only: regexp.MustCompile(""), version: "test",
+		plan: tiny, quick: true, version: "test",
 		work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), progress: t.Output(),
 	}
-	found := runTiny(t, o)
+	l, err := newLab(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	found := runTiny(t, o, l, scenarios())
 	if len(found.Sections) != len(scenarios()) {
 		t.Errorf("%d of %d scenarios are in the results", len(found.Sections), len(scenarios()))
 	}
@@ -67,8 +76,10 @@ func TestEveryScenarioRuns(t *testing.T) {
 	}
 
 	t.Run("in turn with an earlier program", func(t *testing.T) {
-		o.against, o.only, o.out = filepath.Join(o.work, "bin", "oda"), regexp.MustCompile("^quiet$"), filepath.Join(dir, "against")
-		found := runTiny(t, o)
+		l.odas = append(l.odas, program{l.odas[0].path, " at v1"})
+		o.against, o.out = "v1", filepath.Join(dir, "against")
+		quiet := slices.DeleteFunc(scenarios(), func(sc scenario) bool { return sc.name != "quiet" })
+		found := runTiny(t, o, l, quiet)
 		if len(found.Sections) != 1 || len(found.Sections[0].Budgets) != 2 {
 			t.Fatalf("got %+v", found.Sections)
 		}
@@ -80,9 +91,9 @@ func TestEveryScenarioRuns(t *testing.T) {
 	})
 }
 
-func runTiny(t *testing.T, o options) *results {
+func runTiny(t *testing.T, o options, l *lab, list []scenario) *results {
 	t.Helper()
-	if err := o.run(t.Context()); err != nil {
+	if err := o.measure(t.Context(), l, list); err != nil {
 		t.Fatal(err)
 	}
 	found, err := readResults(filepath.Join(o.out, "benchmarks", "results.json"))

@@ -83,13 +83,10 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	}
 	l.odas = []program{{path: path}}
 	if o.against != "" {
-		path = o.against
-		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			if path, err = l.buildRevision(ctx, o.against); err != nil {
-				return nil, err
-			}
+		if path, err = l.buildRevision(ctx, o.against); err != nil {
+			return nil, err
 		}
-		l.odas = append(l.odas, program{path, " at " + filepath.Base(o.against)})
+		l.odas = append(l.odas, program{path, " at " + o.against})
 	}
 	l.say("starting PostgreSQL")
 	l.cluster, err = pgcluster.New(ctx, pgcluster.Options{DataDir: filepath.Join(dir, "postgres"), Settings: postgresSettings})

@@ -25,7 +25,7 @@ type options struct {
 	plan     plan
 	quick    bool
 	only     *regexp.Regexp // nil: everything that need not be asked for
-	against  string         // revision or program of an earlier oda; empty: none
+	against  string         // revision of an earlier oda; empty: none
 	profiles string         // folder for profiles of oda; empty: there are none
 	version  string
 	work     string // folder for what is built and stored
@@ -40,7 +40,7 @@ func main() {
 	o := options{plan: full, progress: os.Stderr}
 	flag.BoolVar(&o.quick, "quick", false, "small counts and short times, without PocketBase")
 	only := flag.String("only", "", "run the scenarios whose name matches this `expression`, and put them into the report that is there")
-	flag.StringVar(&o.against, "against", "", "measure oda in turn with the one of this git `revision`, or with this program, and nothing else")
+	flag.StringVar(&o.against, "against", "", "measure oda in turn with the one of this git `revision`, and nothing else")
 	flag.StringVar(&o.profiles, "profile", "", "write where the CPU time of oda goes into this `folder`, and no report")
 	flag.StringVar(&o.version, "version", "dev", "version of oda, for the report")
 	flag.StringVar(&o.work, "work", filepath.Join("out", "work"), "`folder` for what is built and stored, up to 20 GB; programs stay there")
@@ -88,9 +88,8 @@ func fail(err error) {
 	}
 }
 
-// run measures and writes the report. What failed is told at the end; the rest
-// is reported.
-func (o options) run(ctx context.Context) (err error) {
+// run builds and starts what is needed, measures, and ends it again.
+func (o options) run(ctx context.Context) error {
 	var list []scenario
 	names := ""
 	for _, sc := range scenarios() {
@@ -102,6 +101,16 @@ func (o options) run(ctx context.Context) (err error) {
 	if len(list) == 0 {
 		return fmt.Errorf("no scenario has this name; there are:%s", names)
 	}
+	l, err := newLab(ctx, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.measure(ctx, l, list), l.close())
+}
+
+// measure plays scenarios and writes the report. What failed is told at the
+// end; the rest is reported.
+func (o options) measure(ctx context.Context, l *lab, list []scenario) error {
 	file := filepath.Join(o.out, "benchmarks", "results.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -111,20 +120,16 @@ func (o options) run(ctx context.Context) (err error) {
 		return fmt.Errorf("%w; run it without -only first", err)
 	}
 	start := time.Now()
-	l, err := newLab(ctx, o)
-	if err != nil {
-		return err
-	}
 	found := &results{Version: o.version, Against: o.against, Quick: o.quick}
 	if found.Machine, err = l.describe(ctx); err != nil {
-		return errors.Join(err, l.close())
+		return err
 	}
 	var failed error
 	for i, sc := range list {
 		l.say("\n[%d of %d] %s, after %v", i+1, len(list), sc.title, time.Since(start).Round(time.Second))
 		section, err := l.play(ctx, sc)
 		if ctx.Err() != nil {
-			return errors.Join(errors.New("interrupted; the report is left as it is"), l.close())
+			return errors.New("interrupted; the report is left as it is")
 		}
 		if err != nil {
 			l.say("FAILED: %v", err)
@@ -133,13 +138,10 @@ func (o options) run(ctx context.Context) (err error) {
 		}
 		found.Sections = append(found.Sections, section)
 	}
-	if err := l.close(); err != nil {
-		return errors.Join(failed, err)
-	}
-	found.Took = time.Since(start)
 	if o.profiles != "" {
 		return failed
 	}
+	found.Took = time.Since(start)
 	if before != nil && before.Against == found.Against && before.Quick == found.Quick {
 		found.merge(before)
 	}
