@@ -386,6 +386,26 @@ class ForkedChildren(Case):
         self.assertEqual((len(found), len(set(found))), (1800, 1800))
 
 
+    def test_do_not_keep_a_session_that_their_parent_was_sending(self):
+        self.script(
+            """
+            from oda_helper import _spool
+            path = os.path.join(os.environ["ODA_SPOOL"], "lock")
+            guard = _spool.take_lock(path)
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.close(writer)
+                os.read(reader, 1)  # until the parent is done
+                os._exit(0)
+            _spool.drop_lock(guard)
+            assert _spool.take_lock(path) is not None
+            os.close(writer)
+            os.waitpid(child, 0)
+            """
+        )
+
+
 class ADiskThatCannotSync(Case):
     def test_is_reported_and_tried_again(self):
         os.environ["ODA_SPOOL_SYNC"] = "always"

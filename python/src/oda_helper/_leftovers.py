@@ -221,5 +221,5 @@ class Leftovers:
             self._unusable(folder, name, left.own, problem)
         finally:
             if guard is not None:
-                os.close(guard)
+                _spool.drop_lock(guard)
         return None

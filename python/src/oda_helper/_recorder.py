@@ -175,9 +175,10 @@ class Recorder:
     def _whole(self) -> bool:
         """Whether nothing of this process is known not to be stored."""
         with self._lock:
-            deliveries = [live.delivery for live in self._live.values()]
-        aside = any(each.stuck or each.outbox.keeps() for each in deliveries)
-        return not (aside or self._lost or self._leftovers.lost or self._unstored)
+            lives = list(self._live.values())
+        aside = any(live.delivery.stuck or live.delivery.outbox.keeps() for live in lives)
+        gone = any(live.session.closed and live.session.lag() for live in lives)
+        return not (aside or gone or self._lost or self._leftovers.lost or self._unstored)
 
     def drain(self, timeout: Optional[float]) -> bool:
         """Sends what other processes left; tells whether nothing is left to send."""

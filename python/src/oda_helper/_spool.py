@@ -88,6 +88,12 @@ def take_lock(path: str) -> Optional[int]:
     return descriptor
 
 
+def drop_lock(descriptor: int) -> None:
+    """Frees a lock, also where a forked child has a copy of the descriptor."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
 def still_there(descriptor: int, path: str) -> bool:
     """Whether the locked file is the one that has that name now."""
     try:
