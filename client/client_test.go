@@ -170,7 +170,7 @@ func TestEveryOperationOfTheDescriptionHasACall(t *testing.T) {
 	collect(t, c.Records(ctx, block, 0))
 	must(c.DescriptionYAML(ctx))(t)
 
-	forPeople := []string{"GET /", "GET /ui", "GET /ui/{file}"}
+	forPeople := []string{"GET /", "GET /guide", "GET /problems", "GET /problems/{code}", "GET /ui", "GET /ui/{file}"}
 	for _, operation := range operations(t, ctx, c) {
 		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(
 			regexp.QuoteMeta(strings.Replace(operation, " ", " /api/v1", 1)), "[^/]+") + "$")
