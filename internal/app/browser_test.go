@@ -97,7 +97,7 @@ func followExamples(t *testing.T, examples []string) string {
 func awaitCards(t *testing.T, ctx context.Context, want map[string]string) {
 	t.Helper()
 	var got map[string]string
-	for deadline := time.Now().Add(12 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if err := chromedp.Do(ctx, chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS(`.cards`))); err != nil {
 			t.Fatal(err)
 		}
