@@ -56,7 +56,7 @@ fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 
 LINEARTIME ?= 5m
 linear: setup ## Look for histories that no order explains, for LINEARTIME (default 5m) per engine
-	ODA_LINEAR=$(LINEARTIME) go test -count=1 -timeout 60m -v -run Linearizable ./internal/linear
+	ODA_LINEAR=$(LINEARTIME) go test -count=1 -timeout 60m -v -run Linearizable ./internal/test/history
 
 drill: build ## Kill the leader of a Patroni cluster under load, three times (3 minutes)
 	@scripts/setup postgres patroni

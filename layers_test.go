@@ -24,8 +24,8 @@ type graph map[string]goPackage
 // already.
 var engines = []string{"oda/internal/sqlite", "oda/internal/postgres"}
 
-// forTests are the packages of which nothing is in the program.
-var forTests = []string{"oda/internal/testenv", "oda/internal/storetest", "oda/internal/pgcluster"}
+// forTests tells whether a package is one of which nothing is in the program.
+func forTests(path string) bool { return strings.HasPrefix(path, "oda/internal/test/") }
 
 // Arrows point inwards: cmd, cli, app, then httpapi, web and the engines, then
 // package oda. These rules keep them so.
@@ -56,8 +56,10 @@ func TestArrowsPointInwards(t *testing.T) {
 		}
 	}
 	// What is for tests is not in the program.
-	for _, path := range slices.Concat(forTests, []string{"testing"}) {
-		g.forbid(t, "oda/cmd/oda", path)
+	for path := range g {
+		if forTests(path) || path == "testing" {
+			g.forbid(t, "oda/cmd/oda", path)
+		}
 	}
 }
 
@@ -71,7 +73,6 @@ func (g graph) forbid(t *testing.T, from, to string) {
 // broken gives the rule that an import breaks.
 func broken(g graph, from, to string) string {
 	own := to == "oda" || strings.HasPrefix(to, "oda/")
-	fromTests := slices.Contains(forTests, from)
 	switch {
 	case from == "oda" && !g[to].Standard && to != "oda/internal/rawjson":
 		return "the vocabulary needs the standard library and rawjson only"
@@ -79,13 +80,15 @@ func broken(g graph, from, to string) string {
 		return "rawjson needs the standard library only"
 	case from == "oda/cmd/oda" && own && to != "oda/internal/cli":
 		return "the command is a few lines around cli"
-	case slices.Contains(engines, to) && from != "oda/internal/app" && !fromTests:
+	case slices.Contains(engines, to) && from != "oda/internal/app":
 		return "app alone knows an engine by name"
 	case slices.Contains(engines, from) && to == "net/http":
 		return "an engine knows no HTTP"
 	case from == "oda/client" && own && to != "oda":
 		return "the client is for others, who have nothing internal"
-	case slices.Contains(forTests, to) && !fromTests:
+	case from == "oda/internal/test/fault" && own:
+		return "the fault tools serve measurements, too, and need nothing of ours"
+	case forTests(to) && !forTests(from) && from != "oda/deploy/drill":
 		return "this is for tests only"
 	}
 	return ""
@@ -111,9 +114,12 @@ func TestTheRulesOfTheArrowsCanBeBroken(t *testing.T) {
 		{"oda/internal/web", "oda/internal/postgres", false},
 		{"oda/internal/cli", "oda/internal/sqlite", false},
 		{"oda/internal/app", "oda/internal/sqlite", true},
-		{"oda/internal/app", "oda/internal/testenv", false},
-		{"oda/internal/testenv", "oda/internal/pgcluster", true},
-		{"oda/internal/postgres", "oda/internal/pgcluster", false},
+		{"oda/internal/app", "oda/internal/test/env", false},
+		{"oda/internal/test/env", "oda/internal/test/fault", true},
+		{"oda/internal/test/fault", "oda/internal/test/env", false},
+		{"oda/internal/test/suite", "oda/internal/sqlite", false},
+		{"oda/deploy/drill", "oda/internal/test/fault", true},
+		{"oda/internal/postgres", "oda/internal/test/fault", false},
 		{"oda/cmd/oda", "oda/internal/cli", true},
 		{"oda/cmd/oda", "oda/internal/app", false},
 		{"oda/client", "oda", true},

@@ -15,14 +15,14 @@ import (
 
 	"oda"
 	"oda/api"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Whoever sends what the description shows, all of it at once, succeeds: in the
 // Swagger UI, which fills it in, and in tools that begin with the examples.
 // Storing comes first, as it does in an archive.
 func TestExamplesWorkTogether(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	doc := load(t, api.JSON)
 	for _, method := range []string{"PUT", "POST", "PATCH", "GET"} {
 		for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"oda/internal/pgcluster"
+	"oda/internal/test/fault"
 )
 
 // lab holds what all scenarios of a run share: the programs, and a PostgreSQL.
@@ -23,7 +23,7 @@ type lab struct {
 	profiles string   // folder for them; empty: there are none
 	progress io.Writer
 	odas     []program // the archive; with -against also the earlier one
-	cluster  *pgcluster.Cluster
+	cluster  *fault.Cluster
 	pocket   string // the program of PocketBase, once it is built
 }
 
@@ -89,7 +89,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 		l.odas = append(l.odas, program{path, " at " + o.against})
 	}
 	l.say("starting PostgreSQL")
-	l.cluster, err = pgcluster.New(ctx, pgcluster.Options{DataDir: filepath.Join(dir, "postgres"), Settings: postgresSettings})
+	l.cluster, err = fault.NewCluster(ctx, fault.ClusterOptions{DataDir: filepath.Join(dir, "postgres"), Settings: postgresSettings})
 	return l, err
 }
 

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"oda/internal/pgcluster"
+	"oda/internal/test/fault"
 )
 
 // Bounds of the life of a server. A start may have a large archive to look at.
@@ -38,11 +38,11 @@ type process struct {
 // {addr} in an argument stands for where it is to listen. Whatever this program
 // dies of, its servers die with it.
 func startProcess(ctx context.Context, log, ready, program string, args ...string) (*process, error) {
-	port, err := pgcluster.FreePort()
+	port, err := fault.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	another, err := pgcluster.FreePort()
+	another, err := fault.FreePort()
 	if err != nil {
 		return nil, err
 	}

@@ -15,17 +15,17 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // start gives a client of a real archive. Every request it sends is judged
 // against the API description.
 func start(t *testing.T, options ...client.Option) *client.Client {
 	t.Helper()
-	return connect(t, testenv.Start(t), options...)
+	return connect(t, env.Start(t), options...)
 }
 
-func connect(t *testing.T, archive *testenv.Archive, options ...client.Option) *client.Client {
+func connect(t *testing.T, archive *env.Archive, options ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.New(archive.URL(), append([]client.Option{client.WithHTTPClient(archive.Client())}, options...)...)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestAnAddressIsUnderstoodAsPeopleWriteIt(t *testing.T) {
 
 func TestTheUserOfTheClientIsTheActingUser(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	ada := connect(t, archive, client.WithUser("Ada Žižek"))
 	d := must(ada.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
 	if d.Metadata.CreatedBy != "Ada Žižek" {
@@ -107,7 +107,7 @@ func TestTheUserOfTheClientIsTheActingUser(t *testing.T) {
 
 func TestTheClientWorksBelowABasePath(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t, func(c *app.Config) { c.BasePath = "/namespace/oda" })
+	archive := env.Start(t, func(c *app.Config) { c.BasePath = "/namespace/oda" })
 	c := connect(t, archive)
 	must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{}`)))(t)
 	must(c.Store(t.Context(), oda.SBDefinition, "sbd-2", []byte(`{}`)))(t)
@@ -123,7 +123,7 @@ func TestTheClientWorksBelowABasePath(t *testing.T) {
 
 func TestReadyIsAboutNow(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	c := connect(t, archive)
 	if err := c.Ready(t.Context()); err != nil {
 		t.Errorf("a running archive: %v", err)
@@ -152,7 +152,7 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestEveryOperationOfTheDescriptionHasACall(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	noted := &calls{RoundTripper: archive.Client().Transport}
 	c := connect(t, archive, client.WithHTTPClient(&http.Client{Transport: noted}))
 	ctx := t.Context()

@@ -13,7 +13,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // bg is for calls that need no end of their own.
@@ -138,7 +138,7 @@ func list(page int) func(*client.Client) error {
 
 func TestAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	c := connect(t, archive, client.WithMaxBody(1000))
 	_, err := c.Store(t.Context(), oda.Project, "prj-1", []byte(`{"name":"`+strings.Repeat("x", 1000)+`"}`))
 	refused(t, err, oda.BodyTooLarge, 200)
@@ -147,7 +147,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 
 func TestAWriteIsNotRedirected(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	f := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, archive.Origin()+r.URL.RequestURI(), http.StatusMovedPermanently)
 	}))
@@ -164,7 +164,7 @@ func TestAWriteIsNotRedirected(t *testing.T) {
 
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	f := front(t, through(archive))
 	c := dialing(t, f.URL, client.WithRetries(0))
 	fresh := 0

@@ -8,7 +8,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // everything is a query that all entities match.
@@ -16,7 +16,7 @@ var everything = client.Query{CreatedAfter: time.Unix(1, 0)}
 
 func TestAListAnswersEveryQuery(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	created := make(map[string]time.Time)
 	for _, user := range []string{"ada", "adam", "Ada", "bob%"} {
 		d := must(connect(t, archive, client.WithUser(user)).Store(t.Context(), oda.SBDefinition, "by-"+fmt.Sprintf("%x", user), []byte(`{}`)))(t)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // conditions are those under which the cost of a record is measured: the
@@ -23,7 +23,7 @@ const slowness = 200 * time.Millisecond
 func under(tb testing.TB, condition string) *client.Recorder {
 	tb.Helper()
 	network := newRelay(tb)
-	network.point(testenv.Oda(tb, "serve").Host())
+	network.point(env.Oda(tb, "serve").Host())
 	rec, _ := opened(tb, clientOf(tb, network.address()), client.OpenOptions{Dir: benchDir(tb)})
 	switch condition {
 	case "slow":

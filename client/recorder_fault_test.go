@@ -14,7 +14,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
@@ -24,7 +24,7 @@ func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	database := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-	archive := testenv.Oda(t, "serve", database)
+	archive := env.Oda(t, "serve", database)
 	network.point(archive.Host())
 	c := clientOf(t, network.address())
 	rec, _ := opened(t, c, client.OpenOptions{})
@@ -48,7 +48,7 @@ func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
 		}
 		time.Sleep(rand.N(20 * time.Millisecond)) // so that it is hit at any moment
 		archive.Kill()
-		archive = testenv.Oda(t, "serve", database)
+		archive = env.Oda(t, "serve", database)
 		network.point(archive.Host())
 	}
 	stop.Store(true)
@@ -61,7 +61,7 @@ func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
 func TestARecordWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	c := clientOf(t, network.address())
 	rec, log := opened(t, c, client.OpenOptions{})
 	for first := 1; first <= 201; first += 50 {
@@ -93,7 +93,7 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "the spool has reached its bound") {
 		t.Errorf("the log says: %s", log)
 	}
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	rec, log := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	kept := fill(t, rec)
 	await(t, "a word on the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 
 func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
 	t.Parallel()
-	c := connect(t, testenv.Start(t))
+	c := connect(t, env.Start(t))
 	rec, _ := opened(t, c, client.OpenOptions{})
 	clock := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for n := 1; n <= 50; n++ {
@@ -191,7 +191,7 @@ func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
 
 func TestARecordLargerThanABatchGoesAlone(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, testenv.Oda(t, "serve").URL)
+	c := clientOf(t, env.Oda(t, "serve").URL)
 	rec, _ := opened(t, c, client.OpenOptions{})
 	for n := 1; n <= 9; n++ {
 		record := numbered(n)
@@ -216,13 +216,13 @@ func TestABlockThatTheArchiveLostIsGivenAgain(t *testing.T) {
 	network := newRelay(t)
 	c := clientOf(t, network.address())
 	rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_low"}`)})
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 5)
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
 	// An archive that was restored from before the block knows nothing of it.
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 5)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 5)
@@ -239,7 +239,7 @@ func TestASpoolThatIsTakenAwayIsReportedAndHoldsNobodyUp(t *testing.T) {
 	if err := os.RemoveAll(sessionsIn(t, dir)[0]); err != nil {
 		t.Fatal(err)
 	}
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 10)
 	await(t, "a word on the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or tidied") })
 	leave(t, rec)

@@ -10,14 +10,14 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // The archive waits half a second for a request, and the link needs many of
 // them for what has gathered.
 func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 500 * time.Millisecond })
+	archive := env.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 500 * time.Millisecond })
 	network := newRelay(t)
 	network.point(archive.Addr())
 	c := clientOf(t, network.address())
@@ -121,7 +121,7 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			between := &switchboard{archive: through(testenv.Start(t))}
+			between := &switchboard{archive: through(env.Start(t))}
 			c := clientOf(t, front(t, between).URL)
 			dir := t.TempDir()
 			rec, log := opened(t, c, client.OpenOptions{Dir: dir})
@@ -144,7 +144,7 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 // A gateway that takes small requests only still lets every record through.
 func TestAGatewayThatTakesLittleIsGivenLittle(t *testing.T) {
 	t.Parallel()
-	archive := through(testenv.Start(t))
+	archive := through(env.Start(t))
 	gateway := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > 2000 {
 			answering(413, "<html>413 Request Entity Too Large</html>")(w, r, nil)

@@ -15,7 +15,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // childVariable makes a test binary the process of a script that records: it
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		script(strings.Split(arguments, "|"))
 		return
 	}
-	os.Exit(testenv.Main(m))
+	os.Exit(env.Main(m))
 }
 
 // patience bounds what a test waits for. The machine may be busy.

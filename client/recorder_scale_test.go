@@ -10,7 +10,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Recording costs an archive the same however long the block is. The blocks are
@@ -24,9 +24,9 @@ func TestRecordingCostsTheSameAtAnyLengthOfTheBlock(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			database := "sqlite:" + filepath.Join(benchDir(t), "archive.db")
 			if engine == "PostgreSQL" {
-				database = testenv.Postgres(t)
+				database = env.Postgres(t)
 			}
-			c := clientOf(t, testenv.Oda(t, "serve", "--db="+database).URL)
+			c := clientOf(t, env.Oda(t, "serve", "--db="+database).URL)
 			lengths := []int{10, 1_000, 100_000}
 			blocks := make([]string, len(lengths))
 			for i, length := range lengths {

@@ -16,7 +16,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // httpClient gives an HTTP client, and what closes its connections.
@@ -27,7 +27,7 @@ func httpClient() (*http.Client, func()) {
 
 func TestARecorderBringsEveryRecordToTheArchiveInOrder(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	c := connect(t, archive)
 	dir := t.TempDir()
 	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
@@ -87,7 +87,7 @@ func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			archive := testenv.Start(t)
+			archive := env.Start(t)
 			c := connect(t, archive)
 			rec, _ := opened(t, c, client.OpenOptions{})
 			if err := rec.Record(test.record); err != nil {
@@ -127,7 +127,7 @@ func TestWhatIsNotJSONIsTheCallersMistake(t *testing.T) {
 
 func TestJSONIsSentAsItWasGivenOnOneLine(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	c := connect(t, archive)
 	rec, _ := opened(t, c, client.OpenOptions{})
 	if err := rec.RecordJSON([]byte("{ \"request\" : \"s\",\n\t\"f\": 0.35e9, \"t\": \"<&>\\u00e9 é\" }\n")); err != nil {
@@ -159,7 +159,7 @@ func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
 	if !strings.Contains(log.String(), "the archive is away; the ExecutionBlock is opened without it") {
 		t.Errorf("the log says: %s", log)
 	}
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	network.point(archive.Addr())
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 10)
@@ -180,7 +180,7 @@ func TestABlockWithoutRecordsReachesTheArchiveToo(t *testing.T) {
 	network := newRelay(t)
 	c := clientOf(t, network.address())
 	rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond})
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	closeRecorder(t, rec)
 	if _, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID()); err != nil {
 		t.Error(err)
@@ -189,7 +189,7 @@ func TestABlockWithoutRecordsReachesTheArchiveToo(t *testing.T) {
 
 func TestADocumentThatCannotBeABlockIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	c := connect(t, testenv.Start(t))
+	c := connect(t, env.Start(t))
 	for _, document := range []string{`[]`, `{`, `null`, `{"request_responses":[{"request":"s"}]}`, `{"sbi_ref": 7}`} {
 		dir := t.TempDir()
 		rec, err := client.OpenBlock(t.Context(), c, client.OpenOptions{Dir: dir, Document: []byte(document)})
@@ -218,7 +218,7 @@ func TestARecorderNeedsASpoolThatItCanWrite(t *testing.T) {
 
 func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, testenv.Oda(t, "serve").URL)
+	c := clientOf(t, env.Oda(t, "serve").URL)
 	dir := t.TempDir()
 	first, _ := opened(t, c, client.OpenOptions{Dir: dir})
 	second, err := client.AttachBlock(c, first.BlockID(), client.OpenOptions{Dir: dir})
@@ -256,7 +256,7 @@ func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
 
 func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
-	c := connect(t, testenv.Start(t))
+	c := connect(t, env.Start(t))
 	dir := t.TempDir()
 	rec, log := opened(t, c, client.OpenOptions{Dir: dir})
 	recordNumbers(t, rec, 1, 3)
@@ -294,7 +294,7 @@ func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 
 func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	c := connect(t, testenv.Start(t))
+	c := connect(t, env.Start(t))
 	log := &journal{}
 	rec, err := client.AttachBlock(c, "eb-later", client.OpenOptions{Dir: t.TempDir(), Logger: log.logger()})
 	if err != nil {
@@ -333,7 +333,7 @@ func TestAFlushEndsWithItsContext(t *testing.T) {
 
 func TestEverySyncPolicyBringsRecordsToTheArchive(t *testing.T) {
 	t.Parallel()
-	c := connect(t, testenv.Start(t))
+	c := connect(t, env.Start(t))
 	for _, policy := range []client.Sync{client.SyncInterval, client.SyncAlways, client.SyncNever} {
 		rec, _ := opened(t, c, client.OpenOptions{Sync: policy})
 		recordNumbers(t, rec, 1, 50)
@@ -344,7 +344,7 @@ func TestEverySyncPolicyBringsRecordsToTheArchive(t *testing.T) {
 
 // This test is not parallel: no other runs beside it.
 func TestARecorderLeavesNoGoroutineBehind(t *testing.T) {
-	addresses := map[string]string{"away": away(t), "there": testenv.Start(t).Addr()}
+	addresses := map[string]string{"away": away(t), "there": env.Start(t).Addr()}
 	before := goleak.IgnoreCurrent()
 	for name, address := range addresses {
 		h, done := httpClient()

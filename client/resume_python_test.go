@@ -10,7 +10,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // python runs a program that has the helper of scripts. Without Python the test
@@ -41,7 +41,7 @@ func TestTheHelperOfScriptsShipsWhatThisRecorderLeft(t *testing.T) {
 	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid","f":0.35e9}`)})
 	recordNumbers(t, rec, 1, 1500)
 	leave(t, rec)
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	python(t, dir, network.address(), "-m", "oda_helper")
 	wantNumbers(t, c, rec.BlockID(), 1500)
 	if left := sessionsIn(t, dir); len(left) > 0 {
@@ -65,7 +65,7 @@ def scan(n):
 for n in range(1500):
     scan(n=n)
 `)
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	got := resumeAll(t, dir, &journal{})
 	if got.Err != nil || got.Stored != 1500 || got.Refused+got.Damaged+got.Left != 0 {
 		t.Fatalf("it was resumed with %+v", got)

@@ -16,7 +16,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // script is a script at the telescope, in a process of its own: it opens a
@@ -92,7 +92,7 @@ func wantScript(t *testing.T, c *client.Client, block string, last int) {
 func TestAKilledProcessIsResumedFromItsSpool(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	dir := t.TempDir()
 	c := clientOf(t, network.address())
 	block, last := killed(t, network.address(), dir, 3000)
@@ -116,7 +116,7 @@ func TestAProcessThatIsKilledWhileTheArchiveIsAwayIsResumed(t *testing.T) {
 		t.Fatalf("the spool has %v", left)
 	}
 	// The block is stored, but the answer does not arrive.
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	network.lose(1)
 	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Block != block {
 		t.Errorf("it was resumed with %+v", got)
@@ -138,7 +138,7 @@ func TestABlockThatSomebodyElseHasTakenIsNotRecordedInto(t *testing.T) {
 	c := clientOf(t, network.address())
 	rec, log := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`)})
 	recordNumbers(t, rec, 1, 5)
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	other := connect(t, archive)
 	if _, err := other.Store(t.Context(), oda.ExecutionBlock, rec.BlockID(), []byte(`{"telescope":"ska_low"}`)); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestAResumedSessionGivesTheBlockToAnArchiveThatLostIt(t *testing.T) {
 	dir := t.TempDir()
 	c := clientOf(t, network.address())
 	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 11, 15)
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAResumedSessionGivesTheBlockToAnArchiveThatLostIt(t *testing.T) {
 	network.point("")
 	recordNumbers(t, rec, 1, 5)
 	leave(t, rec)
-	network.point(testenv.Start(t).Addr())
+	network.point(env.Start(t).Addr())
 	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 5 {
 		t.Errorf("it was resumed with %+v", got)
 	}
@@ -209,7 +209,7 @@ func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
 	if got := segments(); got < 3 {
 		t.Errorf("there are %d segments; the test should fill some", got)
 	}
-	network.point(testenv.Oda(t, "serve").Host())
+	network.point(env.Oda(t, "serve").Host())
 	record(records*3/4+1, records) // while it catches up
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
 func TestASessionOfARunningProcessIsLeftToIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := connect(t, testenv.Start(t))
+	c := connect(t, env.Start(t))
 	rec, _ := opened(t, c, client.OpenOptions{Dir: dir})
 	recordNumbers(t, rec, 1, 10)
 	for range 5 {
@@ -269,7 +269,7 @@ func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
 
 func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
 	t.Parallel()
-	between := &switchboard{archive: through(testenv.Start(t))}
+	between := &switchboard{archive: through(env.Start(t))}
 	f := front(t, between)
 	c := clientOf(t, f.URL)
 	dir := t.TempDir()

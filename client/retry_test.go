@@ -17,7 +17,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // faulty stands in front of an archive and does something else with the first
@@ -56,7 +56,7 @@ func (f *faulty) arrived() []string {
 }
 
 // through hands a request on to a real archive.
-func through(archive *testenv.Archive) http.Handler {
+func through(archive *env.Archive) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -121,7 +121,7 @@ func dialing(t *testing.T, url string, options ...client.Option) *client.Client 
 
 func TestWhatIsSafeIsSentAgain(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	direct := connect(t, archive)
 	block := must(direct.CreateBlock(t.Context(), nil, ""))(t).ID
 	record := []byte(`{"request":"a"}`)
@@ -180,7 +180,7 @@ func TestWhatIsSafeIsSentAgain(t *testing.T) {
 
 func TestStoringIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	for name, f := range map[string]fault{
 		"reset": reset, "lost answer": lose, "overloaded": answering(503, overloaded, "Retry-After", "1"), "gateway": answering(502, ""),
 	} {
@@ -206,7 +206,7 @@ func TestStoringIsNotSentAgain(t *testing.T) {
 
 func TestStoringIsTriedAgainWhereNoConnectionWasMade(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	var dials atomic.Int32
 	refusing := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dials.Add(1) < 3 {
@@ -224,7 +224,7 @@ func TestStoringIsTriedAgainWhereNoConnectionWasMade(t *testing.T) {
 
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	for status, want := range map[int]int{408: 2, 425: 2, 429: 2, 502: 2, 503: 2, 504: 2, 500: 1, 400: 1} {
 		f := front(t, through(archive), answering(status, "not now"))
 		_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
@@ -251,7 +251,7 @@ func TestRetriesAreBounded(t *testing.T) {
 
 func TestRetryAfterIsHonouredWithinBounds(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	f := front(t, through(archive), answering(503, overloaded, "Retry-After", "1"))
 	began := time.Now()
 	_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")

@@ -13,7 +13,7 @@ import (
 
 	"oda"
 	"oda/client"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // content reads a file of a session.
@@ -31,7 +31,7 @@ func content(t testing.TB, session, name string) string {
 func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block string) {
 	t.Helper()
 	network := newRelay(t)
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	network.point(archive.Addr())
 	c = clientOf(t, network.address())
 	dir = t.TempDir()
@@ -88,7 +88,7 @@ func TestTheSpoolHasTheFormatThatOthersRead(t *testing.T) {
 // A session that another program wrote, byte for byte.
 func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 	t.Parallel()
-	archive := testenv.Start(t)
+	archive := env.Start(t)
 	dir := t.TempDir()
 	session := filepath.Join(dir, "eb-a.b-1.0123456789abcdef")
 	for name, text := range map[string]string{

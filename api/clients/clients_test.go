@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // step is a command in the folder of a client.
@@ -45,7 +45,7 @@ func TestGeneratedClientsMakeTheRoundTrip(t *testing.T) {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			watch(t, folder)
-			a := testenv.Start(t)
+			a := env.Start(t)
 			for _, s := range steps {
 				run(t, folder, s, "ODA_URL="+a.URL())
 			}

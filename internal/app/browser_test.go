@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // The pages of a real archive in a real browser: what a person does who has
@@ -23,12 +23,12 @@ func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := testenv.Oda(t, args...)
-			ctx := testenv.Browser(t)
-			watch := testenv.NewWatch(ctx)
+			p := env.Oda(t, args...)
+			ctx := env.Browser(t)
+			watch := env.NewWatch(ctx)
 			stored := must(t, "PUT", p.URL+"/sbds/sbd-42", `{"name":"M51"}`, "X-Forwarded-User", "ada")
 
-			examples, err := testenv.HomeExamples(ctx, p.URL+"/")
+			examples, err := env.HomeExamples(ctx, p.URL+"/")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,9 +36,9 @@ func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 			awaitCards(t, ctx, map[string]string{"SBDefinition": "1", "SBInstance": "0", "ExecutionBlock": "1", "Project": "0"})
 
 			ui := p.URL + "/ui"
-			tryItOut(t, ctx, ui, "getSBD", stored, testenv.Param{Name: "sbd_id", Value: "sbd-42"})
+			tryItOut(t, ctx, ui, "getSBD", stored, env.Param{Name: "sbd_id", Value: "sbd-42"})
 			tryItOut(t, ctx, ui, "listSBDs", `["sbd-42"]`) // as it is filled in
-			tryItOut(t, ctx, ui, "getEB", must(t, "GET", p.URL+"/ebs/"+block, ""), testenv.Param{Name: "eb_id", Value: block})
+			tryItOut(t, ctx, ui, "getEB", must(t, "GET", p.URL+"/ebs/"+block, ""), env.Param{Name: "eb_id", Value: block})
 
 			complaints, err := watch.Complaints(ctx)
 			if err != nil {
@@ -116,9 +116,9 @@ func awaitCards(t *testing.T, ctx context.Context, want map[string]string) {
 
 // tryItOut tries an operation in the Swagger UI, and compares what it shows
 // with the JSON that the archive answers.
-func tryItOut(t *testing.T, ctx context.Context, ui, operation, want string, params ...testenv.Param) {
+func tryItOut(t *testing.T, ctx context.Context, ui, operation, want string, params ...env.Param) {
 	t.Helper()
-	shown, err := testenv.TryItOut(ctx, ui, operation, params...)
+	shown, err := env.TryItOut(ctx, ui, operation, params...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // The budgets of the program itself.
@@ -19,7 +19,7 @@ const (
 )
 
 func TestTheProgramIsSmallStartsFastAndTakesLittleMemory(t *testing.T) {
-	info, err := os.Stat(testenv.Program(t))
+	info, err := os.Stat(env.Program(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestTheProgramIsSmallStartsFastAndTakesLittleMemory(t *testing.T) {
 		t.Errorf("the program has %d bytes, more than %d", info.Size(), binaryBudget)
 	}
 	begin := time.Now()
-	p := testenv.Oda(t, "serve")
+	p := env.Oda(t, "serve")
 	if got := must(t, "GET", "http://"+p.Host()+"/readyz", ""); got != "ready\n" {
 		t.Errorf("readyz says %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // How the crash test kills, and how much it wants to have happened: a test in
@@ -30,7 +30,7 @@ const (
 // at all.
 func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-	p := testenv.Oda(t, "serve", db)
+	p := env.Oda(t, "serve", db)
 	l := &load{t: t}
 	var writers []writer
 	for i := range loadWriters {
@@ -49,7 +49,7 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	}
 	for range kills {
 		l.live(p, writers, shortLife+rand.N(longLife-shortLife))
-		p = testenv.Oda(t, "serve", db)
+		p = env.Oda(t, "serve", db)
 		if t.Failed() {
 			t.FailNow()
 		}
@@ -87,7 +87,7 @@ type load struct {
 }
 
 // live lets the writers write for a time, and kills the process under them.
-func (l *load) live(p *testenv.Process, writers []writer, length time.Duration) {
+func (l *load) live(p *env.Process, writers []writer, length time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	for _, w := range writers {

@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // The archive and the identifier service, each in a process of its own.
 
 func TestIdentifiersComeFromTheServiceThatIsNamed(t *testing.T) {
-	service := testenv.Oda(t, "skuid", "--generator=77")
+	service := env.Oda(t, "skuid", "--generator=77")
 	for about, address := range map[string]string{
 		"with its scheme":    service.URL,
 		"without its scheme": service.Host(),
 	} {
-		archive := testenv.Oda(t, "serve", "--skuid-url="+address, "--generator=5")
+		archive := env.Oda(t, "serve", "--skuid-url="+address, "--generator=5")
 		for collection, prefix := range map[string]string{"sbds": "sbd", "sbis": "sbi", "ebs": "eb", "prjs": "prj"} {
 			got := identifierIn(t, must(t, "POST", archive.URL+"/"+collection, "{}"))
 			if got.prefix != prefix || got.generator != 77 {
@@ -30,8 +30,8 @@ func TestIdentifiersComeFromTheServiceThatIsNamed(t *testing.T) {
 }
 
 func TestTheServiceIsAskedForTheTypeThatItKnows(t *testing.T) {
-	service := testenv.Oda(t, "skuid", "--twice")
-	archive := testenv.Oda(t, "serve", "--skuid-url="+service.URL, "--skuid-types=prj=opj")
+	service := env.Oda(t, "skuid", "--twice")
+	archive := env.Oda(t, "serve", "--skuid-url="+service.URL, "--skuid-types=prj=opj")
 	if got := identifierIn(t, must(t, "POST", archive.URL+"/prjs", "{}")); got.prefix != "opj" {
 		t.Errorf("a project got %+v, want opj-", got)
 	}
@@ -41,8 +41,8 @@ func TestTheServiceIsAskedForTheTypeThatItKnows(t *testing.T) {
 }
 
 func TestNothingIsStoredWhileTheServiceIsAway(t *testing.T) {
-	service := testenv.Oda(t, "skuid")
-	archive := testenv.Oda(t, "serve", "--skuid-url="+service.URL)
+	service := env.Oda(t, "skuid")
+	archive := env.Oda(t, "serve", "--skuid-url="+service.URL)
 	first := must(t, "POST", archive.URL+"/ebs/create", "")
 	service.Kill()
 	for _, path := range []string{"/sbds", "/sbis", "/ebs", "/prjs", "/ebs/create"} {
@@ -67,7 +67,7 @@ func TestNothingIsStoredWhileTheServiceIsAway(t *testing.T) {
 	// What needs no identifier goes on.
 	must(t, "PUT", archive.URL+"/sbds/of-my-own", "{}")
 
-	testenv.Oda(t, "skuid", "--listen="+service.Host())
+	env.Oda(t, "skuid", "--listen="+service.Host())
 	must(t, "POST", archive.URL+"/ebs/create", "")
 }
 
@@ -85,10 +85,10 @@ func TestNoIdentifierComesTwiceThoughServicesAreKilled(t *testing.T) {
 	seen := make(map[string]bool)
 	reached := future
 	for range rounds {
-		back := testenv.Oda(t, "skuid", "--generator=1", "--state="+filepath.Join(dir, "future"))
-		plain := testenv.Oda(t, "skuid", "--generator=2", "--state="+filepath.Join(dir, "plain"))
-		archives := []*testenv.Process{
-			testenv.Oda(t, "serve", "--skuid-url="+back.URL), testenv.Oda(t, "serve", "--skuid-url="+plain.URL),
+		back := env.Oda(t, "skuid", "--generator=1", "--state="+filepath.Join(dir, "future"))
+		plain := env.Oda(t, "skuid", "--generator=2", "--state="+filepath.Join(dir, "plain"))
+		archives := []*env.Process{
+			env.Oda(t, "serve", "--skuid-url="+back.URL), env.Oda(t, "serve", "--skuid-url="+plain.URL),
 		}
 		begin, latest := reached, reached
 		for i := range perRound {

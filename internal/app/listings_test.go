@@ -19,7 +19,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // A listing of these is larger than everything between the server and a reader
@@ -98,8 +98,8 @@ func readers(t *testing.T, addr string, n int) (begun []*slowReader, refused int
 // largePostgres is a database with many entities.
 func largePostgres(t *testing.T, parameters string) (dsn string) {
 	t.Helper()
-	dsn = testenv.Postgres(t) + parameters
-	if err := testenv.Start(t, func(c *app.Config) { c.Database = dsn }).Stop(); err != nil {
+	dsn = env.Postgres(t) + parameters
+	if err := env.Start(t, func(c *app.Config) { c.Database = dsn }).Stop(); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(t.Context(), strings.TrimSuffix(dsn, parameters))
@@ -119,7 +119,7 @@ func largePostgres(t *testing.T, parameters string) (dsn string) {
 func TestSlowReadersOfListingsLeaveConnectionsToOthers(t *testing.T) {
 	t.Parallel()
 	dsn := largePostgres(t, "")
-	a := testenv.Start(t, func(c *app.Config) { c.Database = dsn })
+	a := env.Start(t, func(c *app.Config) { c.Database = dsn })
 	if reply := a.Do("PUT", "/ebs/b", `{}`); reply.Status != 200 {
 		t.Fatal(reply.Text())
 	}
@@ -158,7 +158,7 @@ func TestSlowReadersOfListingsLeaveConnectionsToOthers(t *testing.T) {
 func TestAListingEndsWhereItStandsInTheWayOfWriting(t *testing.T) {
 	t.Parallel()
 	dsn := largePostgres(t, "&pool_max_conns=1")
-	a := testenv.Start(t, func(c *app.Config) { c.Database = dsn })
+	a := env.Start(t, func(c *app.Config) { c.Database = dsn })
 	if reply := a.Do("PUT", "/ebs/b", `{}`); reply.Status != 200 {
 		t.Fatal(reply.Text())
 	}
@@ -175,7 +175,7 @@ func TestAListingEndsWhereItStandsInTheWayOfWriting(t *testing.T) {
 func largeSQLite(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "archive.db")
-	if err := testenv.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path }).Stop(); err != nil {
+	if err := env.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path }).Stop(); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -198,7 +198,7 @@ func TestSlowReadersOfListingsDoNotKeepTheLogFromBeingFolded(t *testing.T) {
 	}
 	t.Parallel()
 	path := largeSQLite(t)
-	a := testenv.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path })
+	a := env.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path })
 	first, refused := readers(t, a.Addr(), 2)
 	if len(first) != 2 || refused != 0 {
 		t.Fatalf("%d listings began, %d were refused", len(first), refused)

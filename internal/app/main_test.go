@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 // client sends requests to a process.
 var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}

@@ -10,15 +10,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // While the schema is brought up to date, the server says that it lives, that it
 // is not ready, and how far it is; everything else is told to come again.
 func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
-	testenv.Oda(t, "serve", "--db", dsn).Stop()
+	dsn := env.Postgres(t)
+	env.Oda(t, "serve", "--db", dsn).Stop()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := testenv.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory")
+	p := env.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory")
 	origin := strings.TrimSuffix(p.URL, "/observatory/readyz")
 	ask := func(method, path string) (int, string, string) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 // A server that is stopped while it waits ends at once, and in order.
 func TestAServerIsStoppedBeforeItsArchiveIsOpen(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestAServerIsStoppedBeforeItsArchiveIsOpen(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(1868849409)"); err != nil {
 		t.Fatal(err)
 	}
-	p := testenv.OdaOpening(t, "serve", "--db", dsn)
+	p := env.OdaOpening(t, "serve", "--db", dsn)
 	if code := p.Stop(); code != 0 {
 		t.Errorf("it ended with %d:\n%s", code, p.Log())
 	}

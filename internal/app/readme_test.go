@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // The tour of the README works as it is written: its lines are run in a shell,
 // from top to bottom, and the answers have the shape that it shows.
 func TestTheTourOfTheREADMEWorks(t *testing.T) {
-	p := testenv.Oda(t, "serve")
+	p := env.Oda(t, "serve")
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

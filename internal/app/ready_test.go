@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 	t.Parallel()
-	dir := testenv.SmallDisk(t, 8<<20)
-	a := testenv.Start(t, func(c *app.Config) { c.Database = "sqlite:" + filepath.Join(dir, "archive.db") })
+	dir := env.SmallDisk(t, 8<<20)
+	a := env.Start(t, func(c *app.Config) { c.Database = "sqlite:" + filepath.Join(dir, "archive.db") })
 	ready := a.Origin() + "/readyz"
 	must(t, "GET", ready, "")
-	empty := testenv.FillDisk(t, dir)
+	empty := env.FillDisk(t, dir)
 	body := `{"text":"` + strings.Repeat("x", 64<<10) + `"}`
 	for i := 0; ; i++ {
 		reply := a.Do("POST", "/prjs", body)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Not every database can hold every text. What no text of the archive can be
@@ -15,11 +15,11 @@ func TestTextsThatNothingStoredCanHave(t *testing.T) {
 	t.Parallel()
 	for name, configure := range map[string]func(*app.Config){
 		"SQLite":     func(*app.Config) {},
-		"PostgreSQL": func(c *app.Config) { c.Database = testenv.Postgres(t) },
+		"PostgreSQL": func(c *app.Config) { c.Database = env.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := testenv.Start(t, configure)
+			a := env.Start(t, configure)
 			a.Do("PUT", "/sbds/s", `{}`, "X-Forwarded-User", "école")
 			a.Do("PUT", "/ebs/b", `{}`)
 			cursor := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }

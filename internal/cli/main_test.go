@@ -12,7 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ type cleaned struct{ *testing.M }
 
 func (c cleaned) Run() int {
 	code := c.M.Run()
-	if err := testenv.Clean(); err != nil {
+	if err := env.Clean(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -48,7 +48,7 @@ func (c cleaned) Run() int {
 //	made FILE           an oda has made the archive in FILE and stopped
 //	sql FILE STATEMENT  changes a SQLite file behind oda's back
 func TestScripts(t *testing.T) {
-	testenv.Program(t) // building it is no part of the scripts' time
+	env.Program(t) // building it is no part of the scripts' time
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
@@ -79,17 +79,17 @@ func TestScripts(t *testing.T) {
 				ts.Setenv(args[0], listener.Addr().String())
 			},
 			"runs": func(ts *testscript.TestScript, _ bool, args []string) {
-				p := testenv.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0]))
+				p := env.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0]))
 				ts.Defer(p.Kill)
 				ts.Setenv("PID", fmt.Sprint(p.PID()))
 			},
 			"serves": func(ts *testscript.TestScript, _ bool, args []string) {
-				p := testenv.Oda(t, "serve")
+				p := env.Oda(t, "serve")
 				ts.Defer(p.Kill)
 				ts.Setenv(args[0], p.Host())
 			},
 			"made": func(ts *testscript.TestScript, _ bool, args []string) {
-				testenv.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0])).Stop()
+				env.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0])).Stop()
 			},
 			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
 				conn, err := sqlite.OpenConn(ts.MkAbs(args[0]))

@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Two processes on one file would destroy it, whatever each of them calls it.
 func TestAnArchiveHasOneProcessUnderAllItsNames(t *testing.T) {
-	held := func(p *testenv.Process) string { return fmt.Sprintf("another oda has it open (process %d)", p.PID()) }
+	held := func(p *env.Process) string { return fmt.Sprintf("another oda has it open (process %d)", p.PID()) }
 	for name, test := range map[string]struct {
 		other func(t *testing.T, file string) string // gives the file another name
-		says  func(p *testenv.Process) string
+		says  func(p *env.Process) string
 	}{
 		"the same path": {func(_ *testing.T, file string) string { return file }, held},
 		"a relative path": {func(t *testing.T, file string) string {
@@ -54,7 +54,7 @@ func TestAnArchiveHasOneProcessUnderAllItsNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			return link
-		}, func(*testenv.Process) string { return "the file has 2 names (hard links)" }},
+		}, func(*env.Process) string { return "the file has 2 names (hard links)" }},
 		"its folder mounted elsewhere": {func(t *testing.T, file string) string {
 			folder := t.TempDir()
 			mount(t, filepath.Dir(file), folder)
@@ -67,14 +67,14 @@ func TestAnArchiveHasOneProcessUnderAllItsNames(t *testing.T) {
 			}
 			mount(t, file, place)
 			return place
-		}, func(*testenv.Process) string {
+		}, func(*env.Process) string {
 			return "another oda has it open, in another place that it is mounted at"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "archive.db")
-			p := testenv.Oda(t, "serve", "--db=sqlite:"+file)
+			p := env.Oda(t, "serve", "--db=sqlite:"+file)
 			other := test.other(t, file)
 			if says := startFails(t, other); !strings.Contains(says, test.says(p)) {
 				t.Errorf("the second process says %q, want %q", says, test.says(p))
@@ -96,7 +96,7 @@ func startFails(t *testing.T, file string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, testenv.Program(t), "serve", "--listen=127.0.0.1:0", "--db=sqlite:"+file).CombinedOutput()
+	out, err := exec.CommandContext(ctx, env.Program(t), "serve", "--listen=127.0.0.1:0", "--db=sqlite:"+file).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		t.Fatalf("oda serve on %s ended with %v, want exit code 1:\n%s", file, err, out)
 	}

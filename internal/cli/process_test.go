@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // patience is how long a test waits for what comes at once on an idle machine.
@@ -32,7 +32,7 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-			p := testenv.Oda(t, "serve", db)
+			p := env.Oda(t, "serve", db)
 			if status, body := send(t, "PUT", p.URL+"/sbds/before", `{"n":1}`); status != 200 {
 				t.Fatalf("status %d: %s", status, body)
 			}
@@ -62,7 +62,7 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 				t.Errorf("it took %v to stop", took)
 			}
 
-			again := testenv.Oda(t, "serve", db)
+			again := env.Oda(t, "serve", db)
 			if status, body := send(t, "GET", again.URL+"/sbds/slow", ""); status != 200 || body != string(stored) {
 				t.Errorf("after a new start: status %d: %s\nwant: %s", status, body, stored)
 			}
@@ -90,7 +90,7 @@ func TestAClientThatHangsDoesNotHoldUpAStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := testenv.Oda(t, test.command)
+			p := env.Oda(t, test.command)
 			conn := dial(t, p)
 			if _, err := io.WriteString(conn, test.sends); err != nil {
 				t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAHangupDoesNotEndAServer(t *testing.T) {
 	for _, command := range []string{"serve", "skuid"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			p := testenv.Oda(t, command)
+			p := env.Oda(t, command)
 			for range 2 {
 				p.Signal(syscall.SIGHUP)
 			}
@@ -139,7 +139,7 @@ func TestAHangupDoesNotEndAServer(t *testing.T) {
 }
 
 func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
-	p := testenv.Oda(t, "serve", "--log-format=json", "--log-level=debug")
+	p := env.Oda(t, "serve", "--log-format=json", "--log-level=debug")
 	const secret = "of-no-concern-to-the-log"
 	document := `{"note":"` + secret + `"}`
 	for _, request := range []struct{ method, path, body string }{
@@ -237,7 +237,7 @@ func send(t *testing.T, method, url, body string, headers ...string) (int, strin
 	return response.StatusCode, string(text)
 }
 
-func dial(t *testing.T, p *testenv.Process) net.Conn {
+func dial(t *testing.T, p *env.Process) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", p.Host(), patience)
 	if err != nil {
@@ -253,7 +253,7 @@ func dial(t *testing.T, p *testenv.Process) net.Conn {
 // awaitUpload waits until an upload that was begun before is being read. A
 // request that is sent after it and answered shows that connections are taken
 // at once; reading the head of a request takes less than that.
-func awaitUpload(t *testing.T, p *testenv.Process) {
+func awaitUpload(t *testing.T, p *env.Process) {
 	t.Helper()
 	for range 3 {
 		send(t, "GET", "http://"+p.Host()+"/livez", "")
@@ -261,7 +261,7 @@ func awaitUpload(t *testing.T, p *testenv.Process) {
 }
 
 // refused waits until the process takes no new connections.
-func refused(t *testing.T, p *testenv.Process) {
+func refused(t *testing.T, p *env.Process) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		conn, err := net.DialTimeout("tcp", p.Host(), time.Second)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // An independent validator must come to the same verdict on every body. The
@@ -21,7 +21,7 @@ import (
 // compiler is not tested against itself.
 func TestIndependentValidatorAgrees(t *testing.T) {
 	openapi3.DefineStringFormatValidator("timestamp", openapi3.NewCallbackValidator(isTimestamp))
-	doc, err := testenv.Description()
+	doc, err := env.Description()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // nested is a document of that many levels, itself included.
@@ -17,7 +17,7 @@ func nested(levels int) string {
 // Whatever is wrong with a body is met with a clear problem on every operation
 // that takes one, and nothing is stored.
 func TestBadBodies(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	places := []struct {
 		method, path string
@@ -103,26 +103,26 @@ func deep(levels int, members string) string {
 // So whatever is taken in one way is taken in every other, and can be stored
 // again as it was read.
 func TestNestingIsCountedFromTheDocument(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", deep(100, `"eb_id":"eb"`))
-	for n, send := range map[string]func(levels int) *testenv.Reply{
-		"PUT":            func(n int) *testenv.Reply { return a.Do("PUT", "/sbds/put", nested(n)) },
-		"POST":           func(n int) *testenv.Reply { return a.Do("POST", "/prjs", nested(n)) },
-		"create":         func(n int) *testenv.Reply { return a.Do("POST", "/ebs/create", nested(n)) },
-		"PUT of a block": func(n int) *testenv.Reply { return a.Do("PUT", "/ebs/put", nested(n)) },
-		"PUT several":    func(n int) *testenv.Reply { return a.Do("PUT", "/", `{"sbds":[`+deep(n, `"sbd_id":"several"`)+`]}`) },
-		"PATCH record":   func(n int) *testenv.Reply { return a.Do("PATCH", "/ebs/eb/request_response", deep(n, `"request":"a"`)) },
-		"POST record":    func(n int) *testenv.Reply { return a.Do("POST", "/ebs/eb/request_response", deep(n, `"request":"a"`)) },
-		"batch": func(n int) *testenv.Reply {
+	for n, send := range map[string]func(levels int) *env.Reply{
+		"PUT":            func(n int) *env.Reply { return a.Do("PUT", "/sbds/put", nested(n)) },
+		"POST":           func(n int) *env.Reply { return a.Do("POST", "/prjs", nested(n)) },
+		"create":         func(n int) *env.Reply { return a.Do("POST", "/ebs/create", nested(n)) },
+		"PUT of a block": func(n int) *env.Reply { return a.Do("PUT", "/ebs/put", nested(n)) },
+		"PUT several":    func(n int) *env.Reply { return a.Do("PUT", "/", `{"sbds":[`+deep(n, `"sbd_id":"several"`)+`]}`) },
+		"PATCH record":   func(n int) *env.Reply { return a.Do("PATCH", "/ebs/eb/request_response", deep(n, `"request":"a"`)) },
+		"POST record":    func(n int) *env.Reply { return a.Do("POST", "/ebs/eb/request_response", deep(n, `"request":"a"`)) },
+		"batch": func(n int) *env.Reply {
 			return a.Do("POST", "/ebs/eb/request_responses", batch("k", deep(n, `"request":"a"`)))
 		},
-		"record in a PUT": func(n int) *testenv.Reply {
+		"record in a PUT": func(n int) *env.Reply {
 			return a.Do("PUT", "/ebs/with", `{"request_responses":[`+deep(n, `"request":"a"`)+`]}`)
 		},
-		"record in a POST": func(n int) *testenv.Reply {
+		"record in a POST": func(n int) *env.Reply {
 			return a.Do("POST", "/ebs", `{"request_responses":[`+deep(n, `"request":"a"`)+`]}`)
 		},
-		"record in a PUT of several": func(n int) *testenv.Reply {
+		"record in a PUT of several": func(n int) *env.Reply {
 			return a.Do("PUT", "/", `{"ebs":[{"eb_id":"several","request_responses":[`+deep(n, `"request":"a"`)+`]}]}`)
 		},
 	} {
@@ -146,7 +146,7 @@ func TestNestingIsCountedFromTheDocument(t *testing.T) {
 }
 
 func TestIdentifiersOfCallers(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, id := range []string{"a", "0", "A.b_c-d", strings.Repeat("z", 128), "eb-t0001-20230101-00001", "Create", "creates", "a..b", "null"} {
 		for _, k := range kinds {
 			path := "/" + k.collection + "/" + id
@@ -190,11 +190,11 @@ func TestIdentifiersOfCallers(t *testing.T) {
 }
 
 func TestListsOfRecordsThatAreNone(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	unchanged(t, a, func() {
 		for _, value := range []string{`null`, `{}`, `"x"`, `1`, `[1]`, `[null]`, `["observe"]`, `[[]]`, `[{}]`, `[{"request":null}]`} {
 			body := `{"request_responses":` + value + `}`
-			for _, r := range []*testenv.Reply{a.Do("PUT", "/ebs/new", body), a.Do("POST", "/ebs", body)} {
+			for _, r := range []*env.Reply{a.Do("PUT", "/ebs/new", body), a.Do("POST", "/ebs", body)} {
 				p := refused(t, r, 400, oda.InvalidRequest)
 				if len(p.Errors) == 0 || !strings.HasPrefix(p.Errors[0].Pointer, "/request_responses") {
 					t.Errorf("%s: the faults are %v", body, p.Errors)
@@ -205,7 +205,7 @@ func TestListsOfRecordsThatAreNone(t *testing.T) {
 }
 
 func TestMediaTypes(t *testing.T) {
-	a, other := testenv.Start(t), testenv.Start(t)
+	a, other := env.Start(t), env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	store(t, other, "/ebs/eb", `{}`)
 	for _, test := range []struct {

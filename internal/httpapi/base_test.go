@@ -17,7 +17,7 @@ import (
 	"oda/internal/httpapi"
 	"oda/internal/skuid"
 	"oda/internal/sqlite"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 	"oda/internal/web"
 )
 
@@ -25,7 +25,7 @@ import (
 func TestBasePath(t *testing.T) {
 	for _, base := range []string{"", "ns", "/ns/", "/cluster-1/oda.test"} {
 		t.Run(base, func(t *testing.T) {
-			a := testenv.Start(t, func(cfg *app.Config) { cfg.BasePath = base })
+			a := env.Start(t, func(cfg *app.Config) { cfg.BasePath = base })
 			prefix := strings.TrimSuffix(a.URL(), "/api/v1")
 			store(t, a, "/sbds/a", `{}`)
 			store(t, a, "/sbds/b", `{}`)
@@ -61,7 +61,7 @@ func TestBasePath(t *testing.T) {
 }
 
 // arrives checks that a redirect leads there, resolved as a browser does.
-func arrives(t *testing.T, a *testenv.Archive, from, to string) {
+func arrives(t *testing.T, a *env.Archive, from, to string) {
 	t.Helper()
 	r := want(t, 307, a.Do("GET", from, ""))
 	at, err := url.Parse(from)
@@ -81,7 +81,7 @@ func arrives(t *testing.T, a *testenv.Archive, from, to string) {
 var linked = regexp.MustCompile(`(?:href|src)="([^"#][^"]*)"`)
 
 // links checks that every link of a page is relative and leads somewhere.
-func links(t *testing.T, a *testenv.Archive, path string) {
+func links(t *testing.T, a *env.Archive, path string) {
 	t.Helper()
 	page := want(t, 200, a.Do("GET", path, ""))
 	at, err := url.Parse(a.URL() + path)
@@ -106,7 +106,7 @@ func links(t *testing.T, a *testenv.Archive, path string) {
 
 // serversEntry checks that a client which resolves the description's server
 // finds this one.
-func serversEntry(t *testing.T, a *testenv.Archive) {
+func serversEntry(t *testing.T, a *env.Archive) {
 	t.Helper()
 	var doc struct{ Servers []struct{ URL string } }
 	if err := json.Unmarshal(a.Do("GET", "/openapi.json", "").Body, &doc); err != nil || len(doc.Servers) != 1 {
@@ -149,10 +149,10 @@ func TestEngineAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(method, path, body string) *testenv.Reply {
+	ask := func(method, path, body string) *env.Reply {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
-		r, err := testenv.Read(w.Result())
+		r, err := env.Read(w.Result())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestARequestWhoseTimeRanOut(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
-		r, err := testenv.Read(w.Result())
+		r, err := env.Read(w.Result())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // batch is the body of a batch of records: key, record, key, record, ...
@@ -29,7 +29,7 @@ type batchAnswer struct {
 	Metadata metadata
 }
 
-func recordBatch(t testing.TB, a *testenv.Archive, block, body string, headers ...string) batchAnswer {
+func recordBatch(t testing.TB, a *env.Archive, block, body string, headers ...string) batchAnswer {
 	t.Helper()
 	r := want(t, 200, a.Do("POST", "/ebs/"+block+"/request_responses", body, headers...))
 	var answer batchAnswer
@@ -48,7 +48,7 @@ func (b batchAnswer) sequences() string {
 }
 
 func TestABatchIsRecordedInOrderAndOnce(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	got := recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`, "k2", `{ "request" : "b" }`), "X-Forwarded-User", "anna")
 	if got.ID != "eb" || got.sequences() != "k1=1 k2=2" || got.Metadata.LastModifiedBy != "anna" {
@@ -70,7 +70,7 @@ func TestABatchIsRecordedInOrderAndOnce(t *testing.T) {
 }
 
 func TestABatchIsAllOrNothing(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`))
 	before := block(t, a, "eb")
@@ -93,7 +93,7 @@ func TestABatchIsAllOrNothing(t *testing.T) {
 }
 
 func TestABatchMayHaveThousandsOfRecords(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	var pairs []string
 	for i := range 5000 {
@@ -116,7 +116,7 @@ type recordPage struct {
 }
 
 func TestRecordsAreReadWithWhatTheServerKnows(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	first := record(t, a, "POST", "eb", `{ "request":"a" }`)
 	recordBatch(t, a, "eb", batch("k2", `{"request":"b"}`, "k3", `{"request":"c"}`))

@@ -10,7 +10,7 @@ import (
 
 	"oda"
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 const smallBody = 1 << 20
@@ -38,7 +38,7 @@ func chunked(body string) string {
 // why it was refused, not a broken connection.
 func TestBodyBeyondTheBound(t *testing.T) {
 	t.Parallel()
-	a := testenv.Start(t, small)
+	a := env.Start(t, small)
 	want(t, 200, a.Do("PUT", "/sbds/fits", filled(smallBody)))
 	before := state(t, a)
 	for _, size := range []int{smallBody + 1, smallBody + 1000, 2 * smallBody, 6 * smallBody} {
@@ -70,7 +70,7 @@ func TestBodyBeyondTheBound(t *testing.T) {
 
 // A client that waits for our word sends nothing when the answer is no.
 func TestExpectContinue(t *testing.T) {
-	a := testenv.Start(t, small)
+	a := env.Start(t, small)
 	conn := dial(t, a)
 	fmt.Fprintf(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", smallBody+1)
 	r := answer(t, conn)
@@ -93,7 +93,7 @@ func TestExpectContinue(t *testing.T) {
 // A client whose body is not asked for has its answer and the end of the
 // connection at once, be its body small or large.
 func TestABodyThatIsNotAskedForHoldsNoConnection(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	for name, test := range map[string]struct {
 		request string
@@ -122,7 +122,7 @@ func TestABodyThatIsNotAskedForHoldsNoConnection(t *testing.T) {
 // Where a length stands beside chunks, something on the way may have read the
 // request otherwise. So nothing more is read from that connection.
 func TestChunksEndTheConnection(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, length := range []string{"", "Content-Length: 2\r\n", "Content-Length: 200\r\n"} {
 		conn := dial(t, a)
 		fmt.Fprint(conn, "PUT /api/v1/prjs/"+fmt.Sprint("p", len(length))+" HTTP/1.1\r\nHost: x\r\n"+length+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+
@@ -136,7 +136,7 @@ func TestChunksEndTheConnection(t *testing.T) {
 
 // After a refusal the connection serves the next request.
 func TestConnectionLivesAfterARefusal(t *testing.T) {
-	a := testenv.Start(t, small)
+	a := env.Start(t, small)
 	conn := dial(t, a)
 	for _, body := range []string{filled(smallBody + 100), "[]", `{"a":`} {
 		fmt.Fprintf(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -149,7 +149,7 @@ func TestConnectionLivesAfterARefusal(t *testing.T) {
 // Bodies in flight are bounded together: beyond it there is a 503, and as soon
 // as there is room again everything goes on.
 func TestBodiesInFlight(t *testing.T) {
-	a := testenv.Start(t, small)
+	a := env.Start(t, small)
 	size := smallBody - 10
 	begin := func() io.WriteCloser {
 		reader, writer := io.Pipe()
@@ -170,7 +170,7 @@ func TestBodiesInFlight(t *testing.T) {
 		return writer
 	}
 	slow := begin()
-	var full *testenv.Reply
+	var full *env.Reply
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if full = a.Do("PUT", "/sbds/other", filled(size)); full.Status == 503 {
 			break
@@ -202,7 +202,7 @@ func TestBodiesInFlight(t *testing.T) {
 // A client that announces much and sends nothing takes no room.
 func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
 	t.Parallel()
-	a := testenv.Start(t, small)
+	a := env.Start(t, small)
 	for range 10 {
 		fmt.Fprintf(dial(t, a), "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", smallBody)
 	}
@@ -211,7 +211,7 @@ func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
 
 // A body that ends before its length is not stored.
 func TestBodyCutOff(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	conn := dial(t, a)
 	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{}")
 	if err := conn.Close(); err != nil {
@@ -225,7 +225,7 @@ func TestBodyCutOff(t *testing.T) {
 
 func TestReadTimeout(t *testing.T) {
 	t.Parallel()
-	a := testenv.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 200 * time.Millisecond })
+	a := env.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 200 * time.Millisecond })
 	conn := dial(t, a)
 	started := time.Now()
 	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Of many who store from one reading, one wins; the others are told.
 func TestOneOfManyUpdatesWins(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	const writers, rounds = 12, 5
 	store(t, a, "/sbds/a", `{"by":0}`)
 	for round := range rounds {
@@ -50,7 +50,7 @@ func TestOneOfManyUpdatesWins(t *testing.T) {
 
 // Of many who store a new identifier, one creates it.
 func TestOneOfManyFirstStoresWins(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 12 {
@@ -79,7 +79,7 @@ func TestOneOfManyFirstStoresWins(t *testing.T) {
 // Several record while a tool changes the block: every record is there once, in
 // the order of each recorder.
 func TestRecordersAndATool(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	const recorders, each, changes = 4, 40, 10
 	store(t, a, "/ebs/eb", `{"changed":0}`)
 	var mu sync.Mutex
@@ -140,7 +140,7 @@ func TestRecordersAndATool(t *testing.T) {
 // All or none also among many: two that store the same two entities never get
 // one each.
 func TestSeveralAreStoredTogether(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	want(t, 200, a.Do("PUT", "/", `{"sbds":[{"sbd_id":"x"}],"prjs":[{"prj_id":"x"}]}`))
 	for range 10 {
 		one, two := a.Do("GET", "/sbds/x", "").Text(), a.Do("GET", "/prjs/x", "").Text()
@@ -169,7 +169,7 @@ func TestSeveralAreStoredTogether(t *testing.T) {
 
 // A stop lets requests finish that are under way, and takes no new ones.
 func TestGracefulStop(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	conn := dial(t, a)
 	fmt.Fprint(conn, "PUT /api/v1/sbds/late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
 	time.Sleep(time.Second) // also on a busy machine, the request is being read by now

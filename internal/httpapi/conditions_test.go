@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestETagNamesTheState(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, k := range kinds {
 		path := "/" + k.collection + "/x"
 		put := want(t, 200, a.Do("PUT", path, `{}`))
@@ -31,7 +31,7 @@ func TestETagNamesTheState(t *testing.T) {
 }
 
 func TestGetIfNoneMatch(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	m := store(t, a, "/sbds/a", `{}`)
 	tag := fmt.Sprintf(`"1-%d"`, m.modifiedOn(t).UnixMicro())
 	bare := strings.Trim(tag, `"`)
@@ -66,7 +66,7 @@ func TestGetIfNoneMatch(t *testing.T) {
 }
 
 func TestPutConditions(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	m := store(t, a, "/sbds/a", `{}`)
 	tag := func() string { return a.Do("GET", "/sbds/a", "").Header.Get("ETag") }
 	good := func() string { return a.Do("GET", "/sbds/a", "").Text() }
@@ -106,7 +106,7 @@ func TestPutConditions(t *testing.T) {
 				store(t, a, "/sbds/a", good()) // the tag is of the state before
 				body = good()
 			}
-			send := func() *testenv.Reply { return a.Do("PUT", test.path, body, test.header, value) }
+			send := func() *env.Reply { return a.Do("PUT", test.path, body, test.header, value) }
 			if test.status == 200 {
 				want(t, 200, send())
 				return
@@ -118,7 +118,7 @@ func TestPutConditions(t *testing.T) {
 
 // A condition on an ExecutionBlock sees records too.
 func TestIfMatchSeesRecords(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/e", `{}`)
 	r := a.Do("GET", "/ebs/e", "")
 	record(t, a, "POST", "e", `{"request":"a"}`)
@@ -128,7 +128,7 @@ func TestIfMatchSeesRecords(t *testing.T) {
 }
 
 func TestGetIfMatch(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	tag := a.Do("GET", "/sbds/a", "").Header.Get("ETag")
 	zipped := strings.TrimSuffix(tag, `"`) + `-gzip"`
@@ -147,7 +147,7 @@ func TestGetIfMatch(t *testing.T) {
 // An operation that cannot honour a condition must not be carried out as if it
 // held.
 func TestConditionsThatAnOperationCannotHonour(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	places := []struct{ method, path, body string }{
 		{"PUT", "/", `{"sbds":[{"sbd_id":"n"}]}`},
@@ -179,10 +179,10 @@ func TestConditionsThatAnOperationCannotHonour(t *testing.T) {
 
 // No cache on the way may serve an old state.
 func TestAnswersAboutEntitiesAreRevalidated(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	tag := a.Do("GET", "/ebs/eb", "").Header.Get("ETag")
-	for name, r := range map[string]*testenv.Reply{
+	for name, r := range map[string]*env.Reply{
 		"GET":         want(t, 200, a.Do("GET", "/ebs/eb", "")),
 		"HEAD":        want(t, 200, a.Do("HEAD", "/ebs/eb", "")),
 		"304":         want(t, 304, a.Do("GET", "/ebs/eb", "", "If-None-Match", tag)),

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // A creation always takes a generated identifier, of the form that the archive
 // mints, and is stored as version 1.
 func TestCreationTakesAGeneratedIdentifier(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, k := range kinds {
 		form := regexp.MustCompile(`^` + strings.TrimSuffix(k.idField, "_id") + `-[0-9a-hjkmnp-tv-z]{5,13}$`)
 		seen := map[string]bool{}
@@ -42,7 +42,7 @@ func TestCreationTakesAGeneratedIdentifier(t *testing.T) {
 }
 
 func TestEmptyExecutionBlock(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, test := range []struct{ name, sent, kept string }{
 		{"no body", ``, `{"eb_id":"ID","request_responses":[],"metadata":M}`},
 		{"an empty object", `{}`, `{"eb_id":"ID","request_responses":[],"metadata":M}`},

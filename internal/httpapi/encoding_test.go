@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestCompression(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/small", `{}`)
 	store(t, a, "/sbds/large", `{"text":"`+strings.Repeat("observe ", 1000)+`"}`)
 	plain := a.Do("GET", "/sbds/large", "")
@@ -92,7 +92,7 @@ func TestCompression(t *testing.T) {
 }
 
 // sameTag checks that a 304 carries the tag that the 200 did.
-func sameTag(t *testing.T, a *testenv.Archive, path, accept string, full *testenv.Reply) {
+func sameTag(t *testing.T, a *env.Archive, path, accept string, full *env.Reply) {
 	t.Helper()
 	tag := full.Header.Get("ETag")
 	for _, known := range []string{tag, "*"} {
@@ -105,7 +105,7 @@ func sameTag(t *testing.T, a *testenv.Archive, path, accept string, full *testen
 
 // The size of a block is that of its document and its records.
 func TestTheTagOfABlockThatGrows(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	for range 12 {
 		record(t, a, "POST", "eb", `{"request":"`+strings.Repeat("observe ", 12)+`"}`)
@@ -116,7 +116,7 @@ func TestTheTagOfABlockThatGrows(t *testing.T) {
 
 // A block that is longer than what is held back is streamed.
 func TestStreamedBlock(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	var records []string
 	for i := range 4000 {
 		records = append(records, fmt.Sprintf(`{"request":"observe","request_args":{"kwargs":{"scan":%d,"text":"%s"}}}`, i, strings.Repeat("ab", 50)))

@@ -11,12 +11,12 @@ import (
 
 	"oda"
 	"oda/api"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // One request for every problem that a caller can bring about, by its code.
 func TestEveryProblemHasItsShape(t *testing.T) {
-	a := testenv.Start(t, small)
+	a := env.Start(t, small)
 	titles := describedTitles(t)
 	store(t, a, "/sbds/a", `{}`)
 	want(t, 200, a.Do("POST", "/sbds", `{}`, key, "k"))
@@ -85,7 +85,7 @@ func describedTitles(t *testing.T) map[string]string {
 // What a client says its request is called is taken over where it can do no
 // harm in a log or a header.
 func TestRequestIDs(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	seen := map[string]bool{}
 	for _, test := range []struct {
@@ -118,7 +118,7 @@ func TestRequestIDs(t *testing.T) {
 }
 
 func TestLogLines(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	send := func(method, path, body string, headers ...string) map[string]any {
 		return a.Logged(a.Do(method, path, body, headers...).Header.Get("X-Request-Id"))
 	}
@@ -180,7 +180,7 @@ func TestLogLines(t *testing.T) {
 
 // The log never has anything of a document, whatever happens to it.
 func TestLogHasNothingOfDocuments(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	const secret = "XYZZY-SECRET"
 	ids := []string{}
 	send := func(method, path, body string, headers ...string) {
@@ -214,10 +214,10 @@ func TestLogHasNothingOfDocuments(t *testing.T) {
 
 // A problem repeats no more of a request than helps.
 func TestProblemsAreBounded(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	long := strings.Repeat("y", 30_000)
 	many := `{"sbds":[` + strings.Repeat(`{},`, 5000) + `{}]}`
-	for _, r := range []*testenv.Reply{
+	for _, r := range []*env.Reply{
 		a.Do("GET", "/sbds/"+long, ""),
 		a.Do("PUT", "/sbds/"+long, `{}`),
 		a.Do("PUT", "/sbds/a", `{"sbd_id":"`+long+`"}`),

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // kinds are the four kinds as the specification's tables have them.
@@ -44,7 +44,7 @@ func (p problem) pointers() []string {
 }
 
 // want ends the test unless the status is the one.
-func want(t testing.TB, status int, r *testenv.Reply) *testenv.Reply {
+func want(t testing.TB, status int, r *env.Reply) *env.Reply {
 	t.Helper()
 	if r.Status != status {
 		t.Fatalf("the status is %d, want %d: %.400s", r.Status, status, r.Body)
@@ -54,7 +54,7 @@ func want(t testing.TB, status int, r *testenv.Reply) *testenv.Reply {
 
 // refused reads a problem, which must have that status and code, and the words
 // in its detail.
-func refused(t testing.TB, r *testenv.Reply, status int, code oda.Code, words ...string) problem {
+func refused(t testing.TB, r *env.Reply, status int, code oda.Code, words ...string) problem {
 	t.Helper()
 	want(t, status, r)
 	if got := r.Header.Get("Content-Type"); got != "application/problem+json" {
@@ -126,18 +126,18 @@ func member(t testing.TB, body []byte, name string) string {
 }
 
 // store stores a document that must be accepted, and gives its metadata.
-func store(t testing.TB, a *testenv.Archive, path, body string, headers ...string) metadata {
+func store(t testing.TB, a *env.Archive, path, body string, headers ...string) metadata {
 	t.Helper()
 	return metadataOf(t, want(t, http.StatusOK, a.Do("PUT", path, body, headers...)).Body)
 }
 
 // list asks for identifiers.
-func list(t testing.TB, a *testenv.Archive, collection, query string) []string {
+func list(t testing.TB, a *env.Archive, collection, query string) []string {
 	t.Helper()
 	return identifiers(t, want(t, http.StatusOK, a.Do("GET", "/"+collection+"?"+query, "")))
 }
 
-func identifiers(t testing.TB, r *testenv.Reply) []string {
+func identifiers(t testing.TB, r *env.Reply) []string {
 	t.Helper()
 	var ids []string
 	if err := json.Unmarshal(r.Body, &ids); err != nil {
@@ -148,7 +148,7 @@ func identifiers(t testing.TB, r *testenv.Reply) []string {
 
 // state is all that an archive holds, in a form that can be compared: two equal
 // states have nothing stored in between.
-func state(t testing.TB, a *testenv.Archive) string {
+func state(t testing.TB, a *env.Archive) string {
 	t.Helper()
 	var b strings.Builder
 	for _, k := range kinds {
@@ -161,7 +161,7 @@ func state(t testing.TB, a *testenv.Archive) string {
 }
 
 // unchanged runs something that must store nothing.
-func unchanged(t testing.TB, a *testenv.Archive, run func()) {
+func unchanged(t testing.TB, a *env.Archive, run func()) {
 	t.Helper()
 	before := state(t, a)
 	run()
@@ -172,7 +172,7 @@ func unchanged(t testing.TB, a *testenv.Archive, run func()) {
 
 // raw sends bytes on a connection of their own, all before anything is read,
 // and gives the response.
-func raw(t testing.TB, a *testenv.Archive, text string) *testenv.Reply {
+func raw(t testing.TB, a *env.Archive, text string) *env.Reply {
 	t.Helper()
 	conn := dial(t, a)
 	if _, err := io.WriteString(conn, text); err != nil {
@@ -181,7 +181,7 @@ func raw(t testing.TB, a *testenv.Archive, text string) *testenv.Reply {
 	return answer(t, conn)
 }
 
-func dial(t testing.TB, a *testenv.Archive) net.Conn {
+func dial(t testing.TB, a *env.Archive) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", a.Addr())
 	if err != nil {
@@ -196,7 +196,7 @@ func dial(t testing.TB, a *testenv.Archive) net.Conn {
 
 // answer reads the response to a request that is no HEAD. Interim responses
 // are passed over.
-func answer(t testing.TB, conn net.Conn) *testenv.Reply {
+func answer(t testing.TB, conn net.Conn) *env.Reply {
 	t.Helper()
 	reader := bufio.NewReader(conn)
 	for {
@@ -207,7 +207,7 @@ func answer(t testing.TB, conn net.Conn) *testenv.Reply {
 		if response.StatusCode == http.StatusContinue {
 			continue
 		}
-		r, err := testenv.Read(response)
+		r, err := env.Read(response)
 		if err != nil {
 			t.Fatalf("the answer is not whole: %v", err)
 		}

@@ -15,7 +15,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/skuid"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // creations are the requests that need an identifier.
@@ -38,7 +38,7 @@ func TestIdentifierService(t *testing.T) {
 				t.Fatal(err)
 			}
 			address := service.Addr().String() // without its scheme, as it may be
-			a := testenv.Start(t, func(cfg *app.Config) { cfg.SkuidURL, cfg.SkuidTypes = address, "prj=opj" })
+			a := env.Start(t, func(cfg *app.Config) { cfg.SkuidURL, cfg.SkuidTypes = address, "prj=opj" })
 			for _, c := range creations {
 				id := member(t, want(t, 200, a.Do("POST", c.path, c.body)).Body, c.idField)
 				if kind := strings.Replace(c.kind, "prj", "opj", 1); !strings.HasPrefix(id, kind+"-") {
@@ -64,7 +64,7 @@ func TestIdentifierService(t *testing.T) {
 }
 
 // pretend is an identifier service that answers as the test wants.
-func pretend(t *testing.T, answer http.HandlerFunc) (*testenv.Archive, *atomic.Int32) {
+func pretend(t *testing.T, answer http.HandlerFunc) (*env.Archive, *atomic.Int32) {
 	t.Helper()
 	var asked atomic.Int32
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func pretend(t *testing.T, answer http.HandlerFunc) (*testenv.Archive, *atomic.I
 		answer(w, r)
 	}))
 	t.Cleanup(service.Close)
-	return testenv.Start(t, func(cfg *app.Config) { cfg.SkuidURL = service.URL + "/" }), &asked
+	return env.Start(t, func(cfg *app.Config) { cfg.SkuidURL = service.URL + "/" }), &asked
 }
 
 func TestIdentifierServiceThatFails(t *testing.T) {

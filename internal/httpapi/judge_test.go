@@ -12,7 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"oda/api"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 const (
@@ -110,7 +110,7 @@ func TestTheJudgeCatches(t *testing.T) {
 			var complaints []string
 			transport := &http.Transport{DisableCompression: true}
 			defer transport.CloseIdleConnections()
-			judge, err := testenv.NewJudge(liar.URL+"/api/v1", 100, transport, func(c string) { complaints = append(complaints, c) })
+			judge, err := env.NewJudge(liar.URL+"/api/v1", 100, transport, func(c string) { complaints = append(complaints, c) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestTheJudgeCatches(t *testing.T) {
 
 // Every operation of the description is there on the wire.
 func TestEveryDescribedOperationIsServed(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 const key = "Idempotency-Key"
@@ -25,7 +25,7 @@ var keyed = []struct{ name, method, path, body, other string }{
 func TestRetryWithTheSameKey(t *testing.T) {
 	for _, test := range keyed {
 		t.Run(test.name, func(t *testing.T) {
-			a := testenv.Start(t)
+			a := env.Start(t)
 			store(t, a, "/ebs/eb", `{}`)
 			first := want(t, 200, a.Do(test.method, test.path, test.body, key, "k-1"))
 			same := func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestRetryWithTheSameKey(t *testing.T) {
 }
 
 func TestKeysOfABlock(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/one", `{}`)
 	store(t, a, "/ebs/two", `{}`)
 	first := record(t, a, "PATCH", "one", `{"request":"a"}`, key, "k")
@@ -80,7 +80,7 @@ func TestKeysOfABlock(t *testing.T) {
 }
 
 func TestFormOfKeys(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	for _, test := range []struct {
 		name, key string
@@ -97,7 +97,7 @@ func TestFormOfKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			for _, place := range keyed {
 				if test.good {
-					a := testenv.Start(t) // creations of one collection share their keys
+					a := env.Start(t) // creations of one collection share their keys
 					store(t, a, "/ebs/eb", `{}`)
 					want(t, 200, a.Do(place.method, place.path, place.body, key, test.key))
 					continue
@@ -115,7 +115,7 @@ func TestFormOfKeys(t *testing.T) {
 
 // Retries that come while the first is under way store one thing too.
 func TestRetriesAtOnce(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	for _, test := range keyed {
 		var wg sync.WaitGroup

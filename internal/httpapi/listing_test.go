@@ -11,18 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // shelf is an archive with four SBDefinitions: a and b of anna, c of Anna, d of
 // 100%_*.
 type shelf struct {
-	*testenv.Archive
+	*env.Archive
 	meta map[string]metadata
 }
 
 func newShelf(t *testing.T) shelf {
-	s := shelf{testenv.Start(t), map[string]metadata{}}
+	s := shelf{env.Start(t), map[string]metadata{}}
 	for _, e := range []struct{ id, user string }{{"b", "anna"}, {"a", "anna"}, {"c", "Anna B"}, {"d", "100%_*"}} {
 		s.meta[e.id] = store(t, s.Archive, "/sbds/"+e.id, `{}`, "X-Forwarded-User", e.user)
 	}
@@ -170,7 +170,7 @@ func TestBadListQueries(t *testing.T) {
 
 // link reads the Link header of a page, nil where there is none. It must be
 // relative, so that it holds behind a proxy.
-func link(t testing.TB, r *testenv.Reply) *url.URL {
+func link(t testing.TB, r *env.Reply) *url.URL {
 	t.Helper()
 	value := r.Header.Get("Link")
 	if value == "" {
@@ -185,7 +185,7 @@ func link(t testing.TB, r *testenv.Reply) *url.URL {
 }
 
 // follow reads pages to the end, as a client does that knows URLs only.
-func follow(t testing.TB, a *testenv.Archive, path string) (ids []string, pages int) {
+func follow(t testing.TB, a *env.Archive, path string) (ids []string, pages int) {
 	t.Helper()
 	at, err := url.Parse(a.URL() + path)
 	if err != nil {
@@ -205,7 +205,7 @@ func follow(t testing.TB, a *testenv.Archive, path string) (ids []string, pages 
 }
 
 func TestPages(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	var all []string
 	for i := range 10 {
 		id := fmt.Sprintf("sbd-%02d", (i*7)%10)
@@ -248,7 +248,7 @@ func TestPages(t *testing.T) {
 // A long list comes whole, in order, however it is asked for.
 func TestLongList(t *testing.T) {
 	t.Parallel()
-	a := testenv.Start(t)
+	a := env.Start(t)
 	const batch = longList / 6
 	var all []string
 	for len(all) < longList {

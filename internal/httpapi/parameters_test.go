@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // A parameter that an operation does not have must never be taken for one that
 // was applied.
 func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	store(t, a, "/ebs/a", `{}`)
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
 // Nobody reads the query of a page, of the description or of a probe, so it does
 // no harm there, however it looks.
 func TestPagesTakeAnyQuery(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, query := range []string{"?x=1", "?%zz", "?a;b", "?user=", "?limit=x"} {
 		for _, path := range []string{"/", "/ui", "/ui/ui.css", "/openapi.json", "/openapi.yaml", a.Origin() + "/livez", a.Origin() + "/readyz"} {
 			want(t, 200, a.Do("GET", path+query, ""))

@@ -6,11 +6,11 @@ import (
 
 	"oda"
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestUnknownPaths(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	unchanged(t, a, func() {
 		for _, path := range []string{
 			"/nothing", "/sbd", "/SBDS", "/sbds/", "/sbds/a/", "/sbds/a/b", "/ebs/a/request_response/",
@@ -31,7 +31,7 @@ func TestUnknownPaths(t *testing.T) {
 }
 
 func TestMethodsThatAPathLacks(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/a", `{}`)
 	for _, test := range []struct{ path, allow string }{
 		{"/", "GET, HEAD, PUT"},
@@ -74,7 +74,7 @@ func TestMethodsThatAPathLacks(t *testing.T) {
 // No block can have the identifier "create", so reading or storing one there
 // never succeeds, and Allow does not name it.
 func TestAllowOfEmptyBlocks(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, method := range []string{"DELETE", "PATCH", "OPTIONS"} {
 		r := a.Do(method, "/ebs/create", "")
 		refused(t, r, 405, oda.WrongMethod, "It has: POST.")
@@ -88,8 +88,8 @@ func TestAllowOfEmptyBlocks(t *testing.T) {
 
 // Requests that name no path, or one that is not in normal form.
 func TestTargetsThatAreNoPath(t *testing.T) {
-	a := testenv.Start(t, func(cfg *app.Config) { cfg.BasePath = "/deep/namespace" })
-	send := func(line string) *testenv.Reply {
+	a := env.Start(t, func(cfg *app.Config) { cfg.BasePath = "/deep/namespace" })
+	send := func(line string) *env.Reply {
 		return raw(t, a, line+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 	}
 	const methods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
@@ -127,7 +127,7 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 // Path tricks reach nothing else. They are sent as they are, since clients
 // would tidy them up.
 func TestPathTricks(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	store(t, a, "/ebs/a", `{}`)
 	for _, path := range []string{
@@ -159,7 +159,7 @@ func TestPathTricks(t *testing.T) {
 
 // An identifier may be spelled in escapes; it is the same identifier.
 func TestEscapedIdentifier(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/ab", `{}`)
 	r := raw(t, a, "GET /api/v1/sbds/%61%62 HTTP/1.1\r\nHost: x\r\n\r\n")
 	if want(t, 200, r).Text() != a.Do("GET", "/sbds/ab", "").Text() {
@@ -169,7 +169,7 @@ func TestEscapedIdentifier(t *testing.T) {
 
 // A browser page of another origin reads, but never writes.
 func TestOtherOrigins(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	host := a.Addr()
 	for _, test := range []struct {

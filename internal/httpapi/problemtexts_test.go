@@ -14,7 +14,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/internal/app"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // exampleProblems are the problems that the API description shows, by code.
@@ -41,15 +41,15 @@ func exampleProblems(t *testing.T) map[oda.Code]problem {
 // The examples of the description are what the server says, word for word but
 // for numbers and the name of the request.
 func TestExampleProblemsAreTheServers(t *testing.T) {
-	a := testenv.Start(t, small)
-	silent := testenv.Start(t, func(cfg *app.Config) { cfg.SkuidURL = "http://127.0.0.1:1" })
-	full := testenv.Start(t, func(cfg *app.Config) { cfg.Bounds.InFlight = 1 })
+	a := env.Start(t, small)
+	silent := env.Start(t, func(cfg *app.Config) { cfg.SkuidURL = "http://127.0.0.1:1" })
+	full := env.Start(t, func(cfg *app.Config) { cfg.Bounds.InFlight = 1 })
 	const id, path = "sbd-1k5v3r8m0q", "/sbds/sbd-1k5v3r8m0q"
 	missing := a.Do("GET", path, "")
 	first := want(t, 200, a.Do("PUT", path, `{"name":"Calibrator scan"}`, user, "mary"))
 	want(t, 200, a.Do("PUT", path, first.Text(), user, "john"))
 	want(t, 200, a.Do("POST", "/sbds", `{}`, key, "k"))
-	got := map[oda.Code]*testenv.Reply{
+	got := map[oda.Code]*env.Reply{
 		oda.InvalidJSON:        a.Do("PUT", path, `{"priority": 2, "name": "a", "name": "b"}`),
 		oda.InvalidRequest:     a.Do("PUT", path, `{"metadata": {"version": 0}}`),
 		oda.InvalidIdentifier:  a.Do("PUT", "/sbds/-1", `{}`),

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // recorded is the answer to a recording.
@@ -19,7 +19,7 @@ type recorded struct {
 }
 
 // record adds a record that must be accepted.
-func record(t testing.TB, a *testenv.Archive, method, block, body string, headers ...string) recorded {
+func record(t testing.TB, a *env.Archive, method, block, body string, headers ...string) recorded {
 	t.Helper()
 	r := want(t, 200, a.Do(method, "/ebs/"+block+"/request_response", body, headers...))
 	var answer recorded
@@ -30,13 +30,13 @@ func record(t testing.TB, a *testenv.Archive, method, block, body string, header
 }
 
 // block reads an ExecutionBlock.
-func block(t testing.TB, a *testenv.Archive, id string) string {
+func block(t testing.TB, a *env.Archive, id string) string {
 	t.Helper()
 	return want(t, 200, a.Do("GET", "/ebs/"+id, "")).Text()
 }
 
 func TestRecordingIsSmallAndKeepsOrder(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	before := store(t, a, "/ebs/eb", `{"note":1}`, "X-Forwarded-User", "anna")
 	if strings.Contains(block(t, a, "eb"), "request_responses") {
 		t.Error("a document without a list of records is given one before the first record")
@@ -67,7 +67,7 @@ func TestRecordingIsSmallAndKeepsOrder(t *testing.T) {
 
 // A PUT that was made from a reading before a record would drop it unseen.
 func TestPutFromAReadingBeforeARecordIsRefused(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{"request_responses":[]}`)
 	reading := block(t, a, "eb")
 	record(t, a, "POST", "eb", `{"request":"a"}`)
@@ -82,7 +82,7 @@ func TestPutFromAReadingBeforeARecordIsRefused(t *testing.T) {
 
 // A PUT says what the new version holds, and no sequence number comes twice.
 func TestPutSaysWhichRecordsTheNewVersionHolds(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{"request_responses":[{"request":"a"},{"request":"b"}]}`)
 	if got := record(t, a, "POST", "eb", `{"request":"c"}`); got.Sequence != 3 {
 		t.Errorf("behind two records that came with the document the sequence is %d", got.Sequence)
@@ -117,7 +117,7 @@ func TestPutSaysWhichRecordsTheNewVersionHolds(t *testing.T) {
 }
 
 func TestRecordsKeep(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	read := store(t, a, "/ebs/eb", `{"n":1,"request_responses":[{"request":"a"}]}`, "X-Forwarded-User", "anna")
 	record(t, a, "POST", "eb", `{"request":"b"}`)
 	record(t, a, "POST", "eb", `{"request":"c"}`)
@@ -175,7 +175,7 @@ func TestRecordsKeep(t *testing.T) {
 }
 
 func TestFormOfRecords(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	for _, test := range []struct{ name, record, pointer string }{
 		{"request alone", `{"request":"a"}`, ""},
@@ -216,7 +216,7 @@ func TestFormOfRecords(t *testing.T) {
 					}
 				}
 				list := `{"request_responses":[{"request":"x"},` + test.record + `]}`
-				for _, r := range []*testenv.Reply{a.Do("PUT", "/ebs/new", list), a.Do("POST", "/ebs", list)} {
+				for _, r := range []*env.Reply{a.Do("PUT", "/ebs/new", list), a.Do("POST", "/ebs", list)} {
 					p := refused(t, r, 400, oda.InvalidRequest)
 					if !slices.Equal(p.pointers(), []string{"/request_responses/1" + test.pointer}) {
 						t.Errorf("in a list, the faults are at %q", p.pointers())
@@ -229,7 +229,7 @@ func TestFormOfRecords(t *testing.T) {
 
 // Everything that is recorded into must be an ExecutionBlock that exists.
 func TestRecordingIntoNothing(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/eb", `{}`)
 	unchanged(t, a, func() {
 		for _, id := range []string{"eb", "create", "search", "-x", "a%2Fb", "a%20b", strings.Repeat("a", 129)} {

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // What is not well-formed HTTP never gets to an operation, and is answered by
 // net/http itself. It is a problem nevertheless, with its line in the log.
 func TestRequestsThatAreNotWellFormed(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for name, test := range map[string]struct{ request, says string }{
 		"a wrong escape":        {"GET /api/v1/sbds/%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
 		"no Host":               {"GET /api/v1/sbds/a HTTP/1.1\r\n\r\n", "missing required Host header"},
@@ -51,7 +51,7 @@ func TestRequestsThatAreNotWellFormed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := testenv.Read(response)
+		r, err := env.Read(response)
 		if err != nil || r.Header.Get("X-Request-Id") == "" {
 			t.Errorf("the answer is %v, %v", r, err)
 		}

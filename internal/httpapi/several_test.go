@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestStoreSeveral(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, test := range []struct{ name, path, body string }{
 		{"all kinds", "/", `{"prjs":[{"prj_id":"p1"}],"sbds":[{"sbd_id":"s2"},{"sbd_id":"s1","n":1.0}],"ebs":[{"eb_id":"e1","request_responses":[{"request":"a"}]}],"sbis":[{"sbi_id":"i1"}]}`},
 		{"without the trailing slash", "", `{"sbds":[{"sbd_id":"no-slash"}]}`},
@@ -66,7 +66,7 @@ func TestStoreSeveral(t *testing.T) {
 }
 
 func TestStoreSeveralRefuses(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	first := store(t, a, "/sbds/a", `{}`)
 	store(t, a, "/sbds/b", `{}`)
 	store(t, a, "/ebs/e", `{}`)
@@ -126,7 +126,7 @@ func TestStoreSeveralRefuses(t *testing.T) {
 // One request must not hold all the others up, nor take memory that grows with
 // what somebody writes into it.
 func TestStoreSeveralIsBounded(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	entities := func(collection, idField string, n int) string {
 		var b strings.Builder
 		b.WriteString(`"` + collection + `":[`)

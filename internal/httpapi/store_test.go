@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Every byte outside the values that the server owns comes back as it was sent.
 func TestDocumentsComeBackAsSent(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	const by = `"version":1,"created_by":"u","created_on":"T","last_modified_by":"u","last_modified_on":"T"`
 	tests := []struct{ name, sent, kept string }{
 		{"nothing but braces", `{}`, `{"sbd_id":"ID","metadata":{` + by + `}}`},
@@ -65,7 +65,7 @@ func TestDocumentsComeBackAsSent(t *testing.T) {
 // The documents of every kind and age that are in the test data, as well as
 // real ones where they are at hand.
 func TestFixturesComeBackAsSent(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, folder := range []string{"../../testdata", "../../../shared/data/pdm"} {
 		for _, k := range kinds {
 			names, err := filepath.Glob(filepath.Join(folder, k.collection, "*.json"))
@@ -108,7 +108,7 @@ func TestFixturesComeBackAsSent(t *testing.T) {
 
 // Times that only differ in spelling are equal.
 func TestUpdateTakesAnySpellingOfTheStoredTimes(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	m := store(t, a, "/sbds/a", `{}`)
 	for _, spelling := range []string{
 		"2006-01-02T15:04:05.000000Z", "2006-01-02T15:04:05.000000", "2006-01-02 15:04:05.000000",
@@ -139,7 +139,7 @@ func TestUpdateTakesAnySpellingOfTheStoredTimes(t *testing.T) {
 
 // A PUT names what differs, what is stored, and what to do.
 func TestUpdateWithOtherMetadataIsRefused(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	stored := store(t, a, "/sbds/a", `{"n":1}`, "X-Forwarded-User", "anna")
 	full := stored.text()
 	tests := []struct {
@@ -183,7 +183,7 @@ func TestUpdateWithOtherMetadataIsRefused(t *testing.T) {
 
 // The form of metadata counts always, also on a first store and a creation.
 func TestMetadataOfWrongForm(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	stored := store(t, a, "/sbds/a", `{}`)
 	for _, test := range []struct{ name, metadata, pointer string }{
 		{"a text", `"x"`, "/metadata"},
@@ -207,7 +207,7 @@ func TestMetadataOfWrongForm(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			body := `{"metadata":` + test.metadata + `}`
 			unchanged(t, a, func() {
-				for name, r := range map[string]*testenv.Reply{
+				for name, r := range map[string]*env.Reply{
 					"first store": a.Do("PUT", "/sbds/new", body),
 					"update":      a.Do("PUT", "/sbds/a", body),
 					"creation":    a.Do("POST", "/sbds", body),
@@ -233,7 +233,7 @@ func TestMetadataOfWrongForm(t *testing.T) {
 // Every accepted PUT makes a version, also when nothing differs, and time moves
 // on with it.
 func TestVersionsCount(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	first := store(t, a, "/prjs/p", `{"a":1}`, "X-Forwarded-User", "anna")
 	if first.CreatedOn != first.LastModifiedOn || first.LastModifiedBy != "anna" {
 		t.Errorf("a first store makes %+v", first)
@@ -255,7 +255,7 @@ func TestVersionsCount(t *testing.T) {
 
 // A reference to another entity has a type, and is never looked up.
 func TestReferences(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, test := range []struct {
 		path, body, pointer string
 	}{

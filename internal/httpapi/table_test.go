@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // The rows of the specification's tables, for each kind, in the order in which
 // a caller would come to them.
 func TestSpecificationTables(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, k := range kinds {
 		t.Run(k.collection, func(t *testing.T) {
 			collection := "/" + k.collection
@@ -102,7 +102,7 @@ func TestSpecificationTables(t *testing.T) {
 
 // HEAD is answered wherever GET is, with the same headers and no body.
 func TestHead(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	for _, path := range []string{"/", "/sbds/a", "/sbds?" + everything, "/ui", "/openapi.json"} {
 		get, head := a.Do("GET", path, ""), want(t, 200, a.Do("HEAD", path, ""))

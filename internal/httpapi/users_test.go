@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 const user = "X-Forwarded-User"
 
 // Who acts: the header, else on a first store the body, else DefaultUser.
 func TestActingUser(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	for _, test := range []struct {
 		name    string
 		body    string
@@ -31,7 +31,7 @@ func TestActingUser(t *testing.T) {
 		{"spaces inside", `{}`, []string{user, "Anna  B"}, "Anna  B"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := testenv.Start(t)
+			a := env.Start(t)
 			first := store(t, a, "/sbds/a", test.body, test.headers...)
 			if first.CreatedBy != test.want || first.LastModifiedBy != test.want {
 				t.Errorf("a first store is by %+v", first)
@@ -75,7 +75,7 @@ func TestActingUser(t *testing.T) {
 }
 
 func TestUsersThatAreNone(t *testing.T) {
-	a := testenv.Start(t)
+	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	for name, value := range map[string]string{
 		"empty":               "",

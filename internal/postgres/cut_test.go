@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // moment is a message of a client at which a connection is cut.
 type moment struct {
 	name   string
-	cut    testenv.Cut
+	cut    env.Cut
 	at     func(message []byte) bool
 	stored bool // the server has done what it was asked to
 }
@@ -33,18 +33,18 @@ func commit(message []byte) bool {
 func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()
 	inStatement := []moment{
-		{"before the statement", testenv.CutBefore, statement, false},
-		{"inside the statement", testenv.CutInside, statement, false},
-		{"before the end of the request", testenv.CutBefore, syncBehind(statement), false},
-		{"before the answer", testenv.CutAnswer, statement, true},
-		{"by the server after the answer", testenv.CutByServer, statement, true},
+		{"before the statement", env.CutBefore, statement, false},
+		{"inside the statement", env.CutInside, statement, false},
+		{"before the end of the request", env.CutBefore, syncBehind(statement), false},
+		{"before the answer", env.CutAnswer, statement, true},
+		{"by the server after the answer", env.CutByServer, statement, true},
 	}
 	inCommit := []moment{
-		{"inside the statement", testenv.CutInside, statement, false},
-		{"before the commit", testenv.CutBefore, commit, false},
-		{"inside the commit", testenv.CutInside, commit, false},
-		{"before the answer to the commit", testenv.CutAnswer, commit, true},
-		{"by the server after the commit", testenv.CutByServer, commit, true},
+		{"inside the statement", env.CutInside, statement, false},
+		{"before the commit", env.CutBefore, commit, false},
+		{"inside the commit", env.CutInside, commit, false},
+		{"before the answer to the commit", env.CutAnswer, commit, true},
+		{"by the server after the commit", env.CutByServer, commit, true},
 	}
 	key := &oda.Key{Value: "key", Digest: sha256.Sum256([]byte("x"))}
 	for _, write := range []struct {
@@ -76,23 +76,23 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			return storetest.Render(t, e), nil
+			return suite.Render(t, e), nil
 		}, ""},
 	} {
 		for _, moment := range write.moments {
 			t.Run(write.name+" "+moment.name, func(t *testing.T) {
 				t.Parallel()
-				dsn := testenv.Postgres(t)
-				proxy := testenv.NewProxy(t, address(t, dsn))
+				dsn := env.Postgres(t)
+				proxy := env.NewProxy(t, address(t, dsn))
 				s, conn := open(t, proxy.DSN(dsn)), connect(t, dsn)
 				mustPut(t, s, blank(t, block("b")))
 				mustPut(t, s, blank(t, sbd("old")))
 				var cut atomic.Bool
-				proxy.OnClientMessage(func(message []byte) testenv.Cut {
+				proxy.OnClientMessage(func(message []byte) env.Cut {
 					if moment.at(message) && cut.CompareAndSwap(false, true) {
 						return moment.cut
 					}
-					return testenv.NoCut
+					return env.NoCut
 				})
 				_, err := write.send(t, s)
 				wantCode(t, err, oda.Unavailable)
@@ -155,15 +155,15 @@ func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "exec"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			dsn := testenv.Postgres(t)
-			proxy := testenv.NewProxy(t, address(t, dsn))
+			dsn := env.Postgres(t)
+			proxy := env.NewProxy(t, address(t, dsn))
 			s := open(t, with(t, proxy.DSN(dsn), "default_query_exec_mode", mode))
 			mustPut(t, s, write(t, block("marked"), `{}`))
-			proxy.OnClientMessage(func(message []byte) testenv.Cut {
+			proxy.OnClientMessage(func(message []byte) env.Cut {
 				if statement(message) {
-					return testenv.CutAnswer
+					return env.CutAnswer
 				}
-				return testenv.NoCut
+				return env.NoCut
 			})
 			_, err := one(t.Context(), s, addition("marked", "x", ""))
 			wantCode(t, err, oda.Unavailable)
@@ -179,17 +179,17 @@ func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
 
 func TestConnectionsCutUnderLoad(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
-	proxy := testenv.NewProxy(t, address(t, dsn))
+	dsn := env.Postgres(t)
+	proxy := env.NewProxy(t, address(t, dsn))
 	first, second := open(t, proxy.DSN(dsn)), open(t, proxy.DSN(dsn))
 	l := startLoad(t, first, second)
 	var messages atomic.Int64
-	cuts := []testenv.Cut{testenv.CutBefore, testenv.CutInside, testenv.CutAnswer}
-	proxy.OnClientMessage(func([]byte) testenv.Cut {
+	cuts := []env.Cut{env.CutBefore, env.CutInside, env.CutAnswer}
+	proxy.OnClientMessage(func([]byte) env.Cut {
 		if n := messages.Add(1); n%97 == 0 {
 			return cuts[n/97%3]
 		}
-		return testenv.NoCut
+		return env.NoCut
 	})
 	await(t, "many connections are cut", patience, func() bool { return proxy.Cuts() > 60 })
 	proxy.OnClientMessage(nil)

@@ -9,13 +9,13 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // pair is a primary with a synchronous standby.
-func pair(t *testing.T) (primary, standby *testenv.Cluster) {
+func pair(t *testing.T) (primary, standby *env.Cluster) {
 	t.Helper()
-	primary = testenv.NewCluster(t, testenv.ClusterOptions{})
+	primary = env.NewCluster(t, env.ClusterOptions{})
 	standby = primary.Standby(t)
 	primary.SetSynchronous(standby.Name)
 	return primary, standby
@@ -47,7 +47,7 @@ func TestThePrimaryDiesAndItsStandbyTakesOver(t *testing.T) {
 func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
-	proxy := testenv.NewProxy(t, primary.Addr())
+	proxy := env.NewProxy(t, primary.Addr())
 	dsn := either(proxy.Addr(), standby.Addr())
 	first, second := open(t, dsn), open(t, dsn)
 	l := startLoad(t, first, second)
@@ -70,14 +70,14 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 // most until every process writes.
 func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
 	t.Parallel()
-	for name, goAway := range map[string]func(*testenv.Cluster, *testenv.Proxy){
-		"the primary is killed": func(primary *testenv.Cluster, _ *testenv.Proxy) { primary.Kill() },
-		"the primary is silent": func(_ *testenv.Cluster, proxy *testenv.Proxy) { proxy.Stall(true) },
+	for name, goAway := range map[string]func(*env.Cluster, *env.Proxy){
+		"the primary is killed": func(primary *env.Cluster, _ *env.Proxy) { primary.Kill() },
+		"the primary is silent": func(_ *env.Cluster, proxy *env.Proxy) { proxy.Stall(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			primary, standby := pair(t)
-			proxy := testenv.NewProxy(t, primary.Addr())
+			proxy := env.NewProxy(t, primary.Addr())
 			dsn := either(proxy.Addr(), standby.Addr())
 			stores := []*postgres.Store{open(t, dsn), open(t, dsn)}
 			mustPut(t, stores[0], write(t, block("b"), `{}`))

@@ -16,15 +16,15 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
 	t.Parallel()
-	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	cluster := env.NewCluster(t, env.ClusterOptions{})
 	dsn := cluster.DSN("postgres")
 	first, second := open(t, dsn), open(t, dsn)
-	process := testenv.Oda(t, "serve", "--db", dsn)
+	process := env.Oda(t, "serve", "--db", dsn)
 	ready := strings.TrimSuffix(process.URL, "/api/v1") + "/readyz"
 	l := startLoad(t, first, second)
 	l.goesOn(t)
@@ -63,7 +63,7 @@ func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
 
 func TestAnExhaustedPoolIsWaitedForABoundedTime(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, with(t, dsn, "pool_max_conns", "2")), connect(t, dsn)
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	locker := connect(t, dsn)
@@ -90,7 +90,7 @@ func TestAnExhaustedPoolIsWaitedForABoundedTime(t *testing.T) {
 
 func TestAStatementIsCancelledWhenItsCallerGoesAway(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	m := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
 	locker := connect(t, dsn)
@@ -127,7 +127,7 @@ func TestAStatementIsCancelledWhenItsCallerGoesAway(t *testing.T) {
 // A statement that nobody cancels does not hold its caller for ever, either.
 func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, block("b"), `{}`))
 	letGo := hold(t, dsn, block("b"))
@@ -150,7 +150,7 @@ func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 
 func TestADeadlockWithOthersIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch, other := open(t, dsn), connect(t, dsn), connect(t, dsn)
 	a := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
 	b := mustPut(t, s, write(t, sbd("b"), `{}`)).Metadata
@@ -185,7 +185,7 @@ func TestADeadlockWithOthersIsTriedAgain(t *testing.T) {
 // Connections that lead to a server which gave its role away must not be kept.
 func TestConnectionsToAServerThatBecameReadOnlyAreDropped(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, admin := open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, block("b"), `{}`))
 	name := query[string](t, admin, "SELECT current_database()")
@@ -207,8 +207,8 @@ func TestConnectionsToAServerThatBecameReadOnlyAreDropped(t *testing.T) {
 
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := testenv.SmallDisk(t, 192<<20)
-	cluster := testenv.NewCluster(t, testenv.ClusterOptions{
+	dir := env.SmallDisk(t, 192<<20)
+	cluster := env.NewCluster(t, env.ClusterOptions{
 		DataDir: filepath.Join(dir, "data"),
 		// Room is short because of a large file, not of old logs.
 		Settings: map[string]string{"max_wal_size": "32MB", "shared_buffers": "16MB"},
@@ -218,7 +218,7 @@ func TestAFullDisk(t *testing.T) {
 	l := startLoad(t, s)
 	l.goesOn(t)
 
-	empty := testenv.FillDisk(t, dir)
+	empty := env.FillDisk(t, dir)
 	// Large documents need new pages at once.
 	large := `{"a":"` + strings.Repeat("0123456789abcdef", 1<<14) + `"}`
 	var full error
@@ -244,7 +244,7 @@ func TestAFullDisk(t *testing.T) {
 // it. The archive finds out by itself when it takes them again.
 func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, admin := open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, block("b"), `{}`))
 	role := "oda_reader_" + strings.ToLower(rand.Text())

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Records of many blocks share a transaction. Somebody holds one of the blocks,
 // longer than anybody waits: its record is refused, and the others are stored.
 func TestABlockThatIsHeldFailsNoOthersThatShareItsTransaction(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s := open(t, dsn)
 	const blocks = 8
 	for i := range blocks {
@@ -53,7 +53,7 @@ func TestABlockThatIsHeldFailsNoOthersThatShareItsTransaction(t *testing.T) {
 // before is answered as the first time.
 func TestARecordThatCannotBeStoredFailsNoOthers(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, conn := open(t, dsn), connect(t, dsn)
 	for _, id := range []string{"a", "b", "c"} {
 		mustPut(t, s, write(t, block(id), `{}`))
@@ -89,7 +89,7 @@ func TestARecordThatCannotBeStoredFailsNoOthers(t *testing.T) {
 // the others are recorded into, and the held ones as soon as they are let go.
 func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	const held = 6
 	for i := range held {
@@ -124,7 +124,7 @@ func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
 // Updates that wait for others share transactions, too.
 func TestAnEntityThatIsHeldFailsNoOtherUpdates(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	const running, together = 8, 6 // as many as run at once, and some that wait for them
 	var stored [running + together]oda.Metadata

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // keep makes a write that carries the stored records over.
-func keep(tb storetest.TB, ref oda.Ref, m oda.Metadata) oda.Put {
+func keep(tb suite.TB, ref oda.Ref, m oda.Metadata) oda.Put {
 	tb.Helper()
 	put := next(tb, ref, m)
 	put.Keep, put.Compare = true, oda.KeptFields
@@ -60,7 +60,7 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := testenv.Postgres(t)
+			dsn := env.Postgres(t)
 			s, watch := open(t, dsn), connect(t, dsn)
 			mustPut(t, s, write(t, block("b"), `{"request_responses":[`+one+`]}`))
 			m := mustRecord(t, s, "b", "two").Metadata
@@ -83,12 +83,12 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 			if got.Metadata.Version != race.version+1 {
 				t.Errorf("the version is %d, want %d", got.Metadata.Version, race.version+1)
 			}
-			text := storetest.Render(t, got)
+			text := suite.Render(t, got)
 			want := `{"eb_id":"b","metadata":` + string(got.Metadata.AppendJSON(nil)) + `,"request_responses":[` + race.want + `]}`
 			if text != want {
 				t.Errorf("%s is stored, want %s", text, want)
 			}
-			if answered := storetest.Render(t, answer[0]); answered != text {
+			if answered := suite.Render(t, answer[0]); answered != text {
 				t.Errorf("%s was answered, %s is stored", answered, text)
 			}
 		})
@@ -99,7 +99,7 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 // head is there for the write then, and what belongs to it must be as well.
 func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
 	do(t, watch, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$`,
 		`CREATE TRIGGER wait BEFORE INSERT ON births FOR EACH ROW EXECUTE FUNCTION wait()`)
@@ -119,7 +119,7 @@ func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 	}
 	got := mustGet(t, s, block("b"))
 	want := `{"eb_id":"b","metadata":` + string(got.Metadata.AppendJSON(nil)) + `,"request_responses":[{"request":"one"}]}`
-	if text := storetest.Render(t, got); text != want || got.Metadata.Version != 2 {
+	if text := suite.Render(t, got); text != want || got.Metadata.Version != 2 {
 		t.Errorf("%s is stored, want %s", text, want)
 	}
 }

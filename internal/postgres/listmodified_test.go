@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // Records move their blocks, and the index follows later. A listing shows none
 // of that: whole, in part and page by page it is in order, each block once.
 func TestListingByModificationIsInOrderThoughItsIndexLags(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, random := open(t, dsn), rand.New(rand.NewPCG(1, 2))
 	const blocks, base = 400, oda.Instant(1_800_000_000_000_000)
 	modified := map[string]oda.Instant{}

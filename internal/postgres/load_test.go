@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 // load writes to archives all the time, as scripts and tools do that are told
@@ -244,7 +244,7 @@ func (l *load) verify(t *testing.T, store oda.Store, dsn string) {
 	}
 	conn := connect(t, dsn)
 	for id, requests := range l.records {
-		text := storetest.Render(t, mustGet(t, store, block(id)))
+		text := suite.Render(t, mustGet(t, store, block(id)))
 		for i, request := range requests {
 			if request != "" && strings.Count(text, `{"request":"`+request+`"}`) != 1 {
 				t.Errorf("the record %s of %s was acknowledged and is not there once", request, id)

@@ -17,8 +17,8 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // Many tests here wait for a server that is down or silent, and leave the
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(testenv.Main(m))
+	os.Exit(env.Main(m))
 }
 
 // patience is how long a test waits for what must come. The machine may be
@@ -141,13 +141,13 @@ func sbd(id string) oda.Ref   { return oda.Ref{Kind: oda.SBDefinition, ID: id} }
 func now() oda.Instant { return oda.InstantOf(time.Now()) }
 
 // write makes the write of a document.
-func write(tb storetest.TB, ref oda.Ref, text string) oda.Put {
+func write(tb suite.TB, ref oda.Ref, text string) oda.Put {
 	tb.Helper()
-	return storetest.Put(storetest.Document(tb, ref.Kind, text), ref.ID, "anna", now())
+	return suite.Put(suite.Document(tb, ref.Kind, text), ref.ID, "anna", now())
 }
 
 // next makes a write of the next version, from the metadata of this one.
-func next(tb storetest.TB, ref oda.Ref, m oda.Metadata, members ...string) oda.Put {
+func next(tb suite.TB, ref oda.Ref, m oda.Metadata, members ...string) oda.Put {
 	tb.Helper()
 	members = append([]string{`"metadata":` + string(m.AppendJSON(nil))}, members...)
 	return write(tb, ref, "{"+strings.Join(members, ",")+"}")

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // nothingStored tells whether an answer claims that nothing was stored.
@@ -31,8 +31,8 @@ func uncertain(t *testing.T, err error) {
 // committed with others is then not tried a second time, which would refuse it.
 func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
-	proxy := testenv.NewProxy(t, address(t, dsn))
+	dsn := env.Postgres(t)
+	proxy := env.NewProxy(t, address(t, dsn))
 	s, watch := open(t, proxy.DSN(dsn)), connect(t, dsn)
 	const held, free = 8, 4 // as many as run at once, and some that wait for them
 	var stored [held + free]oda.Metadata
@@ -57,11 +57,11 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	}
 	await(t, "the others wait for them", patience, func() bool { return s.UpdatesWaiting() == free })
 	var cut atomic.Bool
-	proxy.OnClientMessage(func(message []byte) testenv.Cut {
+	proxy.OnClientMessage(func(message []byte) env.Cut {
 		if statement(message) && cut.CompareAndSwap(false, true) {
-			return testenv.CutByServer
+			return env.CutByServer
 		}
-		return testenv.NoCut
+		return env.NoCut
 	})
 	do(t, holder, "ROLLBACK")
 	group.Wait()
@@ -85,7 +85,7 @@ func (bomb) Value(any) any { panic("bomb") }
 
 func TestAnUpdateThatPanicsLeavesItsPlaceToOthers(t *testing.T) {
 	t.Parallel()
-	s := open(t, testenv.Postgres(t))
+	s := open(t, env.Postgres(t))
 	m := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
 	for range 20 { // more than may run at once
 		func() {
@@ -108,7 +108,7 @@ func TestAnUpdateThatPanicsLeavesItsPlaceToOthers(t *testing.T) {
 // is needed for it afterwards.
 func TestAStoredPutIsAnsweredThoughNoOtherConnectionIsFree(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, with(t, dsn, "pool_max_conns", "1")), connect(t, dsn)
 	other := mustPut(t, s, write(t, sbd("other"), `{}`)).Metadata
 	mustPut(t, s, write(t, block("b"), `{}`))
@@ -126,13 +126,13 @@ func TestAStoredPutIsAnsweredThoughNoOtherConnectionIsFree(t *testing.T) {
 	if storedErr != nil {
 		t.Fatal(storedErr)
 	}
-	answer := storetest.Render(t, stored[0])
+	answer := suite.Render(t, stored[0])
 	letOther()
 	second.Wait()
 	if otherErr != nil {
 		t.Error(otherErr)
 	}
-	if text := storetest.Render(t, mustGet(t, s, block("b"))); text != answer {
+	if text := suite.Render(t, mustGet(t, s, block("b"))); text != answer {
 		t.Errorf("%s is stored, %s was answered", text, answer)
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // sessionSettings are those that pgbouncer does not pass on. It is told to
@@ -127,7 +127,7 @@ func nobody(t *testing.T) *syscall.Credential {
 // them the settings of a session, and gives the DSN of each through pgbouncer.
 func behindBouncer(t *testing.T, count int) (dsns []string, past string) {
 	t.Helper()
-	past = testenv.Postgres(t)
+	past = env.Postgres(t)
 	admin := connect(t, past)
 	name := query[string](t, admin, "SELECT current_database()")
 	var users []string
@@ -160,7 +160,7 @@ func TestTheEngineIsAStoreBehindPgbouncerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	dsns, _ := behindBouncer(t, 150)
 	var archives atomic.Int32
-	storetest.Run(t, func(tb testing.TB) oda.Store {
+	suite.Run(t, func(tb testing.TB) oda.Store {
 		if strings.Contains(tb.Name(), "/20,000_identifiers") || strings.Contains(tb.Name(), "/properties/") {
 			tb.Skip("too slow without prepared statements")
 		}

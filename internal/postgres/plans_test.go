@@ -16,8 +16,8 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // hot is an operation whose statements must not become slower as the archive
@@ -273,7 +273,7 @@ func demandIndexes(t *testing.T, all map[string][]plan, factor int) {
 
 func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	open(t, dsn)
 	grow(t, dsn)
 	for _, table := range []string{"heads", "births", "versions", "records", "creations", "counts"} {
@@ -291,7 +291,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 // PostgreSQL keeps the plan that it made when there was nothing in the tables.
 func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	var plans []plan
 	s := planned(t, dsn, "json", &plans)
 	for _, ref := range []oda.Ref{sbd("id-2000"), block("id-1000")} {
@@ -303,7 +303,7 @@ func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
 	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
 	grow(t, dsn)
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)
-	if got := storetest.Render(t, mustGet(t, s, block("id-3000"))); strings.Count(got, `{"request":"x"}`) != 8 {
+	if got := suite.Render(t, mustGet(t, s, block("id-3000"))); strings.Count(got, `{"request":"x"}`) != 8 {
 		t.Errorf("what the tables were filled with is no archive: %s", got)
 	}
 }

@@ -16,12 +16,12 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 func TestManyThatOpenAnEmptyDatabaseAtOnceAllComeUp(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	errs := make([]error, 10)
 	var group sync.WaitGroup
 	for i := range errs {
@@ -57,12 +57,12 @@ func schemaWasMadeOnce(t *testing.T, dsn string) {
 
 func TestTenProcessesServeOneDatabase(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
-	testenv.Program(t)
-	processes := make([]*testenv.Process, 10)
+	dsn := env.Postgres(t)
+	env.Program(t)
+	processes := make([]*env.Process, 10)
 	var group sync.WaitGroup
 	for i := range processes {
-		group.Go(func() { processes[i] = testenv.Oda(t, "serve", "--db", with(t, dsn, "pool_max_conns", "2")) })
+		group.Go(func() { processes[i] = env.Oda(t, "serve", "--db", with(t, dsn, "pool_max_conns", "2")) })
 	}
 	group.Wait()
 	if t.Failed() {
@@ -110,7 +110,7 @@ func sendHeader(t *testing.T, method, address, body string) (int, http.Header, s
 
 func TestADatabaseOfANewerProgramIsRefusedWithOneSentence(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	open(t, dsn)
 	do(t, connect(t, dsn), "INSERT INTO migrations (number, name, checksum) SELECT max(number) + 1, 'later', 'x' FROM migrations")
 	_, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler))
@@ -124,7 +124,7 @@ func TestADatabaseOfANewerProgramIsRefusedWithOneSentence(t *testing.T) {
 
 func TestOfManyUpdatesThroughSeveralStoresExactlyOneWins(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	stores := []*postgres.Store{open(t, dsn), open(t, dsn), open(t, dsn)}
 	const rounds, n = 10, 12
 	m := mustPut(t, stores[0], write(t, sbd("s"), `{}`)).Metadata
@@ -164,12 +164,12 @@ func hold(t *testing.T, dsn string, ref oda.Ref) (letGo func()) {
 
 func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	mustPut(t, s, write(t, sbd("b"), `{}`))
 	mustPut(t, s, write(t, block("b"), `{}`))
-	process := testenv.Oda(t, "serve", "--db", dsn)
+	process := env.Oda(t, "serve", "--db", dsn)
 
 	// It has stored a and waits at b; and it records.
 	letGo := hold(t, dsn, sbd("b"))
@@ -210,13 +210,13 @@ func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
 func TestNoErrorAndNoLogTellsThePassword(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-word"
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	where := address(t, dsn)
-	proxy := testenv.NewProxy(t, where)
+	proxy := env.NewProxy(t, where)
 	proxy.Refuse(true)
 	for name, bad := range map[string]string{
 		"bad port":         "postgres://anna:" + secret + "@127.0.0.1:port/x",
@@ -250,7 +250,7 @@ func TestNoErrorAndNoLogTellsThePassword(t *testing.T) {
 	if !strings.Contains(u, secret) {
 		t.Fatal("the DSN has no password")
 	}
-	process := testenv.Oda(t, "serve", "--db", u, "--log-level", "debug")
+	process := env.Oda(t, "serve", "--db", u, "--log-level", "debug")
 	_, text := send(t, "PUT", process.URL+"/sbds/one", `{"a":1}`)
 	do(t, connect(t, dsn), "ALTER TABLE heads RENAME TO gone")
 	_, second := send(t, "PUT", process.URL+"/sbds/one", `{"a":1}`)

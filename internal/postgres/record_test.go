@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"oda"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // deadlocks is the number of deadlocks in the database so far.
@@ -26,7 +26,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 	for name, blocks := range map[string]int{"one block": 1, "many blocks": 16} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := testenv.Postgres(t)
+			dsn := env.Postgres(t)
 			stores := []oda.Store{open(t, dsn), open(t, dsn)}
 			for i := range blocks {
 				mustPut(t, stores[0], write(t, block(fmt.Sprint("b", i)), `{}`))
@@ -62,7 +62,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 				for i := range len(requests) {
 					want = append(want, `{"request":"`+requests[int64(i+1)]+`"}`)
 				}
-				if text := storetest.Render(t, mustGet(t, stores[0], block(id))); !strings.Contains(text, "["+strings.Join(want, ",")+"]") {
+				if text := suite.Render(t, mustGet(t, stores[0], block(id))); !strings.Contains(text, "["+strings.Join(want, ",")+"]") {
 					t.Errorf("%s does not hold the %d records in the order of their answers", id, len(want))
 				}
 			}
@@ -76,7 +76,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 // While somebody holds the head of a block, what comes in for it is gathered.
 func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	m := mustPut(t, s, write(t, block("b"), `{}`)).Metadata
 	mustPut(t, s, write(t, block("other"), `{}`))
@@ -158,7 +158,7 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 // else does.
 func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	for _, id := range []string{"held", "a", "z"} {
 		mustPut(t, s, write(t, block(id), `{}`))
@@ -199,7 +199,7 @@ func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 // appear. It was not there when the batch began, so it is not touched.
 func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, other, watch := open(t, dsn), open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, block("a"), `{}`))
 	letGoA := hold(t, dsn, block("a"))
@@ -229,7 +229,7 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 
 func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	stores := []oda.Store{open(t, dsn), open(t, dsn)}
 	ids := []string{"e", "a", "D", "b", "C"}
 	for _, id := range ids {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // When somebody ends the wait for a synchronous standby, PostgreSQL answers the
@@ -16,7 +16,7 @@ import (
 // would lose it. So nobody may be told that it is stored.
 func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
-	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	cluster := env.NewCluster(t, env.ClusterOptions{})
 	dsn := cluster.DSN("postgres")
 	s, conn := open(t, dsn), connect(t, dsn)
 	e := mustPut(t, s, write(t, sbd("stored"), `{}`))
@@ -103,7 +103,7 @@ func endWait(t *testing.T, conn *pgx.Conn) bool {
 // failover would take back, and a retry is not told that it is stored.
 func TestAWriteThatIsGivenUpStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 	t.Parallel()
-	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	cluster := env.NewCluster(t, env.ClusterOptions{})
 	dsn := cluster.DSN("postgres")
 	s, conn := open(t, dsn), connect(t, dsn)
 	do(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
@@ -151,7 +151,7 @@ func TestAWriteThatIsGivenUpStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 
 func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, conn := open(t, dsn), connect(t, dsn)
 	e := mustPut(t, s, write(t, sbd("held"), `{}`))
 	other := connect(t, dsn)

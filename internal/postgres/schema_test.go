@@ -13,14 +13,14 @@ import (
 	"oda"
 	"oda/internal/migrate"
 	"oda/internal/postgres"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // olderArchive is a database as the first version of the schema left it, with
 // that many entities.
 func olderArchive(t *testing.T, entities int) (dsn string) {
 	t.Helper()
-	dsn = testenv.Postgres(t)
+	dsn = env.Postgres(t)
 	if err := postgres.PrepareUntil(t.Context(), dsn, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
 // A database that took the second step in its first form is as good.
 func TestADatabaseThatHadTheStepInSQLIsKnown(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	open(t, dsn)
 	got := query[string](t, connect(t, dsn), "SELECT checksum FROM migrations WHERE number = 2 AND name = 'listed'")
 	if got != "5e30db340208183f583999e4293f5c960865bea172f99d4ac394142b973e69b4" {

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
-	"oda/internal/storetest"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 func TestTheEngineIsAStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(tb testing.TB) oda.Store { return open(tb, testenv.Postgres(tb)) })
+	suite.Run(t, func(tb testing.TB) oda.Store { return open(tb, env.Postgres(tb)) })
 }
 
 // In a database with the collation of a language "a" stands before "B", and "_"
@@ -24,7 +24,7 @@ func TestTheEngineIsAStore(t *testing.T) {
 // Here many archives share that database, each in a schema of its own.
 func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	server := testenv.Postgres(t)
+	server := env.Postgres(t)
 	admin := connect(t, server)
 	if query[int](t, admin, "SELECT current_setting('server_version_num')::int") < 150000 {
 		t.Skip("this needs PostgreSQL 15, in which a database can have the collation of a language on any machine")
@@ -42,7 +42,7 @@ func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
 		t.Fatal("the database has the collation of bytes")
 	}
 	var archives atomic.Int32
-	storetest.Run(t, func(tb testing.TB) oda.Store {
+	suite.Run(t, func(tb testing.TB) oda.Store {
 		schema := fmt.Sprintf("archive_%d", archives.Add(1))
 		do(tb, connect(tb, u.String()), "CREATE SCHEMA "+schema)
 		return open(tb, with(tb, u.String(), "search_path", schema))
@@ -51,7 +51,7 @@ func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
 
 func TestTheViewsShowWhatIsAnswered(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, conn := open(t, dsn), connect(t, dsn)
 	kept := func(ref oda.Ref, text string) oda.Put {
 		put := write(t, ref, text)
@@ -111,7 +111,7 @@ func TestTheViewsShowWhatIsAnswered(t *testing.T) {
 		},
 	} {
 		make(ref)
-		answered := storetest.Render(t, mustGet(t, s, ref))
+		answered := suite.Render(t, mustGet(t, s, ref))
 		shown := query[*string](t, conn, "SELECT document::text FROM documents WHERE kind = $1 AND identifier = $2", ref.Kind.String(), ref.ID)
 		if shown == nil {
 			t.Errorf("%s: the view shows nothing of %s", ref.ID, answered)

@@ -18,14 +18,14 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // With channel binding, the server proves while the password is checked that
 // nobody stands in between. That takes a connection that shows its TLS.
 func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 	t.Parallel()
-	cluster := testenv.NewCluster(t, testenv.ClusterOptions{})
+	cluster := env.NewCluster(t, env.ClusterOptions{})
 	certificate, key := selfSigned(t)
 	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
 		writeFor(t, cluster.DataDir, name, text)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // When many updates come at once, those that have to wait share transactions.
@@ -16,7 +16,7 @@ import (
 // and one that the database cannot store leave the others alone.
 func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
 	const held, free = 32, 40 // more than may run at once
 	stored := map[string]oda.Metadata{}

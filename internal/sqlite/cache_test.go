@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 // rendered makes an entity as the cache keeps it.
@@ -209,7 +209,7 @@ func TestAReadIsNeverOlderThanAnAcknowledgedWrite(t *testing.T) {
 
 // mustKeep stores the next version of a block and keeps its records.
 func mustKeep(t *testing.T, s *Store, id string, e *oda.Entity) *oda.Entity {
-	p := storetest.Put(storetest.Document(t, oda.ExecutionBlock, nextText(e)), id, "anna", 1)
+	p := suite.Put(suite.Document(t, oda.ExecutionBlock, nextText(e)), id, "anna", 1)
 	p.Keep, p.Compare = true, oda.KeptFields
 	entities, err := s.Put(context.Background(), []oda.Put{p})
 	if err != nil {

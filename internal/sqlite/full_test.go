@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 // smallDisk gives a directory on a file system of that many bytes.
@@ -65,7 +65,7 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s was acknowledged: %v", id, err)
 			}
-			if text := storetest.Render(t, e); !strings.Contains(text, padding) {
+			if text := suite.Render(t, e); !strings.Contains(text, padding) {
 				t.Fatalf("%s is not whole", id)
 			}
 		}
@@ -78,7 +78,7 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(storetest.Render(t, night), `"request":`); got != records {
+		if got := strings.Count(suite.Render(t, night), `"request":`); got != records {
 			t.Fatalf("%d records were acknowledged, and %d are there", records, got)
 		}
 	}

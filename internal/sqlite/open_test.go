@@ -18,7 +18,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 // tryOpen opens an archive that should be refused.
@@ -289,8 +289,8 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	key := &oda.Key{Value: "key"}
 	for _, kind := range oda.Kinds {
 		for i := range 3 {
-			d := storetest.Document(t, kind, fmt.Sprintf(`{"n": %d}`, i))
-			if _, err := s.Put(ctx, []oda.Put{storetest.Put(d, fmt.Sprintf("e%d", i), "anna", oda.Instant(i))}); err != nil {
+			d := suite.Document(t, kind, fmt.Sprintf(`{"n": %d}`, i))
+			if _, err := s.Put(ctx, []oda.Put{suite.Put(d, fmt.Sprintf("e%d", i), "anna", oda.Instant(i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -306,7 +306,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustPut(t, s, put(t, "created", storetest.Render(t, read), 10))
+	mustPut(t, s, put(t, "created", suite.Render(t, read), 10))
 
 	look := func(s *Store) (all []string) {
 		for _, kind := range oda.Kinds {
@@ -315,7 +315,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				all = append(all, fmt.Sprintf("%d %s", at, storetest.Render(t, e)))
+				all = append(all, fmt.Sprintf("%d %s", at, suite.Render(t, e)))
 				return nil
 			})
 			if err != nil {
@@ -330,7 +330,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return append(all, fmt.Sprint(counts), storetest.Render(t, created))
+		return append(all, fmt.Sprint(counts), suite.Render(t, created))
 	}
 	before := look(s)
 	for range 2 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 // work makes every request that there is.
@@ -28,7 +28,7 @@ func work(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustKeep(t, s, "b", mustPut(t, s, put(t, "b", storetest.Render(t, e), 3)))
+	mustKeep(t, s, "b", mustPut(t, s, put(t, "b", suite.Render(t, e), 3)))
 	for _, q := range []oda.Query{
 		{Order: oda.ByCreation},
 		{Order: oda.ByModification},

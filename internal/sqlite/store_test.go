@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 func TestTheEngineIsAStore(t *testing.T) {
-	storetest.Run(t, func(tb testing.TB) oda.Store { return fresh(tb) })
+	suite.Run(t, func(tb testing.TB) oda.Store { return fresh(tb) })
 }
 
 // open opens an archive that is closed when the test ends.
@@ -45,7 +45,7 @@ func fresh(tb testing.TB) *Store {
 // put makes the write of an ExecutionBlock.
 func put(tb testing.TB, id, text string, at oda.Instant) oda.Put {
 	tb.Helper()
-	return storetest.Put(storetest.Document(tb, oda.ExecutionBlock, text), id, "anna", at)
+	return suite.Put(suite.Document(tb, oda.ExecutionBlock, text), id, "anna", at)
 }
 
 // mustPut stores an ExecutionBlock.

@@ -11,7 +11,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
-	"oda/internal/storetest"
+	"oda/internal/test/suite"
 )
 
 // hold keeps the writer busy until release is called, so that what is sent
@@ -268,11 +268,11 @@ func TestClosingAnswersEveryWriteTruly(t *testing.T) {
 		var group sync.WaitGroup
 		started := make(chan struct{}, writers)
 		for w := range writers {
-			body := storetest.Document(t, oda.ExecutionBlock, `{}`)
+			body := suite.Document(t, oda.ExecutionBlock, `{}`)
 			group.Go(func() {
 				for i := 0; ; i++ {
 					id := fmt.Sprintf("b-%d-%d", w, i)
-					_, err := s.Put(ctx, []oda.Put{storetest.Put(body, id, "anna", 1)})
+					_, err := s.Put(ctx, []oda.Put{suite.Put(body, id, "anna", 1)})
 					if i == 0 {
 						started <- struct{}{}
 					}

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 	"oda/internal/web"
 )
 
@@ -78,10 +78,10 @@ func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.handler)
 			defer server.Close()
-			ctx := testenv.Browser(t)
+			ctx := env.Browser(t)
 			api := server.URL + test.prefix + "/api/v1"
-			watch := testenv.NewWatch(ctx)
-			examples, err := testenv.HomeExamples(ctx, api+"/")
+			watch := env.NewWatch(ctx)
+			examples, err := env.HomeExamples(ctx, api+"/")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,11 +98,11 @@ func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
 			}
 
 			follow(t, ctx, `a[href="ui"]`)
-			got, err := testenv.TryItOutHere(ctx, "getExecutionBlock", testenv.Param{Name: "eb_id", Value: "eb-42"})
+			got, err := env.TryItOutHere(ctx, "getExecutionBlock", env.Param{Name: "eb_id", Value: "eb-42"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := testenv.Answer{Status: 200, Body: "{\n  \"eb_id\": \"eb-42\",\n  \"live\": true\n}"}
+			want := env.Answer{Status: 200, Body: "{\n  \"eb_id\": \"eb-42\",\n  \"live\": true\n}"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the live answer is not that of the server (-want +got):\n%s", diff)
 			}
@@ -124,7 +124,7 @@ func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
 func TestACardLeadsToTheDocumentsOfItsKind(t *testing.T) {
 	server := httptest.NewServer(routes(t, "/ns/oda"))
 	defer server.Close()
-	ctx := testenv.Browser(t)
+	ctx := env.Browser(t)
 	do(t, ctx, chromedp.Navigate(server.URL+"/ns/oda/api/v1/"))
 	follow(t, ctx, `a.card`)
 	if got, want := text(t, ctx, `body`), `["sbd-1 1970-01-01"]`; !strings.Contains(got, want) {
@@ -135,7 +135,7 @@ func TestACardLeadsToTheDocumentsOfItsKind(t *testing.T) {
 func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 	server := httptest.NewServer(routes(t, ""))
 	defer server.Close()
-	ctx := testenv.Browser(t)
+	ctx := env.Browser(t)
 	do(t, ctx,
 		chromedp.Navigate(server.URL+"/api/v1/"),
 		chromedp.Click(chromedp.CSS(`.examples li:nth-child(2) .copy`)),
@@ -150,8 +150,8 @@ func TestTheWatchNoticesWhatThePagesMustNotDo(t *testing.T) {
 		_, _ = io.WriteString(w, `<!DOCTYPE html><link rel="icon" href="data:,"><script>inline()</script><img src="http://elsewhere.invalid/x.png">`)
 	}))
 	defer server.Close()
-	ctx := testenv.Browser(t)
-	watch := testenv.NewWatch(ctx)
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
 	do(t, ctx, chromedp.Navigate(server.URL))
 	complaints, err := watch.Complaints(ctx)
 	if err != nil {

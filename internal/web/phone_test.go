@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oda/api"
-	"oda/internal/testenv"
+	"oda/internal/test/env"
 )
 
 // described serves the pages with the real description beside them.
@@ -36,7 +36,7 @@ func TestTheFirstOperationIsOnTheFirstScreen(t *testing.T) {
 	server := described(t)
 	for name, screen := range screens {
 		t.Run(name, func(t *testing.T) {
-			ctx := testenv.Browser(t)
+			ctx := env.Browser(t)
 			do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height),
 				chromedp.Navigate(server.URL+"/api/v1/ui"), chromedp.WaitVisible(chromedp.CSS(`.opblock`)))
 			bottom, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`document.querySelector(".opblock").getBoundingClientRect().bottom`))
@@ -69,7 +69,7 @@ const wide = `(() => {
 func TestNothingIsWiderThanAPhone(t *testing.T) {
 	server := described(t)
 	phone := screens["phone"]
-	ctx := testenv.Browser(t)
+	ctx := env.Browser(t)
 	for _, page := range []string{"", "guide", "problems", "problems/metadata-mismatch", "ui"} {
 		do(t, ctx, chromedp.EmulateViewport(phone.width, phone.height), chromedp.Navigate(server.URL+"/api/v1/"+page))
 		if page == "ui" {

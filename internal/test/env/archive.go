@@ -1,0 +1,208 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda/internal/app"
+	"oda/internal/httpapi"
+)
+
+// Archive is a whole archive that runs in the process of the test: the real
+// interface on the real embedded engine, in a directory of its own. Everything
+// that is sent with its client is judged against the API description.
+type Archive struct {
+	tb     testing.TB
+	app    *app.App
+	base   string
+	log    *lines
+	client *http.Client
+	stop   func() error
+}
+
+// Start starts an archive with the defaults of the command line, as far as the
+// given functions do not change them. It stops with the test.
+func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
+	tb.Helper()
+	log := &lines{}
+	cfg := app.Config{
+		Listen:         "127.0.0.1:0",
+		Database:       "sqlite:" + filepath.Join(tb.TempDir(), "archive.db"),
+		Generator:      1,
+		Bounds:         httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: 100},
+		HeaderTimeout:  10 * time.Second,
+		ReadTimeout:    60 * time.Second,
+		WriteTimeout:   120 * time.Second,
+		IdleTimeout:    120 * time.Second,
+		MaxConnections: 1024,
+		Version:        "test",
+		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, change := range configure {
+		change(&cfg)
+	}
+	running, err := app.Start(context.Background(), cfg)
+	if err != nil {
+		tb.Fatalf("start an archive: %v", err)
+	}
+	a := &Archive{tb: tb, app: running, log: log, stop: sync.OnceValue(running.Stop)}
+	if trimmed := strings.Trim(cfg.BasePath, "/"); trimmed != "" {
+		a.base = "/" + trimmed
+	}
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64, ExpectContinueTimeout: 10 * time.Second}
+	judge, err := NewJudge(a.URL(), cfg.Bounds.Depth, transport, func(complaint string) { tb.Error(complaint) })
+	if err != nil {
+		tb.Fatalf("set up the judge: %v", err)
+	}
+	a.client = &http.Client{
+		Transport: judge,
+		Timeout:   60 * time.Second,
+		// A test sees a redirect as it is.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	tb.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := a.Stop(); err != nil {
+			tb.Errorf("stop the archive: %v", err)
+		}
+	})
+	return a
+}
+
+// Addr is the address that the archive listens on.
+func (a *Archive) Addr() string { return a.app.Addr() }
+
+// Origin is the address as a URL, without any path.
+func (a *Archive) Origin() string { return "http://" + a.Addr() }
+
+// URL is where the interface begins: the address up to and with /api/v1.
+func (a *Archive) URL() string { return a.Origin() + a.base + "/api/v1" }
+
+// Client is an HTTP client whose requests and responses are judged.
+func (a *Archive) Client() *http.Client { return a.client }
+
+// Stop stops the archive gracefully before the test ends.
+func (a *Archive) Stop() error { return a.stop() }
+
+// Log gives the lines that the archive has logged so far.
+func (a *Archive) Log() []map[string]any {
+	a.tb.Helper()
+	var entries []map[string]any
+	for line := range strings.Lines(a.LogText()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			a.tb.Fatalf("the log has a line that is not JSON: %v\n%s", err, line)
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// LogText is the log as it was written.
+func (a *Archive) LogText() string { return a.log.String() }
+
+// Logged waits for the line of the request with that id: the line is written
+// after the answer, so the answer may be here first.
+func (a *Archive) Logged(requestID string) map[string]any {
+	a.tb.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for _, entry := range a.Log() {
+			if entry["msg"] == "request" && entry["request_id"] == requestID {
+				return entry
+			}
+		}
+	}
+	a.tb.Fatalf("the log has no line of the request %q", requestID)
+	return nil
+}
+
+// Reply is a response that has been read to its end.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   []byte // decoded, where it came compressed
+	Raw    []byte // as it came
+	Close  bool   // the server ends the connection
+}
+
+// Do sends a request and reads the answer. The path is relative to /api/v1, or
+// a whole URL; headers are pairs of name and value.
+func (a *Archive) Do(method, path, body string, headers ...string) *Reply {
+	a.tb.Helper()
+	answer, err := a.Try(method, path, body, headers...)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return answer
+}
+
+// Try is Do for requests that may fail, and for other goroutines than the
+// test's own.
+func (a *Archive) Try(method, path, body string, headers ...string) (*Reply, error) {
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	if !strings.HasPrefix(path, "http://") {
+		path = a.URL() + path
+	}
+	request, err := http.NewRequestWithContext(context.Background(), method, path, content)
+	if err != nil {
+		return nil, err
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header[http.CanonicalHeaderKey(headers[i])] = nil
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	return Read(response)
+}
+
+// Read reads a response to its end.
+func Read(response *http.Response) (*Reply, error) {
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	body, err := decoded(response.Header.Get("Content-Encoding"), raw)
+	return &Reply{Status: response.StatusCode, Header: response.Header, Body: body, Raw: raw, Close: response.Close}, err
+}
+
+// Text is the body.
+func (a *Reply) Text() string { return string(a.Body) }
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}

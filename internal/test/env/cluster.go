@@ -1,0 +1,121 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"oda/internal/test/fault"
+)
+
+// ClusterOptions say how a cluster differs from the usual one. The directories
+// above a DataDir must let other users through if the tests run as root, which
+// those of tb.TempDir do not.
+type ClusterOptions = fault.ClusterOptions
+
+// Cluster is a PostgreSQL that a test can stop, kill and start again. Its
+// methods are for the goroutine of the test, which they end if they fail.
+type Cluster struct {
+	*fault.Cluster
+	tb testing.TB
+}
+
+// NewCluster makes a cluster for one test and starts it. It is gone when the
+// test ends. The tail of its log is shown if the test fails.
+func NewCluster(tb testing.TB, options ClusterOptions) *Cluster {
+	tb.Helper()
+	c, err := newCluster(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tie(tb, c)
+}
+
+func newCluster(options ClusterOptions) (*fault.Cluster, error) {
+	c, err := fault.NewCluster(context.Background(), options)
+	return c, explain(err)
+}
+
+// explain adds how a test can do without a server on this machine.
+func explain(err error) error {
+	if errors.Is(err, fault.ErrMissing) {
+		return fmt.Errorf("%w, or set %s to the DSN of a server", err, serverVariable)
+	}
+	return err
+}
+
+// tie ties a cluster to a test.
+func tie(tb testing.TB, c *fault.Cluster) *Cluster {
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("PostgreSQL on port %d logged:\n%s", c.Port, c.Log())
+		}
+		if err := c.Close(); err != nil {
+			tb.Errorf("end the PostgreSQL cluster: %v", err)
+		}
+	})
+	return &Cluster{c, tb}
+}
+
+// Start starts it after a Stop, a Kill or an end of its own, and waits until it
+// takes connections.
+func (c *Cluster) Start() {
+	c.tb.Helper()
+	if err := c.Cluster.Start(context.Background()); err != nil {
+		c.tb.Fatalf("start PostgreSQL: %v", err)
+	}
+}
+
+// Stop stops it as "pg_ctl stop -m" does, with the mode "fast" (sessions are
+// ended, everything is written) or "immediate" (a crash), and waits for it.
+func (c *Cluster) Stop(mode string) {
+	c.tb.Helper()
+	if err := c.Cluster.Stop(mode); err != nil {
+		c.tb.Fatalf("stop PostgreSQL: %v", err)
+	}
+}
+
+// Restart stops it in a mode of Stop and starts it again.
+func (c *Cluster) Restart(mode string) {
+	c.tb.Helper()
+	c.Stop(mode)
+	c.Start()
+}
+
+// Kill ends all of its processes at once with SIGKILL, and waits for that.
+func (c *Cluster) Kill() {
+	c.tb.Helper()
+	if err := c.Cluster.Kill(); err != nil {
+		c.tb.Fatalf("kill PostgreSQL: %v", err)
+	}
+}
+
+// Standby makes a standby of the cluster and waits until it streams. It has a
+// replication slot and a Name of its own, with which SetSynchronous makes it
+// synchronous. It is gone when the test ends.
+func (c *Cluster) Standby(tb testing.TB) *Cluster {
+	tb.Helper()
+	standby, err := c.Cluster.Standby(context.Background())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tie(tb, standby)
+}
+
+// SetSynchronous makes commits wait for the standby of that name, from when it
+// returns; "": for none.
+func (c *Cluster) SetSynchronous(name string) {
+	c.tb.Helper()
+	if err := c.Cluster.SetSynchronous(context.Background(), name); err != nil {
+		c.tb.Fatalf("set the synchronous standby to %q: %v", name, err)
+	}
+}
+
+// Promote makes a standby a primary, and returns when it takes writes.
+func (c *Cluster) Promote() {
+	c.tb.Helper()
+	if err := c.Cluster.Promote(context.Background()); err != nil {
+		c.tb.Fatalf("promote the standby: %v", err)
+	}
+}

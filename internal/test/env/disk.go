@@ -1,0 +1,59 @@
+package env
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// SmallDisk gives a directory on a file system of that many bytes, which every
+// user may enter. Only root can have one: without, the test is skipped.
+func SmallDisk(tb testing.TB, bytes int) string {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		tb.Skip("only root can mount a small file system")
+	}
+	// Not in tb.TempDir, which other users may not enter.
+	dir, err := os.MkdirTemp("", "oda-disk-")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", bytes)); err != nil {
+		tb.Skipf("a small file system cannot be mounted here: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+// FillDisk takes all room that is left on the file system of a directory, and
+// gives the function that gives it back.
+func FillDisk(tb testing.TB, dir string) (empty func()) {
+	tb.Helper()
+	path := filepath.Join(dir, "filler")
+	file, err := os.Create(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	for block := make([]byte, 64<<10); len(block) > 0; {
+		if _, err := file.Write(block); err != nil {
+			block = block[:len(block)/2] // the last bytes, too
+		}
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"oda/internal/test/fault"
+)
+
+// behind gives a proxy to the shared cluster, and the DSNs of a database with a
+// table of notes, through the proxy and past it.
+func behind(t *testing.T) (proxy *Proxy, through, past string) {
+	t.Helper()
+	past = Postgres(t)
+	do(t, connect(t, past), "CREATE TABLE notes (note text)")
+	config, err := pgx.ParseConfig(past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy = NewProxy(t, net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
+	return proxy, proxy.DSN(past), past
+}
+
+func TestAProxyCarriesWhatItIsNotToldToCut(t *testing.T) {
+	_, through, _ := behind(t)
+	for _, mode := range []string{"disable", "prefer"} {
+		conn := connect(t, strings.Replace(through, "sslmode=disable", "sslmode="+mode, 1))
+		long := strings.Repeat("é", 3<<20)
+		if got := query[string](t, conn, "SELECT $1::text", long); got != long {
+			t.Errorf("a long text came back with %d bytes, want %d", len(got), len(long))
+		}
+		if got := query[int](t, conn, "SELECT count(*) FROM generate_series(1, 1000)"); got != 1000 {
+			t.Errorf("got %d, want 1000", got)
+		}
+		rows, err := conn.Query(t.Context(), "SELECT generate_series(1, 100000)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := pgx.CollectRows(rows, pgx.RowTo[int]); len(got) != 100000 || err != nil {
+			t.Errorf("%d rows came, %v, want 100000", len(got), err)
+		}
+	}
+}
+
+func TestACutInACommit(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		cut  Cut
+		want int // notes in the end
+	}{
+		{"before it: nothing is stored", CutBefore, 0},
+		{"inside it: nothing is stored", CutInside, 0},
+		{"before its answer: it is stored and the client does not know", CutAnswer, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			proxy, through, past := behind(t)
+			conn := connect(t, through)
+			proxy.OnClientMessage(func(message []byte) Cut {
+				if message[0] == 'Q' && bytes.Contains(message, []byte("commit")) {
+					return test.cut
+				}
+				return NoCut
+			})
+			do(t, conn, "begin")
+			do(t, conn, "INSERT INTO notes VALUES ('x')")
+			if _, err := conn.Exec(t.Context(), "commit"); err == nil {
+				t.Error("the client got an answer")
+			}
+			if got := proxy.Cuts(); got != 1 {
+				t.Errorf("%d connections were cut, want 1", got)
+			}
+			if got := notesAtRest(t, past); got != test.want {
+				t.Errorf("%d notes are stored, want %d", got, test.want)
+			}
+			proxy.OnClientMessage(nil)
+			do(t, connect(t, through), "commit")
+		})
+	}
+}
+
+// A statement of the extended protocol commits at its Sync.
+func TestACutBeforeTheAnswerToAPreparedStatement(t *testing.T) {
+	proxy, through, past := behind(t)
+	conn := connect(t, through)
+	const statement = "INSERT INTO notes VALUES ($1)"
+	if _, err := conn.Exec(t.Context(), statement, "first"); err != nil {
+		t.Fatal(err)
+	}
+	proxy.OnClientMessage(func(message []byte) Cut {
+		if message[0] == 'S' {
+			return CutAnswer
+		}
+		return NoCut
+	})
+	if _, err := conn.Exec(t.Context(), statement, "second"); err == nil {
+		t.Error("the client got an answer")
+	}
+	if got := notesAtRest(t, past); got != 2 {
+		t.Errorf("%d notes are stored, want 2", got)
+	}
+}
+
+// notesAtRest counts when the server has noted the end of all other sessions.
+func notesAtRest(t *testing.T, dsn string) int {
+	t.Helper()
+	conn := connect(t, dsn)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := poll(ctx, func() (bool, error) {
+		var others int
+		err := conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL`).Scan(&others)
+		return others == 0, err
+	})
+	if err != nil {
+		t.Fatalf("wait for the end of the other sessions: %v", err)
+	}
+	return query[int](t, conn, "SELECT count(*) FROM notes")
+}
+
+func TestACutInsideAnAnswerOrARequest(t *testing.T) {
+	for name, direction := range map[string]Direction{"answer": ToClient, "request": ToServer} {
+		t.Run(name, func(t *testing.T) {
+			proxy, through, _ := behind(t)
+			conn := connect(t, through)
+			const long = "SELECT length($1), $1::text"
+			text := strings.Repeat("x", 100_000)
+			proxy.CutAfter(direction, 50_000)
+			if _, err := conn.Exec(t.Context(), long, text); err == nil {
+				t.Error("the answer came whole")
+			}
+			if got := proxy.Cuts(); got != 1 {
+				t.Errorf("%d connections were cut, want 1", got)
+			}
+			again := connect(t, through)
+			if _, err := again.Exec(t.Context(), long, text); err != nil {
+				t.Errorf("it cuts again: %v", err)
+			}
+		})
+	}
+}
+
+func TestCutAllResetsWhatIsThereAndTakesNewConnections(t *testing.T) {
+	proxy, through, _ := behind(t)
+	first, second := connect(t, through), connect(t, through)
+	proxy.CutAll()
+	for _, conn := range []*pgx.Conn{first, second} {
+		if err := conn.Ping(t.Context()); err == nil {
+			t.Error("the connection still works")
+		}
+	}
+	query[int](t, connect(t, through), "SELECT 1")
+}
+
+func TestRefusedConnectionsFailAtOnceAndOldOnesStay(t *testing.T) {
+	proxy, through, _ := behind(t)
+	old := connect(t, through)
+	proxy.Refuse(true)
+	if conn, err := pgx.Connect(t.Context(), through); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("a new connection was taken")
+	}
+	query[int](t, old, "SELECT 1")
+	proxy.Refuse(false)
+	query[int](t, connect(t, through), "SELECT 1")
+}
+
+func TestStalledBytesComeLaterAndNoneIsMissing(t *testing.T) {
+	proxy, through, _ := behind(t)
+	conn := connect(t, through)
+	proxy.Stall(true)
+	answers := make(chan int, 1)
+	go func() {
+		var answer int
+		_ = conn.QueryRow(context.Background(), "SELECT 42").Scan(&answer) // 0 is noticed
+		answers <- answer
+	}()
+	select {
+	case <-answers:
+		t.Error("an answer came through")
+	case <-time.After(200 * time.Millisecond):
+	}
+	proxy.Stall(false)
+	if got := <-answers; got != 42 {
+		t.Errorf("the answer is %d, want 42", got)
+	}
+}
+
+func TestConnectionsGoToTheTargetThatIsSet(t *testing.T) {
+	_, _, past := behind(t)
+	config, err := pgx.ParseConfig(past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := fault.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := NewProxy(t, net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	if conn, err := pgx.Connect(t.Context(), proxy.DSN(past)); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("a connection to a server that is down was made")
+	}
+	proxy.SetTarget(net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
+	query[int](t, connect(t, proxy.DSN(past)), "SELECT 1")
+}
+
+func TestAProxyEndsWithItsTestWhateverItIsDoing(t *testing.T) {
+	past := Postgres(t)
+	before := goleak.IgnoreCurrent()
+	t.Run("stalled with open connections", func(t *testing.T) {
+		config, err := pgx.ParseConfig(past)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := NewProxy(t, net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
+		conn := connect(t, proxy.DSN(past))
+		proxy.Stall(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := conn.Exec(ctx, "SELECT 1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want no answer", err)
+		}
+	})
+	goleak.VerifyNone(t, before)
+}

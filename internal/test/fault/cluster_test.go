@@ -1,0 +1,150 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
+	t.Parallel()
+	c := start(t, ClusterOptions{})
+	do(t, connect(t, c.DSN("postgres")), "CREATE TABLE notes (note text)")
+	for _, end := range []struct {
+		name string
+		by   func() error
+	}{
+		{"stopped fast", func() error { return c.Stop("fast") }},
+		{"stopped immediately", func() error { return c.Stop("immediate") }},
+		{"killed", c.Kill},
+		{"ended by itself", func() error {
+			err := c.process.Process.Signal(os.Interrupt)
+			<-c.ended
+			return err
+		}},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			conn := connect(t, c.DSN("postgres"))
+			before := query[int](t, conn, "SELECT count(*) FROM notes")
+			do(t, conn, "INSERT INTO notes VALUES ('x')")
+			processes := children(c.PID())
+			must(t, end.by())
+			if c.Running() {
+				t.Error("it says that it runs")
+			}
+			if len(processes) == 0 {
+				t.Error("it had no processes")
+			}
+			for _, pid := range processes {
+				if alive(pid) {
+					t.Errorf("its process %d is alive", pid)
+				}
+			}
+			if conn, err := net.Dial("tcp", c.Addr()); err == nil {
+				_ = conn.Close()
+				t.Error("something listens on its port")
+			}
+			must(t, c.Start(t.Context()))
+			if got := query[int](t, connect(t, c.DSN("postgres")), "SELECT count(*) FROM notes"); got != before+1 {
+				t.Errorf("%d notes are there, want %d", got, before+1)
+			}
+		})
+	}
+}
+
+func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
+	t.Parallel()
+	above, err := os.MkdirTemp("", "oda-place-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(above) })
+	if err := os.Chmod(above, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(above, "data")
+	var c *Cluster
+	t.Run("while the test runs", func(t *testing.T) {
+		c = start(t, ClusterOptions{
+			DataDir:  dir,
+			Settings: map[string]string{"fsync": "off", "statement_timeout": "1234ms", "application_name": "it's"},
+		})
+		conn := connect(t, c.DSN("postgres"))
+		for name, want := range map[string]string{
+			"fsync": "off", "statement_timeout": "1234ms", "application_name": "it's",
+			"max_connections": "200", "data_directory": dir,
+		} {
+			if got := query[string](t, conn, "SELECT current_setting($1)", name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		must(t, c.Stop("fast"))
+		must(t, c.Start(t.Context()))
+	})
+	if t.Failed() {
+		return
+	}
+	awaitGone(t, c.Addr(), filepath.Dir(c.SocketDir), c.PID())
+	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err != nil {
+		t.Errorf("what was kept in a given place: %v", err)
+	}
+}
+
+func TestASynchronousStandbyHasEveryCommitAndTakesOver(t *testing.T) {
+	t.Parallel()
+	primary := start(t, ClusterOptions{})
+	standby, err := primary.Standby(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, standby.Close()) })
+	must(t, primary.SetSynchronous(t.Context(), standby.Name))
+	on := connect(t, primary.DSN("postgres"))
+	do(t, on, "CREATE TABLE notes (note text)")
+
+	must(t, standby.Kill())
+	if err := insertWithin(t, on, 300*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a commit without the standby: got %v, want that it waits", err)
+	}
+	must(t, primary.SetSynchronous(t.Context(), ""))
+	on = connect(t, primary.DSN("postgres"))
+	if err := insertWithin(t, on, Timeout); err != nil {
+		t.Errorf("a commit that need not wait for the standby: %v", err)
+	}
+	must(t, standby.Start(t.Context()))
+	must(t, primary.SetSynchronous(t.Context(), standby.Name))
+	if err := insertWithin(t, on, Timeout); err != nil {
+		t.Errorf("a commit with the standby back: %v", err)
+	}
+	want := query[int](t, on, "SELECT count(*) FROM notes")
+
+	must(t, primary.Kill())
+	must(t, standby.Promote(t.Context()))
+	on = connect(t, standby.DSN("postgres")+"&target_session_attrs=read-write")
+	if got := query[int](t, on, "SELECT count(*) FROM notes"); got != want {
+		t.Errorf("after the failover there are %d notes, want %d", got, want)
+	}
+	if err := insertWithin(t, on, Timeout); err != nil {
+		t.Errorf("a commit on the new primary: %v", err)
+	}
+}
+
+func insertWithin(t *testing.T, conn *pgx.Conn, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	_, err := conn.Exec(ctx, "INSERT INTO notes VALUES ('x')")
+	return err
+}
+
+func TestWithoutPostgreSQLOneIsToldHowToInstallIt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := find(filepath.Join(t.TempDir(), "*"))
+	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "make setup") {
+		t.Errorf("got %v, want what to run", err)
+	}
+}

@@ -1,0 +1,31 @@
+package history
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"oda/internal/test/env"
+)
+
+// Most games are over soon after everything was created: what goes wrong while
+// an entity comes into being goes wrong there.
+func TestTwoServersOnPostgreSQLAreLinearizableFromTheFirstStoreOn(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	urls := []string{env.Oda(t, "serve", "--db="+dsn).URL, env.Oda(t, "serve", "--db="+dsn).URL}
+	target := Target{
+		URL:  func(context.Context) (string, error) { return urls[rand.N(len(urls))], nil },
+		HTTP: newClient(t),
+	}
+	_, outcome := playing(target, Options{Teams: 6, Players: 6, Turns: 5}, length(t))
+	report, err := outcome()
+	t.Log(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+	enough(t, report, "read done", "read missing", "store done", "several done", "record done", "record missing")
+}

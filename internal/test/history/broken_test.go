@@ -1,0 +1,190 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/httpapi"
+	"oda/internal/sqlite"
+	"oda/internal/web"
+)
+
+// seldom is how often a broken archive shows its fault: in one of so many cases.
+const seldom = 10
+
+// patience bounds how long a fault may stay hidden.
+const patience = 60 * time.Second
+
+// An archive with a fault is caught, and one without is not.
+func TestABrokenArchiveIsCaught(t *testing.T) {
+	for about, damage := range map[string]func(oda.Store) oda.Store{
+		"the metadata check is ignored":             func(s oda.Store) oda.Store { return careless{s} },
+		"a read is stale now and then":              func(s oda.Store) oda.Store { return &stale{Store: s, kept: map[oda.Ref]*oda.Entity{}} },
+		"several entities are stored one by one":    func(s oda.Store) oda.Store { return oneByOne{s} },
+		"a key is forgotten":                        func(s oda.Store) oda.Store { return forgetful{s} },
+		"a record is acknowledged and not stored":   func(s oda.Store) oda.Store { return leaky{s} },
+		"a record is stored and said to be missing": func(s oda.Store) oda.Store { return liar{s} },
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			o := usual
+			o.Dir = t.TempDir()
+			report, err := Play(ctx, inProcess(t, damage), o)
+			if !errors.Is(err, ErrNotLinearizable) {
+				t.Fatalf("it was not caught: %v, %v", report, err)
+			}
+			t.Logf("caught after %d games: %v", report.Games, err)
+		})
+	}
+	t.Run("nothing is broken", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		report, err := Play(ctx, inProcess(t, func(s oda.Store) oda.Store { return s }), usual)
+		if err != nil {
+			t.Fatalf("a sound archive was found to be broken: %v, %v", report, err)
+		}
+		t.Log(report)
+	})
+}
+
+// inProcess serves an archive on the embedded engine, damaged, with the real
+// interface.
+func inProcess(t *testing.T, damage func(oda.Store) oda.Store) Target {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	// Players choose identifiers themselves, so none is minted.
+	archive := oda.NewArchive(damage(engine), nil)
+	api, err := httpapi.New(httpapi.Config{
+		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
+		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	return Target{
+		URL:  func(context.Context) (string, error) { return server.URL + "/api/v1", nil },
+		HTTP: newClient(t),
+	}
+}
+
+// careless stores what was refused as if its metadata had matched, now and
+// then: an update is lost.
+type careless struct{ oda.Store }
+
+func (s careless) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	entities, err := s.Store.Put(ctx, puts)
+	if oda.CodeOf(err) != oda.MetadataMismatch || rand.N(seldom) > 0 {
+		return entities, err
+	}
+	for i := range puts {
+		e, err := s.Get(ctx, puts[i].Ref)
+		if err != nil {
+			continue // it is new
+		}
+		m := e.Metadata
+		puts[i].Expected = oda.Received{
+			Has: oda.AllFields, Version: m.Version, CreatedBy: m.CreatedBy, CreatedOn: m.CreatedOn.Time(),
+			LastModifiedBy: m.LastModifiedBy, LastModifiedOn: m.LastModifiedOn.Time(),
+		}
+	}
+	return s.Store.Put(ctx, puts)
+}
+
+// stale answers a read now and then with what an earlier one found.
+type stale struct {
+	oda.Store
+	mu   sync.Mutex
+	kept map[oda.Ref]*oda.Entity
+}
+
+func (s *stale) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
+	s.mu.Lock()
+	old := s.kept[ref]
+	s.mu.Unlock()
+	if old != nil && rand.N(seldom) == 0 {
+		return old, nil
+	}
+	e, err := s.Store.Get(ctx, ref)
+	if err == nil {
+		s.mu.Lock()
+		s.kept[ref] = e
+		s.mu.Unlock()
+	}
+	return e, err
+}
+
+// oneByOne stores several entities in a transaction each.
+type oneByOne struct{ oda.Store }
+
+func (s oneByOne) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	var all []*oda.Entity
+	for i := range puts {
+		one, err := s.Store.Put(ctx, puts[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
+
+// forgetful forgets a key now and then.
+type forgetful struct{ oda.Store }
+
+func (s forgetful) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+	adds = slices.Clone(adds)
+	for i := range adds {
+		if rand.N(seldom) == 0 {
+			adds[i].Key = nil
+		}
+	}
+	return s.Store.Record(ctx, adds)
+}
+
+// leaky acknowledges a record now and then that it did not store.
+type leaky struct{ oda.Store }
+
+func (s leaky) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+	if rand.N(seldom) > 0 {
+		return s.Store.Record(ctx, adds)
+	}
+	e, err := s.Get(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: adds[0].Block})
+	if err != nil {
+		return nil, err
+	}
+	return []oda.Recorded{{Sequence: 1, Metadata: e.Metadata.Touched(adds[0].By, adds[0].At)}}, nil
+}
+
+// liar refuses a record now and then that it did store.
+type liar struct{ oda.Store }
+
+func (s liar) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+	recorded, err := s.Store.Record(ctx, adds)
+	if err == nil && rand.N(seldom) == 0 {
+		return nil, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: adds[0].Block})
+	}
+	return recorded, err
+}

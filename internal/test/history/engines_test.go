@@ -1,0 +1,145 @@
+package history
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/url"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oda/internal/test/env"
+)
+
+var usual = Options{Teams: 4, Players: 4, Turns: 50}
+
+// Two servers share a PostgreSQL, and the connections of each are cut before,
+// inside and after its statements and commits.
+func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	server, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proxies []*env.Proxy
+	var urls []string
+	for range 2 {
+		proxy := env.NewProxy(t, server.Host)
+		proxies = append(proxies, proxy)
+		urls = append(urls, env.Oda(t, "serve", "--db="+proxy.DSN(dsn)).URL)
+	}
+	target := Target{
+		URL:  func(context.Context) (string, error) { return urls[rand.N(len(urls))], nil },
+		HTTP: newClient(t),
+	}
+	over, outcome := playing(target, usual, length(t))
+	for running := true; running; {
+		harm(proxies[rand.N(len(proxies))])
+		select {
+		case <-over:
+			running = false
+		case <-time.After(20*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+	}
+	cuts := 0
+	for _, proxy := range proxies {
+		cuts += proxy.Cuts()
+		proxy.OnClientMessage(nil)
+		proxy.CutAfter(env.ToServer, -1)
+		proxy.CutAfter(env.ToClient, -1)
+	}
+	report, err := outcome()
+	t.Logf("%v; %d connections were cut", report, cuts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+	enough(t, report, "read done", "store done", "store mismatch", "store precondition", "store unclear",
+		"several done", "several mismatch", "record done", "record unclear", "repeat done")
+	if cuts < 10 {
+		t.Errorf("%d connections were cut; that is too little to prove anything", cuts)
+	}
+}
+
+// harm does one thing to the connections of a proxy.
+func harm(proxy *env.Proxy) {
+	switch rand.N(8) {
+	case 0:
+		proxy.CutAll()
+	case 1:
+		proxy.CutAfter(env.ToServer, rand.N(4096))
+	case 2:
+		proxy.CutAfter(env.ToClient, rand.N(4096))
+	case 3:
+		proxy.Stall(true)
+		time.Sleep(rand.N(50 * time.Millisecond))
+		proxy.Stall(false)
+	case 4:
+		proxy.Refuse(true)
+		proxy.CutAll()
+		time.Sleep(rand.N(50 * time.Millisecond))
+		proxy.Refuse(false)
+	default:
+		// One message of those to come: a statement, its end, or a commit.
+		cut := []env.Cut{env.CutBefore, env.CutInside, env.CutAnswer}[rand.N(3)]
+		var left atomic.Int64
+		left.Store(1 + rand.Int64N(40))
+		proxy.OnClientMessage(func([]byte) env.Cut {
+			if left.Add(-1) == 0 {
+				return cut
+			}
+			return env.NoCut
+		})
+	}
+}
+
+// A server on the embedded engine is killed with SIGKILL and started again.
+func TestTheEmbeddedEngineIsLinearizableThroughKills(t *testing.T) {
+	t.Parallel()
+	db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+	var serving atomic.Pointer[env.Process]
+	start := func() { serving.Store(env.Oda(t, "serve", db)) }
+	start()
+	target := Target{
+		URL: func(ctx context.Context) (string, error) {
+			for {
+				if p := serving.Load(); p != nil {
+					return p.URL, nil
+				}
+				select {
+				case <-ctx.Done():
+					return "", ctx.Err()
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		},
+		HTTP: newClient(t),
+	}
+	over, outcome := playing(target, usual, length(t))
+	kills := 0
+	for running := true; running; {
+		select {
+		case <-over:
+			running = false
+		case <-time.After(200*time.Millisecond + rand.N(500*time.Millisecond)):
+		}
+		serving.Load().Kill()
+		serving.Store(nil)
+		start()
+		kills++
+	}
+	report, err := outcome()
+	t.Logf("%v; %d kills", report, kills)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+	enough(t, report, "read done", "store done", "store mismatch", "store precondition", "store unclear",
+		"several done", "several mismatch", "record done", "record unclear", "repeat done")
+}

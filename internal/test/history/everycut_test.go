@@ -1,0 +1,93 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"oda/internal/test/env"
+)
+
+// everyMessage is more than the messages that any write sends to PostgreSQL
+// over a connection that is in use already.
+const everyMessage = 16
+
+// Each sort of write is cut at each of its messages, in each way. The client
+// may be told that it is unclear what happened, but never the wrong thing.
+func TestAWriteThatIsCutAtAnyMessageIsNeitherDoneTwiceNorDenied(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	server, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := env.NewProxy(t, server.Host)
+	target := served(t, proxy.DSN(dsn))
+	cuts := map[string]env.Cut{"before": env.CutBefore, "inside": env.CutInside, "after": env.CutAnswer}
+	claim := func(d document) *put { return &put{Claim: &d.Metadata} }
+	writes := map[string]func(shown []document) request{
+		"first store": func([]document) request { return request{Action: store, Puts: []put{{Entity: 2}}} },
+		"update":      func(shown []document) request { return request{Action: store, Puts: []put{*claim(shown[0])}} },
+		"several": func(shown []document) request {
+			second := claim(shown[1])
+			second.Entity = 1
+			return request{Action: store, Puts: []put{*claim(shown[0]), *second, {Entity: 2}}}
+		},
+		"record":          func([]document) request { return request{Action: record} },
+		"record with key": func([]document) request { return request{Action: record, Keyed: true} },
+	}
+	outcomes := make(map[outcome]int)
+	games := 0
+	for about, write := range writes {
+		for where, cut := range cuts {
+			for n := range int64(everyMessage) {
+				name := fmt.Sprintf("%s cut %s message %d", about, where, n+1)
+				g := newGame(target, fmt.Sprintf("cut-%d", games), 3)
+				g.hasty = false
+				games++
+				out, err := g.cutWrite(proxy, write, cut, n)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				outcomes[out]++
+			}
+		}
+	}
+	t.Logf("the writes: %v", outcomes)
+	if outcomes[unclear] == 0 || outcomes[done] == 0 {
+		t.Error("want both clear and unclear answers")
+	}
+}
+
+// cutWrite makes two entities, cuts one write, and judges what came of it.
+func (g *game) cutWrite(proxy *env.Proxy, write func([]document) request, cut env.Cut, n int64) (outcome, error) {
+	ctx := context.Background()
+	ready, err := g.do(ctx, 1, request{Action: store, User: "u1", Marker: "x", Puts: []put{{}, {Entity: 1}}})
+	if err != nil || ready.Outcome != done {
+		return "", fmt.Errorf("make the entities: %v, %w", ready, err)
+	}
+	in := write(ready.Documents)
+	in.User, in.Marker = "u1", "y"
+	var seen atomic.Int64
+	proxy.OnClientMessage(func([]byte) env.Cut {
+		if seen.Add(1) == n+1 {
+			return cut
+		}
+		return env.NoCut
+	})
+	out, err := g.do(ctx, 1, in)
+	proxy.OnClientMessage(nil)
+	if err != nil {
+		return "", err
+	}
+	shown, err := g.final(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := check(g.history, len(g.refs), ""); err != nil {
+		return "", err
+	}
+	return out.Outcome, audit(g.history, shown)
+}

@@ -1,0 +1,67 @@
+package history
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"oda/internal/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+// lengthVariable says how long the engines are played against. The default is
+// for every day; minutes are for "make linear".
+const lengthVariable = "ODA_LINEAR"
+
+const defaultLength = 6 * time.Second
+
+func length(tb testing.TB) time.Duration {
+	tb.Helper()
+	text := os.Getenv(lengthVariable)
+	if text == "" {
+		return defaultLength
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		tb.Fatalf("%s=%q is no length of time; write it as 30s or 5m", lengthVariable, text)
+	}
+	return d
+}
+
+// newClient gives a client of HTTP with enough connections for all players.
+func newClient(tb testing.TB) *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// playing plays in the background until the time is over, while the test does
+// what it likes to the archive. The function gives the outcome.
+func playing(target Target, o Options, length time.Duration) (over <-chan struct{}, outcome func() (*Report, error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	ended := make(chan struct{})
+	var report *Report
+	var err error
+	go func() {
+		defer close(ended)
+		defer cancel()
+		report, err = Play(ctx, target, o)
+	}()
+	return ctx.Done(), func() (*Report, error) {
+		<-ended
+		return report, err
+	}
+}
+
+// enough complains where too little happened to prove anything.
+func enough(tb testing.TB, r *Report, names ...string) {
+	tb.Helper()
+	for _, name := range names {
+		if r.Counts[name] == 0 {
+			tb.Errorf("there was no %q, so nothing is known about it", name)
+		}
+	}
+}

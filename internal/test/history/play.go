@@ -1,0 +1,135 @@
+package history
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say how much is played.
+type Options struct {
+	Teams   int // games at the same time
+	Players int // in each game
+	Turns   int // of each player in a game, at most
+
+	// Dir is where the history of a game is kept that went wrong. Empty means
+	// the directory for temporary files, where it outlives a test.
+	Dir string
+}
+
+// Report says what was played.
+type Report struct {
+	Games      int
+	Operations int
+	// Counts has the number of operations by what was asked and how it went:
+	// "store done", "record unclear" and so on. A store of several entities is
+	// called "several".
+	Counts map[string]int
+	// Slowest is the longest time that a game took to be decided.
+	Slowest time.Duration
+
+	finals []final
+}
+
+// final is how a game ended.
+type final struct {
+	game    *game
+	shown   []response
+	unclear map[string]bool // markers of writes that may come late
+}
+
+// Play plays one game after the other until ctx ends, and judges each. It stops
+// at the first that cannot be explained: the error is ErrNotLinearizable, or
+// tells what else went wrong.
+func Play(ctx context.Context, target Target, o Options) (*Report, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	report := &Report{Counts: make(map[string]int)}
+	series := strings.ToLower(crand.Text()[:8])
+	var mu sync.Mutex
+	var failed error
+	var teams sync.WaitGroup
+	for team := range o.Teams {
+		teams.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				// Games of two entities and of three take turns.
+				g := newGame(target, fmt.Sprintf("%s-%d-%d", series, team, n), 2+n%2)
+				end, took, err := g.play(ctx, o)
+				mu.Lock()
+				report.add(g, end, took)
+				if failed == nil {
+					failed = err
+				}
+				mu.Unlock()
+				if err != nil {
+					stop()
+				}
+			}
+		})
+	}
+	teams.Wait()
+	return report, failed
+}
+
+// play lets the players play, and judges the game.
+func (g *game) play(ctx context.Context, o Options) (*final, time.Duration, error) {
+	errs := make([]error, o.Players)
+	// Short games are there for the beginnings, long ones for what follows.
+	turns := o.Turns
+	if rand.N(2) == 0 {
+		turns = 1 + rand.N(o.Turns)
+	}
+	var players sync.WaitGroup
+	for i := range o.Players {
+		players.Go(func() { errs[i] = newPlayer(g, i+1).play(ctx, turns) })
+	}
+	players.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, 0, errors.Join(err, keep(o.Dir, g.history, nil))
+	}
+	shown, err := g.final(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, 0, errors.Join(err, keep(o.Dir, g.history, nil))
+	}
+	begun := time.Now()
+	err = check(g.history, len(g.refs), o.Dir)
+	took := time.Since(begun)
+	if err == nil {
+		if err = audit(g.history, shown); err != nil {
+			err = errors.Join(err, keep(o.Dir, g.history, nil))
+		}
+	}
+	return &final{&game{target: g.target, refs: g.refs}, shown, unclearMarkers(g.history)}, took, err
+}
+
+func (r *Report) add(g *game, end *final, took time.Duration) {
+	r.Games++
+	r.Operations += len(g.history)
+	r.Slowest = max(r.Slowest, took)
+	for _, op := range g.history {
+		name := string(op.Request.Action)
+		if len(op.Request.Puts) > 1 {
+			name = "several"
+		}
+		r.Counts[name+" "+string(op.Response.Outcome)]++
+	}
+	if end != nil {
+		r.finals = append(r.finals, *end)
+	}
+}
+
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d games with %d operations, the slowest decided in %v:", r.Games, r.Operations, r.Slowest.Round(time.Millisecond))
+	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
+		fmt.Fprintf(&b, " %s %d,", name, r.Counts[name])
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}

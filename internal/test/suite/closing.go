@@ -1,0 +1,48 @@
+package suite
+
+import (
+	"testing"
+	"time"
+
+	"oda"
+)
+
+// atOnce bounds an answer that nothing has to be waited for. It is far less than
+// an engine waits where it is overloaded.
+const atOnce = 2 * time.Second
+
+var closing = []scenario{
+	{"a store that is closed says at once that it is not available", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		if err := d.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, call := range map[string]func() error{
+			"Get": func() error { _, err := d.store.Get(d.ctx, eb("b")); return err },
+			"Put": func() error { _, err := d.put(eb("c"), `{}`); return err },
+			"Put of a list of records": func() error {
+				_, err := d.put(eb("b"), `{"request_responses":[{"request":"one"}]}`)
+				return err
+			},
+			"Create": func() error {
+				_, err := d.store.Create(d.ctx, d.write(eb("d"), `{}`), nil)
+				return err
+			},
+			"Created":    func() error { _, err := d.store.Created(d.ctx, oda.ExecutionBlock, oda.Key{Value: "k"}); return err },
+			"Record":     func() error { _, err := d.record("b", `{"request":"one"}`); return err },
+			"Recordings": func() error { _, _, err := d.store.Recordings(d.ctx, "b", 0, 10); return err },
+			"List": func() error {
+				return d.store.List(d.ctx, oda.Query{Kind: oda.ExecutionBlock}, func(string, oda.Instant) error { return nil })
+			},
+			"Ping": func() error { return d.store.Ping(d.ctx) },
+		} {
+			started := time.Now()
+			if err := call(); oda.CodeOf(err) != oda.Unavailable {
+				t.Errorf("%s: got %v, want the code %q", name, err, oda.Unavailable)
+			}
+			if took := time.Since(started); took > atOnce {
+				t.Errorf("%s: the answer took %v", name, took)
+			}
+		}
+	}},
+}

@@ -1,0 +1,354 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"oda"
+)
+
+// together runs work n times at once and ends the test at the first error.
+func together(t *testing.T, n int, work func(i int) error) {
+	t.Helper()
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-start
+			errs[i] = work(i)
+		})
+	}
+	close(start)
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// onlyOne demands that exactly one of many attempts is accepted and that the
+// others are refused with that code.
+func onlyOne(t *testing.T, errs []error, code oda.Code) {
+	t.Helper()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+		} else {
+			refused(t, err, code)
+		}
+	}
+	if won != 1 {
+		t.Fatalf("%d of %d were accepted", won, len(errs))
+	}
+}
+
+var concurrency = []scenario{
+	{"of many updates of one version exactly one wins", func(t *testing.T, d *desk) {
+		const n = 16
+		m := d.mustPut(sbd("s"), `{}`).Metadata
+		for round := range 12 {
+			puts, errs := make([]oda.Put, n), make([]error, n)
+			for i := range puts {
+				puts[i] = d.write(sbd("s"), document(m, fmt.Sprintf(`"n":%d`, i)))
+			}
+			together(t, n, func(i int) error {
+				_, errs[i] = d.send(puts[i])
+				return nil
+			})
+			onlyOne(t, errs, oda.MetadataMismatch)
+			winner := slices.Index(errs, nil)
+			e := d.mustGet(sbd("s"))
+			same(t, "the version", e.Metadata.Version, int64(round+2))
+			same(t, "the document", Render(t, e), `{"sbd_id":"s",`+document(e.Metadata, fmt.Sprintf(`"n":%d`, winner))[1:])
+			m = e.Metadata
+		}
+	}},
+	{"of many first stores exactly one creates", func(t *testing.T, d *desk) {
+		const n = 16
+		for round := range 8 {
+			puts, errs := make([]oda.Put, n), make([]error, n)
+			for i := range puts {
+				puts[i] = d.write(sbd(fmt.Sprintf("s%d", round)), `{}`)
+				if i%2 == 0 {
+					puts[i].Condition = noneMatch
+				}
+			}
+			together(t, n, func(i int) error {
+				if _, errs[i] = d.send(puts[i]); oda.CodeOf(errs[i]) == oda.Precondition {
+					errs[i] = oda.Errorf(oda.MetadataMismatch, "%v", errs[i]) // create only, and too late
+				}
+				return nil
+			})
+			onlyOne(t, errs, oda.MetadataMismatch)
+		}
+		same(t, "the count", d.counts()[oda.SBDefinition], int64(8))
+	}},
+	{"many recorders into one block lose nothing, repeat nothing and stand in order", manyRecorders},
+	{"many creations with one key create one entity", func(t *testing.T, d *desk) {
+		const n = 16
+		for round := range 8 {
+			key := fmt.Sprintf("key-%d", round)
+			puts, texts := make([]oda.Put, n), make([]string, n)
+			for i := range puts {
+				puts[i] = d.write(eb(fmt.Sprintf("b-%d-%d", round, i)), `{"a":1}`)
+			}
+			together(t, n, func(i int) error {
+				e, err := d.store.Create(d.ctx, puts[i], keyOf(key, `{"a":1}`))
+				if err != nil {
+					return err
+				}
+				texts[i] = Render(t, e)
+				return nil
+			})
+			same(t, "the number of answers", len(slices.Compact(slices.Sorted(slices.Values(texts)))), 1)
+			same(t, "the count", d.counts()[oda.ExecutionBlock], int64(round+1))
+		}
+	}},
+	{"many records with one key are one record", func(t *testing.T, d *desk) {
+		const n = 16
+		d.mustPut(eb("b"), `{}`)
+		for round := range 8 {
+			text := call(fmt.Sprint(round))
+			answers := make([]oda.Recorded, n)
+			adds := make([]oda.Addition, n)
+			for i := range adds {
+				adds[i] = d.addition("b", text)
+				adds[i].Key = keyOf(fmt.Sprint(round), text)
+			}
+			together(t, n, func(i int) (err error) {
+				answers[i], err = d.one(adds[i])
+				return err
+			})
+			for _, a := range answers {
+				same(t, "the answer", a, answers[0])
+			}
+			same(t, "the sequence", answers[0].Sequence, int64(round+1))
+			same(t, "the number of records", len(d.records("b")), round+1)
+		}
+	}},
+	{"whatever races with a write that keeps the records, none is lost", keepers},
+	{"writes of several entities that overlap are never seen in part", overlapping},
+	{"a recorder sees its record at once, and no reader sees time go back", monotonic},
+}
+
+// manyRecorders records with keys, so that retries are in the crowd, too.
+func manyRecorders(t *testing.T, d *desk) {
+	const recorders, each = 8, 40
+	d.mustPut(eb("b"), `{}`)
+	var latest atomic.Int64 // sequence that anybody has been told
+	order := make([]string, recorders*each)
+	together(t, recorders, func(i int) error {
+		for j := range each {
+			before := latest.Load()
+			text := call(fmt.Sprintf("%d-%d", i, j))
+			r, err := d.recordOnce("b", fmt.Sprintf("key-%d-%d", i, j), text)
+			if err != nil {
+				return err
+			}
+			if r.Sequence <= before || r.Sequence > int64(len(order)) {
+				return fmt.Errorf("a record sent after the answer to %d got the sequence %d", before, r.Sequence)
+			}
+			order[r.Sequence-1] = text
+			for seen := latest.Load(); seen < r.Sequence && !latest.CompareAndSwap(seen, r.Sequence); seen = latest.Load() {
+			}
+			if j%5 == 0 {
+				again, err := d.recordOnce("b", fmt.Sprintf("key-%d-%d", i, j), text)
+				if err != nil || again != r {
+					return fmt.Errorf("a retry got %+v, %v; the first answer was %+v", again, err, r)
+				}
+			}
+		}
+		return nil
+	})
+	same(t, "the records", d.records("b"), order)
+	same(t, "the next sequence", d.mustRecord("b", call("last")).Sequence, int64(len(order)+1))
+}
+
+// keepers change a block while others record into it, store it with the records
+// as read, alone and with another entity, and change it like them. They do not
+// read before they write, but guess the version, so that many a write is on its
+// way when the version that it follows is committed.
+func keepers(t *testing.T, d *desk) {
+	const each, recorders, keepers = 40, 2, 4
+	created := d.mustPut(eb("b"), `{`+listing(call("first"))+`}`).Metadata
+	d.mustPut(sbd("s"), `{}`)
+	var version, stored atomic.Int64
+	version.Store(1)
+	var recording atomic.Int32
+	recording.Store(recorders)
+	accepted := func(entities []*oda.Entity, err error) error {
+		if err != nil {
+			if oda.CodeOf(err) == oda.MetadataMismatch {
+				return nil
+			}
+			return err
+		}
+		stored.Add(1)
+		version.Store(entities[0].Metadata.Version)
+		return nil
+	}
+	together(t, recorders+keepers+2, func(i int) error {
+		if i < recorders {
+			defer recording.Add(-1)
+			for j := range each {
+				if _, err := d.record("b", call(fmt.Sprintf("%d-%d", i, j))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for n := 0; recording.Load() > 0; n++ {
+			m := created
+			m.Version = version.Load() + int64(n%2)
+			puts := []oda.Put{d.keep(eb("b"), document(m, ""))}
+			if i >= recorders+keepers {
+				e := d.mustGet(eb("b"))
+				records, err := recordsIn(Render(t, e))
+				if err != nil {
+					return err
+				}
+				puts = []oda.Put{d.write(eb("b"), document(e.Metadata, listing(records...)))}
+				if i > recorders+keepers {
+					puts = append(puts, d.write(sbd("s"), document(d.mustGet(sbd("s")).Metadata, "")))
+				}
+			}
+			if err := accepted(d.store.Put(d.ctx, puts)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	records := d.records("b")
+	same(t, "the number of records", len(records), 1+recorders*each)
+	same(t, "the number of different records", len(slices.Compact(slices.Sorted(slices.Values(records)))), len(records))
+	same(t, "the version", d.mustGet(eb("b")).Metadata.Version, 1+stored.Load())
+	if stored.Load() == 0 {
+		t.Fatal("nothing was stored")
+	}
+}
+
+// overlapping stores a and b together, and b and c together. Whatever wins, the
+// version of b tells how often both were stored: it is that of a and that of c
+// together, less one. A reader that reads b last can find it too high only, and
+// one that reads b first can find it too low only.
+func overlapping(t *testing.T, d *desk) {
+	a, b, c := sbd("a"), oda.Ref{Kind: oda.Project, ID: "b"}, eb("c")
+	for _, ref := range []oda.Ref{a, b, c} {
+		d.mustPut(ref, `{}`)
+	}
+	version := func(ref oda.Ref) (int64, error) {
+		e, err := d.store.Get(d.ctx, ref)
+		if err != nil {
+			return 0, err
+		}
+		return e.Metadata.Version, nil
+	}
+	read := func(refs ...oda.Ref) (found [3]int64, err error) {
+		for i, ref := range refs {
+			if found[i], err = version(ref); err != nil {
+				return found, err
+			}
+		}
+		return found, nil
+	}
+	var stored atomic.Int64
+	var writing atomic.Int32
+	const writers, each = 4, 30
+	writing.Store(writers)
+	together(t, writers+2, func(i int) error {
+		if i < writers {
+			defer writing.Add(-1)
+			pair := [][]oda.Ref{{a, b}, {b, c}, {b, a}, {c, b}}[i]
+			for range each {
+				var puts []oda.Put
+				for _, ref := range pair {
+					puts = append(puts, d.write(ref, document(d.mustGet(ref).Metadata, "")))
+				}
+				if _, err := d.store.Put(d.ctx, puts); err == nil {
+					stored.Add(1)
+				} else if oda.CodeOf(err) != oda.MetadataMismatch {
+					return err
+				}
+			}
+			return nil
+		}
+		for writing.Load() > 0 {
+			if i == writers {
+				if v, err := read(a, c, b); err != nil || v[2] < v[0]+v[1]-1 {
+					return fmt.Errorf("a is at %d, c at %d, and b then only at %d (%w)", v[0], v[1], v[2], err)
+				}
+			} else if v, err := read(b, a, c); err != nil || v[1]+v[2]-1 < v[0] {
+				return fmt.Errorf("b is at %d, a then only at %d, c at %d (%w)", v[0], v[1], v[2], err)
+			}
+		}
+		return nil
+	})
+	v, err := read(a, b, c)
+	if err != nil || v[1] != v[0]+v[2]-1 || v[1] != stored.Load()+1 {
+		t.Fatalf("%d were stored, and a is at %d, b at %d, c at %d (%v)", stored.Load(), v[0], v[1], v[2], err)
+	}
+	if stored.Load() == 0 {
+		t.Fatal("nothing was stored")
+	}
+}
+
+// monotonic has recorders who look at once for what they recorded, somebody who
+// changes the block meanwhile, and readers.
+func monotonic(t *testing.T, d *desk) {
+	const recorders, each = 4, 50
+	d.mustPut(eb("b"), `{}`)
+	var recording atomic.Int32
+	recording.Store(recorders)
+	look := func(seen oda.Metadata, count int) (oda.Metadata, int, error) {
+		e, err := d.store.Get(d.ctx, eb("b"))
+		if err != nil {
+			return seen, count, err
+		}
+		records, err := recordsIn(Render(t, e))
+		if err != nil {
+			return seen, count, err
+		}
+		n := len(records)
+		if e.Metadata.LastModifiedOn < seen.LastModifiedOn || e.Metadata.Version < seen.Version || n < count {
+			return seen, count, fmt.Errorf("after %+v with %d records came %+v with %d", seen, count, e.Metadata, n)
+		}
+		return e.Metadata, n, nil
+	}
+	together(t, recorders+3, func(i int) (err error) {
+		var seen oda.Metadata
+		count := 0
+		if i < recorders {
+			defer recording.Add(-1)
+			for j := range each {
+				r, err := d.record("b", call(fmt.Sprintf("%d-%d", i, j)))
+				if err != nil {
+					return err
+				}
+				if _, _, err := look(r.Metadata, int(r.Sequence)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for recording.Load() > 0 {
+			if seen, count, err = look(seen, count); err != nil {
+				return err
+			}
+			if i == recorders { // the one who changes the block
+				e, err := d.send(d.keep(eb("b"), document(seen, "")))
+				if err != nil {
+					return err
+				}
+				seen = e.Metadata
+			}
+		}
+		return nil
+	})
+	same(t, "the number of records", len(d.records("b")), recorders*each)
+}

@@ -1,0 +1,224 @@
+package suite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+)
+
+// desk is a caller of a store. It makes of texts the writes that the rules make
+// of requests. A method that begins with must ends the test when it is refused.
+type desk struct {
+	tb    TB
+	ctx   context.Context
+	store oda.Store
+	clock *Clock
+	user  string
+}
+
+func newDesk(t *testing.T, store oda.Store) *desk {
+	return &desk{tb: t, ctx: t.Context(), store: store, clock: NewClock(), user: "anna"}
+}
+
+// as gives a desk for another user, at the same store and clock.
+func (d *desk) as(user string) *desk {
+	other := *d
+	other.user = user
+	return &other
+}
+
+// write makes the write of a document.
+func (d *desk) write(ref oda.Ref, text string) oda.Put {
+	d.tb.Helper()
+	return Put(Document(d.tb, ref.Kind, text), ref.ID, d.user, d.clock.Now())
+}
+
+// put stores a document.
+func (d *desk) put(ref oda.Ref, text string) (*oda.Entity, error) {
+	d.tb.Helper()
+	return d.send(d.write(ref, text))
+}
+
+// send makes one write.
+func (d *desk) send(put oda.Put) (*oda.Entity, error) {
+	entities, err := d.store.Put(d.ctx, []oda.Put{put})
+	if err != nil {
+		return nil, err
+	}
+	return entities[0], nil
+}
+
+func (d *desk) mustPut(ref oda.Ref, text string) *oda.Entity {
+	d.tb.Helper()
+	e, err := d.put(ref, text)
+	if err != nil {
+		d.tb.Fatalf("store %s %s: %v", ref.Kind, ref.ID, err)
+	}
+	return e
+}
+
+// mustUpdate stores the next version of an entity: the members, beside the
+// metadata as it is stored.
+func (d *desk) mustUpdate(ref oda.Ref, members string) *oda.Entity {
+	d.tb.Helper()
+	return d.mustPut(ref, document(d.mustGet(ref).Metadata, members))
+}
+
+// keep makes the write of a document that carries the stored records over.
+func (d *desk) keep(ref oda.Ref, text string) oda.Put {
+	d.tb.Helper()
+	put := d.write(ref, text)
+	put.Keep, put.Compare = true, oda.KeptFields
+	return put
+}
+
+func (d *desk) mustGet(ref oda.Ref) *oda.Entity {
+	d.tb.Helper()
+	e, err := d.store.Get(d.ctx, ref)
+	if err != nil {
+		d.tb.Fatalf("get %s %s: %v", ref.Kind, ref.ID, err)
+	}
+	return e
+}
+
+// text is the document of an entity as a reader gets it.
+func (d *desk) text(ref oda.Ref) string {
+	d.tb.Helper()
+	return Render(d.tb, d.mustGet(ref))
+}
+
+// addition makes the addition of a record.
+func (d *desk) addition(block, record string) oda.Addition {
+	d.tb.Helper()
+	return oda.Addition{Block: block, Record: Record(d.tb, record), By: d.user, At: d.clock.Now()}
+}
+
+func (d *desk) record(block, record string) (oda.Recorded, error) {
+	d.tb.Helper()
+	return d.one(d.addition(block, record))
+}
+
+func (d *desk) mustRecord(block, record string) oda.Recorded {
+	d.tb.Helper()
+	r, err := d.record(block, record)
+	if err != nil {
+		d.tb.Fatalf("record into %s: %v", block, err)
+	}
+	return r
+}
+
+// records gives the records of a block as it is stored, each as sent; nil where
+// its document has no list.
+func (d *desk) records(block string) []string {
+	d.tb.Helper()
+	records, err := recordsIn(d.text(eb(block)))
+	if err != nil {
+		d.tb.Fatalf("records of %s: %v", block, err)
+	}
+	return records
+}
+
+// recordsIn reads the records out of a document.
+func recordsIn(text string) ([]string, error) {
+	var document struct {
+		Records *[]json.RawMessage `json:"request_responses"`
+	}
+	if err := json.Unmarshal([]byte(text), &document); err != nil || document.Records == nil {
+		return nil, err
+	}
+	records := []string{}
+	for _, r := range *document.Records {
+		records = append(records, string(r))
+	}
+	return records, nil
+}
+
+// list gives what a query lists.
+func (d *desk) list(q oda.Query) []oda.Place {
+	d.tb.Helper()
+	places := []oda.Place{}
+	err := d.store.List(d.ctx, q, func(id string, at oda.Instant) error {
+		places = append(places, oda.Place{At: at, ID: id})
+		return nil
+	})
+	if err != nil {
+		d.tb.Fatalf("list %+v: %v", q, err)
+	}
+	return places
+}
+
+func (d *desk) counts() map[oda.Kind]int64 {
+	d.tb.Helper()
+	counts, err := d.store.Counts(d.ctx)
+	if err != nil {
+		d.tb.Fatalf("count: %v", err)
+	}
+	return counts
+}
+
+// eb names an ExecutionBlock.
+func eb(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
+
+// sbd names an SBDefinition.
+func sbd(id string) oda.Ref { return oda.Ref{Kind: oda.SBDefinition, ID: id} }
+
+// document writes a document with that metadata and, if any, further members.
+func document(m oda.Metadata, members string) string {
+	if members != "" {
+		members = "," + members
+	}
+	return `{"metadata":` + string(m.AppendJSON(nil)) + members + `}`
+}
+
+// listing writes the member that lists records.
+func listing(records ...string) string {
+	return `"request_responses":[` + strings.Join(records, ",") + `]`
+}
+
+// keyOf makes an idempotency key for a request with that body.
+func keyOf(value, body string) *oda.Key {
+	return &oda.Key{Value: value, Digest: sha256.Sum256([]byte(body))}
+}
+
+// refused demands that err is an Error with that code, and gives it.
+func refused(tb TB, err error, code oda.Code) *oda.Error {
+	tb.Helper()
+	problem, ok := errors.AsType[*oda.Error](err)
+	if !ok || problem.Code != code {
+		tb.Fatalf("got the error %v, want one with the code %s", err, code)
+	}
+	return problem
+}
+
+// pointers gives the places of an error's faults.
+func pointers(e *oda.Error) []string {
+	var places []string
+	for _, f := range e.Faults {
+		places = append(places, f.Pointer)
+	}
+	return places
+}
+
+// same demands that two values are equal.
+func same(tb TB, what string, got, want any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Fatalf("%s is not as it should be (- wanted, + got):\n%s", what, diff)
+	}
+}
+
+// one adds one record.
+func (d *desk) one(add oda.Addition) (oda.Recorded, error) {
+	recorded, err := d.store.Record(d.ctx, []oda.Addition{add})
+	if err != nil {
+		return oda.Recorded{}, err
+	}
+	return recorded[0], nil
+}

@@ -1,0 +1,81 @@
+package suite
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+
+	"oda"
+	"oda/api"
+	"oda/internal/contract"
+)
+
+// maxDepth is the nesting that a document may have here.
+const maxDepth = 100
+
+// TB is what the helpers need of a test. Tests of the standard library and
+// property tests both have it.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// description compiles the API description once for all tests.
+var description = sync.OnceValues(func() (*contract.Description, error) {
+	return contract.Load(api.JSON, "Record")
+})
+
+// Document reads a text as the body with which an entity of that kind is
+// stored by identifier. It goes the way of a request: through the API
+// description.
+func Document(tb TB, kind oda.Kind, text string) *oda.Document {
+	tb.Helper()
+	d, err := description()
+	if err != nil {
+		tb.Fatalf("the API description: %v", err)
+	}
+	op := d.Operation("store" + strings.ToUpper(kind.Prefix()))
+	nodes, err := op.CheckBody([]byte(text), maxDepth)
+	if err != nil {
+		tb.Fatalf("the document %s: %v", text, err)
+	}
+	return oda.NewDocument(kind, []byte(text), nodes, 0, "")
+}
+
+// Record checks a text against the API description's record and gives it as
+// it is stored.
+func Record(tb TB, text string) []byte {
+	tb.Helper()
+	d, err := description()
+	if err != nil {
+		tb.Fatalf("the API description: %v", err)
+	}
+	if _, err := d.Operation("recordPost").CheckBody([]byte(text), maxDepth); err != nil {
+		tb.Fatalf("the record %s: %v", text, err)
+	}
+	return []byte(text)
+}
+
+// Put is the write of a document under that identifier, by that user at that
+// instant.
+func Put(d *oda.Document, id, user string, at oda.Instant) oda.Put {
+	return oda.Put{
+		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id, false), Expected: d.Metadata, Compare: oda.AllFields,
+		Creator: user, Modifier: user, At: at, Pointer: d.Pointer, Records: d.Records, Listed: d.Listed,
+	}
+}
+
+// Render gives the document of an entity as an answer has it.
+func Render(tb TB, e *oda.Entity) string {
+	tb.Helper()
+	var b bytes.Buffer
+	n, err := e.WriteTo(&b)
+	if err != nil {
+		tb.Fatalf("render %s %s: %v", e.Kind, e.ID, err)
+	}
+	if n != int64(b.Len()) {
+		tb.Fatalf("render %s %s: %d bytes were written, %d were told", e.Kind, e.ID, b.Len(), n)
+	}
+	return b.String()
+}

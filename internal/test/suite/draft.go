@@ -1,0 +1,196 @@
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"oda"
+)
+
+// role says what a member of a draft stands for.
+type role int
+
+// The roles; the managed fields are in the order in which they are added.
+const (
+	version role = iota
+	createdBy
+	createdOn
+	lastModifiedBy
+	lastModifiedOn
+	identifier
+	metadata
+	requestResponses
+	other
+)
+
+// fields are the managed fields by their names.
+var fields = [...]string{"version", "created_by", "created_on", "last_modified_by", "last_modified_on"}
+
+// member is one member of a draft, with the white space around its parts.
+type member struct {
+	role              role
+	key               string // as spelled, in quotes
+	lead, mid, behind string // white space
+	value             string // of another member, as spelled
+	null              bool
+	spelling          int      // which of several spellings of the value
+	inner             []member // of the metadata
+	tail              string   // white space in an object without members
+}
+
+// draft is a document in pieces. From them it can be written as a caller sends
+// it, and as the archive must answer it: two independent readings of the rules
+// about bytes, since nothing here parses a text.
+type draft struct {
+	kind    oda.Kind
+	members []member
+	tail    string // white space in a document without members
+	records []string
+}
+
+// find gives the member with that role, nil where there is none.
+func find(members []member, r role) *member {
+	for i := range members {
+		if members[i].role == r {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
+// listed tells whether the draft has a list of records.
+func (d draft) listed() bool { return find(d.members, requestResponses) != nil }
+
+// has tells whether a managed field is there and not null.
+func (d draft) has(field role) bool {
+	m := find(d.members, metadata)
+	if m == nil || m.null {
+		return false
+	}
+	f := find(m.inner, field)
+	return f != nil && !f.null
+}
+
+// sent writes the draft as a caller sends it, who claims that metadata.
+func (d draft) sent(id string, claim oda.Metadata) string {
+	var value func(m member) string
+	value = func(m member) string {
+		switch {
+		case m.role == other:
+			return m.value
+		case m.null:
+			return "null"
+		case m.role == identifier:
+			return `"` + id + `"`
+		case m.role == metadata:
+			return object(m.inner, m.tail, "", nil, value)
+		case m.role == requestResponses:
+			return "[" + m.lead + strings.Join(d.records, m.mid+","+m.lead) + m.mid + "]"
+		}
+		return spelled(claim, m.role, m.spelling)
+	}
+	return object(d.members, d.tail, "", nil, value)
+}
+
+// answer writes the draft as it must come back: with the identifier, the
+// metadata and the records of the archive.
+func (d draft) answer(id string, m oda.Metadata, list []string, hasList bool) string {
+	records := "[" + strings.Join(list, ",") + "]"
+	var value func(m member) string
+	stored := m
+	value = func(m member) string {
+		switch m.role {
+		case other:
+			return m.value
+		case identifier:
+			return `"` + id + `"`
+		case metadata:
+			if m.null {
+				m.inner, m.tail = nil, ""
+			}
+			var missing []string
+			for f := range lastModifiedOn + 1 {
+				if find(m.inner, f) == nil {
+					missing = append(missing, `"`+fields[f]+`":`+spelled(stored, f, 0))
+				}
+			}
+			return object(m.inner, m.tail, "", missing, value)
+		case requestResponses:
+			return records
+		}
+		return spelled(stored, m.role, 0)
+	}
+	first := ""
+	if find(d.members, identifier) == nil {
+		first = `"` + d.kind.IDField() + `":"` + id + `"`
+	}
+	var last []string
+	if hasList && !d.listed() {
+		last = append(last, `"request_responses":`+records)
+	}
+	if find(d.members, metadata) == nil {
+		last = append(last, `"metadata":`+value(member{role: metadata, null: true}))
+	}
+	return object(d.members, d.tail, first, last, value)
+}
+
+// object writes members, with one more in front and others at the end. White
+// space before the closing brace stays before it.
+func object(members []member, tail, first string, last []string, value func(member) string) string {
+	var parts []string
+	if first != "" {
+		parts = append(parts, first)
+	}
+	for i, m := range members {
+		text := m.lead + m.key + m.mid + ":" + m.mid + value(m)
+		if i < len(members)-1 {
+			text += m.behind
+		} else {
+			tail = m.behind
+		}
+		parts = append(parts, text)
+	}
+	return "{" + strings.Join(append(parts, last...), ",") + tail + "}"
+}
+
+// spelled writes a managed field. The archive's own spelling is 0; others are
+// for callers.
+func spelled(m oda.Metadata, field role, spelling int) string {
+	switch field {
+	case version:
+		return fmt.Sprintf([]string{"%d", "%d.0", "%de0", "%d.00E+0"}[spelling], m.Version)
+	case createdBy:
+		return quoted(m.CreatedBy, spelling)
+	case lastModifiedBy:
+		return quoted(m.LastModifiedBy, spelling)
+	case createdOn:
+		return timed(m.CreatedOn.Time(), spelling)
+	default:
+		return timed(m.LastModifiedOn.Time(), spelling)
+	}
+}
+
+func quoted(text string, spelling int) string {
+	if spelling == 0 {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	}
+	b, err := json.Marshal(text) // escapes more than need be
+	if err != nil {
+		panic("suite: a user cannot be written: " + err.Error())
+	}
+	return string(b)
+}
+
+func timed(t time.Time, spelling int) string {
+	switch spelling {
+	case 1:
+		return t.In(time.FixedZone("", 5*3600+1800)).Format(`"2006-01-02T15:04:05.999999999-07:00"`)
+	case 2:
+		return t.Format(`"2006-01-02 15:04:05.000000000"`)
+	case 3:
+		return t.Format(`"2006-01-02T15:04:05.000000+00:00"`)
+	}
+	return t.Format(`"2006-01-02T15:04:05.000000Z"`)
+}

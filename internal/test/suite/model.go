@@ -1,0 +1,218 @@
+package suite
+
+import (
+	"slices"
+	"strings"
+
+	"oda"
+)
+
+// model is the archive in the plainest way: a map, and the rules as the
+// specification reads. It shares no rule with the code that is tested.
+type model struct {
+	entities  map[oda.Ref]*entity
+	creations map[creationKey]created
+}
+
+type entity struct {
+	draft    draft
+	metadata oda.Metadata
+	list     []numbered
+	hasList  bool
+	last     int64 // sequence
+	keys     map[string]recorded
+}
+
+type numbered struct {
+	sequence int64
+	text     string
+}
+
+type recorded struct {
+	record string
+	answer oda.Recorded
+}
+
+type creationKey struct {
+	kind oda.Kind
+	key  string
+}
+
+type created struct {
+	ref        oda.Ref
+	sent, text string
+}
+
+// write is a document that a caller stores.
+type write struct {
+	ref        oda.Ref
+	draft      draft
+	claim      oda.Metadata // that the caller read
+	user       string
+	at         oda.Instant
+	keep       bool
+	ifMatch    string // an entity tag, or empty
+	createOnly bool
+}
+
+func newModel() *model {
+	return &model{entities: map[oda.Ref]*entity{}, creations: map[creationKey]created{}}
+}
+
+// text is what a reader gets of an entity.
+func (m *model) text(ref oda.Ref) string {
+	e := m.entities[ref]
+	var list []string
+	for _, r := range e.list {
+		list = append(list, r.text)
+	}
+	return e.draft.answer(ref.ID, e.metadata, list, e.hasList)
+}
+
+// put stores all or none. It gives the answers, or the code of the refusal and
+// the places that are at fault.
+func (m *model) put(writes []write) (answers []string, code oda.Code, faults []string) {
+	for _, w := range writes {
+		stored := m.entities[w.ref]
+		switch {
+		case w.ifMatch != "" && (stored == nil || stored.metadata.Tag() != w.ifMatch):
+			return nil, oda.Precondition, nil
+		case w.createOnly && stored != nil:
+			return nil, oda.Precondition, nil
+		case stored != nil:
+			faults = append(faults, differences(w, stored.metadata)...)
+		}
+	}
+	if faults != nil {
+		return nil, oda.MetadataMismatch, faults
+	}
+	for _, w := range writes {
+		m.store(w)
+		answers = append(answers, m.text(w.ref))
+	}
+	return answers, "", nil
+}
+
+// differences gives the managed fields in which a claim is not what is stored.
+func differences(w write, stored oda.Metadata) (faults []string) {
+	for f := range lastModifiedOn + 1 {
+		if w.keep && (f == lastModifiedBy || f == lastModifiedOn) {
+			continue
+		}
+		if !w.draft.has(f) || spelled(w.claim, f, 0) != spelled(stored, f, 0) {
+			faults = append(faults, "/metadata/"+fields[f])
+		}
+	}
+	return faults
+}
+
+func (m *model) store(w write) {
+	e := m.entities[w.ref]
+	if e == nil {
+		e = &entity{keys: map[string]recorded{}}
+		e.metadata = oda.Metadata{CreatedBy: w.user, CreatedOn: w.at, LastModifiedOn: w.at - 1}
+		m.entities[w.ref] = e
+	}
+	e.draft = w.draft
+	e.metadata.Version++
+	e.touch(w.user, w.at)
+	if w.keep {
+		return
+	}
+	e.hasList = w.draft.listed()
+	e.list, e.last = replaced(e.list, w.draft.records, e.last)
+}
+
+// replaced gives the list of a new version. A record that the version before
+// held too keeps its number; each number stands for one record.
+func replaced(before []numbered, texts []string, last int64) ([]numbered, int64) {
+	before = slices.Clone(before)
+	slices.SortFunc(before, func(a, b numbered) int { return int(a.sequence - b.sequence) })
+	var list []numbered
+	for _, text := range texts {
+		i := slices.IndexFunc(before, func(r numbered) bool { return r.text == text })
+		if i >= 0 {
+			list = append(list, before[i])
+			before = slices.Delete(before, i, i+1)
+			continue
+		}
+		last++
+		list = append(list, numbered{last, text})
+	}
+	return list, last
+}
+
+func (e *entity) touch(user string, at oda.Instant) {
+	e.metadata.LastModifiedBy = user
+	e.metadata.LastModifiedOn = max(at, e.metadata.LastModifiedOn+1)
+}
+
+// create stores a new entity. It gives the entity and the answer; taken tells
+// that the identifier is in use.
+func (m *model) create(w write, key string) (ref oda.Ref, answer string, taken bool, code oda.Code) {
+	sent := w.draft.sent(w.ref.ID, w.claim)
+	at := creationKey{w.ref.Kind, key}
+	if before, ok := m.creations[at]; ok && key != "" {
+		if before.sent != sent {
+			return oda.Ref{}, "", false, oda.KeyReused
+		}
+		return before.ref, before.text, false, ""
+	}
+	if m.entities[w.ref] != nil {
+		return oda.Ref{}, "", true, ""
+	}
+	m.store(w)
+	answer = m.text(w.ref)
+	if key != "" {
+		m.creations[at] = created{w.ref, sent, answer}
+	}
+	return w.ref, answer, false, ""
+}
+
+// record adds a record to a block.
+func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Recorded, oda.Code) {
+	e := m.entities[eb(block)]
+	if e == nil {
+		return oda.Recorded{}, oda.NotFound
+	}
+	if before, ok := e.keys[key]; ok && key != "" {
+		if before.record != text {
+			return oda.Recorded{}, oda.KeyReused
+		}
+		return before.answer, ""
+	}
+	e.touch(user, at)
+	e.last++
+	e.list, e.hasList = append(e.list, numbered{e.last, text}), true
+	answer := oda.Recorded{Sequence: e.last, Metadata: e.metadata}
+	e.keys[key] = recorded{text, answer}
+	return answer, ""
+}
+
+// list gives what a query lists.
+func (m *model) list(q oda.Query) []oda.Place {
+	places := []oda.Place{}
+	for ref, e := range m.entities {
+		at := e.metadata.CreatedOn
+		if q.Order == oda.ByModification {
+			at = e.metadata.LastModifiedOn
+		}
+		user := e.metadata.CreatedBy
+		switch {
+		case ref.Kind != q.Kind,
+			q.After != nil && at < *q.After,
+			q.Before != nil && at > *q.Before,
+			q.Match == oda.UserEquals && user != q.User,
+			q.Match == oda.UserStartsWith && !strings.HasPrefix(user, q.User),
+			q.Match == oda.UserContains && !strings.Contains(user, q.User),
+			q.Start != nil && (at < q.Start.At || at == q.Start.At && ref.ID <= q.Start.ID):
+			continue
+		}
+		places = append(places, oda.Place{At: at, ID: ref.ID})
+	}
+	places = sorted(places)
+	if q.Limit > 0 && len(places) > q.Limit {
+		places = places[:q.Limit]
+	}
+	return places
+}

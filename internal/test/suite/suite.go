@@ -1,0 +1,46 @@
+package suite
+
+import (
+	"testing"
+
+	"oda"
+)
+
+// scenario is one rule, shown on a store that is empty at first.
+type scenario struct {
+	name string
+	run  func(t *testing.T, d *desk)
+}
+
+// Run holds an engine against the suite. Open gives a store that is empty and
+// that is closed when the test ends; it may be called by several tests at once.
+func Run(t *testing.T, open func(tb testing.TB) oda.Store) {
+	for _, group := range []struct {
+		name      string
+		scenarios []scenario
+	}{
+		{"versions", versions},
+		{"documents", documents},
+		{"conditions", conditions},
+		{"several", several},
+		{"creation", creation},
+		{"records", records},
+		{"record keys", recordKeys},
+		{"batches", batches},
+		{"listing", listings},
+		{"paging", paging},
+		{"closing", closing},
+		{"concurrency", concurrency},
+		{"histories", histories},
+		{"properties", properties},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, s := range group.scenarios {
+				t.Run(s.name, func(t *testing.T) {
+					t.Parallel()
+					s.run(t, newDesk(t, open(t)))
+				})
+			}
+		})
+	}
+}
