@@ -4,3 +4,6 @@ package sqlite
 
 // largeArchive is the number of entities of a large archive.
 const largeArchive = 50_000
+
+// underRace says that every step is watched for races.
+const underRace = false
