@@ -9,6 +9,9 @@ import (
 // client share it, and each code is one problem type on the wire.
 type Code string
 
+// CodePrefix makes a code the type of a problem on the wire.
+const CodePrefix = "urn:oda:problem:"
+
 // The codes, by the status with which the interface answers them.
 const (
 	InvalidJSON       Code = "invalid-json"       // 400: the body is not one strict JSON document

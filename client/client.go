@@ -78,15 +78,32 @@ func New(address string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Address is where the interface begins: the address up to and with /api/v1.
-// A password in it is left out.
+// Once gives a client of the same archive that sends every request once, for a
+// caller that has its own way of trying again.
+func (c *Client) Once() *Client {
+	once := *c
+	once.retries = 0
+	return &once
+}
+
+// URL is where the interface begins: the address up to and with /api/v1. It may
+// have a password; show people Address.
+func (c *Client) URL() string { return c.base + api }
+
+// Address is the URL without a password.
 func (c *Client) Address() string {
-	u, err := url.Parse(c.base + api)
+	u, err := url.Parse(c.URL())
 	if err != nil {
 		return api // it was parsed by New
 	}
 	return u.Redacted()
 }
+
+// User is the user who acts, empty where the archive decides.
+func (c *Client) User() string { return c.user }
+
+// CloseIdleConnections closes the connections that are not in use.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // parse gives the address in front of /api/v1, without a slash at its end.
 func parse(address string) (string, error) {

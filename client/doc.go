@@ -1,6 +1,6 @@
 // Package client is the archive's interface in Go: one typed call for each
-// operation of the API description, and a recorder that never makes a
-// telescope wait for an archive.
+// operation of the API description. Package recorder, below it, records without
+// making a telescope wait for an archive.
 //
 // Start reading at New and Client.Get. A document goes in and comes out as the
 // bytes that are stored; beside them a Document has what the archive manages.
@@ -17,5 +17,5 @@
 // under a key, by which the archive knows a repetition. Storing under an
 // identifier has no key, so it is sent again only where no connection was made.
 //
-// The package needs the package oda and the standard library, nothing else.
+// It needs no module but this one.
 package client

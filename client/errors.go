@@ -52,9 +52,6 @@ func Temporary(err error) bool {
 	return false
 }
 
-// problemType is what all types of problems begin with.
-const problemType = "urn:oda:problem:"
-
 // problem reads an answer that is no success. The body may have been cut, and
 // may come from something else than an archive.
 func problem(response *http.Response, body []byte) *oda.Error {
@@ -68,7 +65,7 @@ func problem(response *http.Response, body []byte) *oda.Error {
 		Errors []oda.Fault `json:"errors"`
 	}
 	err := json.Unmarshal(body, &p)
-	code, ours := strings.CutPrefix(p.Type, problemType)
+	code, ours := strings.CutPrefix(p.Type, oda.CodePrefix)
 	ours = ours && err == nil
 	if ours && codes[oda.Code(code)] {
 		return &oda.Error{Code: oda.Code(code), Detail: p.Detail, Faults: p.Errors, Err: answer}

@@ -42,22 +42,22 @@ func TestAProblemIsAnErrorOfTheArchive(t *testing.T) {
 func TestWhatIsNoArchiveIsNotTakenForOne(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		answer fault
+		answer http.HandlerFunc
 		status int
 		words  string
 	}{
-		"a page":                    {answering(200, "<html>Log in</html>"), 200, "Is there an archive at this address?"},
-		"nothing":                   {answering(200, ""), 200, "cannot be understood"},
-		"another document":          {answering(200, `{"name":"x"}`), 200, "has no prj_id"},
-		"an array":                  {answering(200, `[]`), 200, "no JSON object"},
-		"half a document":           {answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "cannot be understood"},
-		"no metadata":               {answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
-		"no times":                  {answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is not a valid time"},
-		"a status of its own":       {answering(418, "I am a teapot"), 418, "418"},
-		"not found by somebody":     {answering(404, "404 page not found"), 404, "Is there an archive at this address?"},
-		"a problem of another kind": {answering(404, `{"type":"about:blank","detail":"x"}`), 404, "no problem of an archive"},
-		"a problem of a later time": {answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
-		"a large page":              {answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
+		"a page":                    {env.Answering(200, "<html>Log in</html>"), 200, "Is there an archive at this address?"},
+		"nothing":                   {env.Answering(200, ""), 200, "cannot be understood"},
+		"another document":          {env.Answering(200, `{"name":"x"}`), 200, "has no prj_id"},
+		"an array":                  {env.Answering(200, `[]`), 200, "no JSON object"},
+		"half a document":           {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "cannot be understood"},
+		"no metadata":               {env.Answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
+		"no times":                  {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is not a valid time"},
+		"a status of its own":       {env.Answering(418, "I am a teapot"), 418, "418"},
+		"not found by somebody":     {env.Answering(404, "404 page not found"), 404, "Is there an archive at this address?"},
+		"a problem of another kind": {env.Answering(404, `{"type":"about:blank","detail":"x"}`), 404, "no problem of an archive"},
+		"a problem of a later time": {env.Answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
+		"a large page":              {env.Answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := front(t, http.NotFoundHandler(), test.answer)
@@ -97,14 +97,14 @@ func TestGarbageIsRefusedByEveryCall(t *testing.T) {
 		"page, going nowhere":   {list(1), `["a"]`, "no next page"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := front(t, http.NotFoundHandler(), answering(200, test.body, "Link", `<ebs?limit=1>; rel="next"`))
+			f := front(t, http.NotFoundHandler(), env.Answering(200, test.body, "Link", `<ebs?limit=1>; rel="next"`))
 			err := test.call(dialing(t, f.URL))
 			if oda.CodeOf(err) != oda.Internal || client.Status(err) != 200 || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("the error is %v, want %q", err, test.words)
 			}
 		})
 	}
-	f := front(t, http.NotFoundHandler(), answering(200, `["a",`))
+	f := front(t, http.NotFoundHandler(), env.Answering(200, `["a",`))
 	if err := list(0)(dialing(t, f.URL)); !errors.Is(err, client.ErrNoAnswer) {
 		t.Errorf("a list that ends early: %v", err)
 	}
@@ -165,7 +165,7 @@ func TestAWriteIsNotRedirected(t *testing.T) {
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
-	f := front(t, through(archive))
+	f := front(t, archive.Forward())
 	c := dialing(t, f.URL, client.WithRetries(0))
 	fresh := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {

@@ -28,9 +28,7 @@ type faulty struct {
 	keys []string // of the requests that arrived
 }
 
-type fault func(w http.ResponseWriter, r *http.Request, archive http.Handler)
-
-func front(t *testing.T, archive http.Handler, faults ...fault) *faulty {
+func front(t *testing.T, archive http.Handler, faults ...http.HandlerFunc) *faulty {
 	t.Helper()
 	f := &faulty{}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +37,7 @@ func front(t *testing.T, archive http.Handler, faults ...fault) *faulty {
 		n := len(f.keys)
 		f.mu.Unlock()
 		if n <= len(faults) {
-			faults[n-1](w, r, archive)
+			faults[n-1](w, r)
 			return
 		}
 		archive.ServeHTTP(w, r)
@@ -55,35 +53,8 @@ func (f *faulty) arrived() []string {
 	return f.keys
 }
 
-// through hands a request on to a real archive.
-func through(archive *env.Archive) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		headers := []string{}
-		for _, name := range []string{"Idempotency-Key", "Content-Type", "X-Forwarded-User"} {
-			if value := r.Header.Get(name); value != "" {
-				headers = append(headers, name, value)
-			}
-		}
-		reply, err := archive.Try(r.Method, archive.Origin()+r.URL.RequestURI(), string(body), headers...)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		for _, name := range []string{"Content-Type", "ETag", "Link", "X-Request-Id"} {
-			if value := reply.Header.Get(name); value != "" {
-				w.Header().Set(name, value)
-			}
-		}
-		w.WriteHeader(reply.Status)
-		_, _ = w.Write(reply.Body) // a client may be gone
-	})
-}
-
 // reset breaks the connection without an answer.
-func reset(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+func reset(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(err)
@@ -92,23 +63,15 @@ func reset(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	_ = conn.Close()
 }
 
-// lose does what was asked for and breaks the connection in the answer.
-func lose(w http.ResponseWriter, r *http.Request, archive http.Handler) {
-	recorder := httptest.NewRecorder()
-	archive.ServeHTTP(recorder, r)
-	w.Header().Set("Content-Length", fmt.Sprint(recorder.Body.Len()))
-	_, _ = w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
-	panic(http.ErrAbortHandler)
-}
-
-// answering answers with a status and headers.
-func answering(status int, body string, headers ...string) fault {
-	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		for i := 0; i < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
+// lose lets the archive do what was asked for and breaks the connection in the
+// answer.
+func lose(archive http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		archive.ServeHTTP(recorder, r)
+		w.Header().Set("Content-Length", fmt.Sprint(recorder.Body.Len()))
+		_, _ = w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -155,7 +118,7 @@ func TestWhatIsSafeIsSentAgain(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				f := front(t, through(archive), reset, lose)
+				f := front(t, archive.Forward(), reset, lose(archive.Forward()))
 				if err := call(t, dialing(t, f.URL)); err != nil {
 					t.Errorf("%v", err)
 				}
@@ -181,8 +144,8 @@ func TestWhatIsSafeIsSentAgain(t *testing.T) {
 func TestStoringIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
-	for name, f := range map[string]fault{
-		"reset": reset, "lost answer": lose, "overloaded": answering(503, overloaded, "Retry-After", "1"), "gateway": answering(502, ""),
+	for name, f := range map[string]http.HandlerFunc{
+		"reset": reset, "lost answer": lose(archive.Forward()), "overloaded": env.Answering(503, overloaded, "Retry-After", "1"), "gateway": env.Answering(502, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, store := range []func(*client.Client) error{
@@ -192,7 +155,7 @@ func TestStoringIsNotSentAgain(t *testing.T) {
 				},
 				func(c *client.Client) error { _, err := c.StoreSeveral(t.Context(), []byte(`{"prjs":[]}`)); return err },
 			} {
-				server := front(t, through(archive), f)
+				server := front(t, archive.Forward(), f)
 				if err := store(dialing(t, server.URL)); err == nil || !client.Temporary(err) {
 					t.Errorf("the error is %v", err)
 				}
@@ -226,7 +189,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	for status, want := range map[int]int{408: 2, 425: 2, 429: 2, 502: 2, 503: 2, 504: 2, 500: 1, 400: 1} {
-		f := front(t, through(archive), answering(status, "not now"))
+		f := front(t, archive.Forward(), env.Answering(status, "not now"))
 		_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
 		if n := len(f.arrived()); n != want {
 			t.Errorf("after %d it was sent %d times, want %d: %v", status, n, want, err)
@@ -236,11 +199,8 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 
 func TestRetriesAreBounded(t *testing.T) {
 	t.Parallel()
-	always := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answering(503, overloaded)(w, r, nil)
-	})
 	for retries, want := range map[int]int{0: 1, 2: 3} {
-		f := front(t, always)
+		f := front(t, env.Answering(503, overloaded))
 		_, err := dialing(t, f.URL, client.WithRetries(retries)).Get(t.Context(), oda.Project, "prj-1")
 		refused(t, err, oda.Overloaded, 503)
 		if n := len(f.arrived()); n != want {
@@ -252,14 +212,14 @@ func TestRetriesAreBounded(t *testing.T) {
 func TestRetryAfterIsHonouredWithinBounds(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
-	f := front(t, through(archive), answering(503, overloaded, "Retry-After", "1"))
+	f := front(t, archive.Forward(), env.Answering(503, overloaded, "Retry-After", "1"))
 	began := time.Now()
 	_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
 	refused(t, err, oda.NotFound, 404)
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("it came back after %v", took)
 	}
-	f = front(t, through(archive), answering(503, overloaded, "Retry-After", "3600"))
+	f = front(t, archive.Forward(), env.Answering(503, overloaded, "Retry-After", "3600"))
 	_, err = dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
 	refused(t, err, oda.Overloaded, 503)
 	if a, ok := errors.AsType[*client.Answer](err); !ok || a.RetryAfter != time.Hour {
@@ -269,7 +229,7 @@ func TestRetryAfterIsHonouredWithinBounds(t *testing.T) {
 
 func TestAContextEndsWaitingAndReading(t *testing.T) {
 	t.Parallel()
-	f := front(t, http.NotFoundHandler(), answering(503, overloaded, "Retry-After", "9"))
+	f := front(t, http.NotFoundHandler(), env.Answering(503, overloaded, "Retry-After", "9"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()

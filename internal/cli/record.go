@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oda/client"
+	"oda/client/recorder"
 )
 
 // spool are the commands for what recorders keep on disk.
@@ -46,7 +47,7 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
 		defer cancel()
 	}
-	sessions, err := client.Resume(ctx, d.Dir, client.ResumeOptions{URL: d.URL, Logger: d.logger(to.err)})
+	sessions, err := recorder.Resume(ctx, d.Dir, recorder.ResumeOptions{URL: d.URL, Logger: d.logger(to.err)})
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ type sessionStatus struct {
 
 // Run prints a line for each session, or nothing where there is none.
 func (s *spoolStatus) Run(to streams) error {
-	sessions, err := client.SpoolStatus(s.Dir)
+	sessions, err := recorder.Status(s.Dir)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (s *spoolStatus) Run(to streams) error {
 }
 
 // state is what a session is in the middle of, in a word.
-func state(s client.SessionStatus) string {
+func state(s recorder.SessionStatus) string {
 	switch {
 	case s.Err != nil:
 		return "unusable"

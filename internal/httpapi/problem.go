@@ -91,7 +91,7 @@ func (c *call) problem(err error) {
 func written(e *oda.Error, name string) (problemKind, []byte) {
 	kind := problems[e.Code]
 	body, err := json.Marshal(problemBody{
-		"urn:oda:problem:" + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + name, e.Faults,
+		oda.CodePrefix + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + name, e.Faults,
 	})
 	if err != nil {
 		panic(err)

@@ -18,9 +18,6 @@ import (
 	"oda/docs"
 )
 
-// problemPrefix stands before the code in the type of a problem.
-const problemPrefix = "urn:oda:problem:"
-
 // Guide serves the guide to the interface, GET {base}/api/v1/guide.
 func (s *Site) Guide(w http.ResponseWriter, r *http.Request) error {
 	s.prose()["guide"].serve(w, r, pageCache, homePolicy)
@@ -38,7 +35,7 @@ func (s *Site) Problems(w http.ResponseWriter, r *http.Request) error {
 // {base}/api/v1/problems/{code}. The route names the problem with the path
 // value "code", which may be the whole type.
 func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
-	code := strings.TrimPrefix(r.PathValue("code"), problemPrefix)
+	code := strings.TrimPrefix(r.PathValue("code"), oda.CodePrefix)
 	page, ok := s.prose()["problems/"+code]
 	if !ok {
 		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All are listed one level up, at \"problems\".", clip(code))

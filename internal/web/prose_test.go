@@ -36,9 +36,9 @@ func TestAProblemIsFoundByItsTypeAndByItsCode(t *testing.T) {
 		if !strings.Contains(all, `id="`+code+`"`) {
 			t.Errorf("the page of all problems has no section %s", code)
 		}
-		for _, name := range []string{code, problemPrefix + code} {
+		for _, name := range []string{code, oda.CodePrefix + code} {
 			page, err := read(t, site.Problem, name)
-			if err != nil || !strings.Contains(page, "What to do.") || !strings.Contains(page, problemPrefix+code) {
+			if err != nil || !strings.Contains(page, "What to do.") || !strings.Contains(page, oda.CodePrefix+code) {
 				t.Errorf("%s: got %v, %.300s", name, err, page)
 			}
 		}

@@ -1,12 +1,12 @@
-package client_test
+package recorder_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
-	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,29 +16,24 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
-
-// httpClient gives an HTTP client, and what closes its connections.
-func httpClient() (*http.Client, func()) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 16}
-	return &http.Client{Transport: transport}, transport.CloseIdleConnections
-}
 
 func TestARecorderBringsEveryRecordToTheArchiveInOrder(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	c := connect(t, archive)
 	dir := t.TempDir()
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
-	if got := rec.Lag(); got != (client.Lag{}) {
+	rec, _ := opened(t, c, recorder.Options{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
+	if got := rec.Lag(); got != (recorder.Lag{}) {
 		t.Errorf("a new recorder lags by %+v", got)
 	}
 	recordNumbers(t, rec, 1, 2500)
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
-	if got := rec.Lag(); got != (client.Lag{}) {
+	if got := rec.Lag(); got != (recorder.Lag{}) {
 		t.Errorf("after a flush it lags by %+v", got)
 	}
 	wantNumbers(t, c, rec.BlockID(), 2500)
@@ -52,7 +47,7 @@ func TestARecorderBringsEveryRecordToTheArchiveInOrder(t *testing.T) {
 	if err != nil || !strings.Contains(string(block.Body), `"telescope":"ska_mid"`) {
 		t.Errorf("the block has not the members that were given: %v", err)
 	}
-	if err := rec.Record(numbered(1)); !errors.Is(err, client.ErrClosed) {
+	if err := rec.Record(numbered(1)); !errors.Is(err, recorder.ErrClosed) {
 		t.Errorf("after Close, Record says %v", err)
 	}
 	if err := rec.Close(t.Context()); err != nil {
@@ -64,37 +59,37 @@ func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 22, 4, 6, 12345678, time.FixedZone("", 3600))
 	for name, test := range map[string]struct {
-		record client.Record
+		record recorder.Call
 		want   string
 	}{
-		"only the request": {client.Record{Request: "scan"}, `{"request":"scan"}`},
+		"only the request": {recorder.Call{Request: "scan"}, `{"request":"scan"}`},
 		"everything": {
-			client.Record{
+			recorder.Call{
 				Request: "a.scan", RequestArgs: map[string]any{"kwargs": map[string]any{"id": 1}}, Status: "OK",
 				Response: map[string]any{"result": "<done>"}, RequestSentAt: at, ResponseReceivedAt: at.Add(time.Second),
 			},
 			`{"request":"a.scan","request_args":{"kwargs":{"id":1}},"status":"OK","response":{"result":"<done>"},` +
 				`"request_sent_at":"2026-03-01T21:04:06.012345Z","response_received_at":"2026-03-01T21:04:07.012345Z"}`,
 		},
-		"an error":                {client.Record{Request: "s", Error: errors.New("no beam")}, `{"request":"s","error":{"detail":"no beam"}}`},
-		"an error with members":   {client.Record{Request: "s", Error: map[string]int{"code": 3}}, `{"request":"s","error":{"code":3}}`},
-		"arguments as a text":     {client.Record{Request: "s", RequestArgs: "(1, 2)"}, `{"request":"s","request_args":"(1, 2)"}`},
-		"arguments as a list":     {client.Record{Request: "s", RequestArgs: []int{1, 2}}, `{"request":"s","request_args":{"args":[1,2]}}`},
-		"one argument":            {client.Record{Request: "s", RequestArgs: 7}, `{"request":"s","request_args":{"args":[7]}}`},
-		"a response of one value": {client.Record{Request: "s", Response: []string{"a"}}, `{"request":"s","response":{"result":["a"]}}`},
-		"a nil in an interface":   {client.Record{Request: "s", Response: (*int)(nil)}, `{"request":"s"}`},
-		"more than one line":      {client.Record{Request: "a\nb\u2028c"}, `{"request":"a\nb\u2028c"}`},
+		"an error":                {recorder.Call{Request: "s", Error: errors.New("no beam")}, `{"request":"s","error":{"detail":"no beam"}}`},
+		"an error with members":   {recorder.Call{Request: "s", Error: map[string]int{"code": 3}}, `{"request":"s","error":{"code":3}}`},
+		"arguments as a text":     {recorder.Call{Request: "s", RequestArgs: "(1, 2)"}, `{"request":"s","request_args":"(1, 2)"}`},
+		"arguments as a list":     {recorder.Call{Request: "s", RequestArgs: []int{1, 2}}, `{"request":"s","request_args":{"args":[1,2]}}`},
+		"one argument":            {recorder.Call{Request: "s", RequestArgs: 7}, `{"request":"s","request_args":{"args":[7]}}`},
+		"a response of one value": {recorder.Call{Request: "s", Response: []string{"a"}}, `{"request":"s","response":{"result":["a"]}}`},
+		"a nil in an interface":   {recorder.Call{Request: "s", Response: (*int)(nil)}, `{"request":"s"}`},
+		"more than one line":      {recorder.Call{Request: "a\nb\u2028c"}, `{"request":"a\nb\u2028c"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			archive := env.Start(t)
 			c := connect(t, archive)
-			rec, _ := opened(t, c, client.OpenOptions{})
+			rec, _ := opened(t, c, recorder.Options{})
 			if err := rec.Record(test.record); err != nil {
 				t.Fatal(err)
 			}
 			closeRecorder(t, rec)
-			got := collect(t, c.Records(t.Context(), rec.BlockID(), 0))
+			got := recordsOf(t, c, rec.BlockID())
 			if len(got) != 1 || string(got[0].Record) != test.want || rec.Refused() != 0 {
 				t.Errorf("it became %v, want %s", texts(got), test.want)
 			}
@@ -104,19 +99,19 @@ func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
 
 func TestWhatIsNotJSONIsTheCallersMistake(t *testing.T) {
 	t.Parallel()
-	rec, _ := opened(t, clientOf(t, away(t)), client.OpenOptions{CreateTimeout: time.Millisecond})
+	rec, _ := opened(t, clientOf(t, away(t)), recorder.Options{CreateTimeout: time.Millisecond})
 	cycle := map[string]any{}
 	cycle["self"] = cycle
 	for name, err := range map[string]error{
-		"not a number": rec.Record(client.Record{Request: "s", Response: math.NaN()}),
-		"a channel":    rec.Record(client.Record{Request: "s", RequestArgs: make(chan int)}),
-		"a cycle":      rec.Record(client.Record{Request: "s", RequestArgs: cycle}),
+		"not a number": rec.Record(recorder.Call{Request: "s", Response: math.NaN()}),
+		"a channel":    rec.Record(recorder.Call{Request: "s", RequestArgs: make(chan int)}),
+		"a cycle":      rec.Record(recorder.Call{Request: "s", RequestArgs: cycle}),
 		"half a text":  rec.RecordJSON([]byte(`{"request":`)),
 		"two texts":    rec.RecordJSON([]byte(`{"request":"s"} {}`)),
 		"nothing":      rec.RecordJSON(nil),
 		"not UTF-8":    rec.RecordJSON([]byte("{\"request\":\"\xff\"}")),
 	} {
-		if err == nil || errors.Is(err, client.ErrDropped) {
+		if err == nil || errors.Is(err, recorder.ErrDropped) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -129,12 +124,12 @@ func TestJSONIsSentAsItWasGivenOnOneLine(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	c := connect(t, archive)
-	rec, _ := opened(t, c, client.OpenOptions{})
+	rec, _ := opened(t, c, recorder.Options{})
 	if err := rec.RecordJSON([]byte("{ \"request\" : \"s\",\n\t\"f\": 0.35e9, \"t\": \"<&>\\u00e9 é\" }\n")); err != nil {
 		t.Fatal(err)
 	}
 	closeRecorder(t, rec)
-	got := collect(t, c.Records(t.Context(), rec.BlockID(), 0))
+	got := recordsOf(t, c, rec.BlockID())
 	if want := `{"request":"s","f":0.35e9,"t":"<&>\u00e9 é"}`; len(got) != 1 || string(got[0].Record) != want {
 		t.Errorf("it became %v, want %s", texts(got), want)
 	}
@@ -145,7 +140,7 @@ func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
 	network := newRelay(t)
 	c := clientOf(t, network.address(), client.WithUser("ada"))
 	dir := t.TempDir()
-	rec, log := opened(t, c, client.OpenOptions{
+	rec, log := opened(t, c, recorder.Options{
 		Dir: dir, CreateTimeout: 50 * time.Millisecond,
 		Document: []byte(`{"telescope":"ska_mid", "f": 0.35e9, "eb_id": "mine", "metadata": {"version": 4}, "request_responses": []}`),
 	})
@@ -179,7 +174,7 @@ func TestABlockWithoutRecordsReachesTheArchiveToo(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address())
-	rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond})
+	rec, _ := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond})
 	network.point(env.Start(t).Addr())
 	closeRecorder(t, rec)
 	if _, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID()); err != nil {
@@ -192,7 +187,7 @@ func TestADocumentThatCannotBeABlockIsRefusedAtOnce(t *testing.T) {
 	c := connect(t, env.Start(t))
 	for _, document := range []string{`[]`, `{`, `null`, `{"request_responses":[{"request":"s"}]}`, `{"sbi_ref": 7}`} {
 		dir := t.TempDir()
-		rec, err := client.OpenBlock(t.Context(), c, client.OpenOptions{Dir: dir, Document: []byte(document)})
+		rec, err := recorder.Open(t.Context(), c, recorder.Options{Dir: dir, Document: []byte(document)})
 		if err == nil {
 			t.Errorf("%s became the block %s", document, rec.BlockID())
 			closeRecorder(t, rec)
@@ -207,11 +202,11 @@ func TestARecorderNeedsASpoolThatItCanWrite(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t))
 	for _, dir := range []string{"", "/dev/null/spool"} {
-		if _, err := client.AttachBlock(c, "eb-1", client.OpenOptions{Dir: dir}); err == nil {
+		if _, err := recorder.Attach(c, "eb-1", recorder.Options{Dir: dir}); err == nil {
 			t.Errorf("a recorder has its spool at %q", dir)
 		}
 	}
-	if _, err := client.AttachBlock(c, "../eb-1", client.OpenOptions{Dir: t.TempDir()}); oda.CodeOf(err) != oda.InvalidIdentifier {
+	if _, err := recorder.Attach(c, "../eb-1", recorder.Options{Dir: t.TempDir()}); oda.CodeOf(err) != oda.InvalidIdentifier {
 		t.Errorf("a block with an odd identifier: %v", err)
 	}
 }
@@ -220,14 +215,14 @@ func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, env.Oda(t, "serve").URL)
 	dir := t.TempDir()
-	first, _ := opened(t, c, client.OpenOptions{Dir: dir})
-	second, err := client.AttachBlock(c, first.BlockID(), client.OpenOptions{Dir: dir})
+	first, _ := opened(t, c, recorder.Options{Dir: dir})
+	second, err := recorder.Attach(c, first.BlockID(), recorder.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const each = 2500
 	done := make(chan error)
-	for i, rec := range []*client.Recorder{first, second} {
+	for i, rec := range []*recorder.Recorder{first, second} {
 		go func() {
 			for n := range each {
 				if err := rec.Record(numbered(2*n + i)); err != nil {
@@ -258,7 +253,7 @@ func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	dir := t.TempDir()
-	rec, log := opened(t, c, client.OpenOptions{Dir: dir})
+	rec, log := opened(t, c, recorder.Options{Dir: dir})
 	recordNumbers(t, rec, 1, 3)
 	for _, odd := range []string{`{"request":""}`, `[]`, `{"request":"s","response":7}`} {
 		if err := rec.RecordJSON([]byte(odd)); err != nil {
@@ -267,10 +262,10 @@ func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 	}
 	recordNumbers(t, rec, 4, 6)
 	// Who asks is not told that all is in the archive.
-	if err := rec.Flush(patient(t)); !errors.Is(err, client.ErrPutAside) || !strings.Contains(err.Error(), "3 were refused") {
+	if err := rec.Flush(patient(t)); !errors.Is(err, recorder.ErrPutAside) || !strings.Contains(err.Error(), "3 were refused") {
 		t.Errorf("Flush says %v", err)
 	}
-	if err := rec.Close(patient(t)); !errors.Is(err, client.ErrPutAside) {
+	if err := rec.Close(patient(t)); !errors.Is(err, recorder.ErrPutAside) {
 		t.Errorf("Close says %v", err)
 	}
 	wantNumbers(t, c, rec.BlockID(), 6)
@@ -296,7 +291,7 @@ func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	log := &journal{}
-	rec, err := client.AttachBlock(c, "eb-later", client.OpenOptions{Dir: t.TempDir(), Logger: log.logger()})
+	rec, err := recorder.Attach(c, "eb-later", recorder.Options{Dir: t.TempDir(), Logger: log.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +313,7 @@ func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 
 func TestAFlushEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	rec, _ := opened(t, clientOf(t, away(t)), client.OpenOptions{CreateTimeout: time.Millisecond})
+	rec, _ := opened(t, clientOf(t, away(t)), recorder.Options{CreateTimeout: time.Millisecond})
 	recordNumbers(t, rec, 1, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
@@ -326,7 +321,7 @@ func TestAFlushEndsWithItsContext(t *testing.T) {
 		t.Errorf("Flush says %v", err)
 	}
 	leave(t, rec)
-	if err := rec.Flush(t.Context()); !errors.Is(err, client.ErrClosed) {
+	if err := rec.Flush(t.Context()); !errors.Is(err, recorder.ErrClosed) {
 		t.Errorf("after Close, Flush says %v", err)
 	}
 }
@@ -334,8 +329,8 @@ func TestAFlushEndsWithItsContext(t *testing.T) {
 func TestEverySyncPolicyBringsRecordsToTheArchive(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
-	for _, policy := range []client.Sync{client.SyncInterval, client.SyncAlways, client.SyncNever} {
-		rec, _ := opened(t, c, client.OpenOptions{Sync: policy})
+	for _, policy := range []recorder.Sync{recorder.SyncInterval, recorder.SyncAlways, recorder.SyncNever} {
+		rec, _ := opened(t, c, recorder.Options{Sync: policy})
 		recordNumbers(t, rec, 1, 50)
 		closeRecorder(t, rec)
 		wantNumbers(t, c, rec.BlockID(), 50)
@@ -347,38 +342,47 @@ func TestARecorderLeavesNoGoroutineBehind(t *testing.T) {
 	addresses := map[string]string{"away": away(t), "there": env.Start(t).Addr()}
 	before := goleak.IgnoreCurrent()
 	for name, address := range addresses {
-		h, done := httpClient()
-		c, err := client.New(address, client.WithHTTPClient(h))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 200 * time.Millisecond})
+		c := clientOf(t, address)
+		rec, _ := opened(t, c, recorder.Options{CreateTimeout: 200 * time.Millisecond})
 		recordNumbers(t, rec, 1, 10)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		err = rec.Close(ctx)
+		err := rec.Close(ctx)
 		cancel()
 		if name == "away" && err == nil {
 			t.Error("an archive that is away has acknowledged everything")
 		}
-		done()
+		c.CloseIdleConnections()
 	}
 	goleak.VerifyNone(t, before)
 }
 
-func ExampleOpenBlock() {
-	archive, err := client.New("http://127.0.0.1:8080")
+// The archive is away, and the telescope does not notice.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "spool-")
 	if err != nil {
 		panic(err)
 	}
-	ctx := context.Background()
-	rec, err := client.OpenBlock(ctx, archive, client.OpenOptions{Dir: "/var/spool/oda"})
+	defer os.RemoveAll(dir)
+	archive, err := client.New("http://127.0.0.1:1")
 	if err != nil {
 		panic(err)
 	}
-	if err := rec.Record(client.Record{Request: "functions.scan", Status: "OK", Response: json.RawMessage(`{"result":"done"}`)}); err != nil {
-		fmt.Println(err) // and the script goes on
+	rec, err := recorder.Open(context.Background(), archive, recorder.Options{
+		Dir:           dir,
+		Document:      []byte(`{"telescope": "ska_mid"}`),
+		CreateTimeout: 50 * time.Millisecond,
+		Logger:        slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
 	}
-	if err := rec.Close(ctx); err != nil {
-		fmt.Println(err)
-	}
+	err = rec.Record(recorder.Call{Request: "functions.scan", Status: "OK", Response: map[string]any{"result": "done"}})
+	fmt.Println(err, rec.Lag().Records)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	err = rec.Close(ctx) // sends what is left, until ctx ends; the rest stays in the spool
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output:
+	// <nil> 1
+	// true
 }

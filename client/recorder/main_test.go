@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
 
@@ -94,17 +95,22 @@ func away(t testing.TB) string {
 // clientOf gives a client that leaves nothing behind.
 func clientOf(t testing.TB, address string, options ...client.Option) *client.Client {
 	t.Helper()
-	h, done := httpClient()
-	t.Cleanup(done)
-	c, err := client.New(address, append([]client.Option{client.WithHTTPClient(h)}, options...)...)
+	c, err := client.New(address, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
+// connect gives a client whose requests are judged against the API description.
+func connect(t testing.TB, archive *env.Archive) *client.Client {
+	t.Helper()
+	return clientOf(t, archive.URL(), client.WithHTTPClient(archive.Client()))
+}
+
 // opened gives a recorder of a new block. The log is where its complaints go.
-func opened(t testing.TB, archive *client.Client, options client.OpenOptions) (*client.Recorder, *journal) {
+func opened(t testing.TB, archive *client.Client, options recorder.Options) (*recorder.Recorder, *journal) {
 	t.Helper()
 	log := &journal{}
 	if options.Logger == nil {
@@ -113,7 +119,7 @@ func opened(t testing.TB, archive *client.Client, options client.OpenOptions) (*
 	if options.Dir == "" {
 		options.Dir = t.TempDir()
 	}
-	rec, err := client.OpenBlock(patient(t), archive, options)
+	rec, err := recorder.Open(patient(t), archive, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +132,15 @@ func opened(t testing.TB, archive *client.Client, options client.OpenOptions) (*
 }
 
 // numbered is a record that can be told from others.
-func numbered(n int) client.Record {
-	return client.Record{
+func numbered(n int) recorder.Call {
+	return recorder.Call{
 		Request: "functions.scan", RequestArgs: map[string]any{"n": n}, Status: "OK",
 		Response: map[string]any{"result": "a result of some length, as they are"},
 	}
 }
 
 // recordNumbers records the numbers from first to last.
-func recordNumbers(t testing.TB, rec *client.Recorder, first, last int) {
+func recordNumbers(t testing.TB, rec *recorder.Recorder, first, last int) {
 	t.Helper()
 	for n := first; n <= last; n++ {
 		if err := rec.Record(numbered(n)); err != nil {
@@ -143,14 +149,24 @@ func recordNumbers(t testing.TB, rec *client.Recorder, first, last int) {
 	}
 }
 
-// stored gives the numbers of the records of a block, in order.
-func stored(t testing.TB, archive *client.Client, block string) []int {
+// recordsOf gives the records of a block, in order.
+func recordsOf(t testing.TB, archive *client.Client, block string) []oda.Recording {
 	t.Helper()
-	var numbers []int
+	var all []oda.Recording
 	for r, err := range archive.Records(patient(t), block, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// stored gives the numbers of the records of a block, in order.
+func stored(t testing.TB, archive *client.Client, block string) []int {
+	t.Helper()
+	var numbers []int
+	for _, r := range recordsOf(t, archive, block) {
 		numbers = append(numbers, numberOf(t, r))
 	}
 	return numbers
@@ -194,7 +210,7 @@ func sessionsIn(t testing.TB, dir string) []string {
 	return found
 }
 
-func closeRecorder(t testing.TB, rec *client.Recorder) {
+func closeRecorder(t testing.TB, rec *recorder.Recorder) {
 	t.Helper()
 	if err := rec.Close(patient(t)); err != nil {
 		t.Fatal(err)
@@ -202,7 +218,7 @@ func closeRecorder(t testing.TB, rec *client.Recorder) {
 }
 
 // leave closes a recorder whose archive is away, and leaves the spool.
-func leave(t testing.TB, rec *client.Recorder) {
+func leave(t testing.TB, rec *recorder.Recorder) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"bytes"
@@ -26,9 +26,9 @@ type SessionStatus struct {
 	Err error
 }
 
-// SpoolStatus tells what is in a spool. It changes nothing, and can be asked
+// Status tells what is in a spool. It changes nothing, and can be asked
 // while recorders work.
-func SpoolStatus(dir string) ([]SessionStatus, error) {
+func Status(dir string) ([]SessionStatus, error) {
 	names, _, err := sessions(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the spool: %w", err)

@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oda/client"
 )
 
 // ResumeOptions say how Resume works. None is needed.
@@ -19,7 +21,7 @@ type ResumeOptions struct {
 	// URL is the archive to send to; empty: the one that each session names.
 	URL string
 	// Client has further options for the clients of the archives.
-	Client []Option
+	Client []client.Option
 	// Logger gets what a person should know, slog.Default() where it is nil.
 	Logger *slog.Logger
 }
@@ -101,7 +103,7 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 // isAway tells whether an error is that of an archive which may be back soon.
 func isAway(err error) bool {
 	_, stuck := errors.AsType[*stuckError](err)
-	return !stuck && (errors.Is(err, ErrNoAnswer) || Status(err) != 0)
+	return !stuck && (errors.Is(err, client.ErrNoAnswer) || client.Status(err) != 0)
 }
 
 // resume sends what is in the session, until the first failure.
@@ -113,11 +115,11 @@ func (r *Resumed) resume(ctx context.Context, options ResumeOptions) error {
 	defer s.release()
 	r.Block = s.block.Block
 	url := cmp.Or(options.URL, s.block.URL)
-	archive, err := New(url, append([]Option{WithUser(s.block.User)}, options.Client...)...)
+	archive, err := client.New(url, append([]client.Option{client.WithUser(s.block.User)}, options.Client...)...)
 	if err != nil {
 		return err
 	}
-	defer archive.http.CloseIdleConnections()
+	defer archive.CloseIdleConnections()
 	p := newShipper(s, archive, options.Logger, func(position, tally) {})
 	limit, err := wholeSession(s.dir, p.at)
 	if err != nil {

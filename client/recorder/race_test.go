@@ -1,6 +1,6 @@
 //go:build race
 
-package client_test
+package recorder_test
 
 import "time"
 

@@ -1,14 +1,15 @@
-package client_test
+package recorder_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"oda"
-	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/app"
 	"oda/internal/test/env"
 )
@@ -22,7 +23,7 @@ func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
 	network.point(archive.Addr())
 	c := clientOf(t, network.address())
 	dir := t.TempDir()
-	rec, log := opened(t, c, client.OpenOptions{Dir: dir})
+	rec, log := opened(t, c, recorder.Options{Dir: dir})
 	network.narrow(128 << 10)
 	const records = 100
 	for n := 1; n <= records; n++ {
@@ -53,10 +54,19 @@ func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
 
 // switchboard answers in the place of an archive until it is told to connect.
 type switchboard struct {
+	*httptest.Server
 	mu      sync.Mutex
-	answer  fault // nil: the archive answers
+	answer  http.HandlerFunc // nil: the archive answers
 	archive http.Handler
 	given   int
+}
+
+func newSwitchboard(t *testing.T, archive http.Handler) *switchboard {
+	t.Helper()
+	s := &switchboard{archive: archive}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
 }
 
 func (s *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -70,10 +80,10 @@ func (s *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.archive.ServeHTTP(w, r)
 		return
 	}
-	answer(w, r, s.archive)
+	answer(w, r)
 }
 
-func (s *switchboard) set(answer fault) {
+func (s *switchboard) set(answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer, s.given = answer, 0
@@ -93,38 +103,38 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 	problem := func(code, more string) string {
 		return `{"type":"urn:oda:problem:` + code + `","title":"x","status":400,"detail":"No."` + more + `}`
 	}
-	for name, answer := range map[string]fault{
-		"a gateway's 400":              answering(400, page),
-		"a gateway's 404":              answering(404, page),
-		"a gateway's 405":              answering(405, page),
-		"a gateway's 408":              answering(408, page),
-		"a gateway's 413":              answering(413, page),
-		"a gateway's 422":              answering(422, `{"detail":[{"loc":["body"]}]}`),
-		"401":                          answering(401, problem("not-authenticated", "")),
-		"403":                          answering(403, problem("not-allowed", "")),
-		"425":                          answering(425, ""),
-		"429":                          answering(429, page),
-		"500":                          answering(500, page),
-		"503 of another shape":         answering(503, `{"type":5,"detail":{"a":1},"errors":{"x":[]}}`),
-		"504":                          answering(504, ""),
-		"a redirect":                   answering(302, "", "Location", "/login"),
-		"the page of a portal":         answering(200, page),
-		"JSON of something else":       answering(200, `{"records":[],"sequence":1}`),
-		"nothing":                      answering(200, ""),
-		"408 of the archive":           answering(408, problem("request-timeout", "")),
-		"a body that arrived in part":  answering(400, problem("invalid-request", "")),
-		"a parameter that is wrong":    answering(400, problem("invalid-request", `,"errors":[{"pointer":"query:x","detail":"No."}]`)),
-		"a user that is not accepted":  answering(400, problem("invalid-user", `,"errors":[{"pointer":"header:X-Forwarded-User","detail":"No."}]`)),
-		"a problem of a later release": answering(422, problem("moon-phase", "")),
-		"a method that is unknown":     answering(405, problem("wrong-method", "")),
-		"a path that is unknown":       answering(404, problem("no-such-path", "")),
+	for name, answer := range map[string]http.HandlerFunc{
+		"a gateway's 400":              env.Answering(400, page),
+		"a gateway's 404":              env.Answering(404, page),
+		"a gateway's 405":              env.Answering(405, page),
+		"a gateway's 408":              env.Answering(408, page),
+		"a gateway's 413":              env.Answering(413, page),
+		"a gateway's 422":              env.Answering(422, `{"detail":[{"loc":["body"]}]}`),
+		"401":                          env.Answering(401, problem("not-authenticated", "")),
+		"403":                          env.Answering(403, problem("not-allowed", "")),
+		"425":                          env.Answering(425, ""),
+		"429":                          env.Answering(429, page),
+		"500":                          env.Answering(500, page),
+		"503 of another shape":         env.Answering(503, `{"type":5,"detail":{"a":1},"errors":{"x":[]}}`),
+		"504":                          env.Answering(504, ""),
+		"a redirect":                   env.Answering(302, "", "Location", "/login"),
+		"the page of a portal":         env.Answering(200, page),
+		"JSON of something else":       env.Answering(200, `{"records":[],"sequence":1}`),
+		"nothing":                      env.Answering(200, ""),
+		"408 of the archive":           env.Answering(408, problem("request-timeout", "")),
+		"a body that arrived in part":  env.Answering(400, problem("invalid-request", "")),
+		"a parameter that is wrong":    env.Answering(400, problem("invalid-request", `,"errors":[{"pointer":"query:x","detail":"No."}]`)),
+		"a user that is not accepted":  env.Answering(400, problem("invalid-user", `,"errors":[{"pointer":"header:X-Forwarded-User","detail":"No."}]`)),
+		"a problem of a later release": env.Answering(422, problem("moon-phase", "")),
+		"a method that is unknown":     env.Answering(405, problem("wrong-method", "")),
+		"a path that is unknown":       env.Answering(404, problem("no-such-path", "")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			between := &switchboard{archive: through(env.Start(t))}
-			c := clientOf(t, front(t, between).URL)
+			between := newSwitchboard(t, env.Start(t).Forward())
+			c := clientOf(t, between.URL)
 			dir := t.TempDir()
-			rec, log := opened(t, c, client.OpenOptions{Dir: dir})
+			rec, log := opened(t, c, recorder.Options{Dir: dir})
 			between.set(answer)
 			recordNumbers(t, rec, 1, 3)
 			await(t, "a word on it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
@@ -144,18 +154,18 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 // A gateway that takes small requests only still lets every record through.
 func TestAGatewayThatTakesLittleIsGivenLittle(t *testing.T) {
 	t.Parallel()
-	archive := through(env.Start(t))
+	archive := env.Start(t).Forward()
 	gateway := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > 2000 {
-			answering(413, "<html>413 Request Entity Too Large</html>")(w, r, nil)
+			env.Answering(413, "<html>413 Request Entity Too Large</html>")(w, r)
 			return
 		}
 		archive.ServeHTTP(w, r)
 	})
-	between := &switchboard{archive: gateway}
-	c := clientOf(t, front(t, between).URL)
-	rec, log := opened(t, c, client.OpenOptions{})
-	between.set(answering(503, ""))
+	between := newSwitchboard(t, gateway)
+	c := clientOf(t, between.URL)
+	rec, log := opened(t, c, recorder.Options{})
+	between.set(env.Answering(503, ""))
 	recordNumbers(t, rec, 1, 300)
 	await(t, "an answer", func() bool { return between.answered() > 0 })
 	between.set(nil)

@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
 
@@ -35,7 +36,7 @@ func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block str
 	network.point(archive.Addr())
 	c = clientOf(t, network.address())
 	dir = t.TempDir()
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir})
+	rec, _ := opened(t, c, recorder.Options{Dir: dir})
 	network.point("")
 	recordNumbers(t, rec, 1, last)
 	leave(t, rec)
@@ -44,9 +45,9 @@ func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block str
 }
 
 // resumeAll resumes a spool, and gives the only session that was there.
-func resumeAll(t testing.TB, dir string, log *journal) client.Resumed {
+func resumeAll(t testing.TB, dir string, log *journal) recorder.Resumed {
 	t.Helper()
-	results, err := client.Resume(patient(t), dir, client.ResumeOptions{Logger: log.logger()})
+	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestTheSpoolHasTheFormatThatOthersRead(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t), client.WithUser("ada"))
 	dir := t.TempDir()
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond, Document: []byte(`{"telescope": "<mid>"}`)})
+	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond, Document: []byte(`{"telescope": "<mid>"}`)})
 	for _, record := range []string{`{"request":"a b"}`, `{ "request": "é" }`} {
 		if err := rec.RecordJSON([]byte(record)); err != nil {
 			t.Fatal(err)
@@ -102,7 +103,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 1 {
 		t.Fatalf("it was resumed with %+v", got)
 	}
-	records := collect(t, connect(t, archive).Records(t.Context(), "eb-a.b-1", 0))
+	records := recordsOf(t, connect(t, archive), "eb-a.b-1")
 	if len(records) != 1 || records[0].Key != "0123456789abcdef-1" || string(records[0].Record) != `{"request":"scan"}` {
 		t.Errorf("the block has %+v", records)
 	}
@@ -239,7 +240,7 @@ func TestRubbishInASpoolIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	results, err := client.Resume(patient(t), dir, client.ResumeOptions{Logger: (&journal{}).logger()})
+	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&journal{}).logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestTheStatusOfASpoolTellsWhatWaits(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t))
 	dir := t.TempDir()
-	left, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond})
+	left, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond})
 	recordNumbers(t, left, 1, 7)
 	bytes := left.Lag().Bytes
 	leave(t, left)
@@ -273,13 +274,13 @@ func TestTheStatusOfASpoolTellsWhatWaits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(session, "refused.log"), []byte(aside+aside), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	running, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond})
+	running, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond})
 	recordNumbers(t, running, 1, 3)
-	got, err := client.SpoolStatus(dir)
+	got, err := recorder.Status(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []client.SessionStatus{
+	want := []recorder.SessionStatus{
 		{Dir: session, Block: left.BlockID(), URL: c.Address(), Records: 7, Bytes: bytes, Refused: 2},
 		{Block: running.BlockID(), URL: c.Address(), Held: true, Records: 3, Bytes: running.Lag().Bytes},
 	}
@@ -289,7 +290,7 @@ func TestTheStatusOfASpoolTellsWhatWaits(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the status (-want +got):\n%s", diff)
 	}
-	if _, err := client.SpoolStatus(filepath.Join(dir, "none")); err == nil {
+	if _, err := recorder.Status(filepath.Join(dir, "none")); err == nil {
 		t.Error("a spool that is not there has a status")
 	}
 	if kind := oda.ExecutionBlock; !strings.HasPrefix(got[0].Block, kind.Prefix()) {

@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
 
@@ -21,7 +21,7 @@ func python(t *testing.T, dir, address string, arguments ...string) {
 	if err != nil {
 		t.Skip("there is no python3")
 	}
-	helper, err := filepath.Abs("../python/src")
+	helper, err := filepath.Abs("../../python/src")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestTheHelperOfScriptsShipsWhatThisRecorderLeft(t *testing.T) {
 	network := newRelay(t)
 	c := clientOf(t, network.address())
 	dir := t.TempDir()
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid","f":0.35e9}`)})
+	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid","f":0.35e9}`)})
 	recordNumbers(t, rec, 1, 1500)
 	leave(t, rec)
 	network.point(env.Start(t).Addr())
@@ -70,7 +70,7 @@ for n in range(1500):
 	if got.Err != nil || got.Stored != 1500 || got.Refused+got.Damaged+got.Left != 0 {
 		t.Fatalf("it was resumed with %+v", got)
 	}
-	if n := len(collect(t, c.Records(t.Context(), got.Block, 0))); n != 1500 {
+	if n := len(recordsOf(t, c, got.Block)); n != 1500 {
 		t.Errorf("the block has %d records, want 1500", n)
 	}
 	if block, err := c.Get(t.Context(), oda.ExecutionBlock, got.Block); err != nil || !strings.Contains(string(block.Body), "ska_mid") {

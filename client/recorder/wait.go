@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"oda/client"
 )
 
 const (
@@ -26,7 +28,7 @@ func (b *backoff) after(err error) time.Duration {
 	}
 	b.next = min(max(2*b.next, firstWait), mostWait)
 	wait := b.next/2 + rand.N(b.next/2)
-	if asked, ok := errors.AsType[*Answer](err); ok {
+	if asked, ok := errors.AsType[*client.Answer](err); ok {
 		wait = max(wait, min(asked.RetryAfter, mostWait))
 	}
 	return wait

@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"bytes"
@@ -91,13 +91,11 @@ func createSession(spool string, block blockFile) (_ *session, err error) {
 	if s.lock, err = lockFile(filepath.Join(coming, lockName)); err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the document stays as it was given
-	if err := encoder.Encode(block); err != nil {
+	text, err := plainJSON(block) // the document stays as it was given
+	if err != nil {
 		return nil, err
 	}
-	if err := replaceFile(filepath.Join(coming, blockName), text.Bytes(), true); err != nil {
+	if err := replaceFile(filepath.Join(coming, blockName), append(text, '\n'), true); err != nil {
 		return nil, err
 	}
 	s.dir = filepath.Join(spool, block.Block+"."+s.id)

@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"oda/client"
 
 	"oda"
 )
@@ -18,7 +20,7 @@ func (p *shipper) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	document := p.s.block.toCreate()
-	_, err := p.archive.Store(ctx, oda.ExecutionBlock, p.s.block.Block, document, CreateOnly())
+	_, err := p.archive.Store(ctx, oda.ExecutionBlock, p.s.block.Block, document, client.CreateOnly())
 	if oda.CodeOf(err) == oda.Precondition {
 		stored, err := p.archive.Get(ctx, oda.ExecutionBlock, p.s.block.Block)
 		if err != nil {

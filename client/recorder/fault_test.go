@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
 
@@ -27,7 +27,7 @@ func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
 	archive := env.Oda(t, "serve", database)
 	network.point(archive.Host())
 	c := clientOf(t, network.address())
-	rec, _ := opened(t, c, client.OpenOptions{})
+	rec, _ := opened(t, c, recorder.Options{})
 	var stop atomic.Bool
 	recorded := make(chan int)
 	go func() {
@@ -63,7 +63,7 @@ func TestARecordWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	network := newRelay(t)
 	network.point(env.Start(t).Addr())
 	c := clientOf(t, network.address())
-	rec, log := opened(t, c, client.OpenOptions{})
+	rec, log := opened(t, c, recorder.Options{})
 	for first := 1; first <= 201; first += 50 {
 		network.lose(2)
 		recordNumbers(t, rec, first, first+49)
@@ -84,7 +84,7 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	network := newRelay(t)
 	c := clientOf(t, network.address())
 	const bound = 20_000
-	rec, log := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond, MaxBytes: bound})
+	rec, log := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond, MaxBytes: bound})
 	kept := fill(t, rec)
 	if got := rec.Lag(); got.Bytes > bound || got.Bytes < bound-1000 || got.Records != int64(kept) {
 		t.Errorf("%d were kept, and it lags by %+v", kept, got)
@@ -107,12 +107,12 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 
 // fill records until records are dropped, and tells how many were kept. What
 // comes after the first dropped one is dropped too, and quickly.
-func fill(t *testing.T, rec *client.Recorder) int {
+func fill(t *testing.T, rec *recorder.Recorder) int {
 	t.Helper()
 	const most = 100_000
 	kept := 0
 	for ; kept < most; kept++ {
-		if err := rec.Record(numbered(kept + 1)); errors.Is(err, client.ErrDropped) {
+		if err := rec.Record(numbered(kept + 1)); errors.Is(err, recorder.ErrDropped) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func fill(t *testing.T, rec *client.Recorder) int {
 	const further = 100
 	begun := time.Now()
 	for n := range further {
-		if err := rec.Record(numbered(kept + n)); !errors.Is(err, client.ErrDropped) {
+		if err := rec.Record(numbered(kept + n)); !errors.Is(err, recorder.ErrDropped) {
 			t.Fatalf("with a full spool Record says %v", err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	})
 	network := newRelay(t)
 	c := clientOf(t, network.address())
-	rec, log := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
+	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	kept := fill(t, rec)
 	await(t, "a word on the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
 	network.point(env.Start(t).Addr())
@@ -175,7 +175,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
-	rec, _ := opened(t, c, client.OpenOptions{})
+	rec, _ := opened(t, c, recorder.Options{})
 	clock := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for n := 1; n <= 50; n++ {
 		record := numbered(n)
@@ -192,7 +192,7 @@ func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
 func TestARecordLargerThanABatchGoesAlone(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, env.Oda(t, "serve").URL)
-	rec, _ := opened(t, c, client.OpenOptions{})
+	rec, _ := opened(t, c, recorder.Options{})
 	for n := 1; n <= 9; n++ {
 		record := numbered(n)
 		if n%3 == 0 {
@@ -205,8 +205,8 @@ func TestARecordLargerThanABatchGoesAlone(t *testing.T) {
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 9)
 	// One that no archive takes is not taken either.
-	rec, _ = opened(t, c, client.OpenOptions{})
-	if err := rec.Record(client.Record{Request: "s", Response: strings.Repeat("x", 64<<20)}); !errors.Is(err, client.ErrDropped) {
+	rec, _ = opened(t, c, recorder.Options{})
+	if err := rec.Record(recorder.Call{Request: "s", Response: strings.Repeat("x", 64<<20)}); !errors.Is(err, recorder.ErrDropped) {
 		t.Errorf("a record of 64 MiB: %v", err)
 	}
 }
@@ -215,7 +215,7 @@ func TestABlockThatTheArchiveLostIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address())
-	rec, _ := opened(t, c, client.OpenOptions{CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_low"}`)})
+	rec, _ := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_low"}`)})
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 5)
 	if err := rec.Flush(patient(t)); err != nil {
@@ -235,7 +235,7 @@ func TestASpoolThatIsTakenAwayIsReportedAndHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	dir := t.TempDir()
-	rec, log := opened(t, clientOf(t, network.address()), client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
+	rec, log := opened(t, clientOf(t, network.address()), recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	if err := os.RemoveAll(sessionsIn(t, dir)[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestAnArchiveThatTakesConnectionsAndSaysNothingHoldsNobodyUp(t *testing.T) 
 	}
 	defer listener.Close()
 	begun := time.Now()
-	rec, _ := opened(t, clientOf(t, listener.Addr().String()), client.OpenOptions{CreateTimeout: 100 * time.Millisecond})
+	rec, _ := opened(t, clientOf(t, listener.Addr().String()), recorder.Options{CreateTimeout: 100 * time.Millisecond})
 	recordNumbers(t, rec, 1, 10)
 	leave(t, rec)
 	if took := time.Since(begun); took > 10*time.Second {

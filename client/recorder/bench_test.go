@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
 
@@ -20,11 +20,11 @@ const slowness = 200 * time.Millisecond
 
 // under gives a recorder whose archive is in a condition. The archive is a
 // process of its own.
-func under(tb testing.TB, condition string) *client.Recorder {
+func under(tb testing.TB, condition string) *recorder.Recorder {
 	tb.Helper()
 	network := newRelay(tb)
 	network.point(env.Oda(tb, "serve").Host())
-	rec, _ := opened(tb, clientOf(tb, network.address()), client.OpenOptions{Dir: benchDir(tb)})
+	rec, _ := opened(tb, clientOf(tb, network.address()), recorder.Options{Dir: benchDir(tb)})
 	switch condition {
 	case "slow":
 		network.slow(slowness)
@@ -57,7 +57,7 @@ func (c cost) String() string {
 }
 
 // measure records calls at the pace of a busy script, and tells what each cost.
-func measure(tb testing.TB, rec *client.Recorder, calls int) cost {
+func measure(tb testing.TB, rec *recorder.Recorder, calls int) cost {
 	tb.Helper()
 	const pace = time.Millisecond
 	took := make([]time.Duration, calls)

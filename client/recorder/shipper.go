@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oda/client"
 
 	"oda"
 )
@@ -26,7 +28,7 @@ const (
 // and the archive knows them by their keys.
 type shipper struct {
 	s       *session
-	archive *Client
+	archive *client.Client
 	log     *slog.Logger
 	read    reader
 	settled func(position, tally) // is told what needs no more waiting for
@@ -44,11 +46,10 @@ type shipped struct {
 }
 
 // newShipper makes a shipper that begins where the session stands.
-func newShipper(s *session, archive *Client, log *slog.Logger, settled func(position, tally)) *shipper {
-	once := *archive
-	once.retries = 0 // the shipper waits by itself, and can be hurried
+func newShipper(s *session, archive *client.Client, log *slog.Logger, settled func(position, tally)) *shipper {
 	p := &shipper{
-		s: s, archive: &once, settled: settled, most: batchRecords, read: reader{dir: s.dir, session: s.id},
+		archive: archive.Once(), // the shipper waits by itself, and can be hurried
+		s:       s, settled: settled, most: batchRecords, read: reader{dir: s.dir, session: s.id},
 		log: log.With("eb_id", s.block.Block, "spool", s.dir),
 	}
 	var begun bool
@@ -66,7 +67,7 @@ func (e *stuckError) Unwrap() error { return e.err }
 // stuckIfRefused marks what the archive itself does not do, however often it is
 // asked.
 func stuckIfRefused(err error) error {
-	if Status(err) >= 400 && !Temporary(err) {
+	if client.Status(err) >= 400 && !client.Temporary(err) {
 		return &stuckError{err}
 	}
 	return err
@@ -128,7 +129,7 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 		if took < slowRequest {
 			p.most = min(2*p.most, batchRecords)
 		}
-	case len(records) > 1 && (isRefused(err) || Status(err) == http.StatusRequestEntityTooLarge):
+	case len(records) > 1 && (isRefused(err) || client.Status(err) == http.StatusRequestEntityTooLarge):
 		p.most = len(records) / 2
 		return true, nil
 	case isRefused(err):
@@ -137,7 +138,7 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 		}
 		stored = 0
 	default:
-		if took >= slowRequest || Status(err) == http.StatusRequestTimeout {
+		if took >= slowRequest || client.Status(err) == http.StatusRequestTimeout {
 			p.most = max(len(records)/2, 1)
 		}
 		return false, err
@@ -165,7 +166,7 @@ func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 // path, and whether all of it arrived is not the fault of a record.
 func isRefused(err error) bool {
 	e, ok := errors.AsType[*oda.Error](err)
-	if !ok || Status(err) < 400 { // the code of an answer that is too large is our own
+	if !ok || client.Status(err) < 400 { // the code of an answer that is too large is our own
 		return false
 	}
 	switch e.Code {
@@ -181,9 +182,9 @@ func isRefused(err error) bool {
 func (p *shipper) refuse(it item, because error) error {
 	kind, detail := "", because.Error()
 	if e, ok := errors.AsType[*oda.Error](because); ok {
-		kind, detail = problemType+string(e.Code), e.Detail
+		kind, detail = oda.CodePrefix+string(e.Code), e.Detail
 	}
-	if err := putAside(p.s.dir, refusedName, fmt.Sprintf("%d %s %s", Status(because), kind, detail), it.line); err != nil {
+	if err := putAside(p.s.dir, refusedName, fmt.Sprintf("%d %s %s", client.Status(because), kind, detail), it.line); err != nil {
 		return err
 	}
 	p.count.refused++

@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/client/recorder"
 	"oda/internal/test/env"
 )
 
@@ -27,7 +28,7 @@ func script(arguments []string) {
 	if err != nil {
 		panic(err)
 	}
-	rec, err := client.OpenBlock(context.Background(), archive, client.OpenOptions{
+	rec, err := recorder.Open(context.Background(), archive, recorder.Options{
 		Dir: arguments[1], CreateTimeout: 200 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`),
 	})
 	if err != nil {
@@ -136,7 +137,7 @@ func TestABlockThatSomebodyElseHasTakenIsNotRecordedInto(t *testing.T) {
 	network := newRelay(t)
 	dir := t.TempDir()
 	c := clientOf(t, network.address())
-	rec, log := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`)})
+	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`)})
 	recordNumbers(t, rec, 1, 5)
 	archive := env.Start(t)
 	other := connect(t, archive)
@@ -163,7 +164,7 @@ func TestAResumedSessionGivesTheBlockToAnArchiveThatLostIt(t *testing.T) {
 	network := newRelay(t)
 	dir := t.TempDir()
 	c := clientOf(t, network.address())
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond})
+	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 11, 15)
 	if err := rec.Flush(patient(t)); err != nil {
@@ -184,7 +185,7 @@ func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
 	network := newRelay(t)
 	dir := t.TempDir()
 	c := clientOf(t, network.address())
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir, CreateTimeout: 50 * time.Millisecond, Sync: client.SyncNever})
+	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Sync: recorder.SyncNever})
 	const records = 1500
 	record := func(first, last int) {
 		for n := first; n <= last; n++ {
@@ -225,10 +226,10 @@ func TestASessionOfARunningProcessIsLeftToIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := connect(t, env.Start(t))
-	rec, _ := opened(t, c, client.OpenOptions{Dir: dir})
+	rec, _ := opened(t, c, recorder.Options{Dir: dir})
 	recordNumbers(t, rec, 1, 10)
 	for range 5 {
-		got, err := client.Resume(patient(t), dir, client.ResumeOptions{})
+		got, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{})
 		if err != nil || len(got) != 0 {
 			t.Errorf("resumed: %+v %v", got, err)
 		}
@@ -241,12 +242,12 @@ func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	c, dir, _, block := leftOver(t, 5)
 	nowhere := clientOf(t, away(t))
-	rec, _ := opened(t, nowhere, client.OpenOptions{Dir: dir, CreateTimeout: time.Millisecond})
+	rec, _ := opened(t, nowhere, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond})
 	recordNumbers(t, rec, 1, 3)
 	leave(t, rec)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	got, err := client.Resume(ctx, dir, client.ResumeOptions{Logger: (&journal{}).logger()})
+	got, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{Logger: (&journal{}).logger()})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("resumed: %+v %v", got, err)
 	}
@@ -257,27 +258,26 @@ func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
 	}
 	wantNumbers(t, c, block, 5)
 	// The archive has moved.
-	results, err := client.Resume(patient(t), dir, client.ResumeOptions{URL: c.Address(), Logger: (&journal{}).logger()})
+	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{URL: c.Address(), Logger: (&journal{}).logger()})
 	if err != nil || len(results) != 1 || results[0].Err != nil {
 		t.Fatalf("resumed: %+v %v", results, err)
 	}
 	wantNumbers(t, c, rec.BlockID(), 3)
-	if _, err := client.Resume(t.Context(), filepath.Join(dir, "none"), client.ResumeOptions{}); err == nil {
+	if _, err := recorder.Resume(t.Context(), filepath.Join(dir, "none"), recorder.ResumeOptions{}); err == nil {
 		t.Error("a spool that is not there was resumed")
 	}
 }
 
 func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
 	t.Parallel()
-	between := &switchboard{archive: through(env.Start(t))}
-	f := front(t, between)
-	c := clientOf(t, f.URL)
+	between := newSwitchboard(t, env.Start(t).Forward())
+	c := clientOf(t, between.URL)
 	dir := t.TempDir()
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t).ID
-	between.set(answering(503, ""))
+	block := blockOf(t, c, 0)
+	between.set(env.Answering(503, ""))
 	for i := range 3 {
 		before := sessionsIn(t, dir)
-		rec, err := client.AttachBlock(c, block, client.OpenOptions{Dir: dir, Logger: (&journal{}).logger()})
+		rec, err := recorder.Attach(c, block, recorder.Options{Dir: dir, Logger: (&journal{}).logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	results, err := client.Resume(soon, dir, client.ResumeOptions{Logger: (&journal{}).logger()})
+	results, err := recorder.Resume(soon, dir, recorder.ResumeOptions{Logger: (&journal{}).logger()})
 	if err != nil || len(results) != 3 {
 		t.Fatalf("resumed: %+v %v", results, err)
 	}
@@ -304,11 +304,11 @@ func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
 		}
 	}
 	// The first try fails, and those behind it must not go first.
-	between.set(func(w http.ResponseWriter, r *http.Request, archive http.Handler) {
+	between.set(func(w http.ResponseWriter, _ *http.Request) {
 		between.set(nil)
-		answering(503, "")(w, r, archive)
+		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	if results, err = client.Resume(patient(t), dir, client.ResumeOptions{Logger: (&journal{}).logger()}); err != nil || len(results) != 3 {
+	if results, err = recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&journal{}).logger()}); err != nil || len(results) != 3 {
 		t.Fatalf("resumed: %+v %v", results, err)
 	}
 	wantNumbers(t, c, block, 6)

@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"context"
@@ -9,15 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"oda/client"
+
 	"oda"
 )
 
-// OpenOptions say how a recorder works. Only Dir is needed.
-type OpenOptions struct {
+// Options say how a recorder works. Only Dir is needed.
+type Options struct {
 	// Dir is the spool: a folder on a local disk. Recorders share it.
 	Dir string
 	// Document has the members of the new ExecutionBlock, as a JSON object;
-	// AttachBlock does not use it. What the archive writes itself (eb_id,
+	// Attach does not use it. What the archive writes itself (eb_id,
 	// metadata and request_responses) is left out of it.
 	Document []byte
 	// Sync says when the spool is forced to disk.
@@ -25,7 +27,7 @@ type OpenOptions struct {
 	// MaxBytes bounds what waits for the archive, 1 GiB where it is 0. A record
 	// beyond it is dropped, with an error and a line in the log.
 	MaxBytes int64
-	// CreateTimeout is how long OpenBlock waits for the archive, 2 s where it
+	// CreateTimeout is how long Open waits for the archive, 2 s where it
 	// is 0.
 	CreateTimeout time.Duration
 	// Logger gets what a person should know, slog.Default() where it is nil.
@@ -41,10 +43,7 @@ const (
 	reportEvery = 10 * time.Second      // at most, of records that are dropped
 )
 
-// Recorder records what is called on the telescope into one ExecutionBlock. It
-// never waits for the archive: a record is written to a file, and sent from
-// there in the background, in order and once, whatever happens to the network,
-// the archive or this process. It is safe for concurrent use.
+// Recorder records into one ExecutionBlock. It is safe for concurrent use.
 type Recorder struct {
 	session *session
 	write   *writer
@@ -66,12 +65,12 @@ type Recorder struct {
 	damaged int64
 }
 
-// OpenBlock begins a new ExecutionBlock and gives a recorder for it. The archive
+// Open begins a new ExecutionBlock and gives a recorder for it. The archive
 // creates it. If the archive does not answer in time, the block is given an
 // identifier here, and the archive is given the block when it is back. So it
 // fails only where the spool cannot be written, or where the archive says that
 // the document is wrong.
-func OpenBlock(ctx context.Context, archive *Client, options OpenOptions) (*Recorder, error) {
+func Open(ctx context.Context, archive *client.Client, options Options) (*Recorder, error) {
 	document, err := bareDocument(options.Document)
 	if err != nil {
 		return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
@@ -79,7 +78,7 @@ func OpenBlock(ctx context.Context, archive *Client, options OpenOptions) (*Reco
 	options = options.withDefaults()
 	once, cancel := context.WithTimeout(ctx, options.CreateTimeout)
 	defer cancel()
-	file := blockFile{Spool: spoolVersion, URL: archive.base + api, User: archive.user}
+	file := blockFile{Spool: spoolVersion, URL: archive.URL(), User: archive.User()}
 	created, err := archive.CreateBlock(once, document, rand.Text())
 	switch {
 	case err == nil:
@@ -94,17 +93,17 @@ func OpenBlock(ctx context.Context, archive *Client, options OpenOptions) (*Reco
 	return start(archive, file, options)
 }
 
-// AttachBlock gives a recorder for an ExecutionBlock that exists. Nothing is
+// Attach gives a recorder for an ExecutionBlock that exists. Nothing is
 // asked of the archive: if it does not know the block, the log says so and the
 // records wait.
-func AttachBlock(archive *Client, block string, options OpenOptions) (*Recorder, error) {
+func Attach(archive *client.Client, block string, options Options) (*Recorder, error) {
 	if !oda.ValidID(block) {
-		return nil, oda.Errorf(oda.InvalidIdentifier, "%q is no identifier of an ExecutionBlock.", clip(block))
+		return nil, oda.Errorf(oda.InvalidIdentifier, "%.200q is not an identifier of an ExecutionBlock.", block)
 	}
-	return start(archive, blockFile{Spool: spoolVersion, Block: block, URL: archive.base + api, User: archive.user}, options.withDefaults())
+	return start(archive, blockFile{Spool: spoolVersion, Block: block, URL: archive.URL(), User: archive.User()}, options.withDefaults())
 }
 
-func (o OpenOptions) withDefaults() OpenOptions {
+func (o Options) withDefaults() Options {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
@@ -118,9 +117,9 @@ func (o OpenOptions) withDefaults() OpenOptions {
 }
 
 // start makes a session and the recorder that works on it.
-func start(archive *Client, file blockFile, o OpenOptions) (*Recorder, error) {
+func start(archive *client.Client, file blockFile, o Options) (*Recorder, error) {
 	if o.Dir == "" {
-		return nil, errors.New("a recorder needs a folder for its spool: set OpenOptions.Dir")
+		return nil, errors.New("a recorder needs a folder for its spool: set Options.Dir")
 	}
 	s, err := createSession(o.Dir, file)
 	if err != nil {
@@ -164,8 +163,8 @@ func (r *Recorder) BlockID() string { return r.session.block.Block }
 // dropped (ErrDropped), where SyncAlways could not force it to disk
 // (ErrNotSynced) and after Close (ErrClosed); nothing is wrong with the
 // telescope then, and a script goes on.
-func (r *Recorder) Record(record Record) error {
-	text, err := record.encode()
+func (r *Recorder) Record(call Call) error {
+	text, err := call.encode()
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"bytes"
@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"oda"
 )
 
-// Record is one function that was called on the telescope, with its response.
+// Call is one function that was called on the telescope, with its response.
 // Only Request is needed. Members beyond these go through RecordJSON.
-type Record struct {
+type Call struct {
 	// Request is the name of the function, such as "functions.scan".
 	Request string
 	// RequestArgs is what it was called with: anything that becomes a JSON
@@ -31,8 +33,8 @@ type Record struct {
 	RequestSentAt, ResponseReceivedAt time.Time
 }
 
-// recordJSON is a record as it is sent.
-type recordJSON struct {
+// callJSON is a call as it is sent.
+type callJSON struct {
 	Request     string          `json:"request"`
 	RequestArgs json.RawMessage `json:"request_args,omitempty"`
 	Status      string          `json:"status,omitempty"`
@@ -42,15 +44,15 @@ type recordJSON struct {
 	Received    string          `json:"response_received_at,omitempty"`
 }
 
-// encode gives the record as JSON on one line.
-func (r Record) encode() ([]byte, error) {
-	out := recordJSON{Request: r.Request, Status: r.Status, Sent: stamp(r.RequestSentAt), Received: stamp(r.ResponseReceivedAt)}
-	failure := r.Error
+// encode gives the record of the call as JSON on one line.
+func (c Call) encode() ([]byte, error) {
+	out := callJSON{Request: c.Request, Status: c.Status, Sent: stamp(c.RequestSentAt), Received: stamp(c.ResponseReceivedAt)}
+	failure := c.Error
 	if err, ok := failure.(error); ok {
 		failure = err.Error()
 	}
 	var errs [3]error
-	out.RequestArgs, errs[0] = member("request_args", r.RequestArgs, func(kind byte, value json.RawMessage) any {
+	out.RequestArgs, errs[0] = member("request_args", c.RequestArgs, func(kind byte, value json.RawMessage) any {
 		switch kind {
 		case '"':
 			return value
@@ -59,7 +61,7 @@ func (r Record) encode() ([]byte, error) {
 		}
 		return map[string]any{"args": []any{value}}
 	})
-	out.Response, errs[1] = member("response", r.Response, func(_ byte, value json.RawMessage) any {
+	out.Response, errs[1] = member("response", c.Response, func(_ byte, value json.RawMessage) any {
 		return map[string]any{"result": value}
 	})
 	out.Error, errs[2] = member("error", failure, func(_ byte, value json.RawMessage) any {
@@ -107,7 +109,7 @@ func stamp(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.UTC().Format("2006-01-02T15:04:05.000000Z")
+	return oda.InstantOf(at).String()
 }
 
 // oneLine gives a JSON text without the white space between its parts.

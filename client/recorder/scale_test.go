@@ -1,4 +1,4 @@
-package client_test
+package recorder_test
 
 import (
 	"crypto/rand"

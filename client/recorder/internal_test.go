@@ -1,4 +1,4 @@
-package client
+package recorder
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"oda/client"
 )
 
 // A session that its owner finishes at the very moment at which another process
@@ -137,18 +139,18 @@ func TestWaitingGrowsToABoundAndHonoursTheArchive(t *testing.T) {
 	var wait backoff
 	for i := range 20 {
 		most := min(firstWait<<i, mostWait)
-		if got := wait.after(ErrNoAnswer); got < most/2 || got > most {
+		if got := wait.after(client.ErrNoAnswer); got < most/2 || got > most {
 			t.Errorf("wait %d is %v, want %v at most and half of it at least", i+1, got, most)
 		}
 	}
 	wait.reset()
-	if got := wait.after(&Answer{Status: 503, RetryAfter: 3 * time.Second}); got != 3*time.Second {
+	if got := wait.after(&client.Answer{Status: 503, RetryAfter: 3 * time.Second}); got != 3*time.Second {
 		t.Errorf("an archive that asks for 3 s is given %v", got)
 	}
-	if got := wait.after(&Answer{Status: 503, RetryAfter: time.Hour}); got != mostWait {
+	if got := wait.after(&client.Answer{Status: 503, RetryAfter: time.Hour}); got != mostWait {
 		t.Errorf("an archive that asks for an hour is given %v", got)
 	}
-	if got := wait.after(&stuckError{ErrNoAnswer}); got != stuckWait {
+	if got := wait.after(&stuckError{client.ErrNoAnswer}); got != stuckWait {
 		t.Errorf("what a person must help with is tried after %v", got)
 	}
 }
