@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel setup test check lint fuzz linear drill bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel setup test check lint proof fuzz linear drill bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,10 @@ lint: ## Format, vet, staticcheck, generated files
 	$(TOOL) staticcheck ./...
 	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	@scripts/check-generated
+
+proof: setup ## Long proofs: all generators, schemathesis (10 minutes)
+	@scripts/setup proof
+	ODA_PROOF=1 go test -count=1 -timeout 60m -v -run Proof ./api/clients
 
 fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)

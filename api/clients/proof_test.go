@@ -1,0 +1,95 @@
+package clients
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"oda/internal/test/env"
+)
+
+// proof skips what takes minutes, unless "make proof" runs it.
+func proof(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ODA_PROOF") == "" {
+		t.Skip("this takes minutes: run \"make proof\"")
+	}
+}
+
+const importAll = `
+import importlib, pkgutil, sys
+sys.path.insert(0, "out/python")
+package = importlib.import_module("openapi_client")
+for module in pkgutil.walk_packages(package.__path__, "openapi_client."):
+    importlib.import_module(module.name)
+package.SBDefinition.from_json('{"sbd_id": "sbd-1", "name": "M51", "metadata": {"version": 1}}')
+`
+
+// Further generators, each as it comes. What they generate is compiled where
+// the machine can do so without more than "make setup" installs.
+func TestProofOfFurtherGenerators(t *testing.T) {
+	proof(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			return // so that one can look
+		}
+		if err := os.RemoveAll("proof/out"); err != nil {
+			t.Error(err)
+		}
+	})
+	generator := func(name string) step {
+		return step{".venv/bin/openapi-generator-cli", "generate", "-i", description, "-g", name, "-o", "out/" + name}
+	}
+	for _, s := range []step{
+		{"node_modules/.bin/openapi-ts", "-i", description, "-o", "out/hey"},
+		{"node_modules/.bin/orval", "--input", description, "--output", "out/orval.ts"},
+		{"node_modules/.bin/tsc", "--project", "."},
+		{".venv/bin/datamodel-codegen", "--input", description, "--input-file-type", "openapi", "--output", "out/models.py"},
+		{".venv/bin/python", "out/models.py"},
+		generator("python"),
+		{".venv/bin/python", "-c", importAll},
+		generator("typescript-fetch"),
+		{"node_modules/.bin/tsc", "--project", "tsconfig-fetch.json"},
+		generator("go"),
+		{"go", "build", "-C", "out/go", "-mod=mod", "."},
+		generator("java"),
+		generator("kotlin"),
+		generator("csharp"),
+		generator("rust"),
+		generator("swift5"),
+	} {
+		t.Log(strings.Join(s[:min(len(s), 6)], " "))
+		run(t, "proof", s)
+	}
+}
+
+// schemathesis makes requests from the description, good and bad ones, in
+// sequences too. It finds no fault of the server, no answer that is not
+// described, and no bad request that succeeds.
+func TestProofBySchemathesis(t *testing.T) {
+	proof(t)
+	a := env.Start(t)
+	run(t, "proof", step{
+		".venv/bin/schemathesis", "run", a.URL() + "/openapi.json", "--seed", "1", "--max-examples", "30",
+		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance," +
+			"response_headers_conformance,response_schema_conformance,negative_data_rejection",
+	})
+	// With the examples alone most requests succeed.
+	b := env.Start(t)
+	run(t, "proof", step{
+		".venv/bin/schemathesis", "run", b.URL() + "/openapi.json", "--seed", "1", "--phases", "examples",
+		"--checks", "not_a_server_error",
+	})
+	good, all := 0, 0
+	for _, line := range b.Log() {
+		if line["msg"] != "request" || line["operation"] == nil {
+			continue
+		}
+		if all++; line["status"] == 200.0 {
+			good++
+		}
+	}
+	if all < 30 || good*2 < all {
+		t.Errorf("%d of %d requests that were made from the examples succeed", good, all)
+	}
+}
