@@ -411,7 +411,7 @@ func problemOf(response *http.Response, body []byte) problem {
 }
 
 // inside are traces of the server's inside that no caller should see.
-var inside = regexp.MustCompile(`(?i)goroutine|panic|\.go:\d|\bselect\b.*\bfrom\b|sqlite|/tmp/|archive\.db`)
+var inside = regexp.MustCompile(`(?i)goroutine|panic|\.go:\d|\bselect\b.*\bfrom\b|sqlite|/tmp/|archive\.db|\{base\}`)
 
 // checkProblem checks what the schema of problems cannot say.
 func checkProblem(response *http.Response, body []byte, p problem) error {
