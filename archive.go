@@ -21,14 +21,14 @@ const mintTries = 5
 // Archive is the service in terms of the domain: the operations of the
 // interface, with their rules.
 type Archive struct {
-	store  Store
+	engine Engine
 	minter Minter
 	now    func() time.Time
 }
 
 // NewArchive puts an archive together.
-func NewArchive(store Store, minter Minter) *Archive {
-	return &Archive{store: store, minter: minter, now: time.Now}
+func NewArchive(engine Engine, minter Minter) *Archive {
+	return &Archive{engine: engine, minter: minter, now: time.Now}
 }
 
 // Write is what comes with a document or record besides its content.
@@ -38,6 +38,10 @@ type Write struct {
 	Key       string // of a retry that must be safe, or empty
 	Operation string // that the key belongs to
 	Received  []byte // the request's body, to tell a retry from another request
+
+	// KeepRecords carries the stored records of an ExecutionBlock over into the
+	// next version. The document comes without a list of its own.
+	KeepRecords bool
 }
 
 // modifier is the user of a change.
@@ -72,12 +76,11 @@ func (a *Archive) Get(ctx context.Context, ref Ref) (*Entity, error) {
 	if !ValidID(ref.ID) {
 		return nil, Missing(ref)
 	}
-	return a.store.Get(ctx, ref)
+	return a.engine.Get(ctx, ref)
 }
 
-// Store creates or updates the entity with that identifier. With keep, the
-// stored records of an ExecutionBlock are carried over.
-func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write, keep bool) (*Entity, error) {
+// Store creates or updates the entity with that identifier.
+func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write) (*Entity, error) {
 	if d.ID != "" && d.ID != id {
 		return nil, &Error{
 			Code: IdentifierMismatch,
@@ -86,11 +89,11 @@ func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write, ke
 			Faults: []Fault{{d.Pointer + "/" + d.Kind.IDField(), "differs from the identifier in the path"}},
 		}
 	}
-	put, err := put(id, d, w, keep, InstantOf(a.now()))
+	put, err := put(id, d, w, InstantOf(a.now()))
 	if err != nil {
 		return nil, err
 	}
-	entities, err := a.store.Put(ctx, []Put{put})
+	entities, err := a.engine.Put(ctx, []Put{put})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		}
 		seen[ref] = d.Pointer
 		var err error
-		if puts[i], err = put(d.ID, d, w, false, now); err != nil {
+		if puts[i], err = put(d.ID, d, w, now); err != nil {
 			return nil, err
 		}
 	}
@@ -133,15 +136,15 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: fmt.Sprintf("Entities stand twice in one collection of this request: "+
 			"%d of %d do%s. Nothing was stored. Send each entity once.", repeated, len(documents), listed(repeated))}
 	}
-	return a.store.Put(ctx, puts)
+	return a.engine.Put(ctx, puts)
 }
 
 // put makes the write of a document.
-func put(id string, d *Document, w Write, keep bool, now Instant) (Put, error) {
+func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	if !ValidID(id) {
 		return Put{}, badID(d.Pointer, d.Kind)
 	}
-	if keep && d.Listed {
+	if w.KeepRecords && d.Listed {
 		return Put{}, &Error{
 			Code: InvalidRequest, Detail: "With records=keep the stored records are carried over, " +
 				"so the document must come without " + recordsField + ". Leave it out.",
@@ -153,13 +156,13 @@ func put(id string, d *Document, w Write, keep bool, now Instant) (Put, error) {
 		return Put{}, err
 	}
 	compare := AllFields
-	if keep {
+	if w.KeepRecords {
 		compare = KeptFields
 	}
 	return Put{
-		Ref: Ref{d.Kind, id}, Body: d.Body(id, false), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
+		Ref: Ref{d.Kind, id}, Body: d.Body(id), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
 		Creator: creator, Modifier: w.modifier(), At: now, Pointer: d.Pointer,
-		Records: d.Records, Listed: d.Listed, Keep: keep,
+		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords,
 	}, nil
 }
 
@@ -184,10 +187,16 @@ func badID(pointer string, kind Kind) *Error {
 	}
 }
 
+// CreateEmpty creates an ExecutionBlock whose list of records is there from the
+// start, be it empty.
+func (a *Archive) CreateEmpty(ctx context.Context, d *Document, w Write) (*Entity, error) {
+	d.Listed = true
+	return a.Create(ctx, d, w)
+}
+
 // Create stores a new entity under a generated identifier, whatever identifier
-// the document names. With list, an ExecutionBlock without a list of records is
-// given an empty one.
-func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (*Entity, error) {
+// the document names.
+func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, error) {
 	creator, err := checkedCreator(d, w)
 	if err != nil {
 		return nil, err
@@ -195,7 +204,7 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (
 	key := w.key()
 	if key != nil {
 		// A retry must be answered even when no identifier is available.
-		if e, err := a.store.Created(ctx, d.Kind, *key); e != nil || err != nil {
+		if e, err := a.engine.Created(ctx, d.Kind, *key); e != nil || err != nil {
 			return e, err
 		}
 	}
@@ -208,9 +217,9 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (
 			return nil, Errorf(IdentifierService, "The identifier service gave an identifier that nothing can be stored under. "+
 				"Nothing was stored. Tell the operator.")
 		}
-		e, err := a.store.Create(ctx, Put{
-			Ref: Ref{d.Kind, id}, Body: d.Body(id, list), Creator: creator, Modifier: w.modifier(), At: InstantOf(a.now()),
-			Records: d.Records, Listed: d.Listed || list,
+		e, err := a.engine.Create(ctx, Put{
+			Ref: Ref{d.Kind, id}, Body: d.Body(id), Creator: creator, Modifier: w.modifier(), At: InstantOf(a.now()),
+			Records: d.Records, Listed: d.Listed,
 		}, key)
 		if !errors.Is(err, ErrTaken) {
 			return e, err
@@ -220,50 +229,28 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write, list bool) (
 		"Nothing was stored. Try again; if it goes on, tell the operator.", mintTries)
 }
 
-// NewRecord is a record to be added, checked against the API description, with
-// its key or an empty one.
-type NewRecord struct {
-	Key    string
-	Record []byte // as sent
-}
-
 // Record adds records to an ExecutionBlock, in order, all or none. A key is good
 // for one record of the block, however it is sent.
-func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, user string) ([]Recorded, error) {
+func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, user string) ([]Receipt, error) {
 	if !ValidID(block) {
 		return nil, Missing(Ref{ExecutionBlock, block})
 	}
-	adds := make([]Addition, len(records))
-	seen := make(map[string]int, len(records))
-	now := InstantOf(a.now())
-	by := Write{User: user}.modifier()
-	for i, r := range records {
-		adds[i] = Addition{Block: block, Record: r.Record, By: by, At: now}
-		if r.Key == "" {
-			continue
-		}
-		if first, twice := seen[r.Key]; twice {
-			return nil, &Error{
-				Code: KeyReused, Detail: "A key stands twice in this request. Nothing was stored. Give each record a key of its own.",
-				Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), fmt.Sprintf("stands at /records/%d/key already", first)}},
-			}
-		}
-		seen[r.Key] = i
-		adds[i].Key = &Key{Value: r.Key, Digest: sha256.Sum256(r.Record)}
-	}
-	if len(adds) == 0 {
+	if len(records) == 0 {
 		return nil, nil
 	}
-	return a.store.Record(ctx, adds)
+	add := Append{Block: block, By: Write{User: user}.modifier(), At: InstantOf(a.now()), Records: records}
+	if err := add.checkKeys(); err != nil {
+		return nil, err
+	}
+	return a.engine.Append(ctx, add)
 }
 
-// Recordings reads the records of a block behind a sequence number, and tells
-// whether there are more.
-func (a *Archive) Recordings(ctx context.Context, block string, after int64, limit int) ([]Recording, bool, error) {
+// Records reads the records of a block behind a sequence number.
+func (a *Archive) Records(ctx context.Context, block string, after int64, limit int) (RecordPage, error) {
 	if !ValidID(block) {
-		return nil, false, Missing(Ref{ExecutionBlock, block})
+		return RecordPage{}, Missing(Ref{ExecutionBlock, block})
 	}
-	return a.store.Recordings(ctx, block, after, limit)
+	return a.engine.Records(ctx, block, after, limit)
 }
 
 // List calls emit for each identifier that the query asks for, in order. Where
@@ -276,7 +263,7 @@ func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error)
 	var last Place
 	more := false
 	n := 0
-	err := a.store.List(ctx, ask, func(id string, at Instant) error {
+	err := a.engine.List(ctx, ask, func(id string, at Instant) error {
 		if n++; q.Limit > 0 && n > q.Limit {
 			more = true
 			return nil
@@ -291,7 +278,7 @@ func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error)
 }
 
 // Counts gives the number of entities of each kind.
-func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.store.Counts(ctx) }
+func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.engine.Counts(ctx) }
 
 // Ping tells whether reading and writing work.
-func (a *Archive) Ping(ctx context.Context) error { return a.store.Ping(ctx) }
+func (a *Archive) Ping(ctx context.Context) error { return a.engine.Ping(ctx) }

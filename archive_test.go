@@ -16,7 +16,7 @@ import (
 )
 
 // openStore opens an archive's file of its own, on the embedded engine.
-func openStore(t testing.TB) oda.Store {
+func openStore(t testing.TB) oda.Engine {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -54,7 +54,7 @@ func textOf(t testing.TB, e *oda.Entity, err error) string {
 // mustStore stores an SBDefinition and gives what the archive answers.
 func mustStore(t testing.TB, a *oda.Archive, id, text string, w oda.Write) *oda.Entity {
 	t.Helper()
-	e, err := a.Store(t.Context(), id, mustRead(t, "storeSBD", oda.SBDefinition, text), w, false)
+	e, err := a.Store(t.Context(), id, mustRead(t, "storeSBD", oda.SBDefinition, text), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTheActingUser(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			text := `{"metadata":` + test.metadata + `}`
 			w := oda.Write{User: test.user}
-			created, err := a.Create(t.Context(), mustRead(t, "createSBD", oda.SBDefinition, text), w, false)
+			created, err := a.Create(t.Context(), mustRead(t, "createSBD", oda.SBDefinition, text), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,9 +127,9 @@ func TestAUserThatIsNoneIsRefused(t *testing.T) {
 	a := openArchive(t)
 	for _, user := range []string{"a\nb", "\xff", strings.Repeat("é", 257)} {
 		d := mustRead(t, "createSBD", oda.SBDefinition, `{}`)
-		_, err := a.Create(t.Context(), d, oda.Write{User: user}, false)
+		_, err := a.Create(t.Context(), d, oda.Write{User: user})
 		refused(t, err, oda.InvalidUser, "1 to 256 characters")
-		_, err = a.Store(t.Context(), "x", d, oda.Write{User: user}, false)
+		_, err = a.Store(t.Context(), "x", d, oda.Write{User: user})
 		refused(t, err, oda.InvalidUser, "1 to 256 characters")
 	}
 	holds(t, a, nil)
@@ -138,7 +138,7 @@ func TestAUserThatIsNoneIsRefused(t *testing.T) {
 func TestIdentifiersThatCannotBe(t *testing.T) {
 	a := openArchive(t)
 	for _, id := range []string{"", "create", "search", "..", "a/b", "é", strings.Repeat("x", 129), strings.Repeat("x", 1<<16)} {
-		_, err := a.Store(t.Context(), id, mustRead(t, "storeEB", oda.ExecutionBlock, `{}`), oda.Write{}, false)
+		_, err := a.Store(t.Context(), id, mustRead(t, "storeEB", oda.ExecutionBlock, `{}`), oda.Write{})
 		e := refused(t, err, oda.InvalidIdentifier, "Nothing can be stored under this identifier")
 		if len(e.Faults) != 1 || e.Faults[0].Pointer != "/eb_id" {
 			t.Errorf("%.20q: the faults are %v", id, e.Faults)
@@ -148,7 +148,7 @@ func TestIdentifiersThatCannotBe(t *testing.T) {
 		if len(e.Detail) > 300 {
 			t.Errorf("the answer repeats %d bytes", len(e.Detail))
 		}
-		_, err = a.Record(t.Context(), id, []oda.NewRecord{{Record: []byte(`{"request":"a"}`)}}, "")
+		_, err = a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(`{"request":"a"}`)}}, "")
 		refused(t, err, oda.NotFound, "could not be found")
 	}
 	holds(t, a, nil)
@@ -156,7 +156,7 @@ func TestIdentifiersThatCannotBe(t *testing.T) {
 
 func TestPathAndDocumentMustNameTheSameEntity(t *testing.T) {
 	a := openArchive(t)
-	_, err := a.Store(t.Context(), "x", mustRead(t, "storeSBI", oda.SBInstance, `{"sbi_id":"y"}`), oda.Write{}, false)
+	_, err := a.Store(t.Context(), "x", mustRead(t, "storeSBI", oda.SBInstance, `{"sbi_id":"y"}`), oda.Write{})
 	e := refused(t, err, oda.IdentifierMismatch, "SBInstance x", "says y", "sbi_id")
 	if len(e.Faults) != 1 || e.Faults[0].Pointer != "/sbi_id" {
 		t.Errorf("the faults are %v", e.Faults)
@@ -168,7 +168,7 @@ func TestRecordsAreKeptOnlyWhereTheDocumentBringsNone(t *testing.T) {
 	a := openArchive(t)
 	ctx := t.Context()
 	store := func(text string, keep bool) (*oda.Entity, error) {
-		return a.Store(ctx, "x", mustRead(t, "storeEB", oda.ExecutionBlock, text), oda.Write{}, keep)
+		return a.Store(ctx, "x", mustRead(t, "storeEB", oda.ExecutionBlock, text), oda.Write{KeepRecords: keep})
 	}
 	for _, list := range []string{`[]`, `[{"request":"a"}]`} {
 		_, err := store(`{"request_responses":`+list+`}`, true)
@@ -184,7 +184,7 @@ func TestRecordsAreKeptOnlyWhereTheDocumentBringsNone(t *testing.T) {
 	if _, listed := member(before, "request_responses"); listed {
 		t.Errorf("a new block has records from nowhere: %s", before)
 	}
-	if _, err := a.Record(ctx, "x", []oda.NewRecord{{Record: []byte(`{ "request": "a" }`)}}, "script"); err != nil {
+	if _, err := a.Record(ctx, "x", []oda.NewRecord{{Text: []byte(`{ "request": "a" }`)}}, "script"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = store(before, false)

@@ -27,7 +27,7 @@ func BenchmarkSplit(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if body := d.Body("sbd-bench", false); len(body.Slots) != 5 {
+		if body := d.Body("sbd-bench"); len(body.Slots) != 5 {
 			b.Fatalf("%d slots", len(body.Slots))
 		}
 	}
@@ -36,7 +36,7 @@ func BenchmarkSplit(b *testing.B) {
 // From what is kept to an answer: the values are put in again.
 func BenchmarkSplice(b *testing.B) {
 	text := benchText()
-	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench", false), stored(b)
+	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench"), stored(b)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -49,7 +49,7 @@ func BenchmarkSplice(b *testing.B) {
 // The same, in memory and to be kept.
 func BenchmarkRender(b *testing.B) {
 	text := benchText()
-	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench", false), stored(b)
+	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench"), stored(b)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"iter"
 	"slices"
 	"strconv"
 
@@ -50,13 +49,12 @@ type edit struct {
 	slot       SlotValue
 }
 
-// Body prepares the document for keeping under that identifier. With list, an
-// ExecutionBlock without a list of records is given an empty one.
-func (d *Document) Body(id string, list bool) Body {
+// Body prepares the document for keeping under that identifier.
+func (d *Document) Body(id string) Body {
 	var room [12]edit
 	edits := d.identifierEdits(room[:0], id)
 	if d.Kind == ExecutionBlock {
-		edits = d.recordsEdits(edits, list)
+		edits = d.recordsEdits(edits)
 	}
 	edits = d.metadataEdits(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
@@ -98,12 +96,12 @@ func (d *Document) identifierEdits(edits []edit, id string) []edit {
 }
 
 // recordsEdits takes the list of records out of the text.
-func (d *Document) recordsEdits(edits []edit, list bool) []edit {
+func (d *Document) recordsEdits(edits []edit) []edit {
 	if i := d.child(d.root, recordsField); i >= 0 {
 		return append(edits, edit{d.nodes[i].Start, d.nodes[i].End, "", SlotRecords})
 	}
 	end := d.lastByte(d.root)
-	if list {
+	if d.Listed {
 		return append(edits, edit{end, end, `,"` + recordsField + `":`, SlotRecords})
 	}
 	return append(edits, edit{end, end, "", SlotRecordsMember})
@@ -160,23 +158,8 @@ func (d *Document) lastByte(i int) int {
 	}
 }
 
-// Records are the records of an ExecutionBlock, in order. Reading may fail on
-// the way; nil means that the document has no list of records.
-type Records = iter.Seq2[[]byte, error]
-
-// RecordsOf gives records that are in memory.
-func RecordsOf(records [][]byte) Records {
-	return func(yield func([]byte, error) bool) {
-		for _, r := range records {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
-
 // WriteTo renders the document: the text with the values spliced in.
-func (b Body) WriteTo(w io.Writer, m Metadata, records Records) error {
+func (b Body) WriteTo(w io.Writer, m Metadata, records Texts) error {
 	at := 0
 	buf := make([]byte, 0, 64)
 	for _, s := range b.Slots {
@@ -206,7 +189,7 @@ func (b Body) WriteTo(w io.Writer, m Metadata, records Records) error {
 	return err
 }
 
-func writeRecords(w io.Writer, records Records) error {
+func writeRecords(w io.Writer, records Texts) error {
 	if records == nil {
 		return nil
 	}

@@ -110,8 +110,9 @@ func TestAnAnswerIsTheDocumentAsSentWithTheValuesOfTheArchive(t *testing.T) {
 	m, words := sample(t)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			body := mustRead(t, test.operation, test.kind, test.document).Body("x", test.list)
-			got := render(t, body, m, recordsOf(test.records))
+			document := mustRead(t, test.operation, test.kind, test.document)
+			document.Listed = document.Listed || test.list
+			got := render(t, document.Body("x"), m, recordsOf(test.records))
 			if diff := cmp.Diff(words.Replace(test.want), got); diff != "" {
 				t.Error(diff)
 			}
@@ -136,7 +137,7 @@ func TestADocumentIsCutOutOfTheBodyThatBringsIt(t *testing.T) {
 	second := nodes[2].Next // behind the list comes the first document, then the second
 	document := oda.NewDocument(oda.SBDefinition, text, nodes, second, "/sbds/1")
 	m, words := sample(t)
-	got := render(t, document.Body(document.ID, false), m, nil)
+	got := render(t, document.Body(document.ID), m, nil)
 	if want := words.Replace(`{"n": 2, "sbd_id": "x","metadata":{‹M›} }`); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -190,7 +191,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 }
 
 func TestRenderingEndsWhereTheReaderOrTheRecordsFail(t *testing.T) {
-	body := mustRead(t, "storeEB", oda.ExecutionBlock, `{"eb_id":"x","request_responses":[],"metadata":{}}`).Body("x", false)
+	body := mustRead(t, "storeEB", oda.ExecutionBlock, `{"eb_id":"x","request_responses":[],"metadata":{}}`).Body("x")
 	records := recordsOf([]string{`{"request":"a"}`, `{"request":"b"}`})
 	whole := len(render(t, body, oda.Metadata{}, records))
 	for room := range whole {

@@ -30,7 +30,7 @@ func (d *dictation) Mint(context.Context, oda.Kind) (string, error) {
 func TestAGeneratedIdentifierThatIsTakenIsNeverStoredOver(t *testing.T) {
 	store := openStore(t)
 	create := func(d *dictation, text string, w oda.Write) (*oda.Entity, error) {
-		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createSBD", oda.SBDefinition, text), w, false)
+		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createSBD", oda.SBDefinition, text), w)
 	}
 	e, err := create(&dictation{words: []string{"taken"}}, `{"sbd_id":"asked","n":1}`, oda.Write{})
 	first := textOf(t, e, err)
@@ -71,7 +71,7 @@ func TestARetryIsAnsweredEvenWhenNoIdentifierCanBeHad(t *testing.T) {
 	store := openStore(t)
 	create := func(d *dictation, operation, text string) (*oda.Entity, error) {
 		w := oda.Write{Key: "k", Operation: operation, Received: []byte(text)}
-		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createEB", oda.ExecutionBlock, text), w, false)
+		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createEB", oda.ExecutionBlock, text), w)
 	}
 	service := &dictation{words: []string{"x"}}
 	e, err := create(service, "createEB", `{"n":1}`)
@@ -92,7 +92,7 @@ func TestARetryIsAnsweredEvenWhenNoIdentifierCanBeHad(t *testing.T) {
 func TestAnEmptyBlockAlwaysHasAList(t *testing.T) {
 	a := openArchive(t)
 	for _, text := range []string{`{}`, `{"request_responses":[]}`, `{"request_responses":null}`, `{"metadata":null}`} {
-		e, err := a.Create(t.Context(), mustRead(t, "createEmptyEB", oda.ExecutionBlock, text), oda.Write{}, true)
+		e, err := a.CreateEmpty(t.Context(), mustRead(t, "createEmptyEB", oda.ExecutionBlock, text), oda.Write{})
 		created := textOf(t, e, err)
 		if list, _ := member(created, "request_responses"); list != `[]` {
 			t.Errorf("%s is created as %s", text, created)

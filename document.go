@@ -15,7 +15,7 @@ type Document struct {
 	ID       string   // empty where the document has none, or null
 	Metadata Received // as the caller sent it
 	Records  [][]byte // of an ExecutionBlock, each as sent
-	Listed   bool     // the document has a list of records, be it empty
+	Listed   bool     // the ExecutionBlock has a list of records, be it empty
 	Pointer  string   // to the document within the body that brought it
 
 	text  []byte

@@ -153,24 +153,23 @@ func TestAnyDocumentComesBackAsSent(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		list := kind == oda.ExecutionBlock && rapid.Bool().Draw(t, "list")
 		held := listed(kind, []byte(text))
-		if list && held == nil {
-			held = []string{}
+		if kind == oda.ExecutionBlock && rapid.Bool().Draw(t, "list") && held == nil {
+			d.Listed, held = true, []string{}
 		}
 		if kind == oda.ExecutionBlock && rapid.Bool().Draw(t, "recorded") {
 			held = append(held, recordTexts.Draw(t, "recorded later"))
 		}
-		checkSplice(t, d, []byte(text), id, metadataValues.Draw(t, "metadata"), held, list)
+		checkSplice(t, d, []byte(text), id, metadataValues.Draw(t, "metadata"), held)
 	})
 }
 
 // checkSplice holds what the archive answers for a document against the other
 // implementation, and demands that the answer is a document like any other:
 // stored again as an update, it matches, and it comes back as it is.
-func checkSplice(t interface{ Fatalf(string, ...any) }, d *oda.Document, text []byte, id string, m oda.Metadata, held []string, list bool) {
+func checkSplice(t interface{ Fatalf(string, ...any) }, d *oda.Document, text []byte, id string, m oda.Metadata, held []string) {
 	fatal := fataler{t}
-	body := d.Body(id, list)
+	body := d.Body(id)
 	got := render(fatal, body, m, recordsOf(held))
 	if diff := cmp.Diff(spliced(d.Kind, text, id, m, held), got); diff != "" {
 		t.Fatalf("%s\n%s", text, diff)
@@ -197,7 +196,7 @@ func checkSplice(t interface{ Fatalf(string, ...any) }, d *oda.Document, text []
 	if update.Listed != (held != nil) || len(update.Records) != len(held) {
 		t.Fatalf("%s\nhad %d records, and then %d", got, len(held), len(update.Records))
 	}
-	if again := render(fatal, update.Body(id, false), m, recordsOf(held)); again != got {
+	if again := render(fatal, update.Body(id), m, recordsOf(held)); again != got {
 		t.Fatalf("%s\nstored again is\n%s", got, again)
 	}
 }
@@ -238,14 +237,14 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%q was accepted and is no strict JSON", text)
 		}
 		held := listed(kind, text)
-		if list = list && block; list && held == nil {
-			held = []string{}
+		if list && block && held == nil {
+			d.Listed, held = true, []string{}
 		}
 		id := d.ID
 		if id == "" {
 			id = "x"
 		}
 		m := oda.Metadata{Version: 2, CreatedBy: "a", CreatedOn: 1, LastModifiedBy: "é\"\\", LastModifiedOn: 1_700_000_000_000_001}
-		checkSplice(t, d, text, id, m, held, list)
+		checkSplice(t, d, text, id, m, held)
 	})
 }

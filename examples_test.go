@@ -35,18 +35,18 @@ func storeAndCompare(t *testing.T, all []example) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			a := openArchive(t)
-			created, err := a.Create(t.Context(), readExample(t, operations[e.kind].create, e), oda.Write{}, false)
+			created, err := a.Create(t.Context(), readExample(t, operations[e.kind].create, e), oda.Write{})
 			compare(t, a, e, created, err)
 
 			d := readExample(t, operations[e.kind].store, e)
 			id := cmp.Or(d.ID, "x")
-			stored, err := a.Store(t.Context(), id, d, oda.Write{User: "mary"}, false)
+			stored, err := a.Store(t.Context(), id, d, oda.Write{User: "mary"})
 			e.text = []byte(compare(t, a, e, stored, err))
 			if m := stored.Metadata; m.Version != 1 || m.CreatedBy != "mary" {
 				t.Errorf("stored with %+v", m)
 			}
 
-			updated, err := a.Store(t.Context(), id, readExample(t, operations[e.kind].store, e), oda.Write{User: "john"}, false)
+			updated, err := a.Store(t.Context(), id, readExample(t, operations[e.kind].store, e), oda.Write{User: "john"})
 			compare(t, a, e, updated, err)
 			if m := updated.Metadata; m.Version != 2 || m.LastModifiedBy != "john" || m.CreatedBy != "mary" {
 				t.Errorf("updated to %+v", m)
@@ -86,7 +86,7 @@ func compare(t *testing.T, a *oda.Archive, e example, stored *oda.Entity, err er
 func recordAndCompare(t *testing.T, a *oda.Archive, e example, id string) {
 	t.Helper()
 	record := `{ "request" : "\u0073can", "duration" : 1.50e0 }`
-	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Record: []byte(record)}}, "")
+	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(record)}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

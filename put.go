@@ -19,10 +19,10 @@ type Put struct {
 	Pointer   string // to the document within the request
 
 	// The records of the new version, for an ExecutionBlock: those in Records
-	// if Listed, those of the version before if Keep, else none.
-	Records [][]byte
-	Listed  bool
-	Keep    bool
+	// if Listed, those of the version before if KeepRecords, else none.
+	Records     [][]byte
+	Listed      bool
+	KeepRecords bool
 }
 
 // First is the metadata if the identifier is new.

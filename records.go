@@ -100,14 +100,9 @@ func DecodeRuns(packed []byte) (Runs, error) {
 
 var errRuns = errors.New("the list of records of a stored version is damaged")
 
-// AnswerAhead is how many bytes of the records that a version keeps are read
-// before it is committed. An answer that has come so far is under way, so what
-// fails from there on cannot make a failure of a write that is stored.
-const AnswerAhead = 256 << 10
-
 // Ahead gives the records of a version that is about to be committed: the
 // first of them read with now, the rest later, when they are asked for.
-func Ahead(runs Runs, now, later func(Runs) Records) (Records, error) {
+func Ahead(runs Runs, now, later func(Runs) Texts) (Texts, error) {
 	var first [][]byte
 	size := 0
 	for text, err := range now(runs) {
@@ -130,25 +125,26 @@ func Ahead(runs Runs, now, later func(Runs) Records) (Records, error) {
 	}, nil
 }
 
-// RecordingsPage gathers recordings until there are enough of them.
-type RecordingsPage struct {
-	Recordings []Recording
-	More       bool // there are more than these
+// PageBytes is the size of records from which on no more are read at once.
+const PageBytes = 4 << 20
 
+// PageReader gathers records until there are enough of them.
+type PageReader struct {
+	Page  RecordPage
 	bytes int
 }
 
 // ErrPageFull ends the gathering of a page.
 var ErrPageFull = errors.New("the page is full")
 
-// Add takes the next recording, or says that the page is full.
-func (p *RecordingsPage) Add(r Recording, limit int) error {
-	if len(p.Recordings) >= limit || p.bytes >= RecordingsBytes {
-		p.More = true
+// Add takes the next record, or says that the page is full.
+func (p *PageReader) Add(r Record, limit int) error {
+	if len(p.Page.Records) >= limit || p.bytes >= PageBytes {
+		p.Page.More = true
 		return ErrPageFull
 	}
-	p.Recordings = append(p.Recordings, r)
-	p.bytes += len(r.Record)
+	p.Page.Records = append(p.Page.Records, r)
+	p.bytes += len(r.Text)
 	return nil
 }
 

@@ -203,8 +203,8 @@ func TestTheFirstRecordsOfAnAnswerAreReadAhead(t *testing.T) {
 		return fmt.Sprint(sequence) + strings.Repeat("x", oda.AnswerAhead/3)
 	}
 	var read []string
-	reader := func(name string) func(oda.Runs) oda.Records {
-		return func(runs oda.Runs) oda.Records {
+	reader := func(name string) func(oda.Runs) oda.Texts {
+		return func(runs oda.Runs) oda.Texts {
 			return func(yield func([]byte, error) bool) {
 				for _, run := range runs {
 					for n := run.First; n <= run.Last; n++ {

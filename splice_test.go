@@ -54,7 +54,7 @@ func mustRead(t testing.TB, operation string, kind oda.Kind, text string) *oda.D
 	return d
 }
 
-func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records oda.Records) string {
+func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records oda.Texts) string {
 	var out bytes.Buffer
 	if err := b.WriteTo(&out, m, records); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records od
 }
 
 // recordsOf gives records to render; nil, not an empty list, means none.
-func recordsOf(records []string) oda.Records {
+func recordsOf(records []string) oda.Texts {
 	if records == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func recordsOf(records []string) oda.Records {
 	for i, r := range records {
 		texts[i] = []byte(r)
 	}
-	return oda.RecordsOf(texts)
+	return oda.TextsOf(texts)
 }
 
 // part is the value of a member or element and where it stands.

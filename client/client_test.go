@@ -166,7 +166,7 @@ func TestEveryOperationOfTheDescriptionHasACall(t *testing.T) {
 	block := must(c.CreateBlock(ctx, nil, ""))(t).ID
 	must(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
 	must(c.RecordPatch(ctx, block, []byte(`{"request":"b"}`), ""))(t)
-	must(c.RecordBatch(ctx, block, []oda.NewRecord{{Record: []byte(`{"request":"c"}`)}}))(t)
+	must(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
 	must(c.DescriptionYAML(ctx))(t)
 

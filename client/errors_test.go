@@ -116,7 +116,7 @@ func record(c *client.Client) error {
 }
 
 func recordOne(c *client.Client) error {
-	_, err := c.RecordBatch(bg, "eb-1", []oda.NewRecord{{Record: []byte(`{"request":"a"}`)}})
+	_, err := c.RecordBatch(bg, "eb-1", []oda.NewRecord{{Text: []byte(`{"request":"a"}`)}})
 	return err
 }
 

@@ -20,32 +20,32 @@ const MaxBatch = 5000
 // same record is stored once in the block, however often and by whichever call
 // it is sent. Without a key the call makes one, which is good for its own
 // retries. Unknown block: oda.NotFound.
-func (c *Client) Record(ctx context.Context, block string, record []byte, key string) (oda.Recorded, error) {
+func (c *Client) Record(ctx context.Context, block string, record []byte, key string) (oda.Receipt, error) {
 	return c.record(ctx, http.MethodPost, block, record, key)
 }
 
 // RecordPatch is Record with the method of Revision A.
-func (c *Client) RecordPatch(ctx context.Context, block string, record []byte, key string) (oda.Recorded, error) {
+func (c *Client) RecordPatch(ctx context.Context, block string, record []byte, key string) (oda.Receipt, error) {
 	return c.record(ctx, http.MethodPatch, block, record, key)
 }
 
-func (c *Client) record(ctx context.Context, method, block string, record []byte, key string) (oda.Recorded, error) {
+func (c *Client) record(ctx context.Context, method, block string, record []byte, key string) (oda.Receipt, error) {
 	a, err := c.write(ctx, method, path(oda.ExecutionBlock, block)+"/request_response", record, key)
 	if err != nil {
-		return oda.Recorded{}, err
+		return oda.Receipt{}, err
 	}
 	var in struct {
 		Sequence int64   `json:"sequence"`
 		Metadata managed `json:"metadata"`
 	}
 	if err := json.Unmarshal(a.body, &in); err != nil {
-		return oda.Recorded{}, garbled(a, err)
+		return oda.Receipt{}, garbled(a, err)
 	}
 	metadata, err := in.Metadata.metadata()
 	if err != nil {
-		return oda.Recorded{}, garbled(a, err)
+		return oda.Receipt{}, garbled(a, err)
 	}
-	return oda.Recorded{Sequence: in.Sequence, Metadata: metadata}, nil
+	return oda.Receipt{Sequence: in.Sequence, Metadata: metadata}, nil
 }
 
 // RecordBatch adds records to the end of an ExecutionBlock, in order, all or
@@ -86,11 +86,11 @@ func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.Ne
 func batchBody(records []oda.NewRecord) ([]byte, error) {
 	size := 16
 	for _, r := range records {
-		size += len(r.Record) + len(r.Key) + 64
+		size += len(r.Text) + len(r.Key) + 64
 	}
 	out := append(make([]byte, 0, size), `{"records":[`...)
 	for i, r := range records {
-		if !json.Valid(r.Record) {
+		if !json.Valid(r.Text) {
 			return nil, &oda.Error{
 				Code: oda.InvalidJSON, Detail: "A record is not JSON. Nothing was sent.",
 				Faults: []oda.Fault{{Pointer: fmt.Sprintf("/records/%d/record", i), Detail: "is not JSON"}},
@@ -107,7 +107,7 @@ func batchBody(records []oda.NewRecord) ([]byte, error) {
 			out = append(out, ',')
 		}
 		out = append(append(out, `{"key":`...), key...)
-		out = append(append(append(out, `,"record":`...), r.Record...), '}')
+		out = append(append(append(out, `,"record":`...), r.Text...), '}')
 	}
 	return append(out, `]}`...), nil
 }
@@ -115,18 +115,18 @@ func batchBody(records []oda.NewRecord) ([]byte, error) {
 // Records reads the records of an ExecutionBlock behind a sequence, 0 for all of
 // them, in order, with what the archive knows of each. It reads page by page
 // while the caller goes on; after an error it ends.
-func (c *Client) Records(ctx context.Context, block string, after int64) iter.Seq2[oda.Recording, error] {
-	return func(yield func(oda.Recording, error) bool) {
+func (c *Client) Records(ctx context.Context, block string, after int64) iter.Seq2[oda.Record, error] {
+	return func(yield func(oda.Record, error) bool) {
 		for more := true; more; {
 			page, a, err := c.page(ctx, block, after)
 			if err != nil {
-				yield(oda.Recording{}, err)
+				yield(oda.Record{}, err)
 				return
 			}
 			more = a.header.Get("Link") != ""
 			for _, r := range page {
 				if r.Sequence <= after {
-					yield(oda.Recording{}, garbled(a, errors.New("its records are not in order")))
+					yield(oda.Record{}, garbled(a, errors.New("its records are not in order")))
 					return
 				}
 				after = r.Sequence
@@ -135,14 +135,14 @@ func (c *Client) Records(ctx context.Context, block string, after int64) iter.Se
 				}
 			}
 			if more && len(page) == 0 {
-				yield(oda.Recording{}, garbled(a, errors.New("it has no records and says there are more")))
+				yield(oda.Record{}, garbled(a, errors.New("it has no records and says there are more")))
 				return
 			}
 		}
 	}
 }
 
-func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Recording, *reply, error) {
+func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Record, *reply, error) {
 	a, err := c.read(ctx, path(oda.ExecutionBlock, block)+"/request_responses?after="+strconv.FormatInt(after, 10), nil)
 	if err != nil {
 		return nil, nil, err
@@ -158,13 +158,13 @@ func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Rec
 	if err := json.Unmarshal(a.body, &in); err != nil {
 		return nil, nil, garbled(a, err)
 	}
-	page := make([]oda.Recording, len(in.Records))
+	page := make([]oda.Record, len(in.Records))
 	for i, r := range in.Records {
 		at, err := oda.ParseTime(r.RecordedAt)
 		if err != nil {
 			return nil, nil, garbled(a, fmt.Errorf("a recorded_at %w", err))
 		}
-		page[i] = oda.Recording{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.InstantOf(at), Record: r.Record}
+		page[i] = oda.Record{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.InstantOf(at), Text: r.Record}
 	}
 	return page, a, nil
 }

@@ -36,12 +36,12 @@ func TestARecordIsStoredOncePerKey(t *testing.T) {
 		must(c.Record(t.Context(), block.ID, []byte(`{"request":"b"}`), ""))(t)
 	}
 	sequences := must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{
-		{Key: "key-2", Record: []byte(`{"request":"c"}`)},
-		{Key: "key-1", Record: []byte(`{"request":"a"}`)},
-		{Record: []byte(`{"request":"d"}`)},
+		{Key: "key-2", Text: []byte(`{"request":"c"}`)},
+		{Key: "key-1", Text: []byte(`{"request":"a"}`)},
+		{Text: []byte(`{"request":"d"}`)},
 	}))(t)
 	equal(t, "the places of a batch", sequences, []int64{4, 1, 5})
-	_, err := c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-3", Record: []byte(`{"request":"e"}`)}, {Key: "key-1", Record: []byte(`{"request":"z"}`)}})
+	_, err := c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-3", Text: []byte(`{"request":"e"}`)}, {Key: "key-1", Text: []byte(`{"request":"z"}`)}})
 	refused(t, err, oda.KeyReused, 422)
 	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 5 {
 		t.Errorf("there are %d records", n)
@@ -53,11 +53,11 @@ func TestRecordsAreReadWithWhatTheArchiveKnows(t *testing.T) {
 	c := start(t)
 	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
 	const odd = `{ "request" : "scan" , "n" : 0.10e1, "s": "\u00e4</>" }`
-	must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-1", Record: []byte(odd)}}))(t)
+	must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-1", Text: []byte(odd)}}))(t)
 	recorded := must(c.Record(t.Context(), block.ID, []byte(odd), "key-2"))(t)
 	list := collect(t, c.Records(t.Context(), block.ID, 0))
 	for i, r := range list {
-		if r.Sequence != int64(i+1) || r.Key != fmt.Sprintf("key-%d", i+1) || string(r.Record) != odd ||
+		if r.Sequence != int64(i+1) || r.Key != fmt.Sprintf("key-%d", i+1) || string(r.Text) != odd ||
 			r.RecordedOn < block.Metadata.CreatedOn || r.RecordedOn > recorded.Metadata.LastModifiedOn {
 			t.Errorf("record %d is %+v", i+1, r)
 		}
@@ -66,7 +66,7 @@ func TestRecordsAreReadWithWhatTheArchiveKnows(t *testing.T) {
 		t.Errorf("there are %d records", len(list))
 	}
 	equal(t, "behind the first", collect(t, c.Records(t.Context(), block.ID, 1)), list[1:])
-	equal(t, "behind the last", collect(t, c.Records(t.Context(), block.ID, 2)), []oda.Recording(nil))
+	equal(t, "behind the last", collect(t, c.Records(t.Context(), block.ID, 2)), []oda.Record(nil))
 }
 
 func TestALongBlockIsReadPageByPage(t *testing.T) {
@@ -76,7 +76,7 @@ func TestALongBlockIsReadPageByPage(t *testing.T) {
 	const n = 2500
 	records := make([]oda.NewRecord, n)
 	for i := range records {
-		records[i].Record = fmt.Appendf(nil, `{"request":"scan","n":%d}`, i+1)
+		records[i].Text = fmt.Appendf(nil, `{"request":"scan","n":%d}`, i+1)
 	}
 	if sequences := must(c.RecordBatch(t.Context(), block.ID, records))(t); sequences[n-1] != n {
 		t.Errorf("the last is at %d", sequences[n-1])
@@ -86,8 +86,8 @@ func TestALongBlockIsReadPageByPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := fmt.Sprintf(`{"request":"scan","n":%d}`, next); r.Sequence != next || string(r.Record) != want {
-			t.Fatalf("at %d is %s, want %s at %d", r.Sequence, r.Record, want, next)
+		if want := fmt.Sprintf(`{"request":"scan","n":%d}`, next); r.Sequence != next || string(r.Text) != want {
+			t.Fatalf("at %d is %s, want %s at %d", r.Sequence, r.Text, want, next)
 		}
 		next++
 	}
@@ -105,7 +105,7 @@ func TestWhatIsWrongWithRecordsIsSaid(t *testing.T) {
 	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
 	_, err := c.Record(t.Context(), "eb-none", []byte(`{"request":"a"}`), "")
 	refused(t, err, oda.NotFound, 404)
-	_, err = c.RecordBatch(t.Context(), "eb-none", []oda.NewRecord{{Record: []byte(`{"request":"a"}`)}})
+	_, err = c.RecordBatch(t.Context(), "eb-none", []oda.NewRecord{{Text: []byte(`{"request":"a"}`)}})
 	refused(t, err, oda.NotFound, 404)
 	for _, err := range c.Records(t.Context(), "eb-none", 0) {
 		refused(t, err, oda.NotFound, 404)
@@ -119,14 +119,14 @@ func TestWhatIsWrongWithRecordsIsSaid(t *testing.T) {
 	_, err = c.RecordBatch(t.Context(), block.ID, make([]oda.NewRecord, 1))
 	refused(t, err, oda.InvalidJSON, 0)
 	// A record that is none must not pass for two.
-	_, err = c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Record: []byte(`{"request":"a"}},{"key":"x","record":{"request":"b"}`)}})
+	_, err = c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Text: []byte(`{"request":"a"}},{"key":"x","record":{"request":"b"}`)}})
 	refused(t, err, oda.InvalidJSON, 0)
 	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 0 {
 		t.Errorf("%d records were stored", n)
 	}
 	too := make([]oda.NewRecord, client.MaxBatch+1)
 	for i := range too {
-		too[i].Record = []byte(`{"request":"a"}`)
+		too[i].Text = []byte(`{"request":"a"}`)
 	}
 	_, err = c.RecordBatch(t.Context(), block.ID, too)
 	refused(t, err, oda.InvalidRequest, 400)

@@ -105,7 +105,7 @@ func TestWhatIsSafeIsSentAgain(t *testing.T) {
 				return err
 			},
 			"batch": func(t *testing.T, c *client.Client) error {
-				_, err := c.RecordBatch(t.Context(), block, []oda.NewRecord{{Record: record}})
+				_, err := c.RecordBatch(t.Context(), block, []oda.NewRecord{{Text: record}})
 				return err
 			},
 			"page of a list": func(t *testing.T, c *client.Client) error {

@@ -50,7 +50,7 @@ func parseLine(line []byte, session string) (r oda.NewRecord, reason string) {
 	if !json.Valid(record) {
 		return r, "the record is not JSON"
 	}
-	return oda.NewRecord{Key: string(key), Record: record}, ""
+	return oda.NewRecord{Key: string(key), Text: record}, ""
 }
 
 // putAside keeps a line that cannot be shipped in a file of the session, after a

@@ -150,9 +150,9 @@ func recordNumbers(t testing.TB, rec *recorder.Recorder, first, last int) {
 }
 
 // recordsOf gives the records of a block, in order.
-func recordsOf(t testing.TB, archive *client.Client, block string) []oda.Recording {
+func recordsOf(t testing.TB, archive *client.Client, block string) []oda.Record {
 	t.Helper()
-	var all []oda.Recording
+	var all []oda.Record
 	for r, err := range archive.Records(patient(t), block, 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -172,15 +172,15 @@ func stored(t testing.TB, archive *client.Client, block string) []int {
 	return numbers
 }
 
-func numberOf(t testing.TB, r oda.Recording) int {
+func numberOf(t testing.TB, r oda.Record) int {
 	t.Helper()
 	var in struct {
 		Args struct {
 			N int `json:"n"`
 		} `json:"request_args"`
 	}
-	if err := json.Unmarshal(r.Record, &in); err != nil {
-		t.Fatalf("%v: %s", err, r.Record)
+	if err := json.Unmarshal(r.Text, &in); err != nil {
+		t.Fatalf("%v: %s", err, r.Text)
 	}
 	return in.Args.N
 }
@@ -375,10 +375,10 @@ func (r *relay) carry(near net.Conn) {
 }
 
 // texts gives records as they are stored.
-func texts(records []oda.Recording) []string {
+func texts(records []oda.Record) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
-		out[i] = string(r.Record)
+		out[i] = string(r.Text)
 	}
 	return out
 }

@@ -90,7 +90,7 @@ func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
 			}
 			closeRecorder(t, rec)
 			got := recordsOf(t, c, rec.BlockID())
-			if len(got) != 1 || string(got[0].Record) != test.want || rec.Refused() != 0 {
+			if len(got) != 1 || string(got[0].Text) != test.want || rec.Refused() != 0 {
 				t.Errorf("it became %v, want %s", texts(got), test.want)
 			}
 		})
@@ -130,7 +130,7 @@ func TestJSONIsSentAsItWasGivenOnOneLine(t *testing.T) {
 	}
 	closeRecorder(t, rec)
 	got := recordsOf(t, c, rec.BlockID())
-	if want := `{"request":"s","f":0.35e9,"t":"<&>\u00e9 é"}`; len(got) != 1 || string(got[0].Record) != want {
+	if want := `{"request":"s","f":0.35e9,"t":"<&>\u00e9 é"}`; len(got) != 1 || string(got[0].Text) != want {
 		t.Errorf("it became %v, want %s", texts(got), want)
 	}
 }

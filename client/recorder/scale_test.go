@@ -71,8 +71,8 @@ func scans(n int) []oda.NewRecord {
 	session := rand.Text()
 	for i := range records {
 		records[i] = oda.NewRecord{
-			Key:    fmt.Sprintf("%s-%d", session, i),
-			Record: []byte(`{"request":"functions.scan","request_args":{"kwargs":{"scan_id":1}},"status":"OK","response":{"result":"done"}}`),
+			Key:  fmt.Sprintf("%s-%d", session, i),
+			Text: []byte(`{"request":"functions.scan","request_args":{"kwargs":{"scan_id":1}},"status":"OK","response":{"result":"done"}}`),
 		}
 	}
 	return records

@@ -153,7 +153,7 @@ func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 	}
 	size := 0
 	for _, r := range records {
-		size += len(r.Record)
+		size += len(r.Text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime+time.Duration(size/bytesInSecond)*time.Second)
 	defer cancel()

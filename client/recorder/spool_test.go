@@ -104,7 +104,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 		t.Fatalf("it was resumed with %+v", got)
 	}
 	records := recordsOf(t, connect(t, archive), "eb-a.b-1")
-	if len(records) != 1 || records[0].Key != "0123456789abcdef-1" || string(records[0].Record) != `{"request":"scan"}` {
+	if len(records) != 1 || records[0].Key != "0123456789abcdef-1" || string(records[0].Text) != `{"request":"scan"}` {
 		t.Errorf("the block has %+v", records)
 	}
 }

@@ -194,7 +194,7 @@ func basePath(path string) (string, error) {
 }
 
 // openStore opens the engine that the database asks for, and names it.
-func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.Store, string, error) {
+func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.Engine, string, error) {
 	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
 		store, err := sqlite.Open(ctx, path, cfg.Log, tell)
 		if err != nil {

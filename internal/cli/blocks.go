@@ -81,7 +81,7 @@ func (r *recording) Run(ctx context.Context, to streams) error {
 	n := 0
 	err = values(in, func(text []byte) error {
 		n++
-		return s.add(ctx, oda.NewRecord{Key: fmt.Sprintf("%s-%d", r.Key, n), Record: text})
+		return s.add(ctx, oda.NewRecord{Key: fmt.Sprintf("%s-%d", r.Key, n), Text: text})
 	})
 	if err == nil && n == 0 {
 		err = errors.New("it has no records")
@@ -116,13 +116,13 @@ type sender struct {
 }
 
 func (s *sender) add(ctx context.Context, r oda.NewRecord) error {
-	if len(s.waiting) == batchRecords || s.size > 0 && s.size+len(r.Record) > batchBytes {
+	if len(s.waiting) == batchRecords || s.size > 0 && s.size+len(r.Text) > batchBytes {
 		if err := s.send(ctx); err != nil {
 			return err
 		}
 	}
 	s.waiting = append(s.waiting, r)
-	s.size += len(r.Record)
+	s.size += len(r.Text)
 	return nil
 }
 

@@ -122,7 +122,7 @@ func serversEntry(t *testing.T, a *env.Archive) {
 }
 
 // newAPI makes an interface whose engine the test can take away.
-func newAPI(t *testing.T) (*httpapi.API, oda.Store, error) {
+func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	engine, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), log)
@@ -185,7 +185,7 @@ func TestEngineAway(t *testing.T) {
 }
 
 // late is an engine whose time always runs out.
-type late struct{ oda.Store }
+type late struct{ oda.Engine }
 
 func (late) Get(context.Context, oda.Ref) (*oda.Entity, error) { return nil, context.DeadlineExceeded }
 

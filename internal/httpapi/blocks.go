@@ -19,7 +19,7 @@ func (a *API) createEmpty(c *call) error {
 		text, nodes = emptyObject, []rawjson.Node{{Kind: rawjson.Object, End: len(emptyObject), Next: 1}}
 	}
 	d := oda.NewDocument(oda.ExecutionBlock, text, nodes, 0, "")
-	e, err := a.archive.Create(c.r.Context(), d, c.write(c.op.ID, text), true)
+	e, err := a.archive.CreateEmpty(c.r.Context(), d, c.write(c.op.ID, text))
 	if err != nil {
 		return err
 	}

@@ -17,25 +17,25 @@ import (
 // of its response, which notes what was sent.
 type call struct {
 	http.ResponseWriter
-	api     *API
-	r       *http.Request
-	op      *contract.Operation // nil beside the description
-	page    bool                // made for people: nobody reads its query
-	probe   bool                // of health
-	kind    oda.Kind
-	id      string // of the entity, where the path or the answer names it
-	user    string // who acts, empty where nobody said
-	query   map[string][]string
-	started time.Time
-	name    string // the request's id
-	taken   int64  // bytes of the budget
-	reading bool   // the body was asked for
-	ended   bool   // the body came to its end
-	broken  bool   // the body did not come to its end, and never will
-	status  int
-	sent    int64
-	failure error
-	out     response
+	api       *API
+	r         *http.Request
+	op        *contract.Operation // nil beside the description
+	page      bool                // made for people: nobody reads its query
+	probe     bool                // of health
+	kind      oda.Kind
+	id        string // of the entity, where the path or the answer names it
+	user      string // who acts, empty where nobody said
+	query     map[string][]string
+	started   time.Time
+	requestID string
+	taken     int64 // bytes of the budget
+	reading   bool  // the body was asked for
+	ended     bool  // the body came to its end
+	broken    bool  // the body did not come to its end, and never will
+	status    int
+	sent      int64
+	failure   error
+	out       response
 
 	// The values of the answer's headers. They lie together here, so that they
 	// need no memory of their own.
@@ -44,11 +44,11 @@ type call struct {
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
-	c := &call{ResponseWriter: w, api: a, r: r, started: time.Now(), name: r.Header.Get("X-Request-Id")}
-	if !validName(c.name) {
-		c.name = rand.Text()
+	c := &call{ResponseWriter: w, api: a, r: r, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
+	if !validRequestID(c.requestID) {
+		c.requestID = rand.Text()
 	}
-	c.head("X-Request-Id", c.name)
+	c.head("X-Request-Id", c.requestID)
 	c.head("X-Content-Type-Options", "nosniff")
 	if len(r.TransferEncoding) > 0 {
 		// A length beside the chunks may be an attempt to smuggle a request past
@@ -70,15 +70,15 @@ func (c *call) head(name, value string) {
 	c.Header()[name] = c.values[c.headed-1 : c.headed : c.headed]
 }
 
-// validName accepts the request's id of a proxy or client if it can do no harm
+// validRequestID accepts the request's id of a proxy or client if it can do no harm
 // in a log.
-func validName(name string) bool {
-	for i := range len(name) {
-		if name[i] <= ' ' || name[i] > '~' {
+func validRequestID(id string) bool {
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
 			return false
 		}
 	}
-	return name != "" && len(name) <= 128
+	return id != "" && len(id) <= 128
 }
 
 // WriteHeader notes the status.
@@ -114,7 +114,7 @@ func (c *call) finish() {
 		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			abort = true
 		} else {
-			c.api.log.Error("a handler panicked", "request_id", c.name, "panic", p, "stack", string(debug.Stack()))
+			c.api.log.Error("a handler panicked", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
 			abort = c.status != 0
 			if !abort {
 				c.problem(oda.Errorf(oda.Internal, "The server failed. Tell the operator, with the request's id."))
@@ -161,7 +161,7 @@ func (c *call) logLine() {
 	now := time.Now()
 	var room [13]slog.Attr
 	attrs := append(room[:0],
-		slog.String("request_id", c.name),
+		slog.String("request_id", c.requestID),
 		slog.String("client", c.r.RemoteAddr),
 		slog.String("method", c.r.Method),
 		slog.String("path", loggedPath(c.r.URL)),

@@ -33,8 +33,8 @@ func (a *API) store(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := oda.Write{User: c.user, Condition: condition(c.r.Header)}
-	e, err := a.archive.Store(c.r.Context(), c.id, d, w, records != "")
+	w := oda.Write{User: c.user, Condition: condition(c.r.Header), KeepRecords: records != ""}
+	e, err := a.archive.Store(c.r.Context(), c.id, d, w)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *API) create(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.archive.Create(c.r.Context(), d, c.write(c.op.ID, text), false)
+	e, err := a.archive.Create(c.r.Context(), d, c.write(c.op.ID, text))
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,9 @@ func (a *API) storeSeveral(c *call) error {
 	}
 	w := c.respond("application/json", "", held)
 	if err := writeSeveral(w, nodes, entities); err != nil {
-		return c.sent1(err)
+		return c.sendError(err)
 	}
-	return c.sent1(w.close())
+	return c.sendError(w.close())
 }
 
 // split gives the documents of all collections in the body.

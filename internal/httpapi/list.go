@@ -40,7 +40,7 @@ func (a *API) list(c *call) error {
 		return nil
 	})
 	if err != nil {
-		return c.sent1(err)
+		return c.sendError(err)
 	}
 	if n := len(piece) - 1; n >= 0 && piece[n] == ',' {
 		piece = piece[:n]
@@ -50,7 +50,7 @@ func (a *API) list(c *call) error {
 			c.kind.Collection(), url.QueryEscape(q.Cursor(*more)), strconv.Itoa(q.Limit)))
 	}
 	if _, err := w.Write(append(piece, ']')); err != nil {
-		return c.sent1(err)
+		return c.sendError(err)
 	}
-	return c.sent1(w.close())
+	return c.sendError(w.close())
 }

@@ -74,7 +74,7 @@ func (c *call) problem(err error) {
 	default:
 		e = oda.Errorf(oda.Internal, "The server failed because of a fault of its own. Tell the operator, with the request's id.")
 	}
-	kind, body := written(e, c.name)
+	kind, body := written(e, c.requestID)
 	c.drain()
 	if after := retryAfter[e.Code]; after != "" {
 		c.head("Retry-After", after)
@@ -87,11 +87,11 @@ func (c *call) problem(err error) {
 	}
 }
 
-// written is the problem on the wire, for the request of that name.
-func written(e *oda.Error, name string) (problemKind, []byte) {
+// written is the problem on the wire, for the request with that ID.
+func written(e *oda.Error, requestID string) (problemKind, []byte) {
 	kind := problems[e.Code]
 	body, err := json.Marshal(problemBody{
-		oda.CodePrefix + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + name, e.Faults,
+		oda.CodePrefix + string(e.Code), kind.title, kind.status, e.Detail, "urn:oda:request:" + requestID, e.Faults,
 	})
 	if err != nil {
 		panic(err)

@@ -15,18 +15,18 @@ func (a *API) record(c *call) error {
 	if err != nil {
 		return err
 	}
-	one := oda.NewRecord{Key: c.r.Header.Get("Idempotency-Key"), Record: text[nodes[0].Start:nodes[0].End]}
-	recorded, err := a.archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, c.user)
+	one := oda.NewRecord{Key: c.r.Header.Get("Idempotency-Key"), Text: text[nodes[0].Start:nodes[0].End]}
+	receipts, err := a.archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, c.user)
 	if err != nil {
 		return err
 	}
-	m := recorded[0].Metadata
+	m := receipts[0].Metadata
 	c.user = m.LastModifiedBy
 	out := blockAnswer(c.id, 384)
 	out = append(out, `"sequence":`...)
-	out = strconv.AppendInt(out, recorded[0].Sequence, 10)
+	out = strconv.AppendInt(out, receipts[0].Sequence, 10)
 	out = m.AppendJSON(append(out, `,"metadata":`...))
-	return c.sent1(c.respond("application/json", "", held).whole(append(out, '}')))
+	return c.sendError(c.respond("application/json", "", held).whole(append(out, '}')))
 }
 
 // blockAnswer begins an answer about a block.
@@ -42,26 +42,23 @@ func (a *API) recordBatch(c *call) error {
 		return err
 	}
 	records := keyedRecords(text, nodes)
-	recorded, err := a.archive.Record(c.r.Context(), c.id, records, c.user)
+	receipts, err := a.archive.Record(c.r.Context(), c.id, records, c.user)
 	if err != nil {
 		return err
 	}
-	last := recorded[0].Metadata
+	latest := oda.Latest(receipts)
 	out := append(blockAnswer(c.id, 512+64*len(records)), `"records":[`...)
-	for i, r := range recorded {
+	for i, r := range receipts {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = rawjson.AppendQuoted(append(out, `{"key":`...), records[i].Key)
 		out = strconv.AppendInt(append(out, `,"sequence":`...), r.Sequence, 10)
 		out = append(out, '}')
-		if r.Metadata.LastModifiedOn > last.LastModifiedOn {
-			last = r.Metadata
-		}
 	}
-	c.user = last.LastModifiedBy
-	out = last.AppendJSON(append(out, `],"metadata":`...))
-	return c.sent1(c.respond("application/json", "", held).whole(append(out, '}')))
+	c.user = latest.LastModifiedBy
+	out = latest.AppendJSON(append(out, `],"metadata":`...))
+	return c.sendError(c.respond("application/json", "", held).whole(append(out, '}')))
 }
 
 // keyedRecords gives the records of a batch with their keys.
@@ -72,7 +69,7 @@ func keyedRecords(text []byte, nodes []rawjson.Node) []oda.NewRecord {
 		key := nodes[rawjson.Child(nodes, i, "key")]
 		record := nodes[rawjson.Child(nodes, i, "record")]
 		records = append(records, oda.NewRecord{
-			Key: rawjson.Unquote(text[key.Start:key.End]), Record: text[record.Start:record.End],
+			Key: rawjson.Unquote(text[key.Start:key.End]), Text: text[record.Start:record.End],
 		})
 	}
 	return records
@@ -101,16 +98,16 @@ func (a *API) readRecords(c *call) error {
 			return err // the description allows small numbers only
 		}
 	}
-	page, more, err := a.archive.Recordings(c.r.Context(), c.id, after, limit)
+	page, err := a.archive.Records(c.r.Context(), c.id, after, limit)
 	if err != nil {
 		return err
 	}
 	size := 64
-	for _, r := range page {
-		size += len(r.Record) + 128
+	for _, r := range page.Records {
+		size += len(r.Text) + 128
 	}
 	out := append(blockAnswer(c.id, size), `"records":[`...)
-	for i, r := range page {
+	for i, r := range page.Records {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -119,10 +116,10 @@ func (a *API) readRecords(c *call) error {
 			out = rawjson.AppendQuoted(append(out, `,"key":`...), r.Key)
 		}
 		out = append(r.RecordedOn.AppendTo(append(out, `,"recorded_at":"`...)), '"')
-		out = append(append(append(out, `,"record":`...), r.Record...), '}')
+		out = append(append(append(out, `,"record":`...), r.Text...), '}')
 	}
-	if more {
-		c.head("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page[len(page)-1].Sequence, limit))
+	if page.More {
+		c.head("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page.Records[len(page.Records)-1].Sequence, limit))
 	}
-	return c.sent1(c.respond("application/json", "", held).whole(append(out, ']', '}')))
+	return c.sendError(c.respond("application/json", "", held).whole(append(out, ']', '}')))
 }

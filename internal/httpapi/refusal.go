@@ -21,13 +21,13 @@ func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 		if strings.HasPrefix(reason, "431") {
 			e = oda.Errorf(oda.InvalidRequest, "The header of the request is too large. It may have at most %d bytes.", MaxHeader)
 		}
-		name := rand.Text()
-		kind, body := written(e, name)
+		requestID := rand.Text()
+		kind, body := written(e, requestID)
 		response := http.Response{
 			StatusCode: kind.status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 			Header: http.Header{
 				"Cache-Control": {"no-store"}, "Content-Type": {"application/problem+json"},
-				"X-Content-Type-Options": {"nosniff"}, "X-Request-Id": {name},
+				"X-Content-Type-Options": {"nosniff"}, "X-Request-Id": {requestID},
 			},
 			ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 		}
@@ -35,7 +35,7 @@ func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 		if err := response.Write(&out); err != nil {
 			panic(err) // a buffer takes everything
 		}
-		log.Info("request", "request_id", name, "client", client.String(), "status", kind.status, "problem", e.Code, "reason", reason)
+		log.Info("request", "request_id", requestID, "client", client.String(), "status", kind.status, "problem", e.Code, "reason", reason)
 		return out.Bytes()
 	}
 }

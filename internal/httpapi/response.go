@@ -132,13 +132,13 @@ func (c *call) entity(e *oda.Entity) error {
 	c.id = e.ID
 	w := c.respond("application/json", e.Metadata.Tag(), held)
 	if text := e.Rendered(); text != nil {
-		return c.sent1(w.whole(text))
+		return c.sendError(w.whole(text))
 	}
 	w.buf = make([]byte, 0, min(held, len(e.Body.Text)+metadataRoom))
 	if _, err := e.WriteTo(w); err != nil {
-		return c.sent1(err)
+		return c.sendError(err)
 	}
-	return c.sent1(w.close())
+	return c.sendError(w.close())
 }
 
 // stored answers a document that the call has stored, by whom the metadata
@@ -148,9 +148,9 @@ func (c *call) stored(e *oda.Entity) error {
 	return c.entity(e)
 }
 
-// sent1 tells a client that went away from a fault of the server: once the
+// sendError tells a client that went away from a fault of the server: once the
 // response is under way, an error of writing is the client's.
-func (c *call) sent1(err error) error {
+func (c *call) sendError(err error) error {
 	if err != nil && c.status != 0 && c.r.Context().Err() != nil {
 		c.failure = err
 		c.gone()

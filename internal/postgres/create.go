@@ -10,7 +10,7 @@ import (
 	"oda"
 )
 
-// Create implements oda.Store. Without a key it is one statement; with one, the
+// Create implements oda.Engine. Without a key it is one statement; with one, the
 // key is claimed in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
 	if err := oda.CheckNewRecords([]oda.Put{put}, func(int) []int64 { return nil }); err != nil {
@@ -74,7 +74,7 @@ const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by
 	FROM creations c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
 	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 
-// Created implements oda.Store.
+// Created implements oda.Engine.
 func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
 	r, err := s.read(ctx, s.write, selectCreated, int16(kind), key.Value)
 	if err != nil || r == nil {

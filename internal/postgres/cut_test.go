@@ -50,28 +50,28 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 	for _, write := range []struct {
 		name    string
 		moments []moment
-		send    func(t *testing.T, s oda.Store) (string, error) // gives what identifies the answer
-		again   oda.Code                                        // of the same write, when it is stored
+		send    func(t *testing.T, s oda.Engine) (string, error) // gives what identifies the answer
+		again   oda.Code                                         // of the same write, when it is stored
 	}{
-		{"a record with a key", inStatement, func(t *testing.T, s oda.Store) (string, error) {
-			r, err := one(t.Context(), s, addition("b", "marked", "key"))
+		{"a record with a key", inStatement, func(t *testing.T, s oda.Engine) (string, error) {
+			r, err := one(t.Context(), s, adding("b", "marked", "key"))
 			return string(r.Metadata.AppendJSON(nil)), err
 		}, ""},
-		{"a first store", inStatement, func(t *testing.T, s oda.Store) (string, error) {
+		{"a first store", inStatement, func(t *testing.T, s oda.Engine) (string, error) {
 			_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("new"), `{"a":"marked"}`)})
 			return "", err
 		}, oda.MetadataMismatch},
-		{"an update", inStatement, func(t *testing.T, s oda.Store) (string, error) {
+		{"an update", inStatement, func(t *testing.T, s oda.Engine) (string, error) {
 			_, err := s.Put(t.Context(), []oda.Put{next(t, sbd("old"), oda.Metadata{
 				Version: 1, CreatedBy: "anna", CreatedOn: 1, LastModifiedBy: "anna", LastModifiedOn: 1,
 			}, `"a":"marked"`)})
 			return "", err
 		}, oda.MetadataMismatch},
-		{"several", inCommit, func(t *testing.T, s oda.Store) (string, error) {
+		{"several", inCommit, func(t *testing.T, s oda.Engine) (string, error) {
 			_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("x"), `{"a":"marked"}`), write(t, sbd("y"), `{"a":"marked"}`)})
 			return "", err
 		}, oda.MetadataMismatch},
-		{"a creation with a key", inCommit, func(t *testing.T, s oda.Store) (string, error) {
+		{"a creation with a key", inCommit, func(t *testing.T, s oda.Engine) (string, error) {
 			e, err := s.Create(t.Context(), write(t, sbd("created"), `{"a":"marked"}`), key)
 			if err != nil {
 				return "", err
@@ -165,7 +165,7 @@ func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
 				}
 				return env.NoCut
 			})
-			_, err := one(t.Context(), s, addition("marked", "x", ""))
+			_, err := one(t.Context(), s, adding("marked", "x", ""))
 			wantCode(t, err, oda.Unavailable)
 			if got := query[int](t, connect(t, dsn), "SELECT count(*) FROM records"); got != 1 {
 				t.Errorf("%d records are stored, want 1", got)

@@ -22,22 +22,22 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 	return open(ctx, config, log)
 }
 
-// RecordTogether sends records as if they had been gathered.
-func (s *Store) RecordTogether(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, []error) {
+// AppendTogether sends records as if they had been gathered.
+func (s *Store) AppendTogether(ctx context.Context, adds []oda.Append) ([]oda.Receipt, []error) {
 	batch := make([]*waiting, len(adds))
 	for i, add := range adds {
-		batch[i] = &waiting{adds: []oda.Addition{add}, size: len(add.Record), sent: time.Now(), done: make(chan error, 1)}
+		batch[i] = &waiting{Append: add, keys: add.Keys(), size: add.Size(), sent: time.Now(), done: make(chan error, 1)}
 	}
 	g := gatherer{busy: make(map[string]bool)}
 	g.end(outcome{batch: batch, left: s.sendBatch(ctx, batch)})
 	for _, block := range g.apart {
 		s.sendBlock(ctx, block)
 	}
-	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
+	receipts, errs := make([]oda.Receipt, len(adds)), make([]error, len(adds))
 	for i, w := range batch {
-		recorded[i], errs[i] = w.recorded[0], <-w.done
+		receipts[i], errs[i] = w.receipts[0], <-w.done
 	}
-	return recorded, errs
+	return receipts, errs
 }
 
 // SessionSettings are the settings that a connection asks for.

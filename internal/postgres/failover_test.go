@@ -92,7 +92,7 @@ func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
 					for n := 0; ; n++ {
 						var err error
 						if i < len(stores) {
-							_, err = one(context.Background(), store, addition("b", "x", ""))
+							_, err = one(context.Background(), store, adding("b", "x", ""))
 						} else {
 							_, err = store.Put(context.Background(), []oda.Put{write(t, sbd(fmt.Sprintf("s-%d-%d", i, n)), `{}`)})
 						}

@@ -36,7 +36,7 @@ func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
 		wantCode(t, first.Ping(t.Context()), oda.Unavailable)
 		_, err := second.Get(t.Context(), sbd("load-0"))
 		wantCode(t, err, oda.Unavailable)
-		_, err = one(t.Context(), second, addition("load-0", "none", ""))
+		_, err = one(t.Context(), second, adding("load-0", "none", ""))
 		wantCode(t, err, oda.Unavailable)
 		for _, request := range [][2]string{{"GET", ready}, {"PUT", process.URL + "/sbds/http"}, {"GET", process.URL + "/sbds/load-0"}} {
 			status, header, text := sendHeader(t, request[0], request[1], map[string]string{"PUT": "{}"}[request[0]])
@@ -132,7 +132,7 @@ func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 	mustPut(t, s, write(t, block("b"), `{}`))
 	letGo := hold(t, dsn, block("b"))
 	began := time.Now()
-	_, err := one(t.Context(), s, addition("b", "x", "key"))
+	_, err := one(t.Context(), s, adding("b", "x", "key"))
 	wantCode(t, err, oda.Overloaded)
 	if !nothingStored(err) {
 		t.Errorf("the answer does not say what is certain: %v", err)
@@ -142,7 +142,7 @@ func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 	}
 	await(t, "the server has stopped working for it", 5*time.Second, func() bool { return waiting(t, watch) == 0 })
 	letGo()
-	r, err := one(t.Context(), s, addition("b", "x", "key"))
+	r, err := one(t.Context(), s, adding("b", "x", "key"))
 	if err != nil || r.Sequence != 1 {
 		t.Errorf("the retry got %+v, %v", r, err)
 	}
@@ -258,7 +258,7 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	if err := reader.Ping(t.Context()); err != nil {
 		t.Fatalf("nothing was written yet, and it is not ready: %v", err)
 	}
-	if _, err := one(t.Context(), reader, addition("b", "x", "")); err == nil {
+	if _, err := one(t.Context(), reader, adding("b", "x", "")); err == nil {
 		t.Fatal("a role that may only read has recorded")
 	}
 	if err := reader.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "may not write") {

@@ -32,23 +32,19 @@ const (
 // waiting is a request to record on its way: its records are added together or
 // not at all.
 type waiting struct {
-	adds     []oda.Addition // of one block
+	oda.Append
+	keys     []*oda.Key // of the records
 	size     int
 	sent     time.Time // for the first time
-	recorded []oda.Recorded
+	receipts []oda.Receipt
 	answer   error
 	settled  bool // the answer holds whatever becomes of the others, if a standby has it
 	done     chan error
 }
 
-func (w *waiting) block() string { return w.adds[0].Block }
-
-// Record implements oda.Store.
-func (s *Store) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
-	w := &waiting{adds: adds, done: make(chan error, 1)}
-	for _, add := range adds {
-		w.size += len(add.Record)
-	}
+// Append implements oda.Engine.
+func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
+	w := &waiting{Append: add, keys: add.Keys(), size: add.Size(), done: make(chan error, 1)}
 	if err := s.enqueue(ctx, w); err != nil {
 		return nil, err
 	}
@@ -57,7 +53,7 @@ func (s *Store) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded
 	if err := <-w.done; err != nil {
 		return nil, err
 	}
-	return w.recorded, nil
+	return w.receipts, nil
 }
 
 func (s *Store) enqueue(ctx context.Context, w *waiting) error {
@@ -157,12 +153,12 @@ func (g *gatherer) end(one outcome) {
 		g.underWay--
 	}
 	for _, w := range one.batch {
-		delete(g.busy, w.block())
+		delete(g.busy, w.Block)
 	}
 	blocks := make(map[string][]*waiting)
 	for _, w := range one.left {
-		g.busy[w.block()] = true
-		blocks[w.block()] = append(blocks[w.block()], w)
+		g.busy[w.Block] = true
+		blocks[w.Block] = append(blocks[w.Block], w)
 	}
 	for _, block := range blocks {
 		g.apart = append(g.apart, block)
@@ -203,25 +199,25 @@ func (g *gatherer) take() []*waiting {
 	var batch []*waiting
 	records, size := 0, 0
 	g.pending = slices.DeleteFunc(g.pending, func(w *waiting) bool {
-		if records >= batchRecords || size >= batchBytes || g.busy[w.block()] {
+		if records >= batchRecords || size >= batchBytes || g.busy[w.Block] {
 			return false
 		}
-		for _, add := range w.adds {
-			if add.Key != nil && keys[key{add.Block, add.Key.Value}] {
+		for _, r := range w.Records {
+			if keys[key{w.Block, r.Key}] {
 				return false
 			}
 		}
-		for _, add := range w.adds {
-			if add.Key != nil {
-				keys[key{add.Block, add.Key.Value}] = true
+		for _, r := range w.Records {
+			if r.Key != "" {
+				keys[key{w.Block, r.Key}] = true
 			}
 		}
 		batch = append(batch, w)
-		records, size = records+len(w.adds), size+w.size
+		records, size = records+len(w.Records), size+w.size
 		return true
 	})
 	for _, w := range batch {
-		g.busy[w.block()] = true
+		g.busy[w.Block] = true
 		w.sent = time.Now()
 	}
 	return batch
@@ -232,10 +228,10 @@ func (g *gatherer) take() []*waiting {
 // those whose block somebody holds, and all of them if one has undone the
 // transaction for another reason.
 func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waiting) {
-	err := s.recordTogether(ctx, batch, togetherPatience)
+	err := s.appendTogether(ctx, batch, togetherPatience)
 	if isHeld(err) {
 		batch, left = s.separate(ctx, batch)
-		err = s.recordTogether(ctx, batch, togetherPatience)
+		err = s.appendTogether(ctx, batch, togetherPatience)
 	}
 	if isHeld(err) || rolledBack(err) != nil && len(batch) > 1 {
 		return append(left, batch...)
@@ -249,19 +245,19 @@ func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waitin
 func (s *Store) sendBlock(ctx context.Context, block []*waiting) {
 	var err error = errHeld
 	if time.Since(block[0].sent) < batchTime {
-		err = s.recordTogether(ctx, block, alonePatience)
+		err = s.appendTogether(ctx, block, alonePatience)
 	}
 	if len(block) > 1 && rolledBack(err) != nil && !isHeld(err) {
 		for _, w := range block {
-			s.answer([]*waiting{w}, s.recordTogether(ctx, []*waiting{w}, alonePatience))
+			s.answer([]*waiting{w}, s.appendTogether(ctx, []*waiting{w}, alonePatience))
 		}
 		return
 	}
 	s.answer(block, err)
 }
 
-// recordTogether stores the records in one transaction.
-func (s *Store) recordTogether(ctx context.Context, batch []*waiting, patience time.Duration) error {
+// appendTogether stores the records in one transaction.
+func (s *Store) appendTogether(ctx context.Context, batch []*waiting, patience time.Duration) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -269,7 +265,7 @@ func (s *Store) recordTogether(ctx context.Context, batch []*waiting, patience t
 	defer cancel()
 	return s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return recordAll(ctx, conn.Conn(), batch, patience)
+			return appendAll(ctx, conn.Conn(), batch, patience)
 		})
 	})
 }
@@ -279,7 +275,7 @@ func (s *Store) recordTogether(ctx context.Context, batch []*waiting, patience t
 func (s *Store) separate(ctx context.Context, batch []*waiting) (free, held []*waiting) {
 	refs := make([]oda.Ref, len(batch))
 	for i, w := range batch {
-		refs[i] = oda.Ref{Kind: oda.ExecutionBlock, ID: w.block()}
+		refs[i] = oda.Ref{Kind: oda.ExecutionBlock, ID: w.Block}
 	}
 	notHeld, _ := s.notHeld(ctx, refs)
 	for i, w := range batch {

@@ -53,7 +53,7 @@ func (s *Store) tryWrite(ctx context.Context) error {
 	})
 }
 
-// Ping implements oda.Store.
+// Ping implements oda.Engine.
 func (s *Store) Ping(ctx context.Context) error {
 	var readOnly bool
 	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

@@ -22,12 +22,12 @@ func TestABlockThatIsHeldFailsNoOthersThatShareItsTransaction(t *testing.T) {
 		mustPut(t, s, write(t, block(fmt.Sprint("b", i)), `{}`))
 	}
 	letGo := hold(t, dsn, block("b3"))
-	var adds []oda.Addition
+	var adds []oda.Append
 	for i := range blocks {
-		adds = append(adds, addition(fmt.Sprint("b", i), "one", ""))
+		adds = append(adds, adding(fmt.Sprint("b", i), "one", ""))
 	}
-	adds = append(adds, addition("missing", "one", ""))
-	recorded, errs := s.RecordTogether(t.Context(), adds)
+	adds = append(adds, adding("missing", "one", ""))
+	recorded, errs := s.AppendTogether(t.Context(), adds)
 	for i, add := range adds {
 		switch add.Block {
 		case "b3":
@@ -58,17 +58,17 @@ func TestARecordThatCannotBeStoredFailsNoOthers(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		mustPut(t, s, write(t, block(id), `{}`))
 	}
-	repeated := addition("b", "repeated", "key")
+	repeated := adding("b", "repeated", "key")
 	first, err := one(t.Context(), s, repeated)
 	if err != nil {
 		t.Fatal(err)
 	}
 	do(t, conn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON records FOR EACH ROW WHEN (NEW.recorded_by = 'mallory') EXECUTE FUNCTION refuse()`)
-	bad := addition("b", "bad", "")
+	bad := adding("b", "bad", "")
 	bad.By = "mallory"
-	recorded, errs := s.RecordTogether(t.Context(), []oda.Addition{
-		addition("a", "x", ""), addition("b", "x", "other"), bad, repeated, addition("c", "x", ""),
+	recorded, errs := s.AppendTogether(t.Context(), []oda.Append{
+		adding("a", "x", ""), adding("b", "x", "other"), bad, repeated, adding("c", "x", ""),
 	})
 	for i, err := range errs {
 		if i == 2 {
@@ -101,7 +101,7 @@ func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
 	errs := make([]error, held)
 	var group sync.WaitGroup
 	for i := range held {
-		group.Go(func() { _, errs[i] = one(context.Background(), s, addition(fmt.Sprint("held", i), "x", "")) })
+		group.Go(func() { _, errs[i] = one(context.Background(), s, adding(fmt.Sprint("held", i), "x", "")) })
 	}
 	await(t, "records wait for held blocks", patience, func() bool { return waiting(t, watch) > 0 })
 	// In a moment the held blocks are waited for by themselves.

@@ -14,7 +14,7 @@ import (
 func keep(tb suite.TB, ref oda.Ref, m oda.Metadata) oda.Put {
 	tb.Helper()
 	put := next(tb, ref, m)
-	put.Keep, put.Compare = true, oda.KeptFields
+	put.KeepRecords, put.Compare = true, oda.KeptFields
 	return put
 }
 
@@ -23,39 +23,40 @@ func keep(tb suite.TB, ref oda.Ref, m oda.Metadata) oda.Put {
 func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 	t.Parallel()
 	const one, two, three = `{"request":"one"}`, `{"request":"two"}`, `{"request":"three"}`
-	put := func(s oda.Store, puts ...oda.Put) error {
+	put := func(s oda.Engine, puts ...oda.Put) error {
 		_, err := s.Put(context.Background(), puts)
 		return err
 	}
-	record := func(s oda.Store, adds ...oda.Addition) error {
-		_, err := s.Record(context.Background(), adds)
+	record := func(s oda.Engine, add oda.Append, more ...oda.NewRecord) error {
+		add.Records = append(add.Records, more...)
+		_, err := s.Append(context.Background(), add)
 		return err
 	}
 	for name, race := range map[string]struct {
-		first   func(s oda.Store, m oda.Metadata) error
+		first   func(s oda.Engine, m oda.Metadata) error
 		version int64 // that the first one leaves
 		want    string
 	}{
-		"another that keeps them": {func(s oda.Store, m oda.Metadata) error {
+		"another that keeps them": {func(s oda.Engine, m oda.Metadata) error {
 			return put(s, keep(t, block("b"), m))
 		}, 2, one + "," + two},
-		"an ordinary one": {func(s oda.Store, m oda.Metadata) error {
+		"an ordinary one": {func(s oda.Engine, m oda.Metadata) error {
 			return put(s, next(t, block("b"), m, `"request_responses":[`+two+","+three+`]`))
 		}, 2, two + "," + three},
-		"an ordinary one that shares them": {func(s oda.Store, m oda.Metadata) error {
+		"an ordinary one that shares them": {func(s oda.Engine, m oda.Metadata) error {
 			return put(s, next(t, block("b"), m, `"request_responses":[`+two+","+one+`]`))
 		}, 2, two + "," + one},
-		"several at once": {func(s oda.Store, m oda.Metadata) error {
+		"several at once": {func(s oda.Engine, m oda.Metadata) error {
 			return put(s, write(t, sbd("a"), `{}`), next(t, block("b"), m, `"request_responses":[`+three+`]`), write(t, sbd("c"), `{}`))
 		}, 2, three},
-		"a record": {func(s oda.Store, _ oda.Metadata) error {
-			return record(s, addition("b", "three", ""))
+		"a record": {func(s oda.Engine, _ oda.Metadata) error {
+			return record(s, adding("b", "three", ""))
 		}, 1, one + "," + two + "," + three},
-		"a record with a key": {func(s oda.Store, _ oda.Metadata) error {
-			return record(s, addition("b", "three", "key"))
+		"a record with a key": {func(s oda.Engine, _ oda.Metadata) error {
+			return record(s, adding("b", "three", "key"))
 		}, 1, one + "," + two + "," + three},
-		"several records": {func(s oda.Store, _ oda.Metadata) error {
-			return record(s, addition("b", "three", "key"), addition("b", "one", ""))
+		"several records": {func(s oda.Engine, _ oda.Metadata) error {
+			return record(s, adding("b", "three", "key"), oda.NewRecord{Text: []byte(one)})
 		}, 1, one + "," + two + "," + three + "," + one},
 	} {
 		t.Run(name, func(t *testing.T) {

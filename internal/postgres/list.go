@@ -29,7 +29,7 @@ const (
 		ORDER BY created_on, identifier LIMIT $5`
 )
 
-// List implements oda.Store. Without a limit it is one statement, and so one
+// List implements oda.Engine. Without a limit it is one statement, and so one
 // snapshot, whose rows are read as they come, for as long as its reader takes. A
 // page is read at once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {

@@ -29,7 +29,7 @@ func TestListingByModificationIsInOrderThoughItsIndexLags(t *testing.T) {
 	for id := range modified {
 		// Most stay within the lag, some do not; some move several times.
 		for range random.IntN(4) {
-			add := addition(id, "x", "")
+			add := adding(id, "x", "")
 			add.At = base + oda.Instant(random.IntN(200_000))
 			r, err := one(context.Background(), s, add)
 			if err != nil {

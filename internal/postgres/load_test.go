@@ -20,7 +20,7 @@ import (
 type load struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	stores []oda.Store
+	stores []oda.Engine
 	group  sync.WaitGroup
 
 	mu       sync.Mutex
@@ -38,7 +38,7 @@ type load struct {
 const loadWriters = 3
 
 // startLoad begins to write to the stores. It ends with the test at the latest.
-func startLoad(t *testing.T, stores ...oda.Store) *load {
+func startLoad(t *testing.T, stores ...oda.Engine) *load {
 	t.Helper()
 	l := &load{
 		stores: stores, refusals: map[oda.Code]int{}, records: map[string][]string{},
@@ -100,7 +100,7 @@ func (l *load) record(i int) {
 	id := fmt.Sprintf("load-%d", i)
 	for n := 0; l.ctx.Err() == nil; n++ {
 		request := fmt.Sprintf("%d-%d", i, n)
-		add := addition(id, request, request)
+		add := adding(id, request, request)
 		l.attempt(func(ctx context.Context, tried int) error {
 			r, err := one(ctx, l.stores[(n+tried)%len(l.stores)], add)
 			if err != nil {
@@ -118,7 +118,7 @@ func (l *load) record(i int) {
 }
 
 // update makes version after version of some entities together.
-func (l *load) update(t *testing.T, store oda.Store, refs ...oda.Ref) {
+func (l *load) update(t *testing.T, store oda.Engine, refs ...oda.Ref) {
 	current := make([]oda.Metadata, len(refs))
 	for n := 0; l.ctx.Err() == nil; n++ {
 		var uncertain bool // an attempt may have been stored
@@ -153,7 +153,7 @@ func (l *load) update(t *testing.T, store oda.Store, refs ...oda.Ref) {
 
 // stored reads back whether a write of a member that was not acknowledged is
 // stored: by all of its entities or by none.
-func (l *load) stored(ctx context.Context, store oda.Store, refs []oda.Ref, member string, current []oda.Metadata) (bool, error) {
+func (l *load) stored(ctx context.Context, store oda.Engine, refs []oda.Ref, member string, current []oda.Metadata) (bool, error) {
 	found := 0
 	for i, ref := range refs {
 		e, err := store.Get(ctx, ref)
@@ -236,7 +236,7 @@ func (l *load) goesOn(t *testing.T) {
 
 // verify ends the load and demands that the store, with the database of that
 // DSN, holds every acknowledged write once.
-func (l *load) verify(t *testing.T, store oda.Store, dsn string) {
+func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 	t.Helper()
 	l.stop()
 	if len(l.faults) > 0 {

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"flag"
 	"log/slog"
 	"net"
@@ -154,7 +153,7 @@ func next(tb suite.TB, ref oda.Ref, m oda.Metadata, members ...string) oda.Put {
 }
 
 // mustPut stores a document.
-func mustPut(tb testing.TB, s oda.Store, put oda.Put) *oda.Entity {
+func mustPut(tb testing.TB, s oda.Engine, put oda.Put) *oda.Entity {
 	tb.Helper()
 	entities, err := s.Put(context.Background(), []oda.Put{put})
 	if err != nil {
@@ -164,7 +163,7 @@ func mustPut(tb testing.TB, s oda.Store, put oda.Put) *oda.Entity {
 }
 
 // mustGet reads an entity.
-func mustGet(tb testing.TB, s oda.Store, ref oda.Ref) *oda.Entity {
+func mustGet(tb testing.TB, s oda.Engine, ref oda.Ref) *oda.Entity {
 	tb.Helper()
 	e, err := s.Get(context.Background(), ref)
 	if err != nil {
@@ -173,28 +172,24 @@ func mustGet(tb testing.TB, s oda.Store, ref oda.Ref) *oda.Entity {
 	return e
 }
 
-// addition makes the addition of a record; without a key where that is empty.
-func addition(block, request, key string) oda.Addition {
-	a := oda.Addition{Block: block, Record: []byte(`{"request":"` + request + `"}`), By: "anna", At: now()}
-	if key != "" {
-		a.Key = &oda.Key{Value: key, Digest: sha256.Sum256(a.Record)}
-	}
-	return a
+// adding makes a request to add a record; without a key where that is empty.
+func adding(block, request, key string) oda.Append {
+	return oda.Append{Block: block, By: "anna", At: now(), Records: []oda.NewRecord{{Key: key, Text: []byte(`{"request":"` + request + `"}`)}}}
 }
 
 // one adds one record.
-func one(ctx context.Context, s oda.Store, add oda.Addition) (oda.Recorded, error) {
-	recorded, err := s.Record(ctx, []oda.Addition{add})
+func one(ctx context.Context, s oda.Engine, add oda.Append) (oda.Receipt, error) {
+	receipts, err := s.Append(ctx, add)
 	if err != nil {
-		return oda.Recorded{}, err
+		return oda.Receipt{}, err
 	}
-	return recorded[0], nil
+	return receipts[0], nil
 }
 
 // mustRecord adds a record.
-func mustRecord(tb testing.TB, s oda.Store, block, request string) oda.Recorded {
+func mustRecord(tb testing.TB, s oda.Engine, block, request string) oda.Receipt {
 	tb.Helper()
-	r, err := one(context.Background(), s, addition(block, request, ""))
+	r, err := one(context.Background(), s, adding(block, request, ""))
 	if err != nil {
 		tb.Fatalf("record into %s: %v", block, err)
 	}

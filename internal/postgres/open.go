@@ -37,7 +37,7 @@ const listingShare = 4
 // ended for it.
 const listingGrace = time.Second
 
-// Store is the engine on PostgreSQL. It implements oda.Store.
+// Store is the engine on PostgreSQL. It implements oda.Engine.
 type Store struct {
 	pool  *pgxpool.Pool
 	hosts *hosts

@@ -160,7 +160,7 @@ func TestTheEngineIsAStoreBehindPgbouncerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	dsns, _ := behindBouncer(t, 150)
 	var archives atomic.Int32
-	suite.Run(t, func(tb testing.TB) oda.Store {
+	suite.Run(t, func(tb testing.TB) oda.Engine {
 		if strings.Contains(tb.Name(), "/20,000_identifiers") || strings.Contains(tb.Name(), "/properties/") {
 			tb.Skip("too slow without prepared statements")
 		}

@@ -41,11 +41,11 @@ func hotOperations() []hot {
 	after := oda.Instant(1_000_000)
 	record := func(blocks int) func(*testing.T, *postgres.Store, int) error {
 		return func(_ *testing.T, s *postgres.Store, try int) error {
-			var adds []oda.Addition
+			var adds []oda.Append
 			for i := range blocks {
-				adds = append(adds, addition(fmt.Sprint("id-", 1000+i*10), "x", fmt.Sprint("key-", blocks, "-", try, "-", i)))
+				adds = append(adds, adding(fmt.Sprint("id-", 1000+i*10), "x", fmt.Sprint("key-", blocks, "-", try, "-", i)))
 			}
-			_, errs := s.RecordTogether(ctx, adds)
+			_, errs := s.AppendTogether(ctx, adds)
 			return errs[0]
 		}
 	}
@@ -65,7 +65,7 @@ func hotOperations() []hot {
 					return err
 				}
 				put := next(t, block("id-5000"), e.Metadata)
-				put.Keep, put.Compare = true, oda.KeptFields
+				put.KeepRecords, put.Compare = true, oda.KeptFields
 				_, err = s.Put(ctx, []oda.Put{put})
 				return err
 			}, 48,
@@ -117,7 +117,7 @@ func hotOperations() []hot {
 		{
 			"Record again", "A record with a key that is known: nothing is added, and the record is found.",
 			func(_ *testing.T, s *postgres.Store, _ int) error {
-				_, err := one(ctx, s, addition("id-1010", "x", "seed-4"))
+				_, err := one(ctx, s, adding("id-1010", "x", "seed-4"))
 				if oda.CodeOf(err) == oda.KeyReused { // with another body
 					return nil
 				}

@@ -113,7 +113,7 @@ func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 	}
 	runs, fresh := pl.records(p)
 	slots := encodeSlots(p.Body.Slots)
-	if update && !isNew && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.Keep {
+	if update && !isNew && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.KeepRecords {
 		return &store{updateOnly, []any{
 			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
 			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
@@ -127,11 +127,11 @@ func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 		fresh, runs, slots, p.Body.Text, shard, update,
 	}
 	switch {
-	case create && p.Keep:
+	case create && p.KeepRecords:
 		return &store{keepEither, args}
 	case create:
 		return &store{storeEither, args}
-	case update && p.Keep:
+	case update && p.KeepRecords:
 		return &store{keepNext, args}
 	case update:
 		return &store{storeNext, args}
@@ -177,7 +177,7 @@ var errRefused = errors.New("the stored state is not the expected one")
 // explain, because the state has changed again since.
 const judgeTries = 3
 
-// Put implements oda.Store.
+// Put implements oda.Engine.
 func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
 	var stored []*oda.Metadata
 	for range judgeTries {
@@ -199,7 +199,7 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 // nil.
 func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata) ([]*oda.Entity, error) {
 	stores := make([]*store, len(puts))
-	alone := len(puts) == 1 && !puts[0].Keep // one statement does it
+	alone := len(puts) == 1 && !puts[0].KeepRecords // one statement does it
 	shard := notCounted
 	if alone {
 		shard = anyShard()
@@ -341,8 +341,8 @@ func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, entities []*sto
 		}
 		var err error
 		e.Records, err = oda.Ahead(decodeRuns(e.kept),
-			func(runs oda.Runs) oda.Records { return recordsWithin(ctx, tx, e.Ref, runs) },
-			func(runs oda.Runs) oda.Records { return s.records(caller, e.Ref, runs) })
+			func(runs oda.Runs) oda.Texts { return recordsWithin(ctx, tx, e.Ref, runs) },
+			func(runs oda.Runs) oda.Texts { return s.records(caller, e.Ref, runs) })
 		if err != nil {
 			return err
 		}
@@ -355,7 +355,7 @@ func answers(puts []oda.Put, all []*stored) []*oda.Entity {
 	entities := make([]*oda.Entity, len(all))
 	for i, e := range all {
 		if puts[i].Listed {
-			e.Records = oda.RecordsOf(puts[i].Records)
+			e.Records = oda.TextsOf(puts[i].Records)
 		}
 		entities[i] = &e.Entity
 	}

@@ -68,7 +68,7 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 	return &r, nil
 }
 
-// Get implements oda.Store.
+// Get implements oda.Engine.
 func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	r, err := s.read(ctx, s.with, selectCurrent, int16(ref.Kind), ref.ID)
 	if err != nil {
@@ -96,7 +96,7 @@ type numberedRecord struct {
 }
 
 // records reads the records of a version.
-func (s *Store) records(ctx context.Context, ref oda.Ref, runs oda.Runs) oda.Records {
+func (s *Store) records(ctx context.Context, ref oda.Ref, runs oda.Runs) oda.Texts {
 	return func(yield func([]byte, error) bool) {
 		for r, err := range s.numbered(ctx, ref, runs) {
 			if !yield(r.text, s.storageError(ctx, err)) {
@@ -121,7 +121,7 @@ func (s *Store) numbered(ctx context.Context, ref oda.Ref, runs oda.Runs) iter.S
 
 // recordsWithin reads records within a transaction. Its parts grow, since few
 // records may be all that is needed, and the head is locked meanwhile.
-func recordsWithin(ctx context.Context, tx pgx.Tx, ref oda.Ref, runs oda.Runs) oda.Records {
+func recordsWithin(ctx context.Context, tx pgx.Tx, ref oda.Ref, runs oda.Runs) oda.Texts {
 	size := int64(8)
 	return func(yield func([]byte, error) bool) {
 		for r, err := range inParts(runs, func(first, last int64) ([]numberedRecord, error) {
@@ -178,7 +178,7 @@ func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([
 	return part, err
 }
 
-// Counts implements oda.Store.
+// Counts implements oda.Engine.
 func (s *Store) Counts(ctx context.Context) (map[oda.Kind]int64, error) {
 	counts := make(map[oda.Kind]int64, len(oda.Kinds))
 	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

@@ -67,23 +67,25 @@ const findRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.cr
 
 // fresh is a record that is still to be stored, and where its answer goes.
 type fresh struct {
-	*oda.Addition
-	request *waiting
-	nth     int // within its request
+	*waiting
+	nth int // within its request
 }
 
-// recordAll stores the records of the requests, in one round trip where no key
+// key is the key of the record, nil where it came without one.
+func (f fresh) key() *oda.Key { return f.keys[f.nth] }
+
+// appendAll stores the records of the requests, in one round trip where no key
 // is known. It waits no longer than that for a head that somebody holds.
-func recordAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
+func appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
 	var records []fresh
 	for _, w := range requests {
 		if w.settled {
 			continue
 		}
-		w.recorded = make([]oda.Recorded, len(w.adds))
-		w.answer = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.adds[0].Block})
-		for i := range w.adds {
-			records = append(records, fresh{&w.adds[i], w, i})
+		w.receipts = make([]oda.Receipt, len(w.Records))
+		w.answer = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.Block})
+		for i := range w.Records {
+			records = append(records, fresh{w, i})
 		}
 	}
 	slices.SortStableFunc(records, func(a, b fresh) int { return strings.Compare(a.Block, b.Block) })
@@ -117,13 +119,13 @@ type rows struct {
 	texts   [][]byte
 }
 
-func (r *rows) add(a *oda.Addition) {
+func (r *rows) add(f fresh) {
 	var key *string
 	var digest []byte
-	if a.Key != nil {
-		key, digest = &a.Key.Value, a.Key.Digest[:]
+	if k := f.key(); k != nil {
+		key, digest = &k.Value, k.Digest[:]
 	}
-	r.by, r.keys, r.digests, r.texts = append(r.by, a.By), append(r.keys, key), append(r.digests, digest), append(r.texts, a.Record)
+	r.by, r.keys, r.digests, r.texts = append(r.by, f.By), append(r.keys, key), append(r.digests, digest), append(r.texts, f.Records[f.nth].Text)
 }
 
 // add stores records, which are in the order of their blocks. It says whether
@@ -143,20 +145,20 @@ func add(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Dur
 		for end = begin; end < len(records) && records[end].Block == records[begin].Block; end++ {
 			r := records[end]
 			instant = max(instant, int64(r.At)-int64(end-begin)-1)
-			if r.Key != nil {
-				keyed, keysOf = append(keyed, r.Block), append(keysOf, r.Key.Value)
+			if k := r.key(); k != nil {
+				keyed, keysOf = append(keyed, r.Block), append(keysOf, k.Value)
 			}
 		}
 		blocks, ids = append(blocks, records[begin:end]), append(ids, records[begin].Block)
 		counts, at = append(counts, int32(end-begin)), append(at, instant)
 		for i := begin; i < end-1; i++ {
-			others.add(records[i].Addition)
+			others.add(records[i])
 			block, ahead = append(block, int32(len(ids))), append(ahead, int32(end-1-i))
 		}
-		last.add(records[end-1].Addition)
+		last.add(records[end-1])
 	}
 	var b int
-	var newest oda.Recorded
+	var newest oda.Receipt
 	m := &newest.Metadata
 	err = patiently(ctx, conn, patience, addRecords, []any{
 		ids, counts, at, last.by, last.keys, last.digests, last.texts,
@@ -165,11 +167,11 @@ func add(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Dur
 		added = true
 		for i, r := range blocks[b] {
 			ahead := len(blocks[b]) - 1 - i
-			recorded := newest
-			recorded.Sequence -= int64(ahead)
-			recorded.Metadata.LastModifiedBy = r.By
-			recorded.Metadata.LastModifiedOn -= oda.Instant(ahead)
-			r.request.recorded[r.nth], r.request.answer = recorded, nil
+			receipt := newest
+			receipt.Sequence -= int64(ahead)
+			receipt.Metadata.LastModifiedBy = r.By
+			receipt.Metadata.LastModifiedOn -= oda.Instant(ahead)
+			r.receipts[r.nth], r.answer = receipt, nil
 		}
 		return nil
 	})
@@ -183,23 +185,23 @@ func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Du
 	ids, keys := make([]string, len(records)), make([]*string, len(records))
 	for i, r := range records {
 		ids[i] = r.Block
-		if r.Key != nil {
-			keys[i] = &r.Key.Value
+		if k := r.key(); k != nil {
+			keys[i] = &k.Value
 		}
 	}
 	known, refused := make([]bool, len(records)), make(map[*waiting]bool)
 	var i int
-	var first oda.Recorded
+	var first oda.Receipt
 	var digest []byte
 	m := &first.Metadata
 	row := []any{&i, &first.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &digest}
 	err := patiently(ctx, conn, patience, findRecords, []any{ids, keys}, row, func() error {
 		r := records[i]
 		known[i] = true
-		if err := r.Key.Check(digest); err != nil {
-			refused[r.request], r.request.answer = true, err
-		} else if !refused[r.request] {
-			r.request.recorded[r.nth], r.request.answer = first, nil
+		if err := r.key().Check(digest); err != nil {
+			refused[r.waiting], r.answer = true, err
+		} else if !refused[r.waiting] {
+			r.receipts[r.nth], r.answer = first, nil
 		}
 		return nil
 	})
@@ -207,13 +209,13 @@ func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Du
 		return nil, err
 	}
 	for _, r := range records {
-		r.request.settled = true
+		r.settled = true
 	}
 	var left []fresh
 	for i, r := range records {
-		if !known[i] && !refused[r.request] {
+		if !known[i] && !refused[r.waiting] {
 			left = append(left, r)
-			r.request.settled = false
+			r.settled = false
 		}
 	}
 	return left, nil

@@ -27,7 +27,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := env.Postgres(t)
-			stores := []oda.Store{open(t, dsn), open(t, dsn)}
+			stores := []oda.Engine{open(t, dsn), open(t, dsn)}
 			for i := range blocks {
 				mustPut(t, stores[0], write(t, block(fmt.Sprint("b", i)), `{}`))
 			}
@@ -41,7 +41,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 					before := int64(0)
 					for n := range each {
 						request := fmt.Sprintf("%d-%d", c, n)
-						r, err := one(context.Background(), stores[(c+n)%2], addition(id, request, ""))
+						r, err := one(context.Background(), stores[(c+n)%2], adding(id, request, ""))
 						if err != nil || r.Sequence <= before {
 							t.Errorf("%s got the sequence %d after %d, %v", request, r.Sequence, before, err)
 							return
@@ -82,21 +82,21 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 	mustPut(t, s, write(t, block("other"), `{}`))
 	letGo := hold(t, dsn, block("b"))
 
-	adds := []oda.Addition{addition("b", "first", "")}
+	adds := []oda.Append{adding("b", "first", "")}
 	for i := range 8 { // a key five times, once with another body
-		adds = append(adds, addition("b", fmt.Sprint("plain ", i), ""), addition("b", "again", "key"))
+		adds = append(adds, adding("b", fmt.Sprint("plain ", i), ""), adding("b", "again", "key"))
 		if i == 4 {
-			adds[len(adds)-1] = addition("b", "not the same", "key")
+			adds[len(adds)-1] = adding("b", "not the same", "key")
 		}
 	}
 	for i := range 32 { // these are gathered with those of b
-		adds = append(adds, addition(fmt.Sprint("unknown-", i), "x", ""))
+		adds = append(adds, adding(fmt.Sprint("unknown-", i), "x", ""))
 	}
-	adds = append(adds, addition("other", "x", ""))
+	adds = append(adds, adding("other", "x", ""))
 	for i := range adds { // the clock goes back all the time
 		adds[i].At = m.CreatedOn - oda.Instant(i)
 	}
-	recorded, errs := make([]oda.Recorded, len(adds)), make([]error, len(adds))
+	recorded, errs := make([]oda.Receipt, len(adds)), make([]error, len(adds))
 	var group sync.WaitGroup
 	for i, add := range adds {
 		group.Go(func() { recorded[i], errs[i] = one(context.Background(), s, add) })
@@ -112,16 +112,16 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 	group.Wait()
 
 	sequences := map[int64]int{}
-	var keyed []oda.Recorded
+	var keyed []oda.Receipt
 	for i, add := range adds {
 		switch {
 		case strings.HasPrefix(add.Block, "unknown"):
 			wantCode(t, errs[i], oda.NotFound)
-		case add.Key != nil && errs[i] != nil:
+		case add.Records[0].Key != "" && errs[i] != nil:
 			wantCode(t, errs[i], oda.KeyReused)
 		case errs[i] != nil:
-			t.Errorf("%s %s: %v", add.Block, add.Record, errs[i])
-		case add.Key != nil:
+			t.Errorf("%s %s: %v", add.Block, add.Records[0].Text, errs[i])
+		case add.Records[0].Key != "":
 			keyed = append(keyed, recorded[i])
 		case add.Block == "b":
 			sequences[recorded[i].Sequence]++
@@ -167,7 +167,7 @@ func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
-			if _, err := one(context.Background(), s, addition("held", fmt.Sprint(i), "")); err != nil {
+			if _, err := one(context.Background(), s, adding("held", fmt.Sprint(i), "")); err != nil {
 				t.Errorf("record into the block that was held: %v", err)
 			}
 		})
@@ -177,7 +177,7 @@ func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 	defer cancel()
 	for i := range 50 {
 		for _, id := range []string{"a", "z"} {
-			if r, err := one(ctx, s, addition(id, fmt.Sprint(i), "")); err != nil || r.Sequence != int64(i+1) {
+			if r, err := one(ctx, s, adding(id, fmt.Sprint(i), "")); err != nil || r.Sequence != int64(i+1) {
 				t.Fatalf("record %d into %s: %+v, %v", i, id, r, err)
 			}
 		}
@@ -203,10 +203,10 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	s, other, watch := open(t, dsn), open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, block("a"), `{}`))
 	letGoA := hold(t, dsn, block("a"))
-	recorded, errs := make([]oda.Recorded, 2), make([]error, 2)
+	recorded, errs := make([]oda.Receipt, 2), make([]error, 2)
 	var group sync.WaitGroup
 	group.Go(func() {
-		recorded, errs = s.RecordTogether(context.Background(), []oda.Addition{addition("a", "x", ""), addition("b", "x", "")})
+		recorded, errs = s.AppendTogether(context.Background(), []oda.Append{adding("a", "x", ""), adding("b", "x", "")})
 	})
 	await(t, "the batch waits", patience, func() bool { return waiting(t, watch) > 0 })
 	m := mustPut(t, other, write(t, block("b"), `{}`)).Metadata
@@ -230,7 +230,7 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	stores := []oda.Store{open(t, dsn), open(t, dsn)}
+	stores := []oda.Engine{open(t, dsn), open(t, dsn)}
 	ids := []string{"e", "a", "D", "b", "C"}
 	for _, id := range ids {
 		mustPut(t, stores[0], write(t, block(id), `{}`))
@@ -240,7 +240,7 @@ func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T)
 	for c := range 12 {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				if _, err := one(context.Background(), stores[c%2], addition(ids[(c+n)%len(ids)], "x", "")); err != nil {
+				if _, err := one(context.Background(), stores[c%2], adding(ids[(c+n)%len(ids)], "x", "")); err != nil {
 					t.Errorf("record: %v", err)
 					return
 				}
@@ -260,7 +260,7 @@ func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T)
 						return
 					}
 					put := next(t, block(id), e.Metadata)
-					put.Keep, put.Compare = true, oda.KeptFields
+					put.KeepRecords, put.Compare = true, oda.KeptFields
 					puts = append(puts, put, write(t, sbd(fmt.Sprintf("%s-%d-%d", id, c, n)), `{}`))
 				}
 				_, err := stores[c%2].Put(context.Background(), puts)

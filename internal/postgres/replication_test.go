@@ -45,11 +45,11 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			return put(ctx, write(t, sbd("two"), `{}`), write(t, sbd("three"), `{}`))
 		},
 		"record": func(ctx context.Context) error {
-			_, err := one(ctx, s, addition("stored", "one", ""))
+			_, err := one(ctx, s, adding("stored", "one", ""))
 			return err
 		},
 		"record with a key": func(ctx context.Context) error {
-			_, err := one(ctx, s, addition("stored", "two", "key"))
+			_, err := one(ctx, s, adding("stored", "two", "key"))
 			return err
 		},
 		"create with a key": create,
@@ -72,7 +72,7 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 		write func(context.Context) error
 	}{
 		"record with a key again": {"records", func(ctx context.Context) error {
-			_, err := one(ctx, s, addition("stored", "two", "key"))
+			_, err := one(ctx, s, adding("stored", "two", "key"))
 			return err
 		}},
 		"create with a key again": {"creations", create},

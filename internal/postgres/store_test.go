@@ -16,7 +16,7 @@ import (
 
 func TestTheEngineIsAStore(t *testing.T) {
 	t.Parallel()
-	suite.Run(t, func(tb testing.TB) oda.Store { return open(tb, env.Postgres(tb)) })
+	suite.Run(t, func(tb testing.TB) oda.Engine { return open(tb, env.Postgres(tb)) })
 }
 
 // In a database with the collation of a language "a" stands before "B", and "_"
@@ -42,7 +42,7 @@ func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
 		t.Fatal("the database has the collation of bytes")
 	}
 	var archives atomic.Int32
-	suite.Run(t, func(tb testing.TB) oda.Store {
+	suite.Run(t, func(tb testing.TB) oda.Engine {
 		schema := fmt.Sprintf("archive_%d", archives.Add(1))
 		do(tb, connect(tb, u.String()), "CREATE SCHEMA "+schema)
 		return open(tb, with(tb, u.String(), "search_path", schema))
@@ -55,7 +55,7 @@ func TestTheViewsShowWhatIsAnswered(t *testing.T) {
 	s, conn := open(t, dsn), connect(t, dsn)
 	kept := func(ref oda.Ref, text string) oda.Put {
 		put := write(t, ref, text)
-		put.Keep, put.Compare = true, oda.KeptFields
+		put.KeepRecords, put.Compare = true, oda.KeptFields
 		return put
 	}
 	record := func(id string, requests ...string) oda.Metadata {

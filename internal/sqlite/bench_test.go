@@ -48,11 +48,11 @@ func BenchmarkGetFromFile(b *testing.B) {
 func BenchmarkRecord(b *testing.B) {
 	s := fresh(b)
 	mustPut(b, s, put(b, "b", benchText(), 1))
-	adds := additions()
-	b.SetBytes(int64(len(adds[0].Record)))
+	add := usualRecord()
+	b.SetBytes(int64(add.Size()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Record(context.Background(), adds); err != nil {
+		if _, err := s.Append(context.Background(), add); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -64,13 +64,13 @@ func BenchmarkRecordTogether(b *testing.B) {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
 			s := fresh(b)
 			mustPut(b, s, put(b, "b", benchText(), 1))
-			adds := additions()
-			b.SetBytes(int64(len(adds[0].Record)))
+			add := usualRecord()
+			b.SetBytes(int64(add.Size()))
 			b.ReportAllocs()
 			b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := s.Record(context.Background(), adds); err != nil {
+					if _, err := s.Append(context.Background(), add); err != nil {
 						b.Error(err)
 						return
 					}
@@ -80,11 +80,11 @@ func BenchmarkRecordTogether(b *testing.B) {
 	}
 }
 
-func additions() []oda.Addition {
-	return []oda.Addition{{
+func usualRecord() oda.Append {
+	return oda.Append{
 		Block: "b", By: "anna", At: oda.InstantOf(time.Unix(1_772_000_000, 0)),
-		Record: []byte(`{"request":"devicecontrol.assign_resources","request_args":{"args":null,"kwargs":{"subarray_id":"1"}},` +
+		Records: []oda.NewRecord{{Text: []byte(`{"request":"devicecontrol.assign_resources","request_args":{"args":null,"kwargs":{"subarray_id":"1"}},` +
 			`"status":"OK","request_sent_at":"2026-03-01T21:04:05.500000Z","response":{"result":"resources are assigned"},` +
-			`"response_received_at":"2026-03-01T21:04:05.900000Z"}`),
-	}}
+			`"response_received_at":"2026-03-01T21:04:05.900000Z"}`)}},
+	}
 }

@@ -210,7 +210,7 @@ func TestAReadIsNeverOlderThanAnAcknowledgedWrite(t *testing.T) {
 // mustKeep stores the next version of a block and keeps its records.
 func mustKeep(t *testing.T, s *Store, id string, e *oda.Entity) *oda.Entity {
 	p := suite.Put(suite.Document(t, oda.ExecutionBlock, nextText(e)), id, "anna", 1)
-	p.Keep, p.Compare = true, oda.KeptFields
+	p.KeepRecords, p.Compare = true, oda.KeptFields
 	entities, err := s.Put(context.Background(), []oda.Put{p})
 	if err != nil {
 		t.Error(err)

@@ -101,7 +101,7 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
 	}
 	for _, read := range []func() error{
 		func() error { _, err := s.Get(t.Context(), block("doubtful")); return err },
-		func() error { _, _, err := s.Recordings(t.Context(), "doubtful", 0, 1); return err },
+		func() error { _, err := s.Records(t.Context(), "doubtful", 0, 1); return err },
 	} {
 		if err := read(); oda.CodeOf(err) != oda.Unavailable {
 			t.Errorf("nothing is known of the write, and a reader is told %v", err)

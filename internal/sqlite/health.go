@@ -32,7 +32,7 @@ func (s *Store) tryWrite(ctx context.Context) error {
 	}
 }
 
-// Ping implements oda.Store.
+// Ping implements oda.Engine.
 func (s *Store) Ping(ctx context.Context) error {
 	c, err := s.readers.take(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 		ORDER BY created_on, identifier LIMIT ?5`
 )
 
-// List implements oda.Store. Without a limit it holds one statement open, which
+// List implements oda.Engine. Without a limit it holds one statement open, which
 // is one snapshot, on a connection of its own, for as long as its reader takes. A
 // page is read at once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {

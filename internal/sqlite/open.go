@@ -22,7 +22,7 @@ const applicationID = 0x6f646131
 // same time. There are more connections for listings: pages need not wait.
 const listingsAtOnce = 4
 
-// Store is the embedded engine. It implements oda.Store.
+// Store is the embedded engine. It implements oda.Engine.
 type Store struct {
 	file    *file
 	log     *slog.Logger

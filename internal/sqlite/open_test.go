@@ -298,7 +298,8 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	if _, err := s.Create(ctx, put(t, "created", `{"request_responses":[]}`, 5), key); err != nil {
 		t.Fatal(err)
 	}
-	first, err := s.Record(ctx, []oda.Addition{{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "bob", At: 9}})
+	records := []oda.NewRecord{{Key: "key", Text: []byte(`{"request":"one"}`)}}
+	first, err := s.Append(ctx, oda.Append{Block: "created", By: "bob", At: 9, Records: records})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +343,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 			t.Fatalf("the archive is not as it was:\n%s", diff)
 		}
 	}
-	again, err := s.Record(ctx, []oda.Addition{{Block: "created", Record: []byte(`{"request":"one"}`), Key: key, By: "carol", At: 90}})
+	again, err := s.Append(ctx, oda.Append{Block: "created", By: "carol", At: 90, Records: records})
 	if err != nil || !slices.Equal(again, first) {
 		t.Errorf("a retry got %+v, %v, want %+v", again, err, first)
 	}

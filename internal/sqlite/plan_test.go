@@ -20,7 +20,7 @@ func work(t *testing.T, s *Store) {
 		if _, err := s.Create(ctx, put(t, "b", `{"request_responses":[{"request":"one"}]}`, 1), key); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Record(ctx, []oda.Addition{{Block: "b", Record: []byte(`{"request":"two"}`), Key: key, By: "anna", At: 2}}); err != nil {
+		if _, err := s.Append(ctx, oda.Append{Block: "b", By: "anna", At: 2, Records: []oda.NewRecord{{Key: "key", Text: []byte(`{"request":"two"}`)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

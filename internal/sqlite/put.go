@@ -10,7 +10,7 @@ import (
 	"oda"
 )
 
-// Put implements oda.Store.
+// Put implements oda.Engine.
 func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
 	plans := make([]plan, len(puts))
 	size := 0
@@ -63,15 +63,15 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, plans []plan) ([]*oda.Ent
 	}
 	entities := make([]*oda.Entity, len(puts))
 	for i := range puts {
-		if entities[i], err = t.store1(ctx, &puts[i], heads[i], next[i], plans[i], nil); err != nil {
+		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], plans[i], nil); err != nil {
 			return nil, err
 		}
 	}
 	return entities, nil
 }
 
-// store1 writes one version of an entity: its first if h is nil.
-func (t *txn) store1(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, pl plan, key *oda.Key) (*oda.Entity, error) {
+// writeVersion writes one version of an entity: its first if h is nil.
+func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, pl plan, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
 	var runs oda.Runs
 	if h == nil {
@@ -79,7 +79,7 @@ func (t *txn) store1(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, p
 		if h, err = t.insertHead(p.Ref, m, key); err != nil {
 			return nil, err
 		}
-	} else if p.Keep {
+	} else if p.KeepRecords {
 		var err error
 		if runs, err = t.runs(h); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (t *txn) store1(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, p
 		if runs, err = t.insertRecords(p, h, m, pl); err != nil {
 			return nil, err
 		}
-		e.Records = oda.RecordsOf(p.Records)
+		e.Records = oda.TextsOf(p.Records)
 	}
 	h.metadata, h.position, h.dirty = m, t.next(), true
 	var packed any
@@ -179,15 +179,15 @@ func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, text []byte,
 
 // kept gives the records that a version carries over. The first of them are
 // read within the transaction: its answer must not fail once it is committed.
-func (t *txn) kept(ctx context.Context, entity int64, runs oda.Runs) (oda.Records, error) {
+func (t *txn) kept(ctx context.Context, entity int64, runs oda.Runs) (oda.Texts, error) {
 	return oda.Ahead(runs,
-		func(runs oda.Runs) oda.Records {
+		func(runs oda.Runs) oda.Texts {
 			return textsOf(inParts(runs, func(first, last int64) ([]numberedRecord, error) {
 				part, err := t.conn.part(entity, first, last)
 				return part, t.failed(err)
 			}))
 		},
-		func(runs oda.Runs) oda.Records { return t.store.records(ctx, entity, runs) })
+		func(runs oda.Runs) oda.Texts { return t.store.records(ctx, entity, runs) })
 }
 
 // runs gives the records of the current version, nil where it has no list.
@@ -255,7 +255,7 @@ func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
 	return plan{row.entity, row.metadata.Tag(), sharing.Plan(p.Records)}, nil
 }
 
-// Create implements oda.Store.
+// Create implements oda.Engine.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
 	if err := oda.CheckNewRecords([]oda.Put{put}, func(int) []int64 { return nil }); err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		if h != nil {
 			return oda.ErrTaken
 		}
-		entity, err = tx.store1(ctx, &put, nil, put.First(), plan{}, key)
+		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), plan{}, key)
 		return err
 	})
 	if err == nil && replayed {

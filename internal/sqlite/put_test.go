@@ -61,9 +61,9 @@ func TestABlockLongerThanARequestMayBringIsStoredAgain(t *testing.T) {
 	if e.Metadata.Version != 3 {
 		t.Errorf("the version is %d", e.Metadata.Version)
 	}
-	recordings, _, err := s.Recordings(t.Context(), "long", oda.MaxNewRecords+more-2, 10)
-	if err != nil || len(recordings) != 2 || string(recordings[1].Record) != string(longer.Records[oda.MaxNewRecords+more-1]) {
-		t.Errorf("the end of the list is %d records, %v", len(recordings), err)
+	page, err := s.Records(t.Context(), "long", oda.MaxNewRecords+more-2, 10)
+	if err != nil || len(page.Records) != 2 || string(page.Records[1].Text) != string(longer.Records[oda.MaxNewRecords+more-1]) {
+		t.Errorf("the end of the list is %d records, %v", len(page.Records), err)
 	}
 	// Each record that differs from what is stored is a new one.
 	other := listed(t, nextText(e), oda.MaxNewRecords+more)

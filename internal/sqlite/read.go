@@ -36,7 +36,7 @@ type row struct {
 	digest []byte
 }
 
-// Get implements oda.Store.
+// Get implements oda.Engine.
 func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if err := s.readable(ref); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ const selectCreated = `SELECT h.entity, v.version, h.created_by, h.created_on, v
 	v.sequence_after, v.runs, v.slots, v.text, h.identifier, h.create_digest
 	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
 
-// Created implements oda.Store.
+// Created implements oda.Engine.
 func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
 	r, err := s.readRow(ctx, selectCreated, false, int64(kind), key.Value)
 	if err != nil || r == nil {
@@ -133,12 +133,12 @@ type numberedRecord struct {
 }
 
 // records reads the records of a version.
-func (s *Store) records(ctx context.Context, entity int64, runs oda.Runs) oda.Records {
+func (s *Store) records(ctx context.Context, entity int64, runs oda.Runs) oda.Texts {
 	return textsOf(s.numbered(ctx, entity, runs))
 }
 
 // textsOf gives records without their sequence numbers.
-func textsOf(numbered iter.Seq2[numberedRecord, error]) oda.Records {
+func textsOf(numbered iter.Seq2[numberedRecord, error]) oda.Texts {
 	return func(yield func([]byte, error) bool) {
 		for r, err := range numbered {
 			if !yield(r.text, err) {
@@ -205,7 +205,7 @@ func (c *conn) part(entity, first, last int64) ([]numberedRecord, error) {
 	return part, nil
 }
 
-// Counts implements oda.Store. The writer keeps them, so nothing is counted.
+// Counts implements oda.Engine. The writer keeps them, so nothing is counted.
 func (s *Store) Counts(context.Context) (map[oda.Kind]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

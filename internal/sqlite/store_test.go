@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheEngineIsAStore(t *testing.T) {
-	suite.Run(t, func(tb testing.TB) oda.Store { return fresh(tb) })
+	suite.Run(t, func(tb testing.TB) oda.Engine { return fresh(tb) })
 }
 
 // open opens an archive that is closed when the test ends.
@@ -66,11 +66,16 @@ func nextText(e *oda.Entity) string {
 // block names an ExecutionBlock.
 func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
 
+// oneRecord asks for a record to be added.
+func oneRecord(id, text string) oda.Append {
+	return oda.Append{Block: id, By: "anna", At: 1, Records: []oda.NewRecord{{Text: []byte(text)}}}
+}
+
 // record adds a record.
-func record(s *Store, id, text string) (oda.Recorded, error) {
-	recorded, err := s.Record(context.Background(), []oda.Addition{{Block: id, Record: []byte(text), By: "anna", At: 1}})
+func record(s *Store, id, text string) (oda.Receipt, error) {
+	receipts, err := s.Append(context.Background(), oneRecord(id, text))
 	if err != nil {
-		return oda.Recorded{}, err
+		return oda.Receipt{}, err
 	}
-	return recorded[0], nil
+	return receipts[0], nil
 }

@@ -75,7 +75,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	var jobs []*job
 	for range n {
 		jobs = append(jobs, send(t, s, func(tx *txn) error {
-			_, err := tx.record([]oda.Addition{{Block: "b", Record: []byte(`{"request":"r"}`), By: "anna", At: 1}})
+			_, err := tx.append(oneRecord("b", `{"request":"r"}`), []*oda.Key{nil})
 			return err
 		}))
 	}
@@ -143,7 +143,7 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 				}
 				good = append(good, send(t, s, storeJob(ctx, put(t, fmt.Sprintf("good-%d", i), `{}`, 1))))
 				good = append(good, send(t, s, func(tx *txn) error {
-					_, err := tx.record([]oda.Addition{{Block: "b", Record: []byte(`{"request":"r"}`), By: "anna", At: 1}})
+					_, err := tx.append(oneRecord("b", `{"request":"r"}`), []*oda.Key{nil})
 					return err
 				}))
 			}

@@ -26,13 +26,13 @@ const patience = 60 * time.Second
 
 // An archive with a fault is caught, and one without is not.
 func TestABrokenArchiveIsCaught(t *testing.T) {
-	for about, damage := range map[string]func(oda.Store) oda.Store{
-		"the metadata check is ignored":             func(s oda.Store) oda.Store { return careless{s} },
-		"a read is stale now and then":              func(s oda.Store) oda.Store { return &stale{Store: s, kept: map[oda.Ref]*oda.Entity{}} },
-		"several entities are stored one by one":    func(s oda.Store) oda.Store { return oneByOne{s} },
-		"a key is forgotten":                        func(s oda.Store) oda.Store { return forgetful{s} },
-		"a record is acknowledged and not stored":   func(s oda.Store) oda.Store { return leaky{s} },
-		"a record is stored and said to be missing": func(s oda.Store) oda.Store { return liar{s} },
+	for about, damage := range map[string]func(oda.Engine) oda.Engine{
+		"the metadata check is ignored":             func(s oda.Engine) oda.Engine { return careless{s} },
+		"a read is stale now and then":              func(s oda.Engine) oda.Engine { return &stale{Engine: s, kept: map[oda.Ref]*oda.Entity{}} },
+		"several entities are stored one by one":    func(s oda.Engine) oda.Engine { return oneByOne{s} },
+		"a key is forgotten":                        func(s oda.Engine) oda.Engine { return forgetful{s} },
+		"a record is acknowledged and not stored":   func(s oda.Engine) oda.Engine { return leaky{s} },
+		"a record is stored and said to be missing": func(s oda.Engine) oda.Engine { return liar{s} },
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		report, err := Play(ctx, inProcess(t, func(s oda.Store) oda.Store { return s }), usual)
+		report, err := Play(ctx, inProcess(t, func(s oda.Engine) oda.Engine { return s }), usual)
 		if err != nil {
 			t.Fatalf("a sound archive was found to be broken: %v, %v", report, err)
 		}
@@ -61,7 +61,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 
 // inProcess serves an archive on the embedded engine, damaged, with the real
 // interface.
-func inProcess(t *testing.T, damage func(oda.Store) oda.Store) Target {
+func inProcess(t *testing.T, damage func(oda.Engine) oda.Engine) Target {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), log)
@@ -92,10 +92,10 @@ func inProcess(t *testing.T, damage func(oda.Store) oda.Store) Target {
 
 // careless stores what was refused as if its metadata had matched, now and
 // then: an update is lost.
-type careless struct{ oda.Store }
+type careless struct{ oda.Engine }
 
 func (s careless) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
-	entities, err := s.Store.Put(ctx, puts)
+	entities, err := s.Engine.Put(ctx, puts)
 	if oda.CodeOf(err) != oda.MetadataMismatch || rand.N(seldom) > 0 {
 		return entities, err
 	}
@@ -110,12 +110,12 @@ func (s careless) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error
 			LastModifiedBy: m.LastModifiedBy, LastModifiedOn: m.LastModifiedOn.Time(),
 		}
 	}
-	return s.Store.Put(ctx, puts)
+	return s.Engine.Put(ctx, puts)
 }
 
 // stale answers a read now and then with what an earlier one found.
 type stale struct {
-	oda.Store
+	oda.Engine
 	mu   sync.Mutex
 	kept map[oda.Ref]*oda.Entity
 }
@@ -127,7 +127,7 @@ func (s *stale) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if old != nil && rand.N(seldom) == 0 {
 		return old, nil
 	}
-	e, err := s.Store.Get(ctx, ref)
+	e, err := s.Engine.Get(ctx, ref)
 	if err == nil {
 		s.mu.Lock()
 		s.kept[ref] = e
@@ -137,12 +137,12 @@ func (s *stale) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 }
 
 // oneByOne stores several entities in a transaction each.
-type oneByOne struct{ oda.Store }
+type oneByOne struct{ oda.Engine }
 
 func (s oneByOne) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
 	var all []*oda.Entity
 	for i := range puts {
-		one, err := s.Store.Put(ctx, puts[i:i+1])
+		one, err := s.Engine.Put(ctx, puts[i:i+1])
 		if err != nil {
 			return nil, err
 		}
@@ -152,39 +152,39 @@ func (s oneByOne) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error
 }
 
 // forgetful forgets a key now and then.
-type forgetful struct{ oda.Store }
+type forgetful struct{ oda.Engine }
 
-func (s forgetful) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
-	adds = slices.Clone(adds)
-	for i := range adds {
+func (s forgetful) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
+	add.Records = slices.Clone(add.Records)
+	for i := range add.Records {
 		if rand.N(seldom) == 0 {
-			adds[i].Key = nil
+			add.Records[i].Key = ""
 		}
 	}
-	return s.Store.Record(ctx, adds)
+	return s.Engine.Append(ctx, add)
 }
 
 // leaky acknowledges a record now and then that it did not store.
-type leaky struct{ oda.Store }
+type leaky struct{ oda.Engine }
 
-func (s leaky) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
+func (s leaky) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
 	if rand.N(seldom) > 0 {
-		return s.Store.Record(ctx, adds)
+		return s.Engine.Append(ctx, add)
 	}
-	e, err := s.Get(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: adds[0].Block})
+	e, err := s.Get(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block})
 	if err != nil {
 		return nil, err
 	}
-	return []oda.Recorded{{Sequence: 1, Metadata: e.Metadata.Touched(adds[0].By, adds[0].At)}}, nil
+	return []oda.Receipt{{Sequence: 1, Metadata: e.Metadata.Touched(add.By, add.At)}}, nil
 }
 
 // liar refuses a record now and then that it did store.
-type liar struct{ oda.Store }
+type liar struct{ oda.Engine }
 
-func (s liar) Record(ctx context.Context, adds []oda.Addition) ([]oda.Recorded, error) {
-	recorded, err := s.Store.Record(ctx, adds)
+func (s liar) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
+	receipts, err := s.Engine.Append(ctx, add)
 	if err == nil && rand.N(seldom) == 0 {
-		return nil, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: adds[0].Block})
+		return nil, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block})
 	}
-	return recorded, err
+	return receipts, err
 }

@@ -8,33 +8,25 @@ import (
 	"oda"
 )
 
-// keyed makes the addition of a record with a key.
-func (d *desk) keyed(block, key, record string) oda.Addition {
-	d.tb.Helper()
-	add := d.addition(block, record)
-	add.Key = keyOf(key, record)
-	return add
-}
-
-// recordings reads all records of a block in pages of that length, and gives
+// readPages reads all records of a block in pages of that length, and gives
 // them as "sequence key record".
-func (d *desk) recordings(block string, limit int) []string {
+func (d *desk) readPages(block string, limit int) []string {
 	d.tb.Helper()
 	var all []string
 	after := int64(0)
 	for {
-		page, more, err := d.store.Recordings(d.ctx, block, after, limit)
+		page, err := d.store.Records(d.ctx, block, after, limit)
 		if err != nil {
 			d.tb.Fatalf("read the records of %s: %v", block, err)
 		}
-		for _, r := range page {
-			all = append(all, fmt.Sprintf("%d %s %s", r.Sequence, r.Key, r.Record))
+		for _, r := range page.Records {
+			all = append(all, fmt.Sprintf("%d %s %s", r.Sequence, r.Key, r.Text))
 			after = r.Sequence
 		}
-		if !more {
+		if !page.More {
 			return all
 		}
-		if len(page) == 0 {
+		if len(page.Records) == 0 {
 			d.tb.Fatalf("an empty page says that there is more")
 		}
 	}
@@ -44,7 +36,7 @@ var batches = []scenario{
 	{"several records are added in order, each with its own sequence and instant", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecord("b", call("zero"))
-		got, err := d.store.Record(d.ctx, []oda.Addition{d.keyed("b", "k1", call("one")), d.addition("b", call("two")), d.keyed("b", "k3", call("three"))})
+		got, err := d.store.Append(d.ctx, d.adding("b", d.keyed("k1", call("one")), d.keyed("", call("two")), d.keyed("k3", call("three"))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,13 +53,13 @@ var batches = []scenario{
 		d.mustPut(eb("b"), `{}`)
 		one := d.mustRecordOnce("b", "k1", call("one"))
 		two := d.mustRecordOnce("b", "k2", call("two"))
-		got, err := d.as("bob").store.Record(d.ctx, []oda.Addition{
-			d.keyed("b", "k2", call("two")), d.keyed("b", "k3", call("three")), d.keyed("b", "k1", call("one")), d.keyed("b", "k4", call("four")),
-		})
+		got, err := d.store.Append(d.ctx, d.as("bob").adding("b",
+			d.keyed("k2", call("two")), d.keyed("k3", call("three")), d.keyed("k1", call("one")), d.keyed("k4", call("four")),
+		))
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "the known ones", []oda.Recorded{got[0], got[2]}, []oda.Recorded{two, one})
+		same(t, "the known ones", []oda.Receipt{got[0], got[2]}, []oda.Receipt{two, one})
 		same(t, "the new ones", []int64{got[1].Sequence, got[3].Sequence}, []int64{3, 4})
 		same(t, "the records", d.records("b"), calls("one", "two", "three", "four"))
 	}},
@@ -75,26 +67,26 @@ var batches = []scenario{
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecordOnce("b", "k1", call("one"))
 		before := d.text(eb("b"))
-		_, err := d.store.Record(d.ctx, []oda.Addition{d.keyed("b", "k0", call("zero")), d.keyed("b", "k1", call("other")), d.keyed("b", "k2", call("two"))})
+		_, err := d.store.Append(d.ctx, d.adding("b", d.keyed("k0", call("zero")), d.keyed("k1", call("other")), d.keyed("k2", call("two"))))
 		same(t, "the code", oda.CodeOf(err), oda.KeyReused)
 		same(t, "the block", d.text(eb("b")), before)
 		same(t, "the next sequence", d.mustRecordOnce("b", "k0", call("zero")).Sequence, int64(2))
 	}},
 	{"records of an unknown block are not stored", func(t *testing.T, d *desk) {
-		_, err := d.store.Record(d.ctx, []oda.Addition{d.keyed("nowhere", "k", call("one")), d.keyed("nowhere", "l", call("two"))})
+		_, err := d.store.Append(d.ctx, d.adding("nowhere", d.keyed("k", call("one")), d.keyed("l", call("two"))))
 		same(t, "the code", oda.CodeOf(err), oda.NotFound)
 	}},
 	{"a batch of thousands is stored whole", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		var adds []oda.Addition
+		var records []oda.NewRecord
 		var want []string
 		for i := range 3000 {
 			text := call(fmt.Sprint("f", i))
-			adds = append(adds, d.keyed("b", fmt.Sprint("k", i), text))
+			records = append(records, d.keyed(fmt.Sprint("k", i), text))
 			want = append(want, text)
 		}
 		for range 2 { // the second time nothing is stored
-			if _, err := d.store.Record(d.ctx, adds); err != nil {
+			if _, err := d.store.Append(d.ctx, d.adding("b", records...)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,38 +99,38 @@ var batches = []scenario{
 		d.mustRecordOnce("b", "k3", call("three"))
 		want := []string{"1  " + call("one"), "2 k2 " + call("two"), "3 k3 " + call("three")}
 		for _, limit := range []int{1, 2, 3, 10} {
-			same(t, "the records", d.recordings("b", limit), want)
+			same(t, "the records", d.readPages("b", limit), want)
 		}
-		page, more, err := d.store.Recordings(d.ctx, "b", 1, 1)
-		if err != nil || !more || len(page) != 1 {
-			t.Fatalf("got %v, %v, %v", page, more, err)
+		page, err := d.store.Records(d.ctx, "b", 1, 1)
+		if err != nil || !page.More || len(page.Records) != 1 {
+			t.Fatalf("got %v, %v", page, err)
 		}
-		same(t, "the instant", page[0].RecordedOn, second.Metadata.LastModifiedOn)
-		page, more, err = d.store.Recordings(d.ctx, "b", 3, 10)
-		if err != nil || more || len(page) != 0 {
-			t.Errorf("behind the end: got %v, %v, %v", page, more, err)
+		same(t, "the instant", page.Records[0].RecordedOn, second.Metadata.LastModifiedOn)
+		page, err = d.store.Records(d.ctx, "b", 3, 10)
+		if err != nil || page.More || len(page.Records) != 0 {
+			t.Errorf("behind the end: got %v, %v", page, err)
 		}
-		_, _, err = d.store.Recordings(d.ctx, "nowhere", 0, 10)
+		_, err = d.store.Records(d.ctx, "nowhere", 0, 10)
 		same(t, "the code", oda.CodeOf(err), oda.NotFound)
 	}},
 	{"records are read as the current version holds them", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), "{"+listing(calls("one", "two", "three")...)+"}")
 		d.mustUpdate(eb("b"), listing(calls("three", "new", "one")...)) // drops two, adds new as the fourth
 		d.mustRecord("b", call("five"))
-		same(t, "the records", d.recordings("b", 2), []string{"1  " + call("one"), "3  " + call("three"), "4  " + call("new"), "5  " + call("five")})
+		same(t, "the records", d.readPages("b", 2), []string{"1  " + call("one"), "3  " + call("three"), "4  " + call("new"), "5  " + call("five")})
 		d.mustPut(eb("none"), `{}`)
-		same(t, "the records of a block without any", len(d.recordings("none", 5)), 0)
+		same(t, "the records of a block without any", len(d.readPages("none", 5)), 0)
 	}},
 	{"a page of large records ends early and goes on", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		text := `{"request":"` + strings.Repeat("x", oda.RecordingsBytes/2) + `"}`
+		text := `{"request":"` + strings.Repeat("x", oda.PageBytes/2) + `"}`
 		for range 5 {
 			d.mustRecord("b", text)
 		}
-		page, more, err := d.store.Recordings(d.ctx, "b", 0, 100)
-		if err != nil || !more || len(page) >= 5 {
-			t.Fatalf("got %d records, more %v, %v", len(page), more, err)
+		page, err := d.store.Records(d.ctx, "b", 0, 100)
+		if err != nil || !page.More || len(page.Records) >= 5 {
+			t.Fatalf("got %d records, more %v, %v", len(page.Records), page.More, err)
 		}
-		same(t, "the number of all", len(d.recordings("b", 100)), 5)
+		same(t, "the number of all", len(d.readPages("b", 100)), 5)
 	}},
 }

@@ -28,9 +28,9 @@ var closing = []scenario{
 				_, err := d.store.Create(d.ctx, d.write(eb("d"), `{}`), nil)
 				return err
 			},
-			"Created":    func() error { _, err := d.store.Created(d.ctx, oda.ExecutionBlock, oda.Key{Value: "k"}); return err },
-			"Record":     func() error { _, err := d.record("b", `{"request":"one"}`); return err },
-			"Recordings": func() error { _, _, err := d.store.Recordings(d.ctx, "b", 0, 10); return err },
+			"Created": func() error { _, err := d.store.Created(d.ctx, oda.ExecutionBlock, oda.Key{Value: "k"}); return err },
+			"Record":  func() error { _, err := d.record("b", `{"request":"one"}`); return err },
+			"Records": func() error { _, err := d.store.Records(d.ctx, "b", 0, 10); return err },
 			"List": func() error {
 				return d.store.List(d.ctx, oda.Query{Kind: oda.ExecutionBlock}, func(string, oda.Instant) error { return nil })
 			},

@@ -115,11 +115,10 @@ var concurrency = []scenario{
 		d.mustPut(eb("b"), `{}`)
 		for round := range 8 {
 			text := call(fmt.Sprint(round))
-			answers := make([]oda.Recorded, n)
-			adds := make([]oda.Addition, n)
+			answers := make([]oda.Receipt, n)
+			adds := make([]oda.Append, n)
 			for i := range adds {
-				adds[i] = d.addition("b", text)
-				adds[i].Key = keyOf(fmt.Sprint(round), text)
+				adds[i] = d.adding("b", d.keyed(fmt.Sprint(round), text))
 			}
 			together(t, n, func(i int) (err error) {
 				answers[i], err = d.one(adds[i])

@@ -99,9 +99,8 @@ var creation = []scenario{
 	}},
 	{"a block is created with an empty list of records", func(t *testing.T, d *desk) {
 		document := Document(t, oda.ExecutionBlock, `{"a":1}`)
-		put := Put(document, "b", "anna", d.clock.Now())
-		put.Body, put.Listed = document.Body("b", true), true
-		e, err := d.store.Create(d.ctx, put, nil)
+		document.Listed = true
+		e, err := d.store.Create(d.ctx, Put(document, "b", "anna", d.clock.Now()), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +121,7 @@ var creation = []scenario{
 		before := d.text(sbd("old"))
 		create := func(key string) (*oda.Entity, error) {
 			return archive.Create(d.ctx, Document(t, oda.SBDefinition, `{"n":2}`),
-				oda.Write{User: "anna", Key: key, Operation: "createSBD", Received: []byte(`{"n":2}`)}, false)
+				oda.Write{User: "anna", Key: key, Operation: "createSBD", Received: []byte(`{"n":2}`)})
 		}
 		minter.Queue("old", "old", "fresh")
 		e, err := create("key")

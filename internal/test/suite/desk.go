@@ -18,12 +18,12 @@ import (
 type desk struct {
 	tb    TB
 	ctx   context.Context
-	store oda.Store
+	store oda.Engine
 	clock *Clock
 	user  string
 }
 
-func newDesk(t *testing.T, store oda.Store) *desk {
+func newDesk(t *testing.T, store oda.Engine) *desk {
 	return &desk{tb: t, ctx: t.Context(), store: store, clock: NewClock(), user: "anna"}
 }
 
@@ -75,7 +75,7 @@ func (d *desk) mustUpdate(ref oda.Ref, members string) *oda.Entity {
 func (d *desk) keep(ref oda.Ref, text string) oda.Put {
 	d.tb.Helper()
 	put := d.write(ref, text)
-	put.Keep, put.Compare = true, oda.KeptFields
+	put.KeepRecords, put.Compare = true, oda.KeptFields
 	return put
 }
 
@@ -94,18 +94,23 @@ func (d *desk) text(ref oda.Ref) string {
 	return Render(d.tb, d.mustGet(ref))
 }
 
-// addition makes the addition of a record.
-func (d *desk) addition(block, record string) oda.Addition {
+// keyed makes a record with a key, which is empty for none.
+func (d *desk) keyed(key, record string) oda.NewRecord {
 	d.tb.Helper()
-	return oda.Addition{Block: block, Record: Record(d.tb, record), By: d.user, At: d.clock.Now()}
+	return oda.NewRecord{Key: key, Text: Record(d.tb, record)}
 }
 
-func (d *desk) record(block, record string) (oda.Recorded, error) {
-	d.tb.Helper()
-	return d.one(d.addition(block, record))
+// adding makes a request to add records.
+func (d *desk) adding(block string, records ...oda.NewRecord) oda.Append {
+	return oda.Append{Block: block, By: d.user, At: d.clock.Now(), Records: records}
 }
 
-func (d *desk) mustRecord(block, record string) oda.Recorded {
+func (d *desk) record(block, record string) (oda.Receipt, error) {
+	d.tb.Helper()
+	return d.one(d.adding(block, d.keyed("", record)))
+}
+
+func (d *desk) mustRecord(block, record string) oda.Receipt {
 	d.tb.Helper()
 	r, err := d.record(block, record)
 	if err != nil {
@@ -215,10 +220,10 @@ func same(tb TB, what string, got, want any) {
 }
 
 // one adds one record.
-func (d *desk) one(add oda.Addition) (oda.Recorded, error) {
-	recorded, err := d.store.Record(d.ctx, []oda.Addition{add})
+func (d *desk) one(add oda.Append) (oda.Receipt, error) {
+	receipts, err := d.store.Append(d.ctx, add)
 	if err != nil {
-		return oda.Recorded{}, err
+		return oda.Receipt{}, err
 	}
-	return recorded[0], nil
+	return receipts[0], nil
 }

@@ -1,6 +1,6 @@
 // Package suite is the suite that every engine passes.
 //
-// An engine is an oda.Store. The suite speaks to it through that interface
+// An engine is an oda.Engine. The suite speaks to it through that interface
 // alone and never looks inside, so the engine may be a file, a database or
 // another process. Its scenarios are named as the rules of the specification
 // read, and stand together by rule: versions.go, records.go, listing.go and so

@@ -61,7 +61,7 @@ func Record(tb TB, text string) []byte {
 // instant.
 func Put(d *oda.Document, id, user string, at oda.Instant) oda.Put {
 	return oda.Put{
-		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id, false), Expected: d.Metadata, Compare: oda.AllFields,
+		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id), Expected: d.Metadata, Compare: oda.AllFields,
 		Creator: user, Modifier: user, At: at, Pointer: d.Pointer, Records: d.Records, Listed: d.Listed,
 	}
 }

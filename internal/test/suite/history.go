@@ -117,8 +117,7 @@ func (h *history) read(e *event) error {
 }
 
 func (h *history) recordOne(e *event, user, text string) error {
-	add := h.desk.as(user).addition(e.ref.ID, text)
-	r, err := h.desk.one(add)
+	r, err := h.desk.as(user).record(e.ref.ID, text)
 	e.metadata, e.record, e.sequence = r.Metadata, text, r.Sequence
 	return err
 }
@@ -171,7 +170,7 @@ func (h *history) judge(t *testing.T, ref oda.Ref) {
 			same(t, "the answer", e.text, answers[0])
 		case e.record != "":
 			want, _ := m.record(ref.ID, e.record, "", e.metadata.LastModifiedBy, e.metadata.LastModifiedOn)
-			same(t, "the answer", oda.Recorded{Sequence: e.sequence, Metadata: e.metadata}, want)
+			same(t, "the answer", oda.Receipt{Sequence: e.sequence, Metadata: e.metadata}, want)
 		default:
 			if m.entities[ref] == nil {
 				t.Fatalf("event %d read what nobody had stored: %+v", i, e)

@@ -30,7 +30,7 @@ type numbered struct {
 
 type recorded struct {
 	record string
-	answer oda.Recorded
+	answer oda.Receipt
 }
 
 type creationKey struct {
@@ -170,21 +170,21 @@ func (m *model) create(w write, key string) (ref oda.Ref, answer string, taken b
 }
 
 // record adds a record to a block.
-func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Recorded, oda.Code) {
+func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Receipt, oda.Code) {
 	e := m.entities[eb(block)]
 	if e == nil {
-		return oda.Recorded{}, oda.NotFound
+		return oda.Receipt{}, oda.NotFound
 	}
 	if before, ok := e.keys[key]; ok && key != "" {
 		if before.record != text {
-			return oda.Recorded{}, oda.KeyReused
+			return oda.Receipt{}, oda.KeyReused
 		}
 		return before.answer, ""
 	}
 	e.touch(user, at)
 	e.last++
 	e.list, e.hasList = append(e.list, numbered{e.last, text}), true
-	answer := oda.Recorded{Sequence: e.last, Metadata: e.metadata}
+	answer := oda.Receipt{Sequence: e.last, Metadata: e.metadata}
 	e.keys[key] = recorded{text, answer}
 	return answer, ""
 }

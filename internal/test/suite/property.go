@@ -108,7 +108,7 @@ func (m *machine) request(w write) oda.Put {
 	document := Document(m.desk.tb, w.ref.Kind, w.draft.sent(w.ref.ID, w.claim))
 	put := Put(document, w.ref.ID, w.user, w.at)
 	if w.keep {
-		put.Keep, put.Compare = true, oda.KeptFields
+		put.KeepRecords, put.Compare = true, oda.KeptFields
 	}
 	if w.ifMatch != "" {
 		put.Condition = match(w.ifMatch)
@@ -191,10 +191,7 @@ func (m *machine) create(t *rapid.T) {
 
 func (m *machine) record(t *rapid.T) {
 	block, text, key, user := m.ref(t).ID, anyRecord(t), m.key(t), m.user(t)
-	add := oda.Addition{Block: block, Record: Record(t, text), By: user, At: m.now}
-	if key != "" {
-		add.Key = keyOf(key, text)
-	}
+	add := oda.Append{Block: block, By: user, At: m.now, Records: []oda.NewRecord{{Key: key, Text: Record(t, text)}}}
 	got, err := m.desk.one(add)
 	want, code := m.model.record(block, text, key, user, m.now)
 	if code != "" {

@@ -8,16 +8,12 @@ import (
 )
 
 // recordOnce records with a key, which is empty for none.
-func (d *desk) recordOnce(block, key, record string) (oda.Recorded, error) {
+func (d *desk) recordOnce(block, key, record string) (oda.Receipt, error) {
 	d.tb.Helper()
-	add := d.addition(block, record)
-	if key != "" {
-		add.Key = keyOf(key, record)
-	}
-	return d.one(add)
+	return d.one(d.adding(block, d.keyed(key, record)))
 }
 
-func (d *desk) mustRecordOnce(block, key, record string) oda.Recorded {
+func (d *desk) mustRecordOnce(block, key, record string) oda.Receipt {
 	d.tb.Helper()
 	r, err := d.recordOnce(block, key, record)
 	if err != nil {

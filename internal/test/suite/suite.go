@@ -14,7 +14,7 @@ type scenario struct {
 
 // Run holds an engine against the suite. Open gives a store that is empty and
 // that is closed when the test ends; it may be called by several tests at once.
-func Run(t *testing.T, open func(tb testing.TB) oda.Store) {
+func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 	for _, group := range []struct {
 		name      string
 		scenarios []scenario

@@ -1,0 +1,104 @@
+package oda
+
+import (
+	"bytes"
+	"context"
+	"errors"
+)
+
+// Engine is what keeps the archive. It is a compare-and-set: the rules work out
+// what is to be written, the engine writes it if and only if the stored state is
+// the expected one, and all or nothing where several entities are written. What
+// it acknowledges is on disk.
+//
+// All methods are safe for concurrent use. An engine that does not answer, or
+// that has no room, gives an Error with the code Unavailable or Overloaded.
+type Engine interface {
+	Reader
+	Writer
+	Finder
+
+	// Ping tells whether reading and writing work; an Error says why not.
+	Ping(ctx context.Context) error
+
+	// Close ends the work of the engine; running calls finish first.
+	Close() error
+}
+
+// Reader reads what stands under an identifier.
+type Reader interface {
+	// Get reads the current version. Unknown: NotFound.
+	Get(ctx context.Context, ref Ref) (*Entity, error)
+
+	// Records reads the records of the current version of a block in the order
+	// of their sequence numbers, behind the given one, as many as fit: at most
+	// limit, and not many bytes. Unknown: NotFound.
+	Records(ctx context.Context, block string, after int64, limit int) (RecordPage, error)
+}
+
+// Writer stores entities and records.
+type Writer interface {
+	// Put stores the entities, all or none. Where Judge refuses, its error is
+	// returned and nothing is stored. What is returned needs the database only
+	// for records behind the first AnswerAhead bytes.
+	Put(ctx context.Context, puts []Put) ([]*Entity, error)
+
+	// Create stores a new entity under a generated identifier. If the
+	// identifier is in use already, the error is ErrTaken. If the key has
+	// created an entity before, that entity is returned as it was created, or
+	// the error of Key.Check.
+	Create(ctx context.Context, put Put, key *Key) (*Entity, error)
+
+	// Created gives what a key created before, as it was created. A key that
+	// was never used gives nil.
+	Created(ctx context.Context, kind Kind, key Key) (*Entity, error)
+
+	// Append adds records to an ExecutionBlock. Unknown: NotFound. A record
+	// whose key was used in the block before is not added; its receipt is that
+	// of the first time, or the error of Key.Check is returned for all.
+	Append(ctx context.Context, add Append) ([]Receipt, error)
+}
+
+// Finder finds entities without being told their identifiers.
+type Finder interface {
+	// List calls emit for each identifier that matches, in order, from one
+	// snapshot, until emit returns an error, which List passes on. The instant
+	// is the one by which the listing is ordered.
+	List(ctx context.Context, q Query, emit func(id string, at Instant) error) error
+
+	// Counts gives the number of entities of each kind, at no cost that grows
+	// with them.
+	Counts(ctx context.Context) (map[Kind]int64, error)
+}
+
+// ErrTaken says that a generated identifier is in use already.
+var ErrTaken = errors.New("the identifier is taken")
+
+// Key makes a retry safe: the same key with the same request is answered as
+// the first time. The digest is of the request that it came with.
+type Key struct {
+	Value  string
+	Digest [32]byte
+}
+
+// Check compares the key with the digest that it was first used with.
+func (k Key) Check(digest []byte) error {
+	if bytes.Equal(k.Digest[:], digest) {
+		return nil
+	}
+	return Errorf(KeyReused, "This Idempotency-Key was used before, with another body. "+
+		"Send the same body to retry, or a new key to store something new.")
+}
+
+// Missing is the error for an entity that is not in the archive.
+func Missing(ref Ref) *Error {
+	return Errorf(NotFound, "The requested identifier %s could not be found among the %s.", clip(ref.ID), ref.Kind.Collection())
+}
+
+// clip bounds what a message repeats of a request.
+func clip(text string) string {
+	if len(text) > maxID {
+		return text[:maxID] + "…"
+	}
+	return text
+}
