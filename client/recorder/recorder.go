@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda/client"
+	"oda/internal/skuid"
 
 	"oda"
 )
@@ -79,18 +80,33 @@ func Open(ctx context.Context, archive *client.Client, options Options) (*Record
 	once, cancel := context.WithTimeout(ctx, options.CreateTimeout)
 	defer cancel()
 	file := blockFile{Spool: spoolVersion, URL: archive.URL(), User: archive.User()}
-	created, err := archive.CreateBlock(once, document, rand.Text())
+	created, away := archive.CreateBlock(once, document, rand.Text())
 	switch {
-	case err == nil:
+	case away == nil:
 		file.Block = created.ID
-	case errors.Is(ctx.Err(), context.Canceled) || isRefused(err):
-		return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
+	case errors.Is(ctx.Err(), context.Canceled) || isRefused(away):
+		return nil, fmt.Errorf("open an ExecutionBlock: %w", away)
 	default:
-		file.Block, file.Create = minting.next(oda.ExecutionBlock), document
+		file.Create = document
+		if file.Block, err = mint(); err != nil {
+			return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
+		}
 		options.Logger.Warn("the archive is away; the ExecutionBlock is opened without it, and sent to it later",
-			"eb_id", file.Block, "archive", archive.Address(), "error", err)
+			"eb_id", file.Block, "archive", archive.Address(), "error", away)
 	}
 	return start(archive, file, options)
+}
+
+// generator makes identifiers without the archive. The recorders of a process
+// share it, so that none is made twice.
+var generator = sync.OnceValues(func() (*skuid.Generator, error) { return skuid.NewGenerator(skuid.DefaultGenerator()) })
+
+func mint() (string, error) {
+	g, err := generator()
+	if err != nil {
+		return "", err
+	}
+	return g.Next(oda.ExecutionBlock.Prefix())
 }
 
 // Attach gives a recorder for an ExecutionBlock that exists. Nothing is
