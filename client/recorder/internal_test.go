@@ -3,12 +3,12 @@ package recorder
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"oda/client"
+	"oda/internal/files"
 )
 
 // A session that its owner finishes at the very moment at which another process
@@ -32,7 +32,7 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 				s.release()
 				return
 			}
-			if !errors.Is(err, errHeld) && !errors.Is(err, errGone) && !errors.Is(err, os.ErrNotExist) {
+			if !errors.Is(err, files.ErrLocked) && !errors.Is(err, errGone) && !errors.Is(err, os.ErrNotExist) {
 				t.Error(err)
 				return
 			}
@@ -51,32 +51,6 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 	}
 	stop.Store(true)
 	<-done
-}
-
-func TestTheLockOfAFinishedSessionIsWorthNothing(t *testing.T) {
-	t.Parallel()
-	s, err := createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.release()
-	path := filepath.Join(s.dir, lockName)
-	if !stillThere(s.lock, path) {
-		t.Error("the lock of a session is not its lock")
-	}
-	if err := s.remove(); err != nil {
-		t.Fatal(err)
-	}
-	if stillThere(s.lock, path) {
-		t.Error("a finished session is still there")
-	}
-	// Nor is it that of another session with the same name.
-	if err := errors.Join(os.Mkdir(s.dir, 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if stillThere(s.lock, path) {
-		t.Error("a finished session has come back")
-	}
 }
 
 func TestARecordThatIsNotSafeOnDiskIsReported(t *testing.T) {

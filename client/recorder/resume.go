@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oda/client"
+	"oda/internal/files"
 )
 
 // ResumeOptions say how Resume works. None is needed.
@@ -86,7 +87,7 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 		}
 	}
 	return slices.DeleteFunc(results, func(r Resumed) bool {
-		return errors.Is(r.Err, errHeld) || errors.Is(r.Err, errGone)
+		return errors.Is(r.Err, files.ErrLocked) || errors.Is(r.Err, errGone)
 	}), nil
 }
 

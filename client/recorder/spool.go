@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"oda/internal/files"
 
 	"oda"
 )
@@ -37,10 +38,7 @@ const (
 	goingPrefix  = ".done-"
 )
 
-var (
-	errHeld = errors.New("a running process holds it")
-	errGone = errors.New("it is gone: another process has finished it")
-)
+var errGone = errors.New("it is gone: another process has finished it")
 
 // blockFile is what a session knows of its ExecutionBlock.
 type blockFile struct {
@@ -88,25 +86,25 @@ func createSession(spool string, block blockFile) (_ *session, err error) {
 	if err := os.Mkdir(coming, 0o700); err != nil {
 		return nil, err
 	}
-	if s.lock, err = lockFile(filepath.Join(coming, lockName)); err != nil {
+	if s.lock, err = files.Lock(filepath.Join(coming, lockName), 0o600); err != nil {
 		return nil, err
 	}
 	text, err := plainJSON(block) // the document stays as it was given
 	if err != nil {
 		return nil, err
 	}
-	if err := replaceFile(filepath.Join(coming, blockName), append(text, '\n'), true); err != nil {
+	if err := files.ReplaceSynced(filepath.Join(coming, blockName), append(text, '\n'), 0o600); err != nil {
 		return nil, err
 	}
 	s.dir = filepath.Join(spool, block.Block+"."+s.id)
 	if err := os.Rename(coming, s.dir); err != nil {
 		return nil, err
 	}
-	return s, syncDir(spool)
+	return s, files.SyncDir(spool)
 }
 
-// openSession takes over a session that nobody holds: errHeld and errGone say
-// that there is nothing to take over.
+// openSession takes over a session that nobody holds: files.ErrLocked and
+// errGone say that there is nothing to take over.
 func openSession(dir string) (_ *session, err error) {
 	block, id, ok := splitName(filepath.Base(dir))
 	if !ok {
@@ -122,27 +120,10 @@ func openSession(dir string) (_ *session, err error) {
 	if s.block, err = readBlock(dir, block); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, lockName)
-	if s.lock, err = lockFile(path); errors.Is(err, os.ErrNotExist) {
-		return nil, errGone
-	} else if err != nil {
-		return nil, err
-	}
-	if !stillThere(s.lock, path) {
+	if s.lock, err = files.Lock(filepath.Join(dir, lockName), 0o600); errors.Is(err, os.ErrNotExist) {
 		return nil, errGone
 	}
-	return s, nil
-}
-
-// stillThere tells whether a locked file is the one that has its name. The
-// session may have been finished between opening the file and locking it.
-func stillThere(lock *os.File, path string) bool {
-	locked, err := lock.Stat()
-	if err != nil {
-		return false
-	}
-	found, err := os.Stat(path)
-	return err == nil && os.SameFile(locked, found)
+	return s, err
 }
 
 // release lets others work on the session.
@@ -203,22 +184,6 @@ func readBlock(dir, block string) (blockFile, error) {
 	return b, nil
 }
 
-// lockFile opens a file and locks it, or gives errHeld.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errHeld
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return f, nil
-}
-
 // position is a place in the segments of a session.
 type position struct {
 	segment int
@@ -245,7 +210,7 @@ func loadPosition(dir string) (at position, known bool) {
 // storePosition notes the place up to which a session is shipped. It is not
 // synced: losing it costs sending again, which is safe.
 func storePosition(dir string, at position) error {
-	return replaceFile(filepath.Join(dir, shippedName), fmt.Appendf(nil, "%d %d\n", at.segment, at.offset), false)
+	return files.Replace(filepath.Join(dir, shippedName), fmt.Appendf(nil, "%d %d\n", at.segment, at.offset), 0o600)
 }
 
 // segmentPath is the file of a segment.
@@ -271,26 +236,6 @@ func segments(dir string) ([]int, error) {
 	return found, nil
 }
 
-// replaceFile gives a file a new content, whole or not at all.
-func replaceFile(path string, content []byte, durable bool) error {
-	temporary := path + ".tmp"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil && durable {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
-	}
-	return err
-}
-
 // makeDir makes a folder, with those above it, whose names are durable.
 func makeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
@@ -303,14 +248,5 @@ func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return syncDir(above)
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return files.SyncDir(above)
 }

@@ -7,7 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"oda/internal/files"
 )
 
 // SessionStatus is how a session of a spool stands.
@@ -50,7 +51,7 @@ func (s *SessionStatus) read() error {
 		return err
 	}
 	s.Block, s.URL = file.Block, file.URL
-	s.Held = isHeld(filepath.Join(s.Dir, lockName))
+	s.Held = files.IsLocked(filepath.Join(s.Dir, lockName))
 	at, _ := loadPosition(s.Dir)
 	if s.Records, s.Bytes, err = waitingLines(s.Dir, at); err != nil {
 		return err
@@ -60,16 +61,6 @@ func (s *SessionStatus) read() error {
 	}
 	s.Damaged, err = countAside(s.Dir, damagedName)
 	return err
-}
-
-// isHeld tells whether a process holds a lock.
-func isHeld(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // waitingLines counts the lines behind a place, and their bytes.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"oda/internal/files"
 )
 
 // Sync says when what is written to a spool is forced to disk. What was written
@@ -132,7 +134,7 @@ func (w *writer) force() error {
 	}
 	w.dirty = false
 	if w.fresh {
-		if err := syncDir(w.s.dir); err != nil {
+		if err := files.SyncDir(w.s.dir); err != nil {
 			return err
 		}
 		w.fresh = false
@@ -211,7 +213,7 @@ func (w *writer) sync() error {
 		errs = append(errs, file.Sync())
 	}
 	if fresh {
-		if err := syncDir(w.s.dir); err != nil {
+		if err := files.SyncDir(w.s.dir); err != nil {
 			errs = append(errs, err)
 			w.mu.Lock()
 			w.fresh = true // to be tried again

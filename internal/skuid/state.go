@@ -8,8 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"oda/internal/files"
 )
 
 // reserveAhead is how far a reservation goes beyond the millisecond that needs
@@ -48,16 +49,12 @@ func OpenState(path string) (*State, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := files.Lock(path+".lock", 0o644)
+	if errors.Is(err, files.ErrLocked) {
+		return nil, fmt.Errorf("the state file %s is in use by another process: give each identifier service a file of its own", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the state file: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the state file %s is in use by another process: give each identifier service a file of its own", path)
-		}
-		return nil, fmt.Errorf("locking the state file %s: %w", path, err)
 	}
 	until, err := readState(path)
 	if err != nil {
@@ -92,34 +89,11 @@ func (s *State) close(last int64) error {
 // either the earlier reservation or the new one.
 func (s *State) write(until int64) error {
 	text := stateLine + time.UnixMilli(epoch+until).UTC().Format(stateLayout) + "\n"
-	if err := replaceFile(s.path, text); err != nil {
+	if err := files.ReplaceSynced(s.path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("writing the state file: %w", err)
 	}
 	s.until = until
 	return nil
-}
-
-func replaceFile(path, text string) error {
-	fresh := path + ".tmp"
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func readState(path string) (int64, error) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,8 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
+
+	"oda/internal/files"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -59,47 +61,26 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), reason(err)
 }
 
-// lockTries bounds how often a lock file is opened that its holder removes just
-// then.
-const lockTries = 100
-
 // lockSide takes the lock on the side file, which says who holds it.
 func lockSide(path string) (*os.File, error) {
-	for range lockTries {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
-		if err != nil {
-			return nil, reason(err)
-		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			holder := make([]byte, 32)
-			n, _ := f.ReadAt(holder, 0) // who holds it is only a hint
-			_ = f.Close()
-			if !errors.Is(err, syscall.EWOULDBLOCK) {
-				return nil, fmt.Errorf("cannot lock %s: %w", path, err)
-			}
-			return nil, fmt.Errorf("another oda has it open (process %s); stop that one, or name another file with --db",
-				strings.TrimSpace(string(holder[:n])))
-		}
-		locked, err := f.Stat()
-		if err != nil {
-			_ = f.Close()
-			return nil, reason(err)
-		}
-		if named, err := os.Stat(path); err != nil || !os.SameFile(locked, named) {
-			_ = f.Close() // removed by whoever held it
-			continue
-		}
-		if err = f.Truncate(0); err == nil {
-			_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
-		}
-		if err != nil {
-			_ = os.Remove(path)
-			_ = f.Close()
-			return nil, reason(err)
-		}
-		return f, nil
+	f, err := files.Lock(path, 0o640)
+	if errors.Is(err, files.ErrLocked) {
+		holder, _ := os.ReadFile(path) // who holds it is only a hint
+		return nil, fmt.Errorf("another oda has it open (process %.32s); stop that one, or name another file with --db",
+			bytes.TrimSpace(holder))
 	}
-	return nil, fmt.Errorf("cannot lock %s: it is removed again and again", path)
+	if err != nil {
+		return nil, reason(err)
+	}
+	if err = f.Truncate(0); err == nil {
+		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		_ = os.Remove(path)
+		_ = f.Close()
+		return nil, reason(err)
+	}
+	return f, nil
 }
 
 // check makes sure that the file can be an archive, and makes a new archive
@@ -221,11 +202,7 @@ func (f *file) create() error {
 	if err := os.Rename(fresh, f.path); err != nil {
 		return reason(err)
 	}
-	dir, err := os.Open(filepath.Dir(f.path))
-	if err != nil {
-		return reason(err)
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return reason(files.SyncDir(filepath.Dir(f.path)))
 }
 
 // release lets others have the file. It comes after SQLite has closed it.

@@ -1,0 +1,86 @@
+package files
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestAFileHasOneHolder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	if IsLocked(path) {
+		t.Error("a file that is not there is locked")
+	}
+	held, err := Lock(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(path, 0o600); !errors.Is(err, ErrLocked) || !IsLocked(path) {
+		t.Errorf("a second holder gets %v; it is locked: %v", err, IsLocked(path))
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if IsLocked(path) {
+		t.Error("a file is locked that nobody holds")
+	}
+	again, err := Lock(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if _, err := Lock(filepath.Join(path, "none"), 0o600); err == nil {
+		t.Error("a file in a file was locked")
+	}
+}
+
+// A lock on a file that was removed is worth nothing.
+func TestALockIsThatOfTheFileWithTheName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	held, err := Lock(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if !isNamed(held, path) {
+		t.Error("a locked file does not have its name")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if isNamed(held, path) {
+		t.Error("a file that was removed has its name")
+	}
+	// Nor is it that of another file with the same name.
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if isNamed(held, path) {
+		t.Error("a file that was removed has come back")
+	}
+}
+
+func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for text, replace := range map[string]func(string, []byte, os.FileMode) error{"quick": Replace, "synced": ReplaceSynced} {
+		if err := replace(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("the file has %q, want %q: %v", got, text, err)
+		}
+		// A folder cannot be replaced by a file.
+		if err := replace(filepath.Dir(path), []byte(text), 0o600); err == nil {
+			t.Error("a folder was replaced")
+		}
+	}
+	left, err := filepath.Glob(dir + "*")
+	if err != nil || len(left) != 1 {
+		t.Errorf("there are %v: %v", left, err)
+	}
+}
