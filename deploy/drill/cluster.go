@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"oda/internal/test/fault"
 )
 
 const nodeCount = 3
@@ -23,7 +24,7 @@ const password = "drill"
 
 // cluster is etcd and three nodes.
 type cluster struct {
-	yard    *yard
+	yard    *fault.Yard
 	config  string // the example's configuration
 	bin     string // of PostgreSQL
 	etcd    *process
@@ -33,13 +34,13 @@ type cluster struct {
 }
 
 // startCluster brings everything up and waits until it is whole.
-func startCluster(ctx context.Context, y *yard, config, bin string) (*cluster, error) {
+func startCluster(ctx context.Context, y *fault.Yard, config, bin string) (*cluster, error) {
 	c := &cluster{yard: y, config: config, bin: bin, client: http.Client{Timeout: 5 * time.Second}}
 	if err := c.startEtcd(ctx); err != nil {
 		return nil, err
 	}
 	for i := range c.nodes {
-		n, err := c.newNode(ctx, fmt.Sprintf("node%d", i+1))
+		n, err := c.newNode(fmt.Sprintf("node%d", i+1))
 		if err != nil {
 			return nil, fmt.Errorf("prepare a node: %w", err)
 		}
@@ -53,27 +54,22 @@ func startCluster(ctx context.Context, y *yard, config, bin string) (*cluster, e
 }
 
 func (c *cluster) startEtcd(ctx context.Context) error {
-	data, err := c.yard.makeDir("etcd")
-	if err != nil {
-		return err
-	}
-	client, err := freeAddr()
-	if err != nil {
-		return err
-	}
-	peer, err := freeAddr()
-	if err != nil {
+	data := filepath.Join(c.yard.Dir, "etcd")
+	client, clientErr := fault.FreeAddr()
+	peer, peerErr := fault.FreeAddr()
+	if err := errors.Join(c.yard.MakeDir(data), clientErr, peerErr); err != nil {
 		return err
 	}
 	c.etcdURL = "http://" + client
-	c.etcd, err = c.yard.start("etcd", nil, "etcd", "--name", "etcd", "--data-dir", data,
+	var err error
+	c.etcd, err = start(c.yard, "etcd", nil, "etcd", "--name", "etcd", "--data-dir", data,
 		"--listen-client-urls", c.etcdURL, "--advertise-client-urls", c.etcdURL,
 		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
 		"--initial-cluster", "etcd=http://"+peer)
 	if err != nil {
 		return err
 	}
-	return poll(ctx, time.Minute, "etcd to answer", func() (bool, error) {
+	return fault.Poll(ctx, time.Minute, "etcd to answer", func() (bool, error) {
 		var health struct{ Health string }
 		err := c.get(ctx, c.etcdURL+"/health", &health)
 		return err == nil && health.Health == "true", c.etcd.running()
@@ -135,7 +131,7 @@ func (c *cluster) leader(ctx context.Context, except *node) *node {
 // awaitWhole waits until there is a leader, both others follow it, and one of
 // them does so synchronously. It gives the leader.
 func (c *cluster) awaitWhole(ctx context.Context, why string) (leader *node, err error) {
-	err = poll(ctx, 3*time.Minute, "the cluster to be whole"+why, func() (bool, error) {
+	err = fault.Poll(ctx, 3*time.Minute, "the cluster to be whole"+why, func() (bool, error) {
 		for _, n := range c.nodes {
 			if err := n.patroni.running(); err != nil {
 				return false, err
@@ -179,7 +175,7 @@ func (c *cluster) whole(ctx context.Context, leader *node) bool {
 func (c *cluster) archiveDSN() string {
 	var hosts []string
 	for _, n := range c.nodes {
-		hosts = append(hosts, n.fromClients.addr())
+		hosts = append(hosts, n.fromClients.Addr())
 	}
 	return fmt.Sprintf("postgres://oda:%s@%s/oda?target_session_attrs=read-write&connect_timeout=2&pool_max_conns=16&sslmode=disable",
 		password, strings.Join(hosts, ","))
@@ -207,7 +203,7 @@ func (c *cluster) makeDatabase(ctx context.Context, leader *node) error {
 	if _, err := own.Exec(ctx, makeOwnTable); err != nil {
 		return err
 	}
-	return poll(ctx, time.Minute, "the standbys to have the database", func() (bool, error) {
+	return fault.Poll(ctx, time.Minute, "the standbys to have the database", func() (bool, error) {
 		for _, n := range c.nodes {
 			conn, err := pgx.Connect(ctx, n.dsn("oda"))
 			if err != nil {
@@ -219,41 +215,4 @@ func (c *cluster) makeDatabase(ctx context.Context, leader *node) error {
 		}
 		return true, nil
 	})
-}
-
-// freeAddr gives an address of 127.0.0.1 that nobody listens on. Its port is
-// below those that a system gives to outgoing connections, one of which could
-// otherwise take it while its owner is down.
-func freeAddr() (string, error) {
-	var err error
-	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000)))
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", addr); err == nil {
-			return addr, listener.Close()
-		}
-	}
-	return "", fmt.Errorf("find a free port: %w", err)
-}
-
-// poll asks until the answer is yes.
-func poll(ctx context.Context, most time.Duration, what string, done func() (bool, error)) error {
-	deadline := time.Now().Add(most)
-	for {
-		yes, err := done()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if yes || err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("waited %v in vain for %s", most, what)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"oda/internal/test/fault"
 )
 
 // What is waited for after an event, at most, and how long there is peace
@@ -81,7 +83,7 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 	probing, enough := context.WithTimeout(ctx, electionTime+writesTime)
 	defer enough()
 	go func() { database <- c.takesWrites(probing, old, w.since) }()
-	err := poll(ctx, electionTime, "another leader", func() (bool, error) {
+	err := fault.Poll(ctx, electionTime, "another leader", func() (bool, error) {
 		n := c.leader(ctx, old)
 		if n != nil {
 			e.to = n.name
@@ -93,7 +95,7 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 	}
 	e.elected = time.Since(w.since)
 	p.say("  %s leads", e.to)
-	err = poll(ctx, writesTime, "both servers to write again", func() (bool, error) {
+	err = fault.Poll(ctx, writesTime, "both servers to write again", func() (bool, error) {
 		e.firsts = t.firsts(w)
 		return !slices.Contains(e.firsts[:], 0), nil
 	})

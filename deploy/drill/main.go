@@ -5,10 +5,9 @@
 // cluster, and at the end reads everything back.
 //
 // Everything is under one directory of its own and listens on 127.0.0.1 only.
-// All ways between the parts lead through proxies that can be cut (proxy.go).
-// However the drill ends, its processes and its directory go with it
-// (process.go). It needs Linux, and Debian's packages patroni, etcd-server and
-// postgresql.
+// All ways between the parts lead through proxies that can be cut. However the
+// drill ends, its processes and its directory go with it. It needs Linux, and
+// Debian's packages patroni, etcd-server and postgresql.
 //
 // It exits with 0 if nothing that was acknowledged is lost or there twice,
 // nothing that was read is gone, the cluster came back each time, and both
@@ -24,11 +23,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"oda/internal/test/fault"
 )
 
 // options are the flags.
@@ -41,12 +41,6 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == janitorCommand {
-		if err := beJanitor(os.Args[2]); err != nil {
-			os.Exit(1)
-		}
-		return
-	}
 	o := options{}
 	events := flag.String("events", "kill,cut,isolate", "what happens to the leader, in this order: "+strings.Join(kinds(), ", "))
 	flag.StringVar(&o.oda, "oda", "bin/oda", "the oda to run")
@@ -90,22 +84,19 @@ func drill(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	y, err := newYard()
+	y, err := fault.NewYard("oda-drill-")
 	if err != nil {
 		return fmt.Errorf("make a directory for the drill: %w", err)
 	}
 	defer func() {
-		p.say("ending everything and removing %s", y.dir)
+		p.say("ending everything and removing %s", y.Dir)
 		if o.logs != "" {
-			err = errors.Join(err, y.keepLogs(o.logs))
+			err = errors.Join(err, keepLogs(y, o.logs))
 		}
-		err = errors.Join(err, y.close())
+		err = errors.Join(err, y.Close())
 	}()
-	// The proxies end after everything that uses them.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 
-	p.say("starting etcd and %d nodes of Patroni and PostgreSQL in %s", nodeCount, y.dir)
+	p.say("starting etcd and %d nodes of Patroni and PostgreSQL in %s", nodeCount, y.Dir)
 	c, err := startCluster(ctx, y, o.config, bin)
 	if err != nil {
 		return err
@@ -172,10 +163,5 @@ func findPrograms() (bin string, err error) {
 			return "", fmt.Errorf("%w; on Debian: apt-get install --no-install-recommends patroni etcd-server python3-etcd postgresql", err)
 		}
 	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is valid
-	if len(found) == 0 {
-		return "", errors.New("no PostgreSQL in /usr/lib/postgresql; on Debian: apt-get install postgresql")
-	}
-	slices.Sort(found)
-	return filepath.Dir(found[len(found)-1]), nil
+	return fault.FindPostgres()
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"oda/internal/test/fault"
 )
 
 // node is a machine of the cluster: Patroni and its PostgreSQL. All ways to it
@@ -21,34 +23,35 @@ type node struct {
 	rest     string // where its Patroni listens
 	patroni  *process
 
-	toEtcd      *proxy
-	fromNodes   []*proxy // to PostgreSQL and to Patroni
-	fromClients *proxy   // to PostgreSQL
+	toEtcd      *fault.Proxy
+	fromNodes   []*fault.Proxy // to PostgreSQL and to Patroni
+	fromClients *fault.Proxy   // to PostgreSQL
 }
 
 // newNode prepares a node: its directories, its proxies, and what it has
 // besides the example's configuration.
-func (c *cluster) newNode(ctx context.Context, name string) (*node, error) {
+func (c *cluster) newNode(name string) (*node, error) {
 	n := &node{name: name}
+	n.dir = filepath.Join(c.yard.Dir, name)
+	n.dataDir = filepath.Join(n.dir, "data")
 	var errs [4]error
-	n.dir, errs[0] = c.yard.makeDir(name)
-	n.dataDir, errs[1] = c.yard.makeDir(name, "data")
-	n.postgres, errs[2] = freeAddr()
-	n.rest, errs[3] = freeAddr()
+	errs[0], errs[1] = c.yard.MakeDir(n.dir), c.yard.MakeDir(n.dataDir)
+	n.postgres, errs[2] = fault.FreeAddr()
+	n.rest, errs[3] = fault.FreeAddr()
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	etcd := strings.TrimPrefix(c.etcdURL, "http://")
 	for _, p := range []struct {
 		to     string
-		target func(*proxy)
+		target func(*fault.Proxy)
 	}{
-		{etcd, func(p *proxy) { n.toEtcd = p }},
-		{n.postgres, func(p *proxy) { n.fromNodes = append(n.fromNodes, p) }},
-		{n.rest, func(p *proxy) { n.fromNodes = append(n.fromNodes, p) }},
-		{n.postgres, func(p *proxy) { n.fromClients = p }},
+		{etcd, func(p *fault.Proxy) { n.toEtcd = p }},
+		{n.postgres, func(p *fault.Proxy) { n.fromNodes = append(n.fromNodes, p) }},
+		{n.rest, func(p *fault.Proxy) { n.fromNodes = append(n.fromNodes, p) }},
+		{n.postgres, func(p *fault.Proxy) { n.fromClients = p }},
 	} {
-		made, err := newProxy(ctx, p.to)
+		made, err := fault.NewProxy(p.to)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +68,7 @@ func (c *cluster) newNode(ctx context.Context, name string) (*node, error) {
 	}
 	for file, text := range map[string][]byte{"10-example.yml": example, "20-drill.yml": deviations} {
 		path := filepath.Join(n.dir, file)
-		if err := errors.Join(os.WriteFile(path, text, 0o600), c.yard.give(path)); err != nil {
+		if err := errors.Join(os.WriteFile(path, text, 0o600), c.yard.Give(path)); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +81,7 @@ func (n *node) deviations(bin string) map[string]any {
 	type m = map[string]any
 	return m{
 		// The proxy is to be used, not what etcd says of its own address.
-		"etcd3": m{"use_proxies": true, "hosts": []string{n.toEtcd.addr()}},
+		"etcd3": m{"use_proxies": true, "hosts": []string{n.toEtcd.Addr()}},
 		"bootstrap": m{"dcs": m{"postgresql": m{
 			"parameters": m{"shared_buffers": "64MB", "max_wal_size": "256MB", "min_wal_size": "64MB"},
 			"pg_hba": []string{
@@ -101,9 +104,9 @@ func (n *node) environment() []string {
 	return []string{
 		"PATRONI_NAME=" + n.name,
 		"PATRONI_RESTAPI_LISTEN=" + n.rest,
-		"PATRONI_RESTAPI_CONNECT_ADDRESS=" + n.fromNodes[1].addr(),
+		"PATRONI_RESTAPI_CONNECT_ADDRESS=" + n.fromNodes[1].Addr(),
 		"PATRONI_POSTGRESQL_LISTEN=" + n.postgres,
-		"PATRONI_POSTGRESQL_CONNECT_ADDRESS=" + n.fromNodes[0].addr(),
+		"PATRONI_POSTGRESQL_CONNECT_ADDRESS=" + n.fromNodes[0].Addr(),
 		"PATRONI_SUPERUSER_PASSWORD=" + password,
 		"PATRONI_REPLICATION_PASSWORD=" + password,
 		"PATRONI_REWIND_PASSWORD=" + password,
@@ -113,13 +116,13 @@ func (n *node) environment() []string {
 }
 
 func (c *cluster) startNode(n *node) (err error) {
-	n.patroni, err = c.yard.start(n.name, n.environment(), "patroni", n.dir)
+	n.patroni, err = start(c.yard, n.name, n.environment(), "patroni", n.dir)
 	return err
 }
 
 // killNode ends Patroni and PostgreSQL of a node at once, as a power cut does.
 func (c *cluster) killNode(n *node) error {
-	n.patroni.kill()
+	n.patroni.Kill()
 	text, err := os.ReadFile(filepath.Join(n.dataDir, "postmaster.pid"))
 	if err != nil {
 		return fmt.Errorf("find the PostgreSQL of %s: %w", n.name, err)
@@ -129,20 +132,18 @@ func (c *cluster) killNode(n *node) error {
 	if err != nil {
 		return fmt.Errorf("find the PostgreSQL of %s: %w", n.name, err)
 	}
-	all := append(childrenOf(pid), pid)
-	killTree(pid)
-	return awaitEnd(all)
+	return fault.KillTree(context.Background(), pid)
 }
 
 // cutNode cuts a node off from etcd and the other nodes, and from the clients
 // if asked to, or joins it again.
 func (n *node) cutNode(on, clients bool) {
-	n.toEtcd.cut(on)
+	n.toEtcd.Stall(on)
 	for _, p := range n.fromNodes {
-		p.cut(on)
+		p.Stall(on)
 	}
 	if clients || !on {
-		n.fromClients.cut(on)
+		n.fromClients.Stall(on)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"oda/internal/test/fault"
 )
 
 // serverCount is the number of oda processes.
@@ -17,22 +19,22 @@ const serverCount = 2
 
 // startServers starts the oda processes and gives their addresses. The program
 // is copied: its own folder may be closed to the user of the processes.
-func startServers(ctx context.Context, y *yard, program, dsn string) (urls [serverCount]string, err error) {
-	copied := filepath.Join(y.dir, "oda")
+func startServers(ctx context.Context, y *fault.Yard, program, dsn string) (urls [serverCount]string, err error) {
+	copied := filepath.Join(y.Dir, "oda")
 	if err := copyProgram(copied, program); err != nil {
 		return urls, fmt.Errorf("copy oda (build it first: make build): %w", err)
 	}
 	for i := range urls {
-		addr, err := freeAddr()
+		addr, err := fault.FreeAddr()
 		if err != nil {
 			return urls, err
 		}
-		p, err := y.start(fmt.Sprintf("oda%d", i+1), nil, copied, "serve", "--listen", addr, "--db", dsn, "--generator", strconv.Itoa(i+1))
+		p, err := start(y, fmt.Sprintf("oda%d", i+1), nil, copied, "serve", "--listen", addr, "--db", dsn, "--generator", strconv.Itoa(i+1))
 		if err != nil {
 			return urls, err
 		}
 		urls[i] = "http://" + addr
-		err = poll(ctx, time.Minute, "oda to be ready", func() (bool, error) {
+		err = fault.Poll(ctx, time.Minute, "oda to be ready", func() (bool, error) {
 			return ready(ctx, urls[i]), p.running()
 		})
 		if err != nil {

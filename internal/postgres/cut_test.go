@@ -9,13 +9,14 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 	"oda/internal/test/suite"
 )
 
 // moment is a message of a client at which a connection is cut.
 type moment struct {
 	name   string
-	cut    env.Cut
+	cut    fault.Cut
 	at     func(message []byte) bool
 	stored bool // the server has done what it was asked to
 }
@@ -33,18 +34,18 @@ func commit(message []byte) bool {
 func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()
 	inStatement := []moment{
-		{"before the statement", env.CutBefore, statement, false},
-		{"inside the statement", env.CutInside, statement, false},
-		{"before the end of the request", env.CutBefore, syncBehind(statement), false},
-		{"before the answer", env.CutAnswer, statement, true},
-		{"by the server after the answer", env.CutByServer, statement, true},
+		{"before the statement", fault.CutBefore, statement, false},
+		{"inside the statement", fault.CutInside, statement, false},
+		{"before the end of the request", fault.CutBefore, syncBehind(statement), false},
+		{"before the answer", fault.CutAnswer, statement, true},
+		{"by the server after the answer", fault.CutByServer, statement, true},
 	}
 	inCommit := []moment{
-		{"inside the statement", env.CutInside, statement, false},
-		{"before the commit", env.CutBefore, commit, false},
-		{"inside the commit", env.CutInside, commit, false},
-		{"before the answer to the commit", env.CutAnswer, commit, true},
-		{"by the server after the commit", env.CutByServer, commit, true},
+		{"inside the statement", fault.CutInside, statement, false},
+		{"before the commit", fault.CutBefore, commit, false},
+		{"inside the commit", fault.CutInside, commit, false},
+		{"before the answer to the commit", fault.CutAnswer, commit, true},
+		{"by the server after the commit", fault.CutByServer, commit, true},
 	}
 	key := &oda.Key{Value: "key", Digest: sha256.Sum256([]byte("x"))}
 	for _, write := range []struct {
@@ -88,11 +89,11 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 				mustPut(t, s, blank(t, block("b")))
 				mustPut(t, s, blank(t, sbd("old")))
 				var cut atomic.Bool
-				proxy.OnClientMessage(func(message []byte) env.Cut {
+				proxy.OnClientMessage(func(message []byte) fault.Cut {
 					if moment.at(message) && cut.CompareAndSwap(false, true) {
 						return moment.cut
 					}
-					return env.NoCut
+					return fault.NoCut
 				})
 				_, err := write.send(t, s)
 				wantCode(t, err, oda.Unavailable)
@@ -159,11 +160,11 @@ func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
 			proxy := env.NewProxy(t, address(t, dsn))
 			s := open(t, with(t, proxy.DSN(dsn), "default_query_exec_mode", mode))
 			mustPut(t, s, write(t, block("marked"), `{}`))
-			proxy.OnClientMessage(func(message []byte) env.Cut {
+			proxy.OnClientMessage(func(message []byte) fault.Cut {
 				if statement(message) {
-					return env.CutAnswer
+					return fault.CutAnswer
 				}
-				return env.NoCut
+				return fault.NoCut
 			})
 			_, err := one(t.Context(), s, adding("marked", "x", ""))
 			wantCode(t, err, oda.Unavailable)
@@ -184,12 +185,12 @@ func TestConnectionsCutUnderLoad(t *testing.T) {
 	first, second := open(t, proxy.DSN(dsn)), open(t, proxy.DSN(dsn))
 	l := startLoad(t, first, second)
 	var messages atomic.Int64
-	cuts := []env.Cut{env.CutBefore, env.CutInside, env.CutAnswer}
-	proxy.OnClientMessage(func([]byte) env.Cut {
+	cuts := []fault.Cut{fault.CutBefore, fault.CutInside, fault.CutAnswer}
+	proxy.OnClientMessage(func([]byte) fault.Cut {
 		if n := messages.Add(1); n%97 == 0 {
 			return cuts[n/97%3]
 		}
-		return env.NoCut
+		return fault.NoCut
 	})
 	await(t, "many connections are cut", patience, func() bool { return proxy.Cuts() > 60 })
 	proxy.OnClientMessage(nil)

@@ -10,6 +10,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 // pair is a primary with a synchronous standby.
@@ -70,9 +71,9 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 // most until every process writes.
 func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
 	t.Parallel()
-	for name, goAway := range map[string]func(*env.Cluster, *env.Proxy){
-		"the primary is killed": func(primary *env.Cluster, _ *env.Proxy) { primary.Kill() },
-		"the primary is silent": func(_ *env.Cluster, proxy *env.Proxy) { proxy.Stall(true) },
+	for name, goAway := range map[string]func(*env.Cluster, *fault.Proxy){
+		"the primary is killed": func(primary *env.Cluster, _ *fault.Proxy) { primary.Kill() },
+		"the primary is silent": func(_ *env.Cluster, proxy *fault.Proxy) { proxy.Stall(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

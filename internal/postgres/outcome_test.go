@@ -10,6 +10,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 	"oda/internal/test/suite"
 )
 
@@ -57,11 +58,11 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	}
 	await(t, "the others wait for them", patience, func() bool { return s.UpdatesWaiting() == free })
 	var cut atomic.Bool
-	proxy.OnClientMessage(func(message []byte) env.Cut {
+	proxy.OnClientMessage(func(message []byte) fault.Cut {
 		if statement(message) && cut.CompareAndSwap(false, true) {
-			return env.CutByServer
+			return fault.CutByServer
 		}
-		return env.NoCut
+		return fault.NoCut
 	})
 	do(t, holder, "ROLLBACK")
 	group.Wait()

@@ -49,7 +49,7 @@ func explain(err error) error {
 func tie(tb testing.TB, c *fault.Cluster) *Cluster {
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("PostgreSQL on port %d logged:\n%s", c.Port, c.Log())
+			tb.Logf("PostgreSQL on port %d logged:\n%s", c.Port, c.Log().Since(0))
 		}
 		if err := c.Close(); err != nil {
 			tb.Errorf("end the PostgreSQL cluster: %v", err)
@@ -74,13 +74,6 @@ func (c *Cluster) Stop(mode string) {
 	if err := c.Cluster.Stop(mode); err != nil {
 		c.tb.Fatalf("stop PostgreSQL: %v", err)
 	}
-}
-
-// Restart stops it in a mode of Stop and starts it again.
-func (c *Cluster) Restart(mode string) {
-	c.tb.Helper()
-	c.Stop(mode)
-	c.Start()
 }
 
 // Kill ends all of its processes at once with SIGKILL, and waits for that.
@@ -118,4 +111,20 @@ func (c *Cluster) Promote() {
 	if err := c.Cluster.Promote(context.Background()); err != nil {
 		c.tb.Fatalf("promote the standby: %v", err)
 	}
+}
+
+// NewProxy starts a proxy to the PostgreSQL at target, as host:port. It ends
+// with the test.
+func NewProxy(tb testing.TB, target string) *fault.Proxy {
+	tb.Helper()
+	proxy, err := fault.NewPostgresProxy(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			tb.Errorf("end the proxy: %v", err)
+		}
+	})
+	return proxy
 }

@@ -72,10 +72,10 @@ func Postgres(tb testing.TB) string {
 			tb.Fatal(err)
 		}
 		server = cluster.DSN("postgres")
-		begin := cluster.LogSize()
+		begin := cluster.Log().Size()
 		tb.Cleanup(func() {
 			if tb.Failed() {
-				tb.Logf("PostgreSQL logged meanwhile:\n%s", cluster.LogSince(begin))
+				tb.Logf("PostgreSQL logged meanwhile:\n%s", cluster.Log().Since(begin))
 			}
 		})
 	}
@@ -136,4 +136,45 @@ func withDatabase(dsn, name string) (string, error) {
 	}
 	u.Path = "/" + name
 	return u.String(), nil
+}
+
+// Connect gives a connection that ends with the test.
+func Connect(tb testing.TB, dsn string) *pgx.Conn {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx) // a test may have cut it
+	})
+	return conn
+}
+
+// Exec runs statements that answer nothing.
+func Exec(tb testing.TB, conn *pgx.Conn, statements ...string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+	defer cancel()
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// Query gives the one value of a statement's answer.
+func Query[T any](tb testing.TB, conn *pgx.Conn, statement string, args ...any) T {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+	defer cancel()
+	var value T
+	if err := conn.QueryRow(ctx, statement, args...).Scan(&value); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
+	return value
 }

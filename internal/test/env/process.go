@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oda/internal/test/fault"
 )
 
 // Bounds of what a test waits for, on a machine that is busy with other tests.
@@ -68,10 +70,9 @@ func Clean() error {
 type Process struct {
 	URL string // of its interface, without a slash at the end
 
+	*fault.Process
 	tb     testing.TB
-	cmd    *exec.Cmd
 	stderr *stderr
-	ended  chan struct{} // closed when it is gone and its log is complete
 }
 
 // Oda starts "oda serve" or "oda skuid" with further arguments and waits until
@@ -92,20 +93,18 @@ func OdaOpening(tb testing.TB, args ...string) *Process {
 
 func start(tb testing.TB, log *stderr, args []string) *Process {
 	tb.Helper()
-	p := &Process{tb: tb, cmd: exec.Command(Program(tb), args...), stderr: log, ended: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = tb.TempDir(), environment(), p.stderr
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.Command(Program(tb), args...)
+	cmd.Dir, cmd.Env, cmd.Stderr = tb.TempDir(), environment(), log
+	process, err := fault.Start(cmd)
+	if err != nil {
 		tb.Fatalf("start oda %s: %v", strings.Join(args, " "), err)
 	}
-	go func() {
-		defer close(p.ended)
-		_ = p.cmd.Wait() // how it ended stands in its state
-	}()
+	p := &Process{Process: process, tb: tb, stderr: log}
 	tb.Cleanup(p.Kill)
 	select {
 	case p.URL = <-p.stderr.served:
-	case <-p.ended:
-		tb.Fatalf("oda %s ended at once, %v:\n%s", strings.Join(args, " "), p.cmd.ProcessState, p.Log())
+	case <-p.Ended():
+		tb.Fatalf("oda %s ended at once, %v:\n%s", strings.Join(args, " "), p.State(), p.Log())
 	case <-time.After(startTimeout):
 		tb.Fatalf("oda %s does not serve after %v:\n%s", strings.Join(args, " "), startTimeout, p.Log())
 	}
@@ -132,23 +131,13 @@ func (p *Process) Host() string {
 	return u.Host
 }
 
-// PID is the number of the process.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
-
 // Log gives what it has written to stderr so far.
 func (p *Process) Log() string { return p.stderr.String() }
-
-// Kill ends it as kill -9 does, and waits until it is gone. It may be called
-// again.
-func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // fails only if it is gone
-	<-p.ended
-}
 
 // Signal sends it a signal.
 func (p *Process) Signal(s os.Signal) {
 	p.tb.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.Process.Signal(s); err != nil {
 		p.tb.Fatalf("send %v to oda: %v", s, err)
 	}
 }
@@ -164,11 +153,11 @@ func (p *Process) Stop() int {
 func (p *Process) Wait() int {
 	p.tb.Helper()
 	select {
-	case <-p.ended:
+	case <-p.Ended():
 	case <-time.After(stopTimeout):
 		p.tb.Fatalf("oda runs on %v after it was asked to stop:\n%s", stopTimeout, p.Log())
 	}
-	return p.cmd.ProcessState.ExitCode()
+	return p.State().ExitCode()
 }
 
 // stderr keeps the log of a process, and finds in it where it serves.

@@ -1,16 +1,6 @@
-// Package fault makes PostgreSQL clusters to be thrown away. It finds the
-// server that is installed on this machine, makes a data directory, and starts,
-// stops, kills and copies the server. Whoever asked for a cluster may end in
-// any way, also by SIGKILL: a small process that outlives it, the janitor, ends
-// the server and removes its files. The server is as durable as a real one:
-// only what a setting says is other than Debian's.
-//
-// It is for tests, which use it through internal/test/env, and for
-// measurements. The archive itself never starts a PostgreSQL.
 package fault
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +56,10 @@ type Cluster struct {
 	SocketDir string // has a socket, for clients that prefer it to TCP
 	Port      int    // on 127.0.0.1, always the same one
 
-	installed installation
-	janitor   *janitor
-	log       logFile
-	process   *exec.Cmd
-	ended     chan struct{} // closed when the process is gone; nil: never started
+	programs string // of the server: a directory
+	yard     *Yard
+	log      Log
+	process  *Process // nil: never started
 }
 
 // NewCluster makes a cluster and starts it. Close ends it.
@@ -90,30 +79,24 @@ func NewCluster(ctx context.Context, options ClusterOptions) (*Cluster, error) {
 
 // prepare makes everything that a cluster needs except its data.
 func prepare(dataDir string) (*Cluster, error) {
-	installed, err := find(debianPrograms)
+	programs, err := FindPostgres()
 	if err != nil {
 		return nil, err
 	}
-	// Not in a directory of the caller: with a long name the socket in it would
-	// have a longer path than the system allows.
-	root, err := os.MkdirTemp("", "oda-pg-")
+	yard, err := NewYard("oda-pg-")
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{
-		DataDir: dataDir, SocketDir: filepath.Join(root, "socket"),
-		installed: installed, log: logFile(filepath.Join(root, "log")),
+		DataDir: dataDir, SocketDir: filepath.Join(yard.Dir, "socket"),
+		programs: programs, yard: yard, log: yard.Log("postgres"),
 	}
 	if c.DataDir == "" {
-		c.DataDir = filepath.Join(root, "data")
-	}
-	if c.janitor, err = newJanitor(root); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(root))
+		c.DataDir = filepath.Join(yard.Dir, "data")
 	}
 	c.Port, err = FreePort()
-	err = errors.Join(err, os.Chmod(root, 0o755), installed.makeDir(c.SocketDir), installed.makeDir(c.DataDir))
-	if err != nil {
-		return nil, errors.Join(err, c.janitor.close())
+	if err := errors.Join(err, yard.MakeDir(c.SocketDir), yard.MakeDir(c.DataDir)); err != nil {
+		return nil, errors.Join(err, yard.Close())
 	}
 	return c, nil
 }
@@ -130,6 +113,12 @@ func FreePort() (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("find a free port: %w", err)
+}
+
+// FreeAddr gives an address of 127.0.0.1 with a free port.
+func FreeAddr() (string, error) {
+	port, err := FreePort()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
 // initialize makes the data of an empty cluster.
@@ -166,18 +155,30 @@ func appendTo(path, text string) error {
 func (c *Cluster) run(ctx context.Context, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	cmd := c.installed.command(c.SocketDir, name, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
+	p, err := c.yard.Start(name, c.command(name, args...))
+	if err != nil {
 		return err
 	}
-	watched := c.janitor.watch(cmd.Process.Pid)
-	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", name, err, out.String())
+	defer context.AfterFunc(ctx, p.Kill)()
+	<-p.Ended()
+	if !p.State().Success() {
+		return fmt.Errorf("%s: %v\n%s", name, p.State(), c.yard.Log(name).Since(0))
 	}
-	return errors.Join(watched, c.janitor.watch(0))
+	return nil
+}
+
+// command prepares one of the programs. Of the environment it sees nothing that
+// would lead it to another server.
+func (c *Cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(c.Program(name), args...)
+	cmd.Dir = c.SocketDir
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "PG") && !strings.HasPrefix(variable, "LC_") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "LC_ALL=C")
+	return cmd
 }
 
 // Close ends the cluster for good.
@@ -186,7 +187,7 @@ func (c *Cluster) Close() error {
 	if c.Running() {
 		err = c.signal(syscall.SIGQUIT)
 	}
-	return errors.Join(err, c.janitor.close())
+	return errors.Join(err, c.yard.Close())
 }
 
 // DSN is how a client connects to a database.
@@ -198,13 +199,7 @@ func (c *Cluster) DSN(database string) string {
 func (c *Cluster) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)) }
 
 // Program is the path of one of the programs that came with the server.
-func (c *Cluster) Program(name string) string { return filepath.Join(c.installed.programs, name) }
+func (c *Cluster) Program(name string) string { return filepath.Join(c.programs, name) }
 
-// Log gives the last part of its log.
-func (c *Cluster) Log() string { return c.log.since(0) }
-
-// LogSize is the length of its log so far.
-func (c *Cluster) LogSize() int64 { return c.log.size() }
-
-// LogSince gives the last part of what was added to its log after a size.
-func (c *Cluster) LogSince(size int64) string { return c.log.since(size) }
+// Log is that of the server.
+func (c *Cluster) Log() Log { return c.log }

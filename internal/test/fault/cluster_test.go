@@ -1,4 +1,4 @@
-package fault
+package fault_test
 
 import (
 	"context"
@@ -7,16 +7,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 	t.Parallel()
-	c := start(t, ClusterOptions{})
-	do(t, connect(t, c.DSN("postgres")), "CREATE TABLE notes (note text)")
+	c := start(t, fault.ClusterOptions{})
+	env.Exec(t, env.Connect(t, c.DSN("postgres")), "CREATE TABLE notes (note text)")
 	for _, end := range []struct {
 		name string
 		by   func() error
@@ -25,16 +29,15 @@ func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 		{"stopped immediately", func() error { return c.Stop("immediate") }},
 		{"killed", c.Kill},
 		{"ended by itself", func() error {
-			err := c.process.Process.Signal(os.Interrupt)
-			<-c.ended
-			return err
+			err := syscall.Kill(c.PID(), syscall.SIGINT)
+			return errors.Join(err, fault.Poll(t.Context(), fault.Timeout, "its end", func() (bool, error) { return !c.Running(), nil }))
 		}},
 	} {
 		t.Run(end.name, func(t *testing.T) {
-			conn := connect(t, c.DSN("postgres"))
-			before := query[int](t, conn, "SELECT count(*) FROM notes")
-			do(t, conn, "INSERT INTO notes VALUES ('x')")
-			processes := children(c.PID())
+			conn := env.Connect(t, c.DSN("postgres"))
+			before := env.Query[int](t, conn, "SELECT count(*) FROM notes")
+			env.Exec(t, conn, "INSERT INTO notes VALUES ('x')")
+			processes := fault.Children(c.PID())
 			must(t, end.by())
 			if c.Running() {
 				t.Error("it says that it runs")
@@ -43,7 +46,7 @@ func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 				t.Error("it had no processes")
 			}
 			for _, pid := range processes {
-				if alive(pid) {
+				if fault.Alive(pid) {
 					t.Errorf("its process %d is alive", pid)
 				}
 			}
@@ -52,7 +55,7 @@ func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 				t.Error("something listens on its port")
 			}
 			must(t, c.Start(t.Context()))
-			if got := query[int](t, connect(t, c.DSN("postgres")), "SELECT count(*) FROM notes"); got != before+1 {
+			if got := env.Query[int](t, env.Connect(t, c.DSN("postgres")), "SELECT count(*) FROM notes"); got != before+1 {
 				t.Errorf("%d notes are there, want %d", got, before+1)
 			}
 		})
@@ -70,18 +73,18 @@ func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(above, "data")
-	var c *Cluster
+	var c *fault.Cluster
 	t.Run("while the test runs", func(t *testing.T) {
-		c = start(t, ClusterOptions{
+		c = start(t, fault.ClusterOptions{
 			DataDir:  dir,
 			Settings: map[string]string{"fsync": "off", "statement_timeout": "1234ms", "application_name": "it's"},
 		})
-		conn := connect(t, c.DSN("postgres"))
+		conn := env.Connect(t, c.DSN("postgres"))
 		for name, want := range map[string]string{
 			"fsync": "off", "statement_timeout": "1234ms", "application_name": "it's",
 			"max_connections": "200", "data_directory": dir,
 		} {
-			if got := query[string](t, conn, "SELECT current_setting($1)", name); got != want {
+			if got := env.Query[string](t, conn, "SELECT current_setting($1)", name); got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
 		}
@@ -99,37 +102,37 @@ func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
 
 func TestASynchronousStandbyHasEveryCommitAndTakesOver(t *testing.T) {
 	t.Parallel()
-	primary := start(t, ClusterOptions{})
+	primary := start(t, fault.ClusterOptions{})
 	standby, err := primary.Standby(t.Context())
 	must(t, err)
 	t.Cleanup(func() { must(t, standby.Close()) })
 	must(t, primary.SetSynchronous(t.Context(), standby.Name))
-	on := connect(t, primary.DSN("postgres"))
-	do(t, on, "CREATE TABLE notes (note text)")
+	on := env.Connect(t, primary.DSN("postgres"))
+	env.Exec(t, on, "CREATE TABLE notes (note text)")
 
 	must(t, standby.Kill())
 	if err := insertWithin(t, on, 300*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a commit without the standby: got %v, want that it waits", err)
 	}
 	must(t, primary.SetSynchronous(t.Context(), ""))
-	on = connect(t, primary.DSN("postgres"))
-	if err := insertWithin(t, on, Timeout); err != nil {
+	on = env.Connect(t, primary.DSN("postgres"))
+	if err := insertWithin(t, on, fault.Timeout); err != nil {
 		t.Errorf("a commit that need not wait for the standby: %v", err)
 	}
 	must(t, standby.Start(t.Context()))
 	must(t, primary.SetSynchronous(t.Context(), standby.Name))
-	if err := insertWithin(t, on, Timeout); err != nil {
+	if err := insertWithin(t, on, fault.Timeout); err != nil {
 		t.Errorf("a commit with the standby back: %v", err)
 	}
-	want := query[int](t, on, "SELECT count(*) FROM notes")
+	want := env.Query[int](t, on, "SELECT count(*) FROM notes")
 
 	must(t, primary.Kill())
 	must(t, standby.Promote(t.Context()))
-	on = connect(t, standby.DSN("postgres")+"&target_session_attrs=read-write")
-	if got := query[int](t, on, "SELECT count(*) FROM notes"); got != want {
+	on = env.Connect(t, standby.DSN("postgres")+"&target_session_attrs=read-write")
+	if got := env.Query[int](t, on, "SELECT count(*) FROM notes"); got != want {
 		t.Errorf("after the failover there are %d notes, want %d", got, want)
 	}
-	if err := insertWithin(t, on, Timeout); err != nil {
+	if err := insertWithin(t, on, fault.Timeout); err != nil {
 		t.Errorf("a commit on the new primary: %v", err)
 	}
 }
@@ -143,8 +146,8 @@ func insertWithin(t *testing.T, conn *pgx.Conn, limit time.Duration) error {
 
 func TestWithoutPostgreSQLOneIsToldHowToInstallIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	_, err := find(filepath.Join(t.TempDir(), "*"))
-	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "make setup") {
+	_, err := fault.Find(filepath.Join(t.TempDir(), "*"))
+	if !errors.Is(err, fault.ErrMissing) || !strings.Contains(err.Error(), "make setup") {
 		t.Errorf("got %v, want what to run", err)
 	}
 }

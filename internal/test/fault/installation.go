@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -26,18 +25,15 @@ const debianPrograms = "/usr/lib/postgresql/*/bin"
 var ErrMissing = errors.New("the server of PostgreSQL " + strconv.Itoa(oldestPostgres) +
 	" or newer is needed: run \"make setup\", which installs Debian's package postgresql")
 
-// installation is a PostgreSQL on this machine and the user to run it as.
-type installation struct {
-	programs string              // directory
-	user     *syscall.Credential // nil: that of this process
-}
+// FindPostgres gives the directory with the programs of the newest PostgreSQL on
+// this machine.
+func FindPostgres() (programs string, err error) { return find(debianPrograms) }
 
-// find finds the newest PostgreSQL in the directories of a pattern and
-// on the PATH.
-func find(pattern string) (installation, error) {
+// find looks in the directories of a pattern and on the PATH.
+func find(pattern string) (programs string, err error) {
 	directories, err := filepath.Glob(pattern)
 	if err != nil {
-		return installation{}, fmt.Errorf("look for PostgreSQL: %w", err)
+		return "", fmt.Errorf("look for PostgreSQL: %w", err)
 	}
 	if program, err := exec.LookPath("postgres"); err == nil {
 		// A link on the PATH may have no initdb beside it; what it points to has.
@@ -49,10 +45,9 @@ func find(pattern string) (installation, error) {
 		return cmp.Compare(postgresVersion(a), postgresVersion(b))
 	})
 	if postgresVersion(newest) < oldestPostgres {
-		return installation{}, ErrMissing
+		return "", ErrMissing
 	}
-	credential, err := unprivileged()
-	return installation{programs: newest, user: credential}, err
+	return newest, nil
 }
 
 var majorVersion = regexp.MustCompile(`\d+`)
@@ -90,34 +85,4 @@ func unprivileged() (*syscall.Credential, error) {
 		}
 	}
 	return nil, fmt.Errorf("PostgreSQL does not run as root, and this machine has neither a user \"postgres\" nor \"nobody\": run this as another user")
-}
-
-// command prepares one of the programs. Of the environment it sees nothing that
-// would lead it to another server.
-func (i installation) command(dir, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(i.programs, name), args...)
-	cmd.Dir = dir
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "PG") && !strings.HasPrefix(variable, "LC_") {
-			cmd.Env = append(cmd.Env, variable)
-		}
-	}
-	cmd.Env = append(cmd.Env, "LC_ALL=C")
-	// An interrupt from the terminal is for whoever asked for the cluster. When
-	// that has ended, the janitor ends this.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: i.user, Setpgid: true}
-	return cmd
-}
-
-// makeDir makes a directory that only the user of PostgreSQL can enter.
-func (i installation) makeDir(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	if i.user != nil {
-		if err := os.Chown(path, int(i.user.Uid), int(i.user.Gid)); err != nil {
-			return err
-		}
-	}
-	return os.Chmod(path, 0o700)
 }

@@ -1,8 +1,7 @@
-package fault
+package fault_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -11,17 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
 // childVariable makes this test binary the one that is killed.
-const childVariable = "ODA_PGCLUSTER_CHILD"
+const childVariable = "ODA_CLUSTER_CHILD"
 
 func TestAKilledProcessLeavesNothing(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
-		c := start(t, ClusterOptions{})
+		c := start(t, fault.ClusterOptions{})
 		fmt.Println("cluster", c.Addr(), c.SocketDir, c.PID())
-		time.Sleep(Timeout)
+		time.Sleep(fault.Timeout)
 		return
 	}
 	t.Parallel()
@@ -52,16 +54,14 @@ func TestAKilledProcessLeavesNothing(t *testing.T) {
 // awaitGone waits until nothing of a cluster is left.
 func awaitGone(t *testing.T, addr, dir string, pid int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	var left string
-	err := poll(ctx, func() (bool, error) {
+	err := fault.Poll(t.Context(), 10*time.Second, "the end of a cluster", func() (bool, error) {
 		left = ""
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			left = "something listens on " + addr
 			_ = conn.Close()
 		}
-		if alive(pid) {
+		if fault.Alive(pid) {
 			left = fmt.Sprint("the process ", pid)
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -75,12 +75,9 @@ func awaitGone(t *testing.T, addr, dir string, pid int) {
 }
 
 // start makes a cluster that ends with the test.
-func start(t *testing.T, options ClusterOptions) *Cluster {
+func start(t *testing.T, options fault.ClusterOptions) *fault.Cluster {
 	t.Helper()
-	c, err := NewCluster(t.Context(), options)
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
-	return c
+	return env.NewCluster(t, options).Cluster
 }
 
 // must ends the test on an error.
@@ -88,44 +85,5 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// connect gives a connection that ends with the test.
-func connect(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = conn.Close(ctx) // a test may have cut it
-	})
-	return conn
-}
-
-// query gives the one value of a statement's answer.
-func query[T any](t *testing.T, conn *pgx.Conn, statement string, args ...any) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
-	defer cancel()
-	var value T
-	if err := conn.QueryRow(ctx, statement, args...).Scan(&value); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	return value
-}
-
-// do runs a statement that answers nothing.
-func do(t *testing.T, conn *pgx.Conn, statement string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
-	defer cancel()
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
 	}
 }

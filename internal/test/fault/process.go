@@ -2,13 +2,85 @@ package fault
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
+
+// Process is a program that was started.
+type Process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// Start starts a program.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		_ = cmd.Wait() // how it ended stands in its state
+	}()
+	return p, nil
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended is closed when the process is gone and its output is complete.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Running tells whether the process runs.
+func (p *Process) Running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// State tells how the process ended. It is nil while the process runs.
+func (p *Process) State() *os.ProcessState {
+	if p.Running() {
+		return nil
+	}
+	return p.cmd.ProcessState
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Kill ends the process as kill -9 does, and waits until it is gone. It may be
+// called again.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // fails only if it is gone
+	<-p.ended
+}
+
+// KillTree ends a process and those that it has started, all at once, as a
+// power cut does, and waits until all are gone.
+func KillTree(ctx context.Context, pid int) error {
+	// Stopped, it starts no others between the look and the kill. These fail
+	// only if it is gone.
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	all := append(children(pid), pid)
+	for _, one := range all {
+		_ = syscall.Kill(one, syscall.SIGKILL)
+	}
+	return Poll(ctx, Timeout, fmt.Sprintf("the end of the processes %v", all), func() (bool, error) {
+		return !slices.ContainsFunc(all, alive), nil
+	})
+}
 
 // children gives the processes that a process has started. It finds them on
 // Linux only; elsewhere they end by themselves soon after their parent.
@@ -46,30 +118,25 @@ func processState(pid int) (state string, parent int) {
 	return fields[0], parent
 }
 
-// logFile is the path of a log.
-type logFile string
+// Bounds of the pauses of Poll.
+const shortPause, longPause = 5 * time.Millisecond, 100 * time.Millisecond
 
-// size is its length so far.
-func (l logFile) size() int64 {
-	info, err := os.Stat(string(l))
-	if err != nil {
-		return 0
+// Poll asks until the answer is yes, at most for a time.
+func Poll(ctx context.Context, most time.Duration, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("waited %v in vain for %s", most, what))
+	defer cancel()
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		yes, err := done()
+		if ctx.Err() != nil && !yes {
+			return context.Cause(ctx)
+		}
+		if yes || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
 	}
-	return info.Size()
-}
-
-// since gives what was added to it after a size, at most the last 16 KiB.
-func (l logFile) since(begin int64) string {
-	const most = 16 << 10
-	file, err := os.Open(string(l))
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	begin = max(begin, l.size()-most)
-	text, err := io.ReadAll(io.NewSectionReader(file, begin, most))
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }

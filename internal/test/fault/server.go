@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,22 +16,12 @@ func (c *Cluster) PID() int {
 	if c.process == nil {
 		return 0
 	}
-	return c.process.Process.Pid
+	return c.process.PID()
 }
 
 // Running tells whether there is a server process. It may have ended by itself,
 // as it does when the disk is full.
-func (c *Cluster) Running() bool {
-	if c.ended == nil {
-		return false
-	}
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (c *Cluster) Running() bool { return c.process != nil && c.process.Running() }
 
 // Start starts it after a Stop, a Kill or an end of its own, and waits until it
 // takes connections.
@@ -41,38 +29,20 @@ func (c *Cluster) Start(ctx context.Context) error {
 	if c.Running() {
 		return errors.New("it runs already")
 	}
-	log, err := os.OpenFile(string(c.log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	// The port and the directories are no settings in a file: a standby begins
+	// with a copy of its primary's files.
+	process, err := c.yard.Start("postgres", c.command("postgres", "-D", c.DataDir,
+		"-h", "127.0.0.1", "-p", strconv.Itoa(c.Port), "-k", c.SocketDir))
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	// The port and the directories are no settings in a file: a standby begins
-	// with a copy of its primary's files.
-	process := c.installed.command(c.SocketDir, "postgres", "-D", c.DataDir,
-		"-h", "127.0.0.1", "-p", strconv.Itoa(c.Port), "-k", c.SocketDir)
-	process.Stdout, process.Stderr = log, log
-	if err := process.Start(); err != nil {
-		return err
-	}
-	watched := c.janitor.watch(process.Process.Pid)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = process.Wait()     // how it ended stands in its log
-		_ = c.janitor.watch(0) // nobody else may get its number and be ended
-	}()
-	c.process, c.ended = process, ended
-	return errors.Join(watched, c.ready(ctx))
-}
-
-// ready waits until it takes connections.
-func (c *Cluster) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	return poll(ctx, func() (bool, error) {
+	c.process = process
+	return Poll(ctx, Timeout, "PostgreSQL to take connections", func() (bool, error) {
 		if !c.Running() {
-			return false, fmt.Errorf("it ended at once:\n%s", c.Log())
+			return false, fmt.Errorf("it ended at once:\n%s", c.log.Since(0))
 		}
+		ctx, cancel := context.WithTimeout(ctx, Timeout)
+		defer cancel()
 		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
 		if err != nil {
 			return false, nil
@@ -97,12 +67,12 @@ func (c *Cluster) signal(signal syscall.Signal) error {
 		return errors.New("it does not run")
 	}
 	// A failure means that it has just ended, which is awaited next.
-	_ = c.process.Process.Signal(signal)
+	_ = c.process.Signal(signal)
 	select {
-	case <-c.ended:
+	case <-c.process.Ended():
 		return nil
 	case <-time.After(Timeout):
-		return errors.Join(fmt.Errorf("it runs on after %v:\n%s", Timeout, c.Log()), c.Kill())
+		return errors.Join(fmt.Errorf("it runs on after %v:\n%s", Timeout, c.log.Since(0)), c.Kill())
 	}
 }
 
@@ -111,33 +81,8 @@ func (c *Cluster) Kill() error {
 	if !c.Running() {
 		return errors.New("it does not run")
 	}
-	pid := c.process.Process.Pid
-	// Stopped, it makes no further processes between the look and the kill.
-	_ = c.process.Process.Signal(syscall.SIGSTOP)
-	processes := children(pid)
-	for _, child := range processes {
-		_ = syscall.Kill(child, syscall.SIGKILL) // fails only if it is gone
-	}
-	_ = c.process.Process.Kill()
-	<-c.ended
 	// While one of them still ends, the cluster refuses to start.
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
-	defer cancel()
-	return poll(ctx, func() (bool, error) {
-		return !slices.ContainsFunc(processes, alive), nil
-	})
-}
-
-// poll asks until the answer is yes.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	for {
-		if yes, err := done(); yes || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	err := KillTree(context.Background(), c.PID())
+	<-c.process.Ended()
+	return err
 }

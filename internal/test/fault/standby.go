@@ -20,7 +20,7 @@ func (c *Cluster) Standby(ctx context.Context) (*Cluster, error) {
 	}
 	standby.Name = fmt.Sprintf("standby_%d", standby.Port)
 	if err := standby.follow(ctx, c); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a standby: %w\n%s", err, standby.Log()), standby.Close())
+		return nil, errors.Join(fmt.Errorf("make a standby: %w\n%s", err, standby.log.Since(0)), standby.Close())
 	}
 	return standby, nil
 }
@@ -107,7 +107,7 @@ func (c *Cluster) connected(ctx context.Context, do func(context.Context, *pgx.C
 
 // setting waits until the session has read a setting that was changed.
 func setting(ctx context.Context, conn *pgx.Conn, name, want string) error {
-	return poll(ctx, func() (bool, error) {
+	return Poll(ctx, Timeout, "the setting "+name, func() (bool, error) {
 		var got string
 		err := conn.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&got)
 		return got == want, err
@@ -116,7 +116,7 @@ func setting(ctx context.Context, conn *pgx.Conn, name, want string) error {
 
 // replicates waits until a standby streams in one of the given states.
 func replicates(ctx context.Context, conn *pgx.Conn, name string, states ...string) error {
-	return poll(ctx, func() (bool, error) {
+	return Poll(ctx, Timeout, "the standby "+name, func() (bool, error) {
 		var yes bool
 		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_replication
 			WHERE application_name = $1 AND state = 'streaming' AND sync_state = ANY ($2))`, name, states).Scan(&yes)

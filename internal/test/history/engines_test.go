@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 var usual = Options{Teams: 4, Players: 4, Turns: 50}
@@ -23,7 +24,7 @@ func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	var proxies []*env.Proxy
+	var proxies []*fault.Proxy
 	var urls []string
 	for range 2 {
 		proxy := env.NewProxy(t, server.Host)
@@ -47,8 +48,8 @@ func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *tes
 	for _, proxy := range proxies {
 		cuts += proxy.Cuts()
 		proxy.OnClientMessage(nil)
-		proxy.CutAfter(env.ToServer, -1)
-		proxy.CutAfter(env.ToClient, -1)
+		proxy.CutAfter(fault.ToServer, -1)
+		proxy.CutAfter(fault.ToClient, -1)
 	}
 	report, err := outcome()
 	t.Logf("%v; %d connections were cut", report, cuts)
@@ -66,14 +67,14 @@ func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *tes
 }
 
 // harm does one thing to the connections of a proxy.
-func harm(proxy *env.Proxy) {
+func harm(proxy *fault.Proxy) {
 	switch rand.N(8) {
 	case 0:
 		proxy.CutAll()
 	case 1:
-		proxy.CutAfter(env.ToServer, rand.N(4096))
+		proxy.CutAfter(fault.ToServer, rand.N(4096))
 	case 2:
-		proxy.CutAfter(env.ToClient, rand.N(4096))
+		proxy.CutAfter(fault.ToClient, rand.N(4096))
 	case 3:
 		proxy.Stall(true)
 		time.Sleep(rand.N(50 * time.Millisecond))
@@ -85,14 +86,14 @@ func harm(proxy *env.Proxy) {
 		proxy.Refuse(false)
 	default:
 		// One message of those to come: a statement, its end, or a commit.
-		cut := []env.Cut{env.CutBefore, env.CutInside, env.CutAnswer}[rand.N(3)]
+		cut := []fault.Cut{fault.CutBefore, fault.CutInside, fault.CutAnswer}[rand.N(3)]
 		var left atomic.Int64
 		left.Store(1 + rand.Int64N(40))
-		proxy.OnClientMessage(func([]byte) env.Cut {
+		proxy.OnClientMessage(func([]byte) fault.Cut {
 			if left.Add(-1) == 0 {
 				return cut
 			}
-			return env.NoCut
+			return fault.NoCut
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 // everyMessage is more than the messages that any write sends to PostgreSQL
@@ -25,7 +26,7 @@ func TestAWriteThatIsCutAtAnyMessageIsNeitherDoneTwiceNorDenied(t *testing.T) {
 	}
 	proxy := env.NewProxy(t, server.Host)
 	target := served(t, proxy.DSN(dsn))
-	cuts := map[string]env.Cut{"before": env.CutBefore, "inside": env.CutInside, "after": env.CutAnswer}
+	cuts := map[string]fault.Cut{"before": fault.CutBefore, "inside": fault.CutInside, "after": fault.CutAnswer}
 	claim := func(d document) *put { return &put{Claim: &d.Metadata} }
 	writes := map[string]func(shown []document) request{
 		"first store": func([]document) request { return request{Action: store, Puts: []put{{Entity: 2}}} },
@@ -62,7 +63,7 @@ func TestAWriteThatIsCutAtAnyMessageIsNeitherDoneTwiceNorDenied(t *testing.T) {
 }
 
 // cutWrite makes two entities, cuts one write, and judges what came of it.
-func (g *game) cutWrite(proxy *env.Proxy, write func([]document) request, cut env.Cut, n int64) (outcome, error) {
+func (g *game) cutWrite(proxy *fault.Proxy, write func([]document) request, cut fault.Cut, n int64) (outcome, error) {
 	ctx := context.Background()
 	ready, err := g.do(ctx, 1, request{Action: store, User: "u1", Marker: "x", Puts: []put{{}, {Entity: 1}}})
 	if err != nil || ready.Outcome != done {
@@ -71,11 +72,11 @@ func (g *game) cutWrite(proxy *env.Proxy, write func([]document) request, cut en
 	in := write(ready.Documents)
 	in.User, in.Marker = "u1", "y"
 	var seen atomic.Int64
-	proxy.OnClientMessage(func([]byte) env.Cut {
+	proxy.OnClientMessage(func([]byte) fault.Cut {
 		if seen.Add(1) == n+1 {
 			return cut
 		}
-		return env.NoCut
+		return fault.NoCut
 	})
 	out, err := g.do(ctx, 1, in)
 	proxy.OnClientMessage(nil)

@@ -1,10 +1,10 @@
-package env
+package fault
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -49,12 +49,13 @@ const (
 	proxyDial        = 5 * time.Second
 )
 
-// Proxy stands between the clients of a PostgreSQL and the server, and does to
-// their connections what networks and machines do. It knows where messages
-// begin and end, so that a test can choose the moment. It listens on 127.0.0.1
-// and is safe for concurrent use.
+// Proxy stands between clients and a server, and does to their connections what
+// networks and machines do. That of a PostgreSQL knows where messages begin and
+// end, so that a test can choose the moment. It listens on 127.0.0.1 and is safe
+// for concurrent use.
 type Proxy struct {
 	listener net.Listener
+	postgres bool
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -69,24 +70,30 @@ type Proxy struct {
 	cuts    int
 }
 
-// NewProxy starts a proxy to the server at target, as host:port. It ends with
-// the test.
-func NewProxy(tb testing.TB, target string) *Proxy {
-	tb.Helper()
+// NewProxy starts a proxy to the server at target, as host:port. Close ends it.
+func NewProxy(target string) (*Proxy, error) { return newProxy(target, false) }
+
+// NewPostgresProxy starts a proxy to a PostgreSQL. Close ends it.
+func NewPostgresProxy(target string) (*Proxy, error) { return newProxy(target, true) }
+
+func newProxy(target string, postgres bool) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		tb.Fatalf("start a proxy: %v", err)
+		return nil, fmt.Errorf("start a proxy: %w", err)
 	}
-	p := &Proxy{listener: listener, target: target, links: map[*link]struct{}{}, left: [2]int{-1, -1}}
+	p := &Proxy{listener: listener, postgres: postgres, target: target, links: map[*link]struct{}{}, left: [2]int{-1, -1}}
 	p.changed = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
-	tb.Cleanup(func() {
-		p.set(func() { p.closed = true })
-		_ = listener.Close()
-		p.CutAll()
-		p.running.Wait()
-	})
-	return p
+	return p, nil
+}
+
+// Close ends the proxy and all connections through it.
+func (p *Proxy) Close() error {
+	p.set(func() { p.closed = true })
+	err := p.listener.Close()
+	p.CutAll()
+	p.running.Wait()
+	return err
 }
 
 // Addr is where the proxy listens, as host:port.
@@ -109,8 +116,9 @@ func (p *Proxy) SetTarget(target string) { p.set(func() { p.target = target }) }
 // Refuse begins or ends refusing new connections, by a reset.
 func (p *Proxy) Refuse(on bool) { p.set(func() { p.refused = on }) }
 
-// Stall stops the bytes on all connections, old and new, which stay open, or
-// lets them flow again, none missing.
+// Stall begins or ends a silence, as that of a cable that is cut: connections
+// stay open and new ones are taken, but nothing goes through, not even the end
+// of a connection. Afterwards everything that was held back goes on its way.
 func (p *Proxy) Stall(on bool) { p.set(func() { p.stalled = on }) }
 
 // CutAll resets all connections there are.
@@ -127,7 +135,7 @@ func (p *Proxy) CutAll() {
 // does so once; below 0 cancels it.
 func (p *Proxy) CutAfter(d Direction, bytes int) { p.set(func() { p.left[d] = bytes }) }
 
-// OnClientMessage asks a function about every message of a client, before any
+// OnClientMessage, of a proxy to a PostgreSQL, asks a function about every message of a client, before any
 // of it goes to the server. It is given the message as it is on the wire, its
 // type first, but no more than 4 KiB of it, which it must not keep. It may be
 // called from several goroutines at once. nil ends it.

@@ -1,4 +1,4 @@
-package env
+package fault_test
 
 import (
 	"bytes"
@@ -13,32 +13,33 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"oda/internal/test/env"
 	"oda/internal/test/fault"
 )
 
 // behind gives a proxy to the shared cluster, and the DSNs of a database with a
 // table of notes, through the proxy and past it.
-func behind(t *testing.T) (proxy *Proxy, through, past string) {
+func behind(t *testing.T) (proxy *fault.Proxy, through, past string) {
 	t.Helper()
-	past = Postgres(t)
-	do(t, connect(t, past), "CREATE TABLE notes (note text)")
+	past = env.Postgres(t)
+	env.Exec(t, env.Connect(t, past), "CREATE TABLE notes (note text)")
 	config, err := pgx.ParseConfig(past)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy = NewProxy(t, net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
+	proxy = env.NewProxy(t, net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
 	return proxy, proxy.DSN(past), past
 }
 
 func TestAProxyCarriesWhatItIsNotToldToCut(t *testing.T) {
 	_, through, _ := behind(t)
 	for _, mode := range []string{"disable", "prefer"} {
-		conn := connect(t, strings.Replace(through, "sslmode=disable", "sslmode="+mode, 1))
+		conn := env.Connect(t, strings.Replace(through, "sslmode=disable", "sslmode="+mode, 1))
 		long := strings.Repeat("é", 3<<20)
-		if got := query[string](t, conn, "SELECT $1::text", long); got != long {
+		if got := env.Query[string](t, conn, "SELECT $1::text", long); got != long {
 			t.Errorf("a long text came back with %d bytes, want %d", len(got), len(long))
 		}
-		if got := query[int](t, conn, "SELECT count(*) FROM generate_series(1, 1000)"); got != 1000 {
+		if got := env.Query[int](t, conn, "SELECT count(*) FROM generate_series(1, 1000)"); got != 1000 {
 			t.Errorf("got %d, want 1000", got)
 		}
 		rows, err := conn.Query(t.Context(), "SELECT generate_series(1, 100000)")
@@ -54,24 +55,24 @@ func TestAProxyCarriesWhatItIsNotToldToCut(t *testing.T) {
 func TestACutInACommit(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		cut  Cut
+		cut  fault.Cut
 		want int // notes in the end
 	}{
-		{"before it: nothing is stored", CutBefore, 0},
-		{"inside it: nothing is stored", CutInside, 0},
-		{"before its answer: it is stored and the client does not know", CutAnswer, 1},
+		{"before it: nothing is stored", fault.CutBefore, 0},
+		{"inside it: nothing is stored", fault.CutInside, 0},
+		{"before its answer: it is stored and the client does not know", fault.CutAnswer, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			proxy, through, past := behind(t)
-			conn := connect(t, through)
-			proxy.OnClientMessage(func(message []byte) Cut {
+			conn := env.Connect(t, through)
+			proxy.OnClientMessage(func(message []byte) fault.Cut {
 				if message[0] == 'Q' && bytes.Contains(message, []byte("commit")) {
 					return test.cut
 				}
-				return NoCut
+				return fault.NoCut
 			})
-			do(t, conn, "begin")
-			do(t, conn, "INSERT INTO notes VALUES ('x')")
+			env.Exec(t, conn, "begin")
+			env.Exec(t, conn, "INSERT INTO notes VALUES ('x')")
 			if _, err := conn.Exec(t.Context(), "commit"); err == nil {
 				t.Error("the client got an answer")
 			}
@@ -82,7 +83,7 @@ func TestACutInACommit(t *testing.T) {
 				t.Errorf("%d notes are stored, want %d", got, test.want)
 			}
 			proxy.OnClientMessage(nil)
-			do(t, connect(t, through), "commit")
+			env.Exec(t, env.Connect(t, through), "commit")
 		})
 	}
 }
@@ -90,16 +91,16 @@ func TestACutInACommit(t *testing.T) {
 // A statement of the extended protocol commits at its Sync.
 func TestACutBeforeTheAnswerToAPreparedStatement(t *testing.T) {
 	proxy, through, past := behind(t)
-	conn := connect(t, through)
+	conn := env.Connect(t, through)
 	const statement = "INSERT INTO notes VALUES ($1)"
 	if _, err := conn.Exec(t.Context(), statement, "first"); err != nil {
 		t.Fatal(err)
 	}
-	proxy.OnClientMessage(func(message []byte) Cut {
+	proxy.OnClientMessage(func(message []byte) fault.Cut {
 		if message[0] == 'S' {
-			return CutAnswer
+			return fault.CutAnswer
 		}
-		return NoCut
+		return fault.NoCut
 	})
 	if _, err := conn.Exec(t.Context(), statement, "second"); err == nil {
 		t.Error("the client got an answer")
@@ -112,26 +113,24 @@ func TestACutBeforeTheAnswerToAPreparedStatement(t *testing.T) {
 // notesAtRest counts when the server has noted the end of all other sessions.
 func notesAtRest(t *testing.T, dsn string) int {
 	t.Helper()
-	conn := connect(t, dsn)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	err := poll(ctx, func() (bool, error) {
+	conn := env.Connect(t, dsn)
+	err := fault.Poll(t.Context(), 10*time.Second, "the end of the other sessions", func() (bool, error) {
 		var others int
-		err := conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL`).Scan(&others)
 		return others == 0, err
 	})
 	if err != nil {
-		t.Fatalf("wait for the end of the other sessions: %v", err)
+		t.Fatal(err)
 	}
-	return query[int](t, conn, "SELECT count(*) FROM notes")
+	return env.Query[int](t, conn, "SELECT count(*) FROM notes")
 }
 
 func TestACutInsideAnAnswerOrARequest(t *testing.T) {
-	for name, direction := range map[string]Direction{"answer": ToClient, "request": ToServer} {
+	for name, direction := range map[string]fault.Direction{"answer": fault.ToClient, "request": fault.ToServer} {
 		t.Run(name, func(t *testing.T) {
 			proxy, through, _ := behind(t)
-			conn := connect(t, through)
+			conn := env.Connect(t, through)
 			const long = "SELECT length($1), $1::text"
 			text := strings.Repeat("x", 100_000)
 			proxy.CutAfter(direction, 50_000)
@@ -141,7 +140,7 @@ func TestACutInsideAnAnswerOrARequest(t *testing.T) {
 			if got := proxy.Cuts(); got != 1 {
 				t.Errorf("%d connections were cut, want 1", got)
 			}
-			again := connect(t, through)
+			again := env.Connect(t, through)
 			if _, err := again.Exec(t.Context(), long, text); err != nil {
 				t.Errorf("it cuts again: %v", err)
 			}
@@ -151,32 +150,32 @@ func TestACutInsideAnAnswerOrARequest(t *testing.T) {
 
 func TestCutAllResetsWhatIsThereAndTakesNewConnections(t *testing.T) {
 	proxy, through, _ := behind(t)
-	first, second := connect(t, through), connect(t, through)
+	first, second := env.Connect(t, through), env.Connect(t, through)
 	proxy.CutAll()
 	for _, conn := range []*pgx.Conn{first, second} {
 		if err := conn.Ping(t.Context()); err == nil {
 			t.Error("the connection still works")
 		}
 	}
-	query[int](t, connect(t, through), "SELECT 1")
+	env.Query[int](t, env.Connect(t, through), "SELECT 1")
 }
 
 func TestRefusedConnectionsFailAtOnceAndOldOnesStay(t *testing.T) {
 	proxy, through, _ := behind(t)
-	old := connect(t, through)
+	old := env.Connect(t, through)
 	proxy.Refuse(true)
 	if conn, err := pgx.Connect(t.Context(), through); err == nil {
 		_ = conn.Close(t.Context())
 		t.Error("a new connection was taken")
 	}
-	query[int](t, old, "SELECT 1")
+	env.Query[int](t, old, "SELECT 1")
 	proxy.Refuse(false)
-	query[int](t, connect(t, through), "SELECT 1")
+	env.Query[int](t, env.Connect(t, through), "SELECT 1")
 }
 
 func TestStalledBytesComeLaterAndNoneIsMissing(t *testing.T) {
 	proxy, through, _ := behind(t)
-	conn := connect(t, through)
+	conn := env.Connect(t, through)
 	proxy.Stall(true)
 	answers := make(chan int, 1)
 	go func() {
@@ -205,25 +204,25 @@ func TestConnectionsGoToTheTargetThatIsSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := NewProxy(t, net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	proxy := env.NewProxy(t, net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if conn, err := pgx.Connect(t.Context(), proxy.DSN(past)); err == nil {
 		_ = conn.Close(t.Context())
 		t.Error("a connection to a server that is down was made")
 	}
 	proxy.SetTarget(net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
-	query[int](t, connect(t, proxy.DSN(past)), "SELECT 1")
+	env.Query[int](t, env.Connect(t, proxy.DSN(past)), "SELECT 1")
 }
 
 func TestAProxyEndsWithItsTestWhateverItIsDoing(t *testing.T) {
-	past := Postgres(t)
+	past := env.Postgres(t)
 	before := goleak.IgnoreCurrent()
 	t.Run("stalled with open connections", func(t *testing.T) {
 		config, err := pgx.ParseConfig(past)
 		if err != nil {
 			t.Fatal(err)
 		}
-		proxy := NewProxy(t, net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
-		conn := connect(t, proxy.DSN(past))
+		proxy := env.NewProxy(t, net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
+		conn := env.Connect(t, proxy.DSN(past))
 		proxy.Stall(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

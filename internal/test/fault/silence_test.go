@@ -1,4 +1,4 @@
-package main
+package fault_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"oda/internal/test/fault"
 )
 
 // echo serves what it is sent until the test ends.
@@ -41,12 +43,13 @@ func say(conn net.Conn, line string, within time.Duration) (string, error) {
 }
 
 func TestACutIsSilentAndHealsWithoutLoss(t *testing.T) {
-	p, err := newProxy(t.Context(), echo(t))
+	p, err := fault.NewProxy(echo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer p.Close()
 	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", p.addr())
+		conn, err := net.Dial("tcp", p.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,14 +60,14 @@ func TestACutIsSilentAndHealsWithoutLoss(t *testing.T) {
 	if got, err := say(old, "one", 5*time.Second); got != "one" {
 		t.Fatalf("before the cut: %q, %v", got, err)
 	}
-	p.cut(true)
+	p.Stall(true)
 	fresh := dial()
 	for name, conn := range map[string]net.Conn{"old": old, "new": fresh} {
 		if got, err := say(conn, "two", 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s connection while cut: %q, %v; want silence", name, got, err)
 		}
 	}
-	p.cut(false)
+	p.Stall(false)
 	for name, conn := range map[string]net.Conn{"old": old, "new": fresh} {
 		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 			t.Fatal(err)
@@ -77,11 +80,12 @@ func TestACutIsSilentAndHealsWithoutLoss(t *testing.T) {
 }
 
 func TestTheEndOfAConnectionIsHeldBackToo(t *testing.T) {
-	p, err := newProxy(t.Context(), echo(t))
+	p, err := fault.NewProxy(echo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := net.Dial("tcp", p.addr())
+	defer p.Close()
+	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,14 +93,14 @@ func TestTheEndOfAConnectionIsHeldBackToo(t *testing.T) {
 	if got, err := say(conn, "one", 5*time.Second); got != "one" {
 		t.Fatalf("before the cut: %q, %v", got, err)
 	}
-	p.cut(true)
+	p.Stall(true)
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := hear(conn, 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("while cut: %q, %v; want silence", got, err)
 	}
-	p.cut(false)
+	p.Stall(false)
 	if got, err := hear(conn, 5*time.Second); err != io.EOF {
 		t.Errorf("after it was healed: %q, %v; want the end", got, err)
 	}
