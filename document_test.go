@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
+	"oda/internal/test/env"
 )
 
 // The generators write JSON text, not values: order, white space, escapes and
@@ -211,8 +212,8 @@ func (f fataler) Fatal(args ...any) { f.t.Fatalf("%v", args...) }
 // FuzzDocument takes any text the way of a body. What is accepted must come
 // back as sent, be strict JSON, and be accepted again.
 func FuzzDocument(f *testing.F) {
-	for _, e := range examples(f, "testdata") {
-		f.Add(e.text, e.kind == oda.ExecutionBlock, false)
+	for _, e := range env.OwnDocuments(f) {
+		f.Add(e.Text, e.Kind == oda.ExecutionBlock, false)
 	}
 	for _, seed := range []string{
 		`{}`, `{ }`, `{"metadata":null}`, `{"eb_id":null,"metadata":null}`, `{"request_responses":[]}`, `{"\u0065b_id":"x"}`,

@@ -2,65 +2,52 @@ package oda_test
 
 import (
 	"cmp"
-	"path/filepath"
 	"testing"
 
 	"oda"
+	"oda/internal/test/env"
 )
 
-func TestOwnDocumentsComeBackAsSent(t *testing.T) {
-	all := examples(t, "testdata")
-	if len(all) < 15 {
-		t.Fatalf("there are only %d documents", len(all))
-	}
-	storeAndCompare(t, all)
-}
+func TestOwnDocumentsComeBackAsSent(t *testing.T) { storeAndCompare(t, env.OwnDocuments(t)) }
 
-// The real documents are not part of the repository.
-func TestRealDocumentsComeBackAsSent(t *testing.T) {
-	all := examples(t, filepath.Join("..", "shared", "data", "pdm"))
-	if len(all) == 0 {
-		t.Skip("the real documents are not here")
-	}
-	storeAndCompare(t, all)
-}
+func TestRealDocumentsComeBackAsSent(t *testing.T) { storeAndCompare(t, env.RealDocuments(t)) }
 
 // storeAndCompare stores each document under a generated identifier, by its
 // own, and once more as an update of that, records into it if it is a block, and
 // demands that every answer and every reading has all of its bytes but for the
 // values of the archive. Each document has an archive to itself, since many of
 // them have the same identifier.
-func storeAndCompare(t *testing.T, all []example) {
+func storeAndCompare(t *testing.T, all []env.Document) {
 	for _, e := range all {
-		t.Run(e.name, func(t *testing.T) {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			a := openArchive(t)
-			created, err := a.Create(t.Context(), readExample(t, operations[e.kind].create, e), oda.Write{})
+			created, err := a.Create(t.Context(), readExample(t, operations[e.Kind].create, e), oda.Write{})
 			compare(t, a, e, created, err)
 
-			d := readExample(t, operations[e.kind].store, e)
+			d := readExample(t, operations[e.Kind].store, e)
 			id := cmp.Or(d.ID, "x")
 			stored, err := a.Store(t.Context(), id, d, oda.Write{User: "mary"})
-			e.text = []byte(compare(t, a, e, stored, err))
+			e.Text = []byte(compare(t, a, e, stored, err))
 			if m := stored.Metadata; m.Version != 1 || m.CreatedBy != "mary" {
 				t.Errorf("stored with %+v", m)
 			}
 
-			updated, err := a.Store(t.Context(), id, readExample(t, operations[e.kind].store, e), oda.Write{User: "john"})
+			updated, err := a.Store(t.Context(), id, readExample(t, operations[e.Kind].store, e), oda.Write{User: "john"})
 			compare(t, a, e, updated, err)
 			if m := updated.Metadata; m.Version != 2 || m.LastModifiedBy != "john" || m.CreatedBy != "mary" {
 				t.Errorf("updated to %+v", m)
 			}
-			if e.kind == oda.ExecutionBlock {
+			if e.Kind == oda.ExecutionBlock {
 				recordAndCompare(t, a, e, id)
 			}
 		})
 	}
 }
 
-func readExample(t *testing.T, operation string, e example) *oda.Document {
+func readExample(t *testing.T, operation string, e env.Document) *oda.Document {
 	t.Helper()
-	d, err := read(operation, e.kind, e.text)
+	d, err := read(operation, e.Kind, e.Text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,10 +56,10 @@ func readExample(t *testing.T, operation string, e example) *oda.Document {
 
 // compare holds the answer to a store, and a reading after it, against what
 // was sent. It gives the answer.
-func compare(t *testing.T, a *oda.Archive, e example, stored *oda.Entity, err error) string {
+func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, err error) string {
 	t.Helper()
 	answer := textOf(t, stored, err)
-	want := spliced(e.kind, e.text, stored.ID, stored.Metadata, listed(e.kind, e.text))
+	want := spliced(e.Kind, e.Text, stored.ID, stored.Metadata, listed(e.Kind, e.Text))
 	if answer != want {
 		t.Errorf("answered\n%s\nwant\n%s", answer, want)
 	}
@@ -83,19 +70,19 @@ func compare(t *testing.T, a *oda.Archive, e example, stored *oda.Entity, err er
 	return answer
 }
 
-func recordAndCompare(t *testing.T, a *oda.Archive, e example, id string) {
+func recordAndCompare(t *testing.T, a *oda.Archive, e env.Document, id string) {
 	t.Helper()
 	record := `{ "request" : "\u0073can", "duration" : 1.50e0 }`
 	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(record)}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := append(listed(e.kind, e.text), record)
+	held := append(listed(e.Kind, e.Text), record)
 	if recorded[0].Sequence != int64(len(held)) || recorded[0].Metadata.Version != 2 {
 		t.Errorf("recorded as %+v", recorded)
 	}
-	block, err := a.Get(t.Context(), oda.Ref{Kind: e.kind, ID: id})
-	want := spliced(e.kind, e.text, id, recorded[0].Metadata, held)
+	block, err := a.Get(t.Context(), oda.Ref{Kind: e.Kind, ID: id})
+	want := spliced(e.Kind, e.Text, id, recorded[0].Metadata, held)
 	if got := textOf(t, block, err); got != want {
 		t.Errorf("with a record it is\n%s\nwant\n%s", got, want)
 	}

@@ -3,8 +3,6 @@ package oda_test
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -236,31 +234,4 @@ func listed(kind oda.Kind, document []byte) []string {
 		return nil
 	}
 	return elements(list)
-}
-
-// example is a document in a file.
-type example struct {
-	name string
-	kind oda.Kind
-	text []byte
-}
-
-// examples reads the documents below a folder, by collection.
-func examples(t testing.TB, folder string) []example {
-	t.Helper()
-	var all []example
-	for _, kind := range oda.Kinds {
-		files, err := filepath.Glob(filepath.Join(folder, kind.Collection(), "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, example{kind.Collection() + "/" + filepath.Base(file), kind, text})
-		}
-	}
-	return all
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"oda/api"
 	"oda/internal/contract"
 	"oda/internal/rawjson"
+	"oda/internal/test/env"
 )
 
 const maxDepth = 100
@@ -365,26 +364,18 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// The description must take every real document, or it describes too much.
-func TestRealDocumentsFit(t *testing.T) {
-	root := filepath.Join("..", "..", "..", "shared", "data", "pdm")
-	files, err := filepath.Glob(filepath.Join(root, "*", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skip("the real documents are not here")
-	}
+// The description must take every document that there is, or it describes too
+// much.
+func TestOwnDocumentsFit(t *testing.T) { fit(t, env.OwnDocuments(t)) }
+
+func TestRealDocumentsFit(t *testing.T) { fit(t, env.RealDocuments(t)) }
+
+func fit(t *testing.T, documents []env.Document) {
 	d := load(t)
-	operation := map[string]string{"sbds": "createSBD", "sbis": "createSBI", "ebs": "createEB", "prjs": "createPRJ"}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		op := d.Operation(operation[filepath.Base(filepath.Dir(file))])
-		if _, err := op.CheckBody(data, maxDepth); err != nil {
-			t.Errorf("%s: %v", file, err)
+	create := map[oda.Kind]string{oda.SBDefinition: "createSBD", oda.SBInstance: "createSBI", oda.ExecutionBlock: "createEB", oda.Project: "createPRJ"}
+	for _, document := range documents {
+		if _, err := d.Operation(create[document.Kind]).CheckBody(document.Text, maxDepth); err != nil {
+			t.Errorf("%s: %v", document.Name, err)
 		}
 	}
 }

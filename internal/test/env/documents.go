@@ -1,0 +1,80 @@
+package env
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"oda"
+)
+
+// documentsVariable names a folder with real documents.
+const documentsVariable = "ODA_TEST_DOCUMENTS"
+
+// Document is a document of the test data.
+type Document struct {
+	Name string
+	Kind oda.Kind
+	Text []byte
+}
+
+// OwnDocuments gives the documents in testdata.
+func OwnDocuments(tb testing.TB) []Document {
+	tb.Helper()
+	all := documents(tb, filepath.Join(repository(tb), "testdata"))
+	if len(all) < 15 {
+		tb.Fatalf("testdata has only %d documents", len(all))
+	}
+	return all
+}
+
+// RealDocuments gives those of an observatory, which are not part of the
+// repository. The test is skipped where there are none.
+func RealDocuments(tb testing.TB) []Document {
+	tb.Helper()
+	folder := cmp.Or(os.Getenv(documentsVariable), filepath.Join(repository(tb), "..", "shared", "data", "pdm"))
+	all := documents(tb, folder)
+	if len(all) == 0 {
+		tb.Skipf("there are no real documents in %s; %s can name another folder", folder, documentsVariable)
+	}
+	return all
+}
+
+// repository gives the folder of the module.
+func repository(tb testing.TB) string {
+	tb.Helper()
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			tb.Fatal("the test does not run in the repository")
+		}
+		dir = above
+	}
+}
+
+func documents(tb testing.TB, folder string) []Document {
+	tb.Helper()
+	var all []Document
+	for _, kind := range oda.Kinds {
+		files, err := filepath.Glob(filepath.Join(folder, kind.Collection(), "*.json"))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			all = append(all, Document{kind.Collection() + "/" + filepath.Base(file), kind, text})
+		}
+	}
+	return all
+}
