@@ -11,19 +11,20 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// disks are the write-ahead logs that tests watch, by the path of the log. A
-// watched log has a disk below it that can refuse to sync, and that keeps what
-// a power cut would leave.
+// disks are below the archives that tests watch, by the paths of the archive and
+// of its write-ahead log. Such a disk counts what is read of the archive, can
+// refuse to sync the log, and keeps what a power cut would leave of it.
 var disks struct {
 	sync.Mutex
 	byPath map[string]*disk
 	byFile map[uintptr]*disk // SQLite's handle
 }
 
-// disk is below the write-ahead log of one archive. As on Linux, what is written
-// between two syncs reaches it with the second of them; if that fails, it never
-// does, though it can still be read.
+// disk is below one archive. As on Linux, what is written to the log between two
+// syncs reaches it with the second of them; if that fails, it never does, though
+// it can still be read.
 type disk struct {
+	read    int // so many times the archive was read, a page at a time
 	refuses int // so many syncs fail from now on
 	failed  int // so many have failed
 	kept    []byte
@@ -35,17 +36,18 @@ type piece struct {
 	text []byte
 }
 
-// watch puts a disk below the write-ahead log of an archive that is opened next.
+// watch puts a disk below an archive that is opened next.
 func watch(t *testing.T, archive string) *disk {
 	t.Helper()
 	registerVFS()
 	d := &disk{}
 	disks.Lock()
 	defer disks.Unlock()
-	disks.byPath[archive+"-wal"] = d
+	disks.byPath[archive], disks.byPath[archive+"-wal"] = d, d
 	t.Cleanup(func() {
 		disks.Lock()
 		defer disks.Unlock()
+		delete(disks.byPath, archive)
 		delete(disks.byPath, archive+"-wal")
 	})
 	return d
@@ -63,6 +65,13 @@ func (d *disk) failures() int {
 	disks.Lock()
 	defer disks.Unlock()
 	return d.failed
+}
+
+// pagesRead is the number of pages that were read of the archive.
+func (d *disk) pagesRead() int {
+	disks.Lock()
+	defer disks.Unlock()
+	return d.read
 }
 
 // afterKill copies an archive as a process finds it that is started after this
@@ -122,10 +131,12 @@ func (d *disk) sync() (refused bool) {
 // The functions below stand between SQLite and its own layer over the operating
 // system, which is all that can be put there without another build of SQLite.
 var (
-	below    *lib.Tsqlite3_vfs        // SQLite's own layer
-	over     lib.Tsqlite3_vfs         // the same, but for opening
-	plain    *lib.Tsqlite3_io_methods // of a file of SQLite's own layer
-	watching lib.Tsqlite3_io_methods  // of a file that is watched
+	below     *lib.Tsqlite3_vfs        // SQLite's own layer
+	over      lib.Tsqlite3_vfs         // the same, but for opening
+	plain     *lib.Tsqlite3_io_methods // of a log in SQLite's own layer
+	watching  lib.Tsqlite3_io_methods  // of a log that is watched
+	uncounted *lib.Tsqlite3_io_methods // of an archive in SQLite's own layer
+	counting  lib.Tsqlite3_io_methods  // of an archive that is watched
 )
 
 // registerVFS puts the layer in place for all connections that are opened later.
@@ -153,7 +164,7 @@ func called[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
 func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
 	open := called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](below.FxOpen)
 	rc := open(tls, uintptr(unsafe.Pointer(below)), name, file, flags, outFlags)
-	if rc != lib.SQLITE_OK || flags&lib.SQLITE_OPEN_WAL == 0 {
+	if rc != lib.SQLITE_OK || flags&(lib.SQLITE_OPEN_WAL|lib.SQLITE_OPEN_MAIN_DB) == 0 {
 		return rc
 	}
 	path := libc.GoString(name)
@@ -164,13 +175,22 @@ func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintp
 		return rc
 	}
 	methods := &at[lib.Tsqlite3_file](file).FpMethods
-	if plain == nil {
-		plain = at[lib.Tsqlite3_io_methods](*methods)
-		watching = *plain
-		watching.FxWrite, watching.FxSync, watching.FxTruncate, watching.FxClose =
-			function(watchWrite), function(watchSync), function(watchTruncate), function(watchClose)
+	if flags&lib.SQLITE_OPEN_WAL != 0 {
+		if plain == nil {
+			plain = at[lib.Tsqlite3_io_methods](*methods)
+			watching = *plain
+			watching.FxWrite, watching.FxSync, watching.FxTruncate, watching.FxClose =
+				function(watchWrite), function(watchSync), function(watchTruncate), function(watchClose)
+		}
+		*methods = uintptr(unsafe.Pointer(&watching))
+	} else {
+		if uncounted == nil {
+			uncounted = at[lib.Tsqlite3_io_methods](*methods)
+			counting = *uncounted
+			counting.FxRead, counting.FxClose = function(countRead), function(countClose)
+		}
+		*methods = uintptr(unsafe.Pointer(&counting))
 	}
-	*methods = uintptr(unsafe.Pointer(&watching))
 	disks.byFile[file] = d
 	return rc
 }
@@ -179,6 +199,14 @@ func watched(file uintptr) *disk {
 	disks.Lock()
 	defer disks.Unlock()
 	return disks.byFile[file]
+}
+
+func countRead(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite3_int64) int32 {
+	d := watched(file)
+	disks.Lock()
+	d.read++
+	disks.Unlock()
+	return called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](uncounted.FxRead)(tls, file, text, length, offset)
 }
 
 func watchWrite(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite3_int64) int32 {
@@ -208,9 +236,13 @@ func watchTruncate(tls *libc.TLS, file uintptr, size lib.Tsqlite3_int64) int32 {
 	return called[func(*libc.TLS, uintptr, lib.Tsqlite3_int64) int32](plain.FxTruncate)(tls, file, size)
 }
 
-func watchClose(tls *libc.TLS, file uintptr) int32 {
+func watchClose(tls *libc.TLS, file uintptr) int32 { return closeFile(tls, file, plain) }
+
+func countClose(tls *libc.TLS, file uintptr) int32 { return closeFile(tls, file, uncounted) }
+
+func closeFile(tls *libc.TLS, file uintptr, own *lib.Tsqlite3_io_methods) int32 {
 	disks.Lock()
 	delete(disks.byFile, file)
 	disks.Unlock()
-	return called[func(*libc.TLS, uintptr) int32](plain.FxClose)(tls, file)
+	return called[func(*libc.TLS, uintptr) int32](own.FxClose)(tls, file)
 }
