@@ -134,7 +134,7 @@ func plain(etag string) string {
 func (d *Document) scan() error {
 	decoder := json.NewDecoder(bytes.NewReader(d.Body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return errors.New("it is no JSON object")
+		return errors.New("it is not a JSON object")
 	}
 	var managed managed
 	for decoder.More() {

@@ -40,19 +40,17 @@ func Status(err error) int {
 }
 
 // Temporary tells whether the same request may succeed later. It is false only
-// where the archive itself has refused the request, so that nobody drops what
-// a broken proxy did not let through.
+// where the archive itself has refused the request, so that nothing is
+// dropped because of a broken proxy.
 func Temporary(err error) bool {
 	switch oda.CodeOf(err) {
-	case "":
-		return false
 	case oda.RequestTimeout, oda.Internal, oda.IdentifierService, oda.Overloaded, oda.Unavailable:
 		return true
 	}
 	return false
 }
 
-// problem reads an answer that is no success. The body may have been cut, and
+// problem reads an answer that is not a success. The body may have been cut, and
 // may come from something else than an archive.
 func problem(response *http.Response, body []byte) *oda.Error {
 	answer := &Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
@@ -73,7 +71,7 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	if ours {
 		return oda.Errorf(oda.Internal, "The archive answers with a problem that this client does not know, %q: %s", clip(code), clip(p.Detail)).Because(answer)
 	}
-	detail := fmt.Sprintf("The answer is %q and no problem of an archive. Is there an archive at this address?", clip(response.Status))
+	detail := fmt.Sprintf("The answer, %q, does not come from an archive. Is there an archive at this address?", clip(response.Status))
 	if place := response.Header.Get("Location"); place != "" {
 		detail = fmt.Sprintf("The address of the archive leads to %q. Use that address.", clip(place))
 	}

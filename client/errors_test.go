@@ -49,13 +49,13 @@ func TestWhatIsNoArchiveIsNotTakenForOne(t *testing.T) {
 		"a page":                    {env.Answering(200, "<html>Log in</html>"), 200, "Is there an archive at this address?"},
 		"nothing":                   {env.Answering(200, ""), 200, "cannot be understood"},
 		"another document":          {env.Answering(200, `{"name":"x"}`), 200, "has no prj_id"},
-		"an array":                  {env.Answering(200, `[]`), 200, "no JSON object"},
+		"an array":                  {env.Answering(200, `[]`), 200, "not a JSON object"},
 		"half a document":           {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "cannot be understood"},
 		"no metadata":               {env.Answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
 		"no times":                  {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is not a valid time"},
 		"a status of its own":       {env.Answering(418, "I am a teapot"), 418, "418"},
 		"not found by somebody":     {env.Answering(404, "404 page not found"), 404, "Is there an archive at this address?"},
-		"a problem of another kind": {env.Answering(404, `{"type":"about:blank","detail":"x"}`), 404, "no problem of an archive"},
+		"a problem of another kind": {env.Answering(404, `{"type":"about:blank","detail":"x"}`), 404, "does not come from an archive"},
 		"a problem of a later time": {env.Answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
 		"a large page":              {env.Answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
 	} {
@@ -94,7 +94,7 @@ func TestGarbageIsRefusedByEveryCall(t *testing.T) {
 		"list, and more":        {list(0), `["a"]["b"]`, "behind it"},
 		"list, no JSON":         {list(0), `["a" "b"]`, "expected comma"},
 		"page":                  {list(1), `["a"`, "EOF"},
-		"page, going nowhere":   {list(1), `["a"]`, "no next page"},
+		"page, going nowhere":   {list(1), `["a"]`, "not lead to a next page"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := front(t, http.NotFoundHandler(), env.Answering(200, test.body, "Link", `<ebs?limit=1>; rel="next"`))

@@ -159,7 +159,7 @@ func next(r *reply, asked url.Values) (url.Values, error) {
 	}
 	values := place.Query()
 	if cursor := values.Get("cursor"); cursor == "" || cursor == asked.Get("cursor") {
-		return nil, garbled(r, errors.New("its link leads to no next page"))
+		return nil, garbled(r, errors.New("its link does not lead to a next page"))
 	}
 	return values, nil
 }

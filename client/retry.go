@@ -89,7 +89,7 @@ func neverSent(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// mostProblem bounds what is read of an answer that is no success.
+// mostProblem bounds what is read of an answer that is not a success.
 const mostProblem = 1 << 20
 
 // attempt sends a request once.

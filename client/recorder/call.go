@@ -73,8 +73,8 @@ func (c Call) encode() ([]byte, error) {
 	return plainJSON(out)
 }
 
-// member gives a value as JSON, nothing for none. What is no object is put into
-// one, as the archive wants it.
+// member gives a value as JSON, nothing for none. What is not an object is put
+// into one, as the archive wants it.
 func member(name string, value any, wrap func(kind byte, value json.RawMessage) any) (json.RawMessage, error) {
 	if value == nil {
 		return nil, nil

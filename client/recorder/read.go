@@ -54,9 +54,9 @@ type reader struct {
 	buffer  []byte
 }
 
-// next reads a stretch that begins at a place. The limit is where reading ends: in
-// its segment, whole lines stand before its offset, or it is left to nobody to
-// complete them. An empty one says that the limit is reached.
+// next reads a stretch that begins at a place. The limit is where reading ends:
+// before it are whole lines, or nobody is left to complete them. An empty stretch
+// says that the limit is reached.
 func (r *reader) next(from, limit position) (stretch, error) {
 	for {
 		end, err := r.end(from.segment, limit)

@@ -198,6 +198,6 @@ func tidy(path string, log *slog.Logger) {
 			log.Warn("a finished session could not be removed", "error", err)
 		}
 	case !strings.HasPrefix(name, comingPrefix):
-		log.Warn("this is no session of a spool; it is left alone", "path", path)
+		log.Warn("this is not a session of a spool; it is left alone", "path", path)
 	}
 }

@@ -2,6 +2,7 @@ package recorder_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,7 +97,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 		"block.json":   `{"create": {"telescope": "\u006did", "request_responses": []}, "spool": 1, "eb_id": "eb-a.b-1", "url": "` + archive.URL() + `"}`,
 		"00000003.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
 	} {
-		if err := errorsOf(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,15 +108,6 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 	if len(records) != 1 || records[0].Key != "0123456789abcdef-1" || string(records[0].Text) != `{"request":"scan"}` {
 		t.Errorf("the block has %+v", records)
 	}
-}
-
-func errorsOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func TestWhatIsWholeInADamagedSpoolIsShippedAndTheRestIsKept(t *testing.T) {
@@ -236,7 +228,7 @@ func TestRubbishInASpoolIsLeftAlone(t *testing.T) {
 		filepath.Base(session) + "/shipped.go": "hello",
 	} {
 		path := filepath.Join(dir, name)
-		if err := errorsOf(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
