@@ -1,8 +1,6 @@
 package oda
 
 import (
-	"encoding/binary"
-	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -235,33 +233,4 @@ func (m Metadata) AppendJSON(dst []byte) []byte {
 		dst = appendValue(dst, f.slot, m)
 	}
 	return append(dst, '}')
-}
-
-// EncodeSlots packs slots for keeping.
-func EncodeSlots(slots []Slot) []byte {
-	out := make([]byte, 0, 4*len(slots))
-	at := 0
-	for _, s := range slots {
-		out = append(out, byte(s.Value))
-		out = binary.AppendUvarint(out, uint64(s.Offset-at))
-		at = s.Offset
-	}
-	return out
-}
-
-// DecodeSlots unpacks what EncodeSlots packed, for a text of that length.
-func DecodeSlots(packed []byte, length int) ([]Slot, error) {
-	slots := make([]Slot, 0, len(packed)/2)
-	at := 0
-	for len(packed) > 0 {
-		value := SlotValue(packed[0])
-		delta, n := binary.Uvarint(packed[1:])
-		if value < SlotVersion || value > SlotRecordsMember || n <= 0 || delta > uint64(length-at) {
-			return nil, errors.New("the slots of a stored document are damaged")
-		}
-		at += int(delta)
-		slots = append(slots, Slot{at, value})
-		packed = packed[1+n:]
-	}
-	return slots, nil
 }

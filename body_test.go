@@ -206,23 +206,3 @@ func TestRenderingEndsWhereTheReaderOrTheRecordsFail(t *testing.T) {
 		t.Errorf("records that cannot be read: %v", err)
 	}
 }
-
-func TestDamagedSlotsAreRefused(t *testing.T) {
-	good := oda.EncodeSlots([]oda.Slot{{Offset: 3, Value: oda.SlotVersion}, {Offset: 300, Value: oda.SlotRecords}})
-	if _, err := oda.DecodeSlots(good, 300); err != nil {
-		t.Fatal(err)
-	}
-	for name, packed := range map[string][]byte{
-		"cut short":         good[:len(good)-1],
-		"cut in two":        good[:3],
-		"an unknown value":  {byte(oda.SlotRecordsMember) + 1, 0},
-		"no value":          {0, 0},
-		"behind the end":    oda.EncodeSlots([]oda.Slot{{Offset: 301, Value: oda.SlotVersion}}),
-		"a number too long": {1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-		"a huge number":     {1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-	} {
-		if slots, err := oda.DecodeSlots(packed, 300); err == nil {
-			t.Errorf("%s: got %v", name, slots)
-		}
-	}
-}

@@ -116,7 +116,7 @@ func TestTheRulesOfTheArrowsCanBeBroken(t *testing.T) {
 		{"oda/internal/rawjson", "strings", true},
 		{"oda/internal/rawjson", "oda", false},
 		{"oda/internal/files", "oda", false},
-		{"oda/internal/sqlite", "oda/internal/migrate", true},
+		{"oda/internal/sqlite", "oda/internal/engine/migrate", true},
 		{"oda/internal/sqlite", "net/http", false},
 		{"oda/internal/postgres", "oda/internal/sqlite", false},
 		{"oda/internal/httpapi", "oda/internal/sqlite", false},

@@ -45,13 +45,29 @@ func (a Append) Size() int {
 	return size
 }
 
-// Keys gives for each record its key, nil where it comes without one.
-func (a Append) Keys() []*Key {
-	keys := make([]*Key, len(a.Records))
+// Keys are the keys of records, at the same places: nil where one comes without,
+// and altogether nil where all do.
+type Keys []*Key
+
+// Of gives the key of a record, nil where it comes without one.
+func (k Keys) Of(i int) *Key {
+	if k == nil {
+		return nil
+	}
+	return k[i]
+}
+
+// Keys works out the keys of the records.
+func (a Append) Keys() Keys {
+	var keys Keys
 	for i, r := range a.Records {
-		if r.Key != "" {
-			keys[i] = &Key{Value: r.Key, Digest: sha256.Sum256(r.Text)}
+		if r.Key == "" {
+			continue
 		}
+		if keys == nil {
+			keys = make(Keys, len(a.Records))
+		}
+		keys[i] = &Key{Value: r.Key, Digest: sha256.Sum256(r.Text)}
 	}
 	return keys
 }
@@ -110,4 +126,18 @@ func TextsOf(texts [][]byte) Texts {
 			}
 		}
 	}
+}
+
+// MaxNewRecords is how many records that are not stored yet one request may
+// bring in lists: others must not wait long until all of them are written.
+const MaxNewRecords = 100_000
+
+// CheckNewRecords holds the number of new records of a request against the
+// bound.
+func CheckNewRecords(n int) error {
+	if n <= MaxNewRecords {
+		return nil
+	}
+	return Errorf(InvalidRequest, "This request brings %d records that are not stored yet, and at most %d are taken at once, "+
+		"since others would have to wait for them. Nothing was stored. Store the block with fewer of them, and record the others.", n, MaxNewRecords)
 }

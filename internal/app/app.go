@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/engine/migrate"
 	"oda/internal/httpapi"
-	"oda/internal/migrate"
 	"oda/internal/postgres"
 	"oda/internal/serving"
 	"oda/internal/skuid"

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"oda/internal/engine/migrate"
 	"oda/internal/httpapi"
-	"oda/internal/migrate"
 )
 
 // front answers requests: that the archive is not open yet, and then as the

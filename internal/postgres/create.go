@@ -13,10 +13,10 @@ import (
 // Create implements oda.Engine. Without a key it is one statement; with one, the
 // key is claimed in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
-	if err := oda.CheckNewRecords([]oda.Put{put}, func(int) []int64 { return nil }); err != nil {
+	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
-	st := statement(&put, plan{}, anyShard(), true)
+	st := statement(&put, sharing{}, anyShard(), true)
 	var entity *stored
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 // OpenWith is Open with a last change of the configuration.

@@ -26,14 +26,13 @@ const (
 	slow         = 5 * time.Millisecond // until another one is sent
 	blocksAlone  = 4                    // blocks under way by themselves, mostly since somebody holds them
 	batchTime    = 20 * time.Second
-	enqueueWait  = 5 * time.Second
 )
 
 // waiting is a request to record on its way: its records are added together or
 // not at all.
 type waiting struct {
 	oda.Append
-	keys     []*oda.Key // of the records
+	keys     oda.Keys // of the records
 	size     int
 	sent     time.Time // for the first time
 	receipts []oda.Receipt
@@ -45,7 +44,7 @@ type waiting struct {
 // Append implements oda.Engine.
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
 	w := &waiting{Append: add, keys: add.Keys(), size: add.Size(), done: make(chan error, 1)}
-	if err := s.enqueue(ctx, w); err != nil {
+	if err := s.queue.Put(ctx, w); err != nil {
 		return nil, err
 	}
 	// The records may be committed from here on, so their answer is waited for
@@ -54,29 +53,6 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 		return nil, err
 	}
 	return w.receipts, nil
-}
-
-func (s *Store) enqueue(ctx context.Context, w *waiting) error {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	if s.closed {
-		return oda.Errorf(oda.Unavailable, "The archive is stopping. Nothing was stored by this request. Try again shortly.")
-	}
-	select {
-	case s.queue <- w:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(enqueueWait)
-	defer timer.Stop()
-	select {
-	case s.queue <- w:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return oda.Errorf(oda.Overloaded, "Too many records are waiting. Nothing was stored by this request. Try again shortly.")
-	}
 }
 
 // gatherer decides what is sent when. Only its run touches it.

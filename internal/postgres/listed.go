@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 // listedStep moves the index by modification to a column of its own.

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda/internal/engine"
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 // Bounds of waiting.
@@ -49,9 +49,7 @@ type Store struct {
 	listings *engine.Listings // that are read at the pace of their readers
 	health   *engine.Health
 
-	gate   sync.RWMutex // held for reading while a request is put into the queue
-	queue  chan *waiting
-	closed bool
+	queue *engine.Queue[*waiting] // of records, before the gatherer
 }
 
 // Open connects to the database that the DSN names and brings its schema up to
@@ -91,14 +89,14 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
 	}
 	s := &Store{
-		pool: pool, hosts: hosts, log: log, queue: make(chan *waiting, queueLength),
+		pool: pool, hosts: hosts, log: log, queue: engine.NewQueue[*waiting](queueLength),
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 	}
 	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	g := gatherer{
-		queue: s.queue, busy: make(map[string]bool),
+		queue: s.queue.Items(), busy: make(map[string]bool),
 		send:    func(batch []*waiting) []*waiting { return s.sendBatch(background, batch) },
 		sendOne: func(block []*waiting) { s.sendBlock(background, block) },
 	}
@@ -158,14 +156,9 @@ func hideDSN(err error) error {
 
 // Close lets running records finish and gives the connections back.
 func (s *Store) Close() error {
-	s.gate.Lock()
-	closed := s.closed
-	s.closed = true
-	s.gate.Unlock()
-	if closed {
+	if !s.queue.Close() {
 		return nil
 	}
-	close(s.queue)
 	s.done.Wait()
 	s.stop()
 	s.health.Close()

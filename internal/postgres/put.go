@@ -14,8 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 )
 
+// The statements repeat rules of package oda: Judge, Metadata.Tag, and Put.Next.
+// A statement that writes nothing leaves the word to Judge.
+//
 // The parameters of a store, the same for all its forms:
 //
 //	$1 kind          $2 identifier     $3 creator        $4 modifier      $5 now
@@ -52,7 +56,8 @@ const (
 	// statement sees the bodies that were committed when it began, but the head
 	// as it is after the wait for its lock. So the head matches only if the body
 	// that belongs to it is seen; if not, the statement writes nothing and is
-	// sent again.
+	// sent again. What has been recorded since belongs to the version before, as
+	// engine.Current says.
 	bodySeen = ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version)`
 	keepBody = `),
 	before AS (SELECT coalesce(v.runs, '{}') ||
@@ -100,7 +105,7 @@ type store struct {
 // updates, or one that updates only. It is nil where the put cannot match anything, and only
 // its refusal is to be worked out. A put with all metadata is an update almost
 // always, so it is taken for one unless the entity is known to be new.
-func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
+func statement(p *oda.Put, shared sharing, shard int16, isNew bool) *store {
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	create := p.Condition.Match == nil
 	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
@@ -111,19 +116,19 @@ func statement(p *oda.Put, pl plan, shard int16, isNew bool) *store {
 	if n := p.Condition.NoneMatch; n != nil {
 		noneMatch = texts(n.List)
 	}
-	runs, fresh := pl.records(p)
+	runs, fresh := shared.place(p)
 	slots := encodeSlots(p.Body.Slots)
 	if update && !isNew && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.KeepRecords {
 		return &store{updateOnly, []any{
 			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
 			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
-			p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, runs, slots, p.Body.Text,
+			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text,
 		}}
 	}
 	args := []any{
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
-		p.Compare&oda.FieldLastModifiedOn != 0, pl.lastSequence, match, noneMatch,
+		p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, match, noneMatch,
 		fresh, runs, slots, p.Body.Text, shard, update,
 	}
 	switch {
@@ -204,19 +209,20 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 	if alone {
 		shard = anyShard()
 	}
-	plans := make([]plan, len(puts))
+	based, shared := make([]sharing, len(puts)), make([]engine.Sharing, len(puts))
 	for i := range puts {
 		var err error
-		if plans[i], err = s.plan(ctx, &puts[i]); err != nil {
+		if based[i], err = s.share(ctx, &puts[i]); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotTried, err)
 		}
+		shared[i] = based[i].Sharing
 	}
-	if err := oda.CheckNewRecords(puts, func(i int) []int64 { return plans[i].sequences }); err != nil {
+	if err := engine.CheckNew(puts, shared); err != nil {
 		return nil, err
 	}
-	for i, pl := range plans {
+	for i := range puts {
 		isNew := before != nil && before[i] == nil
-		if stores[i] = statement(&puts[i], pl, shard, isNew); stores[i] == nil {
+		if stores[i] = statement(&puts[i], based[i], shard, isNew); stores[i] == nil {
 			return nil, errRefused
 		}
 	}
@@ -340,9 +346,9 @@ func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, entities []*sto
 			continue
 		}
 		var err error
-		e.Records, err = oda.Ahead(decodeRuns(e.kept),
-			func(runs oda.Runs) oda.Texts { return recordsWithin(ctx, tx, e.Ref, runs) },
-			func(runs oda.Runs) oda.Texts { return s.records(caller, e.Ref, runs) })
+		e.Records, err = engine.Ahead(decodeRuns(e.kept),
+			func(runs engine.Runs) oda.Texts { return textsWithin(ctx, tx, e.Ref, runs) },
+			func(runs engine.Runs) oda.Texts { return s.texts(caller, e.Ref, runs) })
 		if err != nil {
 			return err
 		}

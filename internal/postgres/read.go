@@ -3,17 +3,16 @@ package postgres
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 )
 
-// partRecords bounds what is read of a block at a time. Records never change,
-// so each part is a short read of its own, and a slow client holds no
-// connection.
+// partRecords bounds what is read of a block at a time, so that a slow client
+// holds no connection.
 const partRecords = 512
 
 // selectCurrent looks the version up for the head that was found. A plain join
@@ -29,7 +28,7 @@ type row struct {
 	metadata     oda.Metadata
 	lastSequence int64
 	body         oda.Body
-	runs         oda.Runs // nil: no list of records
+	runs         engine.Runs // nil: no list of records
 
 	// Of a row that was found by its key:
 	id     string
@@ -59,9 +58,7 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 	if err != nil {
 		return nil, err
 	}
-	if runs != nil || r.lastSequence > after {
-		r.runs = decodeRuns(runs).AddRun(after+1, r.lastSequence)
-	}
+	r.runs = engine.Current(decodeRuns(runs), after, r.lastSequence)
 	for i := 0; i+1 < len(slots); i += 2 {
 		r.body.Slots = append(r.body.Slots, oda.Slot{Value: oda.SlotValue(slots[i]), Offset: int(slots[i+1])})
 	}
@@ -84,31 +81,23 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) *oda.Entity {
 	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
 	if r.runs != nil {
-		e.Records = s.records(ctx, ref, r.runs)
+		e.Records = s.texts(ctx, ref, r.runs)
 	}
 	return e
 }
 
-// numberedRecord is a record with its sequence number.
-type numberedRecord struct {
-	sequence int64
-	text     []byte
+// texts reads the records of a version.
+func (s *Store) texts(ctx context.Context, ref oda.Ref, runs engine.Runs) oda.Texts {
+	read := s.parts(ctx, ref)
+	return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
+		part, err := read(first, last)
+		return part, s.storageError(ctx, err)
+	})
 }
 
-// records reads the records of a version.
-func (s *Store) records(ctx context.Context, ref oda.Ref, runs oda.Runs) oda.Texts {
-	return func(yield func([]byte, error) bool) {
-		for r, err := range s.numbered(ctx, ref, runs) {
-			if !yield(r.text, s.storageError(ctx, err)) {
-				return
-			}
-		}
-	}
-}
-
-// numbered reads records in order, a part at a time.
-func (s *Store) numbered(ctx context.Context, ref oda.Ref, runs oda.Runs) iter.Seq2[numberedRecord, error] {
-	return inParts(runs, func(first, last int64) (part []numberedRecord, err error) {
+// parts reads records of a block a part at a time.
+func (s *Store) parts(ctx context.Context, ref oda.Ref) func(first, last int64) ([]engine.Numbered, error) {
+	return func(first, last int64) (part []engine.Numbered, err error) {
 		err = s.again(ctx, func(ctx context.Context) error {
 			return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 				part, err = readPart(ctx, conn, ref, first, min(last, first+partRecords-1))
@@ -116,45 +105,17 @@ func (s *Store) numbered(ctx context.Context, ref oda.Ref, runs oda.Runs) iter.S
 			})
 		})
 		return part, err
-	})
+	}
 }
 
-// recordsWithin reads records within a transaction. Its parts grow, since few
+// textsWithin reads records within a transaction. Its parts grow, since few
 // records may be all that is needed, and the head is locked meanwhile.
-func recordsWithin(ctx context.Context, tx pgx.Tx, ref oda.Ref, runs oda.Runs) oda.Texts {
+func textsWithin(ctx context.Context, tx pgx.Tx, ref oda.Ref, runs engine.Runs) oda.Texts {
 	size := int64(8)
-	return func(yield func([]byte, error) bool) {
-		for r, err := range inParts(runs, func(first, last int64) ([]numberedRecord, error) {
-			size = min(2*size, partRecords)
-			return readPart(ctx, tx, ref, first, min(last, first+size-1))
-		}) {
-			if !yield(r.text, err) {
-				return
-			}
-		}
-	}
-}
-
-// inParts reads records in order. Read gives those from first to last, or some
-// of them from first on.
-func inParts(runs oda.Runs, read func(first, last int64) ([]numberedRecord, error)) iter.Seq2[numberedRecord, error] {
-	return func(yield func(numberedRecord, error) bool) {
-		for _, run := range runs {
-			for at := run.First; at <= run.Last; {
-				part, err := read(at, run.Last)
-				if err != nil {
-					yield(numberedRecord{}, err)
-					return
-				}
-				for _, r := range part {
-					if !yield(r, nil) {
-						return
-					}
-				}
-				at = part[len(part)-1].sequence + 1
-			}
-		}
-	}
+	return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
+		size = min(2*size, partRecords)
+		return readPart(ctx, tx, ref, first, min(last, first+size-1))
+	})
 }
 
 // queryer is a connection or a transaction.
@@ -163,14 +124,14 @@ type queryer interface {
 }
 
 // readPart reads the records from first to last.
-func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([]numberedRecord, error) {
+func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([]engine.Numbered, error) {
 	rows, err := q.Query(ctx, `SELECT sequence, text FROM records
 		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
 	if err != nil {
 		return nil, err
 	}
-	part, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r numberedRecord, err error) {
-		return r, row.Scan(&r.sequence, &r.text)
+	part, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.Numbered, err error) {
+		return r, row.Scan(&r.Sequence, &r.Text)
 	})
 	if err == nil && int64(len(part)) != last-first+1 {
 		err = oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's database. Tell the operator.")

@@ -17,8 +17,8 @@ import (
 // it, and adds the records behind it. It is the whole transaction. The blocks
 // come in the order of their identifiers and are taken in it. A block that is
 // not there gets nothing. Within a block, each record has an instant of its own
-// that is later than the one before, whatever the clocks say. The index of
-// heads follows ten times a second at most.
+// that is later than the one before, whatever the clocks say: the rule of
+// Metadata.Touched. The index of heads follows ten times a second at most.
 //
 // If one of the keys is known, nothing happens. A key that becomes known while
 // this waits for the head at which all who use it meet breaks the unique index,
@@ -72,7 +72,7 @@ type fresh struct {
 }
 
 // key is the key of the record, nil where it came without one.
-func (f fresh) key() *oda.Key { return f.keys[f.nth] }
+func (f fresh) key() *oda.Key { return f.keys.Of(f.nth) }
 
 // appendAll stores the records of the requests, in one round trip where no key
 // is known. It waits no longer than that for a head that somebody holds.

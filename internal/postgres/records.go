@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 const (
@@ -19,9 +20,9 @@ const (
 
 // Records implements oda.Engine.
 func (s *Store) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
-	var page oda.PageReader
+	var page engine.Page
 	err := s.again(ctx, func(ctx context.Context) error {
-		page = oda.PageReader{}
+		page = engine.Page{}
 		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return readPage(ctx, conn, block, after, limit, &page)
 		})
@@ -29,10 +30,10 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 	if err != nil {
 		return oda.RecordPage{}, s.storageError(ctx, err)
 	}
-	return page.Page, nil
+	return page.RecordPage, nil
 }
 
-func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64, limit int, page *oda.PageReader) error {
+func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64, limit int, page *engine.Page) error {
 	var last, stored int64
 	var packed []int64
 	err := conn.QueryRow(ctx, selectRuns, block).Scan(&last, &stored, &packed)
@@ -42,7 +43,7 @@ func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64
 	if err != nil {
 		return err
 	}
-	for _, run := range decodeRuns(packed).AddRun(stored+1, last).Behind(after) {
+	for _, run := range engine.Current(decodeRuns(packed), stored, last).Behind(after) {
 		rows, err := conn.Query(ctx, selectRecords, block, run.First, run.Last, limit+1)
 		if err != nil {
 			return err
@@ -54,7 +55,7 @@ func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64
 			}
 		}
 		rows.Close()
-		if errors.Is(err, oda.ErrPageFull) {
+		if errors.Is(err, engine.ErrPageFull) {
 			return nil
 		}
 		if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 //go:embed schema/*.sql

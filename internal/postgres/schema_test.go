@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
 )

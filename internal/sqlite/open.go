@@ -12,7 +12,7 @@ import (
 
 	"oda"
 	"oda/internal/engine"
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 // applicationID marks a SQLite file as an archive: "oda1".
@@ -37,14 +37,11 @@ type Store struct {
 	health *engine.Health
 	probes chan chan error // of small writes, for the writer
 
-	jobs  chan *job
+	queue *engine.Queue[*job]
 	heads map[oda.Ref]*head // of the last transactions; the writer's own
 	doubt atomic.Pointer[doubt]
 	done  sync.WaitGroup // the writer
 	once  sync.Once
-
-	gate   sync.RWMutex // held for reading while a job is sent
-	closed bool         // no more jobs
 
 	mu     sync.Mutex // guards counts, which the writer keeps
 	counts [5]int64   // by kind
@@ -64,7 +61,7 @@ func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migra
 func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
 		log: log, cache: newCache(cacheBytes), listings: engine.NewListings(listingsAtOnce),
-		jobs: make(chan *job, queueLength), probes: make(chan chan error), heads: make(map[oda.Ref]*head),
+		queue: engine.NewQueue[*job](queueLength), probes: make(chan chan error), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
 		if err != nil {
@@ -140,10 +137,7 @@ func (s *Store) checkLog() (int64, error) {
 // Close lets running writes finish, then closes the file.
 func (s *Store) Close() error {
 	s.once.Do(func() {
-		s.gate.Lock()
-		s.closed = true
-		close(s.jobs)
-		s.gate.Unlock()
+		s.queue.Close()
 		s.done.Wait()
 		s.health.Close()
 		// What stays in the write-ahead log is read again at the next start.

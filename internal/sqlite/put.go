@@ -8,22 +8,23 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // Put implements oda.Engine.
 func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
-	plans := make([]plan, len(puts))
+	found := make([]sharing, len(puts))
 	size := 0
 	for i := range puts {
 		size += sizeOf(&puts[i])
 		var err error
-		if plans[i], err = s.plan(ctx, &puts[i]); err != nil {
+		if found[i], err = s.share(ctx, &puts[i]); err != nil {
 			return nil, notStored(err)
 		}
 	}
 	var entities []*oda.Entity
 	err := s.submit(ctx, size, func(tx *txn) (err error) {
-		entities, err = tx.put(ctx, puts, plans)
+		entities, err = tx.put(ctx, puts, found)
 		return err
 	})
 	if err != nil {
@@ -42,9 +43,10 @@ func sizeOf(p *oda.Put) int {
 }
 
 // put judges all entities and, if all match, writes them.
-func (t *txn) put(ctx context.Context, puts []oda.Put, plans []plan) ([]*oda.Entity, error) {
+func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing) ([]*oda.Entity, error) {
 	heads := make([]*head, len(puts))
 	stored := make([]*oda.Metadata, len(puts))
+	shared := make([]engine.Sharing, len(puts))
 	for i := range puts {
 		h, err := t.head(puts[i].Ref)
 		if err != nil {
@@ -53,17 +55,18 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, plans []plan) ([]*oda.Ent
 		if heads[i] = h; h != nil {
 			stored[i] = &h.metadata
 		}
+		shared[i] = found[i].of(h)
 	}
 	next, err := oda.Judge(puts, stored)
 	if err != nil {
 		return nil, err
 	}
-	if err := oda.CheckNewRecords(puts, func(i int) []int64 { return plans[i].shared(heads[i]) }); err != nil {
+	if err := engine.CheckNew(puts, shared); err != nil {
 		return nil, err
 	}
 	entities := make([]*oda.Entity, len(puts))
 	for i := range puts {
-		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], plans[i], nil); err != nil {
+		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], shared[i], nil); err != nil {
 			return nil, err
 		}
 	}
@@ -71,9 +74,9 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, plans []plan) ([]*oda.Ent
 }
 
 // writeVersion writes one version of an entity: its first if h is nil.
-func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, pl plan, key *oda.Key) (*oda.Entity, error) {
+func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, shared engine.Sharing, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
-	var runs oda.Runs
+	var runs engine.Runs
 	if h == nil {
 		var err error
 		if h, err = t.insertHead(p.Ref, m, key); err != nil {
@@ -93,7 +96,7 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	before := h.lastSequence
 	if p.Listed {
 		var err error
-		if runs, err = t.insertRecords(p, h, m, pl); err != nil {
+		if runs, err = t.insertRecords(p, h, m, shared); err != nil {
 			return nil, err
 		}
 		e.Records = oda.TextsOf(p.Records)
@@ -101,30 +104,21 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	h.metadata, h.position, h.dirty = m, t.next(), true
 	var packed any
 	if runs != nil {
-		packed = runs.Encode()
+		packed = encodeRuns(runs)
 	}
 	err := t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		h.position, h.entity, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), before, h.lastSequence, packed,
-		oda.EncodeSlots(p.Body.Slots), p.Body.Text)
+		encodeSlots(p.Body.Slots), p.Body.Text)
 	return e, err
 }
 
 // insertRecords writes those records of a new version that are not stored
 // already, and returns what the version holds.
-func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, pl plan) (oda.Runs, error) {
-	runs, shared := oda.Runs{}, pl.shared(h)
+func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, shared engine.Sharing) (engine.Runs, error) {
 	first := h.lastSequence + 1
-	var fresh [][]byte
-	for i, text := range p.Records {
-		if shared != nil && shared[i] != 0 {
-			runs = runs.Add(shared[i])
-			continue
-		}
-		h.lastSequence++
-		runs = runs.Add(h.lastSequence)
-		fresh = append(fresh, text)
-	}
+	runs, fresh := shared.Place(p.Records, h.lastSequence)
+	h.lastSequence += int64(len(fresh))
 	return runs, t.insertList(h, m, first, fresh)
 }
 
@@ -179,19 +173,19 @@ func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, text []byte,
 
 // kept gives the records that a version carries over. The first of them are
 // read within the transaction: its answer must not fail once it is committed.
-func (t *txn) kept(ctx context.Context, entity int64, runs oda.Runs) (oda.Texts, error) {
-	return oda.Ahead(runs,
-		func(runs oda.Runs) oda.Texts {
-			return textsOf(inParts(runs, func(first, last int64) ([]numberedRecord, error) {
+func (t *txn) kept(ctx context.Context, entity int64, runs engine.Runs) (oda.Texts, error) {
+	return engine.Ahead(runs,
+		func(runs engine.Runs) oda.Texts {
+			return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
 				part, err := t.conn.part(entity, first, last)
 				return part, t.failed(err)
-			}))
+			})
 		},
-		func(runs oda.Runs) oda.Texts { return t.store.records(ctx, entity, runs) })
+		func(runs engine.Runs) oda.Texts { return t.store.texts(ctx, entity, runs) })
 }
 
 // runs gives the records of the current version, nil where it has no list.
-func (t *txn) runs(h *head) (oda.Runs, error) {
+func (t *txn) runs(h *head) (engine.Runs, error) {
 	var packed []byte
 	var after int64
 	err := t.query("SELECT runs, sequence_after FROM versions WHERE position = ?", func(stmt *sqlite.Stmt) error {
@@ -201,63 +195,44 @@ func (t *txn) runs(h *head) (oda.Runs, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := currentRuns(packed, after, h.lastSequence)
-	return runs, t.failed(err)
+	runs, err := decodeRuns(packed)
+	return engine.Current(runs, after, h.lastSequence), t.failed(err)
 }
 
-// currentRuns puts together what a version was stored with and what has been
-// recorded into it since.
-func currentRuns(packed []byte, after, last int64) (oda.Runs, error) {
-	if packed == nil && last == after {
-		return nil, nil
-	}
-	runs, err := oda.DecodeRuns(packed)
-	if err != nil {
-		return nil, err
-	}
-	return runs.AddRun(after+1, last), nil
+// sharing says which records of a new version are stored already. It is found
+// out before the transaction, since reading a long block must not hold the
+// writer up. It holds for the state that it was made on; that is the state that
+// the caller read, or the write is refused anyhow.
+type sharing struct {
+	engine.Sharing
+	entity int64
+	tag    string
 }
 
-// plan says which records of a new version are stored already. It is made
-// before the transaction, since reading a long block must not hold the writer
-// up. It holds for the state that it was made on; that is the state that the
-// caller read, or the write is refused anyhow.
-type plan struct {
-	entity    int64
-	tag       string
-	sequences []int64 // for each record, 0 where it is new
-}
-
-// shared gives for each record its sequence number, 0 where it is new; nil where
-// all are, or the plan was made on another state.
-func (pl plan) shared(h *head) []int64 {
-	if h == nil || pl.tag != h.metadata.Tag() || pl.entity != h.entity {
+// of gives what is shared with the stored state, nothing where it was found out
+// on another one.
+func (s sharing) of(h *head) engine.Sharing {
+	if h == nil || s.tag != h.metadata.Tag() || s.entity != h.entity {
 		return nil
 	}
-	return pl.sequences
+	return s.Sharing
 }
 
-func (s *Store) plan(ctx context.Context, p *oda.Put) (plan, error) {
+func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 	if len(p.Records) == 0 {
-		return plan{}, nil
+		return sharing{}, nil
 	}
 	row, err := s.read(ctx, p.Ref)
 	if err != nil || row == nil || row.runs.Count() == 0 {
-		return plan{}, err
+		return sharing{}, err
 	}
-	var sharing oda.Sharing
-	for r, err := range s.numbered(ctx, row.entity, row.runs) {
-		if err != nil {
-			return plan{}, err
-		}
-		sharing.Stored(r.sequence, r.text)
-	}
-	return plan{row.entity, row.metadata.Tag(), sharing.Plan(p.Records)}, nil
+	shared, err := engine.Share(p.Records, engine.InParts(row.runs, s.parts(ctx, row.entity)))
+	return sharing{shared, row.entity, row.metadata.Tag()}, err
 }
 
 // Create implements oda.Engine.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
-	if err := oda.CheckNewRecords([]oda.Put{put}, func(int) []int64 { return nil }); err != nil {
+	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
 	var entity *oda.Entity
@@ -278,7 +253,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		if h != nil {
 			return oda.ErrTaken
 		}
-		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), plan{}, key)
+		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), nil, key)
 		return err
 	})
 	if err == nil && replayed {

@@ -3,15 +3,14 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
-// Bounds of what is read of a block at a time. Records never change, so each
-// part is a short read of its own, and a slow client holds nothing up.
+// Bounds of what is read of a block at a time.
 const (
 	partRecords = 512
 	partBytes   = 512 << 10
@@ -29,7 +28,7 @@ type row struct {
 	entity   int64
 	metadata oda.Metadata
 	body     oda.Body
-	runs     oda.Runs // nil: no list of records
+	runs     engine.Runs // nil: no list of records
 
 	// Of a row that was found by its key:
 	id     string
@@ -69,12 +68,11 @@ const selectCurrent = `SELECT h.entity, h.version, h.created_by, h.created_on, h
 
 // read reads the current version, nil where the entity is unknown.
 func (s *Store) read(ctx context.Context, ref oda.Ref) (*row, error) {
-	return s.readRow(ctx, selectCurrent, true, int64(ref.Kind), ref.ID)
+	return s.readRow(ctx, selectCurrent, int64(ref.Kind), ref.ID)
 }
 
-// readRow reads one row of selectCurrent's form. With recorded, the records
-// that came after the version was stored belong to it.
-func (s *Store) readRow(ctx context.Context, query string, recorded bool, args ...any) (*row, error) {
+// readRow reads one row of selectCurrent's form.
+func (s *Store) readRow(ctx context.Context, query string, args ...any) (*row, error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, err
@@ -83,31 +81,30 @@ func (s *Store) readRow(ctx context.Context, query string, recorded bool, args .
 	var r *row
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
 		r = &row{entity: stmt.ColumnInt64(0), metadata: metadataOf(stmt, 1)}
-		last, after := stmt.ColumnInt64(6), stmt.ColumnInt64(7)
-		if !recorded {
-			last = after
-		}
-		var err error
-		if r.runs, err = currentRuns(bytesOf(stmt, 8), after, last); err != nil {
+		stored, err := decodeRuns(bytesOf(stmt, 8))
+		if err != nil {
 			return err
 		}
+		r.runs = engine.Current(stored, stmt.ColumnInt64(7), stmt.ColumnInt64(6))
 		r.body.Text = bytesOf(stmt, 10)
 		if stmt.ColumnCount() > 11 {
 			r.id, r.digest = stmt.ColumnText(11), bytesOf(stmt, 12)
 		}
-		r.body.Slots, err = oda.DecodeSlots(bytesOf(stmt, 9), len(r.body.Text))
+		r.body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(r.body.Text))
 		return err
 	}, args...)
 	return r, err
 }
 
-const selectCreated = `SELECT h.entity, v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, h.last_sequence,
+// selectCreated reads the first version as it was stored: without what has been
+// recorded since.
+const selectCreated = `SELECT h.entity, v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
 	v.sequence_after, v.runs, v.slots, v.text, h.identifier, h.create_digest
 	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
 
 // Created implements oda.Engine.
 func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
-	r, err := s.readRow(ctx, selectCreated, false, int64(kind), key.Value)
+	r, err := s.readRow(ctx, selectCreated, int64(kind), key.Value)
 	if err != nil || r == nil {
 		return nil, storageError(err)
 	}
@@ -121,77 +118,42 @@ func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.E
 func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) *oda.Entity {
 	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
 	if r.runs != nil {
-		e.Records = s.records(ctx, r.entity, r.runs)
+		e.Records = s.texts(ctx, r.entity, r.runs)
 	}
 	return e
 }
 
-// numberedRecord is a record with its sequence number.
-type numberedRecord struct {
-	sequence int64
-	text     []byte
+// texts reads the records of a version.
+func (s *Store) texts(ctx context.Context, entity int64, runs engine.Runs) oda.Texts {
+	read := s.parts(ctx, entity)
+	return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
+		part, err := read(first, last)
+		return part, storageError(err)
+	})
 }
 
-// records reads the records of a version.
-func (s *Store) records(ctx context.Context, entity int64, runs oda.Runs) oda.Texts {
-	return textsOf(s.numbered(ctx, entity, runs))
-}
-
-// textsOf gives records without their sequence numbers.
-func textsOf(numbered iter.Seq2[numberedRecord, error]) oda.Texts {
-	return func(yield func([]byte, error) bool) {
-		for r, err := range numbered {
-			if !yield(r.text, err) {
-				return
-			}
-		}
-	}
-}
-
-// numbered reads records in order, a part at a time.
-func (s *Store) numbered(ctx context.Context, entity int64, runs oda.Runs) iter.Seq2[numberedRecord, error] {
-	return inParts(runs, func(first, last int64) ([]numberedRecord, error) {
+// parts reads records of a block a part at a time.
+func (s *Store) parts(ctx context.Context, entity int64) func(first, last int64) ([]engine.Numbered, error) {
+	return func(first, last int64) ([]engine.Numbered, error) {
 		c, err := s.readers.take(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer s.readers.give(c)
 		return c.part(entity, first, last)
-	})
-}
-
-// inParts reads records in order. Read gives those from first to last, or some
-// of them from first on.
-func inParts(runs oda.Runs, read func(first, last int64) ([]numberedRecord, error)) iter.Seq2[numberedRecord, error] {
-	return func(yield func(numberedRecord, error) bool) {
-		for _, run := range runs {
-			for at := run.First; at <= run.Last; {
-				part, err := read(at, run.Last)
-				if err != nil {
-					yield(numberedRecord{}, storageError(err))
-					return
-				}
-				for _, r := range part {
-					if !yield(r, nil) {
-						return
-					}
-				}
-				at = part[len(part)-1].sequence + 1
-			}
-		}
 	}
 }
 
 // part reads records from first on, not beyond last, as many as fit.
-func (c *conn) part(entity, first, last int64) ([]numberedRecord, error) {
+func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
 	last = min(last, first+partRecords-1)
-	part := make([]numberedRecord, 0, last-first+1)
+	part := make([]engine.Numbered, 0, last-first+1)
 	size := 0
 	err := c.query("SELECT sequence, text FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
 		func(stmt *sqlite.Stmt) error {
-			r := numberedRecord{stmt.ColumnInt64(0), bytesOf(stmt, 1)}
+			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), Text: bytesOf(stmt, 1)}
 			part = append(part, r)
-			if size += len(r.text); size > partBytes {
+			if size += len(r.Text); size > partBytes {
 				return errPartFull
 			}
 			return nil
@@ -199,7 +161,7 @@ func (c *conn) part(entity, first, last int64) ([]numberedRecord, error) {
 	if err != nil && !errors.Is(err, errPartFull) {
 		return nil, err
 	}
-	if len(part) == 0 || part[0].sequence != first {
+	if len(part) == 0 || part[0].Sequence != first {
 		return nil, oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's file. Tell the operator.")
 	}
 	return part, nil

@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // Append implements oda.Engine. Its cost does not depend on the length of the
@@ -26,7 +27,7 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 
 // append finds the records that are known, and then adds the others: a refusal
 // must have written nothing.
-func (t *txn) append(add oda.Append, keys []*oda.Key) ([]oda.Receipt, error) {
+func (t *txn) append(add oda.Append, keys oda.Keys) ([]oda.Receipt, error) {
 	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}
 	h, err := t.head(ref)
 	if err != nil {
@@ -49,7 +50,7 @@ func (t *txn) append(add oda.Append, keys []*oda.Key) ([]oda.Receipt, error) {
 			continue
 		}
 		m := h.metadata.Touched(add.By, add.At)
-		if err := t.insertRecord(h, m, h.lastSequence+1, r.Text, keys[i]); err != nil {
+		if err := t.insertRecord(h, m, h.lastSequence+1, r.Text, keys.Of(i)); err != nil {
 			return nil, err
 		}
 		h.metadata, h.dirty = m, true
@@ -99,10 +100,11 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 		return oda.RecordPage{}, err
 	}
 	defer s.readers.give(c)
-	entity, runs := int64(0), oda.Runs(nil)
-	err = c.query(selectRuns, func(stmt *sqlite.Stmt) (err error) {
+	entity, runs := int64(0), engine.Runs(nil)
+	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
 		entity = stmt.ColumnInt64(0)
-		runs, err = currentRuns(bytesOf(stmt, 3), stmt.ColumnInt64(2), stmt.ColumnInt64(1))
+		stored, err := decodeRuns(bytesOf(stmt, 3))
+		runs = engine.Current(stored, stmt.ColumnInt64(2), stmt.ColumnInt64(1))
 		return err
 	}, int64(oda.ExecutionBlock), block)
 	if err != nil {
@@ -111,7 +113,7 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 	if entity == 0 {
 		return oda.RecordPage{}, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: block})
 	}
-	var page oda.PageReader
+	var page engine.Page
 	for _, run := range runs.Behind(after) {
 		err := c.query(selectRecords, func(stmt *sqlite.Stmt) error {
 			return page.Add(oda.Record{
@@ -119,12 +121,12 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 				RecordedOn: oda.Instant(stmt.ColumnInt64(2)), Text: bytesOf(stmt, 3),
 			}, limit)
 		}, entity, run.First, run.Last, int64(limit+1))
-		if errors.Is(err, oda.ErrPageFull) {
+		if errors.Is(err, engine.ErrPageFull) {
 			break
 		}
 		if err != nil {
 			return oda.RecordPage{}, storageError(err)
 		}
 	}
-	return page.Page, nil
+	return page.RecordPage, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 //go:embed schema/*.sql

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"oda/internal/migrate"
+	"oda/internal/engine/migrate"
 )
 
 // countingStep is a step in Go that adds ten rows, two in each part. The test is

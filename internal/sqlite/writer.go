@@ -19,7 +19,6 @@ const (
 	batchBytes  = 8 << 20
 	batchTime   = 10 * time.Millisecond
 	gatherTurns = 16
-	enqueueWait = 5 * time.Second
 )
 
 // job is one request to write. Run judges it and writes it within the
@@ -54,7 +53,7 @@ func (j *job) end(err error) {
 // submit hands a job to the writer and waits until it is committed or refused.
 func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) error {
 	j := newJob(size, run)
-	if err := s.enqueue(ctx, j); err != nil {
+	if err := s.queue.Put(ctx, j); err != nil {
 		return err
 	}
 	// From here on the job may be committed, so its answer is waited for even
@@ -62,39 +61,16 @@ func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) erro
 	return j.wait()
 }
 
-func (s *Store) enqueue(ctx context.Context, j *job) error {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	if s.closed {
-		return oda.Errorf(oda.Unavailable, "The archive is stopping. Nothing was stored. Try again shortly.")
-	}
-	select {
-	case s.jobs <- j:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(enqueueWait)
-	defer timer.Stop()
-	select {
-	case s.jobs <- j:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return oda.Errorf(oda.Overloaded, "Too many writes are waiting. Nothing was stored. Try again shortly.")
-	}
-}
-
 // write is the writer: it commits what is waiting together.
 func (s *Store) write(last int64) {
 	for {
 		select {
-		case first, open := <-s.jobs:
+		case first, open := <-s.queue.Items():
 			if !open {
 				return
 			}
 			s.gather()
-			last = s.commit(last, first, s.jobs)
+			last = s.commit(last, first, s.queue.Items())
 			s.watchLog()
 		case answer := <-s.probes:
 			answer <- s.touch(last)
@@ -108,9 +84,9 @@ func (s *Store) write(last int64) {
 // for a request that may never come.
 func (s *Store) gather() {
 	for range gatherTurns {
-		before := len(s.jobs)
+		before := len(s.queue.Items())
 		runtime.Gosched()
-		if len(s.jobs) == before {
+		if len(s.queue.Items()) == before {
 			return
 		}
 	}

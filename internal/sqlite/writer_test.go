@@ -42,7 +42,7 @@ func hold(t *testing.T, s *Store) (release func()) {
 func send(t *testing.T, s *Store, run func(*txn) error) *job {
 	t.Helper()
 	j := newJob(0, run)
-	if err := s.enqueue(context.Background(), j); err != nil {
+	if err := s.queue.Put(context.Background(), j); err != nil {
 		t.Fatal(err)
 	}
 	return j
@@ -51,7 +51,7 @@ func send(t *testing.T, s *Store, run func(*txn) error) *job {
 // storeJob stores a new ExecutionBlock.
 func storeJob(ctx context.Context, p oda.Put) func(*txn) error {
 	return func(tx *txn) error {
-		_, err := tx.put(ctx, []oda.Put{p}, make([]plan, 1))
+		_, err := tx.put(ctx, []oda.Put{p}, make([]sharing, 1))
 		return err
 	}
 }
@@ -75,7 +75,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	var jobs []*job
 	for range n {
 		jobs = append(jobs, send(t, s, func(tx *txn) error {
-			_, err := tx.append(oneRecord("b", `{"request":"r"}`), []*oda.Key{nil})
+			_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil)
 			return err
 		}))
 	}
@@ -143,7 +143,7 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 				}
 				good = append(good, send(t, s, storeJob(ctx, put(t, fmt.Sprintf("good-%d", i), `{}`, 1))))
 				good = append(good, send(t, s, func(tx *txn) error {
-					_, err := tx.append(oneRecord("b", `{"request":"r"}`), []*oda.Key{nil})
+					_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil)
 					return err
 				}))
 			}
@@ -224,11 +224,13 @@ func TestTheRecordsOfADocumentCountInItsBatch(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	j := <-s.jobs // what the writer would take
+	j := <-s.queue.Items() // what the writer would take
 	if want := len(p.Body.Text) + len(p.Records[0]) + len(p.Records[1]); j.size != want {
 		t.Errorf("the write counts as %d bytes, and has %d", j.size, want)
 	}
-	s.jobs <- j
+	if err := s.queue.Put(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
 	release()
 	group.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // readPages reads all records of a block in pages of that length, and gives
@@ -123,7 +124,7 @@ var batches = []scenario{
 	}},
 	{"a page of large records ends early and goes on", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		text := `{"request":"` + strings.Repeat("x", oda.PageBytes/2) + `"}`
+		text := `{"request":"` + strings.Repeat("x", engine.PageBytes/2) + `"}`
 		for range 5 {
 			d.mustRecord("b", text)
 		}

@@ -81,26 +81,7 @@ var versions = []scenario{
 			t.Fatalf("got %s", got)
 		}
 	}},
-	{"last_modified_on grows though the clock stands still or goes back", func(t *testing.T, d *desk) {
-		start := d.clock.Now()
-		d.clock.Set(start, 0)
-		m := d.mustPut(eb("b"), `{}`).Metadata
-		for i := range 6 {
-			if i == 3 {
-				d.clock.Set(start-1_000_000_000, 0)
-			}
-			before := m
-			if i%2 == 0 {
-				m = d.mustPut(eb("b"), document(m, "")).Metadata
-			} else {
-				m = d.mustRecord("b", `{"request":"r"}`).Metadata
-			}
-			if m.LastModifiedOn != before.LastModifiedOn+1 {
-				t.Fatalf("change %d: last_modified_on went from %s to %s", i, before.LastModifiedOn, m.LastModifiedOn)
-			}
-			same(t, "created_on", m.CreatedOn, start)
-		}
-	}},
+	{"last_modified_on grows though the clock stands still or goes back", timeGoesOn},
 	{"the same document again makes a new version", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("s"), `{"a":[1,2]}`)
 		for version := int64(2); version < 5; version++ {
@@ -209,4 +190,57 @@ func memberOf(t *testing.T, object, name string) string {
 		t.Fatalf("%s has no %s", object, name)
 	}
 	return rest[:strings.IndexAny(rest, ",}")]
+}
+
+// timeGoesOn changes a block in every way that an engine has a statement for.
+func timeGoesOn(t *testing.T, d *desk) {
+	start := d.clock.Now()
+	d.clock.Set(start, 0)
+	var m oda.Metadata
+	put := func(p oda.Put) oda.Metadata {
+		e, err := d.send(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Metadata
+	}
+	changes := map[string]func() oda.Metadata{
+		"an update":                  func() oda.Metadata { return put(d.write(eb("b"), document(m, ""))) },
+		"an update with new records": func() oda.Metadata { return put(d.write(eb("b"), document(m, listing(call(m.Tag()))))) },
+		"a keep":                     func() oda.Metadata { return put(d.keep(eb("b"), document(m, ""))) },
+		"an update with If-Match": func() oda.Metadata {
+			p := d.write(eb("b"), document(m, ""))
+			p.Condition = oda.Condition{Match: &oda.Tags{List: []string{m.Tag()}}}
+			return put(p)
+		},
+		"an update beside another entity": func() oda.Metadata {
+			all, err := d.store.Put(d.ctx, []oda.Put{d.write(sbd("s-"+m.Tag()), `{}`), d.write(eb("b"), document(m, ""))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all[1].Metadata
+		},
+		"a record": func() oda.Metadata { return d.mustRecord("b", call("r")).Metadata },
+		"several records": func() oda.Metadata {
+			receipts, err := d.store.Append(d.ctx, d.adding("b", d.keyed("", call("r")), d.keyed("", call("s")), d.keyed("", call("t"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := len(receipts) - 1
+			same(t, "what answers them", oda.Latest(receipts), receipts[last].Metadata)
+			m.LastModifiedOn += oda.Instant(last)
+			return receipts[last].Metadata
+		},
+	}
+	m = d.mustPut(eb("b"), `{}`).Metadata
+	for _, back := range []oda.Instant{0, 1_000_000_000} {
+		d.clock.Set(start-back, 0)
+		for name, change := range changes {
+			after := change()
+			if after.LastModifiedOn != m.LastModifiedOn+1 || after.CreatedOn != start {
+				t.Fatalf("%s: last_modified_on went from %s to %s", name, m.LastModifiedOn, after.LastModifiedOn)
+			}
+			m = after
+		}
+	}
 }

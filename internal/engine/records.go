@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"iter"
+
+	"oda"
+)
+
+// Numbered is the text of a record with its sequence number.
+type Numbered struct {
+	Sequence int64
+	Text     []byte
+}
+
+// InParts reads records in order. Records never change, so each part is a short
+// read of its own, and a slow reader holds nothing up. Read gives the records
+// from first to last, or some of them from first on, and at least one.
+func InParts(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[Numbered, error] {
+	return func(yield func(Numbered, error) bool) {
+		for _, run := range runs {
+			for at := run.First; at <= run.Last; {
+				part, err := read(at, run.Last)
+				if err != nil {
+					yield(Numbered{}, err)
+					return
+				}
+				for _, r := range part {
+					if !yield(r, nil) {
+						return
+					}
+				}
+				at = part[len(part)-1].Sequence + 1
+			}
+		}
+	}
+}
+
+// Texts is InParts without the sequence numbers.
+func Texts(runs Runs, read func(first, last int64) ([]Numbered, error)) oda.Texts {
+	return func(yield func([]byte, error) bool) {
+		for r, err := range InParts(runs, read) {
+			if !yield(r.Text, err) {
+				return
+			}
+		}
+	}
+}
+
+// Ahead gives the records of a version that is about to be committed: the
+// first of them read with now, the rest later, when they are asked for.
+func Ahead(runs Runs, now, later func(Runs) oda.Texts) (oda.Texts, error) {
+	var first [][]byte
+	size := 0
+	for text, err := range now(runs) {
+		if err != nil {
+			return nil, err
+		}
+		first = append(first, text)
+		if size += len(text); size >= oda.AnswerAhead {
+			break
+		}
+	}
+	rest := later(runs.Skip(int64(len(first))))
+	return func(yield func([]byte, error) bool) {
+		for _, text := range first {
+			if !yield(text, nil) {
+				return
+			}
+		}
+		rest(yield)
+	}, nil
+}

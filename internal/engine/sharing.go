@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"iter"
+
+	"oda"
+)
+
+// Sharing says which of the records that a new version lists are stored
+// already, so that they are not stored again: for each record the sequence
+// number of the stored record that it equals, or 0 where it is new. Nil means
+// that all are new.
+type Sharing []int64
+
+// Share finds which records of a list are among the stored ones of the version
+// before. Each stored record is used once, the earliest first. It keeps digests,
+// not texts, since a block may be much longer than the list that replaces it.
+func Share(list [][]byte, stored iter.Seq2[Numbered, error]) (Sharing, error) {
+	known := make(map[[sha256.Size]byte][]int64)
+	for r, err := range stored {
+		if err != nil {
+			return nil, err
+		}
+		digest := sha256.Sum256(r.Text)
+		known[digest] = append(known[digest], r.Sequence)
+	}
+	sharing := make(Sharing, len(list))
+	for i, text := range list {
+		digest := sha256.Sum256(text)
+		if equal := known[digest]; len(equal) > 0 {
+			sharing[i] = equal[0]
+			known[digest] = equal[1:]
+		}
+	}
+	return sharing, nil
+}
+
+// Place gives the runs of a version that holds this list, in a block whose last
+// sequence is given, and the records that are to be written behind it.
+func (s Sharing) Place(list [][]byte, last int64) (runs Runs, fresh [][]byte) {
+	runs, fresh = Runs{}, [][]byte{}
+	for i, text := range list {
+		if s != nil && s[i] != 0 {
+			runs = runs.Add(s[i])
+			continue
+		}
+		fresh = append(fresh, text)
+		runs = runs.Add(last + int64(len(fresh)))
+	}
+	return runs, fresh
+}
+
+// CheckNew holds the number of new records of a request against the bound.
+func CheckNew(puts []oda.Put, sharing []Sharing) error {
+	n := 0
+	for i := range puts {
+		n += len(puts[i].Records)
+		for _, sequence := range sharing[i] {
+			if sequence != 0 {
+				n--
+			}
+		}
+	}
+	return oda.CheckNewRecords(n)
+}

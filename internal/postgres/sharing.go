@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// sharing says which records of a new version are stored already, and the last
+// sequence of the block on which that rests.
+type sharing struct {
+	engine.Sharing
+	lastSequence *int64 // nil: it rests on nothing
+}
+
+// share reads the records that are stored now, where the put lists any. What it
+// finds holds if the metadata matches, since every record moves the metadata. If
+// it does not match now, the put is refused or tried again.
+func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
+	if len(p.Records) == 0 {
+		return sharing{}, nil
+	}
+	last := int64(0)
+	r, err := s.read(ctx, s.with, selectCurrent, int16(p.Kind), p.ID)
+	if err != nil || r == nil {
+		return sharing{lastSequence: &last}, err
+	}
+	if expected, _ := p.Expected.Matchable(p.Compare); expected.Tag() != r.metadata.Tag() {
+		return sharing{}, errRefused
+	}
+	shared, err := engine.Share(p.Records, engine.InParts(r.runs, s.parts(ctx, p.Ref)))
+	return sharing{shared, &r.lastSequence}, err
+}
+
+// place gives the runs of the new version, nil for no list, and the records that
+// are to be written.
+func (s sharing) place(p *oda.Put) (runs []int64, fresh [][]byte) {
+	if !p.Listed {
+		return nil, [][]byte{}
+	}
+	last := int64(0)
+	if s.lastSequence != nil {
+		last = *s.lastSequence
+	}
+	list, fresh := s.Place(p.Records, last)
+	return encodeRuns(list), fresh
+}
+
+func encodeRuns(list engine.Runs) []int64 {
+	packed := make([]int64, 0, 2*len(list))
+	for _, r := range list {
+		packed = append(packed, r.First, r.Last)
+	}
+	return packed
+}
+
+// decodeRuns unpacks runs as they are stored, and joins those that follow each
+// other. An empty list of records is not the same as none.
+func decodeRuns(packed []int64) engine.Runs {
+	if packed == nil {
+		return nil
+	}
+	runs := make(engine.Runs, 0, len(packed)/2)
+	for i := 0; i+1 < len(packed); i += 2 {
+		runs = runs.AddRun(packed[i], packed[i+1])
+	}
+	return runs
+}
