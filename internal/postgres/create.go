@@ -46,7 +46,7 @@ var errKeyUsed = errors.New("the key is used")
 
 func createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key oda.Key) (*stored, error) {
 	var batch pgx.Batch
-	batch.Queue("INSERT INTO creations (kind, key, identifier, digest) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+	batch.Queue("INSERT INTO creation_keys (kind, key, identifier, digest) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
 		int16(put.Kind), key.Value, put.ID, key.Digest[:])
 	batch.Queue(st.sql, st.args...)
 	results := tx.SendBatch(ctx, &batch)
@@ -71,7 +71,7 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key 
 // it. Nobody else ever takes that row.
 const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
 	v.sequence_after, v.runs, v.slots, v.text, c.identifier, c.digest
-	FROM creations c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
+	FROM creation_keys c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
 	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 
 // Created implements oda.Engine.

@@ -103,7 +103,7 @@ func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 	dsn := env.Postgres(t)
 	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
 	do(t, watch, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$`,
-		`CREATE TRIGGER wait BEFORE INSERT ON births FOR EACH ROW EXECUTE FUNCTION wait()`)
+		`CREATE TRIGGER wait BEFORE INSERT ON creations FOR EACH ROW EXECUTE FUNCTION wait()`)
 	do(t, holder, "BEGIN", "SELECT pg_advisory_xact_lock(1)")
 	first := write(t, block("b"), `{"request_responses":[{"request":"one"}]}`)
 	second := keep(t, block("b"), first.First())

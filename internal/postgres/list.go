@@ -13,18 +13,18 @@ import (
 // Listings walk along an index in its order. A page begins where the one before
 // ended, and the comparison of pairs is what the index is searched by.
 const (
-	listCreated = `SELECT identifier, created_on FROM births
+	listCreated = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
 		ORDER BY created_on, identifier LIMIT $5`
-	listUserEquals = `SELECT identifier, created_on FROM births
+	listUserEquals = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND created_by = $6 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
 		ORDER BY created_on, identifier LIMIT $5`
 	// The order is that of creation, not of users, so the index by creation
 	// is walked and filtered; it holds the user too.
-	listUserStartsWith = `SELECT identifier, created_on FROM births
+	listUserStartsWith = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4 AND starts_with(created_by, $6)
 		ORDER BY created_on, identifier LIMIT $5`
-	listUserContains = `SELECT identifier, created_on FROM births
+	listUserContains = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4 AND position($6 IN created_by) > 0
 		ORDER BY created_on, identifier LIMIT $5`
 )

@@ -269,20 +269,20 @@ func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 		}
 	}
 	for key, e := range l.created {
-		if got := query[string](t, conn, "SELECT identifier FROM creations WHERE kind = 3 AND key = $1", key); got != e.ID {
+		if got := query[string](t, conn, "SELECT identifier FROM creation_keys WHERE kind = 3 AND key = $1", key); got != e.ID {
 			t.Errorf("key %s created %s, and %s was acknowledged", key, got, e.ID)
 		}
 		mustGet(t, store, e.Ref)
 	}
-	if query[int](t, conn, "SELECT count(*) FROM heads WHERE identifier LIKE 'new-%'") != query[int](t, conn, "SELECT count(*) FROM creations") {
+	if query[int](t, conn, "SELECT count(*) FROM heads WHERE identifier LIKE 'new-%'") != query[int](t, conn, "SELECT count(*) FROM creation_keys") {
 		t.Error("a key created more than one entity")
 	}
 	for _, check := range []string{
-		"SELECT count(*) FROM heads h LEFT JOIN births b USING (kind, identifier) WHERE b.kind IS NULL",
+		"SELECT count(*) FROM heads h LEFT JOIN creations b USING (kind, identifier) WHERE b.kind IS NULL",
 		"SELECT count(*) FROM heads h WHERE version <> (SELECT count(*) FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier)",
 		"SELECT count(*) FROM heads h WHERE last_sequence <> (SELECT count(*) FROM records r WHERE r.kind = h.kind AND r.identifier = h.identifier)",
 		"SELECT (SELECT sum(n) FROM counts)::bigint - (SELECT count(*) FROM heads)",
-		"SELECT (SELECT count(*) FROM births) - (SELECT count(*) FROM heads)",
+		"SELECT (SELECT count(*) FROM creations) - (SELECT count(*) FROM heads)",
 	} {
 		if n := query[int64](t, conn, check); n != 0 {
 			t.Errorf("the tables do not fit together: %s gives %d", check, n)

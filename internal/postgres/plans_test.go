@@ -209,7 +209,7 @@ const (
 	seed     = `
 	INSERT INTO heads SELECT k, 'id-' || n, 1, 'user-' || n %% 50, n * 1000, 'user-' || n %% 50, n * 1000 + k, CASE k WHEN 3 THEN 8 ELSE 0 END, n * 1000 + k
 		FROM generate_series(1, 4) k, generate_series(1, %[1]d) n;
-	INSERT INTO births SELECT kind, identifier, created_by, created_on FROM heads WHERE identifier LIKE 'id-%%';
+	INSERT INTO creations SELECT kind, identifier, created_by, created_on FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
 		SELECT kind, identifier, 1, created_by, created_on, 0, 0, CASE kind WHEN 3 THEN '{}'::bigint[] END, CASE kind WHEN 3 THEN '{6,21}'::int[] ELSE '{}' END,
 			'{"request_responses":}' FROM heads WHERE identifier LIKE 'id-%%';
@@ -218,7 +218,7 @@ const (
 	UPDATE heads SET version = 2000 WHERE kind = 3 AND identifier = 'id-5000';
 	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text)
 		SELECT 3, 'id-' || n, s, 1, 'user-1', n * 1000 + s, 'seed-' || s, '\x00', '{"request":"x"}' FROM generate_series(1, %[1]d) n, generate_series(1, 8) s;
-	INSERT INTO creations SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`
+	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`
 )
 
 // grow fills the tables past the archive, with what would be 100,000 entities
@@ -226,7 +226,7 @@ const (
 func grow(t *testing.T, dsn string) {
 	t.Helper()
 	conn := connect(t, dsn)
-	for _, table := range []string{"heads", "births", "versions", "records", "creations"} {
+	for _, table := range []string{"heads", "creations", "versions", "records", "creation_keys"} {
 		do(t, conn, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)")
 	}
 	do(t, conn, "SET synchronous_commit = off", fmt.Sprintf(seed, seedSize))
@@ -276,7 +276,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	dsn := env.Postgres(t)
 	open(t, dsn)
 	grow(t, dsn)
-	for _, table := range []string{"heads", "births", "versions", "records", "creations", "counts"} {
+	for _, table := range []string{"heads", "creations", "versions", "records", "creation_keys", "counts"} {
 		do(t, connect(t, dsn), "VACUUM (ANALYZE) "+table)
 	}
 	var plans []plan
@@ -299,7 +299,7 @@ func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
 	}
 	mustRecord(t, s, "id-1000", "x")
 	runHot(t, s, &plans, 0, false)
-	do(t, connect(t, dsn), "TRUNCATE heads, births, versions, records, creations")
+	do(t, connect(t, dsn), "TRUNCATE heads, creations, versions, records, creation_keys")
 	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
 	grow(t, dsn)
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)

@@ -42,7 +42,7 @@ const (
 
 	// The rest of a store follows from the head, and happens only with it.
 	storeRest = `,
-	birth AS (INSERT INTO births SELECT $1, $2, created_by, created_on FROM head WHERE version = 1),
+	creation AS (INSERT INTO creations SELECT $1, $2, created_by, created_on FROM head WHERE version = 1),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
 	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
 		SELECT $1, $2, head.last_sequence - cardinality($15::bytea[]) + r.nth, head.version, head.last_modified_by, head.last_modified_on, r.text

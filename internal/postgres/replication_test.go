@@ -75,8 +75,8 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			_, err := one(ctx, s, adding("stored", "two", "key"))
 			return err
 		}},
-		"create with a key again": {"creations", create},
-		"ask what a key created": {"creations", func(ctx context.Context) error {
+		"create with a key again": {"creation_keys", create},
+		"ask what a key created": {"creation_keys", func(ctx context.Context) error {
 			_, err := s.Created(ctx, oda.SBDefinition, oda.Key{Value: "key"})
 			return err
 		}},
