@@ -12,7 +12,10 @@ import (
 
 func chainID(chain int) string { return fmt.Sprintf("sbd-drill-%d", chain) }
 
-func chainMark(chain, writer, n int) string { return fmt.Sprintf("c%d-w%d-%d", chain, writer, n) }
+func chainWriter(chain, writer int) string { return fmt.Sprintf("c%d-w%d", chain, writer) }
+
+// chainMaker names the one who stores the first version of a chain.
+func chainMaker(chain int) string { return fmt.Sprintf("c%d-first", chain) }
 
 // version is what a writer knows of the current version.
 type version struct {
@@ -31,13 +34,14 @@ func (v version) number() int64 {
 // write reads the current version and stores the next one, over and over.
 func (l *load) write(ctx, beginning context.Context, chain, writer int) {
 	var current *version
+	writes, name := l.tally.writes(chainID(chain)), chainWriter(chain, writer)
 	for n := 1; beginning.Err() == nil; n++ {
 		end, cancel := context.WithTimeout(ctx, patience)
 		if current == nil {
 			current = l.read(end, writer, chain)
 		}
 		if current != nil {
-			current = l.writeOne(end, chain, writer, chainMark(chain, writer, n), *current)
+			current = l.writeOne(end, chain, writer, writes.Begin(name, n), *current)
 		}
 		cancel()
 		pause(beginning, writerPace)
@@ -48,7 +52,7 @@ func (l *load) write(ctx, beginning context.Context, chain, writer int) {
 func (l *load) watch(beginning context.Context, chain, server int) {
 	for beginning.Err() == nil {
 		if v := l.read(beginning, server, chain); v != nil {
-			l.tally.shown(chainID(chain), entry{v.Mark, v.number()})
+			l.tally.writes(chainID(chain)).Read(v.Mark, v.number())
 		}
 		pause(beginning, writerPace)
 	}
@@ -87,7 +91,7 @@ func (l *load) writeOne(ctx context.Context, chain, server int, mark string, bef
 				l.tally.done(unknown)
 				return nil
 			}
-			l.tally.stored(chainID(chain), entry{mark, v.number()})
+			l.tally.stored(chainID(chain), mark, v.number())
 			return &v
 		case a.status >= 400 && a.status < 500 && !uncertain:
 			l.tally.done(refused)
@@ -110,7 +114,7 @@ func (l *load) settle(ctx context.Context, chain, server int, mark string, befor
 	v := l.read(ctx, server, chain)
 	switch {
 	case v != nil && v.Mark == mark:
-		l.tally.stored(chainID(chain), entry{mark, v.number()})
+		l.tally.stored(chainID(chain), mark, v.number())
 	case v != nil && v.number() == before.number()+1:
 		l.tally.done(refused) // the next version is somebody else's
 	default:

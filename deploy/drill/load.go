@@ -62,10 +62,12 @@ func startLoad(ctx context.Context, servers [serverCount]string, t *tally) (*loa
 		l.blocks[i] = block.ID
 	}
 	for i := range chains {
-		body := fmt.Appendf(nil, `{"mark": %q}`, chainMark(i, 0, 0))
+		mark := t.writes(chainID(i)).Begin(chainMaker(i), 1)
+		body := fmt.Appendf(nil, `{"mark": %q}`, mark)
 		if a := l.send(ctx, 0, http.MethodPut, "/sbds/"+chainID(i), "", body); a.status != http.StatusOK {
 			return nil, fmt.Errorf("store an SBDefinition: status %d: %s", a.status, a.body)
 		}
+		t.writes(chainID(i)).Acknowledge(mark, 1)
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
 	beginning, stop := context.WithCancel(ctx)
@@ -148,7 +150,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (l *load) record(ctx, beginning context.Context, recorder int) {
 	block, server := l.blocks[recorder%blocks], recorder/blocks%serverCount
 	for n := 1; beginning.Err() == nil; n++ {
-		mark := fmt.Sprintf("r%d-%d", recorder, n)
+		mark := l.tally.writes(block).Begin(fmt.Sprintf("r%d", recorder), n)
 		body := fmt.Appendf(nil, `{"request": %q, "request_args": {"n": %d}, "status": "OK"}`, mark, n)
 		end, cancel := context.WithTimeout(ctx, patience)
 		l.recordOne(end, server, block, mark, body)
@@ -168,7 +170,7 @@ func (l *load) recordOne(ctx context.Context, server int, block, mark string, bo
 				l.tally.done(unknown)
 				return
 			}
-			l.tally.stored(block, entry{mark, recorded.Sequence})
+			l.tally.stored(block, mark, recorded.Sequence)
 			return
 		case a.status >= 400 && a.status < 500:
 			l.tally.done(refused)

@@ -144,8 +144,8 @@ func drill(ctx context.Context, o options) (err error) {
 		return err
 	}
 	report(p.out, events, t, v)
-	if v.lost > 0 || v.duplicated > 0 || v.vanished > 0 {
-		return fmt.Errorf("%d acknowledged writes are lost, %d are there twice, %d were read and are gone", v.lost, v.duplicated, v.vanished)
+	if len(v.Faults) > 0 {
+		return fmt.Errorf("what is stored is not what was answered: %s", v.Faults[0])
 	}
 	for _, e := range events {
 		if e.delay() > mostDelay {

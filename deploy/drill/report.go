@@ -7,10 +7,12 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"oda/internal/test/history"
 )
 
 // report prints the result.
-func report(to io.Writer, events []event, t *tally, v *verdict) {
+func report(to io.Writer, events []event, t *tally, v history.Verdict) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
 	fmt.Fprint(w, "\nevent\tleader\tnew leader\telected after\tdatabase writes after\tfirst write after")
@@ -29,7 +31,7 @@ func report(to io.Writer, events []event, t *tally, v *verdict) {
 	fmt.Fprintln(w, "\noperations acknowledged\t", t.outcomes[acknowledged])
 	fmt.Fprintln(w, "operations refused\t", t.outcomes[refused])
 	fmt.Fprintln(w, "operations unknown\t", t.outcomes[unknown])
-	fmt.Fprintln(w, "found, not acknowledged\t", v.uncounted)
+	fmt.Fprintln(w, "found, not acknowledged\t", v.Unacknowledged)
 	for _, how := range slices.Sorted(maps.Keys(t.attempts)) {
 		fmt.Fprintf(w, "attempts: %s\t %d\n", how, t.attempts[how])
 	}
@@ -37,11 +39,13 @@ func report(to io.Writer, events []event, t *tally, v *verdict) {
 	for way := range path(paths) {
 		fmt.Fprintf(w, "  of %v\t %s\n", way, seconds(t.quiet[way].longest))
 	}
-	fmt.Fprintln(w, "LOST (must be 0)\t", v.lost)
-	fmt.Fprintln(w, "DUPLICATED (must be 0)\t", v.duplicated)
-	fmt.Fprintln(w, "READ, THEN GONE (must be 0)\t", v.vanished)
+	fmt.Fprintln(w, "LOST (must be 0)\t", v.Lost)
+	fmt.Fprintln(w, "DUPLICATED (must be 0)\t", v.Twice)
+	fmt.Fprintln(w, "READ, THEN GONE (must be 0)\t", v.Vanished)
+	fmt.Fprintln(w, "OUT OF ORDER (must be 0)\t", v.Disordered)
+	fmt.Fprintln(w, "NEVER SENT (must be 0)\t", v.Unsent)
 	_ = w.Flush()
-	for _, example := range v.examples {
+	for _, example := range v.Faults {
 		fmt.Fprintln(to, "  ", example)
 	}
 }

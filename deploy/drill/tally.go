@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"oda/internal/test/history"
 )
 
 // outcome is how an operation ended.
@@ -16,21 +18,13 @@ const (
 	unknown                     // nobody can say
 )
 
-// entry is a write that was acknowledged: its mark, and the place at which the
-// answer says it stands in its list, counted from 1.
-type entry struct {
-	mark  string
-	place int64
-}
-
 // tally counts what happens to the load. It is safe for concurrent use.
 type tally struct {
 	mu       sync.Mutex
 	outcomes [3]int
-	attempts map[string]int            // that failed, by how
-	entries  map[string][]entry        // by entity
-	seen     map[string]map[entry]bool // that a reader was shown, by entity
-	quiet    [paths + 1]silence        // the last one: over all
+	attempts map[string]int             // that failed, by how
+	entities map[string]*history.Writes // by identifier
+	quiet    [paths + 1]silence         // the last one: over all
 	watches  []*watch
 }
 
@@ -65,7 +59,7 @@ type watch struct {
 
 // newTally begins now.
 func newTally() *tally {
-	t := &tally{attempts: map[string]int{}, entries: map[string][]entry{}, seen: map[string]map[entry]bool{}}
+	t := &tally{attempts: map[string]int{}, entities: map[string]*history.Writes{}}
 	for i := range t.quiet {
 		t.quiet[i].last = time.Now()
 	}
@@ -103,22 +97,21 @@ func (t *tally) done(o outcome) {
 	t.outcomes[o]++
 }
 
-// stored notes an operation that was acknowledged.
-func (t *tally) stored(entity string, e entry) {
+// stored notes an operation that was acknowledged, with its place in the list of
+// the entity.
+func (t *tally) stored(entity, mark string, place int64) {
 	t.done(acknowledged)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.entries[entity] = append(t.entries[entity], e)
+	t.writes(entity).Acknowledge(mark, place)
 }
 
-// shown notes what a reader was shown.
-func (t *tally) shown(entity string, e entry) {
+// writes are those to an entity.
+func (t *tally) writes(entity string) *history.Writes {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.seen[entity] == nil {
-		t.seen[entity] = map[entry]bool{}
+	if t.entities[entity] == nil {
+		t.entities[entity] = &history.Writes{}
 	}
-	t.seen[entity][e] = true
+	return t.entities[entity]
 }
 
 // acknowledgedSoFar counts.

@@ -126,6 +126,28 @@ func (c *chain) check(states []state) []string {
 	return complaints
 }
 
+// A judge that finds nothing is worth nothing if it would find nothing anyway.
+func TestTheCrashTestNoticesHalfOfAWrite(t *testing.T) {
+	link := &chain{ids: []string{"a", "b"}, acked: 7, tried: 8}
+	for about, test := range map[string]struct {
+		states []state
+		fine   bool
+	}{
+		"the acknowledged round":       {[]state{{Round: 7}, {Round: 7}}, true},
+		"the round that was under way": {[]state{{Round: 8}, {Round: 8}}, true},
+		"a part of it":                 {[]state{{Round: 8}, {Round: 7}}, false},
+		"an earlier one":               {[]state{{Round: 6}, {Round: 6}}, false},
+		"one that was never sent":      {[]state{{Round: 9}, {Round: 9}}, false},
+	} {
+		for i := range test.states {
+			test.states[i].Metadata.Version = test.states[i].Round
+		}
+		if got := link.check(test.states); (len(got) == 0) != test.fine {
+			t.Errorf("%s: got %q", about, got)
+		}
+	}
+}
+
 func (c *chain) judge(l *load, url string, _ map[string][]string) []string {
 	if err := c.read(l, url); err != nil {
 		return []string{err.Error()}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/history"
 )
 
 // How the crash test kills, and how much it wants to have happened: a test in
@@ -34,13 +36,13 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	l := &load{t: t}
 	var writers []writer
 	for i := range loadWriters {
-		block := fmt.Sprintf("eb-shared-%d", i)
+		block, writes := fmt.Sprintf("eb-shared-%d", i), &history.Writes{}
 		must(t, "PUT", p.URL+"/ebs/"+block, `{"request_responses":[]}`)
 		writers = append(writers,
-			&recorder{history: history{name: fmt.Sprintf("plain%d", i)}, block: block, method: "POST"},
-			&recorder{history: history{name: fmt.Sprintf("keyed%d", i), keyed: true}, block: block, method: "PATCH"},
-			&creator{history: history{name: fmt.Sprintf("creator%d", i)}},
-			&creator{history: history{name: fmt.Sprintf("keyed-creator%d", i), keyed: true}},
+			&recorder{series: series{name: fmt.Sprintf("plain%d", i)}, block: block, method: "POST", writes: writes},
+			&recorder{series: series{name: fmt.Sprintf("keyed%d", i), keyed: true}, block: block, method: "PATCH", writes: writes},
+			&creator{series: series{name: fmt.Sprintf("creator%d", i)}, ids: map[string]string{}},
+			&creator{series: series{name: fmt.Sprintf("keyed-creator%d", i), keyed: true}, ids: map[string]string{}},
 			&chain{collections: []string{"sbds"}, ids: []string{fmt.Sprintf("sbd-chain-%d", i)}},
 			&chain{several: true, collections: []string{"sbds", "sbis", "prjs"}, ids: []string{
 				fmt.Sprintf("sbd-several-%d", i), fmt.Sprintf("sbi-several-%d", i), fmt.Sprintf("prj-several-%d", i),
@@ -125,25 +127,44 @@ func (l *load) send(into any, method, url, body string, headers ...string) error
 	return nil
 }
 
+// series counts the writes of one writer. One without a key whose answer was
+// lost may be stored or not, and is not sent again. One with a key is sent again
+// until it is answered.
+type series struct {
+	name  string
+	keyed bool
+	last  int
+	open  bool // the last one was begun and not answered
+}
+
+// next gives the number of the next write, and the headers to send with it.
+func (s *series) next() (n int, headers []string) {
+	if !s.keyed || !s.open {
+		s.last++
+	}
+	s.open = true
+	if s.keyed {
+		headers = []string{"Idempotency-Key", history.Mark(s.name, s.last)}
+	}
+	return s.last, headers
+}
+
 // recorder records into a block that another recorder writes to as well.
 type recorder struct {
-	history
+	series
 	block, method string
-	sequences     []int64 // of the acknowledged records
+	writes        *history.Writes // of both
 }
 
 func (r *recorder) write(l *load, url string) error {
-	marker := r.begin()
-	var headers []string
-	if r.keyed {
-		headers = []string{"Idempotency-Key", marker}
-	}
+	n, headers := r.next()
+	mark := r.writes.Begin(r.name, n)
 	var answer struct{ Sequence int64 }
-	if err := l.send(&answer, r.method, url+"/ebs/"+r.block+"/request_response", `{"request":"`+marker+`"}`, headers...); err != nil {
+	if err := l.send(&answer, r.method, url+"/ebs/"+r.block+"/request_response", `{"request":"`+mark+`"}`, headers...); err != nil {
 		return err
 	}
-	r.acknowledge()
-	r.sequences = append(r.sequences, answer.Sequence)
+	r.open = false
+	r.writes.Acknowledge(mark, answer.Sequence)
 	return nil
 }
 
@@ -158,50 +179,37 @@ func (r *recorder) judge(l *load, url string, _ map[string][]string) []string {
 	for i, record := range block.Records {
 		all[i] = record.Request
 	}
-	complaints := r.check(all)
-	for i, sequence := range r.sequences {
-		if sequence < 1 || sequence > int64(len(all)) || all[sequence-1] != r.acked[i] {
-			complaints = append(complaints, fmt.Sprintf("%s: %s was acknowledged as record %d of %s, which it is not", r.name, r.acked[i], sequence, r.block))
-		}
-	}
-	return complaints
+	return r.writes.Judge(r.block, all).Faults
 }
 
-// creator creates blocks, each with a marker in it.
+// creator creates blocks, each with a mark in it.
 type creator struct {
-	history
-	ids []string // of the acknowledged blocks
+	series
+	ids map[string]string // of the acknowledged blocks, by mark
 }
 
 func (c *creator) write(l *load, url string) error {
-	marker := c.begin()
-	var headers []string
-	if c.keyed {
-		headers = []string{"Idempotency-Key", marker}
-	}
+	n, headers := c.next()
+	mark := history.Mark(c.name, n)
 	var answer struct {
 		ID string `json:"eb_id"`
 	}
-	if err := l.send(&answer, "POST", url+"/ebs/create", `{"marker":"`+marker+`"}`, headers...); err != nil {
+	if err := l.send(&answer, "POST", url+"/ebs/create", `{"marker":"`+mark+`"}`, headers...); err != nil {
 		return err
 	}
-	c.acknowledge()
-	c.ids = append(c.ids, answer.ID)
+	c.open = false
+	c.ids[mark] = answer.ID
 	time.Sleep(2 * time.Millisecond) // blocks are read one by one at the end
 	return nil
 }
 
 func (c *creator) judge(_ *load, _ string, created map[string][]string) []string {
-	var found, complaints []string
-	for _, marker := range c.all() {
-		for range created[marker] {
-			found = append(found, marker)
-		}
-	}
-	complaints = c.check(found)
-	for i, id := range c.ids {
-		if stored := created[c.acked[i]]; len(stored) != 1 || stored[0] != id {
-			complaints = append(complaints, fmt.Sprintf("%s: %s was acknowledged as %s, but %v has it", c.name, c.acked[i], id, stored))
+	var complaints []string
+	for n := range c.last {
+		mark := history.Mark(c.name, n+1)
+		stored, id := created[mark], c.ids[mark]
+		if id == "" && len(stored) > 1 || id != "" && !slices.Equal(stored, []string{id}) {
+			complaints = append(complaints, fmt.Sprintf("%s was acknowledged as %q, but %v has it", mark, id, stored))
 		}
 	}
 	return complaints

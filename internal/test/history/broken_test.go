@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -13,9 +12,7 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/httpapi"
 	"oda/internal/sqlite"
-	"oda/internal/web"
 )
 
 // seldom is how often a broken archive shows its fault: in one of so many cases.
@@ -40,7 +37,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 			defer cancel()
 			o := usual
 			o.Dir = t.TempDir()
-			report, err := Play(ctx, inProcess(t, damage), o)
+			report, err := Play(ctx, Serve(t, damage(embedded(t))), o)
 			if !errors.Is(err, ErrNotLinearizable) {
 				t.Fatalf("it was not caught: %v, %v", report, err)
 			}
@@ -51,7 +48,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		report, err := Play(ctx, inProcess(t, func(s oda.Engine) oda.Engine { return s }), usual)
+		report, err := Play(ctx, Serve(t, embedded(t)), usual)
 		if err != nil {
 			t.Fatalf("a sound archive was found to be broken: %v, %v", report, err)
 		}
@@ -59,12 +56,10 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 	})
 }
 
-// inProcess serves an archive on the embedded engine, damaged, with the real
-// interface.
-func inProcess(t *testing.T, damage func(oda.Engine) oda.Engine) Target {
+// embedded is the embedded engine.
+func embedded(t *testing.T) oda.Engine {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), log)
+	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,21 +68,7 @@ func inProcess(t *testing.T, damage func(oda.Engine) oda.Engine) Target {
 			t.Error(err)
 		}
 	})
-	// Players choose identifiers themselves, so none is minted.
-	archive := oda.NewArchive(damage(engine), nil)
-	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
-		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
-	return Target{
-		URL:  func(context.Context) (string, error) { return server.URL + "/api/v1", nil },
-		HTTP: newClient(t),
-	}
+	return engine
 }
 
 // careless stores what was refused as if its metadata had matched, now and

@@ -13,6 +13,10 @@
 // A write whose answer was lost may have taken effect or not, and late. Such
 // writes are settled before the search (settle.go).
 //
+// Where there is too much for a search, as in the crash test and the drill,
+// Writes judges whether what was acknowledged is there, once and in order
+// (writes.go).
+//
 // The tests of this package run the games against the engines while their
 // connections are cut and their processes killed, and against archives that are
 // broken on purpose, which must be caught.

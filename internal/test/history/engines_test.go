@@ -51,15 +51,8 @@ func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *tes
 		proxy.CutAfter(fault.ToServer, -1)
 		proxy.CutAfter(fault.ToClient, -1)
 	}
-	report, err := outcome()
-	t.Logf("%v; %d connections were cut", report, cuts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Verify(context.Background()); err != nil {
-		t.Error(err)
-	}
-	enough(t, report, "read done", "store done", "store mismatch", "store precondition", "store unclear",
+	t.Logf("%d connections were cut", cuts)
+	sound(t, outcome, "read done", "store done", "store mismatch", "store precondition", "store unclear",
 		"several done", "several mismatch", "record done", "record unclear", "repeat done")
 	if cuts < 10 {
 		t.Errorf("%d connections were cut; that is too little to prove anything", cuts)
@@ -133,14 +126,7 @@ func TestTheEmbeddedEngineIsLinearizableThroughKills(t *testing.T) {
 		start()
 		kills++
 	}
-	report, err := outcome()
-	t.Logf("%v; %d kills", report, kills)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Verify(context.Background()); err != nil {
-		t.Error(err)
-	}
-	enough(t, report, "read done", "store done", "store mismatch", "store precondition", "store unclear",
+	t.Logf("%d kills", kills)
+	sound(t, outcome, "read done", "store done", "store mismatch", "store precondition", "store unclear",
 		"several done", "several mismatch", "record done", "record unclear", "repeat done")
 }

@@ -25,7 +25,7 @@ func TestAWriteThatIsCutAtAnyMessageIsNeitherDoneTwiceNorDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := env.NewProxy(t, server.Host)
-	target := served(t, proxy.DSN(dsn))
+	target := At(t, env.Oda(t, "serve", "--db="+proxy.DSN(dsn)).URL)
 	cuts := map[string]fault.Cut{"before": fault.CutBefore, "inside": fault.CutInside, "after": fault.CutAnswer}
 	claim := func(d document) *put { return &put{Claim: &d.Metadata} }
 	writes := map[string]func(shown []document) request{

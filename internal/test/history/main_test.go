@@ -2,7 +2,7 @@ package history
 
 import (
 	"context"
-	"net/http"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -31,13 +31,6 @@ func length(tb testing.TB) time.Duration {
 	return d
 }
 
-// newClient gives a client of HTTP with enough connections for all players.
-func newClient(tb testing.TB) *http.Client {
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	tb.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
 // playing plays in the background until the time is over, while the test does
 // what it likes to the archive. The function gives the outcome.
 func playing(target Target, o Options, length time.Duration) (over <-chan struct{}, outcome func() (*Report, error)) {
@@ -56,12 +49,16 @@ func playing(target Target, o Options, length time.Duration) (over <-chan struct
 	}
 }
 
-// enough complains where too little happened to prove anything.
-func enough(tb testing.TB, r *Report, names ...string) {
-	tb.Helper()
-	for _, name := range names {
-		if r.Counts[name] == 0 {
-			tb.Errorf("there was no %q, so nothing is known about it", name)
-		}
+// sound demands that what was played can be explained, is still there when all
+// faults are over, and has one of each of the named operations.
+func sound(t *testing.T, outcome func() (*Report, error), names ...string) {
+	t.Helper()
+	report, err := outcome()
+	t.Log(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(report.Verify(context.Background()), report.Enough(names...)); err != nil {
+		t.Error(err)
 	}
 }

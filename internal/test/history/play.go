@@ -18,6 +18,7 @@ type Options struct {
 	Teams   int // games at the same time
 	Players int // in each game
 	Turns   int // of each player in a game, at most
+	Games   int // of each team, at most; 0: until the time is over
 
 	// Dir is where the history of a game is kept that went wrong. Empty means
 	// the directory for temporary files, where it outlives a test.
@@ -45,7 +46,8 @@ type final struct {
 	unclear map[string]bool // markers of writes that may come late
 }
 
-// Play plays one game after the other until ctx ends, and judges each. It stops
+// Play plays one game after the other until ctx ends or all are played, and
+// judges each. It stops
 // at the first that cannot be explained: the error is ErrNotLinearizable, or
 // tells what else went wrong.
 func Play(ctx context.Context, target Target, o Options) (*Report, error) {
@@ -58,7 +60,7 @@ func Play(ctx context.Context, target Target, o Options) (*Report, error) {
 	var teams sync.WaitGroup
 	for team := range o.Teams {
 		teams.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
+			for n := 0; ctx.Err() == nil && (o.Games == 0 || n < o.Games); n++ {
 				// Games of two entities and of three take turns.
 				g := newGame(target, fmt.Sprintf("%s-%d-%d", series, team, n), 2+n%2)
 				end, took, err := g.play(ctx, o)
@@ -132,4 +134,15 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, " %s %d,", name, r.Counts[name])
 	}
 	return strings.TrimSuffix(b.String(), ",")
+}
+
+// Enough complains where too little happened to prove anything: of each of the
+// named operations there must be one.
+func (r *Report) Enough(names ...string) error {
+	for _, name := range names {
+		if r.Counts[name] == 0 {
+			return fmt.Errorf("there was no %q, so nothing is known about it", name)
+		}
+	}
+	return nil
 }

@@ -11,7 +11,7 @@
 //   - model.go holds the rules once more, in the plainest way, over documents
 //     that are put together from pieces (draft.go); property.go holds an engine
 //     against it with random requests;
-//   - history.go judges what callers saw that worked at the same time.
+//   - the package history judges what callers saw that worked at the same time.
 //
 // The helpers that are exported serve other tests too, those of an engine's
 // own and those of the interface.

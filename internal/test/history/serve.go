@@ -1,0 +1,43 @@
+package history
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"oda"
+	"oda/internal/httpapi"
+	"oda/internal/web"
+)
+
+// Serve serves an archive on an engine with the real interface, in this process.
+// It ends with the test.
+func Serve(tb testing.TB, engine oda.Engine) Target {
+	tb.Helper()
+	// Players choose identifiers themselves, so none is minted.
+	archive := oda.NewArchive(engine, nil)
+	api, err := httpapi.New(httpapi.Config{
+		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
+		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	tb.Cleanup(server.Close)
+	return At(tb, server.URL+"/api/v1")
+}
+
+// At is an archive whose interface begins at an address.
+func At(tb testing.TB, url string) Target {
+	return Target{URL: func(context.Context) (string, error) { return url, nil }, HTTP: newClient(tb)}
+}
+
+// newClient gives a client of HTTP with enough connections for all players.
+func newClient(tb testing.TB) *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
