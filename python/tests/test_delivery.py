@@ -212,13 +212,14 @@ class ASlowLink(Case):
         self.addCleanup(patched.stop)
         self.fresh()
         os.environ["EB_ID"] = eb_id
-        gateway.answer = silent
+        gateway.answer = (503, "{}")  # so that records wait, and go together
         for n in range(100):
             scan(n)
+        gateway.answer = silent
         self.flushed()
         self.assertEqual(numbers(server.records(eb_id)), list(range(100)))
-        self.assertGreater(lengths[0], 4000)
-        self.assertLess(min(lengths), 2001)
+        large = next(i for i, length in enumerate(lengths) if length > 2000)
+        self.assertLess(min(lengths[large:]), 2001)
 
 
 class ManyBlocks(Case):
