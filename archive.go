@@ -110,7 +110,7 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 	case len(documents) == 0:
 		return nil, nil
 	case len(documents) > maxEntities:
-		return nil, Errorf(InvalidRequest, "One request may store at most 10,000 entities, and this one has %d. Nothing was stored. "+
+		return nil, Errorf(InvalidRequest, "A request may store at most 10,000 entities, and this one has %d. Nothing was stored. "+
 			"Send them in several requests.", len(documents))
 	}
 	seen := make(map[Ref]string, len(documents))
@@ -122,7 +122,7 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		ref := Ref{d.Kind, d.ID}
 		if before, ok := seen[ref]; ok {
 			if repeated++; repeated <= maxListed {
-				twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s stands at %s already", d.Kind, clip(d.ID), before)})
+				twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s is already at %s", d.Kind, clip(d.ID), before)})
 			}
 			continue
 		}
@@ -133,8 +133,8 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		}
 	}
 	if twice != nil {
-		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: fmt.Sprintf("Entities stand twice in one collection of this request: "+
-			"%d of %d do%s. Nothing was stored. Send each entity once.", repeated, len(documents), listed(repeated))}
+		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: fmt.Sprintf("%d of %d entities appear more than once in their collection%s. "+
+			"Nothing was stored. Send each entity once.", repeated, len(documents), listed(repeated))}
 	}
 	return a.engine.Put(ctx, puts)
 }
@@ -146,9 +146,9 @@ func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	}
 	if w.KeepRecords && d.Listed {
 		return Put{}, &Error{
-			Code: InvalidRequest, Detail: "With records=keep the stored records are carried over, " +
-				"so the document must come without " + recordsField + ". Leave it out.",
-			Faults: []Fault{{d.Pointer + "/" + recordsField, "must not be there with records=keep"}},
+			Code: InvalidRequest, Detail: "With records=keep the stored records are kept. " +
+				"Leave " + recordsField + " out of the document.",
+			Faults: []Fault{{d.Pointer + "/" + recordsField, "is not allowed with records=keep"}},
 		}
 	}
 	creator, err := checkedCreator(d, w)
@@ -172,7 +172,7 @@ func checkedCreator(d *Document, w Write) (string, error) {
 	if !ValidUser(creator) {
 		return "", &Error{
 			Code: InvalidUser, Detail: "The acting user must be 1 to 256 characters without control characters.",
-			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is no user name"}},
+			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is not a valid user name"}},
 		}
 	}
 	return creator, nil
@@ -181,9 +181,9 @@ func checkedCreator(d *Document, w Write) (string, error) {
 func badID(pointer string, kind Kind) *Error {
 	return &Error{
 		Code: InvalidIdentifier,
-		Detail: "Nothing can be stored under this identifier. It must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, " +
+		Detail: "This identifier is not valid. It must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, " +
 			"begin with a letter or digit, and be neither create nor search.",
-		Faults: []Fault{{pointer + "/" + kind.IDField(), "is no identifier"}},
+		Faults: []Fault{{pointer + "/" + kind.IDField(), "is not a valid identifier"}},
 	}
 }
 
@@ -214,7 +214,7 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 			return nil, err
 		}
 		if !ValidID(id) {
-			return nil, Errorf(IdentifierService, "The identifier service gave an identifier that nothing can be stored under. "+
+			return nil, Errorf(IdentifierService, "The identifier service returned an invalid identifier. "+
 				"Nothing was stored. Tell the operator.")
 		}
 		e, err := a.engine.Create(ctx, Put{
@@ -225,8 +225,8 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 			return e, err
 		}
 	}
-	return nil, Errorf(IdentifierService, "The identifier service gave %d identifiers in a row that are in use already. "+
-		"Nothing was stored. Try again; if it goes on, tell the operator.", mintTries)
+	return nil, Errorf(IdentifierService, "The identifier service returned %d identifiers in a row that are already in use. "+
+		"Nothing was stored. Try again; if this persists, tell the operator.", mintTries)
 }
 
 // Record adds records to an ExecutionBlock, in order, all or none. A key is good

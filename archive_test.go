@@ -139,7 +139,7 @@ func TestIdentifiersThatCannotBe(t *testing.T) {
 	a := openArchive(t)
 	for _, id := range []string{"", "create", "search", "..", "a/b", "é", strings.Repeat("x", 129), strings.Repeat("x", 1<<16)} {
 		_, err := a.Store(t.Context(), id, mustRead(t, "storeEB", oda.ExecutionBlock, `{}`), oda.Write{})
-		e := refused(t, err, oda.InvalidIdentifier, "Nothing can be stored under this identifier")
+		e := refused(t, err, oda.InvalidIdentifier, "This identifier is not valid")
 		if len(e.Faults) != 1 || e.Faults[0].Pointer != "/eb_id" {
 			t.Errorf("%.20q: the faults are %v", id, e.Faults)
 		}
@@ -172,7 +172,7 @@ func TestRecordsAreKeptOnlyWhereTheDocumentBringsNone(t *testing.T) {
 	}
 	for _, list := range []string{`[]`, `[{"request":"a"}]`} {
 		_, err := store(`{"request_responses":`+list+`}`, true)
-		e := refused(t, err, oda.InvalidRequest, "records=keep", "without request_responses")
+		e := refused(t, err, oda.InvalidRequest, "records=keep", "Leave request_responses out")
 		if len(e.Faults) != 1 || e.Faults[0].Pointer != "/request_responses" {
 			t.Errorf("the faults are %v", e.Faults)
 		}
@@ -233,9 +233,9 @@ func TestAnEntityMayStandOnceInARequestForSeveral(t *testing.T) {
 		places = append(places, f.Pointer+" "+f.Detail)
 	}
 	want := []string{
-		"/sbds/2 SBDefinition a stands at /sbds/0 already",
-		"/sbds/3 SBDefinition a stands at /sbds/0 already",
-		"/ebs/2 ExecutionBlock e stands at /ebs/1 already",
+		"/sbds/2 SBDefinition a is already at /sbds/0",
+		"/sbds/3 SBDefinition a is already at /sbds/0",
+		"/ebs/2 ExecutionBlock e is already at /ebs/1",
 	}
 	if !slices.Equal(places, want) {
 		t.Errorf("got %q", places)

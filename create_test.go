@@ -46,7 +46,7 @@ func TestAGeneratedIdentifierThatIsTakenIsNeverStoredOver(t *testing.T) {
 
 	service = &dictation{words: []string{"taken"}}
 	_, err = create(service, `{"n":2}`, oda.Write{})
-	refused(t, err, oda.IdentifierService, "identifier service", "in use already", "Nothing was stored")
+	refused(t, err, oda.IdentifierService, "identifier service", "already in use", "Nothing was stored")
 	if service.asked < 2 || service.asked > 10 {
 		t.Errorf("the service was asked %d times", service.asked)
 	}

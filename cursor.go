@@ -31,7 +31,7 @@ func (q Query) Cursor(behind Place) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-const wrongCursor = "is not a cursor of this archive; take it from the Link header of the page before"
+const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
 
 // cursor reads a cursor into the query. The query fields may be left out
 // beside it; where they are given, they must be those that it was made for.

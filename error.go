@@ -15,7 +15,7 @@ const CodePrefix = "urn:oda:problem:"
 // The codes, by the status with which the interface answers them.
 const (
 	InvalidJSON       Code = "invalid-json"       // 400: the body is not one strict JSON document
-	InvalidRequest    Code = "invalid-request"    // 400: the request does not fit the API description
+	InvalidRequest    Code = "invalid-request"    // 400: the request does not match the API description
 	InvalidIdentifier Code = "invalid-identifier" // 400: nothing can be stored under that identifier
 	InvalidQuery      Code = "invalid-query"      // 400: the list query cannot be answered
 	InvalidUser       Code = "invalid-user"       // 400: the acting user is no valid user name

@@ -191,10 +191,10 @@ func (c Condition) Check(ref Ref, stored *Metadata) *Error {
 	case stored == nil:
 		return Errorf(Precondition, "If-Match was given, but there is no %s %s. Leave the header out to create it.", ref.Kind, ref.ID)
 	case c.Match != nil && !c.Match.include(stored):
-		return Errorf(Precondition, "If-Match does not hold: %s %s has the entity tag %q now. Read it, apply your change again and store it.",
+		return Errorf(Precondition, "If-Match failed: %s %s now has the entity tag %q. Read it, apply your change again and store it.",
 			ref.Kind, ref.ID, stored.Tag())
 	default:
-		return Errorf(Precondition, "If-None-Match does not hold: %s %s exists, with the entity tag %q.", ref.Kind, ref.ID, stored.Tag())
+		return Errorf(Precondition, "If-None-Match failed: %s %s exists, with the entity tag %q.", ref.Kind, ref.ID, stored.Tag())
 	}
 }
 

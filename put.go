@@ -39,7 +39,7 @@ func listed(n int) string {
 	if n <= maxListed {
 		return ""
 	}
-	return fmt.Sprintf(", of which the first %d are listed", maxListed)
+	return fmt.Sprintf("; the first %d are listed", maxListed)
 }
 
 // Judge is the rule of the compare-and-set. It decides for each entity what
@@ -72,13 +72,13 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 		return next, nil
 	case len(puts) == 1:
 		return nil, &Error{Code: MetadataMismatch, Faults: faults, Detail: fmt.Sprintf(
-			"%s %s is stored, and the metadata sent is not that of its current version: %s. Nothing was stored. "+
-				"Read the entity, apply your change to it again, and store it with the metadata as read.",
+			"The metadata sent does not match the current version of %s %s: %s. Nothing was stored. "+
+				"Read the entity, apply your change again, and store it with the metadata as read.",
 			puts[0].Kind, puts[0].ID, describe(faults))}
 	default:
 		return nil, &Error{Code: MetadataMismatch, Faults: faults, Detail: fmt.Sprintf(
-			"%d of %d entities were sent with metadata that is not that of their current version%s. Nothing was stored. "+
-				"Read these entities, apply your changes to them again, and store all with the metadata as read.",
+			"The metadata of %d of %d entities does not match their current version%s. Nothing was stored. "+
+				"Read these entities, apply your changes again, and store all with the metadata as read.",
 			refused, len(puts), listed(refused))}
 	}
 }

@@ -180,7 +180,7 @@ func TestOneEntityAmongPossiblySeveralIsToldInFull(t *testing.T) {
 	put := putOf(t, edited(t, `:4,`, `:3,`))
 	put.Pointer = "/sbds/0"
 	_, err := oda.Judge([]oda.Put{put}, []*oda.Metadata{&m})
-	if err == nil || !strings.Contains(err.Error(), "current version: version is 3, stored is 4.") {
+	if err == nil || !strings.Contains(err.Error(), "current version of SBDefinition x: version is 3, stored is 4.") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -202,17 +202,17 @@ func TestConditionsAreHeldAgainstTheStoredStateBeforeTheMetadata(t *testing.T) {
 		{"no condition", oda.Condition{}, &m, ""},
 		{"no condition, new", oda.Condition{}, nil, ""},
 		{"If-Match with the tag", oda.Condition{Match: tags("1-1", tag)}, &m, ""},
-		{"If-Match with another tag", oda.Condition{Match: tags("3-1772489700250000")}, &m, `has the entity tag "` + tag + `" now`},
-		{"If-Match with no tag at all", oda.Condition{Match: tags()}, &m, "If-Match does not hold"},
+		{"If-Match with another tag", oda.Condition{Match: tags("3-1772489700250000")}, &m, `now has the entity tag "` + tag + `"`},
+		{"If-Match with no tag at all", oda.Condition{Match: tags()}, &m, "If-Match failed"},
 		{"If-Match *", oda.Condition{Match: anything}, &m, ""},
 		{"If-Match *, new", oda.Condition{Match: anything}, nil, "there is no SBDefinition x"},
 		{"If-Match with a tag, new", oda.Condition{Match: tags(tag)}, nil, "there is no SBDefinition x"},
 		{"If-None-Match *", oda.Condition{NoneMatch: anything}, &m, "SBDefinition x exists"},
 		{"If-None-Match *, new", oda.Condition{NoneMatch: anything}, nil, ""},
-		{"If-None-Match with the tag", oda.Condition{NoneMatch: tags(tag)}, &m, "If-None-Match does not hold"},
+		{"If-None-Match with the tag", oda.Condition{NoneMatch: tags(tag)}, &m, "If-None-Match failed"},
 		{"If-None-Match with another tag", oda.Condition{NoneMatch: tags("1-1")}, &m, ""},
-		{"both, only the first holds", oda.Condition{Match: tags(tag), NoneMatch: tags(tag)}, &m, "If-None-Match does not hold"},
-		{"both, only the second holds", oda.Condition{Match: tags("1-1"), NoneMatch: tags("1-1")}, &m, "If-Match does not hold"},
+		{"both, only the first holds", oda.Condition{Match: tags(tag), NoneMatch: tags(tag)}, &m, "If-None-Match failed"},
+		{"both, only the second holds", oda.Condition{Match: tags("1-1"), NoneMatch: tags("1-1")}, &m, "If-Match failed"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

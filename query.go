@@ -105,7 +105,7 @@ func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 	}
 	switch {
 	case len(p.faults) > 0:
-		return Query{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "The listing cannot be answered: " +
+		return Query{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "Invalid list query: " +
 			strings.TrimPrefix(p.faults[0].Pointer, "query:") + " " + p.faults[0].Detail + "."}
 	case q.Order == 0:
 		return Query{}, Errorf(InvalidQuery, "A listing needs a query: user, or created_after / created_before, "+

@@ -84,8 +84,8 @@ func (a Append) checkKeys() error {
 		}
 		if first, twice := seen[r.Key]; twice {
 			return &Error{
-				Code: KeyReused, Detail: "A key stands twice in this request. Nothing was stored. Give each record a key of its own.",
-				Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), fmt.Sprintf("stands at /records/%d/key already", first)}},
+				Code: KeyReused, Detail: "A key appears twice in this request. Nothing was stored. Give each record its own key.",
+				Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), fmt.Sprintf("is already used at /records/%d/key", first)}},
 			}
 		}
 		seen[r.Key] = i
@@ -138,6 +138,6 @@ func CheckNewRecords(n int) error {
 	if n <= MaxNewRecords {
 		return nil
 	}
-	return Errorf(InvalidRequest, "This request brings %d records that are not stored yet, and at most %d are taken at once, "+
-		"since others would have to wait for them. Nothing was stored. Store the block with fewer of them, and record the others.", n, MaxNewRecords)
+	return Errorf(InvalidRequest, "This request has %d records that are not stored yet; at most %d are taken at once. "+
+		"Nothing was stored. Store the block with fewer of them, and record the rest.", n, MaxNewRecords)
 }

@@ -47,7 +47,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "`folder` for the report (default ../docs, out with -quick, out/against with -against)")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fail(fmt.Errorf("%q is not understood; see bench -help", flag.Arg(0)))
+		fail(fmt.Errorf("%q is not valid; see bench -help", flag.Arg(0)))
 	}
 	if *only != "" {
 		var err error

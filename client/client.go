@@ -115,7 +115,7 @@ func parse(address string) (string, error) {
 	switch {
 	case err != nil:
 		// The error repeats the address, which may have a password.
-		return "", errors.New("the address of the archive cannot be understood; write it as http://HOST:PORT")
+		return "", errors.New("the address of the archive is not valid; write it as http://HOST:PORT")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("the address of the archive begins with %s; write it as http://HOST:PORT or https://HOST", u.Scheme)
 	case u.Hostname() == "":
@@ -150,7 +150,7 @@ func onlyReads(request *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	if len(via) >= 5 {
-		return errors.New("the archive redirects again and again")
+		return errors.New("the archive redirects too often")
 	}
 	return nil
 }

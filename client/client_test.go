@@ -77,7 +77,7 @@ func TestAnAddressIsUnderstoodAsPeopleWriteIt(t *testing.T) {
 		"http://":                    "has no host",
 		"http://:8080":               "has no host",
 		"ftp://archive":              "begins with ftp",
-		"http://me:secret@a host":    "cannot be understood",
+		"http://me:secret@a host":    "is not valid",
 		"http://archive/?user=x":     "has a query",
 		"http://archive/api/v1#here": "has a query or a fragment",
 	} {

@@ -71,9 +71,9 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	if ours {
 		return oda.Errorf(oda.Internal, "The archive answers with a problem that this client does not know, %q: %s", clip(code), clip(p.Detail)).Because(answer)
 	}
-	detail := fmt.Sprintf("The answer, %q, does not come from an archive. Is there an archive at this address?", clip(response.Status))
+	detail := fmt.Sprintf("The answer, %q, does not come from an archive. Is this the address of an archive?", clip(response.Status))
 	if place := response.Header.Get("Location"); place != "" {
-		detail = fmt.Sprintf("The address of the archive leads to %q. Use that address.", clip(place))
+		detail = fmt.Sprintf("The archive redirects to %q. Use that address.", clip(place))
 	}
 	return oda.Errorf(oda.Internal, "%s", detail).Because(answer)
 }
@@ -90,7 +90,7 @@ var codes = map[oda.Code]bool{
 
 // garbled is the error for a success whose body is not what it should be.
 func garbled(r *reply, err error) *oda.Error {
-	return oda.Errorf(oda.Internal, "The answer cannot be understood (%v). Is there an archive at this address?", err).Because(r.answer())
+	return oda.Errorf(oda.Internal, "The answer is not valid: %v. Is this the address of an archive?", err).Because(r.answer())
 }
 
 // clip bounds what a message repeats of an answer.

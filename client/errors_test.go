@@ -46,15 +46,15 @@ func TestWhatIsNoArchiveIsNotTakenForOne(t *testing.T) {
 		status int
 		words  string
 	}{
-		"a page":                    {env.Answering(200, "<html>Log in</html>"), 200, "Is there an archive at this address?"},
-		"nothing":                   {env.Answering(200, ""), 200, "cannot be understood"},
+		"a page":                    {env.Answering(200, "<html>Log in</html>"), 200, "Is this the address of an archive?"},
+		"nothing":                   {env.Answering(200, ""), 200, "is not valid"},
 		"another document":          {env.Answering(200, `{"name":"x"}`), 200, "has no prj_id"},
 		"an array":                  {env.Answering(200, `[]`), 200, "not a JSON object"},
-		"half a document":           {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "cannot be understood"},
+		"half a document":           {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "is not valid"},
 		"no metadata":               {env.Answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
 		"no times":                  {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is not a valid time"},
 		"a status of its own":       {env.Answering(418, "I am a teapot"), 418, "418"},
-		"not found by somebody":     {env.Answering(404, "404 page not found"), 404, "Is there an archive at this address?"},
+		"not found by somebody":     {env.Answering(404, "404 page not found"), 404, "Is this the address of an archive?"},
 		"a problem of another kind": {env.Answering(404, `{"type":"about:blank","detail":"x"}`), 404, "does not come from an archive"},
 		"a problem of a later time": {env.Answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
 		"a large page":              {env.Answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
@@ -84,14 +84,14 @@ func TestGarbageIsRefusedByEveryCall(t *testing.T) {
 		"record":                {record, `[]`, "cannot unmarshal"},
 		"record, no metadata":   {record, `{"sequence":1}`, "metadata has no"},
 		"batch":                 {recordOne, `x`, "invalid character"},
-		"batch, other length":   {recordOne, `{"records":[],"metadata":` + metadata + `}`, "about 0 records of 1"},
+		"batch, other length":   {recordOne, `{"records":[],"metadata":` + metadata + `}`, "answers for 0 of 1 records"},
 		"records":               {records, `x`, "invalid character"},
 		"records, not a time":   {records, `{"records":[{"sequence":1,"recorded_at":"x","record":{}}]}`, "is not a valid time"},
 		"records, not in order": {records, `{"records":[{"sequence":2,"recorded_at":"2026-01-01","record":{}},{"sequence":2,"recorded_at":"2026-01-01","record":{}}]}`, "not in order"},
 		"records, never ending": {records, `{"records":[]}`, "says there are more"},
 		"list":                  {list(0), `{"a":1}`, "where [ should be"},
 		"list of numbers":       {list(0), `[1]`, "cannot unmarshal number"},
-		"list, and more":        {list(0), `["a"]["b"]`, "behind it"},
+		"list, and more":        {list(0), `["a"]["b"]`, "follows it"},
 		"list, no JSON":         {list(0), `["a" "b"]`, "expected comma"},
 		"page":                  {list(1), `["a"`, "EOF"},
 		"page, going nowhere":   {list(1), `["a"]`, "not lead to a next page"},
@@ -155,7 +155,7 @@ func TestAWriteIsNotRedirected(t *testing.T) {
 	c := dialing(t, f.URL)
 	_, err := c.Create(t.Context(), oda.Project, []byte(`{}`), "")
 	refused(t, err, oda.Internal, 301)
-	if !strings.Contains(err.Error(), "leads to \""+archive.URL()) {
+	if !strings.Contains(err.Error(), "redirects to \""+archive.URL()) {
 		t.Errorf("it does not say where to: %v", err)
 	}
 	must(connect(t, archive).Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)

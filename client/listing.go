@@ -110,7 +110,7 @@ func identifiers(r *reply, yield func(string) bool) (stopped bool, err error) {
 	}
 	// Read to its end, the connection is used again.
 	if token, err := list.decoder.Token(); err == nil {
-		return false, garbled(r, fmt.Errorf("behind it stands %v", token))
+		return false, garbled(r, fmt.Errorf("%v follows it", token))
 	} else if !errors.Is(err, io.EOF) {
 		return false, list.broken(err)
 	}
@@ -141,7 +141,7 @@ func (l *list) broken(err error) error {
 	if syntax || wrongType || l.reply.stream == nil {
 		return garbled(l.reply, err)
 	}
-	return fmt.Errorf("%w: the listing broke off: %w", ErrNoAnswer, err)
+	return fmt.Errorf("%w: the listing was cut off: %w", ErrNoAnswer, err)
 }
 
 // next gives the query of the next page, nil where there is none. It stands in

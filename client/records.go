@@ -72,7 +72,7 @@ func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.Ne
 		return nil, garbled(a, err)
 	}
 	if len(in.Records) != len(records) {
-		return nil, garbled(a, fmt.Errorf("it is about %d records of %d", len(in.Records), len(records)))
+		return nil, garbled(a, fmt.Errorf("it answers for %d of %d records", len(in.Records), len(records)))
 	}
 	sequences := make([]int64, len(records))
 	for i, r := range in.Records {

@@ -126,7 +126,7 @@ func (c *Client) attempt(ctx context.Context, r request) (*reply, error) {
 	case !success:
 		return nil, problem(response, got.body)
 	case err != nil:
-		return nil, fmt.Errorf("%w: its answer broke off: %w", ErrNoAnswer, err)
+		return nil, fmt.Errorf("%w: its answer was cut off: %w", ErrNoAnswer, err)
 	case int64(len(got.body)) > most:
 		return nil, oda.Errorf(oda.BodyTooLarge, "The answer is larger than %d bytes, the most that this client reads.", most).Because(got.answer())
 	}
@@ -156,7 +156,7 @@ func (c *Client) outgoing(p *patience, r request) (*http.Request, error) {
 	for name, values := range out.Header { // which would look like a failure of the network
 		if strings.ContainsFunc(values[0], func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			return nil, &oda.Error{
-				Code: oda.InvalidRequest, Detail: "A header would have control characters. Nothing was sent.",
+				Code: oda.InvalidRequest, Detail: "A header must not have control characters. Nothing was sent.",
 				Faults: []oda.Fault{{Pointer: "header:" + name, Detail: "has control characters"}},
 			}
 		}

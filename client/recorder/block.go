@@ -30,14 +30,14 @@ func (p *shipper) create(ctx context.Context) error {
 			return &stuckError{fmt.Errorf("another block is stored under the identifier %s that was made for this one", p.s.block.Block)}
 		}
 	} else if isRefused(err) {
-		return &stuckError{fmt.Errorf("the archive does not take the block itself: %w", err)}
+		return &stuckError{fmt.Errorf("the archive refuses the block itself: %w", err)}
 	} else if err != nil {
 		return stuckIfRefused(err)
 	}
 	p.created = true
 	p.settled(p.at, tally{})
 	if err := storePosition(p.s.dir, p.at); err != nil {
-		p.log.Warn("it could not be noted that the archive has the block; it will be asked again", "error", err)
+		p.log.Warn("cannot note that the archive has the block; it will be asked again", "error", err)
 	}
 	return nil
 }

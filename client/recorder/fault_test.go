@@ -74,7 +74,7 @@ func TestARecordWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 250)
-	if !strings.Contains(log.String(), "records are sent again") {
+	if !strings.Contains(log.String(), "records are being sent again") {
 		t.Errorf("the log says: %s", log)
 	}
 }
@@ -90,7 +90,7 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 		t.Errorf("%d were kept, and it lags by %+v", kept, got)
 	}
 	await(t, "a word on the dropped records", func() bool { return strings.Contains(log.String(), "RECORDS ARE LOST") })
-	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "the spool has reached its bound") {
+	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "the spool is full") {
 		t.Errorf("the log says: %s", log)
 	}
 	network.point(env.Start(t).Addr())
@@ -241,7 +241,7 @@ func TestASpoolThatIsTakenAwayIsReportedAndHoldsNobodyUp(t *testing.T) {
 	}
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 10)
-	await(t, "a word on the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or tidied") })
+	await(t, "a word on the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or cleaned up") })
 	leave(t, rec)
 }
 

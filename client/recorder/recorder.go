@@ -91,7 +91,7 @@ func Open(ctx context.Context, archive *client.Client, options Options) (*Record
 		if file.Block, err = mint(); err != nil {
 			return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
 		}
-		options.Logger.Warn("the archive is away; the ExecutionBlock is opened without it, and sent to it later",
+		options.Logger.Warn("the archive is unavailable; the ExecutionBlock is opened without it and sent later",
 			"eb_id", file.Block, "archive", archive.Address(), "error", away)
 	}
 	return start(archive, file, options)
@@ -114,7 +114,7 @@ func mint() (string, error) {
 // records wait.
 func Attach(archive *client.Client, block string, options Options) (*Recorder, error) {
 	if !oda.ValidID(block) {
-		return nil, oda.Errorf(oda.InvalidIdentifier, "%.200q is not an identifier of an ExecutionBlock.", block)
+		return nil, oda.Errorf(oda.InvalidIdentifier, "%.200q is not a valid identifier of an ExecutionBlock.", block)
 	}
 	return start(archive, blockFile{Spool: spoolVersion, Block: block, URL: archive.URL(), User: archive.User()}, options.withDefaults())
 }

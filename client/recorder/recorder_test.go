@@ -151,7 +151,7 @@ func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
 	if got := rec.Lag(); got.Records != 10 || got.Bytes < 1000 || got.Age <= 0 || got.Age > patience {
 		t.Errorf("it lags by %+v", got)
 	}
-	if !strings.Contains(log.String(), "the archive is away; the ExecutionBlock is opened without it") {
+	if !strings.Contains(log.String(), "the archive is unavailable; the ExecutionBlock is opened without it") {
 		t.Errorf("the log says: %s", log)
 	}
 	archive := env.Start(t)

@@ -195,9 +195,9 @@ func tidy(path string, log *slog.Logger) {
 	switch name := filepath.Base(path); {
 	case strings.HasPrefix(name, goingPrefix):
 		if err := os.RemoveAll(path); err != nil {
-			log.Warn("a finished session could not be removed", "error", err)
+			log.Warn("cannot remove a finished session", "error", err)
 		}
 	case !strings.HasPrefix(name, comingPrefix):
-		log.Warn("this is not a session of a spool; it is left alone", "path", path)
+		log.Warn("not a session of a spool; left alone", "path", path)
 	}
 }

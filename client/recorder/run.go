@@ -79,7 +79,7 @@ func (r *Recorder) syncing(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if err := r.write.sync(); err != nil {
-			r.log.Error("the spool cannot be forced to disk; a power cut may take records", "error", err)
+			r.log.Error("cannot sync the spool to disk; a power cut may lose records", "error", err)
 		}
 		drops.report(r, false)
 	}
@@ -98,7 +98,7 @@ func (d *dropReport) report(r *Recorder, last bool) {
 	if dropped == d.told || !last && d.told > 0 && time.Since(d.at) < reportEvery {
 		return
 	}
-	r.log.Error("RECORDS ARE LOST: they were dropped, since the spool could not take them",
+	r.log.Error("RECORDS ARE LOST: the spool could not take them",
 		"dropped", dropped, "reason", why, "spool", r.session.dir)
 	d.told, d.at = dropped, time.Now()
 }

@@ -216,7 +216,7 @@ func (p *shipper) settle(items []item, to position, stored int64) error {
 	}
 	if err := storePosition(p.s.dir, to); err != nil {
 		// The disk may be full, and what follows makes room.
-		p.log.Warn("the place in the spool could not be noted; records may be sent again, which is safe", "error", err)
+		p.log.Warn("cannot save the position in the spool; records may be sent again, which is safe", "error", err)
 	}
 	var err error
 	if before.segment != to.segment {

@@ -170,14 +170,14 @@ func readBlock(dir, block string) (blockFile, error) {
 		return b, errGone
 	}
 	if err != nil {
-		return b, fmt.Errorf("read for which block it is: %w", err)
+		return b, fmt.Errorf("read which block it is for: %w", err)
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
 		return b, fmt.Errorf("its %s is damaged: %w", blockName, err)
 	}
 	switch {
 	case b.Spool != spoolVersion:
-		return b, fmt.Errorf("its %s has the format %d, and this program knows %d only; use a newer one", blockName, b.Spool, spoolVersion)
+		return b, fmt.Errorf("its %s has format %d, but this program knows only %d; use a newer one", blockName, b.Spool, spoolVersion)
 	case b.Block != block:
 		return b, fmt.Errorf("its %s names the block %q, its folder %q", blockName, b.Block, block)
 	}

@@ -46,11 +46,11 @@ type outage struct {
 }
 
 func (o *outage) failed(err error, lag Lag) {
-	level, text := slog.LevelWarn, "the archive is away; records wait in the spool"
+	level, text := slog.LevelWarn, "the archive is unavailable; records wait in the spool"
 	if _, stuck := errors.AsType[*stuckError](err); stuck {
-		level, text = slog.LevelError, "the archive does not take the records of this block; they wait in the spool"
+		level, text = slog.LevelError, "the archive refuses the records of this block; they wait in the spool"
 	} else if !isAway(err) {
-		level, text = slog.LevelError, "the spool cannot be read or tidied; records wait in it"
+		level, text = slog.LevelError, "the spool cannot be read or cleaned up; records wait in it"
 	}
 	now := time.Now()
 	if o.since.IsZero() {
@@ -64,7 +64,7 @@ func (o *outage) failed(err error, lag Lag) {
 
 func (o *outage) over(lag Lag) {
 	if !o.since.IsZero() {
-		o.log.Info("records are sent again", "after", time.Since(o.since).Round(time.Millisecond), "waiting", lag.Records)
+		o.log.Info("records are being sent again", "after", time.Since(o.since).Round(time.Millisecond), "waiting", lag.Records)
 		o.since = time.Time{}
 	}
 }

@@ -90,9 +90,9 @@ func (w *writer) append(record []byte) error {
 	size := int64(len(w.line))
 	switch waiting := w.amount.bytes - w.done.bytes; {
 	case size > maxLine:
-		return w.drop(fmt.Errorf("it has %d bytes, and an archive takes %d", len(record), maxLine))
+		return w.drop(fmt.Errorf("it has %d bytes, and an archive takes at most %d", len(record), maxLine))
 	case waiting+size > w.most:
-		return w.drop(fmt.Errorf("the spool has reached its bound: %d bytes wait for the archive", waiting))
+		return w.drop(fmt.Errorf("the spool is full: %d bytes wait for the archive", waiting))
 	}
 	if w.at.offset >= segmentBytes || w.torn {
 		if err := w.rotate(); err != nil {

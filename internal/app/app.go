@@ -75,7 +75,7 @@ func (c closers) close() error {
 const patience = 500 * time.Millisecond
 
 // Start opens the archive and begins to serve. It stops when ctx ends or Stop
-// is called. While the archive takes long to open, for its schema has to be
+// is called. While opening the archive takes long, for its schema has to be
 // brought up to date, the probes are answered already. Its errors are one sentence each, meant for the operator.
 func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	var opened closers
@@ -110,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		}
 	}()
 	early := time.AfterFunc(patience, func() {
-		cfg.Log.Info("the archive takes long to open", "address", "http://"+a.Addr()+base+"/readyz", "reason", front.reason())
+		cfg.Log.Info("opening the archive takes long", "address", "http://"+a.Addr()+base+"/readyz", "reason", front.reason())
 		serve()
 	})
 	store, engine, err := openStore(ctx, cfg, front.tell)
@@ -126,7 +126,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		return nil, err
 	}
 	front.open(handler)
-	cfg.Log.Info("the archive is served", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
+	cfg.Log.Info("serving the archive", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
 	go a.run(ctx, serve(), site, opened, cfg.Log)
 	return a, nil
 }
@@ -187,7 +187,7 @@ func basePath(path string) (string, error) {
 	}
 	for segment := range strings.SplitSeq(trimmed, "/") {
 		if !oda.ValidID(segment) {
-			return "", fmt.Errorf("the base path %q is not usable; write it as /name or /name/name, of letters, digits, dots, hyphens and underscores", path)
+			return "", fmt.Errorf("the base path %q is not valid; write it as /name or /name/name, with letters, digits, dots, hyphens and underscores", path)
 		}
 	}
 	return "/" + trimmed, nil
@@ -209,7 +209,7 @@ func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.
 		}
 		return store, "PostgreSQL", nil
 	}
-	return nil, "", fmt.Errorf("the database %q is not known; write it as sqlite:PATH or postgres://USER@HOST/NAME", shown(cfg.Database))
+	return nil, "", fmt.Errorf("unknown database %q; write it as sqlite:PATH or postgres://USER@HOST/NAME", shown(cfg.Database))
 }
 
 // shown is the database as it may stand in a log: without a password.
@@ -219,7 +219,7 @@ func shown(database string) string {
 	}
 	u, err := url.Parse(database)
 	if err != nil {
-		return "(not understood)"
+		return "(not valid)"
 	}
 	u.RawQuery = "" // may hold a password, too
 	return u.Redacted()

@@ -30,7 +30,7 @@ func (f *front) tell(at migrate.Status) { f.status.Store(&at) }
 // reason says why the archive is not open yet.
 func (f *front) reason() string {
 	if at := f.status.Load(); at != nil {
-		return "its schema is being brought up to date: " + at.String()
+		return "its schema is being upgraded: " + at.String()
 	}
 	return "its database is being opened"
 }

@@ -23,7 +23,7 @@ type blocks struct {
 
 // create makes an empty block.
 type create struct {
-	File string `arg:"" optional:"" help:"File with an object whose members the block shall have; - is stdin."`
+	File string `arg:"" optional:"" help:"File with a JSON object, the members of the new block; - is stdin."`
 	acting
 }
 
@@ -50,7 +50,7 @@ func (c *create) Run(ctx context.Context, to streams) error {
 // recording adds records to a block.
 type recording struct {
 	ID   string `arg:"" name:"id" help:"Identifier of the ExecutionBlock."`
-	File string `arg:"" help:"File with a record, a JSON array of records, or a record per line; - is stdin."`
+	File string `arg:"" help:"File with a record, a JSON array of records, or one record per line; - is stdin."`
 	Key  string `placeholder:"KEY" help:"Key of this recording. The same file with the same key is recorded once, however often it is sent."`
 	acting
 }
@@ -96,7 +96,7 @@ func (r *recording) Run(ctx context.Context, to streams) error {
 		}
 		text := called(r.File) + ": " + f.text
 		if s.sent > 0 || client.Temporary(s.failed) {
-			text += fmt.Sprintf(" [%d records are stored; to send it again and store each once, add --key=%s]", s.sent, r.Key)
+			text += fmt.Sprintf(" [%d records are stored; to send the file again and store each record once, add --key=%s]", s.sent, r.Key)
 		}
 		return &failure{f.exit, text}
 	}
@@ -171,7 +171,7 @@ func values(in io.Reader, do func(text []byte) error) error {
 		return notJSON(err)
 	}
 	if decoder.More() {
-		return errors.New("something follows the array of records")
+		return errors.New("there is data after the array of records")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 type commands struct {
 	Serve   serve   `cmd:"" help:"Serve an archive over HTTP."`
 	Skuid   skuids  `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
-	Record  spool   `cmd:"" help:"Look after the records that wait for an archive in a spool."`
+	Record  spool   `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
 	Version version `cmd:"" help:"Print the version."`
 
 	Sbds entities `cmd:"" group:"Entities" help:"Read, find and store SBDefinitions."`
@@ -41,16 +41,16 @@ const (
 	exitConflict = 4 // what was sent contradicts what is stored, or itself
 )
 
-const description = `The observation archive: it stores, versions and hands out what a telescope was
-asked to do and what it did.
+const description = `The observation archive: it stores and versions what a telescope was asked to do
+and what it did.
 
 Start with "oda serve": it needs no configuration, keeps its data in ./oda-data,
-and says where it listens. Each flag can also be given by the environment
-variable that stands beside it.
+and prints its address. Each flag can also be set with the environment variable
+shown next to it.
 
-Exit codes: 0 done; 1 failed; 2 the command line was not understood; 3 there is
-no such entity; 4 conflict: what was sent contradicts what is stored, or itself
-(the archive answered 412 or 422).`
+Exit codes: 0 done; 1 failed; 2 invalid command line; 3 no such entity;
+4 conflict: the request contradicts what is stored, or itself (the archive
+answered 412 or 422).`
 
 // streams is where a command reads from and writes to.
 type streams struct {

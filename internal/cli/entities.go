@@ -66,7 +66,7 @@ func (p *put) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		}
 		d, err := archive.Store(ctx, kind, id, body)
 		if err != nil && lost(err) {
-			return explain(archive, "it may be stored or not; look with \"oda "+kind.Collection()+" get "+id+"\"", err)
+			return explain(archive, "it may or may not be stored; check with \"oda "+kind.Collection()+" get "+id+"\"", err)
 		}
 		if err != nil {
 			return explain(archive, id, err)
@@ -133,7 +133,7 @@ func each(files []string, stdin io.Reader, do func(body []byte) error) error {
 		}
 		text := called(file) + ": " + f.text
 		if len(files) > 1 {
-			text += fmt.Sprintf(" [file %d of %d: those before it are stored, those behind it were not sent]", i+1, len(files))
+			text += fmt.Sprintf(" [file %d of %d: those before it are stored, those after it were not sent]", i+1, len(files))
 		}
 		return &failure{f.exit, text}
 	}

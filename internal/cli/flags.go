@@ -14,8 +14,8 @@ import (
 
 // logging says how a server logs.
 type logging struct {
-	LogFormat string `default:"text" enum:"text,json" env:"ODA_LOG_FORMAT" placeholder:"FORMAT" help:"Form of the log on stderr: text or json (default ${default})."`
-	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error (default ${default})."`
+	LogFormat string `default:"text" enum:"text,json" env:"ODA_LOG_FORMAT" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (default ${default})."`
+	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" placeholder:"LEVEL" help:"Lowest level to log: debug, info, warn or error (default ${default})."`
 }
 
 func (l logging) logger(to io.Writer) *slog.Logger {
@@ -44,7 +44,7 @@ func (b *bytes) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 	if err != nil || n < 0 || n > (1<<62)/unit {
-		return fmt.Errorf("%q is no size; write it as 65536, 64KiB, 64MiB or 1GiB", text)
+		return fmt.Errorf("%q is not a size; write it as 65536, 64KiB, 64MiB or 1GiB", text)
 	}
 	*b = bytes(n * unit)
 	return nil
@@ -60,7 +60,7 @@ type generator struct {
 func (g *generator) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 16)
 	if err != nil || n > skuid.MaxGenerator {
-		return fmt.Errorf("%q is no generator; give a number from 0 to %d", text, skuid.MaxGenerator)
+		return fmt.Errorf("%q is not a generator; give a number from 0 to %d", text, skuid.MaxGenerator)
 	}
 	*g = generator{uint16(n), true}
 	return nil

@@ -68,7 +68,7 @@ func TestAnArchiveHasOneProcessUnderAllItsNames(t *testing.T) {
 			mount(t, file, place)
 			return place
 		}, func(*env.Process) string {
-			return "another oda has it open, in another place that it is mounted at"
+			return "another oda has it open through another mount"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

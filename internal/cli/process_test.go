@@ -198,17 +198,17 @@ func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
 
 func TestTheLogIsTextUnlessJSONIsAskedFor(t *testing.T) {
 	for format, want := range map[string]string{
-		"text": `level=INFO msg="the archive is served" address=x`,
-		"json": `"level":"INFO","msg":"the archive is served","address":"x"`,
+		"text": `level=INFO msg="serving the archive" address=x`,
+		"json": `"level":"INFO","msg":"serving the archive","address":"x"`,
 	} {
 		var out strings.Builder
-		logging{LogFormat: format, LogLevel: "info"}.logger(&out).Info("the archive is served", "address", "x")
+		logging{LogFormat: format, LogLevel: "info"}.logger(&out).Info("serving the archive", "address", "x")
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %s", format, out.String())
 		}
 	}
 	var out strings.Builder
-	logging{LogFormat: "text", LogLevel: "warn"}.logger(&out).Info("the archive is served")
+	logging{LogFormat: "text", LogLevel: "warn"}.logger(&out).Info("serving the archive")
 	if out.Len() > 0 {
 		t.Errorf("at the level warn it says: %s", out.String())
 	}

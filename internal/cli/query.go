@@ -21,8 +21,8 @@ type query struct {
 	Contains           bool   `group:"Query" help:"By a user whose name contains that of --user."`
 	CreatedAfter       moment `name:"created_after" aliases:"created-after" placeholder:"TIME" group:"Query" help:"Created then or later."`
 	CreatedBefore      moment `name:"created_before" aliases:"created-before" placeholder:"TIME" group:"Query" help:"Created then or earlier."`
-	LastModifiedAfter  moment `name:"last_modified_after" aliases:"last-modified-after" placeholder:"TIME" group:"Query" help:"Changed last then or later."`
-	LastModifiedBefore moment `name:"last_modified_before" aliases:"last-modified-before" placeholder:"TIME" group:"Query" help:"Changed last then or earlier."`
+	LastModifiedAfter  moment `name:"last_modified_after" aliases:"last-modified-after" placeholder:"TIME" group:"Query" help:"Last modified then or later."`
+	LastModifiedBefore moment `name:"last_modified_before" aliases:"last-modified-before" placeholder:"TIME" group:"Query" help:"Last modified then or earlier."`
 
 	JSON bool `name:"json" help:"Print a JSON array, instead of one identifier per line."`
 	remote
@@ -70,12 +70,12 @@ func (q *query) fields() (asked [][]string) {
 func (q *query) Validate() error {
 	switch {
 	case (q.StartsWith || q.Contains) && q.User == "":
-		return errors.New("--starts_with and --contains say how to compare the user; say which with --user")
+		return errors.New("--starts_with and --contains need a user name; give it with --user")
 	case q.StartsWith && q.Contains:
 		return errors.New("--starts_with and --contains cannot be used together")
 	case len(q.fields()) == 0:
 		return errors.New("a query needs one of --user, --created_after, --created_before, --last_modified_after, " +
-			"--last_modified_before; for everything, say --created_after=1970-01-01")
+			"--last_modified_before; for everything, use --created_after=1970-01-01")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		for _, names := range asked[1:] {
 			ignored = append(ignored, names...)
 		}
-		fmt.Fprintf(to.err, "oda: the archive answers one question at a time: %s; ignored: %s\n",
+		fmt.Fprintf(to.err, "oda: a query has one criterion: %s; ignored: %s\n",
 			strings.Join(asked[0], " "), strings.Join(ignored, " "))
 	}
 	match := oda.AnyUser

@@ -16,22 +16,22 @@ import (
 
 // spool are the commands for what recorders keep on disk.
 type spool struct {
-	Drain  drain       `cmd:"" help:"Send what processes that have ended left in a spool."`
+	Drain  drain       `cmd:"" help:"Send the records that ended processes left in a spool."`
 	Status spoolStatus `cmd:"" help:"Print what is in a spool."`
 }
 
 // drain sends what was left over.
 type drain struct {
 	Dir     string        `arg:"" help:"Folder of the spool."`
-	URL     string        `name:"url" placeholder:"URL" help:"Address of the archive to send to, instead of the one that was recorded for."`
-	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to try while an archive is away (default ${default}); 0 tries until all is sent."`
+	URL     string        `name:"url" placeholder:"URL" help:"Address of the archive to send to, instead of the one in the spool."`
+	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to try while an archive is unavailable (default ${default}); 0 tries until everything is sent."`
 	logging `embed:""`
 }
 
 // Validate checks what the types of the flags do not.
 func (d *drain) Validate() error {
 	if d.Timeout < 0 {
-		return errors.New("--timeout must not be less than 0")
+		return errors.New("--timeout must not be negative")
 	}
 	if d.URL == "" {
 		return nil
@@ -67,7 +67,7 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 	}
 	switch {
 	case unsent > 0:
-		return fmt.Errorf("%d of %d sessions could not be sent; what they have stays in %s", unsent, len(sessions), d.Dir)
+		return fmt.Errorf("%d of %d sessions could not be sent; their records stay in %s", unsent, len(sessions), d.Dir)
 	case aside > 0:
 		return fmt.Errorf("%d records were refused or damaged; look at refused.log and damaged.log in the sessions of %s", aside, d.Dir)
 	}

@@ -38,7 +38,7 @@ func (r remote) archive(user string) (*client.Client, error) {
 // acting says in whose name a command acts.
 type acting struct {
 	remote
-	User string `env:"ODA_USER" placeholder:"NAME" help:"User in whose name to act."`
+	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as."`
 }
 
 func (a acting) archive() (*client.Client, error) { return a.remote.archive(a.User) }
@@ -66,7 +66,7 @@ func explain(archive *client.Client, about string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, client.ErrNoAnswer):
-		hint := "; is it running? Say where it is with --url or ODA_URL"
+		hint := "; is it running? Set its address with --url or ODA_URL"
 		if lost(err) {
 			hint = ""
 		}

@@ -11,23 +11,23 @@ import (
 
 // serve is the server.
 type serve struct {
-	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to serve on (default ${default}). Port 0 takes a free one."`
-	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where the archive is kept: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
+	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
+	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where to keep the archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
 	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
 	logging  `embed:""`
 
 	SkuidURL   string    `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
 	SkuidTypes string    `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
-	Generator  generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Number under which the archive mints identifiers (default ${generator}). Give each archive its own."`
+	Generator  generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Generator number for new identifiers (default ${generator}). Give each archive its own."`
 
 	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
-	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Bytes of all bodies that are worked on at once; beyond it requests are answered 503 (default ${default})."`
+	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
 	MaxDepth          int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document (default ${default})."`
 	MaxConnections    int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones wait (default ${default})."`
 	HeaderTimeout     time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
 	ReadTimeout       time.Duration `default:"60s" env:"ODA_READ_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole request to arrive (default ${default})."`
 	WriteTimeout      time.Duration `default:"120s" env:"ODA_WRITE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole response to be sent (default ${default})."`
-	IdleTimeout       time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time that an unused connection is kept open (default ${default})."`
+	IdleTimeout       time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"How long an idle connection stays open (default ${default})."`
 }
 
 // Validate checks what the types of the flags do not.
@@ -42,9 +42,9 @@ func (s *serve) Validate() error {
 	case err != nil:
 		return err
 	case s.MaxBody > s.MaxBodiesInFlight:
-		return errors.New("--max-body must not be more than --max-bodies-in-flight, or such a body could never be taken")
+		return errors.New("--max-body must not exceed --max-bodies-in-flight")
 	case s.MaxDepth < 2:
-		return errors.New("--max-depth must be at least 2: every document has metadata, an object within it")
+		return errors.New("--max-depth must be at least 2: every document contains the object metadata")
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 		Version:        to.version, Log: log,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		log.Info("stopped before the archive was open; the next start goes on from here")
+		log.Info("stopped before the archive was open; the next start continues from here")
 		return nil
 	}
 	if err != nil {

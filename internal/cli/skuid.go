@@ -8,9 +8,9 @@ import (
 
 // skuids is the identifier service in a process of its own.
 type skuids struct {
-	Listen    string    `default:"127.0.0.1:9870" env:"ODA_SKUID_LISTEN" placeholder:"HOST:PORT" help:"Address to serve on (default ${default}). Port 0 takes a free one."`
-	Generator generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Number under which identifiers are minted (default ${generator}). Give each instance its own."`
-	State     string    `env:"ODA_SKUID_STATE" placeholder:"FILE" help:"File that keeps identifiers unique across restarts, also when the clock is set back."`
+	Listen    string    `default:"127.0.0.1:9870" env:"ODA_SKUID_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
+	Generator generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Generator number for new identifiers (default ${generator}). Give each instance its own."`
+	State     string    `env:"ODA_SKUID_STATE" placeholder:"FILE" help:"File that keeps identifiers unique across restarts, even if the clock is set back."`
 	Twice     bool      `env:"ODA_SKUID_TWICE" help:"Encode JSON answers twice, as the older service does."`
 	logging   `embed:""`
 }

@@ -165,7 +165,7 @@ func (c *checker) within(b bounds, n int, what string) {
 
 func (c *checker) unknownMember(s *schema) {
 	known := slices.Sorted(maps.Keys(s.properties))
-	c.fault("This member is unknown here. Known are: " + strings.Join(known, ", ") + ".")
+	c.fault("This member is unknown. Known members: " + strings.Join(known, ", ") + ".")
 }
 
 // fault notes that the value at hand is wrong.
@@ -182,9 +182,9 @@ func (c *checker) invalidRequest() *oda.Error {
 	if where == "" {
 		where = "The document"
 	}
-	e := oda.Errorf(oda.InvalidRequest, "The body does not fit the API description. %s: %s", where, first.Detail)
+	e := oda.Errorf(oda.InvalidRequest, "The body does not match the API description. %s: %s", where, first.Detail)
 	if c.count > 1 {
-		e.Detail += fmt.Sprintf(" There are %d faults.", c.count)
+		e.Detail += fmt.Sprintf(" There are %d errors.", c.count)
 	}
 	e.Faults = c.faults
 	return e

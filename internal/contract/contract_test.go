@@ -55,7 +55,7 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 		{`{"required": ["a"], "properties": {"a": {}}}`, `{"a": null}`, `{"b": 1}`, ` The member "a" is missing.`},
 		{
 			`{"properties": {"b": {}, "a": {}}, "additionalProperties": false}`,
-			`{"a": 1, "b": 2}`, `{"c/d": 1}`, `/c~1d This member is unknown here. Known are: a, b.`,
+			`{"a": 1, "b": 2}`, `{"c/d": 1}`, `/c~1d This member is unknown. Known members: a, b.`,
 		},
 		{`{"additionalProperties": true}`, `{"a": 1}`, ``, ``},
 		{`{"minProperties": 1}`, `{"a": 1}`, `{}`, ` Must have at least 1 member.`},
@@ -69,7 +69,7 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 		{`{"pattern": "^a+$", "x-rule": "all a"}`, `"a"`, `"ab"`, ` Must be all a.`},
 		{`{"enum": ["a", "b"]}`, `"b"`, `"c"`, ` Must be one of: a, b.`},
 		{`{"enum": ["a"]}`, `"a"`, `null`, ` Must be a string, not null.`},
-		{`{"type": "string", "not": {"enum": ["a"]}}`, `"b"`, `"\u0061"`, ` Must be none of: a.`},
+		{`{"type": "string", "not": {"enum": ["a"]}}`, `"b"`, `"\u0061"`, ` Must not be one of: a.`},
 		{`{"minimum": 1}`, `1`, `0.999`, ` Must be at least 1.`},
 		{`{"minimum": -2}`, `-2.0`, `-2.5`, ` Must be at least -2.`},
 		{`{"minimum": -2}`, `99999999999999999999`, `-99999999999999999999`, ` Must be at least -2.`},
@@ -197,7 +197,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	body := `{"` + long + `": 1, "ebs": [` + strings.Repeat(`{"eb_id": "`+long+`"},`, 500) + `{}]}`
 	_, err := op.CheckBody([]byte(body), maxDepth)
 	e, _ := errors.AsType[*oda.Error](err)
-	if e == nil || len(e.Faults) != 20 || !strings.HasSuffix(e.Detail, "There are 502 faults.") {
+	if e == nil || len(e.Faults) != 20 || !strings.HasSuffix(e.Detail, "There are 502 errors.") {
 		t.Fatalf("got %.300v", err)
 	}
 	for _, fault := range e.Faults {

@@ -142,7 +142,7 @@ func (c *compiler) operation(method, path string, raw json.RawMessage) (*Operati
 	switch method {
 	case "GET", "PUT", "POST", "PATCH", "DELETE":
 	default:
-		return nil, errors.New("only methods may stand below a path")
+		return nil, errors.New("only methods may appear below a path")
 	}
 	var described struct {
 		OperationID string            `json:"operationId"`

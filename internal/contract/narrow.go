@@ -28,7 +28,7 @@ func (c *compiler) narrow(s, also *schema) (*schema, error) {
 	case s.pattern == nil && s.enum == nil && s.notEnum == nil && s.rule == "":
 		n.pattern, n.enum, n.notEnum, n.rule = also.pattern, also.enum, also.notEnum, also.rule
 	default:
-		return nil, errors.New("both say which texts there may be")
+		return nil, errors.New("both restrict the text")
 	}
 	if err := c.narrowItems(n, also); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (c *compiler) narrowItems(n, also *schema) (err error) {
 
 func (c *compiler) narrowMembers(n, also *schema) error {
 	if also.closed {
-		return errors.New("what is said besides a schema cannot forbid its members")
+		return errors.New("an addition to a schema cannot forbid its members")
 	}
 	n.required = slices.Concat(n.required, also.required)
 	slices.Sort(n.required)

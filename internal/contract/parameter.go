@@ -95,7 +95,7 @@ func (op *Operation) CheckParameters(lookup func(in, name string) (value string,
 			continue
 		}
 		if problem == nil {
-			problem = oda.Errorf(p.code, "The request does not fit the API description. The %s parameter %s: %s", p.in, p.name, msg)
+			problem = oda.Errorf(p.code, "The request does not match the API description. The %s parameter %s: %s", p.in, p.name, msg)
 		}
 		problem.Faults = append(problem.Faults, oda.Fault{Pointer: p.in + ":" + p.name, Detail: msg})
 	}

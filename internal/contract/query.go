@@ -35,12 +35,12 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 	var problem *oda.Error
 	for _, name := range unknown[:min(len(unknown), maxFaults)] {
 		name = clip(name)
-		advice := "This operation has no parameters in its query. Leave it out."
+		advice := "This operation takes no query parameters. Leave it out."
 		if len(known) > 0 {
 			advice = "Did you mean " + nearest(name, known) + "? This operation has: " + strings.Join(known, ", ") + "."
 		}
 		if problem == nil {
-			problem = oda.Errorf(oda.InvalidRequest, "The query parameter %s is unknown here. %s", strconv.Quote(name), advice)
+			problem = oda.Errorf(oda.InvalidRequest, "The query parameter %s is unknown. %s", strconv.Quote(name), advice)
 		}
 		problem.Faults = append(problem.Faults, oda.Fault{Pointer: "query:" + name, Detail: advice})
 	}

@@ -30,7 +30,7 @@ func (s *schema) textFault(text []byte) string {
 		return "Must be one of: " + strings.Join(s.enum, ", ") + "."
 	}
 	if s.notEnum != nil && slices.Contains(s.notEnum, string(text)) {
-		return "Must be none of: " + strings.Join(s.notEnum, ", ") + "."
+		return "Must not be one of: " + strings.Join(s.notEnum, ", ") + "."
 	}
 	if s.text.min != nil && fewer(text, *s.text.min) {
 		return fmt.Sprintf("Must have at least %s.", counted(*s.text.min, "character"))

@@ -192,7 +192,7 @@ func (c *compiler) same(s *schema, k *keywords) error {
 	rest := *k
 	rest.AllOf, rest.Nullable, rest.annotations = nil, false, annotations{}
 	if !rest.isZero() || len(k.AllOf) != 1 {
-		return errors.New("allOf may list one schema, and stand with nullable only")
+		return errors.New("allOf may list one schema, with only nullable beside it")
 	}
 	one, err := c.schema(k.AllOf[0])
 	if err != nil {

@@ -52,7 +52,7 @@ func (h *Health) Err() error {
 	if h.reason == "" {
 		return nil
 	}
-	return oda.Errorf(oda.Unavailable, "The archive can be read, but not be written: %s. It tries again every %d seconds by itself.",
+	return oda.Errorf(oda.Unavailable, "The archive can be read but not written: %s. It tries again every %d seconds.",
 		h.reason, int(tryEvery.Seconds()))
 }
 

@@ -38,7 +38,7 @@ func Lock(path string, mode os.FileMode) (*os.File, error) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 	}
-	return nil, fmt.Errorf("lock %s: it is removed again and again", path)
+	return nil, fmt.Errorf("lock %s: it keeps being removed", path)
 }
 
 // isNamed tells whether an open file is the one that has the name. Its holder may

@@ -76,8 +76,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.finish()
 	switch {
 	case a.origins.Check(r) != nil:
-		c.problem(oda.Errorf(oda.CrossOrigin, "A page of another origin may not write to this archive from a browser. "+
-			"Use the pages of this archive, or a program."))
+		c.problem(oda.Errorf(oda.CrossOrigin, "A web page of another origin may not write to this archive. "+
+			"Use this archive's own pages, or a program."))
 	case r.URL.Path == "*" || r.Method == http.MethodConnect && r.URL.Path == "":
 		a.wholeServer(c)
 	case !normal(r.URL.EscapedPath()):
@@ -100,9 +100,9 @@ func (a *API) wholeServer(c *call) {
 		c.WriteHeader(http.StatusOK)
 	case c.r.Method == http.MethodConnect:
 		c.head("Allow", serverMethods)
-		c.problem(oda.Errorf(oda.WrongMethod, "This server is not a proxy, and has no method CONNECT. It has: %s.", serverMethods))
+		c.problem(oda.Errorf(oda.WrongMethod, "This server is not a proxy and does not support CONNECT. It supports: %s.", serverMethods))
 	default:
-		c.problem(oda.Errorf(oda.InvalidRequest, "The target * goes with the method OPTIONS only. Send a path."))
+		c.problem(oda.Errorf(oda.InvalidRequest, "The target * is for OPTIONS only. Send a path."))
 	}
 }
 
@@ -143,11 +143,11 @@ func (a *API) notNormal(r *http.Request) error {
 }
 
 func errNoIdentifier() error {
-	return oda.Errorf(oda.InvalidIdentifier, "The path names no identifier. Write it behind the slash.")
+	return oda.Errorf(oda.InvalidIdentifier, "The path has no identifier. Write it after the slash.")
 }
 
 func (a *API) errNoSuchPath() error {
-	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface begins at %s/api/v1/, and is described at %s/api/v1/openapi.json.", a.base, a.base)
+	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface is at %s/api/v1/ and described in %s/api/v1/openapi.json.", a.base, a.base)
 }
 
 // pingTime bounds how long readiness waits for the engine.

@@ -117,7 +117,7 @@ func (c *call) finish() {
 			c.api.log.Error("a handler panicked", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
 			abort = c.status != 0
 			if !abort {
-				c.problem(oda.Errorf(oda.Internal, "The server failed. Tell the operator, with the request's id."))
+				c.problem(oda.Errorf(oda.Internal, "Internal error. Give the request ID to the operator."))
 			}
 		}
 	}

@@ -21,8 +21,8 @@ func (c *call) checkConditions() error {
 			continue
 		}
 		return &oda.Error{
-			Code: oda.InvalidRequest, Detail: "This operation cannot be made to depend on " + name + ". Nothing was stored. " +
-				"Leave the header out, or use an operation that has it.",
+			Code: oda.InvalidRequest, Detail: "This operation does not support " + name + ". Nothing was stored. " +
+				"Leave the header out, or use an operation that supports it.",
 			Faults: []oda.Fault{{Pointer: "header:" + name, Detail: "is not a parameter of this operation"}},
 		}
 	}

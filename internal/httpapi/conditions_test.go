@@ -137,7 +137,7 @@ func TestGetIfMatch(t *testing.T) {
 	}
 	want(t, 304, a.Do("GET", "/sbds/a", "", "If-Match", tag, "If-None-Match", tag))
 	for _, value := range []string{`"1-1"`, "W/" + tag, ""} {
-		refused(t, a.Do("GET", "/sbds/a", "", "If-Match", value), 412, oda.Precondition, "If-Match does not hold")
+		refused(t, a.Do("GET", "/sbds/a", "", "If-Match", value), 412, oda.Precondition, "If-Match failed")
 		want(t, 412, a.Do("HEAD", "/sbds/a", "", "If-Match", value))
 	}
 	refused(t, a.Do("GET", "/sbds/a", "", "If-Match", `"1-1"`, "If-None-Match", tag), 412, oda.Precondition)

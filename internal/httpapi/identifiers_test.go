@@ -176,7 +176,7 @@ func TestIdentifierThatIsTaken(t *testing.T) {
 	unchanged(t, a, func() {
 		for _, c := range creations {
 			asked.Store(0)
-			refused(t, a.Do("POST", c.path, c.body, key, "k"), 500, oda.IdentifierService, "in use already", "othing was stored")
+			refused(t, a.Do("POST", c.path, c.body, key, "k"), 500, oda.IdentifierService, "already in use", "othing was stored")
 			if n := asked.Load(); n < 2 || n > 20 {
 				t.Errorf("the service was asked %d times", n)
 			}

@@ -47,11 +47,11 @@ func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
 				if test.method == "HEAD" {
 					return
 				}
-				p := refused(t, r, 400, oda.InvalidRequest, "unknown here")
+				p := refused(t, r, 400, oda.InvalidRequest, "is unknown")
 				if len(p.Errors) != 1 || p.Errors[0].Pointer != test.pointer {
 					t.Errorf("the faults are %v", p.Errors)
 				}
-				meant := "has no parameters in its query"
+				meant := "takes no query parameters"
 				if test.names != "" {
 					meant = "Did you mean " + test.names
 				}

@@ -25,7 +25,7 @@ func TestUnknownPaths(t *testing.T) {
 			}
 		}
 		for _, kind := range oda.Kinds {
-			refused(t, a.Do("PUT", "/"+kind.Collection()+"/", `{}`), 400, oda.InvalidIdentifier, "names no identifier")
+			refused(t, a.Do("PUT", "/"+kind.Collection()+"/", `{}`), 400, oda.InvalidIdentifier, "has no identifier")
 		}
 	})
 }
@@ -77,7 +77,7 @@ func TestAllowOfEmptyBlocks(t *testing.T) {
 	a := env.Start(t)
 	for _, method := range []string{"DELETE", "PATCH", "OPTIONS"} {
 		r := a.Do(method, "/ebs/create", "")
-		refused(t, r, 405, oda.WrongMethod, "It has: POST.")
+		refused(t, r, 405, oda.WrongMethod, "It supports: POST.")
 		if got := r.Header.Get("Allow"); got != "POST" {
 			t.Errorf("%s: Allow is %q", method, got)
 		}
@@ -107,7 +107,7 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 	const root = "/deep/namespace/api/v1"
 	for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"} {
 		for _, path := range []string{root + "//sbds/a", root + "/sbds//a", "/" + root + "/sbds/a", root + "/sbds/../sbds/a", root + "/sbds/./a", root + "//", "//"} {
-			refused(t, send(method+" "+path), 404, oda.NoSuchPath, "begins at "+root+"/,", root+"/openapi.json")
+			refused(t, send(method+" "+path), 404, oda.NoSuchPath, "is at "+root+"/ ", root+"/openapi.json")
 		}
 	}
 	for _, id := range []string{".", ".."} { // as a client writes what it was given

@@ -18,11 +18,11 @@ type problemKind struct {
 // problems has an entry for every code.
 var problems = map[oda.Code]problemKind{
 	oda.InvalidJSON:        {http.StatusBadRequest, "The body is not valid JSON"},
-	oda.InvalidRequest:     {http.StatusBadRequest, "The request does not fit the API description"},
+	oda.InvalidRequest:     {http.StatusBadRequest, "The request does not match the API description"},
 	oda.InvalidIdentifier:  {http.StatusBadRequest, "Invalid identifier"},
 	oda.InvalidQuery:       {http.StatusBadRequest, "Invalid list query"},
 	oda.InvalidUser:        {http.StatusBadRequest, "Invalid user name"},
-	oda.CrossOrigin:        {http.StatusForbidden, "Pages of other origins may not write"},
+	oda.CrossOrigin:        {http.StatusForbidden, "Cross-origin write refused"},
 	oda.NotFound:           {http.StatusNotFound, "Entity not found"},
 	oda.NoSuchPath:         {http.StatusNotFound, "No such path"},
 	oda.WrongMethod:        {http.StatusMethodNotAllowed, "Method not allowed"},
@@ -72,7 +72,7 @@ func (c *call) problem(err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		e = oda.Errorf(oda.Overloaded, "The request took too long. Try again shortly.")
 	default:
-		e = oda.Errorf(oda.Internal, "The server failed because of a fault of its own. Tell the operator, with the request's id.")
+		e = oda.Errorf(oda.Internal, "Internal error. Give the request ID to the operator.")
 	}
 	kind, body := written(e, c.requestID)
 	c.drain()

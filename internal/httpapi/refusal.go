@@ -17,9 +17,9 @@ import (
 // line in the log.
 func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 	return func(client net.Addr, reason string) []byte {
-		e := oda.Errorf(oda.InvalidRequest, "The request is not HTTP/1.1 as this archive reads it: %s.", reason)
+		e := oda.Errorf(oda.InvalidRequest, "The request is not valid HTTP/1.1: %s.", reason)
 		if strings.HasPrefix(reason, "431") {
-			e = oda.Errorf(oda.InvalidRequest, "The header of the request is too large. It may have at most %d bytes.", MaxHeader)
+			e = oda.Errorf(oda.InvalidRequest, "The header of the request is larger than the limit of %d bytes.", MaxHeader)
 		}
 		requestID := rand.Text()
 		kind, body := written(e, requestID)

@@ -20,7 +20,7 @@ func TestRequestsThatAreNotWellFormed(t *testing.T) {
 		"a wrong escape":        {"GET /api/v1/sbds/%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
 		"no Host":               {"GET /api/v1/sbds/a HTTP/1.1\r\n\r\n", "missing required Host header"},
 		"two Hosts":             {"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "400 Bad Request"},
-		"a header too large":    {"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 100_000) + "\r\n\r\n", "at most 65536 bytes"},
+		"a header too large":    {"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 100_000) + "\r\n\r\n", "limit of 65536 bytes"},
 		"a wrong header":        {"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", "400 Bad Request"},
 		"a wrong header name":   {"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\nä: 1\r\n\r\n", "400 Bad Request"},
 		"a version to come":     {"GET /api/v1/sbds/a HTTP/3.0\r\nHost: x\r\n\r\n", "HTTP Version Not Supported"},

@@ -148,9 +148,9 @@ func (c *call) readBody() ([]byte, error) {
 			c.broken = true
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, oda.Errorf(oda.RequestTimeout, "The body did not arrive in time. Nothing was stored. "+
-					"Send it again, in smaller parts where the connection is slow.").Because(err)
+					"Send it again, in smaller parts if the connection is slow.").Because(err)
 			}
-			return nil, oda.Errorf(oda.InvalidRequest, "The body did not arrive whole. Send it again.").Because(err)
+			return nil, oda.Errorf(oda.InvalidRequest, "The body is incomplete. Send it again.").Because(err)
 		case len(buf) == cap(buf):
 			more := min(int64(cap(buf)), c.api.bounds.Body+1-int64(cap(buf)))
 			if length > 0 {
@@ -173,7 +173,7 @@ func (c *call) take(n int64) error {
 }
 
 func (c *call) tooLarge() error {
-	return oda.Errorf(oda.BodyTooLarge, "The body is larger than %d bytes, the most that this archive takes. Nothing was stored.", c.api.bounds.Body)
+	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored.", c.api.bounds.Body)
 }
 
 // isJSON accepts JSON in UTF-8 as it is, and takes a body of no said type for

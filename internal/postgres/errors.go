@@ -83,8 +83,8 @@ var (
 	errNoConnection = errors.New("no connection was made")
 	errNotBegun     = errors.New("no transaction was begun")
 	errNotCommitted = errors.New("the transaction failed before its commit")
-	errNotTried     = errors.New("what the write rests on could not be read")
-	errHeld         = errors.New("others hold the heads of too many entities")
+	errNotTried     = errors.New("what the write depends on could not be read")
+	errHeld         = errors.New("too many entities are locked by others")
 )
 
 // notStored says that a write that failed so is certainly not stored.
@@ -134,9 +134,9 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)
 	}
 	if isHeld(err) || errors.Is(err, errHeld) {
-		return oda.Errorf(oda.Overloaded, "Another session of the database holds what this request changes.%s Try again shortly.", outcome).Because(err)
+		return oda.Errorf(oda.Overloaded, "Another database session has locked what this request changes.%s Try again shortly.", outcome).Because(err)
 	}
-	unavailable := oda.Errorf(oda.Unavailable, "The archive's database does not answer as it should.%s Try again shortly.", outcome).Because(err)
+	unavailable := oda.Errorf(oda.Unavailable, "The archive's database is unavailable.%s Try again shortly.", outcome).Because(err)
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return unavailable
@@ -150,10 +150,10 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 		s.reconnect()
 		return unavailable
 	case e.Code == codeSerialization, e.Code == codeDeadlock:
-		return oda.Errorf(oda.Overloaded, "Too many changes of the same entities are going on.%s Try again shortly.", outcome).Because(err)
+		return oda.Errorf(oda.Overloaded, "Too many requests are changing the same entities.%s Try again shortly.", outcome).Because(err)
 	case e.Code == codeCanceled, strings.HasPrefix(e.Code, classConnection), strings.HasPrefix(e.Code, classResources),
 		strings.HasPrefix(e.Code, classOperator), strings.HasPrefix(e.Code, classSystem):
 		return unavailable
 	}
-	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own.%s Tell the operator.", outcome).Because(err)
+	return oda.Errorf(oda.Internal, "Internal error.%s Give the request ID to the operator.", outcome).Because(err)
 }

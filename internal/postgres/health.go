@@ -20,7 +20,7 @@ func refusal(e *pgconn.PgError) string {
 	case e.Code == codeDiskFull:
 		return "the disk of the database is full"
 	case strings.HasPrefix(e.Code, classSystem):
-		return "the disk of the database refuses"
+		return "the disk of the database reports errors"
 	case e.Code == codePrivilege:
 		return "the database role of the archive may not write; see the grants in docs/postgres.md"
 	}
@@ -65,7 +65,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	case readOnly:
 		// New connections may find a server that takes writes.
 		s.reconnect()
-		return oda.Errorf(oda.Unavailable, "The archive can be read, but not be written: the database is read-only.")
+		return oda.Errorf(oda.Unavailable, "The archive can be read but not written: the database is read-only.")
 	}
 	return s.health.Err()
 }

@@ -67,7 +67,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrat
 func parse(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the PostgreSQL database is not understood (--db): %w", hideDSN(err))
+		return nil, fmt.Errorf("the address of the PostgreSQL database is not valid (--db): %w", hideDSN(err))
 	}
 	configure(config)
 	if !strings.Contains(dsn, "pool_max_conns") {

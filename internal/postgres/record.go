@@ -101,7 +101,7 @@ func appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patienc
 			return err
 		}
 	}
-	return oda.Errorf(oda.Overloaded, "The same records are being sent by several at once. Nothing was stored by this request. Try again shortly.")
+	return oda.Errorf(oda.Overloaded, "Several clients are sending the same records at once. Nothing was stored by this request. Try again shortly.")
 }
 
 // keyKnown says that a transaction was undone because of a key. Nothing else can

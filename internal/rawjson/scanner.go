@@ -87,7 +87,7 @@ func (s *Scanner) Peek() (Kind, error) {
 	s.space()
 	if s.pos == len(s.data) {
 		if s.pos == 0 || len(s.frames) == 0 {
-			return 0, s.fail("there is no JSON value here; the text is empty")
+			return 0, s.fail("the text is empty")
 		}
 		return 0, s.fail("the text ends in the middle of the document")
 	}
@@ -223,7 +223,7 @@ func (s *Scanner) NextKey() (key []byte, more bool, err error) {
 	if s.duplicate(f, key) {
 		s.pos = start
 		f.key = key
-		return nil, false, s.fail("the key " + strconv.Quote(clip(string(key))) + " stands twice in one object")
+		return nil, false, s.fail("the key " + strconv.Quote(clip(string(key))) + " appears twice in one object")
 	}
 	f.key = key
 	s.space()
@@ -300,7 +300,7 @@ func (s *Scanner) End() error {
 	}
 	s.space()
 	if s.pos < len(s.data) {
-		return s.fail("there is more data behind the end of the document")
+		return s.fail("there is more data after the end of the document")
 	}
 	return nil
 }

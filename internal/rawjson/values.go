@@ -52,7 +52,7 @@ func (s *Scanner) escaped(start int) ([]byte, error) {
 		case size == 0:
 			return nil, s.fail("this escape inside a string is not valid JSON")
 		case size < 0:
-			return nil, s.fail("a surrogate escape stands alone inside a string; it is no character")
+			return nil, s.fail("a string has a lone surrogate escape, which is not a character")
 		}
 		out = utf8.AppendRune(out, r)
 		s.pos += size
@@ -132,7 +132,7 @@ func (s *Scanner) number() error {
 	if s.pos < len(s.data) && s.data[s.pos] == '.' {
 		s.pos++
 		if !s.digits() {
-			return s.expected("a digit was expected behind the decimal point")
+			return s.expected("a digit was expected after the decimal point")
 		}
 	}
 	if s.pos < len(s.data) && s.data[s.pos]|0x20 == 'e' {

@@ -89,9 +89,9 @@ func parseAddress(address string) (*url.URL, error) {
 	base, err := url.Parse(address)
 	switch {
 	case err != nil, base.Hostname() == "":
-		return nil, errors.New("the URL of the identifier service cannot be understood: write it as http://HOST:PORT")
+		return nil, errors.New("the URL of the identifier service is not valid: write it as http://HOST:PORT")
 	case base.Scheme != "http" && base.Scheme != "https":
-		return nil, fmt.Errorf("the URL of the identifier service begins with %s: only http and https are understood", base.Scheme)
+		return nil, fmt.Errorf("the URL of the identifier service begins with %s: only http and https are supported", base.Scheme)
 	case base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("the URL of the identifier service has a query or a fragment: leave out everything from ? or # on")
 	}
@@ -128,7 +128,7 @@ func (c *Client) Mint(ctx context.Context, kind oda.Kind) (string, error) {
 		failure = errors.Join(err, failure)
 	}
 	return "", oda.Errorf(oda.IdentifierService,
-		"The identifier service at %s %s when asked for a new %s identifier; nothing was stored. Try again later, and tell the operator if it goes on.",
+		"The identifier service at %s %s when asked for a new %s identifier; nothing was stored. Try again later; if this persists, tell the operator.",
 		c.base.Host, reason, word).Because(failure)
 }
 
@@ -176,7 +176,7 @@ func (c *Client) ask(ctx context.Context, word string) (string, error) {
 	case response.StatusCode != http.StatusOK:
 		return "", &wrongAnswer{fmt.Sprintf("answered with status %d", response.StatusCode), fmt.Errorf("%.200q", body)}
 	case len(body) > answerBound:
-		return "", &wrongAnswer{"sent a wrong answer", fmt.Errorf("more than %d bytes", answerBound)}
+		return "", &wrongAnswer{"sent an invalid answer", fmt.Errorf("more than %d bytes", answerBound)}
 	}
 	return parseAnswer(body, word)
 }
@@ -205,11 +205,11 @@ func parseAnswer(body []byte, word string) (string, error) {
 		ID string `json:"ska_uid"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", &wrongAnswer{"sent a wrong answer", err}
+		return "", &wrongAnswer{"sent an invalid answer", err}
 	}
 	rest, ok := strings.CutPrefix(answer.ID, word+"-")
 	if !ok || rest == "" || !oda.ValidID(answer.ID) {
-		return "", &wrongAnswer{"sent a wrong answer", fmt.Errorf("ska_uid %.200q is no identifier of type %s", answer.ID, word)}
+		return "", &wrongAnswer{"sent an invalid answer", fmt.Errorf("ska_uid %.200q is not an identifier of type %s", answer.ID, word)}
 	}
 	return answer.ID, nil
 }

@@ -116,7 +116,7 @@ func (g *Generator) Mint(_ context.Context, kind oda.Kind) (string, error) {
 	id, err := g.Next(kind.Prefix())
 	if err != nil {
 		return "", oda.Errorf(oda.IdentifierService,
-			"The built-in identifier service could not make an identifier; nothing was stored. Try again, and tell the operator if it goes on.").Because(err)
+			"The built-in identifier service has no identifier available; nothing was stored. Try again; if this persists, tell the operator.").Because(err)
 	}
 	return id, nil
 }

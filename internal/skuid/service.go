@@ -52,13 +52,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Service) mint(w http.ResponseWriter, r *http.Request) {
 	word := r.PathValue("type")
 	if _, ok := entityTypes[word]; !ok {
-		s.problem(w, r, http.StatusNotFound, "There is no such type of entity; GET /skuid/entity_types/get lists them.")
+		s.problem(w, r, http.StatusNotFound, "Unknown entity type; GET /skuid/entity_types/get lists them.")
 		return
 	}
 	id, err := s.generator.Next(word)
 	if err != nil {
-		s.logger.ErrorContext(r.Context(), "no identifier could be made", "type", word, "error", err)
-		s.problem(w, r, http.StatusInternalServerError, "No identifier could be made; the log of this service says why.")
+		s.logger.ErrorContext(r.Context(), "no identifier available", "type", word, "error", err)
+		s.problem(w, r, http.StatusInternalServerError, "No identifier available; see the log of this service.")
 		return
 	}
 	s.answer(w, r, map[string]string{

@@ -14,8 +14,8 @@ var entityTypes = map[string]string{
 	"ob":    "observing block",
 	"obsq":  "observing sequence",
 	"obsqi": "observing sequence instance",
-	"opj":   "observing project (older word for prj)",
-	"opp":   "observing proposal (older word for prp)",
+	"opj":   "observing project (older name for prj)",
+	"opp":   "observing proposal (older name for prp)",
 	"pb":    "processing block",
 	"pnl":   "review panel",
 	"pnld":  "review panel decision",
@@ -58,7 +58,7 @@ func ParseTypes(list string) (map[oda.Kind]string, error) {
 		}
 		kind, ok := kindOfPrefix(left)
 		if !ok {
-			return nil, fmt.Errorf("identifier type %q: %q is none of sbd, sbi, eb, prj", strings.TrimSpace(item), left)
+			return nil, fmt.Errorf("identifier type %q: %q is not one of sbd, sbi, eb, prj", strings.TrimSpace(item), left)
 		}
 		if named[kind] {
 			return nil, fmt.Errorf("identifier type %q: %s is named twice", strings.TrimSpace(item), left)

@@ -59,8 +59,8 @@ func (s *Store) touch(last int64) (err error) {
 // readable makes sure that the stored state of an entity is not in doubt.
 func (s *Store) readable(ref oda.Ref) error {
 	if d := s.doubt.Load(); d != nil && slices.Contains(d.changed, ref) {
-		return oda.Errorf(oda.Unavailable, "It is not known yet whether the last change of %s %s is stored, since the archive's disk refused. "+
-			"Try again shortly; if it goes on, tell the operator.", ref.Kind, ref.ID)
+		return oda.Errorf(oda.Unavailable, "It is not yet known whether the last change of %s %s is stored, because the archive's disk reported an error. "+
+			"Try again shortly; if this persists, tell the operator.", ref.Kind, ref.ID)
 	}
 	return nil
 }

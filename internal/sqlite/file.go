@@ -132,7 +132,7 @@ func (f *file) lockSelf() error {
 	err = syscall.FcntlFlock(self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: start, Len: 1})
 	switch {
 	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES):
-		return errors.New("another oda has it open, in another place that it is mounted at; " +
+		return errors.New("another oda has it open through another mount; " +
 			"stop that one, or name another file with --db")
 	case err != nil:
 		return fmt.Errorf("cannot lock it: %w", err)
@@ -183,7 +183,7 @@ func rewrite(f interface {
 func (f *file) create() error {
 	if info, err := os.Stat(f.path + "-wal"); err == nil && info.Size() > 0 {
 		return fmt.Errorf("the file does not exist, but its write-ahead log %s does; "+
-			"put the file that it belongs to back, or move the log away", info.Name())
+			"restore the file it belongs to, or move the log away", info.Name())
 	}
 	fresh := f.path + ".new"
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -236,7 +236,7 @@ func openError(err error) error {
 	case sqlite.ResultFull:
 		return errors.New("its disk is full; make room on it")
 	case sqlite.ResultIOErr:
-		return fmt.Errorf("its disk does not read or write as it should (%v); the log of the operating system says why", sqlite.ErrCode(err))
+		return fmt.Errorf("its disk fails to read or write (%v); see the log of the operating system", sqlite.ErrCode(err))
 	}
 	return err
 }

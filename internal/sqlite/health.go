@@ -13,7 +13,7 @@ func (s *Store) refused(err error) {
 	case sqlite.ResultFull:
 		s.health.Refused("the disk of the archive is full", err)
 	case sqlite.ResultIOErr:
-		s.health.Refused("the disk of the archive refuses", err)
+		s.health.Refused("the disk of the archive reports errors", err)
 	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
 		s.health.Refused("the file of the archive cannot be written; check its owner and permissions", err)
 	case sqlite.ResultCorrupt, sqlite.ResultNotADB:

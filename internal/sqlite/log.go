@@ -42,7 +42,7 @@ func (s *Store) watchLog() {
 	}
 	if !s.logIsHeld {
 		s.logIsHeld = true
-		s.log.Warn("listings keep the write-ahead log from being folded; slow ones are ended", "bytes", info.Size())
+		s.log.Warn("listings keep the write-ahead log from being checkpointed; ending slow ones", "bytes", info.Size())
 	}
 	s.listings.Hold(time.Now().Add(logHold))
 }

@@ -142,7 +142,7 @@ func (s *Store) Close() error {
 		s.health.Close()
 		// What stays in the write-ahead log is read again at the next start.
 		if err := s.writer.script("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-			s.log.Warn("the write-ahead log was not folded into the archive", "error", err)
+			s.log.Warn("the write-ahead log was not checkpointed", "error", err)
 		}
 		s.release()
 	})

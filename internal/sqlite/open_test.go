@@ -87,12 +87,12 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 			made(t, path)
 			script(t, path, "INSERT INTO migrations VALUES (2, 'later', 'x', 'y')")
 			return path
-		}, "install the newer version of oda"},
+		}, "install a newer version of oda"},
 		"its first step is another": {func(t *testing.T, path string) string {
 			made(t, path)
 			script(t, path, "UPDATE migrations SET checksum = 'x'")
 			return path
-		}, "made by another version of oda"},
+		}, "another version of oda made it"},
 		"somebody added an index": {func(t *testing.T, path string) string {
 			made(t, path)
 			script(t, path, "CREATE INDEX extra ON heads (created_by)")
@@ -157,7 +157,7 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 				t.Fatal(err)
 			}
 			return path
-		}, "its write-ahead log archive.db-wal does; put the file that it belongs to back"},
+		}, "its write-ahead log archive.db-wal does; restore the file it belongs to"},
 		"a page in the middle is damaged": {func(t *testing.T, path string) string {
 			made(t, path)
 			overwrite(t, path, 4096, 4096) // the first page behind the one with the schema

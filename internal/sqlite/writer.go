@@ -184,12 +184,12 @@ func problem(err error, outcome string) error {
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
-		return oda.Errorf(oda.Unavailable, "The disk of the archive is full.%s Try again later; if it goes on, tell the operator.", outcome).Because(err)
+		return oda.Errorf(oda.Unavailable, "The disk of the archive is full.%s Try again later; if this persists, tell the operator.", outcome).Because(err)
 	case sqlite.ResultIOErr, sqlite.ResultBusy, sqlite.ResultCantOpen, sqlite.ResultReadOnly, sqlite.ResultNoMem:
-		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer as it should.%s "+
-			"Try again later; if it goes on, tell the operator.", outcome).Because(err)
+		return oda.Errorf(oda.Unavailable, "The archive's storage is unavailable.%s "+
+			"Try again later; if this persists, tell the operator.", outcome).Because(err)
 	case sqlite.ResultTooBig:
 		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take.%s", outcome).Because(err)
 	}
-	return oda.Errorf(oda.Internal, "The archive could not do this because of a fault of its own.%s Tell the operator.", outcome).Because(err)
+	return oda.Errorf(oda.Internal, "Internal error.%s Give the request ID to the operator.", outcome).Because(err)
 }

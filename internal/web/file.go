@@ -133,7 +133,7 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, cache, policy string
 	}
 	zr, err := gzip.NewReader(bytes.NewReader(f.gz))
 	if err != nil {
-		panic(fmt.Sprintf("web: an embedded file is no gzip stream: %v", err))
+		panic(fmt.Sprintf("web: an embedded file is not a gzip stream: %v", err))
 	}
 	_, _ = io.Copy(w, zr)
 }

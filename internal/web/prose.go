@@ -38,7 +38,7 @@ func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
 	code := strings.TrimPrefix(r.PathValue("code"), oda.CodePrefix)
 	page, ok := s.prose()["problems/"+code]
 	if !ok {
-		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All are listed one level up, at \"problems\".", clip(code))
+		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All problems are listed one level up, at \"problems\".", clip(code))
 	}
 	page.serve(w, r, pageCache, homePolicy)
 	return nil

@@ -422,7 +422,7 @@ class ADiskThatCannotSync(Case):
         with mock.patch("os.fsync", fails):
             with self.assertLogs("oda_helper", "ERROR") as logs:
                 self.assertEqual(scan(1), 1)
-            self.assertIn("could not be forced to disk", logs.output[0])
+            self.assertIn("Cannot sync the spool to disk", logs.output[0])
             self.assertNotIn("Traceback", logs.output[0])
             failing[0] = False
             scan(2)

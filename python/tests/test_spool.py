@@ -191,7 +191,7 @@ class TheSpool(Case):
             for n in range(50):
                 self.assertEqual(scan(n), n)
         self.assertEqual(len(logs.output), 1, logs.output)  # and then every 10 s
-        self.assertIn("RECORDS ARE LOST: 1 dropped so far; the spool has reached its bound", logs.output[0])
+        self.assertIn("RECORDS ARE LOST: 1 dropped so far; the spool is full", logs.output[0])
         waiting = oda_helper.lag()
         self.assertTrue(0 < waiting < 50)
         self.fresh()

@@ -59,7 +59,7 @@ type State struct {
 }
 
 // ErrNewer says that the database has steps which this binary does not know.
-var ErrNewer = errors.New("the database is newer than this program; install the newer version of oda")
+var ErrNewer = errors.New("the database is newer than this program; install a newer version of oda")
 
 // Load reads the steps in SQL of a directory and joins those in Go to them.
 // Together they must be numbered from 1 without a gap.
@@ -85,7 +85,7 @@ func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 	slices.SortFunc(steps, func(a, b Step[Tx]) int { return a.Number - b.Number })
 	for i, s := range steps {
 		if s.Number != i+1 {
-			return nil, fmt.Errorf("schema step %d (%s) stands where step %d should be", s.Number, s.Name, i+1)
+			return nil, fmt.Errorf("schema step %d (%s) is where step %d should be", s.Number, s.Name, i+1)
 		}
 	}
 	return steps, nil
@@ -103,7 +103,7 @@ func Pending[Tx any](steps []Step[Tx], state State) ([]Step[Tx], error) {
 			return nil, fmt.Errorf("the database lacks schema step %d, but has step %d; restore it from a backup", steps[i].Number, a.Number)
 		}
 		if a.Checksum != steps[i].Checksum {
-			return nil, fmt.Errorf("schema step %d (%s) of the database is not that of this program; it was made by another version of oda", a.Number, steps[i].Name)
+			return nil, fmt.Errorf("schema step %d (%s) in the database differs from that of this program; another version of oda made it", a.Number, steps[i].Name)
 		}
 	}
 	return steps[len(applied):], nil

@@ -190,7 +190,7 @@ func (s *stderr) Write(part []byte) (int, error) {
 			continue
 		}
 		switch {
-		case entry.Msg == "the archive is served", s.opening && entry.Msg == "the archive takes long to open":
+		case entry.Msg == "serving the archive", s.opening && entry.Msg == "opening the archive takes long":
 			s.served <- strings.TrimSuffix(entry.Address, "/")
 			s.found = true
 		case entry.Msg == "the identifier service listens":

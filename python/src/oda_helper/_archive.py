@@ -111,7 +111,7 @@ def save(sbd: Any) -> Dict[str, Any]:
     """
     url = _settings.archive_url()
     if url is None:
-        raise OdaError("The environment variable ODA_URL is not set, or is no URL. Set it first.")
+        raise OdaError("The environment variable ODA_URL is not set, or is not a URL. Set it first.")
     body, sbd_id = _document(sbd)
     client = Client(url, answer=SAVE_TIMEOUT)
     try:

@@ -82,7 +82,7 @@ def _begin(name: str, args: tuple, kwargs: dict, secret: FrozenSet[int]) -> Opti
     """Notes the arguments now, since the function may change them."""
     try:
         if not _settings.archive_url():
-            _warn("ODA_URL", "is not set, or is no URL: calls are not recorded")
+            _warn("ODA_URL", "is not set, or is not a URL: calls are not recorded")
             recorder().missed()
             return None
         described = arguments(args, kwargs, secret)
@@ -103,7 +103,7 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         # A function may create the block that it is to be recorded in.
         eb_id, url = call.eb_id or _settings.block_id(), _settings.archive_url()
         if not eb_id or not url:
-            _warn("EB_ID", "is not set, or is no identifier: calls are not recorded")
+            _warn("EB_ID", "is not set, or is not a valid identifier: calls are not recorded")
             recorder().missed()
             return
         record = {"request": call.request, "request_args": call.arguments}

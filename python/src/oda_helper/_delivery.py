@@ -62,7 +62,7 @@ class Archive:
             self._away = True
             _log.log(
                 self.level(logging.WARNING),
-                "The archive at %s cannot be used (%s). Records are kept in %s, and are sent "
+                "The archive at %s is unavailable (%s). Records are kept in %s and sent "
                 "when it is back.",
                 self.url, why, folder,
             )  # fmt: skip
@@ -142,7 +142,7 @@ class Delivery:
         self._next = 0.0
 
     def _ask(self, method: str, path: str, body: Optional[bytes], headers=None) -> Optional[Answer]:
-        """Sends a request. None says that the archive cannot be used: try again."""
+        """Sends a request. None says that the archive is unavailable: try again."""
         block = self.outbox.block
         begun = time.monotonic()
         try:
@@ -185,7 +185,7 @@ class Delivery:
             self._stored(block.eb_id)
             self.creating = False
         elif answer.refused():
-            self._stuck("the archive does not take its ExecutionBlock: " + answer.problem()["detail"])
+            self._stuck("the archive refuses its ExecutionBlock: " + answer.problem()["detail"])
         elif answer.passing():
             self._unusable(answer)
         else:
@@ -236,7 +236,7 @@ class Delivery:
             self._said = why
             _log.log(
                 self.archive.level(logging.ERROR),
-                "The archive at %s does not take the records of %s (%s). They are kept in %s; "
+                "The archive at %s refuses the records of %s (%s). They are kept in %s; "
                 "trying again.",
                 self.archive.url, self.outbox.block.eb_id, why, self.outbox.folder,
             )  # fmt: skip

@@ -62,7 +62,7 @@ class Answer(NamedTuple):
     def problem(self) -> Dict[str, str]:
         """Type and detail of a problem, also where the body is not one."""
         found = self.document()
-        detail = str(found.get("detail") or "The answer had the status %d." % self.status)
+        detail = str(found.get("detail") or "The answer has status %d." % self.status)
         for fault in _faults(found)[:5]:
             detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
         return {"type": str(found.get("type") or "about:blank"), "detail": detail[:2000]}

@@ -17,7 +17,7 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class Minter:
-    """Makes identifiers, never one twice, also when the clock is set back."""
+    """Makes identifiers, never one twice, even if the clock is set back."""
 
     def __init__(self, clock=time.time):
         self._clock = clock

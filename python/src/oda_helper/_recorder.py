@@ -85,7 +85,7 @@ class Recorder:
             self._report_unsynced(problem)
             why = None
         if live is None:
-            why = "there is no folder to keep them in"
+            why = "no folder is available for them"
         else:
             live.used = time.monotonic()
         if why is not None:
@@ -121,7 +121,7 @@ class Recorder:
             except OSError as problem:
                 self._open_again = time.monotonic() + TRY_AGAIN
                 self._spool = None  # it may have been removed
-                _log.error("Records are not kept: no session could be made (%s).", problem)
+                _log.error("Records are not kept: cannot create a session (%s).", problem)
                 return None
             first = self._live.get((eb_id, url))
             if first is not None and not first.session.closed:
@@ -140,7 +140,7 @@ class Recorder:
         if now - self._unsynced >= REPORT_EVERY:
             self._unsynced = now
             _log.error(
-                "The spool could not be forced to disk; a power cut may take records: %s.", problem
+                "Cannot sync the spool to disk; a power cut may lose records: %s.", problem
             )
 
     def _drop(self, why: str) -> None:
@@ -296,7 +296,7 @@ class Recorder:
             try:
                 wait = self._leftovers.round(self._folder(), held)
             except Exception as problem:
-                _log.error("The spool cannot be looked through: %r.", problem)
+                _log.error("The spool cannot be searched: %r.", problem)
                 self._spool = None
                 wait = TRY_AGAIN
             _release(self._wake)  # what was behind it may go on

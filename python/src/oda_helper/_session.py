@@ -114,7 +114,7 @@ class Session:
         self._number += 1
         line = _spool.line(self._key, self._number, record)
         if self._waiting + len(line) > self._limit:
-            return "the spool has reached its bound: %d bytes wait" % self._waiting
+            return "the spool is full: %d bytes wait" % self._waiting
         # After a failure the next segment begins, so that the old one can be
         # removed when it is shipped and make room.
         full = self._size >= _spool.SEGMENT_BYTES or self._failed and self._size

@@ -119,6 +119,6 @@ def make_spool(folder: str) -> None:
     # In a folder that everybody writes to, another user may have been first.
     foreign = found.st_uid not in (os.getuid(), 0) and not os.environ.get("ODA_SPOOL")
     if foreign or not (stat.S_ISDIR(found.st_mode) or os.path.isdir(folder)):
-        raise PermissionError("%s belongs to somebody else" % folder)
+        raise PermissionError("%s belongs to another user" % folder)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError("%s cannot be written" % folder)

@@ -65,7 +65,7 @@ def read_block(folder: str) -> Block:
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise Unusable("its %s is damaged (%r)" % (BLOCK, problem)) from None
     if version != VERSION:
-        raise Unusable("its %s has the format %r; use a newer program" % (BLOCK, version))
+        raise Unusable("its %s has format %r; use a newer program" % (BLOCK, version))
     name = split_name(os.path.basename(folder))
     if name is None or name[0] != block.eb_id:
         raise Unusable("its %s names the block %s" % (BLOCK, block.eb_id))
