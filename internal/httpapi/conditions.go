@@ -2,14 +2,14 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 
 	"oda"
+	"oda/internal/content"
 )
 
 // condition reads If-Match and If-None-Match.
 func condition(h http.Header) oda.Condition {
-	return oda.Condition{Match: tags(h.Values("If-Match"), false), NoneMatch: tags(h.Values("If-None-Match"), true)}
+	return oda.Condition{Match: content.IfMatch(h), NoneMatch: content.IfNoneMatch(h)}
 }
 
 // checkConditions refuses a condition that the operation does not know: it must
@@ -27,38 +27,4 @@ func (c *call) checkConditions() error {
 		}
 	}
 	return nil
-}
-
-// tags reads a list of entity tags, nil where the header is not there. Weak
-// tags never match where a strong comparison is asked for.
-func tags(values []string, weak bool) *oda.Tags {
-	if len(values) == 0 {
-		return nil
-	}
-	list := &oda.Tags{}
-	for _, value := range values {
-		for tag := range strings.SplitSeq(value, ",") { // our tags have no commas
-			tag = strings.TrimSpace(tag)
-			if tag == "*" {
-				list.Any = true
-				continue
-			}
-			if rest, ok := strings.CutPrefix(tag, "W/"); ok {
-				if !weak {
-					continue
-				}
-				tag = rest
-			}
-			list.List = append(list.List, stored(strings.Trim(tag, `"`)))
-		}
-	}
-	return list
-}
-
-// stored strips what a compressed representation adds to the tag of the state.
-func stored(tag string) string {
-	for _, e := range encodings {
-		tag = strings.TrimSuffix(tag, "-"+e.name)
-	}
-	return tag
 }

@@ -3,11 +3,12 @@ package httpapi
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"oda"
+	"oda/internal/content"
 )
 
 // held is how much of a response is held back before it is sent: so a small
@@ -24,7 +25,7 @@ type response struct {
 	tag     string // of the entity, empty where there is none
 	hold    int
 	buf     []byte
-	encoder encoder // nil: as it is
+	encoder io.WriteCloser // nil: as it is
 	started bool
 }
 
@@ -67,7 +68,7 @@ func (w *response) start() error {
 	w.c.WriteHeader(http.StatusOK)
 	var err error
 	if e != nil {
-		w.encoder = e.stream(w.c)
+		w.encoder = e.Stream(w.c)
 		_, err = w.encoder.Write(w.buf)
 	} else {
 		_, err = w.c.Write(w.buf)
@@ -76,30 +77,25 @@ func (w *response) start() error {
 	return err
 }
 
-func (w *response) headers(e *encoding) {
+func (w *response) headers(e *content.Encoding) {
 	if e != nil {
-		w.c.head("Content-Encoding", e.name)
+		w.c.head("Content-Encoding", e.Name)
 	}
 	if w.tag != "" {
-		w.c.head("Etag", tagOf(w.tag, e))
+		w.c.head("Etag", content.Tag(w.tag, e))
 	}
 }
 
-// tagOf is the tag of a state in an encoding, nil for none.
-func tagOf(state string, e *encoding) string {
-	if e == nil {
-		return `"` + state + `"`
-	}
-	return `"` + state + "-" + e.name + `"`
-}
+// compressFrom is the size from which on compression is worth its time.
+const compressFrom = 1024
 
 // encoding gives the encoding of an answer of that size, which may be a lower
 // bound of it.
-func (c *call) encoding(size int) *encoding {
+func (c *call) encoding(size int) *content.Encoding {
 	if size < compressFrom {
 		return nil
 	}
-	return negotiate(c.r.Header["Accept-Encoding"])
+	return content.Negotiate(c.r.Header, content.Encodings...)
 }
 
 // close ends the response.
@@ -119,7 +115,7 @@ func (w *response) whole(text []byte) error {
 	e := w.c.encoding(len(text))
 	w.headers(e)
 	if e != nil {
-		text = e.block(text)
+		text = e.Block(text)
 	}
 	w.c.head("Content-Length", strconv.Itoa(len(text)))
 	w.c.WriteHeader(http.StatusOK)
@@ -171,8 +167,8 @@ func static(contentType string, text []byte) handler {
 	sum := sha256.Sum256(text)
 	tag := hex.EncodeToString(sum[:8])
 	return func(c *call) error {
-		if list := tags(c.r.Header.Values("If-None-Match"), true); list != nil && (list.Any || slices.Contains(list.List, tag)) {
-			return c.unchanged(tagOf(tag, c.encoding(len(text))))
+		if content.Has(c.r.Header, tag) {
+			return c.unchanged(content.Tag(tag, c.encoding(len(text))))
 		}
 		return c.respond(contentType, tag, 0).whole(text)
 	}
@@ -189,7 +185,7 @@ func (c *call) notModified(e *oda.Entity) error {
 		}
 		encoding = c.encoding(size)
 	}
-	return c.unchanged(tagOf(e.Metadata.Tag(), encoding))
+	return c.unchanged(content.Tag(e.Metadata.Tag(), encoding))
 }
 
 func (c *call) unchanged(tag string) error {

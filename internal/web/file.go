@@ -12,7 +12,8 @@ import (
 	"net/http"
 	"path"
 	"strconv"
-	"strings"
+
+	"oda/internal/content"
 )
 
 //go:embed assets
@@ -57,16 +58,8 @@ type file struct {
 }
 
 // newFile makes a file of its content.
-func newFile(contentType string, content []byte) file {
-	var gz bytes.Buffer
-	zw := gzip.NewWriter(&gz)
-	if _, err := zw.Write(content); err != nil {
-		panic(fmt.Sprintf("web: a write to memory failed: %v", err))
-	}
-	if err := zw.Close(); err != nil {
-		panic(fmt.Sprintf("web: a write to memory failed: %v", err))
-	}
-	return newGzipped(contentType, gz.Bytes())
+func newFile(contentType string, text []byte) file {
+	return newGzipped(contentType, content.Gzip.Block(text))
 }
 
 // newGzipped makes a file of its compressed form.
@@ -98,31 +91,31 @@ func loadAssets() map[string]file {
 
 // mustRead reads a file that is part of the binary.
 func mustRead(name string) []byte {
-	content, err := embedded.ReadFile(name)
+	text, err := embedded.ReadFile(name)
 	if err != nil {
 		panic(fmt.Sprintf("web: the binary lacks a file: %v", err))
 	}
-	return content
+	return text
 }
 
 // serve answers with the file, or with 304 when the client has it. A write
 // fails only when the client has gone, so there is nobody to tell.
 func (f file) serve(w http.ResponseWriter, r *http.Request, cache, policy string) {
-	compressed := acceptsGzip(r.Header.Values("Accept-Encoding"))
+	encoding := content.Negotiate(r.Header, content.Gzip)
 	h := w.Header()
 	h.Set("Cache-Control", cache)
 	h.Set("Content-Security-Policy", policy)
-	h.Set("ETag", f.etag(compressed))
+	h.Set("ETag", content.Tag(f.hash, encoding))
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Add("Vary", "Accept-Encoding")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if f.matches(r.Header.Values("If-None-Match")) {
+	if content.Has(r.Header, f.hash) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	h.Set("Content-Type", f.contentType)
-	if compressed {
-		h.Set("Content-Encoding", "gzip")
+	if encoding != nil {
+		h.Set("Content-Encoding", encoding.Name)
 		h.Set("Content-Length", strconv.Itoa(len(f.gz)))
 		_, _ = w.Write(f.gz)
 		return
@@ -136,59 +129,4 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, cache, policy string
 		panic(fmt.Sprintf("web: an embedded file is not a gzip stream: %v", err))
 	}
 	_, _ = io.Copy(w, zr)
-}
-
-// etag is the strong entity tag of one form of the file.
-func (f file) etag(compressed bool) string {
-	if compressed {
-		return `"` + f.hash + `-gzip"`
-	}
-	return `"` + f.hash + `"`
-}
-
-// matches tells whether the values of If-None-Match name the file, in either
-// form: a client that has one has the content.
-func (f file) matches(values []string) bool {
-	for _, value := range values {
-		for tag := range strings.SplitSeq(value, ",") {
-			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-			if tag == "*" || tag == f.etag(true) || tag == f.etag(false) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// acceptsGzip tells whether the values of Accept-Encoding allow gzip. A coding
-// that is named counts before the wildcard; a weight of zero refuses it.
-func acceptsGzip(values []string) bool {
-	wildcard := false
-	for _, value := range values {
-		for item := range strings.SplitSeq(value, ",") {
-			coding, params, _ := strings.Cut(item, ";")
-			accepted := weight(params) > 0
-			switch strings.ToLower(strings.TrimSpace(coding)) {
-			case "gzip", "x-gzip":
-				return accepted
-			case "*":
-				wildcard = accepted
-			}
-		}
-	}
-	return wildcard
-}
-
-// weight reads the parameter "q" of a coding. Without one it is 1, and 0 when
-// it cannot be read: the uncompressed form is always understood.
-func weight(params string) float64 {
-	name, value, ok := strings.Cut(strings.TrimSpace(params), "=")
-	if !ok || !strings.EqualFold(strings.TrimSpace(name), "q") {
-		return 1
-	}
-	q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	if err != nil {
-		return 0
-	}
-	return q
 }

@@ -1,8 +1,11 @@
-package httpapi
+// Package content is what pages and interface share of HTTP: in which encoding
+// an answer is sent, and the entity tags that name its state.
+package content
 
 import (
 	"bytes"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,29 +14,26 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compressFrom is the size from which on compression is worth its time.
-const compressFrom = 1024
-
-// encoder compresses what is written to it.
-type encoder interface {
-	io.WriteCloser
+// Encoding is a way to compress an answer; nil is none.
+type Encoding struct {
+	Name   string
+	Stream func(io.Writer) io.WriteCloser // compresses what is written to it until it is closed
+	Block  func([]byte) []byte
 }
 
-// encoding is a way to compress responses.
-type encoding struct {
-	name   string
-	stream func(io.Writer) encoder
-	block  func([]byte) []byte
-}
+// The encodings.
+var (
+	Zstd = &Encoding{"zstd", zstdStream, zstdBlock}
+	Gzip = &Encoding{"gzip", gzipStream, gzipBlock}
+)
 
-// encodings in the order of our liking.
-var encodings = []*encoding{
-	{"zstd", zstdStream, zstdBlock},
-	{"gzip", gzipStream, gzipBlock},
-}
+// Encodings are all of them, in the order of our liking.
+var Encodings = []*Encoding{Zstd, Gzip}
 
-// negotiate picks the encoding that the client likes best, nil for none.
-func negotiate(accept []string) *encoding {
+// Negotiate picks the encoding that the client likes best, of those that there
+// are, in the order of our liking. Nil is none.
+func Negotiate(h http.Header, offered ...*Encoding) *Encoding {
+	accept := h["Accept-Encoding"]
 	if len(accept) == 0 {
 		return nil
 	}
@@ -41,13 +41,17 @@ func negotiate(accept []string) *encoding {
 	for _, value := range accept {
 		for item := range strings.SplitSeq(value, ",") {
 			name, params, _ := strings.Cut(item, ";")
-			weights[strings.ToLower(strings.TrimSpace(name))] = weight(params)
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name == "x-gzip" { // as old clients call it
+				name = Gzip.Name
+			}
+			weights[name] = weight(params)
 		}
 	}
-	var best *encoding
+	var best *Encoding
 	most := 0.0
-	for _, e := range encodings {
-		w, ok := weights[e.name]
+	for _, e := range offered {
+		w, ok := weights[e.Name]
 		if !ok {
 			w = weights["*"]
 		}
@@ -103,7 +107,7 @@ var gzips = sync.Pool{New: func() any {
 	return w
 }}
 
-func gzipStream(to io.Writer) encoder {
+func gzipStream(to io.Writer) io.WriteCloser {
 	w := gzips.Get().(*gzip.Writer)
 	w.Reset(to)
 	return pooled[*gzip.Writer]{w, &gzips}
@@ -128,7 +132,7 @@ func newZstd() *zstd.Encoder {
 
 var zstds = sync.Pool{New: func() any { return newZstd() }}
 
-func zstdStream(to io.Writer) encoder {
+func zstdStream(to io.Writer) io.WriteCloser {
 	w := zstds.Get().(*zstd.Encoder)
 	w.Reset(to)
 	return pooled[*zstd.Encoder]{w, &zstds}
