@@ -290,11 +290,11 @@ func TestASlowUploadIsNotSilence(t *testing.T) {
 			if err != nil && n == 0 {
 				break
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(15 * time.Millisecond) // for all of them twice the silence
 		}
 		_, _ = io.WriteString(w, `{"sbds":[]}`)
 	})
 	f := front(t, slow)
 	c := dialing(t, f.URL, client.WithSilence(2*time.Second))
-	must(c.StoreSeveral(t.Context(), bytes.Repeat([]byte("x"), 16<<20)))(t)
+	must(c.StoreSeveral(t.Context(), bytes.Repeat([]byte("x"), 64<<20)))(t)
 }

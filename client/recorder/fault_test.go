@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -138,19 +137,8 @@ func fill(t *testing.T, rec *recorder.Recorder) int {
 }
 
 func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount the small disk that this test fills")
-	}
 	t.Parallel()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
-		t.Skipf("no small disk can be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := env.SmallDisk(t, 256<<10)
 	network := newRelay(t)
 	c := clientOf(t, network.address())
 	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})

@@ -204,7 +204,7 @@ func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	a := env.Start(t, small)
 	for range 10 {
-		fmt.Fprintf(dial(t, a), "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", smallBody)
+		begin(t, a, "/sbds/n", smallBody)
 	}
 	want(t, 200, a.Do("PUT", "/sbds/fits", filled(smallBody/2)))
 }

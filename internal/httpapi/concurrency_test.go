@@ -170,9 +170,7 @@ func TestSeveralAreStoredTogether(t *testing.T) {
 // A stop lets requests finish that are under way, and takes no new ones.
 func TestGracefulStop(t *testing.T) {
 	a := env.Start(t)
-	conn := dial(t, a)
-	fmt.Fprint(conn, "PUT /api/v1/sbds/late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
-	time.Sleep(time.Second) // also on a busy machine, the request is being read by now
+	conn := begin(t, a, "/sbds/late", 2)
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop() }()
 	time.Sleep(100 * time.Millisecond)
@@ -181,7 +179,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatalf("it stopped with a request under way: %v", err)
 	default:
 	}
-	if _, err := io.WriteString(conn, "}"); err != nil {
+	if _, err := io.WriteString(conn, "{}"); err != nil {
 		t.Fatal(err)
 	}
 	want(t, 200, answer(t, conn))

@@ -194,6 +194,20 @@ func dial(t testing.TB, a *env.Archive) net.Conn {
 	return conn
 }
 
+// begin sends the headers of a PUT with a body of that length, and waits until
+// the archive reads the body.
+func begin(t testing.TB, a *env.Archive, path string, length int) net.Conn {
+	t.Helper()
+	conn := dial(t, a)
+	fmt.Fprintf(conn, "PUT /api/v1%s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", path, length)
+	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+	got := make([]byte, len(goOn))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != goOn {
+		t.Fatalf("the archive does not read the body: %q, %v", got, err)
+	}
+	return conn
+}
+
 // answer reads the response to a request that is no HEAD. Interim responses
 // are passed over.
 func answer(t testing.TB, conn net.Conn) *env.Reply {

@@ -49,45 +49,16 @@ func open(tb testing.TB, dsn string) *postgres.Store {
 	return s
 }
 
-// connect opens a connection beside the archive's, closed when the test ends.
-func connect(tb testing.TB, dsn string) *pgx.Conn {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_ = conn.Close(ctx) // the server may be gone
-	})
-	return conn
-}
-
-// do runs statements.
-func do(tb testing.TB, conn *pgx.Conn, statements ...string) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for _, statement := range statements {
-		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-			tb.Fatalf("%s: %v", statement, err)
-		}
-	}
-}
+// Shorter names for what the tests do beside the archive.
+var (
+	connect = env.Connect
+	do      = env.Exec
+)
 
 // query gives the one value of a query.
 func query[T any](tb testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var value T
-	if err := conn.QueryRow(ctx, sql, args...).Scan(&value); err != nil {
-		tb.Fatalf("%s: %v", sql, err)
-	}
-	return value
+	return env.Query[T](tb, conn, sql, args...)
 }
 
 // await waits until something is true.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,7 +206,9 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	letGoA := hold(t, dsn, block("a"))
 	recorded, errs := make([]oda.Receipt, 2), make([]error, 2)
 	var group sync.WaitGroup
+	var answered atomic.Bool
 	group.Go(func() {
+		defer answered.Store(true)
 		recorded, errs = s.AppendTogether(context.Background(), []oda.Append{adding("a", "x", ""), adding("b", "x", "")})
 	})
 	await(t, "the batch waits", patience, func() bool { return waiting(t, watch) > 0 })
@@ -214,7 +217,7 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	changer := connect(t, dsn)
 	do(t, changer, "BEGIN", fmt.Sprintf("UPDATE heads SET last_modified_on = %[1]d, listed_on = %[1]d WHERE identifier = 'b'", m.LastModifiedOn+oda.Instant(time.Hour/time.Microsecond)))
 	letGoA()
-	time.Sleep(100 * time.Millisecond) // the batch is done, or waits for the change
+	await(t, "the batch is done, or waits for the change", patience, func() bool { return answered.Load() || waiting(t, watch) > 0 })
 	do(t, changer, "COMMIT")
 	group.Wait()
 	if errs[0] != nil || recorded[0].Sequence != 1 {

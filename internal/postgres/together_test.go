@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"oda"
 	"oda/internal/test/env"
@@ -18,7 +17,7 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
-	const held, free = 32, 40 // more than may run at once
+	const running, held, free = 8, 32, 40 // as many as run at once, and more
 	stored := map[string]oda.Metadata{}
 	for i := range held + free {
 		id := fmt.Sprintf("held-%02d", i)
@@ -51,8 +50,9 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 		id := fmt.Sprintf("held-%02d", i)
 		start(context.Background(), id, stored[id])
 	}
-	await(t, "updates wait for the heads", patience, func() bool { return waiting(t, watch) >= 4 })
-	time.Sleep(50 * time.Millisecond) // the others wait behind them
+	await(t, "updates wait for the heads, and others behind them", patience, func() bool {
+		return waiting(t, watch) == running && s.UpdatesWaiting() == held-running
+	})
 	gone, leave := context.WithCancel(context.Background())
 	for i := range free {
 		id := fmt.Sprintf("free-%02d", i)
@@ -65,7 +65,7 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 		}
 		start(ctx, id, m)
 	}
-	time.Sleep(50 * time.Millisecond) // all are waiting
+	await(t, "all are waiting", patience, func() bool { return s.UpdatesWaiting() == held-running+free })
 	leave()
 	do(t, holder, "ROLLBACK")
 	group.Wait()

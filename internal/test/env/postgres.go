@@ -161,7 +161,7 @@ func Exec(tb testing.TB, conn *pgx.Conn, statements ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
 	for _, statement := range statements {
-		if _, err := conn.Exec(ctx, statement); err != nil {
+		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 			tb.Fatalf("%s: %v", statement, err)
 		}
 	}
