@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -69,6 +70,20 @@ func TestArrowsPointInwards(t *testing.T) {
 	for path := range g {
 		if forTests(path) || path == "testing" {
 			g.forbid(t, "oda/cmd/oda", path)
+		}
+	}
+}
+
+// A package that the map does not show is one that nobody finds.
+func TestEveryPackageIsOnTheMap(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, p := range load(t) {
+		name, own := strings.CutPrefix(path, "oda/")
+		if own && !p.Standard && !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not name `%s`", name)
 		}
 	}
 }
