@@ -22,8 +22,9 @@ type Health struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu     sync.Mutex
-	reason string // why writing fails; "": it does not
+	mu       sync.Mutex
+	reason   string // why writing fails; "": it does not
+	doubtful bool   // a small write is under way, to find out
 }
 
 // NewHealth makes one that is well. Try makes a small write. It must be closed.
@@ -43,6 +44,33 @@ func (h *Health) Refused(reason string, err error) {
 		h.log.Error("writing fails", "reason", reason, "error", err)
 		h.done.Go(h.recover)
 	}
+}
+
+// Suspect notes that nobody knows how a write ended. That may have been its own
+// fault, so a small write finds out, at once.
+func (h *Health) Suspect(reason string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reason != "" || h.doubtful || h.ctx.Err() != nil {
+		return
+	}
+	h.doubtful = true
+	h.done.Go(func() {
+		failed := h.attempt() != nil
+		h.mu.Lock()
+		h.doubtful = false
+		h.mu.Unlock()
+		if failed {
+			h.Refused(reason, err)
+		}
+	})
+}
+
+// attempt makes one small write.
+func (h *Health) attempt() error {
+	ctx, cancel := context.WithTimeout(h.ctx, tryEvery)
+	defer cancel()
+	return h.try(ctx)
 }
 
 // Err says why writing fails; nil where it does not.
@@ -74,10 +102,7 @@ func (h *Health) recover() {
 			return
 		case <-ticker.C:
 		}
-		ctx, cancel := context.WithTimeout(h.ctx, tryEvery)
-		err := h.try(ctx)
-		cancel()
-		if err == nil {
+		if h.attempt() == nil {
 			h.mu.Lock()
 			h.reason = ""
 			h.mu.Unlock()

@@ -108,6 +108,7 @@ func (s *Store) writeError(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err() // nobody waits for the answer
 	}
+	s.health.Suspect("the database does not confirm writes", err)
 	return oda.Uncertain(err)
 }
 
@@ -143,6 +144,7 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	}
 	if reason := refusal(e); reason != "" {
 		s.health.Refused(reason, err)
+		return unavailable
 	}
 	switch {
 	case e.Code == codeReadOnly:
@@ -152,7 +154,7 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	case e.Code == codeSerialization, e.Code == codeDeadlock:
 		return oda.Errorf(oda.Overloaded, "Too many requests are changing the same entities.%s Try again shortly.", outcome).Because(err)
 	case e.Code == codeCanceled, strings.HasPrefix(e.Code, classConnection), strings.HasPrefix(e.Code, classResources),
-		strings.HasPrefix(e.Code, classOperator), strings.HasPrefix(e.Code, classSystem):
+		strings.HasPrefix(e.Code, classOperator):
 		return unavailable
 	}
 	return oda.Errorf(oda.Internal, "Internal error.%s Give the request ID to the operator.", outcome).Because(err)

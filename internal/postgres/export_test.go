@@ -70,3 +70,6 @@ func PrepareUntil(ctx context.Context, dsn string, last int) error {
 	}
 	return migrate.Run(ctx, database{pool}, steps[:last], slog.New(slog.DiscardHandler))
 }
+
+// TryWrite makes the small write that tells whether writing works.
+func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }

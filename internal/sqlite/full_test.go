@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -123,4 +124,36 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 	}
 	s = open(t, path)
 	check()
+}
+
+// A small commit fits into what a failed one has left in the log, so it does not
+// tell that there is room again.
+func TestADiskWithLittleRoomCountsAsFull(t *testing.T) {
+	dir := smallDisk(t, 8<<20)
+	s := open(t, filepath.Join(dir, "archive.db"))
+	mustPut(t, s, put(t, "night", `{}`, 1))
+	if err := s.tryWrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(dir, &room); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, int64(room.Bavail)*room.Bsize-256<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.tryWrite(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("with 256 KiB left: %v", err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.tryWrite(t.Context()); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*.probe"))
+	if err != nil || left != nil {
+		t.Errorf("trying left %v behind (%v)", left, err)
+	}
 }

@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"os"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -21,15 +24,36 @@ func (s *Store) refused(err error) {
 	}
 }
 
-// tryWrite lets the writer make a small commit that changes nothing.
+// probeRoom is how much room there must be on the disk before the archive counts
+// as writable again. A commit alone proves little: a small one fits into what the
+// transaction that failed has left in the write-ahead log.
+const probeRoom = 1 << 20
+
+// tryWrite lets the writer make a small commit that changes nothing, and then
+// looks whether there is room for larger ones.
 func (s *Store) tryWrite(ctx context.Context) error {
 	answer := make(chan error, 1)
 	select {
 	case s.probes <- answer:
-		return <-answer
+		if err := <-answer; err != nil {
+			return err
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return findRoom(s.file.path + ".probe")
+}
+
+// findRoom writes a file to disk and removes it.
+func findRoom(path string) (err error) {
+	content := make([]byte, probeRoom)
+	_, _ = rand.Read(content) // cannot fail; it cannot be compressed either
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(path))
 }
 
 // Ping implements oda.Engine.
