@@ -18,7 +18,7 @@ FUZZTIME ?= 30s
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-run: build ## Build, and serve on 127.0.0.1:8080 from ./oda-data
+run: build ## Build oda and serve on 127.0.0.1:8080 from ./oda-data
 	bin/oda serve
 
 build: ## Build bin/oda
@@ -51,7 +51,7 @@ lint: ## Format, vet, staticcheck, generated files
 	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	@scripts/check-generated
 
-proof: setup ## Long proofs: all generators, schemathesis (10 minutes)
+proof: setup ## Long tests: all generators, schemathesis (10 minutes)
 	@scripts/setup proof
 	ODA_PROOF=1 go test -count=1 -timeout 60m -v -run Proof ./api/clients
 
@@ -59,7 +59,7 @@ fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)
 
 LINEARTIME ?= 5m
-linear: setup ## Look for histories that no order explains, for LINEARTIME (default 5m) per engine
+linear: setup ## Search for histories that are not linearizable, for LINEARTIME (default 5m) per engine
 	ODA_LINEAR=$(LINEARTIME) go test -count=1 -timeout 60m -v -run Linearizable ./internal/test/history
 
 drill: build ## Kill the leader of a Patroni cluster under load, three times (3 minutes)
@@ -72,14 +72,14 @@ BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/be
 bench: ## Measure everything, and write docs/benchmarks.md (30 minutes, 20 GB; BENCH_ONLY=REGEXP for some of it)
 	$(BENCH)
 
-bench-quick: ## The same in short, into bench/out (under two minutes)
+bench-quick: ## A short run of the benchmarks, into bench/out (under two minutes)
 	$(BENCH) -quick
 
 bench-against: ## Measure in turn with the oda of another revision (REV=REVISION, BENCH_ONLY=REGEXP), into bench/out/against
 	$(BENCH) -against '$(or $(REV),$(error Say which: make bench-against REV=REVISION))'
 
 PROFILES = $(CURDIR)/docs/benchmarks/profiles
-bench-profile: ## Write where the CPU time of oda goes while measuring (BENCH_ONLY=REGEXP), into docs/benchmarks/profiles
+bench-profile: ## Profile the CPU time of oda while measuring (BENCH_ONLY=REGEXP), into docs/benchmarks/profiles
 	$(BENCH) -quick -profile $(PROFILES)
 
 clean: ## Remove what was built; the archive in ./oda-data stays
