@@ -27,8 +27,11 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 	// As the first version of the schema left it, with a step under way in
 	// another process.
 	for _, statement := range []string{
-		`ALTER TABLE heads DROP COLUMN listed_on; CREATE INDEX heads_modified ON heads (kind, last_modified_on, identifier);
-		DELETE FROM migrations WHERE number = 2;
+		`ALTER TABLE creations RENAME TO births; ALTER INDEX creations_pkey RENAME TO births_pkey;
+		ALTER INDEX creations_created RENAME TO births_created; ALTER INDEX creations_user RENAME TO births_user;
+		ALTER TABLE creation_keys RENAME TO creations; ALTER INDEX creation_keys_pkey RENAME TO creations_pkey;
+		ALTER TABLE heads DROP COLUMN listed_on; CREATE INDEX heads_modified ON heads (kind, last_modified_on, identifier);
+		DELETE FROM migrations WHERE number >= 2;
 		SELECT pg_advisory_lock(1868849409)`,
 		`INSERT INTO migration_progress VALUES (2, '', 3, 7)`,
 	} {
@@ -62,7 +65,7 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 		status, after, text := ask("GET", prefix+"/readyz")
 		var problem struct{ Type, Detail string }
 		if err := json.Unmarshal([]byte(text), &problem); err != nil || status != 503 || after == "" ||
-			!strings.Contains(problem.Detail, "step 2 of 2 (listed), 3 of 7") {
+			!strings.Contains(problem.Detail, "step 2 of 3 (listed), 3 of 7") {
 			t.Errorf("readyz answers %d, Retry-After %q: %s", status, after, text)
 		}
 	}
