@@ -63,7 +63,7 @@ const (
 )
 
 // Run sends the records in batches as it reads them. Each has a key, so that a
-// recording that broke off can be sent again.
+// recording that was cut off can be sent again.
 func (r *recording) Run(ctx context.Context, to streams) error {
 	archive, err := r.archive()
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *sender) send(ctx context.Context) error {
 }
 
 // values hands over JSON values as they are written: the elements of an array,
-// or one behind the other.
+// or one after the other.
 func values(in io.Reader, do func(text []byte) error) error {
 	bounded := &bounded{in: in}
 	buffered := bufio.NewReader(bounded)
@@ -176,7 +176,7 @@ func values(in io.Reader, do func(text []byte) error) error {
 	return nil
 }
 
-// startsWithBracket looks at the first character that is no white space.
+// startsWithBracket looks at the first character that is not white space.
 func startsWithBracket(in *bufio.Reader, b *bounded) (bool, error) {
 	for {
 		b.left = maxRecord

@@ -1,4 +1,4 @@
-// Package cli is the command line: what can be said to oda, with its help. A
+// Package cli is the command line: the commands of oda, with their help. A
 // command is a struct whose fields are its flags; what it does is the work of
 // other packages.
 package cli
@@ -36,7 +36,7 @@ type commands struct {
 const (
 	exitOK       = 0
 	exitFailed   = 1 // it could not start, or failed on the way
-	exitUsage    = 2 // the command line was not understood
+	exitUsage    = 2 // the command line is not valid
 	exitNotFound = 3 // the archive has no such entity
 	exitConflict = 4 // what was sent contradicts what is stored, or itself
 )
@@ -89,7 +89,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	}
 	ctx := context.Background()
 	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
-		// A signal ends it on the spot, also while it waits for its input.
+		// A signal ends it at once, even while it waits for its input.
 		command.Bind(kind)
 	} else {
 		var stop context.CancelFunc

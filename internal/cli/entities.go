@@ -11,8 +11,8 @@ import (
 	"oda"
 )
 
-// entities are the commands of every kind. Which kind it is, the word before
-// them says.
+// entities are the commands of every kind. The word before them says which
+// kind.
 type entities struct {
 	Get   get   `cmd:"" help:"Print entities."`
 	Query query `cmd:"" help:"Print the identifiers that match."`
@@ -98,7 +98,7 @@ func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	})
 }
 
-// identifier reads the identifier of a document, which the address of a store
+// identifier reads the identifier of a document, which the URL of a store
 // needs. Everything else about it is for the archive to judge.
 func identifier(kind oda.Kind, body []byte) (string, error) {
 	var members map[string]json.RawMessage
@@ -159,7 +159,7 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// called is how a person knows a file.
+// called is the name of a file for people.
 func called(name string) string {
 	if name == "-" {
 		return "stdin"
@@ -179,7 +179,7 @@ func open(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// plainly says what is wrong with a file. Its name is said already.
+// plainly says what is wrong with a file, without repeating its name.
 func plainly(err error) error {
 	if broken, ok := errors.AsType[*os.PathError](err); ok {
 		err = broken.Err

@@ -74,7 +74,7 @@ func (g generator) orDefault() uint16 {
 	return skuid.DefaultGenerator()
 }
 
-// positive checks that bounds are bounds.
+// positive checks that bounds are positive.
 func positive(values map[string]int64) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if values[name] <= 0 {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ignoreHangups lets a server go on when its terminal goes away, or when it is
+// ignoreHangups keeps a server running when its terminal goes away, or when it is
 // sent the signal that makes others read their configuration again, and says
 // so. It ends with the context.
 func ignoreHangups(ctx context.Context, log *slog.Logger) {

@@ -41,7 +41,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fields gives the flags that are a question of their own, by precedence.
+// fields returns the flags that are criteria, by precedence.
 func (q *query) fields() (asked [][]string) {
 	if q.User != "" {
 		asked = append(asked, []string{"--user"})
@@ -66,7 +66,7 @@ func (q *query) fields() (asked [][]string) {
 	return asked
 }
 
-// Validate checks that there is a question.
+// Validate checks that there is a criterion.
 func (q *query) Validate() error {
 	switch {
 	case (q.StartsWith || q.Contains) && q.User == "":

@@ -93,7 +93,7 @@ type sessionStatus struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Run prints a line for each session, or nothing where there is none.
+// Run prints a line for each session, or nothing if there is none.
 func (s *spoolStatus) Run(to streams) error {
 	sessions, err := recorder.Status(s.Dir)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *spoolStatus) Run(to streams) error {
 	return table.Flush()
 }
 
-// state is what a session is in the middle of, in a word.
+// state is the state of a session in one word.
 func state(s recorder.SessionStatus) string {
 	switch {
 	case s.Err != nil:

@@ -20,7 +20,7 @@ type remote struct {
 // defaultArchive is where "oda serve" serves by default.
 const defaultArchive = "http://127.0.0.1:8080"
 
-// archive gives a client of the archive.
+// archive returns a client of the archive.
 func (r remote) archive(user string) (*client.Client, error) {
 	if r.URL == "" {
 		r.URL = defaultArchive
@@ -35,7 +35,7 @@ func (r remote) archive(user string) (*client.Client, error) {
 	return archive, nil
 }
 
-// acting says in whose name a command acts.
+// acting says which user a command acts as.
 type acting struct {
 	remote
 	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as."`
@@ -43,8 +43,8 @@ type acting struct {
 
 func (a acting) archive() (*client.Client, error) { return a.remote.archive(a.User) }
 
-// failure is an error with an exit code of its own. Its text is all that is
-// said.
+// failure is an error with its own exit code. Its text is all that is
+// printed.
 type failure struct {
 	exit int
 	text string
@@ -52,7 +52,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// lost tells whether the archive was reached, and its answer was not received.
+// lost reports whether the archive was reached, and its answer was not received.
 func lost(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return errors.Is(err, client.ErrNoAnswer) && !(ok && op.Op == "dial")
@@ -71,7 +71,7 @@ func explain(archive *client.Client, about string, err error) error {
 			hint = ""
 		}
 		if broken, ok := errors.AsType[*url.Error](err); ok {
-			err = broken.Err // without the request, which nobody here has written
+			err = broken.Err // without the request, which the user has not written
 		}
 		return &failure{exitFailed, fmt.Sprintf("%s: no answer from the archive at %s: %s%s",
 			about, archive.Address(), strings.TrimPrefix(err.Error(), client.ErrNoAnswer.Error()+": "), hint)}

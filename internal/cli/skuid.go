@@ -6,7 +6,7 @@ import (
 	"oda/internal/skuid"
 )
 
-// skuids is the identifier service in a process of its own.
+// skuids is the identifier service as a separate process.
 type skuids struct {
 	Listen    string    `default:"127.0.0.1:9870" env:"ODA_SKUID_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
 	Generator generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Generator number for new identifiers (default ${generator}). Give each instance its own."`

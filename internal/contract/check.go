@@ -25,9 +25,9 @@ type checker struct {
 	count  int // of all faults, listed or not
 }
 
-// value consumes the value that comes next and holds it against s. Its errors
-// are those of the scanner; what does not fit the schema becomes a fault, and
-// the scan goes on, since a syntax error further on is the more important.
+// value consumes the next value and checks it against s. Its errors
+// are those of the scanner; what does not match the schema becomes a fault, and
+// the scan continues, since a later syntax error is more important.
 func (c *checker) value(s *schema, name string, index bool) error {
 	kind, err := c.scan.Peek()
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *checker) array(s *schema, index bool) error {
 	return nil
 }
 
-// scalar holds a text or number against s; other values have nothing more to
+// scalar checks a text or number against s; other values have nothing more to
 // check than their type.
 func (c *checker) scalar(s *schema, kind rawjson.Kind, literal []byte) {
 	var msg string
@@ -168,7 +168,7 @@ func (c *checker) unknownMember(s *schema) {
 	c.fault("This member is unknown. Known members: " + strings.Join(known, ", ") + ".")
 }
 
-// fault notes that the value at hand is wrong.
+// fault notes that the current value is wrong.
 func (c *checker) fault(detail string) {
 	c.count++
 	if len(c.faults) < maxFaults {

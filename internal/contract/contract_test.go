@@ -27,7 +27,7 @@ func load(t testing.TB) *contract.Description {
 	return d
 }
 
-// describe gives a description with one operation whose body has that schema.
+// describe returns a description with one operation whose body has that schema.
 func describe(schema string) []byte {
 	return fmt.Appendf(nil, `{"paths": {"/x": {"put": {"operationId": "x", "requestBody":
 		{"required": true, "content": {"application/json": {"schema": %s}}}}}},
@@ -380,7 +380,7 @@ func fit(t *testing.T, documents []env.Document) {
 	}
 }
 
-// also gives a description of one operation whose body fits both schemas.
+// also returns a description of one operation whose body fits both schemas.
 func also(schema, also string) []byte {
 	return bytes.Replace(describe(schema), []byte(`{"application/json": {`), []byte(`{"application/json": {"x-also": `+also+`, `), 1)
 }

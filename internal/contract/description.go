@@ -1,15 +1,15 @@
-// Package contract holds requests against the API description.
+// Package contract checks requests against the API description.
 //
-// "400: the request fails validation against the API description" is meant
+// "400: the request fails validation against the API description" is taken
 // literally: Load compiles the parameters and bodies of openapi.json into small
 // checkers, and nothing else says what a request may look like. A body is read
-// once. The same pass finds syntax errors, holds the document against its
-// schema, and notes where the declared values stand, so that the rules of the
+// once. The same pass finds syntax errors, checks the document against its
+// schema, and notes where the declared values are, so that the rules of the
 // archive need not parse it again.
 //
 // Load knows a subset of OpenAPI 3.0 and refuses a description that uses more:
-// whatever the description promises of a request is checked. Responses are not
-// compiled; the tests of the interface hold them against the description.
+// everything that the description says about a request is checked. Responses are not
+// compiled; the tests of the interface check them against the description.
 package contract
 
 import (
@@ -94,24 +94,24 @@ func Load(description []byte, leaves ...string) (*Description, error) {
 	return d, nil
 }
 
-// Operation gives the operation with that operationId, or nil.
+// Operation returns the operation with that operationId, or nil.
 func (d *Description) Operation(operationID string) *Operation { return d.byID[operationID] }
 
 // Operations lists all operations by path, then method.
 func (d *Description) Operations() []*Operation { return slices.Clone(d.operations) }
 
-// HasBody tells whether the operation takes a body.
+// HasBody reports whether the operation takes a body.
 func (op *Operation) HasBody() bool { return op.body != nil }
 
-// BodyRequired tells whether the operation cannot do without a body.
+// BodyRequired reports whether the operation needs a body.
 func (op *Operation) BodyRequired() bool { return op.bodyRequired }
 
-// CheckBody reads a body once. Where it is no strict JSON document of at most
-// maxDepth levels, not counting envelopes around documents, the error has the code InvalidJSON; where it does not fit its
-// schema, InvalidRequest with the first faults. Else it returns the index of
-// the declared values: the root, the declared members of an indexed object, and
-// the elements of an indexed list. A body that may be left out may be empty;
-// its index is then nil.
+// CheckBody reads a body once. If it is not a strict JSON document of at most
+// maxDepth levels, not counting envelopes around documents, the error has the
+// code InvalidJSON; if it does not match its schema, InvalidRequest with the
+// first faults. Otherwise it returns the index of the declared values: the
+// root, the declared members of an indexed object, and the elements of an
+// indexed list. An optional body may be empty; its index is then nil.
 func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error) {
 	if op.body == nil {
 		return nil, fmt.Errorf("the operation %s takes no body to check", op.ID)
@@ -137,7 +137,7 @@ func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error
 	return c.nodes, nil
 }
 
-// operation compiles what one operation says of its requests.
+// operation compiles what one operation says about its requests.
 func (c *compiler) operation(method, path string, raw json.RawMessage) (*Operation, error) {
 	switch method {
 	case "GET", "PUT", "POST", "PATCH", "DELETE":

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// narrow gives the schema of what fits both s and also. It is compiled once, so
+// narrow returns the schema of what matches both s and also. It is compiled once, so
 // that a check costs no more than one against s.
 func (c *compiler) narrow(s, also *schema) (*schema, error) {
 	pair := [2]*schema{s, also}
@@ -74,7 +74,7 @@ func (c *compiler) narrowMembers(n, also *schema) error {
 	return n.mark()
 }
 
-// within gives the bounds that are inside both.
+// within returns the bounds that are inside both.
 func (b bounds) within(other bounds) bounds {
 	return bounds{larger(b.min, other.min), smaller(b.max, other.max)}
 }

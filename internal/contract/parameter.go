@@ -75,15 +75,15 @@ func (p parameter) checkable() error {
 	return nil
 }
 
-// ReadsQuery tells whether the operation has a parameter in the query.
+// ReadsQuery reports whether the operation has a parameter in the query.
 func (op *Operation) ReadsQuery() bool {
 	return slices.ContainsFunc(op.parameters, func(p parameter) bool { return p.in == "query" })
 }
 
-// CheckParameters holds the declared parameters against the description.
-// lookup gives the first value of a parameter that is in "path", "query" or
+// CheckParameters checks the declared parameters against the description.
+// lookup returns the first value of a parameter that is in "path", "query" or
 // "header", and whether there is one. Repetition and precedence are rules of
-// the list query and no matter of form. The error lists every parameter that
+// the list query, not of form. The error lists every parameter that
 // is wrong, with the code that the description has for the first of them, or
 // InvalidRequest.
 func (op *Operation) CheckParameters(lookup func(in, name string) (value string, given bool)) error {
@@ -124,7 +124,7 @@ func (p *parameter) check(value string, given bool) string {
 	return p.schema.checkText([]byte(value))
 }
 
-// isInteger tells whether a parameter is an integer in plain decimal digits.
+// isInteger reports whether a parameter is an integer in plain decimal digits.
 func isInteger(value string) bool {
 	if value != "" && value[0] == '-' {
 		value = value[1:]

@@ -8,13 +8,13 @@ import (
 	"oda"
 )
 
-// Takes tells whether the operation has a parameter of that name.
+// Takes reports whether the operation has a parameter of that name.
 func (op *Operation) Takes(in, name string) bool {
 	return slices.ContainsFunc(op.parameters, func(p parameter) bool { return p.in == in && p.name == name })
 }
 
 // CheckQuery refuses a query with parameters that the operation does not have:
-// a filter with a spelling mistake must not answer as if it had been applied.
+// a misspelt filter must not be ignored.
 func (op *Operation) CheckQuery(query map[string][]string) error {
 	var known []string
 	for _, p := range op.parameters {
@@ -56,8 +56,8 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name[:most], "�") + "…"
 }
 
-// nearest gives the name that takes the fewest changes to reach. Case is no
-// change.
+// nearest returns the name that takes the fewest changes to reach, ignoring
+// case.
 func nearest(name string, names []string) string {
 	name = strings.ToLower(name)
 	return slices.MinFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })

@@ -10,12 +10,12 @@ import (
 	"oda"
 )
 
-// checksText tells whether a text can be wrong at all.
+// checksText reports whether a text can be wrong at all.
 func (s *schema) checksText() bool {
 	return s.text != bounds{} || s.pattern != nil || s.enum != nil || s.notEnum != nil || s.timestamp
 }
 
-// checkText holds a text against s and says in a sentence what is wrong, or
+// checkText checks a text against s and says in a sentence what is wrong, or
 // nothing.
 func (s *schema) checkText(text []byte) string {
 	msg := s.textFault(text)
@@ -49,7 +49,7 @@ func (s *schema) textFault(text []byte) string {
 	return ""
 }
 
-// fewer tells whether a text has fewer than n characters. Only a text whose
+// fewer reports whether a text has fewer than n characters. Only a text whose
 // number of bytes does not decide it is counted.
 func fewer(text []byte, n int) bool {
 	if len(text) < n {
@@ -58,7 +58,7 @@ func fewer(text []byte, n int) bool {
 	return len(text) < n*utf8.UTFMax && utf8.RuneCount(text) < n
 }
 
-// checkNumber holds a number, as JSON spells it, against s.
+// checkNumber checks a number, as JSON spells it, against s.
 func (s *schema) checkNumber(literal []byte) string {
 	if !s.integer && s.minimum == nil && s.maximum == nil {
 		return ""
@@ -75,13 +75,13 @@ func (s *schema) checkNumber(literal []byte) string {
 	return ""
 }
 
-// decimal is as much of a number as the checks need, exactly, whatever its
+// decimal is as much of a number as the checks need, exactly, at any
 // size: floating point would take 9007199254740993.5 for an integer.
 type decimal struct {
 	negative bool
 	whole    uint64 // of the magnitude, unless large
 	large    bool   // the whole part is beyond 64 bits
-	fraction bool   // there is something behind the decimal point
+	fraction bool   // there is something after the decimal point
 }
 
 // parseDecimal reads a number that the scanner has accepted.
@@ -98,7 +98,7 @@ func parseDecimal(literal []byte) decimal {
 			break
 		}
 	}
-	point := len(mantissa) // how many digits stand before the decimal point
+	point := len(mantissa) // how many digits are before the decimal point
 	for i, c := range mantissa {
 		if c == '.' {
 			point = i
@@ -132,8 +132,8 @@ func (d *decimal) push(digit uint64) {
 	d.whole = sum
 }
 
-// parseExponent reads an exponent, or a large number of the same sign where it
-// is larger than any document is long.
+// parseExponent reads an exponent, or a large number of the same sign if it
+// exceeds the length of any document.
 func parseExponent(text []byte) int {
 	const large = 1 << 48
 	sign, n := 1, 0
@@ -149,7 +149,7 @@ func parseExponent(text []byte) int {
 	return sign * n
 }
 
-// compare gives -1, 0 or 1 as d is below, equal to or above n.
+// compare returns -1, 0 or 1 as d is below, equal to or above n.
 func (d decimal) compare(n int64) int {
 	zero := d.whole == 0 && !d.large && !d.fraction
 	if d.negative && !zero {

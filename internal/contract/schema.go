@@ -14,8 +14,8 @@ import (
 	"oda/internal/rawjson"
 )
 
-// schema is a compiled schema. A keyword speaks only of values of its own type,
-// as in OpenAPI; kinds says which types there may be.
+// schema is a compiled schema. A keyword applies only to values of its own type,
+// as in OpenAPI; kinds are the types that are allowed.
 type schema struct {
 	kinds   kindSet
 	integer bool // a number must be integral
@@ -48,7 +48,7 @@ type property struct {
 	schema *schema
 }
 
-// bounds are inclusive; nil is none.
+// bounds are inclusive; nil means none.
 type bounds struct{ min, max *int }
 
 // kindSet is a set of types of JSON values, a bit for each rawjson.Kind.
@@ -324,7 +324,7 @@ func (c *compiler) members(s *schema, k *keywords) error {
 	return s.mark()
 }
 
-// mark gives each required member its bit.
+// mark returns each required member its bit.
 func (s *schema) mark() error {
 	if len(s.required) > 64 {
 		return errors.New("more than 64 members are required")
@@ -342,7 +342,7 @@ func (s *schema) mark() error {
 
 // markDocuments marks where the nesting of a body is counted from. An object
 // that takes no other members, and a list in it, is an envelope: what may be
-// sent in one may be sent in another, or by itself.
+// sent in one may be sent in another, or alone.
 func (s *schema) markDocuments() {
 	switch {
 	case s.closed:
@@ -356,12 +356,12 @@ func (s *schema) markDocuments() {
 	}
 }
 
-// opaque tells that nothing inside an object is of interest.
+// opaque reports that nothing inside an object is of interest.
 func (s *schema) opaque() bool {
 	return len(s.properties) == 0 && !s.closed && s.size == bounds{}
 }
 
-// nodes is for how many nodes an index begins with room.
+// nodes is the initial capacity of an index.
 func (s *schema) nodes() int {
 	if s.leaf {
 		return 1
@@ -369,10 +369,10 @@ func (s *schema) nodes() int {
 	return 16
 }
 
-// isZero tells that no keyword is there.
+// isZero reports that there is no keyword.
 func (k keywords) isZero() bool { return reflect.ValueOf(k).IsZero() }
 
-// reference gives the name of the component that raw refers to.
+// reference returns the name of the component that raw refers to.
 func reference(raw json.RawMessage, section string) (name string, isRef bool, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -394,7 +394,7 @@ func reference(raw json.RawMessage, section string) (name string, isRef bool, er
 }
 
 // decodeStrictly decodes an object and refuses members that the target does
-// not have. Extensions are free, but for those that have a meaning here.
+// not have. Extensions are free, except for those that have a meaning here.
 func decodeStrictly(raw json.RawMessage, target any) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

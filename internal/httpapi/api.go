@@ -15,14 +15,14 @@ import (
 )
 
 // Bounds of what requests may take. The time-outs and the number of
-// connections are the server's that runs the handler.
+// connections belong to the server that runs the handler.
 type Bounds struct {
 	Body     int64 // bytes of one body
-	InFlight int64 // bytes of all bodies that are being worked on
+	InFlight int64 // bytes of all bodies in progress
 	Depth    int   // nesting of a document
 }
 
-// Pages are the parts of the interface that are made for people.
+// Pages are the parts of the interface for people.
 type Pages interface {
 	Home(w http.ResponseWriter, r *http.Request) error
 	UI(w http.ResponseWriter, r *http.Request) error
@@ -56,7 +56,7 @@ type API struct {
 
 // New compiles the API description and sets up the routes.
 func New(cfg Config) (*API, error) {
-	// The rules look at a record as a whole only.
+	// The rules look only at whole records.
 	description, err := contract.Load(api.JSON, "Record")
 	if err != nil {
 		return nil, fmt.Errorf("compile the API description: %w", err)
@@ -69,8 +69,8 @@ func New(cfg Config) (*API, error) {
 	return a, a.register()
 }
 
-// ServeHTTP is the way of every request: it gets a name, is checked for what
-// concerns all paths alike, is handled, and leaves one line in the log.
+// ServeHTTP is the path of every request: it gets an ID, is checked for what
+// concerns all paths, is handled, and leaves one line in the log.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := newCall(a, w, r)
 	defer c.finish()
@@ -109,8 +109,8 @@ func (a *API) wholeServer(c *call) {
 // serverMethods are the methods that some path has.
 const serverMethods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
-// normal tells whether a path, as it was sent, has no empty, "." or ".."
-// segments, so that it means to every reader what it means here. No path at all
+// normal reports whether a path, as it was sent, has no empty, "." or ".."
+// segments, so that every reader interprets it the same way. No path at all
 // is the root.
 func normal(path string) bool {
 	if path == "" {
@@ -130,7 +130,7 @@ func normal(path string) bool {
 	return true
 }
 
-// notNormal tells why nothing is at a path that is not normal. A client may have
+// notNormal says why nothing is at a path that is not normal. A client may have
 // been given "." or ".." as an identifier to store under.
 func (a *API) notNormal(r *http.Request) error {
 	for _, kind := range oda.Kinds {

@@ -116,7 +116,7 @@ func (c *caller) call(body []byte) []byte {
 	return c.answer
 }
 
-// work gives the three kinds of request that an archive lives of, each ready to
+// work returns the three kinds of request that an archive lives of, each ready to
 // be sent once more. It returns the bytes that one carries.
 var work = map[string]func(tb testing.TB, handler http.Handler) (send func(), size int){
 	"GET": func(tb testing.TB, handler http.Handler) (func(), int) {

@@ -5,7 +5,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// emptyObject stands for the body that the creation of an empty block may
+// emptyObject replaces the body that the creation of an empty block may
 // leave out.
 var emptyObject = []byte("{}")
 

@@ -8,7 +8,7 @@ type budget struct {
 	used atomic.Int64
 }
 
-// take reserves bytes, or tells that there is no room.
+// take reserves bytes, or reports that there is no room.
 func (b *budget) take(n int64) bool {
 	if b.used.Add(n) > b.most {
 		b.used.Add(-n)

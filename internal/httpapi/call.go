@@ -13,7 +13,7 @@ import (
 	"oda/internal/contract"
 )
 
-// call is one request on its way: what is known of it so far, and the writer
+// call is one request in progress: what is known of it so far, and the writer
 // of its response, which notes what was sent.
 type call struct {
 	http.ResponseWriter
@@ -24,7 +24,7 @@ type call struct {
 	probe     bool                // of health
 	kind      oda.Kind
 	id        string // of the entity, where the path or the answer names it
-	user      string // who acts, empty where nobody said
+	user      string // the acting user, empty if not given
 	query     map[string][]string
 	started   time.Time
 	requestID string
@@ -38,7 +38,7 @@ type call struct {
 	out       response
 
 	// The values of the answer's headers. They lie together here, so that they
-	// need no memory of their own.
+	// need no additional memory.
 	values [9]string
 	headed int // how many there are
 }
@@ -52,7 +52,7 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 	c.head("X-Content-Type-Options", "nosniff")
 	if len(r.TransferEncoding) > 0 {
 		// A length beside the chunks may be an attempt to smuggle a request past
-		// a proxy, and net/http does not tell whether there was one. So the
+		// a proxy, and net/http does not say whether there was one. So the
 		// connection ends, as RFC 9112, 6.1 demands.
 		c.head("Connection", "close")
 	}
@@ -70,7 +70,7 @@ func (c *call) head(name, value string) {
 	c.Header()[name] = c.values[c.headed-1 : c.headed : c.headed]
 }
 
-// validRequestID accepts the request's id of a proxy or client if it can do no harm
+// validRequestID accepts the request ID of a proxy or client if it is harmless
 // in a log.
 func validRequestID(id string) bool {
 	for i := range len(id) {
@@ -102,12 +102,12 @@ func (c *call) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the server's own writer.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// statusGone is logged, never sent, where the client went away.
+// statusGone is logged, never sent, if the client went away.
 const statusGone = 499
 
 // finish ends the call: a panic becomes a 500, the budget is given back, and
-// one line is logged. It never says anything of a document, nor what was asked
-// for in a query: that has the names of users.
+// one line is logged. It never shows a document, nor what was asked
+// for in a query, which has the names of users.
 func (c *call) finish() {
 	abort := false
 	if p := recover(); p != nil {
@@ -123,29 +123,29 @@ func (c *call) finish() {
 	}
 	c.api.inFlight.give(c.taken)
 	if c.awaitsContinue() {
-		// It was never asked for its body. One that sends it all the same is read
+		// It was never asked for its body. If the client sends it anyway, it is read
 		// for a moment, since closing at once could destroy the answer.
 		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Now().Add(lingerTime)) // else it takes longer
 	}
 	c.logLine()
 	if abort {
 		// The connection ends without a proper end of the response, so that no
-		// client takes a part for the whole.
+		// client takes a part for the whole answer.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// lingerTime is how long a client may go on sending what nobody wants.
+// lingerTime is how long a client may keep sending what nobody wants.
 const lingerTime = 500 * time.Millisecond
 
-// awaitsContinue tells whether the client waits for our word before it sends its
-// body, and was not given it.
+// awaitsContinue reports whether the client waits for "100 Continue" before it sends its
+// body, and has not got it.
 func (c *call) awaitsContinue() bool {
 	return !c.reading && c.r.ContentLength != 0 && c.r.Header["Expect"] != nil
 }
 
-// logLine hands the line to the handler of the log itself: a Logger would look
-// for the place in the code that it comes from, which is always this one.
+// logLine passes the line directly to the handler of the log: a Logger would look
+// up its place in the code, which is always this one.
 func (c *call) logLine() {
 	level := slog.LevelInfo
 	if c.probe && c.status < 400 {
@@ -192,7 +192,7 @@ func (c *call) logLine() {
 	_ = log.Handle(ctx, line) // nobody is left to tell that the log fails
 }
 
-// loggedPath is a path as it stands in the log. The longest that leads anywhere
+// loggedPath is a path as it appears in the log. The longest that leads anywhere
 // is far shorter than the bound.
 func loggedPath(u *url.URL) string {
 	path := u.EscapedPath()

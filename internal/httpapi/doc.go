@@ -3,7 +3,7 @@
 //
 // Start at routes.go: one table of all operations. A handler reads the request
 // into the domain's terms, calls the archive, and returns what is to be
-// answered or an error; the way in (request.go) and the way out (response.go,
-// problem.go) are the same for all. Every request is held against the API
+// answered or an error; reading requests (request.go) and writing answers (response.go,
+// problem.go) are the same for all. Every request is checked against the API
 // description before its handler sees it.
 package httpapi

@@ -7,7 +7,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// get answers the current version of an entity, or that the client has it.
+// get answers with the current version of an entity, or that the client has it.
 func (a *API) get(c *call) error {
 	e, err := a.archive.Get(c.r.Context(), oda.Ref{Kind: c.kind, ID: c.id})
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *API) storeSeveral(c *call) error {
 	return c.sendError(w.close())
 }
 
-// split gives the documents of all collections in the body.
+// split returns the documents of all collections in the body.
 func split(text []byte, nodes []rawjson.Node) []*oda.Document {
 	var documents []*oda.Document
 	for i := 1; i < nodes[0].Next; i = nodes[i].Next {

@@ -171,7 +171,7 @@ func unchanged(t testing.TB, a *env.Archive, run func()) {
 }
 
 // raw sends bytes on a connection of their own, all before anything is read,
-// and gives the response.
+// and returns the response.
 func raw(t testing.TB, a *env.Archive, text string) *env.Reply {
 	t.Helper()
 	conn := dial(t, a)

@@ -8,11 +8,11 @@ import (
 	"oda"
 )
 
-// pageHold holds a whole page back, since the link to the next one stands in
+// pageHold holds back a whole page, since the link to the next one is in
 // the headers: the longest identifiers, quoted, with their commas.
 const pageHold = oda.MaxLimit * (128 + 3)
 
-// list answers the identifiers that match the query.
+// list answers with the identifiers that match the query.
 func (a *API) list(c *call) error {
 	q, err := oda.ParseQuery(c.kind, c.query)
 	if err != nil {
@@ -23,7 +23,7 @@ func (a *API) list(c *call) error {
 		hold = pageHold
 	}
 	w := c.respond("application/json", "", hold)
-	// Identifiers are gathered into pieces, since writing each by itself costs
+	// Identifiers are gathered into pieces, since writing each alone costs
 	// more than finding it.
 	piece := make([]byte, 0, 16<<10)
 	piece = append(piece, '[')

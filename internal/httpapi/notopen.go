@@ -7,7 +7,7 @@ import (
 	"oda"
 )
 
-// NotOpen answers while the archive is being opened: it lives, and it is not
+// NotOpen answers while the archive is being opened: it is alive, but not
 // ready. The reason is part of a sentence.
 func NotOpen(cfg Config, reason func() string) http.Handler {
 	a := &API{base: cfg.BasePath, log: cfg.Log}

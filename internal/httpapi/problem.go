@@ -53,7 +53,7 @@ type problemBody struct {
 	Errors   []oda.Fault `json:"errors,omitempty"`
 }
 
-// problem answers an error. What is not meant for the caller stays in the log.
+// problem answers with an error. What is not meant for the caller stays in the log.
 func (c *call) problem(err error) {
 	c.failure = err
 	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {
@@ -61,7 +61,7 @@ func (c *call) problem(err error) {
 		return
 	}
 	if c.status != 0 {
-		// The response is under way, and must not end as if it were whole.
+		// The response has begun, and must not end as if it were complete.
 		panic(http.ErrAbortHandler)
 	}
 	e, ok := errors.AsType[*oda.Error](err)
@@ -99,7 +99,7 @@ func written(e *oda.Error, requestID string) (problemKind, []byte) {
 	return kind, body
 }
 
-// gone notes that the client went away before it had its answer.
+// gone notes that the client went away before it got its answer.
 func (c *call) gone() {
 	c.status = statusGone
 	panic(http.ErrAbortHandler)

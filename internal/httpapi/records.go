@@ -8,7 +8,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// record adds a record to an ExecutionBlock. The answer is small whatever the
+// record adds a record to an ExecutionBlock. The answer is small at any
 // length of the block.
 func (a *API) record(c *call) error {
 	text, nodes, err := c.body()
@@ -61,7 +61,7 @@ func (a *API) recordBatch(c *call) error {
 	return c.sendError(c.respond("application/json", "", held).whole(append(out, '}')))
 }
 
-// keyedRecords gives the records of a batch with their keys.
+// keyedRecords returns the records of a batch with their keys.
 func keyedRecords(text []byte, nodes []rawjson.Node) []oda.NewRecord {
 	var records []oda.NewRecord
 	list := rawjson.Child(nodes, 0, "records")
@@ -75,10 +75,10 @@ func keyedRecords(text []byte, nodes []rawjson.Node) []oda.NewRecord {
 	return records
 }
 
-// readRecordsDefault is the length of a page where none is asked for.
+// readRecordsDefault is the default length of a page.
 const readRecordsDefault = 1000
 
-// readRecords answers records with what the server knows of each.
+// readRecords answers with records and what the server knows of each.
 func (a *API) readRecords(c *call) error {
 	after, limit := int64(0), readRecordsDefault
 	text, err := c.one("after")

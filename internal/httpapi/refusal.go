@@ -12,7 +12,7 @@ import (
 	"oda"
 )
 
-// Refusals makes the answers to requests that net/http refuses by itself: those
+// Refusals makes the answers to requests that net/http itself refuses: those
 // that are not well-formed HTTP. They are problems like all others, with their
 // line in the log.
 func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {

@@ -15,7 +15,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// check holds the parameters against the API description and notes what they
+// check checks the parameters against the API description and notes what they
 // say.
 func (c *call) check() error {
 	if c.op == nil {
@@ -55,7 +55,7 @@ func (c *call) checkQuery() error {
 	return c.op.CheckQuery(c.query)
 }
 
-// parameter gives the first value of a parameter, and whether there is one.
+// parameter returns the first value of a parameter, and whether there is one.
 func (c *call) parameter(in, name string) (value string, given bool) {
 	var values []string
 	switch in {
@@ -72,8 +72,8 @@ func (c *call) parameter(in, name string) (value string, given bool) {
 	return values[0], true
 }
 
-// one gives the value of a query parameter, empty where there is none. It may
-// stand once.
+// one returns the value of a query parameter, empty if there is none. It may
+// appear once.
 func (c *call) one(name string) (string, error) {
 	switch values := c.query[name]; len(values) {
 	case 0:
@@ -88,7 +88,7 @@ func (c *call) one(name string) (string, error) {
 	}
 }
 
-// body reads the body and holds it against the API description. It gives the
+// body reads the body and checks it against the API description. It returns the
 // text and the index of its declared values.
 func (c *call) body() ([]byte, []rawjson.Node, error) {
 	text, err := c.readBody()
@@ -109,7 +109,7 @@ func (c *call) document() (*oda.Document, []byte, error) {
 }
 
 // firstRead is how much room a body gets before any of it has arrived, however
-// long it says it is: who announces much and sends little takes little.
+// long it says it is: a client that announces much but sends little takes little.
 const firstRead = 64 << 10
 
 func (c *call) readBody() ([]byte, error) {
@@ -139,7 +139,7 @@ func (c *call) readBody() ([]byte, error) {
 		case int64(len(buf)) > c.api.bounds.Body:
 			return nil, c.tooLarge()
 		case err == io.EOF:
-			// Closed, it is not looked through for more when the answer goes
+			// Once it is closed, it is not searched for more when the answer goes
 			// out. All of it was read, so there is nothing left that can fail.
 			_ = c.r.Body.Close()
 			c.ended = true
@@ -176,7 +176,7 @@ func (c *call) tooLarge() error {
 	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored.", c.api.bounds.Body)
 }
 
-// isJSON accepts JSON in UTF-8 as it is, and takes a body of no said type for
+// isJSON accepts JSON in UTF-8, and takes a body without a type for
 // it.
 func isJSON(h http.Header) bool {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -194,11 +194,11 @@ func isJSON(h http.Header) bool {
 	return !ok || strings.EqualFold(charset, "utf-8")
 }
 
-// drainTime bounds how long the rest of a refused body is waited for.
+// drainTime bounds the wait for the rest of a refused body.
 const drainTime = 10 * time.Second
 
 // drain reads the rest of a body that is refused, within that time, so that a
-// client which sends all before it reads sees the answer and not a broken
+// client that sends everything before it reads sees the answer, not a broken
 // connection. What takes longer closes the connection.
 func (c *call) drain() {
 	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended {

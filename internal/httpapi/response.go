@@ -16,10 +16,10 @@ import (
 // a write answers is there as far as that, so it is never answered as a failure.
 const held = oda.AnswerAhead
 
-// metadataRoom is about how much a document grows by the values of the server.
+// metadataRoom is about how much the values of the server add to a document.
 const metadataRoom = 256
 
-// response is the body of an answer on its way out. It must be closed.
+// response is the body of an answer being sent. It must be closed.
 type response struct {
 	c       *call
 	tag     string // of the entity, empty where there is none
@@ -30,7 +30,7 @@ type response struct {
 }
 
 // respond begins an answer that may be kept, but not used again without asking:
-// no cache on the way serves an old state.
+// no cache serves an old state.
 func (c *call) respond(contentType, tag string, hold int) *response {
 	c.head("Content-Type", contentType)
 	c.revalidate()
@@ -86,10 +86,10 @@ func (w *response) headers(e *content.Encoding) {
 	}
 }
 
-// compressFrom is the size from which on compression is worth its time.
+// compressFrom is the size from which compression is worth its time.
 const compressFrom = 1024
 
-// encoding gives the encoding of an answer of that size, which may be a lower
+// encoding returns the encoding of an answer of that size, which may be a lower
 // bound of it.
 func (c *call) encoding(size int) *content.Encoding {
 	if size < compressFrom {
@@ -109,7 +109,7 @@ func (w *response) close() error {
 	return w.whole(w.buf)
 }
 
-// whole sends a response that is all there.
+// whole sends a complete response.
 func (w *response) whole(text []byte) error {
 	w.started = true
 	e := w.c.encoding(len(text))
@@ -123,7 +123,7 @@ func (w *response) whole(text []byte) error {
 	return err
 }
 
-// entity answers a document.
+// entity answers with a document.
 func (c *call) entity(e *oda.Entity) error {
 	c.id = e.ID
 	w := c.respond("application/json", e.Metadata.Tag(), held)
@@ -137,15 +137,15 @@ func (c *call) entity(e *oda.Entity) error {
 	return c.sendError(w.close())
 }
 
-// stored answers a document that the call has stored, by whom the metadata
+// stored answers with a document that the call has stored, by whom the metadata
 // says.
 func (c *call) stored(e *oda.Entity) error {
 	c.user = e.Metadata.LastModifiedBy
 	return c.entity(e)
 }
 
-// sendError tells a client that went away from a fault of the server: once the
-// response is under way, an error of writing is the client's.
+// sendError distinguishes a client that went away from a fault of the server: once the
+// response has begun, a write error is the client's.
 func (c *call) sendError(err error) error {
 	if err != nil && c.status != 0 && c.r.Context().Err() != nil {
 		c.failure = err
@@ -154,7 +154,7 @@ func (c *call) sendError(err error) error {
 	return err
 }
 
-// text answers a line for people and probes.
+// text answers with a line for people and probes.
 func (c *call) text(line string) error {
 	c.head("Content-Type", "text/plain; charset=utf-8")
 	c.head("Cache-Control", "no-store")
@@ -162,7 +162,7 @@ func (c *call) text(line string) error {
 	return err
 }
 
-// static answers a document that is part of the program.
+// static answers with a document that is part of the program.
 func static(contentType string, text []byte) handler {
 	sum := sha256.Sum256(text)
 	tag := hex.EncodeToString(sum[:8])
@@ -174,8 +174,8 @@ func static(contentType string, text []byte) handler {
 	}
 }
 
-// notModified answers that the client has the state of the entity already. The
-// tag is the one with which the whole answer would come.
+// notModified answers that the client already has the state of the entity. The
+// tag is the one of the whole answer.
 func (c *call) notModified(e *oda.Entity) error {
 	encoding := c.encoding(compressFrom)
 	if encoding != nil {

@@ -10,7 +10,7 @@ import (
 	"oda/api"
 )
 
-// handler answers a call, or returns the error that is to be answered.
+// handler answers a call, or returns the error to answer with.
 type handler func(*call) error
 
 // route is one operation of the API description.
@@ -19,10 +19,10 @@ type route struct {
 	kind      oda.Kind // of the entities it is about, where it is about one
 	handle    handler
 	page      bool // made for people, or the description itself: any query will do
-	probe     bool // asked all the time, so that success is no news
+	probe     bool // asked all the time, so success is not worth logging
 }
 
-// routes is the whole interface. Method and path of each operation stand in
+// routes is the whole interface. Method and path of each operation are in
 // the API description.
 func (a *API) routes() []route {
 	return []route{
@@ -65,7 +65,7 @@ func (a *API) routes() []route {
 	}
 }
 
-// register sets the mux up. Where a path exists but not for the method, the
+// register sets up the mux. If a path exists but not for the method, the
 // answer says which methods there are.
 func (a *API) register() error {
 	allowed := make(map[string][]string)
@@ -93,7 +93,7 @@ func (a *API) register() error {
 		}
 	}
 
-	// What is beside the description: both spellings of the root, ways to the
+	// What is not in the description: both spellings of the root, redirects to the
 	// home page, health.
 	handle("PUT", root, route{operation: "storeSeveral", handle: a.storeSeveral})
 	handle("GET", root, route{handle: redirect("v1/")})
@@ -130,8 +130,8 @@ func (a *API) register() error {
 	return nil
 }
 
-// dispatch holds the request against the description, lets the handler answer
-// it, and answers the error where there is one. The mux hands on the writer
+// dispatch checks the request against the description, lets the handler answer
+// it, and answers with the error if there is one. The mux passes on the writer
 // that it was given, which is the call.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
@@ -145,7 +145,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	}
 }
 
-// redirect leads to a place that is relative to the path at hand, so that it
+// redirect leads to a place that is relative to the current path, so that it
 // also works behind a proxy that strips a prefix.
 func redirect(to string) handler {
 	return func(c *call) error {

@@ -18,8 +18,8 @@ func (e *SyntaxError) Error() string {
 	return e.Msg + " at byte " + strconv.Itoa(e.Offset)
 }
 
-// manyKeys is the number of keys in one object from which on duplicates are
-// found with a map. Below it a linear look is faster and allocates nothing.
+// manyKeys is the number of keys in one object from which duplicates are
+// found with a map. Below it a linear search is faster and allocates nothing.
 const manyKeys = 24
 
 // frame is an object or array that was begun and has not ended.
@@ -32,8 +32,8 @@ type frame struct {
 }
 
 // Scanner walks over one document. Its methods must be called as the document
-// is built: Peek tells what comes next, then Skip, BeginObject or BeginArray
-// consumes it. After an error the scanner is of no further use.
+// is built: Peek says what comes next, then Skip, BeginObject or BeginArray
+// consumes it. After an error the scanner must not be used.
 type Scanner struct {
 	data     []byte
 	pos      int
@@ -50,7 +50,7 @@ type Scanner struct {
 
 // NewScanner starts a scan. A document may nest maxDepth objects and arrays; a
 // document within it, for which CountFromHere is called, as many of its own.
-// Faults of the text as a whole come out of the first method that is called.
+// The first method that is called returns faults of the text as a whole.
 func NewScanner(data []byte, maxDepth int) *Scanner {
 	s := &Scanner{data: data, maxDepth: maxDepth}
 	switch {
@@ -78,7 +78,7 @@ func invalidUTF8(data []byte) int {
 // Pos is the offset of the first byte that is not consumed yet.
 func (s *Scanner) Pos() int { return s.pos }
 
-// Peek gives the kind of the value that comes next. White space before it is
+// Peek returns the kind of the value that comes next. White space before it is
 // consumed, so Pos is then the start of the value.
 func (s *Scanner) Peek() (Kind, error) {
 	if s.err != nil {
@@ -108,8 +108,8 @@ func (s *Scanner) Peek() (Kind, error) {
 	return 0, s.fail("a JSON value was expected here")
 }
 
-// Skip consumes the value that comes next, checks all of it, and tells where
-// it stands.
+// Skip consumes the next value, checks all of it, and returns where
+// it is.
 func (s *Scanner) Skip() (start, end int, err error) {
 	kind, err := s.Peek()
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Scanner) CountFromHere() (before int) {
 // CountFrom undoes CountFromHere.
 func (s *Scanner) CountFrom(before int) { s.floor = before }
 
-// BeginObject consumes the opening brace of an object. NextKey then gives its
+// BeginObject consumes the opening brace of an object. NextKey then returns its
 // members one by one.
 func (s *Scanner) BeginObject() (start int, err error) {
 	return s.begin(Object, frame{keysBase: len(s.keys)})
@@ -200,8 +200,8 @@ func (s *Scanner) begin(want Kind, f frame) (int, error) {
 	return s.pos - 1, nil
 }
 
-// NextKey consumes the next key of the object under way, and the colon behind
-// it; the caller must then consume the value. The key is decoded and holds
+// NextKey consumes the next key of the current object, and the colon after
+// it; the caller must then consume the value. The key is decoded and valid
 // until the object ends. When there are no more members, the closing brace is
 // consumed and more is false.
 func (s *Scanner) NextKey() (key []byte, more bool, err error) {
@@ -234,7 +234,7 @@ func (s *Scanner) NextKey() (key []byte, more bool, err error) {
 	return key, true, nil
 }
 
-// NextElement leads to the next element of the array under way, which the
+// NextElement leads to the next element of the current array, which the
 // caller must then consume. When there are no more, the closing bracket is
 // consumed and more is false.
 func (s *Scanner) NextElement() (more bool, err error) {
@@ -244,7 +244,7 @@ func (s *Scanner) NextElement() (more bool, err error) {
 	return s.separator(&s.frames[len(s.frames)-1], ']')
 }
 
-// separator consumes what stands before a member or element: a comma, or
+// separator consumes what comes before a member or element: a comma, or
 // nothing before the first. At the closing byte it ends the frame.
 func (s *Scanner) separator(f *frame, closing byte) (more bool, err error) {
 	s.space()
@@ -268,7 +268,7 @@ func (s *Scanner) separator(f *frame, closing byte) (more bool, err error) {
 	return true, nil
 }
 
-// duplicate notes the key and tells whether the object has it already.
+// duplicate notes the key and reports whether the object already has it.
 func (s *Scanner) duplicate(f *frame, key []byte) bool {
 	mine := s.keys[f.keysBase:]
 	if len(mine) < manyKeys {
@@ -316,7 +316,7 @@ func (s *Scanner) space() {
 // white marks JSON's white space.
 var white = [256]bool{' ': true, '\n': true, '\r': true, '\t': true}
 
-// expected fails with msg, or with the text's end where that is the reason.
+// expected fails with msg, or with the end of the text if that is the reason.
 func (s *Scanner) expected(msg string) error {
 	if s.pos == len(s.data) {
 		msg = "the text ends in the middle of the document"
@@ -324,13 +324,13 @@ func (s *Scanner) expected(msg string) error {
 	return s.fail(msg)
 }
 
-// fail makes the error for the byte at hand, with the pointer to where it is.
+// fail makes the error for the current byte, with a pointer to it.
 func (s *Scanner) fail(msg string) error {
 	s.err = &SyntaxError{Offset: s.pos, Pointer: s.Pointer(), Msg: msg}
 	return s.err
 }
 
-// Pointer is the JSON pointer to the value at hand: the one that was consumed
+// Pointer is the JSON pointer to the current value: the one that was consumed
 // last, or whose key was.
 func (s *Scanner) Pointer() string {
 	var p strings.Builder

@@ -13,8 +13,8 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// string consumes a string and gives its decoded bytes: a part of the text
-// itself where nothing is escaped.
+// string consumes a string and returns its decoded bytes: a part of the text
+// itself if nothing is escaped.
 func (s *Scanner) string() ([]byte, error) {
 	start := s.pos + 1
 	for i, c := range s.data[start:] {
@@ -31,7 +31,7 @@ func (s *Scanner) string() ([]byte, error) {
 	return s.escaped(start)
 }
 
-// escaped goes on where a string has its first escape.
+// escaped continues where a string has its first escape.
 func (s *Scanner) escaped(start int) ([]byte, error) {
 	out := append([]byte(nil), s.data[start:s.pos]...)
 	for s.pos < len(s.data) {
@@ -60,8 +60,8 @@ func (s *Scanner) escaped(start int) ([]byte, error) {
 	return nil, s.fail("the text ends in the middle of the document")
 }
 
-// unescape decodes the escape at the start of text. Its size is 0 where the
-// escape is not valid, and -1 where it is one half of a pair.
+// unescape decodes the escape at the start of text. Its size is 0 if the
+// escape is not valid, and -1 if it is one half of a pair.
 func unescape(text []byte) (r rune, size int) {
 	if len(text) < 2 {
 		return 0, 0

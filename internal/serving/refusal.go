@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// refusals is what a connection needs to answer in the server's own way what
-// net/http refuses by itself: a request that is not well-formed never gets to a
+// refusals is what a connection needs to answer, in the server's own way, what
+// net/http itself refuses: a request that is not well-formed never reaches a
 // handler, and net/http writes its answer straight to the connection. So what
-// is written while no handler has the connection is such an answer.
+// is written while no handler has the connection is one of these answers.
 type refusals struct {
 	answer  func(client net.Addr, reason string) []byte
 	handled atomic.Bool // a handler has the connection
 	refused bool
 }
 
-// connKey is under which the context of a request has its connection.
+// connKey is the key of the connection in the context of a request.
 type connKey struct{}
 
 // Refuse lets answer make the whole response to a request that net/http refuses
-// by itself, on connections of Listen. The reason is net/http's, such as
+// itself, on connections of Listen. The reason is net/http's, such as
 // "431 Request Header Fields Too Large". The connection ends after it.
 func Refuse(server *http.Server, answer func(client net.Addr, reason string) []byte) {
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -47,7 +47,7 @@ func Refuse(server *http.Server, answer func(client net.Addr, reason string) []b
 	})
 }
 
-// Write sends what a handler answers, and in the place of net/http's own
+// Write sends what a handler answers, and instead of net/http's own
 // refusals the answer of the server.
 func (c *limitedConn) Write(p []byte) (int, error) {
 	r := &c.refusals

@@ -31,7 +31,7 @@ func Listen(ctx context.Context, address string, n int) (net.Listener, error) {
 
 // Until serves until ctx ends or the listener fails. When ctx ends, no new
 // connections are taken, and running requests have the grace time to finish;
-// the server's ErrorLog hears of those that are cut off.
+// those that are cut off are logged to the server's ErrorLog.
 func Until(ctx context.Context, server *http.Server, listener net.Listener, grace time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -44,7 +44,7 @@ func Until(ctx context.Context, server *http.Server, listener net.Listener, grac
 	defer cancel()
 	err := server.Shutdown(stopping)
 	if errors.Is(err, context.DeadlineExceeded) {
-		// One slow client does not make a stop that was asked for a failure.
+		// One slow client does not turn a requested stop into a failure.
 		logger := server.ErrorLog
 		if logger == nil {
 			logger = log.Default()

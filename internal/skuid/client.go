@@ -36,7 +36,7 @@ type Client struct {
 
 // NewClient makes a client of the identifier service at address: an http or
 // https URL, whose scheme may be missing and which may have a path. The types
-// say which word the service is asked for per kind; a kind that is not in it is
+// say which type the service is asked for per kind; a kind that is missing is
 // asked for by its prefix.
 func NewClient(address string, types map[oda.Kind]string) (*Client, error) {
 	base, err := parseAddress(address)
@@ -72,7 +72,7 @@ func NewClient(address string, types map[oda.Kind]string) (*Client, error) {
 				DisableCompression:     true,
 				ForceAttemptHTTP2:      true,
 			},
-			// Nobody but the configured service names entities.
+			// Only the configured service names entities.
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			},
@@ -99,7 +99,7 @@ func parseAddress(address string) (*url.URL, error) {
 }
 
 // Mint asks the service for a new identifier of that kind. A service that does
-// not answer, or answers wrongly, is asked again. When that does not help, or
+// not answer, or not correctly, is asked again. If that does not help, or
 // ctx ends, the error is an oda.Error of the code IdentifierService with the
 // cause in its chain.
 func (c *Client) Mint(ctx context.Context, kind oda.Kind) (string, error) {
@@ -135,7 +135,7 @@ func (c *Client) Mint(ctx context.Context, kind oda.Kind) (string, error) {
 // Close closes the connections that are kept open.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// pause waits before a further try, longer each time and never for the same
+// pause waits before another try, longer each time and never for the same
 // time as others that were refused together. It is false when ctx ended.
 func pause(ctx context.Context, try int) bool {
 	longest := firstBackoff << (try - 1)
@@ -157,7 +157,7 @@ func (c *Client) ask(ctx context.Context, word string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking for an identifier: %w", err)
 	}
-	// A cache on the way would hand out one identifier twice.
+	// A cache could return an identifier twice.
 	request.Header.Set("Cache-Control", "no-cache")
 	request.Header.Set("Accept", "application/json")
 	response, err := c.http.Do(request)

@@ -83,7 +83,7 @@ func TestTheDefaultBoundsAreShort(t *testing.T) {
 	}
 }
 
-// answers gives a handler that answers every request alike.
+// answers returns a handler that answers every request alike.
 func answers(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)

@@ -40,8 +40,8 @@ var (
 // out the same number twice, not even for different types. A process that
 // mints under one generator number has one Generator.
 //
-// A Generator never waits for the clock. When the clock was set back it goes
-// on with the last millisecond it used; when all 2048 random parts of a
+// A Generator never waits for the clock. If the clock was set back it continues
+// with the last millisecond it used; if all 2048 random parts of a
 // millisecond are used it steps to the next one. Its time may thus run ahead of
 // the clock until the clock has caught up: the time in an identifier is a hint,
 // its uniqueness is a promise.
@@ -87,10 +87,10 @@ func NewGenerator(number uint16, options ...Option) (*Generator, error) {
 	return g, nil
 }
 
-// DefaultGenerator is the generator number for a process that was given none:
+// DefaultGenerator is the generator number for a process without a configured one:
 // a hash of the host name and the process id. Two processes have the same one
-// with a chance of 1 in 1024, so where several mint for the same archive, give
-// each a number of its own.
+// with a chance of 1 in 1024, so if several mint for the same archive, give
+// each its own number.
 func DefaultGenerator() uint16 {
 	host, err := os.Hostname()
 	if err != nil {
@@ -109,7 +109,7 @@ func generatorFor(host string, pid int) uint16 {
 // Number is the generator number.
 func (g *Generator) Number() uint16 { return uint16(g.number) }
 
-// Mint gives a new identifier for an entity of that kind. It fails, with an
+// Mint returns a new identifier for an entity of that kind. It fails, with an
 // oda.Error of the code IdentifierService, only when the generator is closed,
 // when its state cannot be written, or in the year 2165.
 func (g *Generator) Mint(_ context.Context, kind oda.Kind) (string, error) {
@@ -121,7 +121,7 @@ func (g *Generator) Mint(_ context.Context, kind oda.Kind) (string, error) {
 	return id, nil
 }
 
-// Next gives a new identifier that begins with prefix and a hyphen. It fails as
+// Next returns a new identifier that begins with prefix and a hyphen. It fails as
 // Mint does, with a plain error.
 func (g *Generator) Next(prefix string) (string, error) {
 	n, err := g.next()
@@ -131,8 +131,8 @@ func (g *Generator) Next(prefix string) (string, error) {
 	return prefix + "-" + encode(n), nil
 }
 
-// Close ends minting and, where there is a state, notes in it how far the
-// generator got and gives it free. It may be called more than once.
+// Close ends minting and, if there is a state, notes in it how far the
+// generator got and releases it. It may be called more than once.
 func (g *Generator) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,7 +146,7 @@ func (g *Generator) Close() error {
 	return g.state.close(g.at)
 }
 
-// next gives a number that this generator has not given before.
+// next returns a number that this generator has not given before.
 func (g *Generator) next() (uint64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"oda/internal/serving"
 )
 
-// DefaultListen is where an identifier service listens when nothing else is
-// said.
+// DefaultListen is where an identifier service listens by default.
 const DefaultListen = "127.0.0.1:9870"
 
 // The bounds of the service. A request is a line and an answer fits in one
@@ -96,7 +95,7 @@ func Listen(ctx context.Context, config Config) (*Running, error) {
 func (r *Running) Addr() net.Addr { return r.addr }
 
 // Wait waits until the service has stopped. It gives nil when it stopped
-// because its context ended and everything was put away.
+// because its context ended and everything was closed.
 func (r *Running) Wait() error {
 	<-r.done
 	return r.err

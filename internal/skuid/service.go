@@ -43,7 +43,7 @@ func NewService(generator *Generator, twice bool, logger *slog.Logger) *Service 
 
 // ServeHTTP answers one request.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// An identifier that a cache gives out again is no longer unique.
+	// An identifier that a cache returns again is not unique.
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	s.mux.ServeHTTP(w, r)

@@ -28,12 +28,12 @@ const (
 // State is a file that says up to which millisecond a generator may have given
 // out identifiers. The file is ahead of the generator at all times: it is on
 // disk before the first identifier of newly reserved time is. A generator that
-// starts with it begins behind that time, whatever the clock says. So one
-// mistaken clock in the future moves the generator's time there for good;
+// starts with it begins after that time, even if the clock says otherwise. So one
+// wrong clock in the future moves the generator's time there for good;
 // identifiers stay unique.
 //
-// A side file, with .lock behind the name, is locked while the state is open.
-// (The file itself cannot be: it is replaced at every writing.) The lock ends
+// A side file, with .lock appended to the name, is locked while the state is open.
+// (The file itself cannot be: it is replaced at every write.) The lock ends
 // with the process, and the side file stays.
 type State struct {
 	path  string
@@ -64,7 +64,7 @@ func OpenState(path string) (*State, error) {
 	return &State{path: path, lock: lock, until: until}, nil
 }
 
-// Close gives the file free. It is only for a state that no generator took.
+// Close releases the file. It is only for a state that no generator uses.
 func (s *State) Close() error { return s.lock.Close() }
 
 // cover makes sure that the millisecond at is reserved on disk.
@@ -76,7 +76,7 @@ func (s *State) cover(at int64) error {
 }
 
 // close takes back what was reserved beyond the last millisecond used, so that
-// the next start need not skip it, and gives the file free.
+// the next start need not skip it, and releases the file.
 func (s *State) close(last int64) error {
 	var err error
 	if last < s.until {

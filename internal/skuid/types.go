@@ -31,7 +31,7 @@ var entityTypes = map[string]string{
 	"txn":   "transaction",
 }
 
-// DefaultTypes gives the type word that is asked for per kind when nothing else
+// DefaultTypes returns the type word that is asked for per kind when nothing else
 // was said: the prefix of the kind.
 func DefaultTypes() map[oda.Kind]string {
 	types := make(map[oda.Kind]string, len(oda.Kinds))

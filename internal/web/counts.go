@@ -16,7 +16,7 @@ const (
 
 // Run keeps the counts of the home page fresh until ctx ends. It counts at
 // once and then every five seconds. While counting fails, the last known counts
-// stay; the log hears of the first failure and of the recovery.
+// stay; the first failure and the recovery are logged.
 func (s *Site) Run(ctx context.Context) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()

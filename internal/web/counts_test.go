@@ -131,7 +131,7 @@ func run(t *testing.T, site *Site) {
 	})
 }
 
-// homePage gives the home page as a browser on this machine gets it.
+// homePage returns the home page as a browser on this machine gets it.
 func homePage(t *testing.T, site *Site) string {
 	t.Helper()
 	w := httptest.NewRecorder()

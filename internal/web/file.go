@@ -29,7 +29,7 @@ const (
 )
 
 // What a page may load. Only Swagger UI sets styles inside its elements and
-// sends requests of its own.
+// sends requests.
 const (
 	homePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 		"img-src 'self' data:; " + everyPolicy
@@ -39,7 +39,7 @@ const (
 )
 
 // contentTypes holds the types that are served, by the extension of the file.
-// The operating system's list is not asked: it differs between machines.
+// The operating system's list is not used: it differs between machines.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -74,7 +74,7 @@ func newGzipped(contentType string, gz []byte) file {
 	}
 }
 
-// loadAssets gives the files that the pages load, by name.
+// loadAssets returns the files that the pages load, by name.
 func loadAssets() map[string]file {
 	assets := make(map[string]file)
 	for _, name := range []string{"home.css", "home.js", "prose.css", "ui.css", "ui.js", "icon.svg"} {

@@ -9,11 +9,11 @@ import (
 	"oda"
 )
 
-// fallbackHost stands in the examples when the request names no usable host.
-// It is where the server listens unless told otherwise.
+// fallbackHost appears in the examples if the request has no usable host.
+// It is where the server listens by default.
 const fallbackHost = "127.0.0.1:8080"
 
-// unknownCount is shown until the first count is there.
+// unknownCount is shown until the first count is available.
 const unknownCount = "–"
 
 // The examples are pasted into a shell, so an address is only shown when every
@@ -91,8 +91,8 @@ func apiAddress(r *http.Request) string {
 	return scheme + "://" + host + path
 }
 
-// thousands writes a count in groups of three digits. They are parted by a
-// narrow space that does not break, which is read alike everywhere.
+// thousands writes a count in groups of three digits, separated by a
+// narrow no-break space, which is unambiguous everywhere.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder

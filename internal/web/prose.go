@@ -24,14 +24,14 @@ func (s *Site) Guide(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Problems serves what is to be known of all problems, GET
+// Problems serves the page on all problems, GET
 // {base}/api/v1/problems.
 func (s *Site) Problems(w http.ResponseWriter, r *http.Request) error {
 	s.prose()["problems"].serve(w, r, pageCache, homePolicy)
 	return nil
 }
 
-// Problem serves what is to be known of one, GET
+// Problem serves the page on one problem, GET
 // {base}/api/v1/problems/{code}. The route names the problem with the path
 // value "code", which may be the whole type.
 func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
@@ -44,7 +44,7 @@ func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// clip bounds what is repeated of a name.
+// clip shortens a name.
 func clip(name string) string {
 	const most = 64
 	if len(name) > most {
@@ -74,7 +74,7 @@ func renderProse(page *template.Template) map[string]file {
 	return pages
 }
 
-// prosePage renders a page of documentation, which is ours and known to be good.
+// prosePage renders a page of our documentation, which is known to be good.
 func prosePage(page *template.Template, title, root string, markdown []byte) file {
 	converter := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
@@ -99,7 +99,7 @@ type links string
 var served = map[string]string{"interface.md": "guide", "problems.md": "problems", "../api/openapi.yaml": "openapi.yaml"}
 
 // Transform is what goldmark calls. A link to a file that is not served becomes
-// the text that it has.
+// its text.
 func (root links) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
 	var unlinked []*ast.Link
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

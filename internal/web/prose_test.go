@@ -11,7 +11,7 @@ import (
 	"oda/docs"
 )
 
-// read gives the text of a page that a handler serves.
+// read returns the text of a page that a handler serves.
 func read(t *testing.T, handle func(http.ResponseWriter, *http.Request) error, code string) (string, error) {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/api/v1/problems", nil)

@@ -26,15 +26,15 @@ import (
 
 // Config says what a Site shows.
 type Config struct {
-	// Counts gives the number of entities per kind. It must be cheap. Run
+	// Counts returns the number of entities per kind. It must be cheap. Run
 	// calls it in the background; a request never does.
 	Counts func(ctx context.Context) (map[oda.Kind]int64, error)
 	// Version is the version of the program, for the footer.
 	Version string
 	// Engine is the name of the storage engine, for the footer.
 	Engine string
-	// Logger hears when counting begins to fail and when it works again. Nil
-	// means that nobody does.
+	// Logger reports when counting begins to fail and when it works again. Nil
+	// means no log.
 	Logger *slog.Logger
 }
 
@@ -69,7 +69,7 @@ func New(cfg Config) *Site {
 }
 
 // assetLink is the link from a page to one of its files. It carries a part of
-// the file's hash, so a page of a new release never meets a cached file of the
+// the file's hash, so a page of a new release never uses a cached file of the
 // old one.
 func (s *Site) assetLink(name string) (string, error) {
 	f, ok := s.assets[name]
