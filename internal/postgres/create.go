@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
@@ -16,20 +18,17 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
-	st := statement(&put, sharing{}, anyShard(), true)
-	var entity *stored
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-			if key == nil {
-				entity, err = scan(conn.QueryRow(ctx, st.sql, st.args...), &put)
-				return err
-			}
-			return transact(ctx, conn, func(tx pgx.Tx) (err error) {
-				entity, err = createWithKey(ctx, tx, st, &put, *key)
-				return err
-			})
+	deadline := time.Now().Add(alonePatience)
+	stores := []*store{statement(&put, sharing{}, anyShard(), true)}
+	try := func(patience time.Duration) error {
+		if key == nil {
+			return s.storeAlone(ctx, stores[0], patience)
+		}
+		return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return transact(ctx, conn, func(tx pgx.Tx) error { return createWithKey(ctx, tx, stores[0], *key, patience) })
 		})
-	})
+	}
+	err := s.insist(ctx, deadline, try(putPatience), try)
 	switch {
 	case errors.Is(err, errKeyUsed):
 		return s.Created(ctx, put.Kind, *key)
@@ -38,31 +37,36 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	case err != nil:
 		return nil, s.writeError(ctx, err)
 	}
-	return answers([]oda.Put{put}, []*stored{entity})[0], nil
+	return answers(stores)[0], nil
 }
 
 // errKeyUsed says that the key has created an entity before.
 var errKeyUsed = errors.New("the key is used")
 
-func createWithKey(ctx context.Context, tx pgx.Tx, st *store, put *oda.Put, key oda.Key) (*stored, error) {
+func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patience time.Duration) error {
 	var batch pgx.Batch
+	batch.Queue(setPatience, milliseconds(patience))
 	batch.Queue("INSERT INTO creation_keys (kind, key, identifier, digest) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-		int16(put.Kind), key.Value, put.ID, key.Digest[:])
+		int16(st.put.Kind), key.Value, st.put.ID, key.Digest[:])
 	batch.Queue(st.sql, st.args...)
 	results := tx.SendBatch(ctx, &batch)
-	claimed, err := results.Exec()
+	_, err := results.Exec()
+	var claimed pgconn.CommandTag
+	if err == nil {
+		claimed, err = results.Exec()
+	}
 	if err != nil {
 		_ = results.Close() // says the same
-		return nil, err
+		return err
 	}
-	entity, err := scan(results.QueryRow(), put)
+	st.entity, err = scan(results.QueryRow(), st.put)
 	if closeErr := results.Close(); closeErr != nil {
-		return nil, closeErr
+		return closeErr
 	}
 	if claimed.RowsAffected() == 0 {
-		return nil, errKeyUsed // rolls back what was created beside it
+		return errKeyUsed // rolls back what was created beside it
 	}
-	return entity, err
+	return err
 }
 
 // selectCreated takes the row of the key. That says nothing new, but makes a

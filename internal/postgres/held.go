@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,9 +19,15 @@ import (
 // lock: its error is certain, whereas a connection that is given up may still
 // commit. The transaction is then done again without those whose head is held.
 const (
-	togetherPatience = 2 * time.Second // of a transaction that several share; longer than deadlock_timeout
-	alonePatience    = 8 * time.Second // of one that is sent because its head is held; shorter than answerTime
+	togetherPatience = time.Second            // of a transaction that records share
+	alonePatience    = 8 * time.Second        // of one that is sent because its head is held; shorter than answerTime
+	putPatience      = 500 * time.Millisecond // of a store at first; twice as long each time after that, until alonePatience is over
 )
+
+// heldShare is the part of the pool that may be taken by stores that wait for a
+// head that was held when they came: one connection of so many, and at least
+// one. The others are left to requests whose entities are free.
+const heldShare = 4
 
 // setPatience bounds the wait for locks until the end of the transaction.
 const setPatience = "SELECT set_config('lock_timeout', $1, true)"
@@ -52,6 +60,89 @@ func patiently(ctx context.Context, conn *pgx.Conn, patience time.Duration, sql 
 		err = closed
 	}
 	return err
+}
+
+// insist goes on with a store whose first try met a head that somebody holds.
+// Each further try has more patience and one of a few places, so that others
+// find connections. The places go round: a head that is let go is noticed, however
+// long those are held that others wait for.
+func (s *Store) insist(ctx context.Context, deadline time.Time, err error, try func(patience time.Duration) error) error {
+	for patience := 2 * putPatience; isHeld(err); patience *= 2 {
+		left := time.Until(deadline)
+		if left <= 0 && patience > 2*putPatience {
+			return err
+		}
+		left = max(left, putPatience) // the first try of a large store may have taken long
+		giveUp := time.NewTimer(left)
+		select {
+		case s.held <- struct{}{}:
+		case <-giveUp.C:
+			return err
+		case <-ctx.Done():
+			return err
+		}
+		err = func() error {
+			defer func() { giveUp.Stop(); <-s.held }()
+			return try(min(patience, left))
+		}()
+	}
+	return err
+}
+
+// turns are taken by stores of one entity, one after the other, before they take
+// a connection. So this process never waits for itself at a head, and however
+// many want one that somebody holds, one of them waits at the database.
+type turns struct {
+	mu  sync.Mutex
+	all map[oda.Ref]*turn // those that are taken
+}
+
+type turn struct {
+	taken chan struct{} // has room for one
+	users int           // who has it, and who waits for it
+}
+
+// take waits for the turn of the entity. The caller ends it.
+func (t *turns) take(ctx context.Context, ref oda.Ref, deadline time.Time) (end func(), err error) {
+	one := t.join(ref)
+	end = func() { <-one.taken; t.leave(ref) }
+	select {
+	case one.taken <- struct{}{}:
+		return end, nil
+	default:
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, deadline, errHeld)
+	defer cancel()
+	select {
+	case one.taken <- struct{}{}:
+		return end, nil
+	case <-ctx.Done():
+		t.leave(ref)
+		return nil, fmt.Errorf("%w: %w", errNotTried, context.Cause(ctx))
+	}
+}
+
+func (t *turns) join(ref oda.Ref) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.all[ref]
+	if one == nil {
+		if t.all == nil {
+			t.all = make(map[oda.Ref]*turn)
+		}
+		one = &turn{taken: make(chan struct{}, 1)}
+		t.all[ref] = one
+	}
+	one.users++
+	return one
+}
+
+func (t *turns) leave(ref oda.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[ref].users--; t.all[ref].users == 0 {
+		delete(t.all, ref)
+	}
 }
 
 // notHeld tells which of the heads are there and free.

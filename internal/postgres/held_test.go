@@ -131,21 +131,20 @@ func TestAnEntityThatIsHeldFailsNoOtherUpdates(t *testing.T) {
 	for i := range stored {
 		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata
 	}
-	briefly, long := connect(t, dsn), fmt.Sprint("s", running+2)
-	do(t, briefly, "BEGIN", "SELECT FROM heads WHERE identifier <> '"+long+"' FOR UPDATE")
-	letGo := hold(t, dsn, sbd(long))
+	long := fmt.Sprint("s", running+2)
+	letRun, letGo := pause(t, dsn, "s%", "versions"), hold(t, dsn, sbd(long))
 	var errs [running + together]error
 	var group sync.WaitGroup
 	for i := range stored {
 		if i == running {
-			await(t, "as many updates run as may", patience, func() bool { return waiting(t, watch) == running })
+			await(t, "as many updates run as may", patience, func() bool { return paused(t, watch) == running })
 		}
 		group.Go(func() {
 			_, errs[i] = s.Put(context.Background(), []oda.Put{next(t, sbd(fmt.Sprint("s", i)), stored[i])})
 		})
 	}
 	await(t, "the others wait for them", patience, func() bool { return s.UpdatesWaiting() == together })
-	do(t, briefly, "ROLLBACK")
+	letRun()
 	group.Wait()
 	letGo()
 	for i, err := range errs {
@@ -160,5 +159,112 @@ func TestAnEntityThatIsHeldFailsNoOtherUpdates(t *testing.T) {
 		if v := mustGet(t, s, sbd(id)).Metadata.Version; v != want {
 			t.Errorf("%s has the version %d, want %d", id, v, want)
 		}
+	}
+}
+
+// Another session holds most of the blocks. Writes to the others are stored, and
+// soon. Those that wait in vain are told with certainty that nothing was stored.
+func TestHeldEntitiesTakeNoConnectionsFromOthers(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s := open(t, dsn)
+	const blocks, held, rounds = 20, 14, 3
+	var stored [blocks]oda.Metadata
+	name := func(i int) string { return fmt.Sprintf("b%02d", i) }
+	for i := range stored {
+		stored[i] = mustPut(t, s, write(t, block(name(i)), `{}`)).Metadata
+	}
+	holder := connect(t, dsn)
+	do(t, holder, "BEGIN", "SELECT FROM heads WHERE identifier < '"+name(held)+"' FOR UPDATE")
+
+	var group sync.WaitGroup
+	try := func(i int, what string, send func() error) {
+		group.Go(func() {
+			began := time.Now()
+			err := send()
+			took := time.Since(began)
+			switch {
+			case i >= held && err != nil:
+				t.Errorf("%s to %s, which is free: %v (after %v)", what, name(i), err, took)
+			case i >= held && took > 5*time.Second:
+				t.Errorf("%s to %s, which is free, took %v", what, name(i), took)
+			case i < held && (oda.CodeOf(err) != oda.Overloaded || !nothingStored(err)):
+				t.Errorf("%s to %s, which is held: %v (after %v)", what, name(i), err, took)
+			}
+		})
+	}
+	put := func(puts ...oda.Put) func() error {
+		return func() error { _, err := s.Put(context.Background(), puts); return err }
+	}
+	for i := range stored {
+		try(i, "a write that keeps the records", put(keep(t, block(name(i)), stored[i])))
+		if i < held {
+			try(i, "another", put(keep(t, block(name(i)), stored[i])))
+			try(i, "an update", put(next(t, block(name(i)), stored[i])))
+			try(i, "a write of several", put(next(t, block(name(i)), stored[i]), write(t, sbd(name(i)), `{}`)))
+			continue
+		}
+		try(i, "a creation", put(write(t, sbd("new-"+name(i)), `{}`)))
+	}
+	var records sync.WaitGroup // that wait for held blocks
+	for i := range stored {
+		for range rounds {
+			record := func() error {
+				_, err := one(context.Background(), s, adding(name(i), "x", ""))
+				return err
+			}
+			if i >= held {
+				try(i, "a record", record)
+				continue
+			}
+			records.Go(func() {
+				if err := record(); err != nil && !nothingStored(err) {
+					t.Errorf("a record to %s, which is held: %v", name(i), err)
+				}
+			})
+		}
+	}
+	for i := held; i < blocks; i++ {
+		try(i, "reading", func() error { _, err := s.Get(context.Background(), block(name(i))); return err })
+	}
+	group.Wait()
+	do(t, holder, "ROLLBACK")
+	records.Wait()
+	for i := range held {
+		if v := mustGet(t, s, block(name(i))).Metadata.Version; v != 1 {
+			t.Errorf("%s, which was held, has the version %d", name(i), v)
+		}
+	}
+}
+
+// Somebody holds an entity for a while. A write waits for it and is stored,
+// though others wait in vain for entities that are held for longer.
+func TestAWriteIsStoredWhenItsEntityIsLetGo(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	const others = 6 // more than wait at the database at once
+	stored := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	letGo := hold(t, dsn, sbd("a"))
+	var group sync.WaitGroup
+	for i := range others {
+		ref := sbd(fmt.Sprint("other", i))
+		m := mustPut(t, s, write(t, ref, `{}`)).Metadata
+		letOther := hold(t, dsn, ref)
+		defer letOther()
+		group.Go(func() {
+			_, err := s.Put(context.Background(), []oda.Put{next(t, ref, m)})
+			if oda.CodeOf(err) != oda.Overloaded || !nothingStored(err) {
+				t.Errorf("%s: %v", ref.ID, err)
+			}
+		})
+	}
+	var err error
+	group.Go(func() { _, err = s.Put(context.Background(), []oda.Put{next(t, sbd("a"), stored)}) })
+	await(t, "the writes have met the held entities", patience, func() bool { return waiting(t, watch) == 4 })
+	letGo()
+	group.Wait()
+	if err != nil {
+		t.Errorf("the write whose entity was let go: %v", err)
 	}
 }

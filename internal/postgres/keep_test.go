@@ -18,8 +18,8 @@ func keep(tb suite.TB, ref oda.Ref, m oda.Metadata) oda.Put {
 	return put
 }
 
-// Two writes wait for the head of a block. The second one keeps the records,
-// and was sent before the first was committed. It must see what the first left.
+// Two processes write to a block. The second write keeps the records, and was
+// sent before the first was committed. It must see what the first left.
 func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 	t.Parallel()
 	const one, two, three = `{"request":"one"}`, `{"request":"two"}`, `{"request":"three"}`
@@ -62,19 +62,19 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := env.Postgres(t)
-			s, watch := open(t, dsn), connect(t, dsn)
+			s, other, watch := open(t, dsn), open(t, dsn), connect(t, dsn)
 			mustPut(t, s, write(t, block("b"), `{"request_responses":[`+one+`]}`))
 			m := mustRecord(t, s, "b", "two").Metadata
-			letGo := hold(t, dsn, block("b"))
+			letGo := pause(t, dsn, "b", "versions", "records")
 			var firstErr, secondErr error
 			var group sync.WaitGroup
 			group.Go(func() { firstErr = race.first(s, m) })
-			await(t, "the first one waits for the head", patience, func() bool { return waiting(t, watch) == 1 })
+			await(t, "the first one has the head", patience, func() bool { return paused(t, watch) == 1 })
 			expected := m
 			expected.Version = race.version
 			var answer []*oda.Entity
-			group.Go(func() { answer, secondErr = s.Put(context.Background(), []oda.Put{keep(t, block("b"), expected)}) })
-			await(t, "the second one waits, too", patience, func() bool { return waiting(t, watch) == 2 })
+			group.Go(func() { answer, secondErr = other.Put(context.Background(), []oda.Put{keep(t, block("b"), expected)}) })
+			await(t, "the second one waits for it", patience, func() bool { return waiting(t, watch) == 1 })
 			letGo()
 			group.Wait()
 			if firstErr != nil || secondErr != nil {
@@ -101,19 +101,17 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
-	do(t, watch, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$`,
-		`CREATE TRIGGER wait BEFORE INSERT ON creations FOR EACH ROW EXECUTE FUNCTION wait()`)
-	do(t, holder, "BEGIN", "SELECT pg_advisory_xact_lock(1)")
+	s, other, watch := open(t, dsn), open(t, dsn), connect(t, dsn)
+	letGo := pause(t, dsn, "b", "creations")
 	first := write(t, block("b"), `{"request_responses":[{"request":"one"}]}`)
 	second := keep(t, block("b"), first.First())
 	var group sync.WaitGroup
 	var errs [2]error
-	for i, put := range []oda.Put{first, second} {
-		group.Go(func() { _, errs[i] = s.Put(context.Background(), []oda.Put{put}) })
-		await(t, "the write waits", patience, func() bool { return waiting(t, watch) == i+1 })
-	}
-	do(t, holder, "ROLLBACK")
+	group.Go(func() { _, errs[0] = s.Put(context.Background(), []oda.Put{first}) })
+	await(t, "the first store is under way", patience, func() bool { return paused(t, watch) == 1 })
+	group.Go(func() { _, errs[1] = other.Put(context.Background(), []oda.Put{second}) })
+	await(t, "the write waits for it", patience, func() bool { return waiting(t, watch) == 1 })
+	letGo()
 	group.Wait()
 	if errs != [2]error{} {
 		t.Fatal(errs)

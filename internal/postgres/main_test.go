@@ -104,6 +104,32 @@ func waiting(tb testing.TB, conn *pgx.Conn) int {
 		WHERE datname = current_database() AND application_name = 'oda' AND state = 'active' AND wait_event_type = 'Lock'`)
 }
 
+// pause holds up all that insert such identifiers into the tables, with the
+// heads that they have, until they are let go. They do not wait for a lock: such
+// a wait is soon over.
+func pause(tb testing.TB, dsn, identifiers string, tables ...string) (letGo func()) {
+	tb.Helper()
+	conn := connect(tb, dsn)
+	do(tb, conn, `CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.01); END LOOP; RETURN NEW;
+		END $$`)
+	for _, table := range tables {
+		do(tb, conn, "CREATE TRIGGER pause BEFORE INSERT ON "+table+
+			" FOR EACH ROW WHEN (NEW.identifier LIKE '"+identifiers+"') EXECUTE FUNCTION pause()")
+	}
+	do(tb, conn, "BEGIN", "SELECT pg_advisory_xact_lock(1)")
+	return func() {
+		tb.Helper()
+		do(tb, conn, "ROLLBACK")
+	}
+}
+
+// paused tells how many are held up so.
+func paused(tb testing.TB, conn *pgx.Conn) int {
+	tb.Helper()
+	return query[int](tb, conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'")
+}
+
 func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
 func sbd(id string) oda.Ref   { return oda.Ref{Kind: oda.SBDefinition, ID: id} }
 

@@ -20,7 +20,7 @@ import (
 const (
 	connectTime = 3 * time.Second  // for a connection to be made, each server by itself
 	acquireTime = 5 * time.Second  // for a connection of the pool to be free
-	answerTime  = 10 * time.Second // for the server to answer
+	answerTime  = 10 * time.Second // for the server to answer; a large write has longer, see writeTime
 	openTime    = 60 * time.Second // for the database to be reached at the start
 )
 
@@ -46,6 +46,8 @@ type Store struct {
 	done  sync.WaitGroup // the gatherer
 
 	updates  updates
+	turns    turns
+	held     chan struct{}    // places for stores that wait for a held head
 	listings *engine.Listings // that are read at the pace of their readers
 	health   *engine.Health
 
@@ -91,6 +93,7 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 	s := &Store{
 		pool: pool, hosts: hosts, log: log, queue: engine.NewQueue[*waiting](queueLength),
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
+		held:     make(chan struct{}, max(1, int(config.MaxConns)/heldShare)),
 	}
 	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())

@@ -40,8 +40,7 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	for i := range stored {
 		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata
 	}
-	holder := connect(t, dsn)
-	do(t, holder, "BEGIN", "SELECT FROM heads FOR UPDATE")
+	letGo := pause(t, dsn, "s%", "versions")
 	var errs [held + free]error
 	var group sync.WaitGroup
 	start := func(i int, members ...string) {
@@ -52,7 +51,7 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	for i := range held {
 		start(i)
 	}
-	await(t, "as many updates run as may", patience, func() bool { return waiting(t, watch) == held })
+	await(t, "as many updates run as may", patience, func() bool { return paused(t, watch) == held })
 	for i := range free {
 		start(held+i, `"a":"marked"`)
 	}
@@ -64,7 +63,7 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 		}
 		return fault.NoCut
 	})
-	do(t, holder, "ROLLBACK")
+	letGo()
 	group.Wait()
 	if !cut.Load() {
 		t.Fatal("nothing was cut")

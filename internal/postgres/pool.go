@@ -12,8 +12,13 @@ import (
 // with runs work on a connection of the pool. Both the wait for the connection
 // and the work take a bounded time.
 func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
+	return s.within(ctx, answerTime, work)
+}
+
+// within is with for work that may take so long.
+func (s *Store) within(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
 	return s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		bounded, cancel := context.WithTimeout(ctx, answerTime)
+		bounded, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		err := work(bounded, conn)
 		if err != nil && bounded.Err() != nil && ctx.Err() == nil {

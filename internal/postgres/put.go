@@ -1,13 +1,12 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -95,10 +94,13 @@ const updateOnly = `WITH head AS (UPDATE heads h
 		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14 FROM head)
 	SELECT head.*, NULL::bigint[] FROM head`
 
-// store is the statement for one entity, ready to run.
+// store is the statement for one entity, ready to run, and what came of it.
 type store struct {
-	sql  string
-	args []any
+	sql    string
+	args   []any
+	put    *oda.Put
+	entity *stored
+	answer error
 }
 
 // statement gives the statement that carries the put out: one that creates or
@@ -119,7 +121,7 @@ func statement(p *oda.Put, shared sharing, shard int16, isNew bool) *store {
 	runs, fresh := shared.place(p)
 	slots := encodeSlots(p.Body.Slots)
 	if update && !isNew && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.KeepRecords {
-		return &store{updateOnly, []any{
+		return &store{sql: updateOnly, put: p, args: []any{
 			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
 			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
 			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text,
@@ -131,17 +133,20 @@ func statement(p *oda.Put, shared sharing, shard int16, isNew bool) *store {
 		p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, match, noneMatch,
 		fresh, runs, slots, p.Body.Text, shard, update,
 	}
+	st := &store{put: p, args: args}
 	switch {
 	case create && p.KeepRecords:
-		return &store{keepEither, args}
+		st.sql = keepEither
 	case create:
-		return &store{storeEither, args}
+		st.sql = storeEither
 	case update && p.KeepRecords:
-		return &store{keepNext, args}
+		st.sql = keepNext
 	case update:
-		return &store{storeNext, args}
+		st.sql = storeNext
+	default:
+		return nil
 	}
-	return nil
+	return st
 }
 
 // texts gives those that can be a text in PostgreSQL. The others equal nothing
@@ -226,81 +231,68 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 			return nil, errRefused
 		}
 	}
-	entities := make([]*stored, len(puts))
-	if alone && stores[0].sql == updateOnly {
-		one, err := s.update(ctx, stores[0], &puts[0])
-		if err != nil {
-			return nil, err
-		}
-		entities[0] = one
-		return answers(puts, entities), nil
-	}
-	caller := ctx
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			if alone {
-				e, err := scan(conn.QueryRow(ctx, stores[0].sql, stores[0].args...), &puts[0])
-				entities[0] = e
-				return err
-			}
-			return transact(ctx, conn, func(tx pgx.Tx) error {
-				if err := putAll(ctx, tx, puts, stores, entities); err != nil {
-					return err
-				}
-				return s.readKept(caller, ctx, tx, entities)
-			})
-		})
-	})
-	if err != nil {
+	if err := s.carryOut(ctx, stores, alone); err != nil {
 		return nil, err
 	}
-	return answers(puts, entities), nil
+	return answers(stores), nil
 }
 
-// putAll runs the statements of several entities in one transaction, in the
-// order of their identifiers, so that two of them never wait for each other.
-func putAll(ctx context.Context, tx pgx.Tx, puts []oda.Put, stores []*store, entities []*stored) error {
-	order := make([]int, len(puts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(puts[a].Kind, puts[b].Kind), cmp.Compare(puts[a].ID, puts[b].ID))
-	})
-	var batch pgx.Batch
-	for _, i := range order {
-		batch.Queue(stores[i].sql, stores[i].args...)
-	}
-	results := tx.SendBatch(ctx, &batch)
-	var refused error
-	for _, i := range order {
-		e, err := scan(results.QueryRow(), &puts[i])
-		switch {
-		case errors.Is(err, errRefused):
-			refused = err
-		case err != nil:
-			_ = results.Close() // says the same
+// carryOut runs the statements: one by itself, or all in a transaction.
+func (s *Store) carryOut(ctx context.Context, stores []*store, alone bool) error {
+	deadline := time.Now().Add(alonePatience)
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, writeTime(stores)+alonePatience) // also if it is tried again
+	defer cancel()
+	if len(stores) == 1 {
+		end, err := s.turns.take(ctx, stores[0].put.Ref, deadline)
+		if err != nil {
 			return err
 		}
-		entities[i] = e
+		defer end()
 	}
-	if err := results.Close(); err != nil {
+	if alone {
+		try := func(patience time.Duration) error { return s.storeAlone(ctx, stores[0], patience) }
+		first := try
+		if stores[0].sql == updateOnly {
+			first = func(time.Duration) error { return s.update(ctx, stores[0]) }
+		}
+		return s.insist(ctx, deadline, first(putPatience), try)
+	}
+	try := func(patience time.Duration) error {
+		return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return transact(ctx, conn, func(tx pgx.Tx) error {
+				if err := putAll(ctx, tx, stores, patience); err != nil {
+					return err
+				}
+				return s.readKept(caller, ctx, tx, stores)
+			})
+		})
+	}
+	return s.insist(ctx, deadline, try(putPatience), try)
+}
+
+// putAll runs the statements of several entities in one transaction.
+func putAll(ctx context.Context, tx pgx.Tx, stores []*store, patience time.Duration) error {
+	ordered := inOrder(stores)
+	if err := runAll(tx.SendBatch(ctx, queued(ordered, patience)), ordered); err != nil {
 		return err
 	}
-	if refused != nil {
-		return refused
+	for _, st := range stores {
+		if st.answer != nil {
+			return st.answer
+		}
 	}
-	return count(ctx, tx, entities)
+	return count(ctx, tx, stores)
 }
 
 // count adds the new ones among the entities to the counts. It comes last,
 // behind all heads: who takes a count and then waits for a head would deadlock
 // with who does it the other way round.
-func count(ctx context.Context, tx pgx.Tx, entities []*stored) error {
+func count(ctx context.Context, tx pgx.Tx, stores []*store) error {
 	var created [5]int64
-	for _, e := range entities {
-		if e.Metadata.Version == 1 {
-			created[e.Kind]++
+	for _, st := range stores {
+		if st.entity.Metadata.Version == 1 {
+			created[st.put.Kind]++
 		}
 	}
 	shard := anyShard()
@@ -314,6 +306,35 @@ func count(ctx context.Context, tx pgx.Tx, entities []*stored) error {
 		return nil
 	}
 	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// How long the server may take to store: answerTime, and so much more for what
+// there is to store. It is meant for a server that has much else to do. The most
+// is less than the time that an answer may take.
+const (
+	timePerEntity = 3 * time.Millisecond
+	timePerRecord = 100 * time.Microsecond
+	timePerByte   = time.Microsecond
+	writeTimeMost = 60 * time.Second
+)
+
+// writeTime is how long a transaction with these stores may take.
+func writeTime(stores []*store) time.Duration {
+	limit := answerTime
+	for _, st := range stores {
+		size := len(st.put.Body.Text)
+		for _, text := range st.put.Records {
+			size += len(text)
+		}
+		limit += timePerEntity + time.Duration(len(st.put.Records))*timePerRecord + time.Duration(size)*timePerByte
+	}
+	return min(limit, writeTimeMost)
+}
+
+// store runs work that stores these on a connection.
+func (s *Store) store(ctx context.Context, stores []*store, work func(context.Context, *pgxpool.Conn) error) error {
+	limit := writeTime(stores)
+	return s.again(ctx, func(ctx context.Context) error { return s.writeWithin(ctx, limit, work) })
 }
 
 // stored is the answer of a store.
@@ -340,8 +361,9 @@ func scan(row pgx.Row, p *oda.Put) (*stored, error) {
 // readKept reads ahead the records that the entities have kept, before they
 // are committed: their answer must not fail after that. The caller reads the
 // rest with the time that it has.
-func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, entities []*stored) error {
-	for _, e := range entities {
+func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, stores []*store) error {
+	for _, st := range stores {
+		e := st.entity
 		if e.kept == nil {
 			continue
 		}
@@ -357,13 +379,13 @@ func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, entities []*sto
 }
 
 // answers gives what was stored to the caller.
-func answers(puts []oda.Put, all []*stored) []*oda.Entity {
-	entities := make([]*oda.Entity, len(all))
-	for i, e := range all {
-		if puts[i].Listed {
-			e.Records = oda.TextsOf(puts[i].Records)
+func answers(stores []*store) []*oda.Entity {
+	entities := make([]*oda.Entity, len(stores))
+	for i, st := range stores {
+		if st.put.Listed {
+			st.entity.Records = oda.TextsOf(st.put.Records)
 		}
-		entities[i] = &e.Entity
+		entities[i] = &st.entity.Entity
 	}
 	return entities
 }

@@ -105,7 +105,12 @@ func (l *leaving) HandleUnwatchAfterCancel() {
 
 // write is with, for work that writes.
 func (s *Store) write(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
-	return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	return s.writeWithin(ctx, answerTime, work)
+}
+
+// writeWithin is within, for work that writes.
+func (s *Store) writeWithin(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
+	return s.within(ctx, limit, func(ctx context.Context, conn *pgxpool.Conn) error {
 		l := linkOf(conn.Conn().PgConn())
 		l.warned.Store(false)
 		l.writing.Store(true)

@@ -22,11 +22,15 @@ func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 		return sharing{}, nil
 	}
 	last := int64(0)
+	expected, matchable := p.Expected.Matchable(p.Compare)
+	if !matchable { // it can only be the first version
+		return sharing{lastSequence: &last}, nil
+	}
 	r, err := s.read(ctx, s.with, selectCurrent, int16(p.Kind), p.ID)
 	if err != nil || r == nil {
 		return sharing{lastSequence: &last}, err
 	}
-	if expected, _ := p.Expected.Matchable(p.Compare); expected.Tag() != r.metadata.Tag() {
+	if expected.Tag() != r.metadata.Tag() {
 		return sharing{}, errRefused
 	}
 	shared, err := engine.Share(p.Records, engine.InParts(r.runs, s.parts(ctx, p.Ref)))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,12 +26,9 @@ const (
 
 // update is the update of one entity on its way.
 type update struct {
-	ctx    context.Context
-	put    *oda.Put
-	store  *store
-	entity *stored
-	answer error
-	done   chan error
+	*store
+	ctx  context.Context
+	done chan error
 }
 
 // updates are those under way and waiting.
@@ -77,24 +75,24 @@ func (u *updates) leave() []*update {
 	return batch
 }
 
-// update stores the next version of one entity.
-func (s *Store) update(ctx context.Context, st *store, p *oda.Put) (*stored, error) {
-	one := &update{ctx: ctx, put: p, store: st, done: make(chan error, 1)}
+// update stores the next version of one entity, now or together with others. It
+// does not wait long for a head that somebody holds.
+func (s *Store) update(ctx context.Context, st *store) error {
+	one := &update{ctx: ctx, store: st, done: make(chan error, 1)}
 	now, err := s.updates.enter(one)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if now {
 		defer s.passOn() // also if this panics
-		err := s.updateAlone(ctx, one)
-		return one.entity, err
+		return s.storeAlone(ctx, st, putPatience)
 	}
 	select {
 	case err := <-one.done:
-		return one.entity, err
+		return err
 	case <-ctx.Done():
 		// It may still be stored, as any write whose caller goes away.
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
@@ -105,32 +103,25 @@ func (s *Store) passOn() {
 	}
 }
 
-func (s *Store) updateAlone(ctx context.Context, one *update) error {
-	return s.again(ctx, func(ctx context.Context) error {
-		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-			one.entity, err = scan(conn.QueryRow(ctx, one.store.sql, one.store.args...), one.put)
-			return err
-		})
-	})
-}
-
 // updateTogether stores a batch and those that are waiting when it is done,
-// until nobody waits. The heads are taken in the order of their identifiers.
+// until nobody waits.
 func (s *Store) updateTogether(batch []*update) {
 	for ; batch != nil; batch = s.updates.leave() {
-		slices.SortStableFunc(batch, func(a, b *update) int {
-			return cmp.Or(cmp.Compare(a.put.Kind, b.put.Kind), cmp.Compare(a.put.ID, b.put.ID))
-		})
-		ctx, cancel := context.WithTimeout(context.Background(), batchTime)
-		s.updateBatch(ctx, batch)
-		cancel()
+		s.updateBatch(context.Background(), batch)
 	}
 }
 
 // updateBatch stores the updates in one transaction. If one of them undoes it,
-// each has one of its own, those whose head is held last.
+// each has one of its own, but not those whose head is held: their callers wait
+// for it by themselves.
 func (s *Store) updateBatch(ctx context.Context, batch []*update) {
-	err := s.updateOnce(ctx, batch)
+	stores, refs := make([]*store, len(batch)), make([]oda.Ref, len(batch))
+	for i, one := range batch {
+		stores[i], refs[i] = one.store, one.put.Ref
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*writeTime(stores))
+	defer cancel()
+	err := s.storeTogether(ctx, stores, putPatience)
 	if rolledBack(err) == nil {
 		for _, one := range batch {
 			if err != nil {
@@ -140,50 +131,64 @@ func (s *Store) updateBatch(ctx context.Context, batch []*update) {
 		}
 		return
 	}
-	refs := make([]oda.Ref, len(batch))
-	for i, one := range batch {
-		refs[i] = one.put.Ref
+	var notHeld map[oda.Ref]bool
+	if isHeld(err) {
+		notHeld, _ = s.notHeld(ctx, refs) // an error leaves all to their callers
 	}
-	notHeld, _ := s.notHeld(ctx, refs) // an error leaves the order as it is
-	slices.SortStableFunc(batch, func(a, b *update) int {
-		switch {
-		case notHeld[a.put.Ref] == notHeld[b.put.Ref]:
-			return 0
-		case notHeld[a.put.Ref]:
-			return -1
-		}
-		return 1
-	})
 	for _, one := range batch {
-		if err := s.updateOnce(ctx, []*update{one}); err != nil {
-			one.answer = err
+		if isHeld(err) && !notHeld[one.put.Ref] {
+			one.done <- err
+		} else {
+			one.done <- s.storeAlone(ctx, one.store, putPatience)
 		}
-		one.done <- one.answer
 	}
 }
 
-func (s *Store) updateOnce(ctx context.Context, batch []*update) error {
-	return s.again(ctx, func(ctx context.Context) error {
-		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return updateAll(ctx, conn, batch) })
+// storeTogether runs the statements in one round trip; without a BEGIN they are
+// one transaction. One that does not match writes nothing, and the others do.
+func (s *Store) storeTogether(ctx context.Context, stores []*store, patience time.Duration) error {
+	ordered := inOrder(stores)
+	return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return runAll(conn.SendBatch(ctx, queued(ordered, patience)), ordered)
 	})
 }
 
-// updateAll sends the updates together; without a BEGIN they are one
-// transaction. One that does not match writes nothing, and the others do.
-func updateAll(ctx context.Context, conn *pgxpool.Conn, batch []*update) error {
-	var statements pgx.Batch
-	statements.Queue(setPatience, milliseconds(togetherPatience))
-	for _, one := range batch {
-		statements.Queue(one.store.sql, one.store.args...)
+// storeAlone is storeTogether of one; not to match is its error.
+func (s *Store) storeAlone(ctx context.Context, st *store, patience time.Duration) error {
+	if err := s.storeTogether(ctx, []*store{st}, patience); err != nil {
+		return err
 	}
-	results := conn.SendBatch(ctx, &statements)
+	return st.answer
+}
+
+// inOrder gives the stores in the order of their identifiers. All take heads in
+// it, so two transactions never wait for each other.
+func inOrder(stores []*store) []*store {
+	return slices.SortedStableFunc(slices.Values(stores), func(a, b *store) int {
+		return cmp.Or(cmp.Compare(a.put.Kind, b.put.Kind), cmp.Compare(a.put.ID, b.put.ID))
+	})
+}
+
+// queued queues the stores, none of which waits longer than that for a head.
+func queued(stores []*store, patience time.Duration) *pgx.Batch {
+	var batch pgx.Batch
+	batch.Queue(setPatience, milliseconds(patience))
+	for _, st := range stores {
+		batch.Queue(st.sql, st.args...)
+	}
+	return &batch
+}
+
+// runAll reads what came of the stores. One that did not match has errRefused
+// for its answer.
+func runAll(results pgx.BatchResults, stores []*store) error {
 	if _, err := results.Exec(); err != nil {
 		_ = results.Close() // says the same
 		return err
 	}
-	for _, one := range batch {
-		one.entity, one.answer = scan(results.QueryRow(), one.put)
-		if err := one.answer; err != nil && !errors.Is(err, errRefused) {
+	for _, st := range stores {
+		st.entity, st.answer = scan(results.QueryRow(), st.put)
+		if err := st.answer; err != nil && !errors.Is(err, errRefused) {
 			_ = results.Close() // says the same
 			return err
 		}

@@ -1,0 +1,52 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"oda"
+	"oda/internal/test/env"
+)
+
+// A server that is busy takes longer for a write than it takes to answer. A large
+// write has time for its size; a small one is given up.
+func TestALargeWriteHasTimeForItsSize(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s := open(t, dsn)
+	stored := mustPut(t, s, write(t, sbd("updated"), `{}`)).Metadata
+	do(t, connect(t, dsn), `CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(11); RETURN NEW; END $$`,
+		`CREATE TRIGGER sleep BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.identifier NOT LIKE 'quick%') EXECUTE FUNCTION sleep()`)
+	long := `"long":"` + strings.Repeat("x", 4<<20) + `"`
+	many := []oda.Put{write(t, block("one of many"), `{}`)}
+	for i := range 1200 {
+		many = append(many, write(t, block(fmt.Sprint("quick", i)), `{"request_responses":[{"request":"one"},{"request":"two"}]}`))
+	}
+	records := `"request_responses":[` + strings.Repeat(`{"request":"x"},`, 30_000) + `{"request":"y"}]`
+	var group sync.WaitGroup
+	for name, puts := range map[string][]oda.Put{
+		"small":        {write(t, sbd("small"), `{}`)},
+		"many":         many,
+		"long":         {write(t, sbd("long"), "{"+long+"}")},
+		"long update":  {next(t, sbd("updated"), stored, long)},
+		"many records": {write(t, block("records"), "{"+records+"}")},
+	} {
+		group.Go(func() {
+			_, err := s.Put(context.Background(), puts)
+			if name == "small" {
+				wantCode(t, err, oda.Unavailable)
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	group.Go(func() {
+		if _, err := s.Create(context.Background(), write(t, sbd("created"), "{"+long+"}"), nil); err != nil {
+			t.Errorf("creation: %v", err)
+		}
+	})
+	group.Wait()
+}
