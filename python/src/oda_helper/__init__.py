@@ -10,10 +10,10 @@
 
 Every call of ``scan`` becomes a record of the ExecutionBlock. Recording never waits
 for the archive, never fails the script, and loses nothing while the archive is
-away: records are kept in a folder, the spool, and sent when it is back.
+unavailable: records are kept in a folder, the spool, and sent when it is back.
 
-Where to read on: _capture is the decorator, _session the writing of a record to the
-spool, _recorder the thread that sends, _delivery what is sent. docs/scripts.md is
+Modules: _capture is the decorator, _session writes a record to the
+spool, _recorder has the thread that sends, _delivery what is sent. docs/scripts.md is
 the page for script authors, docs/spool.md the format of the spool.
 """
 
@@ -39,10 +39,10 @@ __version__ = "1.0.0"
 
 
 def flush(timeout: Optional[float] = None) -> bool:
-    """Waits until everything recorded so far is stored; tells whether it is.
+    """Waits until everything recorded so far is stored; returns whether it is.
 
-    Without a timeout it waits as long as the archive is away. It is False as well
-    where something of this process will not be stored: a call without ODA_URL or
+    Without a timeout it waits as long as the archive is unavailable. It is also False
+    if something of this process will not be stored: a call without ODA_URL or
     EB_ID, a block created without ODA_URL, a record that was refused or dropped.
     """
     return _process.recorder().flush(timeout)
@@ -54,18 +54,18 @@ def lag() -> int:
 
 
 def drain(timeout: Optional[float] = None) -> bool:
-    """Sends what ended processes left in the spool; tells whether all was sent.
+    """Sends what ended processes left in the spool; returns whether all was sent.
 
-    The first recorded call of a process begins with that by itself, so this is
+    The first recorded call of a process does this automatically, so this is
     only for a script that wants to wait for it.
     """
     return _process.recorder().drain(timeout)
 
 
 def close(timeout: Optional[float] = None) -> bool:
-    """Sends what is left and tidies up; tells whether all was sent.
+    """Sends what is left and cleans up; returns whether all was sent.
 
-    A process that ends does this by itself. Without a timeout it takes as long as
+    A process does this automatically at its end. Without a timeout it takes as long as
     at the end of a process: ODA_EXIT_TIMEOUT, or 10 seconds. What could not be sent
     stays in the spool, and a call recorded later begins a new session.
     """

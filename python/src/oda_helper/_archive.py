@@ -28,7 +28,7 @@ os.register_at_fork(after_in_child=_minter.after_fork)
 def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) -> str:
     """Creates an ExecutionBlock, sets EB_ID and returns the identifier.
 
-    When the archive is away, the identifier is made here and the block is stored
+    If the archive is unavailable, the identifier is made here and the block is stored
     as soon as the archive is back; that never raises, and never takes longer than
     three seconds.
     """
@@ -54,7 +54,7 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
 
 
 def _ask_for_block(url: str, members: Dict[str, str]) -> Optional[str]:
-    """The identifier that the archive gave, None if it gave none in time."""
+    """The identifier from the archive, None if there was none in time."""
     answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
     # Looking up a host has no time-out of its own, hence a thread.
     work = threading.Thread(
@@ -106,8 +106,8 @@ def save(sbd: Any) -> Dict[str, Any]:
 
     Takes a dict, JSON text, or an object with model_dump_json, model_dump or to_dict.
     Without sbd_id it is created; with it, it is created or updated, and its metadata
-    must be as they were read. Raises OdaError where the archive refuses, and
-    OdaUnreachable where it does not answer: nothing is kept for later.
+    must be as it was read. Raises OdaError if the archive refuses, and
+    OdaUnreachable if it does not answer: nothing is kept for later.
     """
     url = _settings.archive_url()
     if url is None:

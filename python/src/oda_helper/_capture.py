@@ -1,8 +1,8 @@
 """The decorator that records a function called on the telescope.
 
-It stands between a script and the telescope, so it has one rule above all: what
+It is between a script and the telescope, so it has one rule above all: what
 the function returns or raises reaches the caller as if the decorator were not
-there, and at once. Whatever goes wrong in recording ends up in the log.
+there, and at once. Errors in recording go to the log.
 """
 
 import functools
@@ -28,9 +28,9 @@ def capture_request_response(function: Callable) -> Callable:
     """Records every call of a function, with its arguments and its result.
 
     Works on functions, coroutine functions and methods. Generator functions are
-    returned as they are, and not recorded: what they do is done later, by whoever
+    returned as they are, and not recorded: what they do is done later, by the caller that
     iterates. The record goes to the ExecutionBlock in EB_ID of the archive at
-    ODA_URL (or ODA_URI). Where one of them is missing, a warning is logged once and
+    ODA_URL (or ODA_URI). If one of them is missing, a warning is logged once and
     the function is simply called.
     """
     if isinstance(function, (staticmethod, classmethod)):
@@ -119,7 +119,7 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
 
 
 def _name(function: Callable) -> str:
-    """Module and name of a function, also of other things that are called."""
+    """Module and name of a function or another callable."""
     module = getattr(function, "__module__", None) or type(function).__module__
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return cut("%s.%s" % (module, name), 1024)

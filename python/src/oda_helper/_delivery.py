@@ -1,8 +1,8 @@
 """Sends the records of one session to the archive, in order, each stored once.
 
-Every record has a key, by which the archive knows it when it comes again; so a
-batch whose answer was lost is simply sent again. Nothing is given up: what the
-archive refuses for good is put aside in the session's folder.
+Every record has a key, by which the archive recognises it when it comes again; so a
+batch whose answer was lost is simply sent again. Nothing is dropped: what the
+archive refuses for good is set aside in the session's folder.
 """
 
 import json
@@ -26,9 +26,9 @@ _log = logging.getLogger("oda_helper")
 class Archive:
     """An archive at a URL: the way to it, and whether it is worth trying.
 
-    All sessions for one archive share this, so that one that is away is tried
-    once and not once for each of them. A quiet one is no matter of this process:
-    what goes wrong there is no warning.
+    All sessions for one archive share this, so that an unavailable one is tried
+    once and not once for each of them. A quiet one does not concern this process:
+    its failures are not warnings.
     """
 
     def __init__(self, url: str, quiet: bool = False):
@@ -49,7 +49,7 @@ class Archive:
         self._next = 0.0
 
     def bounded(self, delay: float) -> float:
-        """The delay, or less where somebody waits."""
+        """The delay, or less if somebody waits."""
         return min(delay, HURRIED_DELAY) if self.hurried else delay
 
     def level(self, level: int) -> int:
@@ -57,7 +57,7 @@ class Archive:
         return logging.INFO if self.quiet else level
 
     def failed(self, why: str, retry_after: Optional[float], folder: str) -> None:
-        """Notes that the archive is away; says so once."""
+        """Notes that the archive is unavailable; logs it once."""
         if not self._away:
             self._away = True
             _log.log(
@@ -83,7 +83,7 @@ class Archive:
 class Delivery:
     """The way of one session to the archive.
 
-    ``settle`` is told of records that wait no more, ``stored`` of the block, by its
+    ``settle`` is called for records that wait no more, ``stored`` for the block, by its
     identifier, when the archive has it.
     """
 
@@ -104,7 +104,7 @@ class Delivery:
         self.creating = outbox.block.create is not None and not outbox.noted
 
     def steps(self, written: bool = False) -> Optional[float]:
-        """Takes some steps, and gives what the last of them gave.
+        """Takes some steps, and returns what the last of them returned.
 
         While a session is being written there is nearly always something new, and
         sending it record by record would cost the script more than it gains.
@@ -121,7 +121,7 @@ class Delivery:
     def step(self) -> Optional[float]:
         """Sends one request, if there is something to send and it is time.
 
-        Gives None where there is nothing to do, else for how long to wait
+        Returns None if there is nothing to do, else how long to wait
         before the next step.
         """
         batch = self.outbox.batch()
@@ -222,14 +222,14 @@ class Delivery:
             self._unknown(answer)
 
     def _passed(self, lines: List[Line]) -> None:
-        """Notes that lines are stored or put aside."""
+        """Notes that lines are stored or set aside."""
         self._said = ""
         # Counted first: who waits for the place to be passed finds it so.
         self._settle(len(lines), sum(len(line.text) + 1 for line in lines))
         self.outbox.done(len(lines))
 
     def _unknown(self, answer: Answer, again: float = UNKNOWN_DELAY) -> None:
-        """Reports an answer that waiting alone may not cure, and waits."""
+        """Reports an answer that waiting alone may not fix, and waits."""
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
         self._next = time.monotonic() + self.archive.bounded(again)
         if why != self._said:
@@ -267,7 +267,7 @@ def _body(lines: List[Line]) -> bytes:
 def _acknowledges(answer: Answer, count: int) -> bool:
     """Whether an answer is that of the archive to so many records.
 
-    Something between here and the archive may answer in its place.
+    A gateway may answer instead of the archive.
     """
     found = answer.document().get("records")
     return (

@@ -3,7 +3,7 @@
 Arguments that are JSON stay JSON. Everything else becomes text: what repr says,
 cut to a bound. Values of the program are never changed, iterated, awaited or
 asked for anything but their repr; only the built-in containers themselves are
-looked into. A repr that fails, never ends in itself or is huge does no harm.
+looked into. A repr that fails, recurses forever or is huge does no harm.
 """
 
 from itertools import islice
@@ -56,7 +56,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def text(value: Any, limit: int = MAX_TEXT, mask: bool = False) -> str:
-    """What repr says of a value, at most about limit characters of it."""
+    """The repr of a value, at most about limit characters of it."""
     try:
         writer = _Writer(limit, mask)
         writer.write(value, 0)
@@ -149,7 +149,7 @@ def _repr(value: Any) -> str:
 
 
 class _NotPlain(Exception):
-    """A value is too large, too deep or within itself to stay JSON."""
+    """A value is too large, too deep or recursive to stay JSON."""
 
 
 class _Plainer:

@@ -27,10 +27,10 @@ _PASSING = (408, 425, 429)  # statuses below 500 that say: not now
 
 
 class OdaError(Exception):
-    """The archive did not do what it was asked for.
+    """The archive did not do what it was asked to.
 
     ``status`` is the HTTP status and ``type`` the archive's name for the problem;
-    both are None where there was no answer. The text says what to do.
+    both are None if there was no answer. The text says what to do.
     """
 
     def __init__(self, detail: str, status: Optional[int] = None, type: Optional[str] = None):
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
     retry_after: Optional[float]
 
     def document(self) -> Dict[str, Any]:
-        """The body as a JSON object, empty where it is something else."""
+        """The body as a JSON object, empty if it is something else."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
         return found if isinstance(found, dict) else {}
 
     def problem(self) -> Dict[str, str]:
-        """Type and detail of a problem, also where the body is not one."""
+        """Type and detail of a problem, even if the body is not one."""
         found = self.document()
         detail = str(found.get("detail") or "The answer has status %d." % self.status)
         for fault in _faults(found)[:5]:
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     def passing(self) -> bool:
         """Whether the same request may succeed later, without anybody's help.
 
-        That is so for all that the archive itself has not said.
+        That is so for every answer that is not the archive's own.
         """
         later = self.status in _PASSING or self.status >= 500
         return later or not self.problem()["type"].startswith(PROBLEM)
@@ -78,8 +78,8 @@ class Answer(NamedTuple):
     def refused(self) -> bool:
         """Whether the archive will never take what was sent.
 
-        Only the archive itself can say so, and only of what is in the body: who
-        asked, by which path, and whether all of it arrived is no fault of a record.
+        Only the archive itself can say so, and only about the body: the user, the
+        path, and whether all of it arrived are not faults of a record.
         """
         if not 400 <= self.status < 500:
             return False
@@ -196,7 +196,7 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
 
 
 def _faults(problem: Dict[str, Any]) -> List[Dict[str, Any]]:
-    """The places that a problem names, whatever stands there."""
+    """The places that a problem names."""
     found = problem.get("errors")
     return [fault for fault in found if isinstance(fault, dict)] if isinstance(found, list) else []
 

@@ -1,7 +1,7 @@
 """Sessions in the spool that this process does not write to.
 
-They are left from processes that ended before everything was sent, or that were
-killed, or are of this process, which has let them go because it has many. A
+They were left by processes that ended before everything was sent, or that were
+killed, or by this process, which releases sessions if it has many. A
 session is locked only while it is worked on, so any number of them costs no open
 files, and another process may take over in between.
 
@@ -38,10 +38,10 @@ class _Leftover:
 class Leftovers:
     """What is left over in a spool. One thread works on it.
 
-    ``stored`` is told of the blocks that an archive has received. ``uses`` tells
+    ``stored`` is called for the blocks that an archive has received. ``uses`` tells
     whether this process uses an archive itself. What goes wrong with
-    others is no matter of a script that happens to pass by: nobody is warned and
-    nothing waits for them, unless somebody asks to have everything sent.
+    others does not concern an unrelated script: nobody is warned and
+    nothing waits for them, unless the script asks to have everything sent.
     """
 
     def __init__(self, uses: Callable[[str], bool], stored: Callable[[str], None]):
@@ -120,7 +120,7 @@ class Leftovers:
             return dict(self._found)
 
     def round(self, spool: str, held: Set[str]) -> float:
-        """Tries what is due; says for how long to wait before the next round."""
+        """Tries what is due; returns how long to wait before the next round."""
         now = time.monotonic()
         if now >= self._look:
             self._look = now + LOOK_AGAIN
@@ -183,7 +183,7 @@ class Leftovers:
         return archive
 
     def _visit(self, folder: str, name: str, left: _Leftover) -> Optional[float]:
-        """Sends what it can of a session. None says that it is done with."""
+        """Sends what it can of a session. None means that it is finished."""
         path = os.path.join(folder, _spool.LOCK)
         guard = None
         try:

@@ -30,7 +30,7 @@ class Minter:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Makes it usable in a forked child, whatever other threads were doing."""
+        """Makes it usable in a forked child, even if other threads were using it."""
         self._generator = (self._base + os.getpid()) % (1 << _GENERATOR_BITS)
         self._lock = threading.RLock()
 

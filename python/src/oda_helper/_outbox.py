@@ -1,8 +1,8 @@
-"""The reading side of the spool: which records are next, and what became of them.
+"""The reading side of the spool: which records are next, and what happened to them.
 
 An Outbox reads the lines of a session in order, in batches. It moves on only when
-it is told that a batch is done with, so what it gave is given again until then. A
-line that is not whole is put aside and passed over.
+it is told that a batch is finished; until then it returns the same batch. A
+damaged line is set aside and skipped.
 """
 
 import logging
@@ -27,7 +27,7 @@ _log = logging.getLogger("oda_helper")
 
 
 class Line(NamedTuple):
-    """A whole line of a segment, and the place behind it."""
+    """A whole line of a segment, and the place after it."""
 
     key: bytes
     record: bytes
@@ -76,7 +76,7 @@ class Outbox:
             return set()
 
     def batch(self) -> List[Line]:
-        """The next lines; none where there are none now."""
+        """The next lines, if there are any now."""
         if not self._batch:
             self._batch = self._read()
         return self._batch
@@ -113,7 +113,7 @@ class Outbox:
             self._move((segment, offset))  # all of it was damaged
 
     def _text(self, segment: int, offset: int, writing: Optional[int]) -> bytes:
-        """What stands there: at least a line, if there is a whole one."""
+        """The bytes there: at least a line, if there is a whole one."""
         try:
             with open(_spool.segment_path(self.folder, segment), "rb", buffering=0) as file:
                 if offset > os.fstat(file.fileno()).st_size:
@@ -172,7 +172,7 @@ class Outbox:
         self.damaged += 1
 
     def refuse(self, line: Line, status: int, kind: str, detail: str) -> None:
-        """Puts a line aside that the archive will never take."""
+        """Sets aside a line that the archive will never take."""
         self._keep(_spool.REFUSED, "%d %s %s" % (status, kind, detail), line.text)
 
     def _keep(self, name: str, why: str, text: bytes) -> None:
@@ -189,7 +189,7 @@ class Outbox:
         self._move(self.position)
 
     def done(self, count: int) -> None:
-        """Moves behind the first lines of the batch: stored, or put aside."""
+        """Moves past the first lines of the batch: stored, or set aside."""
         end = self._batch[count - 1].end
         self._batch = self._batch[count:]
         self._move(end)

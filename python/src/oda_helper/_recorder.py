@@ -3,7 +3,7 @@
 A recorded call writes to the spool and goes on; see _session. Three daemon threads
 do the rest: one sends what is in the spool to the archive, one forces it to disk, and
 one takes over sessions in the spool that nobody holds: they are left from processes
-that ended before everything was sent. It has a thread of its own since they may be
+that ended before everything was sent. It has its own thread since they may be
 for another archive, which must not hold up this one.
 """
 
@@ -157,7 +157,7 @@ class Recorder:
             return self._leftovers.lag() + sum(live.session.lag() for live in self._live.values())
 
     def flush(self, timeout: Optional[float]) -> bool:
-        """Waits until what was recorded so far is stored, and tells whether it is."""
+        """Waits until what was recorded so far is stored, and returns whether it is."""
         with self._lock:
             targets = [(live, live.session.end()) for live in self._live.values()]
             left = self._leftovers.own()
@@ -181,7 +181,7 @@ class Recorder:
         return not (aside or gone or self._lost or self._leftovers.lost or self._unstored)
 
     def drain(self, timeout: Optional[float]) -> bool:
-        """Sends what other processes left; tells whether nothing is left to send."""
+        """Sends what other processes left; returns whether nothing is left to send."""
         begun = time.monotonic()
         self._folder()
         self._leftovers.draining += 1
@@ -196,7 +196,7 @@ class Recorder:
         return done and not self._leftovers.unsent
 
     def close(self, timeout: Optional[float]) -> bool:
-        """Sends what is left and ends the sessions; tells whether all was sent."""
+        """Sends what is left and ends the sessions; returns whether all was sent."""
         if self._threads is None:
             return not self._live and self._whole()
         begun = time.monotonic()
@@ -305,7 +305,7 @@ class Recorder:
         self._leftovers.close()
 
     def _round(self) -> Optional[float]:
-        """Gives every session its turn; says when the next one is worth it.
+        """Gives every session its turn; returns when the next one is due.
 
         Those that were used longest ago come first, since they are the first to be
         let go.
@@ -363,7 +363,7 @@ class Recorder:
         return None
 
     def _let_go(self, key: Tuple[str, str], live: _Live) -> None:
-        """Ends the work on a session. What nobody else has of it is lost."""
+        """Ends the work on a session. What only this process has of it is lost."""
         with self._lock:
             if self._live.get(key) is live:
                 del self._live[key]

@@ -1,7 +1,7 @@
 """The writing side of the spool: what a recorded call waits for.
 
 A record is one write to a file that the operating system holds in memory. It
-survives the end of the process, also by kill -9, and is forced to disk in the
+survives the end of the process, even by kill -9, and is synced to disk in the
 background. There is no network here, and nothing waits for a disk but under the
 policy "always".
 """
@@ -21,7 +21,7 @@ CLOSED = "closed"  # what append says of a session that takes no more records
 
 
 class NotSynced(OSError):
-    """A record is in the spool, but could not be forced to disk."""
+    """A record is in the spool, but could not be synced to disk."""
 
 
 class Session:
@@ -78,7 +78,7 @@ class Session:
         return guard
 
     def append(self, record: bytes) -> Optional[str]:
-        """Writes a record. Gives None, or why it was dropped, or CLOSED."""
+        """Writes a record. Returns None, or why it was dropped, or CLOSED."""
         with self._lock:
             if self._busy:
                 # A signal handler has interrupted the writing of another
@@ -148,7 +148,7 @@ class Session:
         self._fresh = True
 
     def end(self) -> Tuple[int, int]:
-        """Segment and offset behind the last record."""
+        """Segment and offset after the last record."""
         with self._lock:
             if self._file is None or self._torn:
                 return self.segment, self._size
@@ -165,7 +165,7 @@ class Session:
         return max(0, self.recorded - self.settled)
 
     def sync(self) -> None:
-        """Forces what is new to disk, as the policy says."""
+        """Syncs what is new to disk, as the policy says."""
         with self._lock:
             if self.closed:
                 return
@@ -195,7 +195,7 @@ class Session:
                 os.close(descriptor)
 
     def close_at(self, position: Tuple[int, int]) -> bool:
-        """Closes the session for writing if nothing was added behind a place."""
+        """Closes the session for writing if nothing was added after a place."""
         with self._lock:
             if not self.closed and self.end() > position:
                 return False

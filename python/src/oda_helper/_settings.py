@@ -2,7 +2,7 @@
 
 Variables are read when they are needed, so a notebook may set them in any cell
 before the first recorded call. Nothing here raises: a value that cannot be used
-counts as missing, and whoever asked reports it.
+counts as missing, and the caller reports it.
 """
 
 import os
@@ -26,7 +26,7 @@ _normalised = {}  # raw text of the variable -> URL, for the one or two in use
 
 
 def archive_url() -> Optional[str]:
-    """The URL of the archive's interface, or None where none can be used."""
+    """The URL of the archive's interface, or None if there is no usable one."""
     raw = os.environ.get("ODA_URL") or os.environ.get("ODA_URI")
     if not raw:
         return None
@@ -38,7 +38,7 @@ def archive_url() -> Optional[str]:
 
 
 def normalise(raw: str) -> Optional[str]:
-    """The URL that ends in /api/v1, however it was written; None if it is none.
+    """The URL that ends in /api/v1, however it was written; None if it is not a URL.
 
     >>> normalise("archive:8080/") == normalise("http://archive:8080/api/v1/")
     True
@@ -64,7 +64,7 @@ def normalise(raw: str) -> Optional[str]:
 
 
 def block_id() -> Optional[str]:
-    """The identifier in EB_ID, or None where it is missing or cannot be one."""
+    """The identifier in EB_ID, or None if it is missing or not valid."""
     text = os.environ.get("EB_ID", "")
     return text if valid_id(text) else None
 
@@ -98,7 +98,7 @@ def spool_limit() -> int:
 
 
 def sync_policy() -> str:
-    """When records are forced to disk: interval, always or never."""
+    """When records are synced to disk: interval, always or never."""
     text = os.environ.get("ODA_SPOOL_SYNC", "").strip().lower()
     return text if text in ("always", "never") else "interval"
 
@@ -113,7 +113,7 @@ def spool_folders():
 
 
 def make_spool(folder: str) -> None:
-    """Makes the folder, or raises OSError where it cannot be used."""
+    """Makes the folder, or raises OSError if it cannot be used."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found = os.lstat(folder)
     # In a folder that everybody writes to, another user may have been first.

@@ -1,8 +1,8 @@
 """The files of a session in the spool, as docs/spool.md describes them.
 
 A session is a folder ``<eb_id>.<session>`` with the records that one process made
-for one ExecutionBlock. Whoever works on it holds the lock of its file ``lock``.
-This module knows names and forms; who writes is in _session, who reads in _outbox.
+for one ExecutionBlock. A process that works on it holds the lock of its file ``lock``.
+This module knows names and formats; _session writes, _outbox reads.
 """
 
 import fcntl
@@ -75,7 +75,7 @@ def read_block(folder: str) -> Block:
 
 
 def take_lock(path: str) -> Optional[int]:
-    """Locks a file and gives its descriptor, None where another holds it."""
+    """Locks a file and returns its descriptor, None if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,7 +89,7 @@ def take_lock(path: str) -> Optional[int]:
 
 
 def drop_lock(descriptor: int) -> None:
-    """Frees a lock, also where a forked child has a copy of the descriptor."""
+    """Frees a lock, even if a forked child has a copy of the descriptor."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
@@ -120,7 +120,7 @@ def line(session: bytes, number: int, record: bytes) -> bytes:
 
 
 def replace(path: str, content: bytes) -> None:
-    """Gives a file a new content, whole or not at all."""
+    """Replaces the content of a file, completely or not at all."""
     temporary = path + ".tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -136,7 +136,7 @@ def replace(path: str, content: bytes) -> None:
 
 
 def remove(folder: str) -> None:
-    """Removes a session; whoever looks sees it whole or not at all."""
+    """Removes a session; others see it whole or not at all."""
     spool, name = os.path.split(folder)
     going = os.path.join(spool, GOING + name.rsplit(".", 1)[-1])
     os.rename(folder, going)
@@ -144,7 +144,7 @@ def remove(folder: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Forces a file or folder to disk."""
+    """Syncs a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
