@@ -50,8 +50,14 @@ func resolve(path string) (string, error) {
 		return "", err
 	}
 	target, err := filepath.EvalSymlinks(path)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return target, reason(err)
+	if err == nil {
+		return target, nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
+		return "", errors.New("it is a symbolic link that leads back to itself; name the file itself with --db")
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", reason(err)
 	}
 	if link, err := os.Readlink(path); err == nil {
 		return "", fmt.Errorf("it is a symbolic link to %s, which does not exist; "+

@@ -152,6 +152,12 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 			}
 			return path
 		}, "it is a symbolic link to /nowhere/archive.db, which does not exist"},
+		"it is a link that leads back to itself": {func(t *testing.T, path string) string {
+			if err := os.Symlink(filepath.Base(path), path); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "it is a symbolic link that leads back to itself; name the file itself with --db"},
 		"it is gone, and its log is not": {func(t *testing.T, path string) string {
 			if err := os.WriteFile(path+"-wal", []byte("what was answered last"), 0o600); err != nil {
 				t.Fatal(err)
