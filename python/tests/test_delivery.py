@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import socket
+import subprocess
 import threading
 import time
 from unittest import mock
@@ -12,7 +13,7 @@ import oda_helper
 from oda_helper import _archive, _process, _recorder
 from oda_helper import capture_request_response as capture
 from proxy import Proxy
-from support import PATIENCE, Case, Server, free_port, wait_until
+from support import PATIENCE, Case, Server, binary, free_port, wait_until
 from test_outage import _repoint, numbers
 
 PAGE = "<html><body>no</body></html>"
@@ -284,6 +285,18 @@ class WhoAsks(Case):
         self.assertFalse(oda_helper.flush(PATIENCE))
         self.assertFalse(oda_helper.close())
 
+    def test_learns_what_is_wrong_with_the_address(self):
+        os.environ["ODA_URL"] = "ftp://x"
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            oda_helper.create_eb()
+            scan(1)
+        self.assertEqual(len(logs.output), 2)
+        for line in logs.output:
+            self.assertIn("ODA_URL must begin with http:// or https://", line)
+            self.assertNotIn("is not set", line)
+        with self.assertRaisesRegex(oda_helper.OdaError, "ODA_URL must begin with http:// or https://"):
+            oda_helper.save({})
+
     def test_learns_that_calls_are_not_recorded(self):
         del os.environ["ODA_URL"]
         with self.assertLogs("oda_helper", "WARNING"):
@@ -347,6 +360,18 @@ class AWrongRun(Case):
     def test_with_a_wrong_address(self):
         self.wrong(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")
         self.healthy()
+
+    def test_is_told_how_to_send_to_another_address(self):
+        eb_id = oda_helper.create_eb()
+        self.assertTrue(oda_helper.close(PATIENCE))
+        wrong = "http://127.0.0.1:%d" % free_port()
+        first = self.script("scan(1)", ODA_EXIT_TIMEOUT="0.3", ODA_URL=wrong, EB_ID=eb_id)
+        advice = "oda record drain --url=URL %s" % self.spool
+        self.assertIn(advice, first.err)
+        command = advice.replace("URL", self.server.url).split()
+        subprocess.run([binary()] + command[1:], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(numbers(self.server.records(eb_id)), [1])
+        self.assertEqual(self.sessions(), [])
 
     def test_with_the_address_of_something_that_hangs(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -12,8 +12,23 @@ class TheEnvironment(unittest.TestCase):
             self.assertEqual(_settings.normalise(raw), want, raw)
         self.assertEqual(_settings.normalise("https://h/ns/oda/"), "https://h/ns/oda/api/v1")
         self.assertEqual(_settings.normalise("http://[::1]:80"), "http://[::1]:80/api/v1")
-        for raw in ("ftp://x", "http://", "http://x:port", "http://a b", "http://h/a b"):
-            self.assertIsNone(_settings.normalise(raw), raw)
+
+    def test_says_what_is_wrong_with_the_url(self):
+        for raw, says in (
+            ("", "is not set"),
+            ("ftp://x", "must begin with http:// or https://"),
+            ("http://", "names no host"),
+            ("http://x:port", "names a port that is not a number from 1 to 65535"),
+            ("http://x:99999", "names a port that is not a number from 1 to 65535"),
+            ("http://x:0", "names a port that is not a number from 1 to 65535"),
+            ("http://[::1", "is not well-formed"),
+            ("http://a b", "has characters"),
+            ("http://h/a b", "has characters"),
+        ):
+            with mock.patch.dict(os.environ, {"ODA_URL": raw}):
+                os.environ.pop("ODA_URI", None)
+                self.assertIsNone(_settings.archive_url(), raw)
+                self.assertIn(says, _settings.url_fault(), raw)
 
     def test_values_that_cannot_be_used_count_as_missing(self):
         bad = {"ODA_EXIT_TIMEOUT": "soon", "ODA_SPOOL_LIMIT": "much", "ODA_SPOOL_SYNC": "x", "ODA_USER": "a\nb"}

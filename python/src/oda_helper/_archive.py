@@ -43,7 +43,7 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
     if eb_id is None:
         eb_id = _minter.next("eb")
         if url is None:
-            _log.warning("The environment variable ODA_URL is not set: %s is not stored.", eb_id)
+            _log.warning("%s: %s is not stored.", _settings.url_fault(), eb_id)
         recorder().remember(eb_id, dict(members, eb_id=eb_id))
     os.environ["EB_ID"] = eb_id
     if url is not None:
@@ -111,7 +111,7 @@ def save(sbd: Any) -> Dict[str, Any]:
     """
     url = _settings.archive_url()
     if url is None:
-        raise OdaError("The environment variable ODA_URL is not set, or is not a URL. Set it first.")
+        raise OdaError("%s. Set it to the address of the archive first." % _settings.url_fault())
     body, sbd_id = _document(sbd)
     client = Client(url, answer=SAVE_TIMEOUT)
     try:

@@ -82,7 +82,7 @@ def _begin(name: str, args: tuple, kwargs: dict, secret: FrozenSet[int]) -> Opti
     """Notes the arguments now, since the function may change them."""
     try:
         if not _settings.archive_url():
-            _warn("ODA_URL", "is not set, or is not a URL: calls are not recorded")
+            _warn("ODA_URL", _settings.url_fault())
             recorder().missed()
             return None
         described = arguments(args, kwargs, secret)
@@ -103,7 +103,13 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         # A function may create the block that it is to be recorded in.
         eb_id, url = call.eb_id or _settings.block_id(), _settings.archive_url()
         if not eb_id or not url:
-            _warn("EB_ID", "is not set, or is not a valid identifier: calls are not recorded")
+            found = os.environ.get("EB_ID", "")[:200]
+            if not url:
+                _warn("ODA_URL", _settings.url_fault())
+            elif found:
+                _warn("EB_ID", "EB_ID is not a valid identifier (it is %r)" % found)
+            else:
+                _warn("EB_ID", "EB_ID is not set")
             recorder().missed()
             return
         record = {"request": call.request, "request_args": call.arguments}
@@ -146,11 +152,8 @@ def _stamp(at: datetime) -> str:
     return at.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
-def _warn(variable: str, what: str) -> None:
+def _warn(variable: str, fault: str) -> None:
     """Warns of a variable, once in the life of the process."""
-    if variable in _warned:
-        return
-    _warned.add(variable)
-    set_to = os.environ.get(variable)
-    found = " (it is %r)" % set_to[:200] if set_to else ""
-    _log.warning("The environment variable %s %s%s.", variable, what, found)
+    if variable not in _warned:
+        _warned.add(variable)
+        _log.warning("%s. Calls are not recorded.", fault)

@@ -208,9 +208,10 @@ class Recorder:
                 return self._whole()
             if self.lag():
                 _log.warning(
-                    "%d records could not be sent in time. They are kept in %s and are sent at "
-                    "the next start, or by: oda record drain %s",
-                    self.lag(), self._spool, self._spool,
+                    "%d records could not be sent in time. They are kept in %s. The next start "
+                    "sends them to the address that ODA_URL had in this run, and so does: "
+                    "oda record drain %s. If that address is wrong: oda record drain --url=URL %s",
+                    self.lag(), self._spool, self._spool, self._spool,
                 )  # fmt: skip
             return False
         finally:

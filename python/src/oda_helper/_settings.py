@@ -1,7 +1,7 @@
 """What the environment says: where the archive is, who acts, where the spool is.
 
 Variables are read when they are needed, so a notebook may set them in any cell
-before the first recorded call. Nothing here raises: a value that cannot be used
+before the first recorded call. Reading one never raises: a value that cannot be used
 counts as missing, and the caller reports it.
 """
 
@@ -22,7 +22,7 @@ _STRANGE = re.compile(r"[^!-~]|[?#]")
 _SIZE = re.compile(r"(\d{1,15})\s*(KiB|MiB|GiB|)\Z")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-_normalised = {}  # raw text of the variable -> URL, for the one or two in use
+_normalised = {}  # raw text of the variable -> URL or None, for the one or two in use
 
 
 def archive_url() -> Optional[str]:
@@ -33,12 +33,31 @@ def archive_url() -> Optional[str]:
     if raw not in _normalised:
         if len(_normalised) > 16:
             _normalised.clear()
-        _normalised[raw] = normalise(raw)
+        try:
+            _normalised[raw] = normalise(raw)
+        except ValueError:
+            _normalised[raw] = None
     return _normalised[raw]
 
 
-def normalise(raw: str) -> Optional[str]:
-    """The URL that ends in /api/v1, however it was written; None if it is not a URL.
+def url_fault() -> str:
+    """Why archive_url gives None, without a full stop.
+
+    The URL may have a password, so it is not repeated.
+    """
+    name = "ODA_URL" if os.environ.get("ODA_URL") else "ODA_URI"
+    raw = os.environ.get(name)
+    if not raw:
+        return "ODA_URL is not set"
+    try:
+        normalise(raw)
+    except ValueError as problem:
+        return "%s %s" % (name, problem)
+    return "%s was set meanwhile" % name
+
+
+def normalise(raw: str) -> str:
+    """The URL that ends in /api/v1, however it was written; else ValueError says why.
 
     >>> normalise("archive:8080/") == normalise("http://archive:8080/api/v1/")
     True
@@ -48,12 +67,22 @@ def normalise(raw: str) -> Optional[str]:
         text = "http://" + text
     try:
         parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
     except ValueError:
-        return None
+        raise ValueError("is not well-formed") from None
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
     path = parts.path.rstrip("/")
-    if parts.scheme not in ("http", "https") or not host or _STRANGE.search(path + host):
-        return None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("must begin with http:// or https://")
+    if not host:
+        raise ValueError("names no host")
+    if port == 0:
+        raise ValueError("names a port that is not a number from 1 to 65535")
+    if _STRANGE.search(path + host):
+        raise ValueError("has characters that the address of an archive cannot have")
     if ":" in host:
         host = "[%s]" % host
     if port is not None:
