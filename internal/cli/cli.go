@@ -30,6 +30,8 @@ type commands struct {
 	Sbis entities `cmd:"" group:"Entities" help:"Read, find and store SBInstances."`
 	Ebs  blocks   `cmd:"" group:"Entities" help:"Read, find and store ExecutionBlocks, and record into them."`
 	Prjs entities `cmd:"" group:"Entities" help:"Read, find and store Projects."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // Exit codes. They are documented, and scripts rely on them.
@@ -70,7 +72,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.PostBuild(ignoreEmptyVariables),
-		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive},
+		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "version": versionLine(programVersion)},
 	)
 	if err != nil {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
@@ -80,7 +82,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exit >= 0 { // help was asked for and printed
+	if exit >= 0 { // help or the version was asked for and printed
 		return exit
 	}
 	if err != nil {
@@ -126,6 +128,8 @@ type version struct{}
 
 // Run prints the version.
 func (version) Run(s streams) error {
-	_, err := fmt.Fprintln(s.out, "oda "+s.version)
+	_, err := fmt.Fprintln(s.out, versionLine(s.version))
 	return err
 }
+
+func versionLine(version string) string { return "oda " + version }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"oda/internal/app"
@@ -22,13 +23,17 @@ type serve struct {
 
 	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
 	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
-	MaxDepth          int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document (default ${default})."`
+	MaxDepth          int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document, at most 10000 (default ${default})."`
 	MaxConnections    int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones wait (default ${default})."`
 	HeaderTimeout     time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
 	ReadTimeout       time.Duration `default:"60s" env:"ODA_READ_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole request to arrive (default ${default})."`
 	WriteTimeout      time.Duration `default:"120s" env:"ODA_WRITE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole response to be sent (default ${default})."`
 	IdleTimeout       time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"How long an idle connection stays open (default ${default})."`
 }
+
+// maxDepth is the most that --max-depth may be. A document is read by functions
+// that call themselves for each level, and the stack of a process has an end.
+const maxDepth = 10_000
 
 // Validate checks what the types of the flags do not.
 func (s *serve) Validate() error {
@@ -45,6 +50,8 @@ func (s *serve) Validate() error {
 		return errors.New("--max-body must not exceed --max-bodies-in-flight")
 	case s.MaxDepth < 2:
 		return errors.New("--max-depth must be at least 2: every document contains the object metadata")
+	case s.MaxDepth > maxDepth:
+		return fmt.Errorf("--max-depth must be at most %d: each level of a document takes memory while it is read", maxDepth)
 	}
 	return nil
 }
