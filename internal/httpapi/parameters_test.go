@@ -94,3 +94,36 @@ func TestPagesTakeAnyQuery(t *testing.T) {
 		}
 	}
 }
+
+// Of two values of a header neither is taken: somebody on the way may have added
+// one. The same value twice says one thing.
+func TestHeadersGivenTwice(t *testing.T) {
+	a := env.Start(t)
+	store(t, a, "/ebs/eb", `{}`)
+	for _, test := range []struct {
+		name, one, other string
+		code             oda.Code
+	}{
+		{user, "anna", "bob", oda.InvalidUser},
+		{user, "anna", "", oda.InvalidUser},
+		{key, "k-1", "k-2", oda.InvalidRequest},
+		{"Content-Type", "application/json", "text/plain", oda.InvalidRequest},
+	} {
+		for _, place := range keyed {
+			t.Run(test.name+" "+place.name, func(t *testing.T) {
+				unchanged(t, a, func() {
+					r := a.Do(place.method, place.path, place.body, test.name, test.one, test.name, test.other)
+					p := refused(t, r, 400, test.code, test.name, "Nothing was stored")
+					if got := p.pointers(); len(got) != 1 || got[0] != "header:"+test.name {
+						t.Errorf("the faults are %v", p.Errors)
+					}
+				})
+				same := env.Start(t)
+				store(t, same, "/ebs/eb", `{}`)
+				want(t, 200, same.Do(place.method, place.path, place.body, test.name, test.one, test.name, test.one))
+			})
+		}
+	}
+	want(t, 200, a.Do("GET", "/ebs/eb", "", user, "anna", user, "bob")) // who reads is nobody's business
+	refused(t, a.Do("PUT", "/sbds/n", `{}`, "Content-Encoding", "identity", "Content-Encoding", "gzip"), 415, oda.WrongMedia)
+}

@@ -203,3 +203,13 @@ func TestOtherOrigins(t *testing.T) {
 		})
 	}
 }
+
+// A problem does not grow with the method that it repeats.
+func TestALongMethod(t *testing.T) {
+	a := env.Start(t)
+	r := a.Do(strings.Repeat("X", 9000), "/sbds/n", "")
+	refused(t, r, 405, oda.WrongMethod, "XXX", "It supports: GET, HEAD, PUT.")
+	if len(r.Body) > 1000 {
+		t.Errorf("the problem has %d bytes", len(r.Body))
+	}
+}

@@ -13,12 +13,16 @@ import (
 )
 
 // Refusals makes the answers to requests that net/http itself refuses: those
-// that are not well-formed HTTP. They are problems like all others, with their
+// that are not well-formed HTTP, or whose header did not arrive in time. They
+// are problems like all others, with their
 // line in the log.
 func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 	return func(client net.Addr, reason string) []byte {
 		e := oda.Errorf(oda.InvalidRequest, "The request is not valid HTTP/1.1: %s.", reason)
-		if strings.HasPrefix(reason, "431") {
+		switch {
+		case strings.HasPrefix(reason, "408"):
+			e = oda.Errorf(oda.RequestTimeout, "The header of the request did not arrive in time. Nothing was stored. Send it again.")
+		case strings.HasPrefix(reason, "431"):
 			e = oda.Errorf(oda.InvalidRequest, "The header of the request is larger than the limit of %d bytes.", MaxHeader)
 		}
 		requestID := rand.Text()

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"oda"
+	"oda/internal/app"
 	"oda/internal/test/env"
 )
 
@@ -47,17 +49,61 @@ func TestRequestsThatAreNotWellFormed(t *testing.T) {
 		"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\n\r\nGET /%zz HTTP/1.1\r\nHost: x\r\n\r\n")
 	reader := bufio.NewReader(conn)
 	for _, status := range []int{200, 200, 400} {
-		response, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			t.Fatal(err)
+		r := want(t, status, next(t, reader))
+		if r.Header.Get("X-Request-Id") == "" {
+			t.Errorf("the answer has no X-Request-Id: %v", r.Header)
 		}
-		r, err := env.Read(response)
-		if err != nil || r.Header.Get("X-Request-Id") == "" {
-			t.Errorf("the answer is %v, %v", r, err)
-		}
-		want(t, status, r)
 	}
 	if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 {
 		t.Errorf("the connection does not end cleanly: %q, %v", rest, err)
 	}
+}
+
+// A header that stops within a line is one that did not arrive in time, and not
+// one that is wrong: the same request may be sent again.
+func TestARequestThatStallsInItsHeader(t *testing.T) {
+	t.Parallel()
+	a := env.Start(t, func(cfg *app.Config) { cfg.HeaderTimeout = 200 * time.Millisecond })
+	good := "GET /api/v1/sbds?created_after=2020-01-01 HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, start := range map[string]string{
+		"in the request line":         "POST /api/v1/ebs/eb/request_resp",
+		"in a header":                 "POST /api/v1/ebs/eb/request_response HTTP/1.1\r\nHost: x\r\nContent-Le",
+		"before the rest of a method": "POST",
+	} {
+		for before, sent := range map[string]string{"": "", ", behind another request": good} {
+			t.Run(name+before, func(t *testing.T) {
+				t.Parallel()
+				conn := dial(t, a)
+				reader := bufio.NewReader(conn)
+				fmt.Fprint(conn, sent+start)
+				if sent != "" {
+					want(t, 200, next(t, reader))
+				}
+				r := next(t, reader)
+				refused(t, r, 408, oda.RequestTimeout, "did not arrive in time", "Nothing was stored", "again")
+				if !r.Close {
+					t.Error("the connection goes on")
+				}
+				if line := a.Logged(r.Header.Get("X-Request-Id")); line["problem"] != "request-timeout" || line["status"] != 408.0 {
+					t.Errorf("the log says %v", line)
+				}
+			})
+		}
+	}
+	// What is wrong stays so, however slow what comes behind it is.
+	refused(t, raw(t, a, "GET /api/v1/sbds/%zz HTTP/1.1\r\nHos"), 400, oda.InvalidRequest)
+}
+
+// next reads the next response on a connection.
+func next(t testing.TB, reader *bufio.Reader) *env.Reply {
+	t.Helper()
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatalf("there is no answer: %v", err)
+	}
+	r, err := env.Read(response)
+	if err != nil {
+		t.Fatalf("the answer is not whole: %v", err)
+	}
+	return r
 }

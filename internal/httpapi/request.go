@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ func (c *call) check() error {
 	if err := c.op.CheckParameters(c.parameter); err != nil {
 		return err
 	}
+	if err := c.checkHeaders(); err != nil {
+		return err
+	}
 	if user := c.r.Header.Get("X-Forwarded-User"); oda.ValidUser(user) {
 		c.user = user
 	}
@@ -53,6 +57,31 @@ func (c *call) checkQuery() error {
 			"Write a percent sign as %%25 and a semicolon as %%3B.").Because(err)
 	}
 	return c.op.CheckQuery(c.query)
+}
+
+// single are the headers that have one value, with the problem if they have
+// several.
+var single = [...]struct {
+	name string
+	code oda.Code
+}{{"X-Forwarded-User", oda.InvalidUser}, {"Idempotency-Key", oda.InvalidRequest}, {"Content-Type", oda.InvalidRequest}}
+
+// checkHeaders refuses two values where the operation reads one: somebody on the
+// way may have added the other. The same value may stand twice.
+func (c *call) checkHeaders() error {
+	for _, h := range single {
+		values := c.r.Header[h.name]
+		if len(values) < 2 || len(slices.Compact(slices.Clone(values))) == 1 {
+			continue
+		}
+		if c.op.Takes("header", h.name) || h.name == "Content-Type" && c.op.HasBody() {
+			return &oda.Error{
+				Code: h.code, Detail: fmt.Sprintf("The header %s is given more than once, with different values. Nothing was stored. Give it once.", h.name),
+				Faults: []oda.Fault{{Pointer: "header:" + h.name, Detail: "is given more than once, with different values"}},
+			}
+		}
+	}
+	return nil
 }
 
 // parameter returns the first value of a parameter, and whether there is one.
@@ -179,8 +208,10 @@ func (c *call) tooLarge() error {
 // isJSON accepts JSON in UTF-8, and takes a body without a type for
 // it.
 func isJSON(h http.Header) bool {
-	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return false
+	for _, encoding := range h["Content-Encoding"] {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return false
+		}
 	}
 	value := h.Get("Content-Type")
 	if value == "" || value == "application/json" {

@@ -162,6 +162,6 @@ func wrongMethod(methods []string) handler {
 	allowed := strings.Join(slices.Sorted(slices.Values(methods)), ", ")
 	return func(c *call) error {
 		c.head("Allow", allowed)
-		return oda.Errorf(oda.WrongMethod, "This path does not support %s. It supports: %s.", c.r.Method, allowed)
+		return oda.Errorf(oda.WrongMethod, "This path does not support %.32s. It supports: %s.", c.r.Method, allowed)
 	}
 }

@@ -2,8 +2,10 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 )
@@ -15,6 +17,7 @@ import (
 type refusals struct {
 	answer  func(client net.Addr, reason string) []byte
 	handled atomic.Bool // a handler has the connection
+	late    bool        // the last read ended by its deadline
 	refused bool
 }
 
@@ -23,7 +26,9 @@ type connKey struct{}
 
 // Refuse lets answer make the whole response to a request that net/http refuses
 // itself, on connections of Listen. The reason is net/http's, such as
-// "431 Request Header Fields Too Large". The connection ends after it.
+// "431 Request Header Fields Too Large", or "408 Request Timeout" where the
+// header did not arrive in time: net/http takes the part of a line that arrived
+// for the whole, and finds it wrong. The connection ends after it.
 func Refuse(server *http.Server, answer func(client net.Addr, reason string) []byte) {
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		c, ok := conn.(*limitedConn)
@@ -36,6 +41,7 @@ func Refuse(server *http.Server, answer func(client net.Addr, reason string) []b
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if c, ok := conn.(*limitedConn); ok && state == http.StateIdle {
 			c.refusals.handled.Store(false)
+			c.refusals.late = false // it was net/http that ended the read, behind the handler
 		}
 	}
 	next := server.Handler
@@ -45,6 +51,13 @@ func Refuse(server *http.Server, answer func(client net.Addr, reason string) []b
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Read notes whether the read ended by its deadline.
+func (c *limitedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.refusals.late = errors.Is(err, os.ErrDeadlineExceeded)
+	return n, err
 }
 
 // Write sends what a handler answers, and instead of net/http's own
@@ -60,6 +73,9 @@ func (c *limitedConn) Write(p []byte) (int, error) {
 	r.refused = true
 	line, _, _ := strings.Cut(string(p), "\r\n")
 	_, reason, _ := strings.Cut(line, " ")
+	if r.late {
+		reason = "408 Request Timeout"
+	}
 	if _, err := c.Conn.Write(r.answer(c.RemoteAddr(), reason)); err != nil {
 		return 0, err
 	}

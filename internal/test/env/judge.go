@@ -252,7 +252,7 @@ func ignored(p *openapi3.Parameter, query url.Values) bool {
 // beyondSchema tells whether a refusal follows a rule that the description can
 // state in words only: which parameters of a listing are read, and what form
 // those have; that records=keep goes without a list of records; that a
-// parameter stands once; and how many entities one request may have. Nor is a
+// parameter and a header stand once; and how many entities one request may have. Nor is a
 // text that is no UTF-8 a string, or a query with broken escapes a query, which
 // the validator does not look at.
 func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem) bool {
@@ -265,8 +265,11 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 			return true
 		}
 	}
+	if len(input.Request.Header["Content-Type"]) > 1 {
+		return true
+	}
 	for _, p := range input.Route.Operation.Parameters {
-		if !utf8.ValidString(input.Request.URL.Query().Get(p.Value.Name)) || !utf8.ValidString(input.Request.Header.Get(p.Value.Name)) {
+		if len(input.Request.Header.Values(p.Value.Name)) > 1 || !utf8.ValidString(input.Request.URL.Query().Get(p.Value.Name)) || !utf8.ValidString(input.Request.Header.Get(p.Value.Name)) {
 			return true
 		}
 	}
