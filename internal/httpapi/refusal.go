@@ -14,8 +14,7 @@ import (
 
 // Refusals makes the answers to requests that net/http itself refuses: those
 // that are not well-formed HTTP, or whose header did not arrive in time. They
-// are problems like all others, with their
-// line in the log.
+// are problems like all others, with their line in the log.
 func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 	return func(client net.Addr, reason string) []byte {
 		e := oda.Errorf(oda.InvalidRequest, "The request is not valid HTTP/1.1: %s.", reason)
