@@ -164,6 +164,11 @@ func TestTheEngineIsAStoreBehindPgbouncerInTransactionMode(t *testing.T) {
 		if strings.Contains(tb.Name(), "/20,000_identifiers") || strings.Contains(tb.Name(), "/properties/") {
 			tb.Skip("too slow without prepared statements")
 		}
+		if strings.Contains(tb.Name(), "/histories/") {
+			// Players give requests up, and so cancel statements. PgBouncer 1.18 ends
+			// now and then when who cancels has gone: "bad client state: 0".
+			tb.Skip("PgBouncer does not outlive the players")
+		}
 		return open(tb, dsns[archives.Add(1)-1])
 	})
 }
