@@ -63,7 +63,7 @@ func (s *Store) list(ctx context.Context, q oda.Query, emit func(id string, at o
 func (s *Store) stream(ctx context.Context, query string, args, row []any, each func() error) (rows int, err error) {
 	var failed error // of the caller's
 	err = s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		// A reader may take his time; the server may not.
+		// A reader may take its time; the server may not.
 		watched, progress := startProgress(ctx)
 		defer progress.end()
 		result, err := conn.Query(watched, query, args...)

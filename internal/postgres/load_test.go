@@ -71,7 +71,7 @@ func (l *load) stop() {
 // it was tried before. It is false where the test ended before.
 func (l *load) attempt(write func(ctx context.Context, tried int) error) bool {
 	for tried := 0; l.ctx.Err() == nil; tried++ {
-		// The one who writes waits for his answer, also when the test ends.
+		// A writer waits for its answer, also when the test ends.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		err := write(ctx, tried)
 		cancel()

@@ -16,7 +16,7 @@ import (
 
 // Updates run by themselves as long as few are under way, each on a connection
 // of its own that is closed when its caller goes away. Where there are more,
-// those that have to wait anyhow go together: several updates in one
+// those that have to wait in any case go together: several updates in one
 // transaction and one trip cost the database one commit.
 const (
 	alone          = 8   // transactions of updates under way at once

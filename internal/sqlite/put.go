@@ -202,7 +202,7 @@ func (t *txn) runs(h *head) (engine.Runs, error) {
 // sharing says which records of a new version are stored already. It is found
 // out before the transaction, since reading a long block must not hold the
 // writer up. It holds for the state that it was made on; that is the state that
-// the caller read, or the write is refused anyhow.
+// the caller read, or the write is refused in any case.
 type sharing struct {
 	engine.Sharing
 	entity int64

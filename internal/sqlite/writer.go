@@ -80,7 +80,7 @@ func (s *Store) write(last int64) {
 
 // gather lets requests that are almost here come in before a transaction
 // begins, as long as more keep coming: a commit costs about the same for many
-// as for one. It steps aside only for what could run anyhow, so nobody waits
+// as for one. It steps aside only for what is ready to run, so nobody waits
 // for a request that may never come.
 func (s *Store) gather() {
 	for range gatherTurns {
