@@ -73,3 +73,6 @@ func PrepareUntil(ctx context.Context, dsn string, last int) error {
 
 // TryWrite makes the small write that tells whether writing works.
 func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }
+
+// Connections is how many connections the pool has.
+func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }

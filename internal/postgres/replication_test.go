@@ -171,7 +171,11 @@ func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
 	if err := <-answered; err == nil {
 		t.Error("the write was acknowledged")
 	}
-	await(t, "the write to be given up", patience, func() bool { return waiting(t, conn) == 0 })
+	// Its session may not have come to the lock yet, and must have ended by now.
+	await(t, "the write to be given up", patience, func() bool {
+		sessions := query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND datname = current_database()")
+		return sessions == s.Connections()
+	})
 	do(t, other, "ROLLBACK")
 	if got := mustGet(t, s, sbd("held")).Metadata.Version; got != 1 {
 		t.Errorf("version %d is stored, want 1", got)
