@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ import (
 // which hardly anything was written would prove little.
 const (
 	kills       = 20
+	proofKills  = 200 // in "make proof"
 	shortLife   = 200 * time.Millisecond
 	longLife    = 500 * time.Millisecond
 	fewestAcks  = 1000 // over all lives
@@ -49,7 +51,11 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 			}},
 		)
 	}
-	for range kills {
+	times := kills
+	if os.Getenv("ODA_PROOF") != "" {
+		times = proofKills
+	}
+	for range times {
 		l.live(p, writers, shortLife+rand.N(longLife-shortLife))
 		p = env.Oda(t, "serve", db)
 		if t.Failed() {
