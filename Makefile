@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel setup test check lint proof fuzz linear drill bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel setup test check lint proof fuzz linear drill fixture bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,10 @@ linear: setup ## Search for histories that are not linearizable, for LINEARTIME 
 drill: build ## Kill the leader of a Patroni cluster under load, three times (3 minutes)
 	@scripts/setup postgres patroni
 	go run ./deploy/drill -oda bin/oda
+
+fixture: ## Make the archives that later programs must be able to upgrade (REV=REVISION for an earlier oda)
+	@scripts/setup postgres
+	go run ./internal/test/fixture/make $(if $(REV),-revision '$(REV)')
 
 # The measuring program is built first, so that an interrupt goes to it alone.
 BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/bench -version $(VERSION) -only '$(BENCH_ONLY)'

@@ -1,0 +1,98 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda/internal/app"
+	"oda/internal/test/env"
+	"oda/internal/test/fixture"
+)
+
+// upgraded is what must hold of an archive that an earlier program wrote, once
+// this one has brought it up to date. Whatever the archive learns to answer, it
+// answers for what it held before, too: a feature that keeps something of its own
+// when an entity is stored has a line here. The last ones change the archive.
+var upgraded = []struct {
+	name  string
+	check func(t *testing.T, a *env.Archive, old *fixture.Archive)
+}{
+	{"every document is what it was", documentsAreTheSame},
+	{"records and lists are what they were", answersAreTheSame},
+	{"a request with a known key is answered again", keysAreKnown},
+	{"writing goes on", writingGoesOn},
+}
+
+func TestAnArchiveOfAnEarlierProgramIsUpgraded(t *testing.T) {
+	t.Parallel()
+	for engine := range fixture.Engines {
+		for _, old := range env.Fixtures(t, engine) {
+			t.Run(old.Name(), func(t *testing.T) {
+				t.Parallel()
+				database := env.Restore(t, old)
+				a := env.Start(t, func(c *app.Config) { c.Database = database })
+				for _, u := range upgraded {
+					t.Run(u.name, func(t *testing.T) { u.check(t, a, old) })
+				}
+			})
+		}
+	}
+}
+
+func documentsAreTheSame(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	for _, s := range old.Current() {
+		reply := a.Do("GET", s.Path, "")
+		if reply.Status != 200 || reply.Text() != s.Text || reply.Header.Get("ETag") != s.Tag {
+			t.Errorf("%s with the tag %s is answered %d with the tag %s (- as it was, + as it is):\n%s",
+				s.Path, s.Tag, reply.Status, reply.Header.Get("ETag"), cmp.Diff(s.Text, reply.Text()))
+		}
+	}
+}
+
+func answersAreTheSame(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	for _, before := range old.Answers {
+		if reply := a.Do(before.Method, before.Path, before.Body); reply.Status != 200 || reply.Text() != before.Text {
+			t.Errorf("%s %s is answered %d (- as it was, + as it is):\n%s", before.Method, before.Path, reply.Status, cmp.Diff(before.Text, reply.Text()))
+		}
+	}
+}
+
+func keysAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	for _, before := range old.Keyed {
+		headers := []string{"X-Forwarded-User", before.User}
+		if before.Key != "" {
+			headers = append(headers, "Idempotency-Key", before.Key)
+		}
+		if reply := a.Do(before.Method, before.Path, before.Body, headers...); reply.Status != 200 || reply.Text() != before.Text {
+			t.Errorf("%s %s with the key %q is answered %d (- as it was, + as it is):\n%s",
+				before.Method, before.Path, before.Key, reply.Status, cmp.Diff(before.Text, reply.Text()))
+		}
+		other := `{"request": "another"}`
+		if before.Key != "" {
+			if reply := a.Do(before.Method, before.Path, other, headers...); reply.Status != 422 {
+				t.Errorf("%s %s with the key %q and another body is answered %d: %s", before.Method, before.Path, before.Key, reply.Status, reply.Text())
+			}
+		}
+	}
+	documentsAreTheSame(t, a, old) // nothing was stored
+}
+
+func writingGoesOn(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	for _, s := range old.Current() {
+		if strings.HasPrefix(s.Path, "/ebs/") {
+			if reply := a.Do("POST", s.Path+"/request_response", `{"request": "after the upgrade"}`); reply.Status != 200 {
+				t.Fatalf("recording into %s is answered %d: %s", s.Path, reply.Status, reply.Text())
+			}
+		}
+		text := a.Do("GET", s.Path, "").Text()
+		stored := a.Do("PUT", s.Path, text)
+		if stored.Status != 200 {
+			t.Fatalf("storing %s again is answered %d: %s", s.Path, stored.Status, stored.Text())
+		}
+		if reply := a.Do("GET", s.Path, ""); reply.Text() != stored.Text() {
+			t.Errorf("%s is not read as it was stored (- stored, + read):\n%s", s.Path, cmp.Diff(stored.Text(), reply.Text()))
+		}
+	}
+}

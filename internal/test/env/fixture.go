@@ -1,0 +1,40 @@
+package env
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"oda/internal/test/fixture"
+)
+
+// Fixtures gives the archives of earlier programs on an engine, "sqlite" or
+// "postgres".
+func Fixtures(tb testing.TB, engine string) []*fixture.Archive {
+	tb.Helper()
+	all, err := fixture.All(filepath.Join(repository(tb), "testdata", "archives"), engine)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+// Restore gives the test an archive of an earlier program, as its own: the
+// database as --db takes it. Nothing has opened it yet.
+func Restore(tb testing.TB, a *fixture.Archive) (database string) {
+	tb.Helper()
+	content, err := a.Content()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if a.Engine == "sqlite" {
+		path := filepath.Join(tb.TempDir(), "archive.db")
+		if err := os.WriteFile(path, content, 0o640); err != nil {
+			tb.Fatal(err)
+		}
+		return "sqlite:" + path
+	}
+	dsn := Postgres(tb)
+	Exec(tb, Connect(tb, dsn), string(content))
+	return dsn
+}
