@@ -162,7 +162,7 @@ func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	return Put{
 		Ref: Ref{d.Kind, id}, Body: d.Body(id), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
 		Creator: creator, Modifier: w.modifier(), At: now, Pointer: d.Pointer,
-		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords,
+		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: d.Extract(),
 	}, nil
 }
 
@@ -219,7 +219,7 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 		}
 		e, err := a.engine.Create(ctx, Put{
 			Ref: Ref{d.Kind, id}, Body: d.Body(id), Creator: creator, Modifier: w.modifier(), At: InstantOf(a.now()),
-			Records: d.Records, Listed: d.Listed,
+			Records: d.Records, Listed: d.Listed, Extract: d.Extract(),
 		}, key)
 		if !errors.Is(err, ErrTaken) {
 			return e, err

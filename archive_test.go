@@ -207,16 +207,17 @@ func several(t testing.TB, text string) []*oda.Document {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := d.Operation("storeSeveral").CheckBody([]byte(text), maxDepth)
+	index, err := d.Operation("storeSeveral").CheckWatched([]byte(text), maxDepth, oda.Watched)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []*oda.Document
+	nodes := index.Nodes
 	for list := 1; list < len(nodes); list = nodes[list].Next {
 		kind, _ := oda.KindOf(nodes[list].Name)
 		n := 0
 		for i := list + 1; i < nodes[list].Next; i = nodes[i].Next {
-			all = append(all, oda.NewDocument(kind, []byte(text), nodes, i, fmt.Sprintf("/%s/%d", kind.Collection(), n)))
+			all = append(all, oda.NewDocument(kind, []byte(text), index, i, fmt.Sprintf("/%s/%d", kind.Collection(), n)))
 			n++
 		}
 	}

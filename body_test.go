@@ -130,12 +130,12 @@ func TestADocumentIsCutOutOfTheBodyThatBringsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := d.Operation("storeSeveral").CheckBody(text, maxDepth)
+	index, err := d.Operation("storeSeveral").CheckWatched(text, maxDepth, oda.Watched)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := nodes[2].Next // behind the list comes the first document, then the second
-	document := oda.NewDocument(oda.SBDefinition, text, nodes, second, "/sbds/1")
+	second := index.Nodes[2].Next // behind the list comes the first document, then the second
+	document := oda.NewDocument(oda.SBDefinition, text, index, second, "/sbds/1")
 	m, words := sample(t)
 	got := render(t, document.Body(document.ID), m, nil)
 	if want := words.Replace(`{"n": 2, "sbd_id": "x","metadata":{‹M›} }`); got != want {

@@ -20,17 +20,19 @@ type Document struct {
 
 	text  []byte
 	nodes []rawjson.Node
+	notes rawjson.Notes
 	root  int
 }
 
 // recordsField is the member of an ExecutionBlock that lists its records.
 const recordsField = "request_responses"
 
-// NewDocument reads the values that matter to the archive out of a scanned
-// body. The node at root is the document; the index has its declared members.
-// Pointer leads to the document within the body.
-func NewDocument(kind Kind, text []byte, nodes []rawjson.Node, root int, pointer string) *Document {
-	d := &Document{Kind: kind, Pointer: pointer, text: text, nodes: nodes, root: root}
+// NewDocument reads the values that matter to the archive out of a body that
+// was scanned with Watched. The node at root is the document; the index has its
+// declared members. Pointer leads to the document within the body.
+func NewDocument(kind Kind, text []byte, index rawjson.Index, root int, pointer string) *Document {
+	nodes := index.Nodes
+	d := &Document{Kind: kind, Pointer: pointer, text: text, nodes: nodes, notes: index.Notes, root: root}
 	if i := d.child(root, kind.IDField()); i >= 0 && nodes[i].Kind == rawjson.String {
 		d.ID = d.str(i)
 	}

@@ -16,7 +16,8 @@ type Put struct {
 	Creator   string    // the user of a first store
 	Modifier  string    // the user of an update
 	At        Instant
-	Pointer   string // to the document within the request
+	Pointer   string   // to the document within the request
+	Extract   *Extract // what search knows of the new version
 
 	// The records of the new version, for an ExecutionBlock: those in Records
 	// if Listed, those of the version before if KeepRecords, else none.

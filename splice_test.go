@@ -36,11 +36,11 @@ func read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := d.Operation(operation).CheckBody(text, maxDepth)
+	index, err := d.Operation(operation).CheckWatched(text, maxDepth, oda.Watched)
 	if err != nil {
 		return nil, err
 	}
-	return oda.NewDocument(kind, text, nodes, 0, ""), nil
+	return oda.NewDocument(kind, text, index, 0, ""), nil
 }
 
 func mustRead(t testing.TB, operation string, kind oda.Kind, text string) *oda.Document {

@@ -116,11 +116,14 @@ func (c *checker) array(s *schema, index bool) error {
 		if !more {
 			break
 		}
+		tooLong := s.length.max != nil && length >= *s.length.max
+		if tooLong {
+			c.scan.Watch(nil) // what is beyond the bound will be refused, and takes no memory
+		}
 		if s.items == nil {
 			_, _, err = c.scan.Skip()
 		} else {
-			// What is beyond the bound will be refused, and takes no memory.
-			err = c.value(s.items, "", index && (s.length.max == nil || length < *s.length.max))
+			err = c.value(s.items, "", index && !tooLong)
 		}
 		if err != nil {
 			return err

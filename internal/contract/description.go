@@ -113,28 +113,38 @@ func (op *Operation) BodyRequired() bool { return op.bodyRequired }
 // root, the declared members of an indexed object, and the elements of an
 // indexed list. An optional body may be empty; its index is then nil.
 func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error) {
+	index, err := op.CheckWatched(data, maxDepth, nil)
+	return index.Nodes, err
+}
+
+// CheckWatched is CheckBody, and in the same pass notes what the watch wants to
+// know of the text.
+func (op *Operation) CheckWatched(data []byte, maxDepth int, watch rawjson.Watch) (rawjson.Index, error) {
 	if op.body == nil {
-		return nil, fmt.Errorf("the operation %s takes no body to check", op.ID)
+		return rawjson.Index{}, fmt.Errorf("the operation %s takes no body to check", op.ID)
 	}
 	if len(data) == 0 && !op.bodyRequired {
-		return nil, nil
+		return rawjson.Index{}, nil
 	}
 	c := checker{
 		data:  data,
 		scan:  rawjson.NewScanner(data, maxDepth),
 		nodes: make([]rawjson.Node, 0, op.body.nodes()),
 	}
+	if watch != nil {
+		c.scan.Watch(watch)
+	}
 	err := c.value(op.body, "", true)
 	if err == nil {
 		err = c.scan.End()
 	}
 	if err != nil {
-		return nil, invalidJSON(err)
+		return rawjson.Index{}, invalidJSON(err)
 	}
 	if c.count > 0 {
-		return nil, c.invalidRequest()
+		return rawjson.Index{}, c.invalidRequest()
 	}
-	return c.nodes, nil
+	return rawjson.Index{Nodes: c.nodes, Notes: c.scan.Notes()}, nil
 }
 
 // operation compiles what one operation says about its requests.

@@ -11,14 +11,14 @@ var emptyObject = []byte("{}")
 
 // createEmpty stores an ExecutionBlock without records.
 func (a *API) createEmpty(c *call) error {
-	text, nodes, err := c.body()
+	text, index, err := c.documents()
 	if err != nil {
 		return err
 	}
 	if len(text) == 0 {
-		text, nodes = emptyObject, []rawjson.Node{{Kind: rawjson.Object, End: len(emptyObject), Next: 1}}
+		text, index.Nodes = emptyObject, []rawjson.Node{{Kind: rawjson.Object, End: len(emptyObject), Next: 1}}
 	}
-	d := oda.NewDocument(oda.ExecutionBlock, text, nodes, 0, "")
+	d := oda.NewDocument(oda.ExecutionBlock, text, index, 0, "")
 	e, err := a.archive.CreateEmpty(c.r.Context(), d, c.write(c.op.ID, text))
 	if err != nil {
 		return err

@@ -57,31 +57,32 @@ func (a *API) create(c *call) error {
 // storeSeveral stores entities of mixed kinds, all or none, and answers them in
 // the shape of the request.
 func (a *API) storeSeveral(c *call) error {
-	text, nodes, err := c.body()
+	text, index, err := c.documents()
 	if err != nil {
 		return err
 	}
-	documents := split(text, nodes)
+	documents := split(text, index)
 	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user})
 	if err != nil {
 		return err
 	}
 	w := c.respond("application/json", "", held)
-	if err := writeSeveral(w, nodes, entities); err != nil {
+	if err := writeSeveral(w, index.Nodes, entities); err != nil {
 		return c.sendError(err)
 	}
 	return c.sendError(w.close())
 }
 
 // split returns the documents of all collections in the body.
-func split(text []byte, nodes []rawjson.Node) []*oda.Document {
+func split(text []byte, index rawjson.Index) []*oda.Document {
 	var documents []*oda.Document
+	nodes := index.Nodes
 	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
 		kind, _ := oda.KindOf(nodes[i].Name)
 		n := 0
 		for j := i + 1; j < nodes[i].Next; j = nodes[j].Next {
 			pointer := "/" + nodes[i].Name + "/" + strconv.Itoa(n)
-			documents = append(documents, oda.NewDocument(kind, text, nodes, j, pointer))
+			documents = append(documents, oda.NewDocument(kind, text, index, j, pointer))
 			n++
 		}
 	}

@@ -128,13 +128,23 @@ func (c *call) body() ([]byte, []rawjson.Node, error) {
 	return text, nodes, err
 }
 
+// documents is body for one that holds entities.
+func (c *call) documents() ([]byte, rawjson.Index, error) {
+	text, err := c.readBody()
+	if err != nil {
+		return nil, rawjson.Index{}, err
+	}
+	index, err := c.op.CheckWatched(text, c.api.bounds.Depth, oda.Watched)
+	return text, index, err
+}
+
 // document reads the body as one entity.
 func (c *call) document() (*oda.Document, []byte, error) {
-	text, nodes, err := c.body()
+	text, index, err := c.documents()
 	if err != nil {
 		return nil, nil, err
 	}
-	return oda.NewDocument(c.kind, text, nodes, 0, ""), text, nil
+	return oda.NewDocument(c.kind, text, index, 0, ""), text, nil
 }
 
 // firstRead is how much room a body gets before any of it has arrived, however

@@ -25,6 +25,10 @@ const manyKeys = 24
 // frame is an object or array that was begun and has not ended.
 type frame struct {
 	array    bool
+	blind    bool     // nothing in it is noted
+	of       Interest // in the member under way, or in what a list holds
+	place    int32    // its number among the places, from 1; 0: none yet
+	start    int32
 	n        int    // members or elements begun
 	key      []byte // of the member under way
 	keysBase int    // where this object's keys begin in Scanner.keys
@@ -41,6 +45,8 @@ type Scanner struct {
 	floor    int // frames below it do not count as nesting
 	frames   []frame
 	keys     [][]byte // of the objects under way, for finding duplicates
+	watch    Watch    // nil: nobody does
+	notes    Notes
 	err      error
 
 	// Room for what most documents need, so that a scan takes memory once.
@@ -128,6 +134,9 @@ func (s *Scanner) Skip() (start, end int, err error) {
 	default:
 		err = s.literal()
 	}
+	if s.watch != nil && (kind == String || kind == Number) && err == nil {
+		s.note(kind, start)
+	}
 	return start, s.pos, err
 }
 
@@ -195,6 +204,10 @@ func (s *Scanner) begin(want Kind, f frame) (int, error) {
 	if len(s.frames)-s.floor == s.maxDepth {
 		return 0, s.fail("the document nests deeper than " + strconv.Itoa(s.maxDepth) + " levels")
 	}
+	if s.watch != nil {
+		f.start = int32(s.pos)
+		s.look(&f)
+	}
 	s.frames = append(s.frames, f)
 	s.pos++
 	return s.pos - 1, nil
@@ -231,6 +244,9 @@ func (s *Scanner) NextKey() (key []byte, more bool, err error) {
 		return nil, false, s.expected("a colon was expected here")
 	}
 	s.pos++
+	if s.watch != nil && !f.blind {
+		f.of = s.watch(key)
+	}
 	return key, true, nil
 }
 

@@ -36,11 +36,11 @@ func Document(tb TB, kind oda.Kind, text string) *oda.Document {
 		tb.Fatalf("the API description: %v", err)
 	}
 	op := d.Operation("store" + strings.ToUpper(kind.Prefix()))
-	nodes, err := op.CheckBody([]byte(text), maxDepth)
+	index, err := op.CheckWatched([]byte(text), maxDepth, oda.Watched)
 	if err != nil {
 		tb.Fatalf("the document %s: %v", text, err)
 	}
-	return oda.NewDocument(kind, []byte(text), nodes, 0, "")
+	return oda.NewDocument(kind, []byte(text), index, 0, "")
 }
 
 // Record checks a text against the API description's record and gives it as
@@ -62,7 +62,7 @@ func Record(tb TB, text string) []byte {
 func Put(d *oda.Document, id, user string, at oda.Instant) oda.Put {
 	return oda.Put{
 		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id), Expected: d.Metadata, Compare: oda.AllFields,
-		Creator: user, Modifier: user, At: at, Pointer: d.Pointer, Records: d.Records, Listed: d.Listed,
+		Creator: user, Modifier: user, At: at, Pointer: d.Pointer, Records: d.Records, Listed: d.Listed, Extract: d.Extract(),
 	}
 }
 

@@ -1,0 +1,161 @@
+package oda
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"oda/internal/rawjson"
+)
+
+// Extract is what was noted of a document in the one pass over it: enough to
+// make its summary, which is put together when somebody asks for it. Most
+// updates do not, since the hash tells that nothing of it has changed.
+type Extract struct {
+	kind Kind
+	text []byte
+	rawjson.Notes
+	root int32 // the document among the places; -1 if nothing was noted
+	hash int64
+
+	once    sync.Once
+	summary Summary
+}
+
+// Extract gives what was noted of the document.
+func (d *Document) Extract() *Extract {
+	at := d.nodes[d.root]
+	return newExtract(d.Kind, d.text, d.notes, at.Start, at.End)
+}
+
+// maxStoredDepth is more than any bound on nesting that a document was stored
+// under.
+const maxStoredDepth = 1 << 20
+
+// ExtractOf gives what a pass over a stored document notes. It has the hash that
+// the document had when it was stored.
+func ExtractOf(kind Kind, body Body) (*Extract, error) {
+	var b bytes.Buffer
+	b.Grow(len(body.Text) + 256)
+	// The values of the server and the records are not looked at.
+	if err := body.WriteTo(&b, Metadata{}, nil); err != nil {
+		return nil, err
+	}
+	scan := rawjson.NewScanner(b.Bytes(), maxStoredDepth)
+	scan.Watch(Watched)
+	start, end, err := scan.Skip()
+	if err != nil {
+		return nil, fmt.Errorf("read a stored document: %w", err)
+	}
+	return newExtract(kind, b.Bytes(), scan.Notes(), start, end), nil
+}
+
+// newExtract makes the extract of the document that stands in the text from
+// start to end.
+func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Extract {
+	x := &Extract{kind: kind, text: text, Notes: notes, root: -1}
+	before := func(n rawjson.Note, at int) int { return cmp.Compare(int(n.Start), at) }
+	first, _ := slices.BinarySearchFunc(notes.Notes, start, before)
+	last, _ := slices.BinarySearchFunc(notes.Notes, end, before)
+	if x.Notes.Notes = notes.Notes[first:last]; first < last {
+		x.root = notes.Notes[first].In
+		for int(x.Places[x.root].Start) != start {
+			x.root = x.Places[x.root].In
+		}
+		// The places of a document stand together, its own first.
+		x.Places = x.Places[:x.lastPlace()+1]
+	}
+	x.hash = x.digest()
+	return x
+}
+
+func (x *Extract) lastPlace() int32 {
+	last := x.root
+	for _, n := range x.Notes.Notes {
+		last = max(last, n.In)
+	}
+	return last
+}
+
+// Hash tells the summaries of two documents of one kind apart: where it is the
+// same, so are they.
+func (x *Extract) Hash() int64 { return x.hash }
+
+// Summary puts the summary together.
+func (x *Extract) Summary() *Summary {
+	x.once.Do(func() { x.summary = x.summarize() })
+	return &x.summary
+}
+
+// digest is the hash: over everything that the summary is made of, as it is
+// written, and how it hangs together.
+func (x *Extract) digest() int64 {
+	var room [4 << 10]byte
+	all := room[:0]
+	for i := range x.Notes.Notes {
+		n := &x.Notes.Notes[i]
+		if !x.counts(n) {
+			continue
+		}
+		all = append(all, byte(n.Of))
+		all = binary.AppendVarint(all, int64(n.In-x.root))
+		all = binary.AppendVarint(all, int64(n.Index))
+		all = append(all, x.text[n.Start:n.End]...)
+		all = append(all, 0) // stands in no value
+	}
+	if x.root >= 0 {
+		for _, p := range x.Places[x.root+1:] {
+			all = binary.AppendVarint(all, int64(p.In-x.root))
+			all = binary.AppendVarint(all, int64(p.Index))
+		}
+	}
+	sum := sha256.Sum256(all)
+	return int64(binary.BigEndian.Uint64(sum[:]))
+}
+
+// counts tells whether a note matters in a document of that kind, in the place
+// where it stands.
+func (x *Extract) counts(n *rawjson.Note) bool {
+	atTop := n.In == x.root && n.Index < 0
+	switch n.Of {
+	case ofTelescope:
+		return atTop
+	case ofSBDRef, ofSBDID, ofSBDVersion:
+		return atTop && (x.kind == SBInstance || x.kind == ExecutionBlock)
+	case ofEBRef:
+		return atTop && x.kind == SBInstance
+	case ofSBIRef:
+		return atTop && x.kind == ExecutionBlock
+	case ofPRJRef, ofOBRef:
+		return atTop && x.kind == SBDefinition
+	case ofSBDIDs:
+		return x.kind == Project && x.group(n) != nil
+	case ofObsBlockID:
+		return x.kind == Project && n.Index < 0
+	case ofObsBlocks, ofObsProgrammes:
+		return false
+	}
+	return true
+}
+
+// group gives the object that has a list of SBDefinitions with the note in it:
+// one of the obs_blocks or obs_programmes of a Project. It is nil elsewhere.
+func (x *Extract) group(n *rawjson.Note) *rawjson.Place {
+	list := &x.Places[n.In]
+	if n.Index < 0 || list.Index >= 0 || list.In < 0 {
+		return nil
+	}
+	object := &x.Places[list.In]
+	if object.Index < 0 || object.In < 0 {
+		return nil
+	}
+	groups := &x.Places[object.In]
+	if groups.In != x.root || groups.Of != ofObsBlocks && groups.Of != ofObsProgrammes {
+		return nil
+	}
+	return object
+}

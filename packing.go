@@ -1,0 +1,140 @@
+package oda
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+)
+
+// packedForm is the first byte of a packed summary.
+const packedForm = 1
+
+// Pack writes the summary as engines keep it. Lists of candidates are read by
+// the thousand, so it is made to be read quickly.
+func (s *Summary) Pack() []byte {
+	b := append(make([]byte, 0, 256), packedForm)
+	b = packText(b, s.Telescope)
+	b = packText(b, s.Name)
+	b = packText(b, strings.Join(s.Words, " "))
+	b = binary.AppendUvarint(b, uint64(len(s.Targets)))
+	for _, t := range s.Targets {
+		b = packText(b, t.Name)
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(t.RA))
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(t.Dec))
+	}
+	b = binary.AppendUvarint(b, uint64(len(s.References)))
+	for _, r := range s.References {
+		b = append(b, byte(r.Kind))
+		b = binary.AppendUvarint(b, uint64(r.Version))
+		b = packText(b, r.ID)
+		b = packText(b, r.Field)
+	}
+	b = binary.AppendUvarint(b, uint64(len(s.Blocks)))
+	for _, block := range s.Blocks {
+		b = packText(b, block)
+	}
+	return b
+}
+
+func packText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// errPacking says that a summary cannot be read.
+var errPacking = errors.New("a stored summary cannot be read; the archive was changed by something other than oda")
+
+// UnpackSummary reads what Pack wrote. The texts are parts of one.
+func UnpackSummary(packed []byte) (Summary, error) {
+	u := unpacking{rest: string(packed)}
+	if u.byte() != packedForm {
+		u.failed = true
+	}
+	var s Summary
+	s.Telescope, s.Name = u.text(), u.text()
+	if words := u.text(); words != "" {
+		s.Words = strings.Split(words, " ")
+	}
+	if n := u.count(); n > 0 {
+		s.Targets = make([]Target, n)
+		for i := range s.Targets {
+			s.Targets[i] = Target{Name: u.text(), RA: u.float(), Dec: u.float()}
+		}
+	}
+	if n := u.count(); n > 0 {
+		s.References = make([]Reference, n)
+		for i := range s.References {
+			s.References[i] = Reference{Kind: Kind(u.byte()), Version: int64(u.number()), ID: u.text(), Field: u.text()}
+		}
+	}
+	if n := u.count(); n > 0 {
+		s.Blocks = make([]string, n)
+		for i := range s.Blocks {
+			s.Blocks[i] = u.text()
+		}
+	}
+	if u.failed || u.rest != "" {
+		return Summary{}, errPacking
+	}
+	return s, nil
+}
+
+// unpacking reads a packed summary from its front.
+type unpacking struct {
+	rest   string
+	failed bool
+}
+
+// take gives the next bytes, or none if there are not so many.
+func (u *unpacking) take(n uint64) string {
+	if u.failed || n > uint64(len(u.rest)) {
+		u.failed, u.rest = true, ""
+		return ""
+	}
+	text := u.rest[:n]
+	u.rest = u.rest[n:]
+	return text
+}
+
+func (u *unpacking) byte() byte {
+	if text := u.take(1); text != "" {
+		return text[0]
+	}
+	return 0
+}
+
+func (u *unpacking) number() uint64 {
+	var n uint64
+	for shift := 0; shift < 64; shift += 7 {
+		b := u.byte()
+		if n |= uint64(b&0x7f) << shift; b < 0x80 {
+			return n
+		}
+	}
+	u.failed = true
+	return 0
+}
+
+// count reads how many there are of something that takes a byte at least.
+func (u *unpacking) count() uint64 {
+	n := u.number()
+	if n > uint64(len(u.rest)) {
+		u.failed = true
+		return 0
+	}
+	return n
+}
+
+func (u *unpacking) text() string { return u.take(u.number()) }
+
+func (u *unpacking) float() float64 {
+	text := u.take(8)
+	if text == "" {
+		return 0
+	}
+	var n uint64
+	for i := range 8 {
+		n = n<<8 | uint64(text[i])
+	}
+	return math.Float64frombits(n)
+}

@@ -1,0 +1,216 @@
+package oda
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"oda/internal/rawjson"
+)
+
+// about is what was noted of one object.
+type about struct {
+	name, targetName, targetID string
+	ra, dec                    float64
+	hasRA, hasDec              bool
+}
+
+// label is the name of what the object is about, empty if it has none.
+func (a *about) label() string {
+	switch {
+	case a.name != "":
+		return a.name
+	case a.targetName != "":
+		return a.targetName
+	}
+	return a.targetID
+}
+
+// summarizer puts a summary together.
+type summarizer struct {
+	*Extract
+	objects []about // by place, from the document's on
+	title   string
+	refs    map[rawjson.Interest]string // of fields at the top
+	version int64                       // of the SBDefinition that the document refers to
+	words   []string
+	summary Summary
+	kept    struct{ references, words, blocks int } // bytes
+}
+
+func (x *Extract) summarize() Summary {
+	if x.root < 0 {
+		return Summary{}
+	}
+	s := &summarizer{Extract: x, objects: make([]about, len(x.Places)-int(x.root))}
+	for i := range x.Notes.Notes {
+		if n := &x.Notes.Notes[i]; x.counts(n) {
+			s.take(n)
+		}
+	}
+	s.summary.Name = clipped(s.objects[0].name)
+	if s.summary.Name == "" {
+		s.summary.Name = clipped(s.title)
+	}
+	s.fields()
+	s.targets()
+	slices.Sort(s.words)
+	for _, word := range slices.Compact(s.words) {
+		if len(s.summary.Words) == maxWords || s.kept.words+len(word) > maxWordBytes {
+			break
+		}
+		s.summary.Words = append(s.summary.Words, word)
+		s.kept.words += len(word)
+	}
+	return s.summary
+}
+
+// take takes a note over.
+func (s *summarizer) take(n *rawjson.Note) {
+	value := s.text[n.Start:n.End]
+	text := string(value)
+	if n.Kind == rawjson.String {
+		text = rawjson.Unquote(value)
+	}
+	isMember := n.Index < 0
+	object := &s.objects[n.In-s.root]
+	switch n.Of {
+	case ofRA, ofRAText:
+		if ra, ok := rightAscension(text); ok && isMember && (n.Of == ofRA || !object.hasRA) {
+			object.ra, object.hasRA = ra, true
+		}
+		return
+	case ofDec, ofDecText:
+		if dec, ok := declination(text); ok && isMember && (n.Of == ofDec || !object.hasDec) {
+			object.dec, object.hasDec = dec, true
+		}
+		return
+	case ofSBDVersion:
+		s.version = wholeNumber(n.Kind, text)
+		return
+	}
+	if n.Kind != rawjson.String || text == "" {
+		return
+	}
+	switch n.Of {
+	case ofTelescope:
+		if isPlainText(text) {
+			s.summary.Telescope = text
+		}
+	case ofSBDIDs:
+		group := s.group(n)
+		field := "obs_blocks/"
+		if s.Places[group.In].Of == ofObsProgrammes {
+			field = "obs_programmes/"
+		}
+		field += strconv.Itoa(int(group.Index)) + "/sbd_ids/" + strconv.Itoa(int(n.Index))
+		s.refer(Reference{Kind: SBDefinition, ID: text, Field: field})
+	case ofObsBlockID:
+		if len(s.summary.Blocks) < maxBlocks && len(text) <= maxName && s.kept.blocks+len(text) <= maxBlockBytes {
+			s.summary.Blocks = append(s.summary.Blocks, text)
+			s.kept.blocks += len(text)
+		}
+	case ofSBDRef, ofSBDID, ofSBIRef, ofEBRef, ofPRJRef, ofOBRef:
+		if s.refs == nil {
+			s.refs = make(map[rawjson.Interest]string)
+		}
+		s.refs[n.Of] = text
+	default:
+		s.named(n, object, text, isMember)
+	}
+}
+
+// named takes a string over that names something.
+func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember bool) {
+	words(text, func(word string) {
+		if len(s.words) < 10*maxWords {
+			s.words = append(s.words, word)
+		}
+	})
+	if !isMember {
+		return
+	}
+	switch n.Of {
+	case ofName:
+		object.name = text
+	case ofTitle:
+		if n.In == s.root {
+			s.title = text
+		}
+	case ofTargetName:
+		object.targetName = text
+	case ofTargetID:
+		object.targetID = text
+	}
+}
+
+// fields makes references of the fields at the top.
+func (s *summarizer) fields() {
+	for _, f := range [...]struct {
+		of    rawjson.Interest
+		kind  Kind
+		field string
+	}{
+		{ofSBDRef, SBDefinition, "sbd_ref"},
+		{ofSBDID, SBDefinition, "sbd_id"}, // the older name
+		{ofSBIRef, SBInstance, "sbi_ref"},
+		{ofEBRef, ExecutionBlock, "eb_ref"},
+		{ofPRJRef, Project, "prj_ref"},
+		{ofOBRef, Project, "ob_ref"},
+	} {
+		id, ok := s.refs[f.of]
+		if !ok || f.of == ofSBDID && s.refs[ofSBDRef] != "" {
+			continue
+		}
+		r := Reference{Kind: f.kind, ID: id, Field: f.field}
+		if f.kind == SBDefinition {
+			r.Version = s.version
+		}
+		s.refer(r)
+	}
+}
+
+// refer keeps a reference, within bounds.
+func (s *summarizer) refer(r Reference) {
+	if len(s.summary.References) == maxReferences || len(r.ID) > maxName || s.kept.references+len(r.ID) > maxReferenceBytes {
+		return
+	}
+	s.summary.References = append(s.summary.References, r)
+	s.kept.references += len(r.ID)
+}
+
+// targets gives the objects with coordinates the name of the nearest object
+// around them that has one.
+func (s *summarizer) targets() {
+	for i := range s.objects {
+		o := &s.objects[i]
+		if !o.hasRA || !o.hasDec {
+			continue
+		}
+		if len(s.summary.Targets) == maxTargets {
+			return
+		}
+		name := o.label()
+		for p := s.Places[int(s.root)+i].In; name == "" && p >= s.root; p = s.Places[p].In {
+			name = s.objects[p-s.root].label()
+		}
+		s.summary.Targets = append(s.summary.Targets, Target{Name: clipped(name), RA: o.ra, Dec: o.dec})
+	}
+}
+
+// wholeNumber reads the version that a document names, 0 where it is none.
+func wholeNumber(kind rawjson.Kind, text string) int64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if kind != rawjson.Number || err != nil || f < 1 || f != math.Trunc(f) {
+		return 0
+	}
+	return integer([]byte(text))
+}
+
+// clipped bounds a name, at the end of a character.
+func clipped(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return string(cut([]byte(name), maxName))
+}

@@ -1,0 +1,47 @@
+package oda
+
+// Summary is what search, lists and provenance know of a document's content.
+// What is absurdly long is cut: see the bounds below.
+type Summary struct {
+	Telescope  string // empty: none
+	Name       string // empty: none
+	Targets    []Target
+	References []Reference
+	Words      []string // sorted, each once, folded; without those of the identifier
+	Blocks     []string // obs_block_ids of a Project, by which an ob_ref names it
+}
+
+// Target is a position on the sky that a document names, in degrees, ICRS.
+type Target struct {
+	Name    string // empty: none
+	RA, Dec float64
+}
+
+// Reference is a field of a document that names another entity, which need not
+// be stored. What names a Project may be its identifier or one of its blocks.
+type Reference struct {
+	Kind    Kind
+	ID      string // as written
+	Version int64  // 0: none is named
+	Field   string // as in the document, such as sbd_ref or obs_blocks/0/sbd_ids/1
+}
+
+// Found is an entity as search and provenance see it: its current version.
+type Found struct {
+	Ref
+	Metadata Metadata
+	Summary  Summary
+}
+
+// Bounds of what is kept of one document. What is beyond them is stored and
+// comes back like everything else, but search does not know it.
+const (
+	maxTargets        = 1_000
+	maxReferences     = 10_000
+	maxReferenceBytes = 256 << 10
+	maxWords          = 10_000
+	maxWordBytes      = 128 << 10
+	maxBlocks         = 1_000
+	maxBlockBytes     = 64 << 10
+	maxName           = 1 << 10 // bytes of a name
+)

@@ -1,0 +1,86 @@
+package oda
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+)
+
+// Search narrows down what it looks at by an inverted index. Both engines have
+// the same one: to an entity belong terms, and a question is which entities have
+// certain terms. What the index answers is judged again, so it may give too much,
+// but never too little.
+//
+// A term is the number of the entity's kind, the letter of its class, and a
+// value of letters, digits and the characters . _ - @ only. Case may be lost.
+const (
+	wordTerm      = 'w' // a word of its names or of its identifier
+	referenceTerm = 'r' // an identifier that it refers to
+	versionTerm   = 'v' // the same with a version: sbd-1@3
+	blockTerm     = 'o' // an obs_block_id of a Project
+	cellTerm      = 'c' // a cell of the sky that it has a target in
+	telescopeTerm = 't'
+)
+
+// Clause is a part of a question to the index: one of the terms must belong to
+// the entity, or one that begins with one of them.
+type Clause struct {
+	Any    []string
+	Prefix bool
+}
+
+// term makes a term. The value must be plain.
+func term(kind Kind, class byte, value string) string {
+	return string([]byte{'0' + byte(kind), class}) + value
+}
+
+// plain makes a value for a term of any text: the text itself if it can be an
+// identifier, else a hash of it.
+func plain(text string) string {
+	if ValidID(text) {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// atVersion makes a value for a term of an identifier with a version.
+func atVersion(id string, version int64) string {
+	return plain(id) + "@" + strconv.FormatInt(version, 10)
+}
+
+// Terms gives the terms of an entity, sorted, each once.
+func (s *Summary) Terms(ref Ref) []string {
+	terms := make([]string, 0, 16+len(s.Words)+2*len(s.References)+2*len(s.Targets)+len(s.Blocks))
+	add := func(class byte, value string) { terms = append(terms, term(ref.Kind, class, value)) }
+	words(ref.ID, func(word string) { add(wordTerm, word) })
+	for _, word := range s.Words {
+		add(wordTerm, word)
+	}
+	for _, r := range s.References {
+		add(referenceTerm, plain(r.ID))
+		if r.Version > 0 {
+			add(versionTerm, atVersion(r.ID, r.Version))
+		}
+	}
+	for _, block := range s.Blocks {
+		add(blockTerm, plain(block))
+	}
+	if s.Telescope != "" {
+		add(telescopeTerm, plain(s.Telescope))
+	}
+	slices.Sort(terms)
+	return slices.Compact(terms)
+}
+
+// Has tells whether terms, sorted, satisfy a clause.
+func (c Clause) Has(terms []string) bool {
+	for _, want := range c.Any {
+		i, found := slices.BinarySearch(terms, want)
+		if found || c.Prefix && i < len(terms) && len(terms[i]) >= len(want) && terms[i][:len(want)] == want {
+			return true
+		}
+	}
+	return false
+}
