@@ -14,9 +14,9 @@ import (
 	"oda"
 )
 
-// Client talks to one archive. It is safe for concurrent use.
+// Client is a client of one archive. It is safe for concurrent use.
 type Client struct {
-	base    string // the address in front of /api/v1
+	base    string // the address before /api/v1
 	user    string
 	retries int
 	silence time.Duration
@@ -27,11 +27,11 @@ type Client struct {
 // Option changes a client from its defaults.
 type Option func(*Client)
 
-// WithUser names the user who acts, in X-Forwarded-User. Without it the archive
-// decides.
+// WithUser sets the acting user, sent as X-Forwarded-User. By default the
+// archive decides.
 func WithUser(name string) Option { return func(c *Client) { c.user = name } }
 
-// WithHTTPClient sends requests with another HTTP client than the default.
+// WithHTTPClient sends requests through h instead of the default HTTP client.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) {
 		own := *h
@@ -39,24 +39,24 @@ func WithHTTPClient(h *http.Client) Option {
 	}
 }
 
-// WithRetries sets how often a call that may be repeated is tried again, 3
-// without it. With 0 every request is sent once.
+// WithRetries sets how often a safe call is retried. The default is 3; with 0
+// every request is sent once.
 func WithRetries(n int) Option { return func(c *Client) { c.retries = n } }
 
-// WithSilence sets how long the archive may take nothing and say nothing before
-// a request is given up, a minute without it. What is slow but moves has no
-// bound other than that of the context.
+// WithSilence sets how long a request may go without progress, in either
+// direction, before it is given up. The default is a minute. A slow request
+// that makes progress is bounded only by its context.
 func WithSilence(d time.Duration) Option { return func(c *Client) { c.silence = d } }
 
-// WithMaxBody bounds the bytes of an answer that is read into memory, 1 GiB
-// without it. A listing is streamed and has no such bound.
+// WithMaxBody bounds the bytes of an answer that is read into memory. The
+// default is 1 GiB. A listing is streamed and has no such bound.
 func WithMaxBody(n int64) Option { return func(c *Client) { c.maxBody = n } }
 
 const api = "/api/v1"
 
-// New makes a client of the archive at an address. It may lack the scheme, and
-// may end in a slash or in /api/v1; a path in front of that is kept. Nothing is
-// sent yet.
+// New returns a client for the archive at an address. The scheme may be
+// missing, and the address may end in a slash or in /api/v1; a path before that
+// is kept. New sends nothing.
 func New(address string, options ...Option) (*Client, error) {
 	base, err := parse(address)
 	if err != nil {
@@ -78,34 +78,34 @@ func New(address string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Once gives a client of the same archive that sends every request once, for a
-// caller that has its own way of trying again.
+// Once returns a client for the same archive that sends every request once, for
+// a caller with its own way of retrying.
 func (c *Client) Once() *Client {
 	once := *c
 	once.retries = 0
 	return &once
 }
 
-// URL is where the interface begins: the address up to and with /api/v1. It may
-// have a password; show people Address.
+// URL returns the address of the API, including /api/v1. It may contain a
+// password; show Address to people.
 func (c *Client) URL() string { return c.base + api }
 
-// Address is the URL without a password.
+// Address returns URL without its password.
 func (c *Client) Address() string {
 	u, err := url.Parse(c.URL())
 	if err != nil {
-		return api // it was parsed by New
+		return api // New has parsed it
 	}
 	return u.Redacted()
 }
 
-// User is the user who acts, empty where the archive decides.
+// User returns the acting user, or "" if the archive decides.
 func (c *Client) User() string { return c.user }
 
-// CloseIdleConnections closes the connections that are not in use.
+// CloseIdleConnections closes connections that are not in use.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// parse gives the address in front of /api/v1, without a slash at its end.
+// parse returns the address before /api/v1, without a trailing slash.
 func parse(address string) (string, error) {
 	text := strings.TrimSpace(address)
 	if !strings.Contains(text, "://") {
@@ -114,7 +114,7 @@ func parse(address string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		// The error repeats the address, which may have a password.
+		// The error would repeat the address, which may contain a password.
 		return "", errors.New("the address of the archive is not valid; write it as http://HOST:PORT")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("the address of the archive begins with %s; write it as http://HOST:PORT or https://HOST", u.Scheme)
@@ -129,8 +129,8 @@ func parse(address string) (string, error) {
 	return u.String() + path, nil
 }
 
-// transport is the standard one with shorter patience and more connections to
-// one host, since there is one host only.
+// transport is the default transport with shorter timeouts and more connections
+// per host, since there is only one host.
 func transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -143,8 +143,8 @@ func transport() *http.Transport {
 	}
 }
 
-// onlyReads follows redirects of reading requests. A redirected write could
-// arrive as something else.
+// onlyReads follows redirects of reading requests only: a redirected write
+// could arrive as something else.
 func onlyReads(request *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return http.ErrUseLastResponse
@@ -155,18 +155,18 @@ func onlyReads(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Ready tells whether the archive answers and can store, now: it is asked once.
+// Ready reports whether the archive answers and can store now. It asks once.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.attempt(ctx, request{method: http.MethodGet, path: "/readyz"})
 	return err
 }
 
-// Description reads the API description of the running archive, as JSON.
+// Description returns the API description of the running archive as JSON.
 func (c *Client) Description(ctx context.Context) ([]byte, error) {
 	return content(c.read(ctx, "/openapi.json", nil))
 }
 
-// DescriptionYAML is Description as YAML, with its comments.
+// DescriptionYAML returns the API description as YAML, with its comments.
 func (c *Client) DescriptionYAML(ctx context.Context) ([]byte, error) {
 	return content(c.read(ctx, "/openapi.yaml", nil))
 }
@@ -178,13 +178,13 @@ func content(r *reply, err error) ([]byte, error) {
 	return r.body, nil
 }
 
-// read asks for something below /api/v1.
+// read gets a path below /api/v1.
 func (c *Client) read(ctx context.Context, path string, header http.Header) (*reply, error) {
 	return c.do(ctx, request{method: http.MethodGet, path: api + path, header: header, repeatable: true})
 }
 
-// write sends a body under an idempotency key, so that it may be sent again. An
-// empty key is replaced.
+// write sends a body under an idempotency key, so that it may be retried. An
+// empty key is replaced by a random one.
 func (c *Client) write(ctx context.Context, method, path string, body []byte, key string) (*reply, error) {
 	if key == "" {
 		key = rand.Text()

@@ -18,8 +18,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// start gives a client of a real archive. Every request it sends is judged
-// against the API description.
+// start returns a client for a real archive. Every request is checked against
+// the API description.
 func start(t *testing.T, options ...client.Option) *client.Client {
 	t.Helper()
 	return connect(t, env.Start(t), options...)
@@ -34,7 +34,7 @@ func connect(t *testing.T, archive *env.Archive, options ...client.Option) *clie
 	return c
 }
 
-// must gives a result that came without an error.
+// must returns a result, and fails the test if there is an error.
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -94,14 +94,14 @@ func TestTheUserOfTheClientIsTheActingUser(t *testing.T) {
 	ada := connect(t, archive, client.WithUser("Ada Žižek"))
 	d := must(ada.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
 	if d.Metadata.CreatedBy != "Ada Žižek" {
-		t.Errorf("it was created by %q", d.Metadata.CreatedBy)
+		t.Errorf("the project was created by %q", d.Metadata.CreatedBy)
 	}
 	d = must(connect(t, archive).Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
 	if d.Metadata.CreatedBy != oda.DefaultUser {
-		t.Errorf("without a user it was created by %q", d.Metadata.CreatedBy)
+		t.Errorf("without a user the project was created by %q", d.Metadata.CreatedBy)
 	}
 	if _, err := client.New("archive", client.WithUser("a\nb")); oda.CodeOf(err) != oda.InvalidUser {
-		t.Errorf("a user of two lines: %v", err)
+		t.Errorf("a user name with a line break: %v", err)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestTheClientWorksBelowABasePath(t *testing.T) {
 	}
 }
 
-func TestReadyIsAboutNow(t *testing.T) {
+func TestReadyReportsTheCurrentState(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	c := connect(t, archive)
@@ -136,7 +136,7 @@ func TestReadyIsAboutNow(t *testing.T) {
 	}
 }
 
-// calls notes what is sent.
+// calls notes every request that is sent.
 type calls struct {
 	http.RoundTripper
 	mu   sync.Mutex

@@ -1,11 +1,11 @@
-// Package client is the archive's interface in Go: one typed call for each
-// operation of the API description. Package recorder, below it, records without
-// making a telescope wait for an archive.
+// Package client is a Go client for the archive, with one typed method for each
+// operation of the API description. Package recorder, below it, records calls
+// without making the telescope wait for the archive.
 //
-// Start reading at New and Client.Get. A document goes in and comes out as the
-// bytes that are stored; beside them a Document has what the archive manages.
-// What the archive refuses comes back as an *oda.Error, whose Code says what is
-// wrong and whose Detail says what to do; where no answer came at all, the
+// Start reading at New and Client.Get. Documents are sent and returned as the
+// exact bytes that are stored; a Document adds the fields that the archive
+// manages. If the archive refuses a request, the error is an *oda.Error: its
+// Code says what is wrong and its Detail what to do. If no answer arrives, the
 // error is ErrNoAnswer.
 //
 //	archive, err := client.New("http://127.0.0.1:8080")
@@ -13,9 +13,9 @@
 //	sbd, err := archive.Get(ctx, oda.SBDefinition, "sbd-mvp01-20200325-00001")
 //	if oda.CodeOf(err) == oda.NotFound {
 //
-// A call tries again by itself only where that is safe: reading, and writing
-// under a key, by which the archive knows a repetition. Storing under an
-// identifier has no key, so it is sent again only where no connection was made.
+// A call retries by itself only when that is safe: when it reads, and when it
+// writes under a key, by which the archive recognises a repetition. Store has
+// no key, so it is retried only if no connection was made.
 //
-// It needs no module but this one.
+// The package needs no other module.
 package client

@@ -13,22 +13,22 @@ import (
 	"oda"
 )
 
-// Document is an entity as it is stored.
+// Document is a stored entity.
 type Document struct {
 	Kind     oda.Kind
 	ID       string
-	ETag     string // of this state, as HTTP has it
+	ETag     string // of this state, quoted
 	Metadata oda.Metadata
 	Body     []byte // the whole document, byte for byte
 }
 
-// Get reads the current version of an entity. Unknown: oda.NotFound.
+// Get returns the current version of an entity, or oda.NotFound.
 func (c *Client) Get(ctx context.Context, kind oda.Kind, id string) (*Document, error) {
 	return c.get(ctx, kind, id, nil)
 }
 
-// GetIfChanged is Get where the caller has the state of an entity tag. It gives
-// nil and no error where that is still the current one.
+// GetIfChanged is like Get, but returns nil and no error if etag is still the
+// entity tag of the current state.
 func (c *Client) GetIfChanged(ctx context.Context, kind oda.Kind, id, etag string) (*Document, error) {
 	return c.get(ctx, kind, id, http.Header{"If-None-Match": {etag}})
 }
@@ -41,7 +41,7 @@ func (c *Client) get(ctx context.Context, kind oda.Kind, id string, header http.
 	return document(kind)(r, err)
 }
 
-// StoreOption is a condition on Store, or a variant of it.
+// StoreOption is an option of Store.
 type StoreOption func(*storing)
 
 type storing struct {
@@ -49,29 +49,30 @@ type storing struct {
 	query  string
 }
 
-// IfMatch stores only while the stored state is the one with that entity tag;
-// else oda.Precondition.
+// IfMatch stores only if the stored state has this entity tag; otherwise Store
+// fails with oda.Precondition.
 func IfMatch(etag string) StoreOption {
 	return func(s *storing) { s.header.Set("If-Match", etag) }
 }
 
-// CreateOnly stores only where the identifier is not in use; else
-// oda.Precondition.
+// CreateOnly stores only if the identifier is unused; otherwise Store fails
+// with oda.Precondition.
 func CreateOnly() StoreOption {
 	return func(s *storing) { s.header.Set("If-None-Match", "*") }
 }
 
-// KeepRecords changes an ExecutionBlock and leaves its records as they are, also
-// those that arrive meanwhile. The document must come without them.
+// KeepRecords updates an ExecutionBlock without its records, which stay as they
+// are, including those that arrive in the meantime. The document must not
+// contain any.
 func KeepRecords() StoreOption { return func(s *storing) { s.query = "?records=keep" } }
 
-// Store creates the entity with that identifier, or updates it, and gives it as
-// it is stored. An update must have the metadata that was read; where somebody
-// else was faster, the error is oda.MetadataMismatch: read, apply the change
-// again, store again.
+// Store creates or updates the entity with this identifier and returns the
+// stored document. An update must contain the metadata that was read. If
+// somebody else has updated the entity since, the error is
+// oda.MetadataMismatch: read it, apply the change again and store again.
 //
-// It is sent once, since the archive cannot know a repetition. Where the error
-// is ErrNoAnswer, read the entity to see whether it was stored.
+// Store is not retried, since the archive cannot recognise a repetition. If the
+// error is ErrNoAnswer, read the entity to see whether it was stored.
 func (c *Client) Store(ctx context.Context, kind oda.Kind, id string, body []byte, options ...StoreOption) (*Document, error) {
 	s := storing{header: http.Header{}}
 	for _, option := range options {
@@ -82,29 +83,29 @@ func (c *Client) Store(ctx context.Context, kind oda.Kind, id string, body []byt
 	}))
 }
 
-// StoreSeveral stores entities of mixed kinds, all or none. The body is an
-// object with lists of documents at sbds, sbis, ebs and prjs; the answer has the
-// same shape, with what is stored. Like Store, it is sent once.
+// StoreSeveral stores entities of any kinds, all or none. The body is an object
+// with lists of documents in sbds, sbis, ebs and prjs; the answer has the same
+// shape and contains the stored documents. Like Store, it is not retried.
 func (c *Client) StoreSeveral(ctx context.Context, body []byte) ([]byte, error) {
 	return content(c.do(ctx, request{method: http.MethodPut, path: api + "/", body: body}))
 }
 
-// Create stores a new entity under an identifier that the archive gives it. The
-// same key with the same body creates it once, however often it is sent. Without
-// a key the call makes one, which is good for its own retries.
+// Create stores a new entity under an identifier that the archive chooses.
+// Sending the same body with the same key again creates nothing new. If the key
+// is empty, the call makes one for its own retries.
 func (c *Client) Create(ctx context.Context, kind oda.Kind, body []byte, key string) (*Document, error) {
 	return document(kind)(c.write(ctx, http.MethodPost, "/"+kind.Collection(), body, key))
 }
 
-// CreateBlock creates an ExecutionBlock without records. The body may be nil, or
-// an object whose members are kept. The key is as in Create.
+// CreateBlock creates an ExecutionBlock without records. The body may be nil,
+// or an object whose members are kept. The key works as in Create.
 func (c *Client) CreateBlock(ctx context.Context, body []byte, key string) (*Document, error) {
 	return document(oda.ExecutionBlock)(c.write(ctx, http.MethodPost, "/ebs/create", body, key))
 }
 
 func path(kind oda.Kind, id string) string { return "/" + kind.Collection() + "/" + url.PathEscape(id) }
 
-// document reads a reply that is an entity, or passes the error on.
+// document parses a reply that is an entity, or passes the error on.
 func document(kind oda.Kind) func(*reply, error) (*Document, error) {
 	return func(r *reply, err error) (*Document, error) {
 		if err != nil {
@@ -118,8 +119,8 @@ func document(kind oda.Kind) func(*reply, error) (*Document, error) {
 	}
 }
 
-// plain is an entity tag without what a compressed answer adds to it, so that
-// one state always has one tag.
+// plain removes what a compressed answer adds to an entity tag, so that each
+// state has one tag.
 func plain(etag string) string {
 	for _, suffix := range []string{`-gzip"`, `-zstd"`} {
 		if rest, ok := strings.CutSuffix(etag, suffix); ok {
@@ -129,8 +130,8 @@ func plain(etag string) string {
 	return etag
 }
 
-// scan finds the identifier and the metadata. Names are compared exactly, which
-// decoding into a struct would not do, and the rest is passed over.
+// scan finds the identifier and the metadata, and skips the rest. It compares
+// names exactly, which decoding into a struct would not.
 func (d *Document) scan() error {
 	decoder := json.NewDecoder(bytes.NewReader(d.Body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
@@ -164,12 +165,12 @@ func (d *Document) scan() error {
 	return err
 }
 
-// skipped takes any value and keeps nothing of it.
+// skipped accepts any value and keeps nothing.
 type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// managed are the fields that the archive writes into metadata.
+// managed holds the metadata fields that the archive writes.
 type managed map[string]json.RawMessage
 
 func (m managed) metadata() (oda.Metadata, error) {

@@ -9,7 +9,7 @@ import (
 	"oda/client"
 )
 
-// refused ends the test unless the error has that code and status.
+// refused ends the test unless the error has this code and status.
 func refused(t *testing.T, err error, code oda.Code, status int) {
 	t.Helper()
 	if oda.CodeOf(err) != code || client.Status(err) != status {
@@ -30,7 +30,7 @@ func TestADocumentComesBackAsItIsStored(t *testing.T) {
 			m.CreatedOn == 0 || m.CreatedOn != m.LastModifiedOn || stored.ETag != `"`+m.Tag()+`"` || stored.ID != "x-1" || stored.Kind != kind {
 			t.Errorf("%s: %+v", kind, stored)
 		}
-		equal(t, "what is read", must(c.Get(t.Context(), kind, "x-1"))(t), stored)
+		equal(t, "the document read", must(c.Get(t.Context(), kind, "x-1"))(t), stored)
 	}
 }
 
@@ -47,16 +47,16 @@ func TestAnUpdateNeedsTheMetadataThatWasRead(t *testing.T) {
 	refused(t, err, oda.MetadataMismatch, 422)
 }
 
-func TestReadingWhatDidNotChangeGivesNothing(t *testing.T) {
+func TestGetIfChangedReturnsNothingWithoutAChange(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	// Large enough that an answer would be compressed.
 	first := must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{"name":"`+strings.Repeat("M51 ", 5000)+`"}`)))(t)
 	if d, err := c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-1", first.ETag); d != nil || err != nil {
-		t.Errorf("what did not change: %v, %v", d, err)
+		t.Errorf("an unchanged document: %v, %v", d, err)
 	}
 	second := must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", first.Body))(t)
-	equal(t, "what changed", must(c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-1", first.ETag))(t), second)
+	equal(t, "the changed document", must(c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-1", first.ETag))(t), second)
 	_, err := c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-2", first.ETag)
 	refused(t, err, oda.NotFound, 404)
 }
@@ -72,12 +72,12 @@ func TestACompressedAnswerIsTheSameDocument(t *testing.T) {
 		t.Errorf("the entity tag is %s", stored.ETag)
 	}
 	if d, err := c.GetIfChanged(t.Context(), oda.Project, "prj-1", stored.ETag); d != nil || err != nil {
-		t.Errorf("what did not change: %v, %v", d, err)
+		t.Errorf("an unchanged document: %v, %v", d, err)
 	}
 	must(c.Store(t.Context(), oda.Project, "prj-1", stored.Body, client.IfMatch(stored.ETag)))(t)
 }
 
-func TestConditionsOfStoring(t *testing.T) {
+func TestStoreHonoursItsConditions(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	_, err := c.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`), client.IfMatch(`"1-1"`))
@@ -101,14 +101,14 @@ func TestABlockIsChangedWhileItIsRecordedInto(t *testing.T) {
 	refused(t, err, oda.MetadataMismatch, 422)
 	kept := must(c.Store(t.Context(), oda.ExecutionBlock, block.ID, edited, client.KeepRecords(), client.KeepRecords()))(t)
 	if !bytes.Contains(kept.Body, []byte(`[{"request":"scan"}]`)) || !bytes.Contains(kept.Body, []byte("ska_low")) {
-		t.Errorf("it is stored as %s", kept.Body)
+		t.Errorf("the block is stored as %s", kept.Body)
 	}
 	if kept.Metadata.LastModifiedOn <= recorded.Metadata.LastModifiedOn {
-		t.Error("its time did not move")
+		t.Error("last_modified_on did not advance")
 	}
 }
 
-func TestSeveralAreStoredOrNone(t *testing.T) {
+func TestStoreSeveralStoresAllOrNone(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	answer := must(c.StoreSeveral(t.Context(), []byte(`{"prjs":[{"prj_id":"prj-1"}],"sbds":[{"sbd_id":"sbd-1"}]}`)))(t)
@@ -138,8 +138,8 @@ func TestAKeyCreatesOnce(t *testing.T) {
 	equal(t, "the same key", must(c.CreateBlock(t.Context(), nil, "key-2"))(t), first)
 }
 
-// Whatever the caller takes for an identifier stays one segment of the path.
-func TestAnOddIdentifierDoesNotLeaveItsPlace(t *testing.T) {
+// Any identifier stays a single segment of the path.
+func TestAnOddIdentifierStaysOnePathSegment(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	for _, id := range []string{"", ".", "..", "a/b", "../ebs", "a?b", "a#b", "a%2Fb", "a b", "ä", "create"} {

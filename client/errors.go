@@ -12,16 +12,16 @@ import (
 	"oda"
 )
 
-// ErrNoAnswer is in the chain of an error where the archive gave no whole
+// ErrNoAnswer is in the chain of an error if the archive gave no complete
 // answer: it could not be reached, or the connection broke. A write may have
 // been stored nevertheless.
 var ErrNoAnswer = errors.New("no answer from the archive")
 
-// Answer is the cause of an *oda.Error that an archive answered.
+// Answer is the cause of an *oda.Error that the archive sent.
 type Answer struct {
 	Status     int
-	RequestID  string        // by which the archive's log knows the request
-	RetryAfter time.Duration // where the archive said so, else 0
+	RequestID  string        // as in the archive's log
+	RetryAfter time.Duration // 0 if the archive did not set it
 }
 
 func (a *Answer) Error() string {
@@ -31,7 +31,8 @@ func (a *Answer) Error() string {
 	return fmt.Sprintf("HTTP status %d, request id %s", a.Status, a.RequestID)
 }
 
-// Status is the HTTP status that an error came with, 0 where no answer came.
+// Status returns the HTTP status of the answer that caused err, or 0 if there
+// was none.
 func Status(err error) int {
 	if a, ok := errors.AsType[*Answer](err); ok {
 		return a.Status
@@ -39,9 +40,9 @@ func Status(err error) int {
 	return 0
 }
 
-// Temporary tells whether the same request may succeed later. It is false only
-// where the archive itself has refused the request, so that nothing is
-// dropped because of a broken proxy.
+// Temporary reports whether the same request may succeed later. It is false
+// only if the archive itself has refused the request, so that a broken proxy
+// never causes a caller to drop anything.
 func Temporary(err error) bool {
 	switch oda.CodeOf(err) {
 	case oda.RequestTimeout, oda.Internal, oda.IdentifierService, oda.Overloaded, oda.Unavailable:
@@ -50,8 +51,8 @@ func Temporary(err error) bool {
 	return false
 }
 
-// problem reads an answer that is not a success. The body may have been cut, and
-// may come from something else than an archive.
+// problem parses an answer that is not a success. The body may have been
+// truncated, and may not come from an archive.
 func problem(response *http.Response, body []byte) *oda.Error {
 	answer := &Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds < 1e6 {
@@ -69,7 +70,7 @@ func problem(response *http.Response, body []byte) *oda.Error {
 		return &oda.Error{Code: oda.Code(code), Detail: p.Detail, Faults: p.Errors, Err: answer}
 	}
 	if ours {
-		return oda.Errorf(oda.Internal, "The archive answers with a problem that this client does not know, %q: %s", clip(code), clip(p.Detail)).Because(answer)
+		return oda.Errorf(oda.Internal, "The archive answered with a problem that this client does not know, %q: %s", clip(code), clip(p.Detail)).Because(answer)
 	}
 	detail := fmt.Sprintf("The answer, %q, does not come from an archive. Is this the address of an archive?", clip(response.Status))
 	if place := response.Header.Get("Location"); place != "" {
@@ -78,8 +79,8 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	return oda.Errorf(oda.Internal, "%s", detail).Because(answer)
 }
 
-// codes are the problems that an archive answers. One that is not among them
-// comes from a newer archive or from something else, and is Internal.
+// codes are the problems that this client knows. Any other comes from a newer
+// archive or from something else, and becomes Internal.
 var codes = map[oda.Code]bool{
 	oda.InvalidJSON: true, oda.InvalidRequest: true, oda.InvalidIdentifier: true, oda.InvalidQuery: true, oda.InvalidUser: true,
 	oda.CrossOrigin: true, oda.NotFound: true, oda.NoSuchPath: true, oda.WrongMethod: true, oda.RequestTimeout: true, oda.Precondition: true,
@@ -88,10 +89,10 @@ var codes = map[oda.Code]bool{
 	oda.Overloaded: true, oda.Unavailable: true,
 }
 
-// garbled is the error for a success whose body is not what it should be.
+// garbled is the error for a successful answer whose body is not valid.
 func garbled(r *reply, err error) *oda.Error {
 	return oda.Errorf(oda.Internal, "The answer is not valid: %v. Is this the address of an archive?", err).Because(r.answer())
 }
 
-// clip bounds what a message repeats of an answer.
+// clip shortens a part of an answer that is quoted in a message.
 func clip(text string) string { return text[:min(len(text), 200)] }

@@ -16,10 +16,10 @@ import (
 	"oda/internal/test/env"
 )
 
-// bg is for calls that need no end of their own.
+// bg is for calls that need no deadline of their own.
 var bg = context.Background()
 
-func TestAProblemIsAnErrorOfTheArchive(t *testing.T) {
+func TestAProblemBecomesAnErrorOfTheArchive(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	_, err := c.Store(t.Context(), oda.ExecutionBlock, "eb-1", []byte(`{"request_responses":[{"request":1}],"metadata":{"version":0}}`))
@@ -32,48 +32,48 @@ func TestAProblemIsAnErrorOfTheArchive(t *testing.T) {
 		t.Errorf("the answer is %+v", answer)
 	}
 	if client.Temporary(err) {
-		t.Error("it is temporary")
+		t.Error("a refusal is temporary")
 	}
 	if client.Temporary(nil) || client.Status(nil) != 0 {
-		t.Error("no error has a status or is temporary")
+		t.Error("a nil error has a status or is temporary")
 	}
 }
 
-func TestWhatIsNoArchiveIsNotTakenForOne(t *testing.T) {
+func TestAnotherServerIsNotMistakenForAnArchive(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc
 		status int
 		words  string
 	}{
-		"a page":                    {env.Answering(200, "<html>Log in</html>"), 200, "Is this the address of an archive?"},
-		"nothing":                   {env.Answering(200, ""), 200, "is not valid"},
-		"another document":          {env.Answering(200, `{"name":"x"}`), 200, "has no prj_id"},
-		"an array":                  {env.Answering(200, `[]`), 200, "not a JSON object"},
-		"half a document":           {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "is not valid"},
-		"no metadata":               {env.Answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
-		"no times":                  {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is not a valid time"},
-		"a status of its own":       {env.Answering(418, "I am a teapot"), 418, "418"},
-		"not found by somebody":     {env.Answering(404, "404 page not found"), 404, "Is this the address of an archive?"},
-		"a problem of another kind": {env.Answering(404, `{"type":"about:blank","detail":"x"}`), 404, "does not come from an archive"},
-		"a problem of a later time": {env.Answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
-		"a large page":              {env.Answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
+		"a page":                       {env.Answering(200, "<html>Log in</html>"), 200, "Is this the address of an archive?"},
+		"nothing":                      {env.Answering(200, ""), 200, "is not valid"},
+		"another document":             {env.Answering(200, `{"name":"x"}`), 200, "has no prj_id"},
+		"an array":                     {env.Answering(200, `[]`), 200, "not a JSON object"},
+		"half a document":              {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1`), 200, "is not valid"},
+		"no metadata":                  {env.Answering(200, `{"prj_id":"prj-1"}`), 200, "metadata has no"},
+		"no times":                     {env.Answering(200, `{"prj_id":"prj-1","metadata":{"version":1,"created_by":"a","created_on":"x","last_modified_by":"a","last_modified_on":"x"}}`), 200, "is not a valid time"},
+		"a status of its own":          {env.Answering(418, "I am a teapot"), 418, "418"},
+		"another server's 404":         {env.Answering(404, "404 page not found"), 404, "Is this the address of an archive?"},
+		"a problem of another kind":    {env.Answering(404, `{"type":"about:blank","detail":"x"}`), 404, "does not come from an archive"},
+		"a problem of a newer archive": {env.Answering(400, `{"type":"urn:oda:problem:moon-phase","detail":"Wait."}`), 400, `does not know, "moon-phase": Wait.`},
+		"a large page":                 {env.Answering(500, strings.Repeat("x", 3<<20)), 500, "500"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := front(t, http.NotFoundHandler(), test.answer)
 			_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-1")
 			refused(t, err, oda.Internal, test.status)
 			if !strings.Contains(err.Error(), test.words) {
-				t.Errorf("it says %q, want %q", err, test.words)
+				t.Errorf("the error is %q, want %q", err, test.words)
 			}
 			if !client.Temporary(err) {
-				t.Error("what the archive did not refuse itself is final")
+				t.Error("an error that the archive did not send is final")
 			}
 		})
 	}
 }
 
-func TestGarbageIsRefusedByEveryCall(t *testing.T) {
+func TestEveryCallRefusesAnInvalidAnswer(t *testing.T) {
 	t.Parallel()
 	const metadata = `{"version":1,"created_by":"a","created_on":"2026-01-01","last_modified_by":"a","last_modified_on":"2026-01-01"}`
 	for name, test := range map[string]struct {
@@ -84,15 +84,15 @@ func TestGarbageIsRefusedByEveryCall(t *testing.T) {
 		"record":                {record, `[]`, "cannot unmarshal"},
 		"record, no metadata":   {record, `{"sequence":1}`, "metadata has no"},
 		"batch":                 {recordOne, `x`, "invalid character"},
-		"batch, other length":   {recordOne, `{"records":[],"metadata":` + metadata + `}`, "answers for 0 of 1 records"},
+		"batch, other length":   {recordOne, `{"records":[],"metadata":` + metadata + `}`, "sequences of 0 records instead of 1"},
 		"records":               {records, `x`, "invalid character"},
 		"records, not a time":   {records, `{"records":[{"sequence":1,"recorded_at":"x","record":{}}]}`, "is not a valid time"},
 		"records, not in order": {records, `{"records":[{"sequence":2,"recorded_at":"2026-01-01","record":{}},{"sequence":2,"recorded_at":"2026-01-01","record":{}}]}`, "not in order"},
 		"records, never ending": {records, `{"records":[]}`, "says there are more"},
 		"list":                  {list(0), `{"a":1}`, "where [ should be"},
 		"list of numbers":       {list(0), `[1]`, "cannot unmarshal number"},
-		"list, and more":        {list(0), `["a"]["b"]`, "follows it"},
-		"list, no JSON":         {list(0), `["a" "b"]`, "expected comma"},
+		"list, and more":        {list(0), `["a"]["b"]`, "follows the list"},
+		"list, not JSON":        {list(0), `["a" "b"]`, "expected comma"},
 		"page":                  {list(1), `["a"`, "EOF"},
 		"page, going nowhere":   {list(1), `["a"]`, "not lead to a next page"},
 	} {
@@ -136,7 +136,7 @@ func list(page int) func(*client.Client) error {
 	}
 }
 
-func TestAnAnswerIsBounded(t *testing.T) {
+func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	c := connect(t, archive, client.WithMaxBody(1000))
@@ -156,13 +156,13 @@ func TestAWriteIsNotRedirected(t *testing.T) {
 	_, err := c.Create(t.Context(), oda.Project, []byte(`{}`), "")
 	refused(t, err, oda.Internal, 301)
 	if !strings.Contains(err.Error(), "redirects to \""+archive.URL()) {
-		t.Errorf("it does not say where to: %v", err)
+		t.Errorf("the error does not say where to: %v", err)
 	}
 	must(connect(t, archive).Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
 	must(c.Get(t.Context(), oda.Project, "prj-1"))(t)
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	f := front(t, archive.Forward())

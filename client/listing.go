@@ -17,20 +17,20 @@ import (
 	"oda"
 )
 
-// Query says which identifiers to list. The archive honours one question: the
-// user, else the creation, else the modification. A zero time is no bound; both
-// bounds are included.
+// Query selects the identifiers to list. The archive honours one filter: the
+// user, else the creation time, else the modification time. A zero time is no
+// bound. Bounds are inclusive.
 type Query struct {
 	User  string
-	Match oda.MatchType // how the user is compared; the zero value: equals
+	Match oda.MatchType // how the user is compared; the zero value means equals
 
 	CreatedAfter, CreatedBefore           time.Time
 	LastModifiedAfter, LastModifiedBefore time.Time
 
-	// Page is the number of identifiers that are asked for at once, at most
-	// oda.MaxLimit. With 0 there is one answer, which is streamed and is the
-	// archive at one moment; pages follow each other in time, and a page that
-	// fails is asked for again.
+	// Page is the number of identifiers to request at once, at most
+	// oda.MaxLimit. With 0 there is a single answer, which is streamed and
+	// shows the archive at one moment. Pages are requested one after the other,
+	// and a page that fails is retried.
 	Page int
 }
 
@@ -58,9 +58,9 @@ func (q Query) values() url.Values {
 	return values
 }
 
-// List gives the identifiers that match, oldest first, as they arrive; they are
-// never gathered. After an error it ends, and what came before it is not the
-// whole list.
+// List returns the identifiers that match, oldest first, as they arrive; it
+// never holds all of them. The sequence ends after an error, and is then
+// incomplete.
 func (c *Client) List(ctx context.Context, kind oda.Kind, query Query) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for values := query.values(); values != nil; {
@@ -85,7 +85,7 @@ func (c *Client) List(ctx context.Context, kind oda.Kind, query Query) iter.Seq2
 	}
 }
 
-// identifiers yields those of a reply, until the caller stops it.
+// identifiers yields the identifiers of a reply until the caller stops.
 func identifiers(r *reply, yield func(string) bool) (stopped bool, err error) {
 	var body io.Reader = bytes.NewReader(r.body)
 	if r.stream != nil {
@@ -108,16 +108,16 @@ func identifiers(r *reply, yield func(string) bool) (stopped bool, err error) {
 	if err := list.expect(json.Delim(']')); err != nil {
 		return false, err
 	}
-	// Read to its end, the connection is used again.
+	// Reading to the end lets the connection be reused.
 	if token, err := list.decoder.Token(); err == nil {
-		return false, garbled(r, fmt.Errorf("%v follows it", token))
+		return false, garbled(r, fmt.Errorf("%v follows the list", token))
 	} else if !errors.Is(err, io.EOF) {
 		return false, list.broken(err)
 	}
 	return false, nil
 }
 
-// list is a listing on its way in.
+// list is a listing that is being received.
 type list struct {
 	reply   *reply
 	decoder *json.Decoder
@@ -134,7 +134,7 @@ func (l *list) expect(delim json.Delim) error {
 	return nil
 }
 
-// broken tells a listing that is wrong from one that did not arrive whole.
+// broken distinguishes a listing that is wrong from one that was cut off.
 func (l *list) broken(err error) error {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, wrongType := errors.AsType[*json.UnmarshalTypeError](err)
@@ -144,8 +144,8 @@ func (l *list) broken(err error) error {
 	return fmt.Errorf("%w: the listing was cut off: %w", ErrNoAnswer, err)
 }
 
-// next gives the query of the next page, nil where there is none. It stands in
-// the link; the place of the link is the collection that was asked already.
+// next returns the query of the next page, or nil if there is none. Only the
+// query of the link counts; its path is the collection that was asked for.
 func next(r *reply, asked url.Values) (url.Values, error) {
 	link := r.header.Get("Link")
 	if link == "" {

@@ -53,7 +53,7 @@ func TestAListAnswersEveryQuery(t *testing.T) {
 	equal(t, "another kind", collect(t, c.List(t.Context(), oda.Project, everything)), []string(nil))
 }
 
-func TestAListThatCannotBeAnsweredIsRefused(t *testing.T) {
+func TestAnInvalidQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	for query, code := range map[client.Query]oda.Code{
@@ -67,16 +67,16 @@ func TestAListThatCannotBeAnsweredIsRefused(t *testing.T) {
 			n++
 			refused(t, err, code, 400)
 			if id != "" {
-				t.Errorf("with the error comes %q", id)
+				t.Errorf("the error comes with %q", id)
 			}
 		}
 		if n != 1 {
-			t.Errorf("%+v: it went on %d times", query, n)
+			t.Errorf("%+v: it yielded %d times after the error", query, n)
 		}
 	}
 }
 
-func TestALongListIsWholeInOneAnswerAndInPages(t *testing.T) {
+func TestALongListIsCompleteInOneAnswerAndInPages(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	var want []string
@@ -101,7 +101,7 @@ func TestALongListIsWholeInOneAnswerAndInPages(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("by %d: %d identifiers, want %d", page, len(got), len(want))
 		}
-		for range c.List(t.Context(), oda.SBInstance, query) { // who has seen enough may stop
+		for range c.List(t.Context(), oda.SBInstance, query) { // a caller may stop early
 			break
 		}
 	}

@@ -13,18 +13,18 @@ import (
 	"oda"
 )
 
-// MaxBatch is the most records that RecordBatch takes.
+// MaxBatch is the maximum number of records for RecordBatch.
 const MaxBatch = 5000
 
-// Record adds a record to the end of an ExecutionBlock. The same key with the
-// same record is stored once in the block, however often and by whichever call
-// it is sent. Without a key the call makes one, which is good for its own
-// retries. Unknown block: oda.NotFound.
+// Record appends a record to an ExecutionBlock. The same record with the same
+// key is stored once in the block, however often and by whichever call it is
+// sent. If the key is empty, the call makes one for its own retries. If the
+// block is unknown, the error is oda.NotFound.
 func (c *Client) Record(ctx context.Context, block string, record []byte, key string) (oda.Receipt, error) {
 	return c.record(ctx, http.MethodPost, block, record, key)
 }
 
-// RecordPatch is Record with the method of Revision A.
+// RecordPatch is Record with the HTTP method of Revision A.
 func (c *Client) RecordPatch(ctx context.Context, block string, record []byte, key string) (oda.Receipt, error) {
 	return c.record(ctx, http.MethodPatch, block, record, key)
 }
@@ -48,10 +48,10 @@ func (c *Client) record(ctx context.Context, method, block string, record []byte
 	return oda.Receipt{Sequence: in.Sequence, Metadata: metadata}, nil
 }
 
-// RecordBatch adds records to the end of an ExecutionBlock, in order, all or
-// none, and gives the sequence of each. A record whose key is known already
-// keeps the place that it has, and the rest is stored. A record without a key is
-// given one, which is good for the retries of this call.
+// RecordBatch appends records to an ExecutionBlock, in order, all or none, and
+// returns the sequence of each. A record whose key is already known keeps its
+// place; the others are stored. A record without a key is given one for the
+// retries of this call.
 func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.NewRecord) ([]int64, error) {
 	body, err := batchBody(records)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.Ne
 		return nil, garbled(a, err)
 	}
 	if len(in.Records) != len(records) {
-		return nil, garbled(a, fmt.Errorf("it answers for %d of %d records", len(in.Records), len(records)))
+		return nil, garbled(a, fmt.Errorf("it has the sequences of %d records instead of %d", len(in.Records), len(records)))
 	}
 	sequences := make([]int64, len(records))
 	for i, r := range in.Records {
@@ -81,8 +81,9 @@ func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.Ne
 	return sequences, nil
 }
 
-// batchBody writes a batch. A record goes in byte for byte, since its bytes belong
-// to its key; one that is not JSON must not pass for several.
+// batchBody encodes a batch. Records are copied byte for byte, since a key
+// belongs to exact bytes. A text that is not JSON is refused, so that it cannot
+// smuggle in further records.
 func batchBody(records []oda.NewRecord) ([]byte, error) {
 	size := 16
 	for _, r := range records {
@@ -112,9 +113,9 @@ func batchBody(records []oda.NewRecord) ([]byte, error) {
 	return append(out, `]}`...), nil
 }
 
-// Records reads the records of an ExecutionBlock behind a sequence, 0 for all of
-// them, in order, with what the archive knows of each. It reads page by page
-// while the caller goes on; after an error it ends.
+// Records returns the records of an ExecutionBlock after a sequence (0 for
+// all), in order. It reads page by page while the caller iterates. The sequence
+// ends after an error.
 func (c *Client) Records(ctx context.Context, block string, after int64) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
 		for more := true; more; {

@@ -40,7 +40,7 @@ func TestARecordIsStoredOncePerKey(t *testing.T) {
 		{Key: "key-1", Text: []byte(`{"request":"a"}`)},
 		{Text: []byte(`{"request":"d"}`)},
 	}))(t)
-	equal(t, "the places of a batch", sequences, []int64{4, 1, 5})
+	equal(t, "the sequences of a batch", sequences, []int64{4, 1, 5})
 	_, err := c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-3", Text: []byte(`{"request":"e"}`)}, {Key: "key-1", Text: []byte(`{"request":"z"}`)}})
 	refused(t, err, oda.KeyReused, 422)
 	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 5 {
@@ -48,7 +48,7 @@ func TestARecordIsStoredOncePerKey(t *testing.T) {
 	}
 }
 
-func TestRecordsAreReadWithWhatTheArchiveKnows(t *testing.T) {
+func TestRecordsAreReadWithSequenceKeyAndTime(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
@@ -65,8 +65,8 @@ func TestRecordsAreReadWithWhatTheArchiveKnows(t *testing.T) {
 	if len(list) != 2 {
 		t.Errorf("there are %d records", len(list))
 	}
-	equal(t, "behind the first", collect(t, c.Records(t.Context(), block.ID, 1)), list[1:])
-	equal(t, "behind the last", collect(t, c.Records(t.Context(), block.ID, 2)), []oda.Record(nil))
+	equal(t, "after the first", collect(t, c.Records(t.Context(), block.ID, 1)), list[1:])
+	equal(t, "after the last", collect(t, c.Records(t.Context(), block.ID, 2)), []oda.Record(nil))
 }
 
 func TestALongBlockIsReadPageByPage(t *testing.T) {
@@ -92,14 +92,14 @@ func TestALongBlockIsReadPageByPage(t *testing.T) {
 		next++
 	}
 	if next != n+1 {
-		t.Errorf("it ended before %d", next)
+		t.Errorf("the records ended before %d", next)
 	}
-	for range c.Records(t.Context(), block.ID, 0) { // who has seen enough may stop
+	for range c.Records(t.Context(), block.ID, 0) { // a caller may stop early
 		break
 	}
 }
 
-func TestWhatIsWrongWithRecordsIsSaid(t *testing.T) {
+func TestTheErrorSaysWhatIsWrongWithARecord(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
@@ -113,12 +113,12 @@ func TestWhatIsWrongWithRecordsIsSaid(t *testing.T) {
 	_, err = c.Record(t.Context(), block.ID, []byte(`{"request":""}`), "")
 	refused(t, err, oda.InvalidRequest, 400)
 	_, err = c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), "a\nb")
-	refused(t, err, oda.InvalidRequest, 0) // it never left
+	refused(t, err, oda.InvalidRequest, 0) // it was never sent
 	_, err = c.RecordBatch(t.Context(), block.ID, nil)
 	refused(t, err, oda.InvalidRequest, 400)
 	_, err = c.RecordBatch(t.Context(), block.ID, make([]oda.NewRecord, 1))
 	refused(t, err, oda.InvalidJSON, 0)
-	// A record that is none must not pass for two.
+	// A text that is not a record must not pass for two records.
 	_, err = c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Text: []byte(`{"request":"a"}},{"key":"x","record":{"request":"b"}`)}})
 	refused(t, err, oda.InvalidJSON, 0)
 	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 0 {
@@ -131,7 +131,7 @@ func TestWhatIsWrongWithRecordsIsSaid(t *testing.T) {
 	_, err = c.RecordBatch(t.Context(), block.ID, too)
 	refused(t, err, oda.InvalidRequest, 400)
 	if err != nil && !strings.Contains(err.Error(), "5000") {
-		t.Errorf("the bound is not said: %v", err)
+		t.Errorf("the error does not name the bound: %v", err)
 	}
 	must(c.RecordBatch(t.Context(), block.ID, too[1:]))(t)
 }

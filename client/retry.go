@@ -16,17 +16,17 @@ import (
 	"oda"
 )
 
-// request is an operation that is to be sent, perhaps more than once.
+// request is an operation to send, perhaps more than once.
 type request struct {
 	method     string
-	path       string // and query, behind the base of the address
+	path       string // with query, relative to the base address
 	header     http.Header
-	body       []byte // nil: none
+	body       []byte // nil if there is none
 	repeatable bool   // a repetition changes nothing
-	stream     bool   // the body of the answer is for the caller to read
+	stream     bool   // the caller reads the body of the answer
 }
 
-// reply is a success. Either its body is here, or stream gives it.
+// reply is a successful answer. Its body is either in memory or in stream.
 type reply struct {
 	status int
 	header http.Header
@@ -38,14 +38,14 @@ func (r *reply) answer() *Answer {
 	return &Answer{Status: r.status, RequestID: r.header.Get("X-Request-Id")}
 }
 
-// Between two tries there is a pause that doubles, from the first to the
-// longest. An archive that asks for a longer one is not waited for.
+// The pause between two tries doubles, from the first to the longest. If the
+// archive asks for a longer one, the call fails instead.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 10 * time.Second
 )
 
-// do sends a request until it is answered, as often as it may be sent.
+// do sends a request, and retries it as often as allowed.
 func (c *Client) do(ctx context.Context, r request) (*reply, error) {
 	pause := firstPause
 	for try := 0; ; try++ {
@@ -53,7 +53,7 @@ func (c *Client) do(ctx context.Context, r request) (*reply, error) {
 		if err == nil || try >= c.retries || ctx.Err() != nil || !r.again(err) {
 			return got, err
 		}
-		wait := pause/2 + rand.N(pause) // so that many do not come back at once
+		wait := pause/2 + rand.N(pause) // so that clients do not all come back at once
 		if a, ok := errors.AsType[*Answer](err); ok && a.RetryAfter > wait {
 			if wait = a.RetryAfter; wait > longestPause {
 				return nil, err
@@ -68,7 +68,7 @@ func (c *Client) do(ctx context.Context, r request) (*reply, error) {
 	}
 }
 
-// again tells whether a request that failed so may be sent again.
+// again reports whether a request that failed with err may be retried.
 func (r request) again(err error) bool {
 	if !r.repeatable {
 		return neverSent(err)
@@ -82,14 +82,14 @@ func (r request) again(err error) bool {
 	return false
 }
 
-// neverSent tells whether no connection was made, so that nothing can have
+// neverSent reports whether no connection was made, so that nothing can have
 // reached the archive.
 func neverSent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
 
-// mostProblem bounds what is read of an answer that is not a success.
+// mostProblem bounds how much is read of an answer that is not a success.
 const mostProblem = 1 << 20
 
 // attempt sends a request once.
@@ -119,21 +119,21 @@ func (c *Client) attempt(ctx context.Context, r request) (*reply, error) {
 	if !success {
 		most = mostProblem
 	}
-	// Read to its end, the connection is used again. One byte too many shows
+	// Reading to the end lets the connection be reused. One extra byte shows
 	// that the body is too large.
 	got.body, err = io.ReadAll(io.LimitReader(body, most+1))
 	switch {
 	case !success:
 		return nil, problem(response, got.body)
 	case err != nil:
-		return nil, fmt.Errorf("%w: its answer was cut off: %w", ErrNoAnswer, err)
+		return nil, fmt.Errorf("%w: the answer was cut off: %w", ErrNoAnswer, err)
 	case int64(len(got.body)) > most:
-		return nil, oda.Errorf(oda.BodyTooLarge, "The answer is larger than %d bytes, the most that this client reads.", most).Because(got.answer())
+		return nil, oda.Errorf(oda.BodyTooLarge, "The answer is larger than %d bytes, the limit of this client.", most).Because(got.answer())
 	}
 	return got, nil
 }
 
-// outgoing makes the HTTP request.
+// outgoing builds the HTTP request.
 func (c *Client) outgoing(p *patience, r request) (*http.Request, error) {
 	out, err := http.NewRequestWithContext(p.ctx, r.method, c.base+r.path, nil)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Client) outgoing(p *patience, r request) (*http.Request, error) {
 	if c.user != "" {
 		out.Header.Set("X-Forwarded-User", c.user)
 	}
-	for name, values := range out.Header { // which would look like a failure of the network
+	for name, values := range out.Header { // net/http would report it like a network failure
 		if strings.ContainsFunc(values[0], func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			return nil, &oda.Error{
 				Code: oda.InvalidRequest, Detail: "A header must not have control characters. Nothing was sent.",
@@ -164,8 +164,8 @@ func (c *Client) outgoing(p *patience, r request) (*http.Request, error) {
 	return out, nil
 }
 
-// patience ends a request where the archive is silent for too long: it takes
-// nothing and gives nothing. What is slow but moves may take as long as it
+// patience ends a request when the archive is silent for too long: it neither
+// reads nor writes. A slow request that makes progress may take as long as it
 // needs.
 type patience struct {
 	ctx     context.Context
@@ -174,7 +174,7 @@ type patience struct {
 	timer   *time.Timer
 }
 
-var errSilence = errors.New("it said nothing for too long")
+var errSilence = errors.New("it was silent for too long")
 
 func (c *Client) newPatience(ctx context.Context) *patience {
 	p := &patience{silence: c.silence}
@@ -183,7 +183,7 @@ func (c *Client) newPatience(ctx context.Context) *patience {
 	return p
 }
 
-// why gives the reason of an error, where it was the silence.
+// why returns the silence if that was the reason for an error.
 func (p *patience) why(err error) error {
 	if errors.Is(context.Cause(p.ctx), errSilence) {
 		return errSilence
@@ -196,8 +196,8 @@ func (p *patience) end() {
 	p.cancel(nil)
 }
 
-// outgoing is a body on its way to the archive, which begins to owe something
-// when it has taken a part of it.
+// outgoing is the request body. The archive's silence is measured from the
+// moment at which it has taken a part of it.
 type outgoing struct {
 	io.Reader
 	patience *patience
@@ -209,7 +209,7 @@ func (o *outgoing) Read(b []byte) (int, error) {
 }
 
 // incoming is the body of an answer. The time that the caller takes between two
-// reads does not count.
+// reads does not count as silence.
 type incoming struct {
 	io.ReadCloser
 	patience *patience

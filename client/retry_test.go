@@ -20,8 +20,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// faulty stands in front of an archive and does something else with the first
-// requests. It notes what arrives.
+// faulty stands in front of an archive and answers the first requests with
+// faults. It notes what arrives.
 type faulty struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -63,8 +63,8 @@ func reset(w http.ResponseWriter, _ *http.Request) {
 	_ = conn.Close()
 }
 
-// lose lets the archive do what was asked for and breaks the connection in the
-// answer.
+// lose lets the archive handle the request, and breaks the connection during
+// the answer.
 func lose(archive http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
@@ -82,7 +82,7 @@ func dialing(t *testing.T, url string, options ...client.Option) *client.Client 
 	return must(client.New(url, options...))(t)
 }
 
-func TestWhatIsSafeIsSentAgain(t *testing.T) {
+func TestASafeCallIsRetried(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	direct := connect(t, archive)
@@ -124,7 +124,7 @@ func TestWhatIsSafeIsSentAgain(t *testing.T) {
 				}
 				keys := f.arrived()
 				if len(keys) != 3 || keys[0] != keys[2] {
-					t.Errorf("it was sent with the keys %q", keys)
+					t.Errorf("the call was sent with the keys %q", keys)
 				}
 			})
 		}
@@ -141,7 +141,7 @@ func TestWhatIsSafeIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestStoringIsNotSentAgain(t *testing.T) {
+func TestStoreIsNotRetried(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	for name, f := range map[string]http.HandlerFunc{
@@ -160,14 +160,14 @@ func TestStoringIsNotSentAgain(t *testing.T) {
 					t.Errorf("the error is %v", err)
 				}
 				if n := len(server.arrived()); n != 1 {
-					t.Errorf("it was sent %d times", n)
+					t.Errorf("the call was sent %d times", n)
 				}
 			}
 		})
 	}
 }
 
-func TestStoringIsTriedAgainWhereNoConnectionWasMade(t *testing.T) {
+func TestStoreIsRetriedIfNoConnectionWasMade(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	var dials atomic.Int32
@@ -185,14 +185,14 @@ func TestStoringIsTriedAgainWhereNoConnectionWasMade(t *testing.T) {
 	}
 }
 
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestATemporaryFailureIsRetried(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	for status, want := range map[int]int{408: 2, 425: 2, 429: 2, 502: 2, 503: 2, 504: 2, 500: 1, 400: 1} {
 		f := front(t, archive.Forward(), env.Answering(status, "not now"))
 		_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
 		if n := len(f.arrived()); n != want {
-			t.Errorf("after %d it was sent %d times, want %d: %v", status, n, want, err)
+			t.Errorf("after %d the call was sent %d times, want %d: %v", status, n, want, err)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestRetriesAreBounded(t *testing.T) {
 		_, err := dialing(t, f.URL, client.WithRetries(retries)).Get(t.Context(), oda.Project, "prj-1")
 		refused(t, err, oda.Overloaded, 503)
 		if n := len(f.arrived()); n != want {
-			t.Errorf("with %d retries it was sent %d times", retries, n)
+			t.Errorf("with %d retries the call was sent %d times", retries, n)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestRetryAfterIsHonouredWithinBounds(t *testing.T) {
 	_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
 	refused(t, err, oda.NotFound, 404)
 	if took := time.Since(began); took < time.Second {
-		t.Errorf("it came back after %v", took)
+		t.Errorf("the call was retried after %v", took)
 	}
 	f = front(t, archive.Forward(), env.Answering(503, overloaded, "Retry-After", "3600"))
 	_, err = dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-none")
@@ -227,7 +227,7 @@ func TestRetryAfterIsHonouredWithinBounds(t *testing.T) {
 	}
 }
 
-func TestAContextEndsWaitingAndReading(t *testing.T) {
+func TestAContextEndsRetriesAndReading(t *testing.T) {
 	t.Parallel()
 	f := front(t, http.NotFoundHandler(), env.Answering(503, overloaded, "Retry-After", "9"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -236,7 +236,7 @@ func TestAContextEndsWaitingAndReading(t *testing.T) {
 	_, err := dialing(t, f.URL).Get(ctx, oda.Project, "prj-1")
 	refused(t, err, oda.Overloaded, 503)
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the call took %v", took)
 	}
 	done, cancelled := context.WithCancel(t.Context())
 	cancelled()
@@ -248,11 +248,11 @@ func TestAContextEndsWaitingAndReading(t *testing.T) {
 	}
 }
 
-func TestASilentArchiveIsGivenUp(t *testing.T) {
+func TestARequestToASilentArchiveIsGivenUp(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	silent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "sbds") { // it begins to answer
+		if strings.Contains(r.URL.Path, "sbds") { // begin to answer
 			_, _ = io.WriteString(w, `["sbd-1",`)
 			_ = http.NewResponseController(w).Flush()
 		}
@@ -261,7 +261,7 @@ func TestASilentArchiveIsGivenUp(t *testing.T) {
 	f := front(t, silent)
 	defer close(release)
 	c := dialing(t, f.URL, client.WithSilence(400*time.Millisecond), client.WithRetries(1))
-	if _, err := c.Get(t.Context(), oda.Project, "prj-1"); !errors.Is(err, client.ErrNoAnswer) || !strings.Contains(err.Error(), "said nothing") {
+	if _, err := c.Get(t.Context(), oda.Project, "prj-1"); !errors.Is(err, client.ErrNoAnswer) || !strings.Contains(err.Error(), "silent for too long") {
 		t.Errorf("the error is %v", err)
 	}
 	if n := len(f.arrived()); n != 2 {
@@ -272,16 +272,16 @@ func TestASilentArchiveIsGivenUp(t *testing.T) {
 	for id, err := range c.List(t.Context(), oda.SBDefinition, everything) {
 		if last = err; err == nil {
 			ids = append(ids, id)
-			time.Sleep(600 * time.Millisecond) // our own slowness does not count
+			time.Sleep(600 * time.Millisecond) // the caller's own slowness does not count
 		}
 	}
-	equal(t, "what came before", ids, []string{"sbd-1"})
-	if !errors.Is(last, client.ErrNoAnswer) || !strings.Contains(last.Error(), "said nothing") {
+	equal(t, "the identifiers before the error", ids, []string{"sbd-1"})
+	if !errors.Is(last, client.ErrNoAnswer) || !strings.Contains(last.Error(), "silent for too long") {
 		t.Errorf("the error is %v", last)
 	}
 }
 
-func TestASlowUploadIsNotSilence(t *testing.T) {
+func TestASlowUploadIsNotTakenForSilence(t *testing.T) {
 	t.Parallel()
 	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		buf := make([]byte, 256<<10)
@@ -290,7 +290,7 @@ func TestASlowUploadIsNotSilence(t *testing.T) {
 			if err != nil && n == 0 {
 				break
 			}
-			time.Sleep(15 * time.Millisecond) // for all of them twice the silence
+			time.Sleep(15 * time.Millisecond) // in total twice the allowed silence
 		}
 		_, _ = io.WriteString(w, `{"sbds":[]}`)
 	})

@@ -11,15 +11,15 @@ import (
 	"oda/internal/test/env"
 )
 
-// conditions are those under which the cost of a record is measured: the
-// archive is there, answers late, or is away.
+// conditions are the states of the archive in which the cost of a record is
+// measured.
 var conditions = []string{"up", "slow", "down"}
 
-// slowness is how late an archive answers that is slow.
+// slowness is the delay of a slow archive.
 const slowness = 200 * time.Millisecond
 
-// under gives a recorder whose archive is in a condition. The archive is a
-// process of its own.
+// under returns a recorder whose archive is in this condition. The archive is a
+// separate process.
 func under(tb testing.TB, condition string) *recorder.Recorder {
 	tb.Helper()
 	network := newRelay(tb)
@@ -34,8 +34,8 @@ func under(tb testing.TB, condition string) *recorder.Recorder {
 	return rec
 }
 
-// benchDir is where the spools of measurements are: on the disk that
-// RECORDER_BENCH_DIR names, or on that of temporary files.
+// benchDir returns a folder for the spools of measurements, in
+// RECORDER_BENCH_DIR or in the default temporary folder.
 func benchDir(tb testing.TB) string {
 	tb.Helper()
 	if parent := os.Getenv("RECORDER_BENCH_DIR"); parent != "" {
@@ -49,14 +49,14 @@ func benchDir(tb testing.TB) string {
 	return tb.TempDir()
 }
 
-// cost is what a record costs its caller.
+// cost is how long the caller of Record waits.
 type cost struct{ p50, p99, max time.Duration }
 
 func (c cost) String() string {
 	return fmt.Sprintf("%8v %8v %8v", c.p50.Round(100*time.Nanosecond), c.p99.Round(100*time.Nanosecond), c.max.Round(time.Microsecond))
 }
 
-// measure records calls at the pace of a busy script, and tells what each cost.
+// measure records calls at the pace of a busy script, and returns their cost.
 func measure(tb testing.TB, rec *recorder.Recorder, calls int) cost {
 	tb.Helper()
 	const pace = time.Millisecond
@@ -75,11 +75,11 @@ func measure(tb testing.TB, rec *recorder.Recorder, calls int) cost {
 }
 
 // A caller must not notice that a call is recorded, whatever the archive does.
-// On a busy machine a round may be lost to others; the best of some counts. The
-// table is that of docs/recording.md.
-func TestRecordingCostsTheCallerNothingToSpeakOf(t *testing.T) {
+// The best of several rounds counts, since other load may spoil one.
+// docs/recording.md shows the table.
+func TestRecordingCostsTheCallerAlmostNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes some seconds")
+		t.Skip("this test takes some seconds")
 	}
 	const rounds, calls = 5, 1000
 	table := "archive    p50      p99      max\n"
@@ -95,10 +95,11 @@ func TestRecordingCostsTheCallerNothingToSpeakOf(t *testing.T) {
 			t.Errorf("archive %s: the 99th percentile is %v, want at most %v", condition, best.p99, recordBound)
 		}
 	}
-	t.Logf("what a call of Record costs, %d calls, one each millisecond:\n%s", calls, table)
+	t.Logf("cost of Record, %d calls, one each millisecond:\n%s", calls, table)
 }
 
-// BenchmarkRecorder is the cost of Record at full speed, and its percentiles.
+// BenchmarkRecorder measures the cost of Record at full speed, and its
+// percentiles.
 func BenchmarkRecorder(b *testing.B) {
 	for _, condition := range conditions {
 		b.Run(condition, func(b *testing.B) {

@@ -14,8 +14,8 @@ import (
 )
 
 // create stores the block of a session that was begun without the archive. If
-// the identifier is there already, an earlier try was stored and its answer
-// lost, or somebody else has taken it: the document tells.
+// the identifier is already in use, either an earlier try was stored and its
+// answer lost, or another block has the identifier; the document tells which.
 func (p *shipper) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -27,7 +27,7 @@ func (p *shipper) create(ctx context.Context) error {
 			return stuckIfRefused(err)
 		}
 		if !holds(stored.Body, document) {
-			return &stuckError{fmt.Errorf("another block is stored under the identifier %s that was made for this one", p.s.block.Block)}
+			return &stuckError{fmt.Errorf("another block already has the identifier %s, which was made for this one", p.s.block.Block)}
 		}
 	} else if isRefused(err) {
 		return &stuckError{fmt.Errorf("the archive refuses the block itself: %w", err)}
@@ -42,9 +42,9 @@ func (p *shipper) create(ctx context.Context) error {
 	return nil
 }
 
-// holds tells whether a stored block has the members of a document, apart from
-// those that the archive writes. Numbers count by their value: another program
-// may have spelt them in another way.
+// holds reports whether a stored block has the members of a document, apart
+// from those that the archive writes. Numbers are compared by value, since
+// another program may spell them differently.
 func holds(stored, document []byte) bool {
 	var have, want map[string]any
 	if json.Unmarshal(stored, &have) != nil || json.Unmarshal(document, &want) != nil {
@@ -61,8 +61,8 @@ func holds(stored, document []byte) bool {
 	return true
 }
 
-// bareDocument is the document of a new block without what the archive writes
-// itself. The rest stays as it was given.
+// bareDocument returns the document of a new block without the members that the
+// archive writes. The rest stays as it was given.
 func bareDocument(document []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(document)) == 0 {
 		return []byte("{}"), nil

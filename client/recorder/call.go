@@ -11,25 +11,24 @@ import (
 	"oda"
 )
 
-// Call is one function that was called on the telescope, with its response.
-// Only Request is needed. Members beyond these go through RecordJSON.
+// Call is a function that was called on the telescope, with its response. Only
+// Request is required. For other members use RecordJSON.
 type Call struct {
 	// Request is the name of the function, such as "functions.scan".
 	Request string
-	// RequestArgs is what it was called with: anything that becomes a JSON
-	// object or string. A list becomes the member "args" of an object, and
-	// another value the only one of such a list.
+	// RequestArgs are the arguments: anything that becomes a JSON object or
+	// string. A list is stored as {"args": list}, and any other value as
+	// {"args": [value]}.
 	RequestArgs any
-	// Status is how it ended; scripts write "OK" and "ERROR".
+	// Status is the outcome; scripts write "OK" and "ERROR".
 	Status string
-	// Response is what came back: anything that becomes a JSON object. Another
-	// value becomes the member "result" of an object.
+	// Response is the result: anything that becomes a JSON object. Any other
+	// value is stored as {"result": value}.
 	Response any
-	// Error is what went wrong: an error, or anything that becomes a JSON
-	// object. An error, or another value, becomes the member "detail" of an
-	// object.
+	// Error says what went wrong: an error, or anything that becomes a JSON
+	// object. An error, or any other value, is stored as {"detail": value}.
 	Error any
-	// RequestSentAt and ResponseReceivedAt are left out where they are zero.
+	// RequestSentAt and ResponseReceivedAt are omitted if zero.
 	RequestSentAt, ResponseReceivedAt time.Time
 }
 
@@ -44,7 +43,7 @@ type callJSON struct {
 	Received    string          `json:"response_received_at,omitempty"`
 }
 
-// encode gives the record of the call as JSON on one line.
+// encode returns the record of the call as JSON on one line.
 func (c Call) encode() ([]byte, error) {
 	out := callJSON{Request: c.Request, Status: c.Status, Sent: stamp(c.RequestSentAt), Received: stamp(c.ResponseReceivedAt)}
 	failure := c.Error
@@ -73,8 +72,8 @@ func (c Call) encode() ([]byte, error) {
 	return plainJSON(out)
 }
 
-// member gives a value as JSON, nothing for none. What is not an object is put
-// into one, as the archive wants it.
+// member returns a value as JSON, or nil if there is none. A value that is not
+// an object is wrapped in one, as the archive requires.
 func member(name string, value any, wrap func(kind byte, value json.RawMessage) any) (json.RawMessage, error) {
 	if value == nil {
 		return nil, nil
@@ -92,8 +91,7 @@ func member(name string, value any, wrap func(kind byte, value json.RawMessage) 
 	return text, nil
 }
 
-// plainJSON writes a value on one line, without the escapes that only HTML
-// needs.
+// plainJSON encodes a value on one line, without escaping for HTML.
 func plainJSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -104,7 +102,7 @@ func plainJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// stamp writes a time as the archive does, empty for none.
+// stamp formats a time as the archive does, or returns "" for the zero time.
 func stamp(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -112,7 +110,7 @@ func stamp(at time.Time) string {
 	return oda.InstantOf(at).String()
 }
 
-// oneLine gives a JSON text without the white space between its parts.
+// oneLine removes the white space between the parts of a JSON text.
 func oneLine(text []byte) ([]byte, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("the record is not JSON: it is not valid UTF-8")

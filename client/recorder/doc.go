@@ -1,15 +1,15 @@
-// Package recorder records what is called on the telescope into an
+// Package recorder records the functions called on the telescope into an
 // ExecutionBlock, and never makes the telescope wait for the archive.
 //
-// A record is written to a file in the spool, a folder on a local disk, and sent
-// from there in the background: in order and once, whatever happens to the
-// network, the archive or this process. docs/spool.md has the format of the
-// spool, which the helper for Python scripts writes and reads too.
+// A record is written to a file in the spool, a folder on a local disk, and
+// sent from there in the background: in order and once, whatever happens to the
+// network, the archive or this process. docs/spool.md describes the format of
+// the spool, which the Python helper also reads and writes.
 //
-// Open begins a new block and Attach records into one that exists. A program
-// that records begins with Resume in a goroutine of its own, so that what its
-// predecessor left is sent.
+// Open begins a new block; Attach records into an existing one. A program that
+// records should first start Resume in a goroutine of its own, to send what an
+// earlier process left behind.
 //
-// Start reading at Recorder.Record, then writer, which it waits for, and
-// shipper, which it does not wait for.
+// Start reading at Recorder.Record, then writer, for which Record waits, and
+// shipper, for which it does not.
 package recorder

@@ -16,9 +16,9 @@ import (
 	"oda/internal/test/env"
 )
 
-func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
+func TestNothingIsLostWhenTheArchiveIsKilledTwentyTimes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts an archive twenty times")
+		t.Skip("this test starts an archive twenty times")
 	}
 	t.Parallel()
 	network := newRelay(t)
@@ -45,7 +45,7 @@ func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
 			t.Error(err)
 			break
 		}
-		time.Sleep(rand.N(20 * time.Millisecond)) // so that it is hit at any moment
+		time.Sleep(rand.N(20 * time.Millisecond)) // so that the kill comes at any moment
 		archive.Kill()
 		archive = env.Oda(t, "serve", database)
 		network.point(archive.Host())
@@ -57,7 +57,7 @@ func TestAnArchiveThatIsKilledTwentyTimesLosesNothing(t *testing.T) {
 	t.Logf("%d records", last)
 }
 
-func TestARecordWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
+func TestARecordIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	network.point(env.Start(t).Addr())
@@ -86,9 +86,9 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	rec, log := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond, MaxBytes: bound})
 	kept := fill(t, rec)
 	if got := rec.Lag(); got.Bytes > bound || got.Bytes < bound-1000 || got.Records != int64(kept) {
-		t.Errorf("%d were kept, and it lags by %+v", kept, got)
+		t.Errorf("%d records were kept, and the lag is %+v", kept, got)
 	}
-	await(t, "a word on the dropped records", func() bool { return strings.Contains(log.String(), "RECORDS ARE LOST") })
+	await(t, "a message about the dropped records", func() bool { return strings.Contains(log.String(), "RECORDS ARE LOST") })
 	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "the spool is full") {
 		t.Errorf("the log says: %s", log)
 	}
@@ -100,12 +100,12 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), kept+10)
 	if n := strings.Count(log.String(), "RECORDS ARE LOST"); n > 2 {
-		t.Errorf("the log tells of it %d times at once", n)
+		t.Errorf("the log reports it %d times at once", n)
 	}
 }
 
-// fill records until records are dropped, and tells how many were kept. What
-// comes after the first dropped one is dropped too, and quickly.
+// fill records until records are dropped, and returns how many were kept.
+// Everything after the first dropped record is dropped too, and quickly.
 func fill(t *testing.T, rec *recorder.Recorder) int {
 	t.Helper()
 	const most = 100_000
@@ -124,7 +124,7 @@ func fill(t *testing.T, rec *recorder.Recorder) int {
 	begun := time.Now()
 	for n := range further {
 		if err := rec.Record(numbered(kept + n)); !errors.Is(err, recorder.ErrDropped) {
-			t.Fatalf("with a full spool Record says %v", err)
+			t.Fatalf("with a full spool Record returns %v", err)
 		}
 	}
 	if took := time.Since(begun); took > time.Second {
@@ -143,17 +143,17 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	c := clientOf(t, network.address())
 	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	kept := fill(t, rec)
-	await(t, "a word on the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
+	await(t, "a message about the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
 	network.point(env.Start(t).Addr())
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
-	// What was shipped made room.
+	// Shipping has made room.
 	recordNumbers(t, rec, kept+1, kept+100)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), kept+100)
 	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("a session stays: %v", left)
+		t.Errorf("sessions left: %v", left)
 	}
 	if strings.Contains(log.String(), "damaged") {
 		t.Errorf("a line that did not fit is in the spool: %s", log)
@@ -192,14 +192,14 @@ func TestARecordLargerThanABatchGoesAlone(t *testing.T) {
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 9)
-	// One that no archive takes is not taken either.
+	// A record that no archive accepts is dropped at once.
 	rec, _ = opened(t, c, recorder.Options{})
 	if err := rec.Record(recorder.Call{Request: "s", Response: strings.Repeat("x", 64<<20)}); !errors.Is(err, recorder.ErrDropped) {
 		t.Errorf("a record of 64 MiB: %v", err)
 	}
 }
 
-func TestABlockThatTheArchiveLostIsGivenAgain(t *testing.T) {
+func TestABlockThatTheArchiveLostIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address())
@@ -209,17 +209,18 @@ func TestABlockThatTheArchiveLostIsGivenAgain(t *testing.T) {
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
-	// An archive that was restored from before the block knows nothing of it.
+	// An archive that was restored from an older backup does not know the
+	// block.
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 5)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 5)
 	if block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID()); err != nil || !strings.Contains(string(block.Body), "ska_low") {
-		t.Errorf("the block is not as it was opened: %v", err)
+		t.Errorf("the block differs from the one opened: %v", err)
 	}
 }
 
-func TestASpoolThatIsTakenAwayIsReportedAndHoldsNobodyUp(t *testing.T) {
+func TestARemovedSpoolIsReportedAndBlocksNobody(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	dir := t.TempDir()
@@ -229,11 +230,11 @@ func TestASpoolThatIsTakenAwayIsReportedAndHoldsNobodyUp(t *testing.T) {
 	}
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 10)
-	await(t, "a word on the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or cleaned up") })
+	await(t, "a message about the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or cleaned up") })
 	leave(t, rec)
 }
 
-func TestAnArchiveThatTakesConnectionsAndSaysNothingHoldsNobodyUp(t *testing.T) {
+func TestASilentArchiveBlocksNobody(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 	if err != nil {

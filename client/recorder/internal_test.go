@@ -11,8 +11,8 @@ import (
 	"oda/internal/files"
 )
 
-// A session that its owner finishes at the very moment at which another process
-// looks at it is the owner's until it is gone.
+// A session belongs to its owner until it is gone, even if another process
+// looks at it at the very moment at which the owner finishes it.
 func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 			}
 			s, err := openSession(*path)
 			if err == nil {
-				t.Error("a session was taken that its owner held until it was gone")
+				t.Error("a session was taken from its owner")
 				s.release()
 				return
 			}
@@ -53,7 +53,7 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 	<-done
 }
 
-func TestARecordThatIsNotSafeOnDiskIsReported(t *testing.T) {
+func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	t.Parallel()
 	s, err := createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"})
 	if err != nil {
@@ -64,11 +64,11 @@ func TestARecordThatIsNotSafeOnDiskIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The name of the segment is as safe as what is in it.
+	// The name of a segment must be synced like its content.
 	if err := w.append([]byte(`{"request":"a"}`)); err != nil || w.fresh {
 		t.Errorf("the first record: %v; the segment's name is not synced: %v", err, w.fresh)
 	}
-	// A pipe takes what is written and cannot be synced.
+	// A pipe can be written to but not synced.
 	reader, pipe, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestARecordThatIsNotSafeOnDiskIsReported(t *testing.T) {
 	if err := w.append([]byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
 		t.Errorf("a record that could not be synced: %v", err)
 	}
-	// What comes later is in a segment of which all is known.
+	// Later records go to a new segment.
 	if err := w.append([]byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
 		t.Errorf("the next record: %v, in segment %d; the segment's name is not synced: %v", err, w.at.segment, w.fresh)
 	}
@@ -88,7 +88,7 @@ func TestARecordThatIsNotSafeOnDiskIsReported(t *testing.T) {
 	}
 }
 
-func TestTheAgeOfWhatWaitsIsKnownWithinBounds(t *testing.T) {
+func TestTheAgeOfTheOldestRecordIsKnownWithinBounds(t *testing.T) {
 	t.Parallel()
 	var all times
 	begun := time.Now()
@@ -103,28 +103,28 @@ func TestTheAgeOfWhatWaitsIsKnownWithinBounds(t *testing.T) {
 		want := begun.Add(time.Duration(number-1) * time.Second)
 		got := all.oldest(number)
 		if got.After(want) || want.Sub(got) > records/100*time.Second {
-			t.Errorf("record %d is said to be %v older than it is", number, want.Sub(got))
+			t.Errorf("record %d appears %v older than it is", number, want.Sub(got))
 		}
 	}
 }
 
-func TestWaitingGrowsToABoundAndHonoursTheArchive(t *testing.T) {
+func TestWaitsGrowToABoundAndHonourRetryAfter(t *testing.T) {
 	t.Parallel()
 	var wait backoff
 	for i := range 20 {
 		most := min(firstWait<<i, mostWait)
 		if got := wait.after(client.ErrNoAnswer); got < most/2 || got > most {
-			t.Errorf("wait %d is %v, want %v at most and half of it at least", i+1, got, most)
+			t.Errorf("wait %d is %v, want between half of %v and all of it", i+1, got, most)
 		}
 	}
 	wait.reset()
 	if got := wait.after(&client.Answer{Status: 503, RetryAfter: 3 * time.Second}); got != 3*time.Second {
-		t.Errorf("an archive that asks for 3 s is given %v", got)
+		t.Errorf("with Retry-After: 3 s the wait is %v", got)
 	}
 	if got := wait.after(&client.Answer{Status: 503, RetryAfter: time.Hour}); got != mostWait {
-		t.Errorf("an archive that asks for an hour is given %v", got)
+		t.Errorf("with Retry-After: 1 h the wait is %v", got)
 	}
 	if got := wait.after(&stuckError{client.ErrNoAnswer}); got != stuckWait {
-		t.Errorf("what a person must help with is tried after %v", got)
+		t.Errorf("a request that needs a person's help is retried after %v", got)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"oda"
 )
 
-// appendLine appends the line of record number n of a session: its checksum, its
-// key and the record itself, which is JSON without a line break.
+// appendLine appends the line of record number n of a session: its checksum,
+// its key and the record itself, which is JSON without line breaks.
 func appendLine(to []byte, session string, n int64, record []byte) []byte {
 	begin := len(to)
 	to = append(to, "00000000 "...)
@@ -32,8 +32,8 @@ func checksum(to, text []byte) []byte {
 	return hex.AppendEncode(to, []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
 }
 
-// parseLine takes a line apart, which comes without its line break. It gives
-// the reason where the line is not whole.
+// parseLine parses a line, given without its line break. If the line is
+// damaged, it returns the reason.
 func parseLine(line []byte, session string) (r oda.NewRecord, reason string) {
 	if len(line) < 9 || line[8] != ' ' {
 		return r, "not a line of a spool"
@@ -53,8 +53,8 @@ func parseLine(line []byte, session string) (r oda.NewRecord, reason string) {
 	return oda.NewRecord{Key: string(key), Text: record}, ""
 }
 
-// putAside keeps a line that cannot be shipped in a file of the session, after a
-// comment that says why. It is on disk when this returns.
+// putAside saves a line that cannot be shipped in a file of the session, after
+// a comment that says why. The line is on disk when putAside returns.
 func putAside(dir, name, why string, line []byte) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

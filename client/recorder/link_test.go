@@ -14,8 +14,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// The archive waits half a second for a request, and the link needs many of
-// them for what has gathered.
+// The archive waits half a second for a request, and the slow link needs much
+// longer for the records that have gathered.
 func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t, func(cfg *app.Config) { cfg.ReadTimeout = 500 * time.Millisecond })
@@ -48,15 +48,15 @@ func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), records)
 	if left := sessionsIn(t, dir); rec.Refused() != 0 || len(left) > 0 {
-		t.Errorf("%d records were refused, and %v stays", rec.Refused(), left)
+		t.Errorf("%d records were refused, and these sessions are left: %v", rec.Refused(), left)
 	}
 }
 
-// switchboard answers in the place of an archive until it is told to connect.
+// switchboard answers instead of an archive until it is told to connect.
 type switchboard struct {
 	*httptest.Server
 	mu      sync.Mutex
-	answer  http.HandlerFunc // nil: the archive answers
+	answer  http.HandlerFunc // nil if the archive answers
 	archive http.Handler
 	given   int
 }
@@ -95,8 +95,8 @@ func (s *switchboard) answered() int {
 	return s.given
 }
 
-// Whatever is between a script and the archive may answer in its place, or the
-// archive may not know who asks. None of that is a judgement on a record.
+// Something between a script and the archive may answer instead, or the archive
+// may not know the user. Neither says anything about a record.
 func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 	t.Parallel()
 	const page = "<html><body>no</body></html>"
@@ -115,19 +115,19 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 		"425":                          env.Answering(425, ""),
 		"429":                          env.Answering(429, page),
 		"500":                          env.Answering(500, page),
-		"503 of another shape":         env.Answering(503, `{"type":5,"detail":{"a":1},"errors":{"x":[]}}`),
+		"503 with another body":        env.Answering(503, `{"type":5,"detail":{"a":1},"errors":{"x":[]}}`),
 		"504":                          env.Answering(504, ""),
 		"a redirect":                   env.Answering(302, "", "Location", "/login"),
-		"the page of a portal":         env.Answering(200, page),
-		"JSON of something else":       env.Answering(200, `{"records":[],"sequence":1}`),
+		"a portal's page":              env.Answering(200, page),
+		"unrelated JSON":               env.Answering(200, `{"records":[],"sequence":1}`),
 		"nothing":                      env.Answering(200, ""),
 		"408 of the archive":           env.Answering(408, problem("request-timeout", "")),
-		"a body that arrived in part":  env.Answering(400, problem("invalid-request", "")),
-		"a parameter that is wrong":    env.Answering(400, problem("invalid-request", `,"errors":[{"pointer":"query:x","detail":"No."}]`)),
-		"a user that is not accepted":  env.Answering(400, problem("invalid-user", `,"errors":[{"pointer":"header:X-Forwarded-User","detail":"No."}]`)),
-		"a problem of a later release": env.Answering(422, problem("moon-phase", "")),
-		"a method that is unknown":     env.Answering(405, problem("wrong-method", "")),
-		"a path that is unknown":       env.Answering(404, problem("no-such-path", "")),
+		"a body that was cut off":      env.Answering(400, problem("invalid-request", "")),
+		"an invalid parameter":         env.Answering(400, problem("invalid-request", `,"errors":[{"pointer":"query:x","detail":"No."}]`)),
+		"a user that is refused":       env.Answering(400, problem("invalid-user", `,"errors":[{"pointer":"header:X-Forwarded-User","detail":"No."}]`)),
+		"a problem of a newer release": env.Answering(422, problem("moon-phase", "")),
+		"an unknown method":            env.Answering(405, problem("wrong-method", "")),
+		"an unknown path":              env.Answering(404, problem("no-such-path", "")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 			rec, log := opened(t, c, recorder.Options{Dir: dir})
 			between.set(answer)
 			recordNumbers(t, rec, 1, 3)
-			await(t, "a word on it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
+			await(t, "a message about it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
 			if got := rec.Lag().Records; got != 3 || rec.Refused() != 0 {
 				t.Errorf("%d records wait, %d are refused:\n%s", got, rec.Refused(), log)
 			}
@@ -145,14 +145,14 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 			closeRecorder(t, rec)
 			wantNumbers(t, c, rec.BlockID(), 3)
 			if left := sessionsIn(t, dir); len(left) > 0 {
-				t.Errorf("a session stays: %v", left)
+				t.Errorf("sessions left: %v", left)
 			}
 		})
 	}
 }
 
-// A gateway that takes small requests only still lets every record through.
-func TestAGatewayThatTakesLittleIsGivenLittle(t *testing.T) {
+// Even behind a gateway that accepts only small requests, every record arrives.
+func TestBatchesShrinkBehindAGatewayThatAcceptsLittle(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t).Forward()
 	gateway := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

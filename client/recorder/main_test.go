@@ -19,8 +19,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// childVariable makes a test binary the process of a script that records: it
-// names the archive, the spool and how the script behaves.
+// childVariable turns the test binary into a script that records: it names the
+// archive, the spool and how the script behaves.
 const childVariable = "RECORDER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m))
 }
 
-// patience bounds what a test waits for. The machine may be busy.
+// patience bounds every wait of a test. The machine may be busy.
 const patience = 2 * time.Minute
 
 func patient(t testing.TB) context.Context {
@@ -61,24 +61,25 @@ func (j *journal) String() string {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("in vain awaited: %s", what)
+			t.Fatalf("gave up waiting for %s", what)
 		}
 	}
 }
 
-// away is the address of an archive that is not there.
+// away returns the address of an archive that is unavailable.
 func away(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It is kept, so that nobody else answers there; who connects is cut.
+	// The port stays taken, so that nobody else answers there; connections are
+	// cut.
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -92,7 +93,7 @@ func away(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// clientOf gives a client that leaves nothing behind.
+// clientOf returns a client that closes its connections after the test.
 func clientOf(t testing.TB, address string, options ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.New(address, options...)
@@ -103,13 +104,14 @@ func clientOf(t testing.TB, address string, options ...client.Option) *client.Cl
 	return c
 }
 
-// connect gives a client whose requests are judged against the API description.
+// connect returns a client whose requests are checked against the API
+// description.
 func connect(t testing.TB, archive *env.Archive) *client.Client {
 	t.Helper()
 	return clientOf(t, archive.URL(), client.WithHTTPClient(archive.Client()))
 }
 
-// opened gives a recorder of a new block. The log is where its complaints go.
+// opened returns a recorder of a new block, and its log.
 func opened(t testing.TB, archive *client.Client, options recorder.Options) (*recorder.Recorder, *journal) {
 	t.Helper()
 	log := &journal{}
@@ -126,12 +128,12 @@ func opened(t testing.TB, archive *client.Client, options recorder.Options) (*re
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = rec.Close(ctx) // where the test did not close it
+		_ = rec.Close(ctx) // if the test did not close it
 	})
 	return rec, log
 }
 
-// numbered is a record that can be told from others.
+// numbered returns a call that is recognised by its number.
 func numbered(n int) recorder.Call {
 	return recorder.Call{
 		Request: "functions.scan", RequestArgs: map[string]any{"n": n}, Status: "OK",
@@ -149,7 +151,7 @@ func recordNumbers(t testing.TB, rec *recorder.Recorder, first, last int) {
 	}
 }
 
-// recordsOf gives the records of a block, in order.
+// recordsOf returns the records of a block, in order.
 func recordsOf(t testing.TB, archive *client.Client, block string) []oda.Record {
 	t.Helper()
 	var all []oda.Record
@@ -162,7 +164,7 @@ func recordsOf(t testing.TB, archive *client.Client, block string) []oda.Record 
 	return all
 }
 
-// stored gives the numbers of the records of a block, in order.
+// stored returns the numbers of the records of a block, in order.
 func stored(t testing.TB, archive *client.Client, block string) []int {
 	t.Helper()
 	var numbers []int
@@ -185,8 +187,8 @@ func numberOf(t testing.TB, r oda.Record) int {
 	return in.Args.N
 }
 
-// wantNumbers checks that a block has the numbers from 1 on, each once and in
-// order.
+// wantNumbers checks that a block has the numbers from 1 to last, each once and
+// in order.
 func wantNumbers(t testing.TB, archive *client.Client, block string, last int) {
 	t.Helper()
 	got := stored(t, archive, block)
@@ -200,7 +202,7 @@ func wantNumbers(t testing.TB, archive *client.Client, block string, last int) {
 	}
 }
 
-// sessionsIn gives the folders of the sessions in a spool.
+// sessionsIn returns the folders of the sessions in a spool.
 func sessionsIn(t testing.TB, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -217,25 +219,26 @@ func closeRecorder(t testing.TB, rec *recorder.Recorder) {
 	}
 }
 
-// leave closes a recorder whose archive is away, and leaves the spool.
+// leave closes a recorder whose archive is unavailable, and leaves its records
+// in the spool.
 func leave(t testing.TB, rec *recorder.Recorder) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := rec.Close(ctx); err == nil {
-		t.Fatal("there was nothing left")
+		t.Fatal("nothing was left in the spool")
 	}
 }
 
-// relay is a network between a recorder and an archive. It is always at the same
-// address, whatever happens to the archive.
+// relay is a network between a recorder and an archive. Its address stays the
+// same, whatever happens to the archive.
 type relay struct {
 	listener net.Listener
 	mu       sync.Mutex
-	target   string // empty: there is no archive
-	swallow  int    // answers that do not arrive whole
+	target   string // empty if there is no archive
+	swallow  int    // answers still to be cut off
 	delay    time.Duration
-	upload   int // bytes in a second on the way to the archive; 0: as fast as it can
+	upload   int // bytes per second towards the archive; 0 is unlimited
 	lost     int
 	open     map[net.Conn]bool
 }
@@ -267,7 +270,7 @@ func newRelay(t testing.TB) *relay {
 
 func (r *relay) address() string { return r.listener.Addr().String() }
 
-// point leads to another archive, or to none. Connections end.
+// point connects to another archive, or to none, and ends all connections.
 func (r *relay) point(target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,7 +280,7 @@ func (r *relay) point(target string) {
 	}
 }
 
-// lose cuts the connection in the middle of so many answers.
+// lose cuts the connection in the middle of the next answers.
 func (r *relay) lose(answers int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,14 +299,14 @@ func (r *relay) slow(delay time.Duration) {
 	r.delay = delay
 }
 
-// narrow lets so many bytes in a second through to the archive.
+// narrow limits the bytes per second towards the archive.
 func (r *relay) narrow(rate int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.upload = rate
 }
 
-// send brings what is sent to the archive, as fast as the link is.
+// send copies data to the archive, as fast as the link allows.
 func (r *relay) send(far io.Writer, near io.Reader) {
 	buffer := make([]byte, 2<<10)
 	for {
@@ -374,7 +377,7 @@ func (r *relay) carry(near net.Conn) {
 	back.Wait()
 }
 
-// texts gives records as they are stored.
+// texts returns the texts of records.
 func texts(records []oda.Record) []string {
 	out := make([]string, len(records))
 	for i, r := range records {

@@ -10,8 +10,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// The program of docs/client.md is built in a module of its own, in each of the
-// ways that are described there, and does what is printed there.
+// The program in docs/client.md can be built in another module, in each of the
+// ways described there, and prints the output shown there.
 func TestTheProgramOfTheDocumentationRunsInAnotherModule(t *testing.T) {
 	t.Parallel()
 	source, err := filepath.Abs("../..")

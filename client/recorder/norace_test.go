@@ -4,5 +4,5 @@ package recorder_test
 
 import "time"
 
-// recordBound is what a call of Record may cost, at the 99th percentile.
+// recordBound is how long a call of Record may take, at the 99th percentile.
 const recordBound = 200 * time.Microsecond

@@ -13,8 +13,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// python runs a program that has the helper of scripts. Without Python the test
-// is skipped.
+// python runs Python with the helper on its path, or skips the test if there is
+// no Python.
 func python(t *testing.T, dir, address string, arguments ...string) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
@@ -33,7 +33,7 @@ func python(t *testing.T, dir, address string, arguments ...string) {
 	}
 }
 
-func TestTheHelperOfScriptsShipsWhatThisRecorderLeft(t *testing.T) {
+func TestThePythonHelperShipsTheSpoolOfThisRecorder(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address())
@@ -45,11 +45,11 @@ func TestTheHelperOfScriptsShipsWhatThisRecorderLeft(t *testing.T) {
 	python(t, dir, network.address(), "-m", "oda_helper")
 	wantNumbers(t, c, rec.BlockID(), 1500)
 	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("a session stays: %v", left)
+		t.Errorf("sessions left: %v", left)
 	}
 }
 
-func TestThisClientShipsWhatTheHelperOfScriptsLeft(t *testing.T) {
+func TestThisRecorderShipsTheSpoolOfThePythonHelper(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address())
@@ -68,15 +68,15 @@ for n in range(1500):
 	network.point(env.Start(t).Addr())
 	got := resumeAll(t, dir, &journal{})
 	if got.Err != nil || got.Stored != 1500 || got.Refused+got.Damaged+got.Left != 0 {
-		t.Fatalf("it was resumed with %+v", got)
+		t.Fatalf("the session was resumed with %+v", got)
 	}
 	if n := len(recordsOf(t, c, got.Block)); n != 1500 {
 		t.Errorf("the block has %d records, want 1500", n)
 	}
 	if block, err := c.Get(t.Context(), oda.ExecutionBlock, got.Block); err != nil || !strings.Contains(string(block.Body), "ska_mid") {
-		t.Errorf("the block is not as it was opened: %v", err)
+		t.Errorf("the block differs from the one opened: %v", err)
 	}
 	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("a session stays: %v", left)
+		t.Errorf("sessions left: %v", left)
 	}
 }

@@ -4,5 +4,5 @@ package recorder_test
 
 import "time"
 
-// recordBound is looser where every step is watched for races.
+// recordBound is looser under the race detector.
 const recordBound = 2 * time.Millisecond

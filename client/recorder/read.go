@@ -13,20 +13,20 @@ import (
 
 const (
 	batchRecords = 1000
-	// batchBytes keeps a batch below 1 MiB, with what is put around its records.
+	// batchBytes keeps the body of a batch below 1 MiB.
 	batchBytes = 1<<20 - 16<<10
 	keptBuffer = 4 << 20 // a larger buffer is not kept for the next batch
 )
 
-// item is one line of a segment: a record, or what is damaged.
+// item is one line of a segment: a record, or a damaged line.
 type item struct {
 	at, end position
 	line    []byte
 	record  oda.NewRecord
-	damage  string // why the line is not whole; empty for a record
+	damage  string // why the line is not a record; empty if it is
 }
 
-// stretch is a run of lines of one segment, for one batch. Its lines are good
+// stretch is a run of lines of one segment, for one batch. Its lines are valid
 // until the next stretch is read.
 type stretch struct {
 	items []item
@@ -34,7 +34,7 @@ type stretch struct {
 	full  bool     // there may be more to read at once
 }
 
-// first gives the stretch up to the record of that number.
+// first returns the stretch up to record number most.
 func (s stretch) first(most int) stretch {
 	for i, it := range s.items {
 		if it.damage != "" {
@@ -54,9 +54,9 @@ type reader struct {
 	buffer  []byte
 }
 
-// next reads a stretch that begins at a place. The limit is where reading ends:
-// before it are whole lines, or nobody is left to complete them. An empty stretch
-// says that the limit is reached.
+// next reads a stretch that begins at a position and ends before the limit. The
+// lines before the limit are complete, or nobody is left to complete them. If
+// the stretch is empty, the limit is reached.
 func (r *reader) next(from, limit position) (stretch, error) {
 	for {
 		end, err := r.end(from.segment, limit)
@@ -75,8 +75,8 @@ func (r *reader) next(from, limit position) (stretch, error) {
 	}
 }
 
-// end gives where a segment ends: 0 for one that is gone, because it has been
-// shipped already.
+// end returns where a segment ends, or 0 if the segment has been shipped and
+// removed.
 func (r *reader) end(segment int, limit position) (int64, error) {
 	if segment == limit.segment {
 		return limit.offset, nil
@@ -91,7 +91,7 @@ func (r *reader) end(segment int, limit position) (int64, error) {
 	return info.Size(), nil
 }
 
-// following gives the beginning of the segment that is there after another.
+// following returns the beginning of the next segment that exists.
 func (r *reader) following(segment, last int) (position, error) {
 	found, err := segments(r.dir)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *reader) following(segment, last int) (position, error) {
 	return position{segment: last}, nil
 }
 
-// read reads lines of one segment, at least one.
+// read reads at least one line of a segment.
 func (r *reader) read(from position, end int64) (stretch, error) {
 	file, err := os.Open(segmentPath(r.dir, from.segment))
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *reader) read(from position, end int64) (stretch, error) {
 			return stretch{}, fmt.Errorf("read the spool: %w", err)
 		}
 		text := r.buffer[:n]
-		// A file that became shorter ends where it ends.
+		// A file may have become shorter in the meantime.
 		last := n < int(size) || from.offset+size == end
 		if last || n == maxLine || bytes.IndexByte(text, '\n') >= 0 {
 			return r.split(from, text, last), nil
@@ -131,7 +131,7 @@ func (r *reader) read(from position, end int64) (stretch, error) {
 	}
 }
 
-// split makes a stretch of the lines of a text.
+// split splits a text into the lines of a stretch.
 func (r *reader) split(from position, text []byte, last bool) stretch {
 	b := stretch{to: from}
 	taken := 0

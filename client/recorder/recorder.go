@@ -15,23 +15,22 @@ import (
 	"oda"
 )
 
-// Options say how a recorder works. Only Dir is needed.
+// Options configure a recorder. Only Dir is required.
 type Options struct {
-	// Dir is the spool: a folder on a local disk. Recorders share it.
+	// Dir is the spool: a folder on a local disk. Recorders may share it.
 	Dir string
-	// Document has the members of the new ExecutionBlock, as a JSON object;
-	// Attach does not use it. What the archive writes itself (eb_id,
-	// metadata and request_responses) is left out of it.
+	// Document has the members of the new ExecutionBlock, as a JSON object. The
+	// members that the archive writes (eb_id, metadata and request_responses)
+	// are ignored. Attach does not use Document.
 	Document []byte
 	// Sync says when the spool is forced to disk.
 	Sync Sync
-	// MaxBytes bounds what waits for the archive, 1 GiB where it is 0. A record
-	// beyond it is dropped, with an error and a line in the log.
+	// MaxBytes bounds the records that wait for the archive. The default is 1
+	// GiB. A record beyond it is dropped, with an error and a line in the log.
 	MaxBytes int64
-	// CreateTimeout is how long Open waits for the archive, 2 s where it
-	// is 0.
+	// CreateTimeout is how long Open waits for the archive. The default is 2 s.
 	CreateTimeout time.Duration
-	// Logger gets what a person should know, slog.Default() where it is nil.
+	// Logger receives messages for people. The default is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -40,8 +39,8 @@ const (
 	defaultCreateTimeout = 2 * time.Second
 
 	syncEvery   = 100 * time.Millisecond
-	linger      = 10 * time.Millisecond // for more records to come, before a batch is sent
-	reportEvery = 10 * time.Second      // at most, of records that are dropped
+	linger      = 10 * time.Millisecond // how long a batch waits for further records
+	reportEvery = 10 * time.Second      // at most, about dropped records
 )
 
 // Recorder records into one ExecutionBlock. It is safe for concurrent use.
@@ -52,25 +51,24 @@ type Recorder struct {
 	log     *slog.Logger
 
 	wake   chan struct{} // there is something to send
-	hurry  chan struct{} // somebody waits for it to be sent
+	hurry  chan struct{} // a caller waits until everything is sent
 	stop   context.CancelFunc
 	run    sync.WaitGroup
 	closed func(context.Context) error
-	ended  chan struct{} // closed when nothing is sent any more
+	ended  chan struct{} // closed when sending has ended
 
 	mu      sync.Mutex
-	at      position      // up to here nothing waits
+	at      position      // everything before it is settled
 	created bool          // the archive has the block
-	moved   chan struct{} // closed when one of these has changed
+	moved   chan struct{} // closed when at or created has changed
 	refused int64
 	damaged int64
 }
 
-// Open begins a new ExecutionBlock and gives a recorder for it. The archive
-// creates it. If the archive does not answer in time, the block is given an
-// identifier here, and the archive is given the block when it is back. So it
-// fails only where the spool cannot be written, or where the archive says that
-// the document is wrong.
+// Open begins a new ExecutionBlock and returns a recorder for it. If the
+// archive does not create the block in time, the block is given an identifier
+// here and sent to the archive later. Open therefore fails only if the spool
+// cannot be written, or if the archive refuses the document.
 func Open(ctx context.Context, archive *client.Client, options Options) (*Recorder, error) {
 	document, err := bareDocument(options.Document)
 	if err != nil {
@@ -91,14 +89,14 @@ func Open(ctx context.Context, archive *client.Client, options Options) (*Record
 		if file.Block, err = mint(); err != nil {
 			return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
 		}
-		options.Logger.Warn("the archive is unavailable; the ExecutionBlock is opened without it and sent later",
+		options.Logger.Warn("the archive is unavailable; the ExecutionBlock was opened without it and will be sent later",
 			"eb_id", file.Block, "archive", archive.Address(), "error", away)
 	}
 	return start(archive, file, options)
 }
 
 // generator makes identifiers without the archive. The recorders of a process
-// share it, so that none is made twice.
+// share it, so that no identifier is made twice.
 var generator = sync.OnceValues(func() (*skuid.Generator, error) { return skuid.NewGenerator(skuid.DefaultGenerator()) })
 
 func mint() (string, error) {
@@ -109,8 +107,8 @@ func mint() (string, error) {
 	return g.Next(oda.ExecutionBlock.Prefix())
 }
 
-// Attach gives a recorder for an ExecutionBlock that exists. Nothing is
-// asked of the archive: if it does not know the block, the log says so and the
+// Attach returns a recorder for an existing ExecutionBlock. It does not contact
+// the archive: if the archive does not know the block, the log says so and the
 // records wait.
 func Attach(archive *client.Client, block string, options Options) (*Recorder, error) {
 	if !oda.ValidID(block) {
@@ -132,7 +130,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// start makes a session and the recorder that works on it.
+// start makes a session and its recorder.
 func start(archive *client.Client, file blockFile, o Options) (*Recorder, error) {
 	if o.Dir == "" {
 		return nil, errors.New("a recorder needs a folder for its spool: set Options.Dir")
@@ -160,8 +158,8 @@ func start(archive *client.Client, file blockFile, o Options) (*Recorder, error)
 	return r, nil
 }
 
-// onceWith makes a function whose work is done by the first call; later calls
-// wait for it and give its result.
+// onceWith returns a function whose first call does the work; later calls wait
+// for it and return its result.
 func onceWith(work func(context.Context) error) func(context.Context) error {
 	var once sync.Once
 	var err error
@@ -171,14 +169,14 @@ func onceWith(work func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// BlockID is the identifier of the ExecutionBlock.
+// BlockID returns the identifier of the ExecutionBlock.
 func (r *Recorder) BlockID() string { return r.session.block.Block }
 
-// Record records a call with its response. When it returns, the record is in the
-// spool. It fails where the record cannot be written as JSON, where it was
-// dropped (ErrDropped), where SyncAlways could not force it to disk
-// (ErrNotSynced) and after Close (ErrClosed); nothing is wrong with the
-// telescope then, and a script goes on.
+// Record records a call with its response. When it returns, the record is in
+// the spool. It fails if the record cannot be written as JSON, if it was
+// dropped (ErrDropped), if SyncAlways could not force it to disk
+// (ErrNotSynced), and after Close (ErrClosed). An error does not concern the
+// telescope, and a script should go on.
 func (r *Recorder) Record(call Call) error {
 	text, err := call.encode()
 	if err != nil {
@@ -187,8 +185,8 @@ func (r *Recorder) Record(call Call) error {
 	return r.append(text)
 }
 
-// RecordJSON is Record for a record that is JSON already, with members of any
-// kind. White space between its parts is left out.
+// RecordJSON is like Record, for a record that is already JSON and may have any
+// members. White space between its parts is removed.
 func (r *Recorder) RecordJSON(record []byte) error {
 	text, err := oneLine(record)
 	if err != nil {
@@ -199,31 +197,31 @@ func (r *Recorder) RecordJSON(record []byte) error {
 
 func (r *Recorder) append(text []byte) error {
 	err := r.write.append(text)
-	signal(r.wake) // also after a failure: shipping makes room
+	signal(r.wake) // even after a failure: shipping makes room
 	return err
 }
 
-// Lag is what waits for the archive.
+// Lag describes the records that wait for the archive.
 type Lag struct {
 	Records int64
 	Bytes   int64
 	Age     time.Duration // since the oldest of them was recorded
 }
 
-// Lag tells what the archive has not acknowledged yet.
+// Lag returns what the archive has not acknowledged yet.
 func (r *Recorder) Lag() Lag {
 	waiting, age := r.write.lag()
 	return Lag{waiting.records, waiting.bytes, age}
 }
 
-// Dropped is the number of records that were dropped.
+// Dropped returns the number of records that were dropped.
 func (r *Recorder) Dropped() int64 {
 	r.write.mu.Lock()
 	defer r.write.mu.Unlock()
 	return r.write.dropped
 }
 
-// Refused is the number of records that the archive does not take. They are
+// Refused returns the number of records that the archive has refused. They are
 // kept in the file refused.log of the session.
 func (r *Recorder) Refused() int64 {
 	r.mu.Lock()
@@ -231,9 +229,9 @@ func (r *Recorder) Refused() int64 {
 	return r.refused
 }
 
-// Flush waits until the archive has acknowledged everything that was recorded
-// so far, or until the context ends. Where records were put aside instead, the
-// error has ErrPutAside in its chain.
+// Flush waits until the archive has acknowledged everything recorded so far, or
+// until the context ends. If records were put aside instead, the error has
+// ErrPutAside in its chain.
 func (r *Recorder) Flush(ctx context.Context) error {
 	if err := r.wait(ctx); err != nil {
 		return err
@@ -241,7 +239,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	return r.putAside()
 }
 
-// putAside is the error for records that can no longer reach the archive.
+// putAside returns an error if records can no longer reach the archive.
 func (r *Recorder) putAside() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,7 +249,7 @@ func (r *Recorder) putAside() error {
 	return fmt.Errorf("%w: %d were refused and %d are damaged; they are kept in %s", ErrPutAside, r.refused, r.damaged, r.session.dir)
 }
 
-// wait waits until nothing that was recorded so far waits for the archive.
+// wait waits until everything recorded so far is settled.
 func (r *Recorder) wait(ctx context.Context) error {
 	target := r.write.end()
 	signal(r.hurry)
@@ -270,7 +268,7 @@ func (r *Recorder) wait(ctx context.Context) error {
 	}
 }
 
-// reached tells whether nothing waits before a place. Where something does, the
+// reached reports whether everything before a position is settled. If not, the
 // channel is closed when that may have changed.
 func (r *Recorder) reached(target position) (bool, <-chan struct{}) {
 	r.mu.Lock()
@@ -279,10 +277,10 @@ func (r *Recorder) reached(target position) (bool, <-chan struct{}) {
 	return r.created && past, r.moved
 }
 
-// Close takes no more records, sends what is left until the context ends, and
-// stops. What is not acknowledged by then stays in the spool: the error says so,
-// and Resume or "oda record drain" sends it. What was put aside stays there too
-// (ErrPutAside). Later calls give the result of the first.
+// Close stops recording and sends what is left until the context ends. Records
+// that are not acknowledged by then stay in the spool: the error says so, and
+// Resume or "oda record drain" sends them. Records that were put aside stay
+// there too (ErrPutAside). Later calls return the result of the first.
 func (r *Recorder) Close(ctx context.Context) error { return r.closed(ctx) }
 
 func (r *Recorder) close(ctx context.Context) error {
@@ -303,7 +301,7 @@ func (r *Recorder) close(ctx context.Context) error {
 	return errors.Join(err, r.session.remove())
 }
 
-// signal leaves a note for a goroutine, once.
+// signal wakes a goroutine, which need not be waiting yet.
 func signal(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -20,42 +20,42 @@ import (
 	"oda/internal/test/env"
 )
 
-func TestARecorderBringsEveryRecordToTheArchiveInOrder(t *testing.T) {
+func TestEveryRecordReachesTheArchiveInOrder(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	c := connect(t, archive)
 	dir := t.TempDir()
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
 	if got := rec.Lag(); got != (recorder.Lag{}) {
-		t.Errorf("a new recorder lags by %+v", got)
+		t.Errorf("the lag of a new recorder is %+v", got)
 	}
 	recordNumbers(t, rec, 1, 2500)
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
 	if got := rec.Lag(); got != (recorder.Lag{}) {
-		t.Errorf("after a flush it lags by %+v", got)
+		t.Errorf("the lag after Flush is %+v", got)
 	}
 	wantNumbers(t, c, rec.BlockID(), 2500)
 	recordNumbers(t, rec, 2501, 2600)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 2600)
 	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("a session stays after all was sent: %v", left)
+		t.Errorf("sessions left after everything was sent: %v", left)
 	}
 	block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID())
 	if err != nil || !strings.Contains(string(block.Body), `"telescope":"ska_mid"`) {
-		t.Errorf("the block has not the members that were given: %v", err)
+		t.Errorf("the block lacks the members of the document: %v", err)
 	}
 	if err := rec.Record(numbered(1)); !errors.Is(err, recorder.ErrClosed) {
-		t.Errorf("after Close, Record says %v", err)
+		t.Errorf("after Close, Record returns %v", err)
 	}
 	if err := rec.Close(t.Context()); err != nil {
-		t.Errorf("the second Close says %v", err)
+		t.Errorf("the second Close returns %v", err)
 	}
 }
 
-func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
+func TestACallBecomesAValidRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 22, 4, 6, 12345678, time.FixedZone("", 3600))
 	for name, test := range map[string]struct {
@@ -91,13 +91,13 @@ func TestARecordBecomesWhatTheArchiveWants(t *testing.T) {
 			closeRecorder(t, rec)
 			got := recordsOf(t, c, rec.BlockID())
 			if len(got) != 1 || string(got[0].Text) != test.want || rec.Refused() != 0 {
-				t.Errorf("it became %v, want %s", texts(got), test.want)
+				t.Errorf("the record is %v, want %s", texts(got), test.want)
 			}
 		})
 	}
 }
 
-func TestWhatIsNotJSONIsTheCallersMistake(t *testing.T) {
+func TestACallThatIsNotJSONIsTheCallersMistake(t *testing.T) {
 	t.Parallel()
 	rec, _ := opened(t, clientOf(t, away(t)), recorder.Options{CreateTimeout: time.Millisecond})
 	cycle := map[string]any{}
@@ -120,7 +120,7 @@ func TestWhatIsNotJSONIsTheCallersMistake(t *testing.T) {
 	}
 }
 
-func TestJSONIsSentAsItWasGivenOnOneLine(t *testing.T) {
+func TestJSONIsSentAsGivenOnOneLine(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	c := connect(t, archive)
@@ -131,11 +131,11 @@ func TestJSONIsSentAsItWasGivenOnOneLine(t *testing.T) {
 	closeRecorder(t, rec)
 	got := recordsOf(t, c, rec.BlockID())
 	if want := `{"request":"s","f":0.35e9,"t":"<&>\u00e9 é"}`; len(got) != 1 || string(got[0].Text) != want {
-		t.Errorf("it became %v, want %s", texts(got), want)
+		t.Errorf("the record is %v, want %s", texts(got), want)
 	}
 }
 
-func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
+func TestABlockIsOpenedWhileTheArchiveIsUnavailable(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address(), client.WithUser("ada"))
@@ -149,9 +149,9 @@ func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
 	}
 	recordNumbers(t, rec, 1, 10)
 	if got := rec.Lag(); got.Records != 10 || got.Bytes < 1000 || got.Age <= 0 || got.Age > patience {
-		t.Errorf("it lags by %+v", got)
+		t.Errorf("the lag is %+v", got)
 	}
-	if !strings.Contains(log.String(), "the archive is unavailable; the ExecutionBlock is opened without it") {
+	if !strings.Contains(log.String(), "the archive is unavailable; the ExecutionBlock was opened without it") {
 		t.Errorf("the log says: %s", log)
 	}
 	archive := env.Start(t)
@@ -166,11 +166,11 @@ func TestABlockIsOpenedWhileTheArchiveIsAway(t *testing.T) {
 		t.Errorf("the block became %s", block.Body)
 	}
 	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("a session stays: %v", left)
+		t.Errorf("sessions left: %v", left)
 	}
 }
 
-func TestABlockWithoutRecordsReachesTheArchiveToo(t *testing.T) {
+func TestABlockWithoutRecordsReachesTheArchive(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	c := clientOf(t, network.address())
@@ -182,32 +182,32 @@ func TestABlockWithoutRecordsReachesTheArchiveToo(t *testing.T) {
 	}
 }
 
-func TestADocumentThatCannotBeABlockIsRefusedAtOnce(t *testing.T) {
+func TestAnInvalidDocumentIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	for _, document := range []string{`[]`, `{`, `null`, `{"request_responses":[{"request":"s"}]}`, `{"sbi_ref": 7}`} {
 		dir := t.TempDir()
 		rec, err := recorder.Open(t.Context(), c, recorder.Options{Dir: dir, Document: []byte(document)})
 		if err == nil {
-			t.Errorf("%s became the block %s", document, rec.BlockID())
+			t.Errorf("%s was accepted as the block %s", document, rec.BlockID())
 			closeRecorder(t, rec)
 		}
 		if left := sessionsIn(t, dir); len(left) > 0 {
-			t.Errorf("%s leaves %v", document, left)
+			t.Errorf("%s left %v", document, left)
 		}
 	}
 }
 
-func TestARecorderNeedsASpoolThatItCanWrite(t *testing.T) {
+func TestARecorderNeedsAWritableSpool(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t))
 	for _, dir := range []string{"", "/dev/null/spool"} {
 		if _, err := recorder.Attach(c, "eb-1", recorder.Options{Dir: dir}); err == nil {
-			t.Errorf("a recorder has its spool at %q", dir)
+			t.Errorf("a recorder was opened with its spool at %q", dir)
 		}
 	}
 	if _, err := recorder.Attach(c, "../eb-1", recorder.Options{Dir: t.TempDir()}); oda.CodeOf(err) != oda.InvalidIdentifier {
-		t.Errorf("a block with an odd identifier: %v", err)
+		t.Errorf("a block with an invalid identifier: %v", err)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
 	}
 }
 
-func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
+func TestARefusedRecordIsPutAsideAndTheOthersAreStored(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	dir := t.TempDir()
@@ -261,12 +261,12 @@ func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 		}
 	}
 	recordNumbers(t, rec, 4, 6)
-	// Who asks is not told that all is in the archive.
+	// Flush and Close must not claim that everything is in the archive.
 	if err := rec.Flush(patient(t)); !errors.Is(err, recorder.ErrPutAside) || !strings.Contains(err.Error(), "3 were refused") {
-		t.Errorf("Flush says %v", err)
+		t.Errorf("Flush returns %v", err)
 	}
 	if err := rec.Close(patient(t)); !errors.Is(err, recorder.ErrPutAside) {
-		t.Errorf("Close says %v", err)
+		t.Errorf("Close returns %v", err)
 	}
 	wantNumbers(t, c, rec.BlockID(), 6)
 	if got := rec.Refused(); got != 3 {
@@ -283,11 +283,11 @@ func TestARefusedRecordIsPutAsideAndTheOthersGoOn(t *testing.T) {
 		t.Errorf("refused.log has:\n%s", text)
 	}
 	if n := strings.Count(log.String(), "the archive refuses a record"); n != 3 {
-		t.Errorf("the log tells of %d refused records:\n%s", n, log)
+		t.Errorf("the log reports %d refused records:\n%s", n, log)
 	}
 }
 
-func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
+func TestRecordsWaitForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	log := &journal{}
@@ -296,7 +296,7 @@ func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	recordNumbers(t, rec, 1, 3)
-	await(t, "a word on the block", func() bool { return strings.Contains(log.String(), "could not be found") })
+	await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "could not be found") })
 	if !strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("the log says: %s", log)
 	}
@@ -306,7 +306,7 @@ func TestARecorderWaitsForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	begun := time.Now()
 	closeRecorder(t, rec)
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("who is in a hurry had to wait %v", took)
+		t.Errorf("a caller in a hurry had to wait %v", took)
 	}
 	wantNumbers(t, c, "eb-later", 3)
 }
@@ -318,15 +318,15 @@ func TestAFlushEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if err := rec.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Flush says %v", err)
+		t.Errorf("Flush returns %v", err)
 	}
 	leave(t, rec)
 	if err := rec.Flush(t.Context()); !errors.Is(err, recorder.ErrClosed) {
-		t.Errorf("after Close, Flush says %v", err)
+		t.Errorf("after Close, Flush returns %v", err)
 	}
 }
 
-func TestEverySyncPolicyBringsRecordsToTheArchive(t *testing.T) {
+func TestRecordsReachTheArchiveWithEverySyncPolicy(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	for _, policy := range []recorder.Sync{recorder.SyncInterval, recorder.SyncAlways, recorder.SyncNever} {
@@ -337,8 +337,8 @@ func TestEverySyncPolicyBringsRecordsToTheArchive(t *testing.T) {
 	}
 }
 
-// This test is not parallel: no other runs beside it.
-func TestARecorderLeavesNoGoroutineBehind(t *testing.T) {
+// This test is not parallel, so that no other test runs at the same time.
+func TestAClosedRecorderLeavesNoGoroutine(t *testing.T) {
 	addresses := map[string]string{"away": away(t), "there": env.Start(t).Addr()}
 	before := goleak.IgnoreCurrent()
 	for name, address := range addresses {
@@ -349,14 +349,14 @@ func TestARecorderLeavesNoGoroutineBehind(t *testing.T) {
 		err := rec.Close(ctx)
 		cancel()
 		if name == "away" && err == nil {
-			t.Error("an archive that is away has acknowledged everything")
+			t.Error("an unavailable archive has acknowledged everything")
 		}
 		c.CloseIdleConnections()
 	}
 	goleak.VerifyNone(t, before)
 }
 
-// The archive is away, and the telescope does not notice.
+// The archive is unavailable, and the telescope does not notice.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "spool-")
 	if err != nil {

@@ -17,37 +17,38 @@ import (
 	"oda/internal/files"
 )
 
-// ResumeOptions say how Resume works. None is needed.
+// ResumeOptions configure Resume. All are optional.
 type ResumeOptions struct {
-	// URL is the archive to send to; empty: the one that each session names.
+	// URL is the archive to send to. By default it is the one that each session
+	// names.
 	URL string
-	// Client has further options for the clients of the archives.
+	// Client has further options for the clients.
 	Client []client.Option
-	// Logger gets what a person should know, slog.Default() where it is nil.
+	// Logger receives messages for people. The default is slog.Default().
 	Logger *slog.Logger
 }
 
-// Resumed says what became of a session that was left over.
+// Resumed is the outcome for one session.
 type Resumed struct {
 	Dir   string // the folder of the session
-	Block string // empty where that could not be read
+	Block string // empty if it could not be read
 
-	Stored  int64 // records that the archive has acknowledged now
-	Refused int64 // records that were put aside, since the archive refuses them
-	Damaged int64 // lines that were put aside, since they are not whole
+	Stored  int64 // records that the archive has now acknowledged
+	Refused int64 // records that the archive refused; they were put aside
+	Damaged int64 // damaged lines; they were put aside
 	Left    int64 // records that still wait
 
-	// Err is why something is left. Without it, all is sent.
+	// Err says why something is left. If it is nil, everything was sent.
 	Err error
 }
 
-// Resume sends what processes that have ended left in a spool. Sessions that a
-// running process holds are left alone. While an archive is away, it is tried
-// again until the context ends. What is damaged or refused is put aside and
-// stays in the spool; a session of which nothing stays is removed.
+// Resume sends what processes that have ended left in a spool. It skips
+// sessions that a running process holds. While an archive is unavailable,
+// Resume retries until the context ends. Damaged and refused records are put
+// aside and stay in the spool; a session with nothing left is removed.
 //
-// The error is for the spool itself; what went wrong with a session is said
-// there.
+// The error concerns the spool itself; each Resumed has the error of its
+// session.
 func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
@@ -65,8 +66,9 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 		results[i].Dir = filepath.Join(dir, name)
 		waiting[i] = &results[i]
 	}
-	// All are tried in turn, so that one archive that is away does not keep the
-	// records of another waiting. Of one block, the older sessions go first.
+	// Sessions are tried in turn, so that one unavailable archive does not
+	// delay the records of another. The sessions of one block go in order of
+	// age.
 	for wait := (backoff{}); len(waiting) > 0; {
 		var away []*Resumed
 		behind := make(map[string]error)
@@ -91,7 +93,7 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 	}), nil
 }
 
-// sleep waits, and gives false where the context ends first.
+// sleep waits, and returns false if the context ends first.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -101,13 +103,13 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// isAway tells whether an error is that of an archive which may be back soon.
+// isAway reports whether the archive may soon be available again.
 func isAway(err error) bool {
 	_, stuck := errors.AsType[*stuckError](err)
 	return !stuck && (errors.Is(err, client.ErrNoAnswer) || client.Status(err) != 0)
 }
 
-// resume sends what is in the session, until the first failure.
+// resume sends the records of the session until the first failure.
 func (r *Resumed) resume(ctx context.Context, options ResumeOptions) error {
 	s, err := openSession(r.Dir)
 	if err != nil {
@@ -142,7 +144,8 @@ func (r *Resumed) resume(ctx context.Context, options ResumeOptions) error {
 	return s.remove()
 }
 
-// postpone leaves the session as it is, because another one goes first.
+// postpone leaves the session as it is, because an older one of the same block
+// failed.
 func (r *Resumed) postpone(because error) error {
 	r.Block, _, _ = splitName(filepath.Base(r.Dir))
 	at, _ := loadPosition(r.Dir)
@@ -151,7 +154,7 @@ func (r *Resumed) postpone(because error) error {
 	return errors.Join(because, uncounted)
 }
 
-// wholeSession is the place where a session ends that nobody writes.
+// wholeSession returns the end of a session that nobody writes to.
 func wholeSession(dir string, from position) (position, error) {
 	found, err := segments(dir)
 	if err != nil || len(found) == 0 || found[len(found)-1] < from.segment {
@@ -165,8 +168,8 @@ func wholeSession(dir string, from position) (position, error) {
 	return position{last, info.Size()}, nil
 }
 
-// sessions lists the sessions of a spool, the oldest first, and what else is
-// there.
+// sessions lists the sessions of a spool, oldest first, and the names of all
+// other entries.
 func sessions(dir string) (names, others []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -189,8 +192,8 @@ func sessions(dir string) (names, others []string, err error) {
 	}), others, nil
 }
 
-// tidy removes what is left of a session that was finished. Anything else is
-// left alone.
+// tidy removes the remains of a finished session. It leaves anything else
+// alone.
 func tidy(path string, log *slog.Logger) {
 	switch name := filepath.Base(path); {
 	case strings.HasPrefix(name, goingPrefix):

@@ -20,9 +20,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// script is a script at the telescope, in a process of its own: it opens a
-// block, says which, and records until it is killed, saying each number that is
-// recorded.
+// script is a script at the telescope, in its own process: it opens a block,
+// prints its identifier and records until it is killed, printing the number of
+// each record.
 func script(arguments []string) {
 	archive, err := client.New(arguments[0])
 	if err != nil {
@@ -43,8 +43,8 @@ func script(arguments []string) {
 	}
 }
 
-// killed runs the script, kills it with SIGKILL when it has recorded so many,
-// and gives its block and the last number that it is known to have recorded.
+// killed runs the script, sends it SIGKILL after this many records, and returns
+// its block and the last number that it printed.
 func killed(t *testing.T, address, dir string, records int) (block string, last int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -79,13 +79,13 @@ func killed(t *testing.T, address, dir string, records int) (block string, last 
 	return block, last
 }
 
-// wantScript checks that a block has what a killed script recorded. A record on
-// which it was killed may be there, too.
+// wantScript checks that a block has the records of a killed script. It may
+// have one more, which the script did not live to print.
 func wantScript(t *testing.T, c *client.Client, block string, last int) {
 	t.Helper()
 	got := len(stored(t, c, block))
 	if got < last || got > last+1 {
-		t.Errorf("there are %d records; the script had recorded %d", got, last)
+		t.Errorf("the block has %d records; the script had recorded %d", got, last)
 	}
 	wantNumbers(t, c, block, got)
 }
@@ -99,15 +99,15 @@ func TestAKilledProcessIsResumedFromItsSpool(t *testing.T) {
 	block, last := killed(t, network.address(), dir, 3000)
 	got := resumeAll(t, dir, &journal{})
 	if got.Err != nil || got.Block != block || got.Left != 0 {
-		t.Errorf("it was resumed with %+v", got)
+		t.Errorf("the session was resumed with %+v", got)
 	}
 	wantScript(t, c, block, last)
 	if left := sessionsIn(t, dir); got.Damaged == 0 && len(left) > 0 {
-		t.Errorf("a session stays: %v", left)
+		t.Errorf("sessions left: %v", left)
 	}
 }
 
-func TestAProcessThatIsKilledWhileTheArchiveIsAwayIsResumed(t *testing.T) {
+func TestAProcessKilledDuringAnOutageIsResumed(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	dir := t.TempDir()
@@ -116,11 +116,11 @@ func TestAProcessThatIsKilledWhileTheArchiveIsAwayIsResumed(t *testing.T) {
 	if left := sessionsIn(t, dir); len(left) != 1 {
 		t.Fatalf("the spool has %v", left)
 	}
-	// The block is stored, but the answer does not arrive.
+	// The block is stored, but the answer is lost.
 	network.point(env.Start(t).Addr())
 	network.lose(1)
 	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Block != block {
-		t.Errorf("it was resumed with %+v", got)
+		t.Errorf("the session was resumed with %+v", got)
 	}
 	if network.answersLost() != 1 {
 		t.Error("no answer was lost")
@@ -128,11 +128,11 @@ func TestAProcessThatIsKilledWhileTheArchiveIsAwayIsResumed(t *testing.T) {
 	wantScript(t, c, block, last)
 	stored, err := c.Get(t.Context(), oda.ExecutionBlock, block)
 	if err != nil || stored.Metadata.Version != 1 || !strings.Contains(string(stored.Body), `"telescope":"ska_mid"`) {
-		t.Errorf("the block is not as it was opened: %v", err)
+		t.Errorf("the block differs from the one opened: %v", err)
 	}
 }
 
-func TestABlockThatSomebodyElseHasTakenIsNotRecordedInto(t *testing.T) {
+func TestNothingIsRecordedIntoTheBlockOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	dir := t.TempDir()
@@ -145,11 +145,11 @@ func TestABlockThatSomebodyElseHasTakenIsNotRecordedInto(t *testing.T) {
 		t.Fatal(err)
 	}
 	network.point(archive.Addr())
-	await(t, "a word on the block", func() bool { return strings.Contains(log.String(), "another block is stored under the identifier") })
+	await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "another block already has the identifier") })
 	leave(t, rec)
 	got := resumeAll(t, dir, log)
 	if got.Err == nil || got.Left != 5 || got.Stored != 0 {
-		t.Errorf("it was resumed with %+v", got)
+		t.Errorf("the session was resumed with %+v", got)
 	}
 	if n := len(stored(t, other, rec.BlockID())); n != 0 {
 		t.Errorf("the other block has %d records", n)
@@ -159,7 +159,7 @@ func TestABlockThatSomebodyElseHasTakenIsNotRecordedInto(t *testing.T) {
 	}
 }
 
-func TestAResumedSessionGivesTheBlockToAnArchiveThatLostIt(t *testing.T) {
+func TestResumeCreatesABlockThatTheArchiveLost(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	dir := t.TempDir()
@@ -175,12 +175,12 @@ func TestAResumedSessionGivesTheBlockToAnArchiveThatLostIt(t *testing.T) {
 	leave(t, rec)
 	network.point(env.Start(t).Addr())
 	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 5 {
-		t.Errorf("it was resumed with %+v", got)
+		t.Errorf("the session was resumed with %+v", got)
 	}
 	wantNumbers(t, c, rec.BlockID(), 5)
 }
 
-func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
+func TestTheRecordsOfALongOutageArriveInOrder(t *testing.T) {
 	t.Parallel()
 	network := newRelay(t)
 	dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
 	}
 	record(1, records*3/4)
 	if got := rec.Lag(); got.Records != records*3/4 {
-		t.Errorf("it lags by %+v", got)
+		t.Errorf("the lag is %+v", got)
 	}
 	segments := func() int {
 		found, err := filepath.Glob(filepath.Join(sessionsIn(t, dir)[0], "0*.log"))
@@ -211,12 +211,12 @@ func TestHoursOfOutageAreCaughtUpInOrder(t *testing.T) {
 		t.Errorf("there are %d segments; the test should fill some", got)
 	}
 	network.point(env.Oda(t, "serve").Host())
-	record(records*3/4+1, records) // while it catches up
+	record(records*3/4+1, records) // while the shipper catches up
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
 	}
 	if got := segments(); got != 1 {
-		t.Errorf("%d segments are left after all is shipped, want the newest", got)
+		t.Errorf("%d segments are left after everything was shipped, want one", got)
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), records)
@@ -238,7 +238,7 @@ func TestASessionOfARunningProcessIsLeftToIt(t *testing.T) {
 	wantNumbers(t, c, rec.BlockID(), 10)
 }
 
-func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
+func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	c, dir, _, block := leftOver(t, 5)
 	nowhere := clientOf(t, away(t))
@@ -264,11 +264,11 @@ func TestResumingTriesUntilItsTimeIsOver(t *testing.T) {
 	}
 	wantNumbers(t, c, rec.BlockID(), 3)
 	if _, err := recorder.Resume(t.Context(), filepath.Join(dir, "none"), recorder.ResumeOptions{}); err == nil {
-		t.Error("a spool that is not there was resumed")
+		t.Error("a missing spool was resumed")
 	}
 }
 
-func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
+func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 	t.Parallel()
 	between := newSwitchboard(t, env.Start(t).Forward())
 	c := clientOf(t, between.URL)
@@ -300,10 +300,10 @@ func TestSessionsOfOneBlockAreResumedInTheOrderInWhichTheyBegan(t *testing.T) {
 	}
 	for _, r := range results {
 		if r.Err == nil || r.Left != 2 || r.Block != block {
-			t.Errorf("resumed while the archive is away: %+v", r)
+			t.Errorf("resumed while the archive was unavailable: %+v", r)
 		}
 	}
-	// The first try fails, and those behind it must not go first.
+	// The first try fails; later sessions must not overtake it.
 	between.set(func(w http.ResponseWriter, _ *http.Request) {
 		between.set(nil)
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// settled is told by the shipper that nothing waits before a place.
+// settled is called by the shipper when everything before a position is
+// settled.
 func (r *Recorder) settled(to position, some tally) {
 	r.write.settle(to, some)
 	r.mu.Lock()
@@ -15,7 +16,7 @@ func (r *Recorder) settled(to position, some tally) {
 	r.moved = make(chan struct{})
 }
 
-// shipping sends what is written, for as long as the recorder lives.
+// shipping sends records for as long as the recorder lives.
 func (r *Recorder) shipping(ctx context.Context) {
 	var wait backoff
 	away := outage{log: r.log}
@@ -39,8 +40,8 @@ func (r *Recorder) shipping(ctx context.Context) {
 	}
 }
 
-// pause waits, less long where somebody is in a hurry. It gives false when the
-// recorder is to stop.
+// pause waits, but not as long if a caller is in a hurry. It returns false when
+// the recorder should stop.
 func (r *Recorder) pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -53,8 +54,8 @@ func (r *Recorder) pause(ctx context.Context, wait time.Duration) bool {
 	return true
 }
 
-// rest waits until there is something to send, and a little longer: records
-// that come in quick succession go in one batch.
+// rest waits until there is something to send, and a little longer, so that
+// records in quick succession go in one batch.
 func (r *Recorder) rest(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -66,7 +67,8 @@ func (r *Recorder) rest(ctx context.Context) bool {
 	}
 }
 
-// syncing forces the spool to disk and reports what Record has no time for.
+// syncing forces the spool to disk and reports what Record has no time to
+// report.
 func (r *Recorder) syncing(ctx context.Context) {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()
@@ -85,7 +87,7 @@ func (r *Recorder) syncing(ctx context.Context) {
 	}
 }
 
-// dropReport tells of dropped records: of the first at once, then now and then.
+// dropReport logs dropped records: the first at once, then now and then.
 type dropReport struct {
 	told int64
 	at   time.Time

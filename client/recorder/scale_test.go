@@ -13,12 +13,12 @@ import (
 	"oda/internal/test/env"
 )
 
-// Recording costs an archive the same however long the block is. The blocks are
-// recorded into in turn, so that whatever else the machine does meets all of
-// them. The ratio of docs/recording.md is this one.
-func TestRecordingCostsTheSameAtAnyLengthOfTheBlock(t *testing.T) {
+// Recording takes equally long, however long the block is. The blocks are
+// recorded into in turn, so that other load affects them equally.
+// docs/recording.md quotes the ratio.
+func TestRecordingCostsTheSameForAnyLengthOfBlock(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it stores 100,000 records")
+		t.Skip("this test stores 100,000 records")
 	}
 	for _, engine := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(engine, func(t *testing.T) {
@@ -38,17 +38,17 @@ func TestRecordingCostsTheSameAtAnyLengthOfTheBlock(t *testing.T) {
 				for round := 0; round < rounds && ratio > bound; round++ {
 					medians := recordInTurn(t, c, blocks, at.batch, at.each)
 					ratio = float64(medians[2]) / float64(medians[0])
-					t.Logf("%d at once, at %v records: %v; at 100,000 it costs %.2f of what it costs at 10", at.batch, lengths, medians, ratio)
+					t.Logf("%d at once, at %v records: %v; at 100,000 the cost is %.2f times that at 10", at.batch, lengths, medians, ratio)
 				}
 				if ratio > bound {
-					t.Errorf("recording %d at once into a long block costs %.2f of recording into a short one, want at most %.1f", at.batch, ratio, bound)
+					t.Errorf("recording %d at once into a long block costs %.2f times as much as into a short one, want at most %.1f", at.batch, ratio, bound)
 				}
 			}
 		})
 	}
 }
 
-// blockOf makes a block with so many records.
+// blockOf makes a block with this many records.
 func blockOf(t *testing.T, c *client.Client, length int) string {
 	t.Helper()
 	block, err := c.CreateBlock(patient(t), nil, "")
@@ -65,7 +65,7 @@ func blockOf(t *testing.T, c *client.Client, length int) string {
 	return block.ID
 }
 
-// scans are records, each with a key of its own.
+// scans returns records, each with its own key.
 func scans(n int) []oda.NewRecord {
 	records := make([]oda.NewRecord, n)
 	session := rand.Text()
@@ -78,7 +78,7 @@ func scans(n int) []oda.NewRecord {
 	return records
 }
 
-// recordInTurn records batches into blocks in turn, and gives the median time
+// recordInTurn records batches into blocks in turn, and returns the median time
 // for each block.
 func recordInTurn(t *testing.T, c *client.Client, blocks []string, batch, each int) []time.Duration {
 	t.Helper()

@@ -17,38 +17,38 @@ import (
 )
 
 const (
-	requestTime   = 30 * time.Second // for a request, and a second more
-	bytesInSecond = 64 << 10         // for each so many bytes of it
-	slowRequest   = 5 * time.Second  // then the next has no more records, or fewer
+	requestTime   = 30 * time.Second // base time limit of a request
+	bytesInSecond = 64 << 10         // the limit grows by a second for each of these
+	slowRequest   = 5 * time.Second  // a slower request does not let the next one grow
 )
 
 // shipper sends the records of a session to the archive: in order, one batch at
-// a time, each until it is acknowledged. Where it stands is noted in the session
-// after each batch. If that note is lost, or an answer, records are sent again,
-// and the archive knows them by their keys.
+// a time, each until it is acknowledged. After each batch it notes its position
+// in the session. If that note or an answer is lost, records are sent again,
+// and the archive recognises them by their keys.
 type shipper struct {
 	s       *session
 	archive *client.Client
 	log     *slog.Logger
 	read    reader
-	settled func(position, tally) // is told what needs no more waiting for
+	settled func(position, tally) // is told what has been acknowledged or put aside
 
-	at      position // up to here all is acknowledged or put aside
+	at      position // everything before it is acknowledged or put aside
 	created bool     // the archive has the block
-	given   bool     // it got the block again, and no batch since
+	given   bool     // the block was created again, and no batch was stored since
 	most    int      // records in the next request
 	count   shipped
 }
 
-// shipped counts lines by what became of them.
+// shipped counts lines by their outcome.
 type shipped struct {
 	stored, refused, damaged int64
 }
 
-// newShipper makes a shipper that begins where the session stands.
+// newShipper makes a shipper that begins at the session's position.
 func newShipper(s *session, archive *client.Client, log *slog.Logger, settled func(position, tally)) *shipper {
 	p := &shipper{
-		archive: archive.Once(), // the shipper waits by itself, and can be hurried
+		archive: archive.Once(), // the shipper has its own waits, which can be cut short
 		s:       s, settled: settled, most: batchRecords, read: reader{dir: s.dir, session: s.id},
 		log: log.With("eb_id", s.block.Block, "spool", s.dir),
 	}
@@ -58,14 +58,14 @@ func newShipper(s *session, archive *client.Client, log *slog.Logger, settled fu
 	return p
 }
 
-// stuckError is a failure that waiting alone does not mend.
+// stuckError is a failure that needs a person's help.
 type stuckError struct{ err error }
 
 func (e *stuckError) Error() string { return e.err.Error() }
 func (e *stuckError) Unwrap() error { return e.err }
 
-// stuckIfRefused marks what the archive itself does not do, however often it is
-// asked.
+// stuckIfRefused marks an error with which the archive itself refused the
+// request.
 func stuckIfRefused(err error) error {
 	if client.Status(err) >= 400 && !client.Temporary(err) {
 		return &stuckError{err}
@@ -73,9 +73,8 @@ func stuckIfRefused(err error) error {
 	return err
 }
 
-// ship sends one batch of what stands before the limit. It tells whether there
-// is more to send at once. After an error it can be called again, and goes on
-// where it was.
+// ship sends one batch from before the limit. It reports whether there is more
+// to send. After an error it can be called again, and continues where it was.
 func (p *shipper) ship(ctx context.Context, limit position) (more bool, err error) {
 	if !p.created {
 		if err := p.create(ctx); err != nil {
@@ -95,23 +94,24 @@ func (p *shipper) ship(ctx context.Context, limit position) (more bool, err erro
 	return err == nil && (more || lines.full || lines.to.segment < limit.segment), stuckIfRefused(err)
 }
 
-// unknown judges that the archive does not know the block. Where the session can
-// give it, it does so with the next call; else a person must help.
+// unknown handles an archive that does not know the block. If the session has
+// the block's document, the next call creates the block; otherwise a person
+// must help.
 func (p *shipper) unknown(err error) (more bool, _ error) {
 	if p.s.block.toCreate() == nil {
 		return false, &stuckError{err}
 	}
 	p.created = false
-	// If it was given just before, the archive is at odds with itself.
+	// If the block was created just now, the archive contradicts itself.
 	if p.given = !p.given; !p.given {
 		return false, err
 	}
 	return true, nil
 }
 
-// send brings the records of a stretch to the archive. Where that is too much at
-// once, or one of several records is refused, the next stretch has half as many.
-// So a record that is refused is found, and is put aside when it is alone.
+// send sends the records of a stretch. If they are too much for one request, or
+// one of several is refused, the next stretch has half as many. In the end a
+// refused record is alone, and is put aside.
 func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error) {
 	records := make([]oda.NewRecord, 0, len(lines.items))
 	var last item
@@ -146,7 +146,7 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 	return false, p.settle(lines.items, lines.to, stored)
 }
 
-// post sends records in one request. A request that takes too long is given up.
+// post sends records in one request, and gives up if it takes too long.
 func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 	if len(records) == 0 {
 		return nil
@@ -161,12 +161,12 @@ func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 	return err
 }
 
-// isRefused tells whether the archive will never take what was sent. Only the
-// archive itself can say so, and only of what is in the body: who asked, by which
-// path, and whether all of it arrived is not the fault of a record.
+// isRefused reports whether the archive will never accept what was sent. Only
+// the archive itself can say so, and only about the body: the user, the path
+// and an incomplete transfer are not the fault of a record.
 func isRefused(err error) bool {
 	e, ok := errors.AsType[*oda.Error](err)
-	if !ok || client.Status(err) < 400 { // the code of an answer that is too large is our own
+	if !ok || client.Status(err) < 400 { // the client itself made the error, such as for a large answer
 		return false
 	}
 	switch e.Code {
@@ -178,7 +178,7 @@ func isRefused(err error) bool {
 	return false
 }
 
-// refuse puts a record aside that the archive does not take.
+// refuse puts a refused record aside.
 func (p *shipper) refuse(it item, because error) error {
 	kind, detail := "", because.Error()
 	if e, ok := errors.AsType[*oda.Error](because); ok {
@@ -192,8 +192,8 @@ func (p *shipper) refuse(it item, because error) error {
 	return nil
 }
 
-// settle notes that the session stands at a new place. What is damaged before it
-// is put aside first.
+// settle moves the session to a new position. It first puts damaged lines
+// before the position aside.
 func (p *shipper) settle(items []item, to position, stored int64) error {
 	some := tally{}
 	for _, it := range items {
@@ -215,7 +215,7 @@ func (p *shipper) settle(items []item, to position, stored int64) error {
 		return nil
 	}
 	if err := storePosition(p.s.dir, to); err != nil {
-		// The disk may be full, and what follows makes room.
+		// The disk may be full; clearing below makes room.
 		p.log.Warn("cannot save the position in the spool; records may be sent again, which is safe", "error", err)
 	}
 	var err error
@@ -226,7 +226,7 @@ func (p *shipper) settle(items []item, to position, stored int64) error {
 	return err
 }
 
-// clear removes the segments that are shipped.
+// clear removes segments that have been shipped.
 func (p *shipper) clear() error {
 	found, err := segments(p.s.dir)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"oda"
 )
 
-// A spool is a folder in which records wait for the archive. docs/spool.md has
-// its format, which other programs write and read too.
+// A spool is a folder in which records wait for the archive. docs/spool.md
+// describes its format, which other programs also read and write.
 
 const (
 	spoolVersion = 1
 	segmentBytes = 8 << 20  // a new segment begins here
-	maxLine      = 64 << 20 // the largest body that an archive takes by default
+	maxLine      = 64 << 20 // the largest body that an archive accepts by default
 
 	lockName    = "lock"
 	blockName   = "block.json"
@@ -32,25 +32,25 @@ const (
 	damagedName = "damaged.log"
 	refusedName = "refused.log"
 
-	// Folders with these names are on their way into or out of the spool, and
-	// are no sessions.
+	// Folders with these suffixes are being created or removed, and are not
+	// sessions.
 	comingPrefix = ".new-"
 	goingPrefix  = ".done-"
 )
 
-var errGone = errors.New("it is gone: another process has finished it")
+var errGone = errors.New("the session is gone: another process has finished it")
 
-// blockFile is what a session knows of its ExecutionBlock.
+// blockFile describes the ExecutionBlock of a session.
 type blockFile struct {
 	Spool  int             `json:"spool"`
 	Block  string          `json:"eb_id"`
 	URL    string          `json:"url"`
 	User   string          `json:"user,omitempty"`
-	Create json.RawMessage `json:"create"` // nil or null: the archive has the block
+	Create json.RawMessage `json:"create"` // nil or null if the archive has the block
 }
 
-// toCreate gives the document that the archive must have before the records,
-// nil where it has the block already.
+// toCreate returns the document of a block that the archive does not have yet,
+// or nil.
 func (b blockFile) toCreate() []byte {
 	if bytes.Equal(b.Create, []byte("null")) {
 		return nil
@@ -58,7 +58,7 @@ func (b blockFile) toCreate() []byte {
 	return b.Create
 }
 
-// session is the folder of one recorder, and the right to work on it.
+// session is the folder of one recorder, with its lock.
 type session struct {
 	dir   string
 	id    string // 16 hexadecimal digits
@@ -66,8 +66,8 @@ type session struct {
 	lock  *os.File
 }
 
-// createSession makes a new session in a spool. It appears there whole and
-// locked, so that nobody takes it for left over.
+// createSession makes a new session in a spool. It appears complete and locked,
+// so that nobody mistakes it for abandoned.
 func createSession(spool string, block blockFile) (_ *session, err error) {
 	if err := makeDir(spool); err != nil {
 		return nil, fmt.Errorf("make the spool: %w", err)
@@ -89,7 +89,7 @@ func createSession(spool string, block blockFile) (_ *session, err error) {
 	if s.lock, err = files.Lock(filepath.Join(coming, lockName), 0o600); err != nil {
 		return nil, err
 	}
-	text, err := plainJSON(block) // the document stays as it was given
+	text, err := plainJSON(block) // keeps the document as it was given
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func createSession(spool string, block blockFile) (_ *session, err error) {
 	return s, files.SyncDir(spool)
 }
 
-// openSession takes over a session that nobody holds: files.ErrLocked and
-// errGone say that there is nothing to take over.
+// openSession takes over a session that nobody holds. With files.ErrLocked or
+// errGone there is nothing to take over.
 func openSession(dir string) (_ *session, err error) {
 	block, id, ok := splitName(filepath.Base(dir))
 	if !ok {
@@ -116,7 +116,8 @@ func openSession(dir string) (_ *session, err error) {
 			s.release()
 		}
 	}()
-	// A folder without it is not complete, and is left to whoever completes it.
+	// A folder without it is incomplete, and is left to the process that
+	// completes it.
 	if s.block, err = readBlock(dir, block); err != nil {
 		return nil, err
 	}
@@ -126,15 +127,15 @@ func openSession(dir string) (_ *session, err error) {
 	return s, err
 }
 
-// release lets others work on the session.
+// release lets other processes work on the session.
 func (s *session) release() {
 	if s.lock != nil {
-		_ = s.lock.Close() // and with it goes the lock
+		_ = s.lock.Close() // this also releases the lock
 	}
 }
 
-// remove ends a session of which nothing is left to keep. Whoever looks sees it
-// whole or not at all.
+// remove removes a session that has nothing left to keep. Other processes see
+// it complete or not at all.
 func (s *session) remove() error {
 	going := filepath.Join(filepath.Dir(s.dir), goingPrefix+s.id)
 	if err := os.Rename(s.dir, going); err != nil {
@@ -143,7 +144,7 @@ func (s *session) remove() error {
 	return os.RemoveAll(going)
 }
 
-// keeps tells whether the session has something for a person to look at.
+// keeps reports whether the session has something for a person to look at.
 func (s *session) keeps() bool { return exists(s.dir, damagedName) || exists(s.dir, refusedName) }
 
 func exists(dir, name string) bool {
@@ -151,7 +152,7 @@ func exists(dir, name string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// splitName takes the name of a session apart.
+// splitName splits the name of a session.
 func splitName(name string) (block, id string, ok bool) {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 {
@@ -162,7 +163,7 @@ func splitName(name string) (block, id string, ok bool) {
 	return block, id, err == nil && len(digits) == 8 && id == strings.ToLower(id) && oda.ValidID(block)
 }
 
-// readBlock reads what a session knows of its block.
+// readBlock reads the description of a session's block.
 func readBlock(dir, block string) (blockFile, error) {
 	var b blockFile
 	text, err := os.ReadFile(filepath.Join(dir, blockName))
@@ -177,22 +178,22 @@ func readBlock(dir, block string) (blockFile, error) {
 	}
 	switch {
 	case b.Spool != spoolVersion:
-		return b, fmt.Errorf("its %s has format %d, but this program knows only %d; use a newer one", blockName, b.Spool, spoolVersion)
+		return b, fmt.Errorf("its %s has format %d, but this program knows only %d; use a newer program", blockName, b.Spool, spoolVersion)
 	case b.Block != block:
 		return b, fmt.Errorf("its %s names the block %q, its folder %q", blockName, b.Block, block)
 	}
 	return b, nil
 }
 
-// position is a place in the segments of a session.
+// position is a position in the segments of a session.
 type position struct {
 	segment int
 	offset  int64
 }
 
-// loadPosition gives the place up to which a session is shipped. It is the
-// beginning, and known is false, where there is no note of it, or none that can
-// be read: sending again is safe.
+// loadPosition returns the position up to which a session is shipped. If it was
+// not saved or cannot be read, known is false and the position is the
+// beginning: sending again is safe.
 func loadPosition(dir string) (at position, known bool) {
 	text, err := os.ReadFile(filepath.Join(dir, shippedName))
 	segment, offset, ok := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
@@ -207,13 +208,13 @@ func loadPosition(dir string) (at position, known bool) {
 	return position{segment: 1}, false
 }
 
-// storePosition notes the place up to which a session is shipped. It is not
-// synced: losing it costs sending again, which is safe.
+// storePosition saves the position up to which a session is shipped. It does
+// not sync: if the position is lost, records are sent again, which is safe.
 func storePosition(dir string, at position) error {
 	return files.Replace(filepath.Join(dir, shippedName), fmt.Appendf(nil, "%d %d\n", at.segment, at.offset), 0o600)
 }
 
-// segmentPath is the file of a segment.
+// segmentPath returns the file of a segment.
 func segmentPath(dir string, segment int) string {
 	return filepath.Join(dir, fmt.Sprintf("%08d.log", segment))
 }
@@ -236,7 +237,7 @@ func segments(dir string) ([]int, error) {
 	return found, nil
 }
 
-// makeDir makes a folder, with those above it, whose names are durable.
+// makeDir makes a folder and its parents, and syncs their names.
 func makeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil

@@ -28,8 +28,8 @@ func content(t testing.TB, session, name string) string {
 	return string(text)
 }
 
-// leftOver gives a spool with one session that has the records from 1 to last,
-// for a block of an archive which has received none of them.
+// leftOver returns a spool with one session of records 1 to last, for a block
+// whose archive has received none of them.
 func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block string) {
 	t.Helper()
 	network := newRelay(t)
@@ -45,7 +45,7 @@ func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block str
 	return c, dir, sessionsIn(t, dir)[0], rec.BlockID()
 }
 
-// resumeAll resumes a spool, and gives the only session that was there.
+// resumeAll resumes a spool with one session, and returns its outcome.
 func resumeAll(t testing.TB, dir string, log *journal) recorder.Resumed {
 	t.Helper()
 	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.logger()})
@@ -58,7 +58,7 @@ func resumeAll(t testing.TB, dir string, log *journal) recorder.Resumed {
 	return results[0]
 }
 
-func TestTheSpoolHasTheFormatThatOthersRead(t *testing.T) {
+func TestTheSpoolHasTheDocumentedFormat(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t), client.WithUser("ada"))
 	dir := t.TempDir()
@@ -83,11 +83,11 @@ func TestTheSpoolHasTheFormatThatOthersRead(t *testing.T) {
 		t.Errorf("the segment has %q", lines)
 	}
 	if info, err := os.Stat(session); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("others may look into the session: %v %v", info.Mode(), err)
+		t.Errorf("other users can read the session: %v %v", info.Mode(), err)
 	}
 }
 
-// A session that another program wrote, byte for byte.
+// This session was written by another program, byte for byte.
 func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
@@ -102,7 +102,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 		}
 	}
 	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 1 {
-		t.Fatalf("it was resumed with %+v", got)
+		t.Fatalf("the session was resumed with %+v", got)
 	}
 	records := recordsOf(t, connect(t, archive), "eb-a.b-1")
 	if len(records) != 1 || records[0].Key != "0123456789abcdef-1" || string(records[0].Text) != `{"request":"scan"}` {
@@ -110,7 +110,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 	}
 }
 
-func TestWhatIsWholeInADamagedSpoolIsShippedAndTheRestIsKept(t *testing.T) {
+func TestADamagedSpoolIsShippedExceptItsDamagedLines(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		damage  func(segment []byte) []byte
@@ -161,7 +161,7 @@ func TestWhatIsWholeInADamagedSpoolIsShippedAndTheRestIsKept(t *testing.T) {
 			log := &journal{}
 			got := resumeAll(t, dir, log)
 			if got.Err != nil || got.Stored != int64(len(want)) || got.Damaged != int64(test.kept) || got.Left != 0 {
-				t.Errorf("it was resumed with %+v", got)
+				t.Errorf("the session was resumed with %+v", got)
 			}
 			if diff := cmp.Diff(want, stored(t, c, block)); diff != "" {
 				t.Errorf("records in the archive (-want +got):\n%s", diff)
@@ -172,10 +172,10 @@ func TestWhatIsWholeInADamagedSpoolIsShippedAndTheRestIsKept(t *testing.T) {
 			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), test.reason) {
 				t.Errorf("the log says: %s", log)
 			}
-			// It is done once, and what was kept stays.
+			// Resuming again changes nothing.
 			kept := content(t, session, "damaged.log")
 			if again := resumeAll(t, dir, log); again.Err != nil || again.Stored != 0 || again.Damaged != 0 {
-				t.Errorf("it was resumed again with %+v", again)
+				t.Errorf("the session was resumed again with %+v", again)
 			}
 			if content(t, session, "damaged.log") != kept {
 				t.Error("damaged.log has changed")
@@ -184,7 +184,7 @@ func TestWhatIsWholeInADamagedSpoolIsShippedAndTheRestIsKept(t *testing.T) {
 	}
 }
 
-// line gives where line n of a segment begins.
+// line returns where line n of a segment begins.
 func line(segment []byte, n int) int {
 	at := 0
 	for range n - 1 {
@@ -193,7 +193,7 @@ func line(segment []byte, n int) int {
 	return at
 }
 
-func TestAPlaceThatIsLostOrWrongCostsNoRecord(t *testing.T) {
+func TestALostOrWrongPositionLosesNoRecord(t *testing.T) {
 	t.Parallel()
 	for name, note := range map[string]string{
 		"empty": "", "rubbish": "\x00\x00", "negative": "1 -5\n", "of no segment": "0 0\n", "half": "1",
@@ -212,7 +212,7 @@ func TestAPlaceThatIsLostOrWrongCostsNoRecord(t *testing.T) {
 	}
 }
 
-func TestRubbishInASpoolIsLeftAlone(t *testing.T) {
+func TestUnknownFilesInASpoolAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	c, dir, session, block := leftOver(t, 5)
 	for name, text := range map[string]string{
@@ -253,7 +253,7 @@ func TestRubbishInASpoolIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfASpoolTellsWhatWaits(t *testing.T) {
+func TestTheStatusOfASpoolShowsWhatWaits(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t))
 	dir := t.TempDir()
@@ -283,7 +283,7 @@ func TestTheStatusOfASpoolTellsWhatWaits(t *testing.T) {
 		t.Errorf("the status (-want +got):\n%s", diff)
 	}
 	if _, err := recorder.Status(filepath.Join(dir, "none")); err == nil {
-		t.Error("a spool that is not there has a status")
+		t.Error("a missing spool has a status")
 	}
 	if kind := oda.ExecutionBlock; !strings.HasPrefix(got[0].Block, kind.Prefix()) {
 		t.Errorf("the block is %s", got[0].Block)

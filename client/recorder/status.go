@@ -11,24 +11,24 @@ import (
 	"oda/internal/files"
 )
 
-// SessionStatus is how a session of a spool stands.
+// SessionStatus is the state of a session of a spool.
 type SessionStatus struct {
 	Dir   string // the folder of the session
-	Block string // empty where that could not be read
+	Block string // empty if it could not be read
 	URL   string // of the archive's interface
 	Held  bool   // a running process works on it
 
-	Records int64 // that wait, as far as their lines are whole
-	Bytes   int64 // of the lines that wait
+	Records int64 // waiting, without an incomplete last line
+	Bytes   int64 // of the waiting lines
 	Refused int64 // records in refused.log
 	Damaged int64 // lines in damaged.log
 
-	// Err is why the session cannot be resumed.
+	// Err says why the session cannot be resumed.
 	Err error
 }
 
-// Status tells what is in a spool. It changes nothing, and can be asked
-// while recorders work.
+// Status describes the sessions of a spool. It changes nothing, and may be
+// called while recorders work.
 func Status(dir string) ([]SessionStatus, error) {
 	names, _, err := sessions(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *SessionStatus) read() error {
 	return err
 }
 
-// waitingLines counts the lines behind a place, and their bytes.
+// waitingLines counts the lines after a position, and their bytes.
 func waitingLines(dir string, from position) (lines, size int64, err error) {
 	found, err := segments(dir)
 	if err != nil {
@@ -86,14 +86,14 @@ func waitingLines(dir string, from position) (lines, size int64, err error) {
 	return lines, size, nil
 }
 
-// countAside counts the lines that were put aside into a file.
+// countAside counts the lines that were put aside in a file.
 func countAside(dir, name string) (int64, error) {
 	n, _, err := countLines(filepath.Join(dir, name), 0)
 	return n / 2, err // each has a comment before it
 }
 
-// countLines counts line breaks from a place of a file on, and the bytes there.
-// A file that is not there has none.
+// countLines counts the line breaks and bytes of a file from an offset. A
+// missing file has none.
 func countLines(path string, from int64) (lines, size int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

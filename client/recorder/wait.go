@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	firstWait = 100 * time.Millisecond // before a request is tried again
+	firstWait = 100 * time.Millisecond // before the first retry
 	mostWait  = 5 * time.Second
-	stuckWait = 30 * time.Second // before a request that a person must help with
-	awayEvery = time.Minute      // at most, a report of an archive that is away
+	stuckWait = 30 * time.Second // before the retry of a request that needs a person's help
+	awayEvery = time.Minute      // at most, a report that the archive is unavailable
 )
 
-// backoff is how long to wait after failures in a row.
+// backoff is the wait after consecutive failures.
 type backoff struct{ next time.Duration }
 
-// after gives the wait after a failure. It varies, so that many recorders do
-// not come back at the same moment.
+// after returns the wait after a failure. It is random, so that recorders do
+// not all come back at once.
 func (b *backoff) after(err error) time.Duration {
 	if _, stuck := errors.AsType[*stuckError](err); stuck {
 		return stuckWait
@@ -36,13 +36,13 @@ func (b *backoff) after(err error) time.Duration {
 
 func (b *backoff) reset() { b.next = 0 }
 
-// outage tells that records cannot be sent: when that begins, now and then, and
-// when it is over.
+// outage logs that records cannot be sent: when an outage begins, now and then,
+// and when it is over.
 type outage struct {
 	log   *slog.Logger
-	since time.Time // zero: there is none
+	since time.Time // zero if there is none
 	told  time.Time
-	text  string // that was told last
+	text  string // the last one logged
 }
 
 func (o *outage) failed(err error, lag Lag) {

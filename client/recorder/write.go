@@ -10,39 +10,39 @@ import (
 	"oda/internal/files"
 )
 
-// Sync says when what is written to a spool is forced to disk. What was written
-// survives the end of the process in any case, also by kill -9; a sync makes it
-// survive the end of the machine.
+// Sync says when the spool is forced to disk. Even without a sync, records
+// survive the end of the process, including kill -9; a sync makes them survive
+// a power cut.
 type Sync int
 
 const (
 	// SyncInterval syncs in the background, ten times a second and when a
-	// segment is full. A power cut may take the last tenth of a second.
+	// segment is full. A power cut may lose the last tenth of a second.
 	SyncInterval Sync = iota
 	// SyncAlways syncs each record before Record returns, which then takes as
-	// long as the disk does. Where that fails, Record says so.
+	// long as the disk does. If the sync fails, so does Record.
 	SyncAlways
-	// SyncNever leaves it to the operating system.
+	// SyncNever leaves syncing to the operating system.
 	SyncNever
 )
 
 var (
-	// ErrDropped is in the chain of the error for a record that could not be
-	// kept, because the spool has reached its bound or the disk fails.
+	// ErrDropped is in the error chain if a record was dropped, because the
+	// spool is full or the disk fails.
 	ErrDropped = errors.New("the record was dropped")
-	// ErrNotSynced is in the chain of the error for a record that SyncAlways could
-	// not force to disk. It is in the spool and is sent from there, but may not
-	// survive the end of the machine.
+	// ErrNotSynced is in the error chain if SyncAlways could not force a record
+	// to disk. The record is in the spool and will be sent, but may not survive
+	// a power cut.
 	ErrNotSynced = errors.New("the record is not safe on disk yet")
-	// ErrPutAside is in the chain of the error where records are kept in the
-	// session's refused.log or damaged.log, and are not in the archive.
+	// ErrPutAside is in the error chain if records are in the session's
+	// refused.log or damaged.log, and not in the archive.
 	ErrPutAside = errors.New("records were put aside")
-	// ErrClosed is the error of a recorder that has been closed.
+	// ErrClosed is the error of a closed recorder.
 	ErrClosed = errors.New("the recorder is closed")
 )
 
-// writer appends records to the segments of a session. What Record waits for
-// is here: no network, and no disk but the system's memory of it.
+// writer appends records to the segments of a session. Record waits for this
+// and nothing else: no network, and no disk beyond the system's cache.
 type writer struct {
 	s      *session
 	policy Sync
@@ -52,16 +52,16 @@ type writer struct {
 	closed  bool
 	file    *os.File
 	at      position // the end of the newest segment
-	torn    bool     // nothing more is written to the newest segment
+	torn    bool     // the newest segment must not be written to
 	dirty   bool     // there is something to sync
-	fresh   bool     // there is a name that is not synced
+	fresh   bool     // a name is not synced yet
 	retired []*os.File
 	line    []byte
 	amount  tally // written
 	done    tally // of it, acknowledged or put aside
 	times   times
 	dropped int64
-	why     error // of the last drop
+	why     error // why the last record was dropped
 }
 
 // tally counts records and the bytes of their lines.
@@ -76,7 +76,7 @@ func newWriter(s *session, policy Sync, most int64) (*writer, error) {
 }
 
 // append writes a record to the newest segment. A record that cannot be kept is
-// dropped and counted; those before it are never given up for it.
+// dropped and counted; earlier records are never dropped for it.
 func (w *writer) append(record []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *writer) append(record []byte) error {
 	size := int64(len(w.line))
 	switch waiting := w.amount.bytes - w.done.bytes; {
 	case size > maxLine:
-		return w.drop(fmt.Errorf("it has %d bytes, and an archive takes at most %d", len(record), maxLine))
+		return w.drop(fmt.Errorf("it has %d bytes; an archive accepts at most %d", len(record), maxLine))
 	case waiting+size > w.most:
 		return w.drop(fmt.Errorf("the spool is full: %d bytes wait for the archive", waiting))
 	}
@@ -100,13 +100,12 @@ func (w *writer) append(record []byte) error {
 		}
 	}
 	if _, err := w.file.Write(w.line); err != nil {
-		// A part of the line may be there. Where it cannot be taken back,
-		// nothing is written behind it, and it is found to be damaged later.
+		// A part of the line may have been written. If it cannot be removed,
+		// nothing is written after it, and it is later found to be damaged.
 		w.torn = w.file.Truncate(w.at.offset) != nil
 		if w.at.offset > 0 {
-			// The next segment is begun, so that this one can be removed when
-			// it is shipped, and make room. If that fails, the next record
-			// tries it again.
+			// Begin the next segment, so that this one can be removed once it
+			// is shipped. If that fails, the next record tries again.
 			_ = w.rotate()
 		}
 		return w.drop(err)
@@ -124,9 +123,9 @@ func (w *writer) append(record []byte) error {
 	return nil
 }
 
-// force syncs the newest segment and its name. Where that fails, nobody can tell
-// what of the segment is on disk, and a later success would not say more. So the
-// next record begins another one.
+// force syncs the newest segment and its name. After a failure nobody can tell
+// which part of the segment is on disk, not even after a later success. So the
+// next record begins a new segment.
 func (w *writer) force() error {
 	if err := w.file.Sync(); err != nil {
 		w.torn = true
@@ -162,14 +161,14 @@ func (w *writer) rotate() error {
 	return nil
 }
 
-// end is the place up to which there are whole lines.
+// end returns the end of the last complete line.
 func (w *writer) end() position {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at
 }
 
-// settle notes that some need no more waiting for, up to a place.
+// settle notes that records up to a position were acknowledged or put aside.
 func (w *writer) settle(to position, some tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +180,7 @@ func (w *writer) settle(to position, some tally) {
 	}
 }
 
-// lag is what waits, and for how long the oldest of it has.
+// lag returns what waits, and the age of the oldest record.
 func (w *writer) lag() (waiting tally, age time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +191,8 @@ func (w *writer) lag() (waiting tally, age time.Duration) {
 	return waiting, age
 }
 
-// sync does what the policy asks for in the background. One goroutine calls it.
+// sync does the background work of the sync policy. Only one goroutine calls
+// it.
 func (w *writer) sync() error {
 	w.mu.Lock()
 	file, retired := w.file, w.retired
@@ -216,7 +216,7 @@ func (w *writer) sync() error {
 		if err := files.SyncDir(w.s.dir); err != nil {
 			errs = append(errs, err)
 			w.mu.Lock()
-			w.fresh = true // to be tried again
+			w.fresh = true // try again next time
 			w.mu.Unlock()
 		}
 	}
@@ -233,21 +233,22 @@ func (w *writer) close() {
 	w.closed = true
 }
 
-// finish syncs what is written and closes the files. Nothing else runs any more.
+// finish syncs what is written and closes the files. No other goroutine uses
+// the writer by then.
 func (w *writer) finish() error {
 	return errors.Join(w.sync(), w.file.Close())
 }
 
-// times remembers when records were written, roughly: who waits longest is
-// known to a small part of the time that it waits. It never grows beyond a
-// bound, however long an archive is away.
+// times remembers roughly when records were written: the age of the oldest is
+// known to a small fraction. It is bounded, however long an archive is
+// unavailable.
 type times struct {
 	marks []mark
-	every time.Duration // between marks, at least
+	every time.Duration // minimum time between marks
 }
 
 type mark struct {
-	first int64 // the records from this number on
+	first int64 // number of the first record of the mark
 	at    time.Time
 }
 
@@ -270,8 +271,8 @@ func (t *times) add(number int64, now time.Time) {
 	t.marks = append(t.marks, mark{number, now})
 }
 
-// oldest is when a record was written, or a little before, and forgets what was
-// before it. The record is one that has been added.
+// oldest returns when a record was written, or a little earlier, and forgets
+// everything before it. The record must have been added.
 func (t *times) oldest(number int64) time.Time {
 	before := 0
 	for before+1 < len(t.marks) && t.marks[before+1].first <= number {
