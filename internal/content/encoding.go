@@ -1,5 +1,5 @@
-// Package content is what pages and interface share of HTTP: in which encoding
-// an answer is sent, and the entity tags that name its state.
+// Package content is the part of HTTP that pages and API share: the encoding of
+// answers, and the entity tags of states.
 package content
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Encoding is a way to compress an answer; nil is none.
+// Encoding is a way to compress an answer; nil is no compression.
 type Encoding struct {
 	Name   string
-	Stream func(io.Writer) io.WriteCloser // compresses what is written to it until it is closed
+	Stream func(io.Writer) io.WriteCloser // compresses until it is closed
 	Block  func([]byte) []byte
 }
 
@@ -27,11 +27,11 @@ var (
 	Gzip = &Encoding{"gzip", gzipStream, gzipBlock}
 )
 
-// Encodings are all of them, in the order of our liking.
+// Encodings are all encodings, in our order of preference.
 var Encodings = []*Encoding{Zstd, Gzip}
 
-// Negotiate picks the encoding that the client likes best, of those that there
-// are, in the order of our liking. Nil is none.
+// Negotiate returns the offered encoding that the client prefers, or nil. Among
+// equals, the earlier one wins.
 func Negotiate(h http.Header, offered ...*Encoding) *Encoding {
 	accept := h["Accept-Encoding"]
 	if len(accept) == 0 {
@@ -42,7 +42,7 @@ func Negotiate(h http.Header, offered ...*Encoding) *Encoding {
 		for item := range strings.SplitSeq(value, ",") {
 			name, params, _ := strings.Cut(item, ";")
 			name = strings.ToLower(strings.TrimSpace(name))
-			if name == "x-gzip" { // as old clients call it
+			if name == "x-gzip" { // an old name
 				name = Gzip.Name
 			}
 			weights[name] = weight(params)
@@ -65,7 +65,7 @@ func Negotiate(h http.Header, offered ...*Encoding) *Encoding {
 	return best
 }
 
-// weight reads the q of an Accept-Encoding item.
+// weight parses the q value of an Accept-Encoding item.
 func weight(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, ok := strings.Cut(param, "=")
@@ -81,7 +81,7 @@ func weight(params string) float64 {
 	return 1
 }
 
-// pooled gives its writer back when it is closed.
+// pooled returns its writer to the pool when it is closed.
 type pooled[W interface {
 	io.WriteCloser
 	Reset(io.Writer)
@@ -116,7 +116,7 @@ func gzipStream(to io.Writer) io.WriteCloser {
 func gzipBlock(text []byte) []byte {
 	var b bytes.Buffer
 	w := gzipStream(&b)
-	_, _ = w.Write(text) // a buffer takes everything
+	_, _ = w.Write(text) // a buffer accepts everything
 	_ = w.Close()
 	return b.Bytes()
 }

@@ -8,7 +8,7 @@ import (
 	"oda"
 )
 
-// Tag is the entity tag of a state in an encoding.
+// Tag returns the entity tag of a state in an encoding.
 func Tag(state string, e *Encoding) string {
 	if e == nil {
 		return `"` + state + `"`
@@ -16,20 +16,21 @@ func Tag(state string, e *Encoding) string {
 	return `"` + state + "-" + e.Name + `"`
 }
 
-// IfMatch gives the states that the header names, nil where it is not there. It
-// asks for a strong comparison, in which a weak tag never matches.
+// IfMatch returns the states in the header, or nil if there is no header. The
+// comparison is strong: a weak tag never matches.
 func IfMatch(h http.Header) *oda.Tags { return states(h["If-Match"], "") }
 
-// IfNoneMatch gives the states that the header names, nil where it is not there.
+// IfNoneMatch returns the states in the header, or nil if there is no header.
 func IfNoneMatch(h http.Header) *oda.Tags { return states(h["If-None-Match"], "W/") }
 
-// Has tells whether the client says that it has a state, in whatever encoding.
+// Has reports whether the client has a state, in any encoding.
 func Has(h http.Header, state string) bool {
 	tags := IfNoneMatch(h)
 	return tags != nil && (tags.Any || slices.Contains(tags.List, state))
 }
 
-// states reads a list of entity tags. The prefix is taken off a tag that has it.
+// states parses a list of entity tags, and removes the prefix from tags that
+// have it.
 func states(values []string, prefix string) *oda.Tags {
 	if len(values) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Package files has what the standard library lacks for files that processes
-// share and that outlast them: a lock that goes with its process, and replacing
-// a file as a whole.
+// Package files adds to the standard library what files shared between
+// processes need: a lock that ends with its process, and the atomic replacement
+// of a file.
 package files
 
 import (
@@ -11,15 +11,14 @@ import (
 	"syscall"
 )
 
-// ErrLocked is the error for a file that a running process holds.
-var ErrLocked = errors.New("a running process holds it")
+// ErrLocked means that a running process holds the lock.
+var ErrLocked = errors.New("a running process holds the lock")
 
-// lockTries bounds how often a lock file is opened that its holder removes just
-// then.
+// lockTries bounds how often a lock file is opened while its holder removes it.
 const lockTries = 100
 
-// Lock opens a file, makes it where there is none, and locks it, or gives
-// ErrLocked. Closing the file ends the lock, as does the end of the process.
+// Lock opens a file, creating it if necessary, and locks it, or returns
+// ErrLocked. The lock ends when the file is closed or the process ends.
 func Lock(path string, mode os.FileMode) (*os.File, error) {
 	for range lockTries {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
@@ -41,8 +40,8 @@ func Lock(path string, mode os.FileMode) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: it keeps being removed", path)
 }
 
-// isNamed tells whether an open file is the one that has the name. Its holder may
-// have removed it between opening it here and locking it.
+// isNamed reports whether an open file still has its name. Its holder may have
+// removed it after it was opened here and before it was locked.
 func isNamed(f *os.File, path string) bool {
 	locked, err := f.Stat()
 	if err != nil {
@@ -52,7 +51,7 @@ func isNamed(f *os.File, path string) bool {
 	return err == nil && os.SameFile(locked, named)
 }
 
-// IsLocked tells whether a process holds a lock.
+// IsLocked reports whether a process holds a lock.
 func IsLocked(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,14 +61,14 @@ func IsLocked(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// Replace gives a file a new content, whole or not at all. It is not synced: a
-// power cut may leave the file with the content before, or empty.
+// Replace atomically replaces the content of a file. It does not sync: a power
+// cut may leave the old content, or an empty file.
 func Replace(path string, content []byte, mode os.FileMode) error {
 	return replace(path, content, mode, func(*os.File) error { return nil })
 }
 
-// ReplaceSynced is Replace whose new content is on disk when it returns. A power
-// cut leaves the content before or the new one.
+// ReplaceSynced is like Replace, but the new content is on disk when it
+// returns. A power cut leaves the old or the new content.
 func ReplaceSynced(path string, content []byte, mode os.FileMode) error {
 	if err := replace(path, content, mode, (*os.File).Sync); err != nil {
 		return err
@@ -95,7 +94,7 @@ func replace(path string, content []byte, mode os.FileMode, sync func(*os.File) 
 	return err
 }
 
-// SyncDir makes the names in a folder durable.
+// SyncDir makes the names in a directory durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -11,20 +11,20 @@ func TestAFileHasOneHolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	if IsLocked(path) {
-		t.Error("a file that is not there is locked")
+		t.Error("a missing file is locked")
 	}
 	held, err := Lock(path, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Lock(path, 0o600); !errors.Is(err, ErrLocked) || !IsLocked(path) {
-		t.Errorf("a second holder gets %v; it is locked: %v", err, IsLocked(path))
+		t.Errorf("a second Lock returns %v; locked: %v", err, IsLocked(path))
 	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if IsLocked(path) {
-		t.Error("a file is locked that nobody holds")
+		t.Error("a released file is locked")
 	}
 	again, err := Lock(path, 0o600)
 	if err != nil {
@@ -32,12 +32,12 @@ func TestAFileHasOneHolder(t *testing.T) {
 	}
 	again.Close()
 	if _, err := Lock(filepath.Join(path, "none"), 0o600); err == nil {
-		t.Error("a file in a file was locked")
+		t.Error("a file inside a file was locked")
 	}
 }
 
-// A lock on a file that was removed is worth nothing.
-func TestALockIsThatOfTheFileWithTheName(t *testing.T) {
+// A lock on a removed file is worthless.
+func TestALockedFileStillHasItsName(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	held, err := Lock(path, 0o600)
@@ -54,16 +54,16 @@ func TestALockIsThatOfTheFileWithTheName(t *testing.T) {
 	if isNamed(held, path) {
 		t.Error("a file that was removed has its name")
 	}
-	// Nor is it that of another file with the same name.
+	// Nor may it be another file with the same name.
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if isNamed(held, path) {
-		t.Error("a file that was removed has come back")
+		t.Error("a removed file was taken for its successor")
 	}
 }
 
-func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+func TestAFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -81,6 +81,6 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	}
 	left, err := filepath.Glob(dir + "*")
 	if err != nil || len(left) != 1 {
-		t.Errorf("there are %v: %v", left, err)
+		t.Errorf("files left: %v: %v", left, err)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 )
 
-// refusals is what a connection needs to answer, in the server's own way, what
-// net/http itself refuses: a request that is not well-formed never reaches a
-// handler, and net/http writes its answer straight to the connection. So what
-// is written while no handler has the connection is one of these answers.
+// refusals lets a connection replace the answers that net/http writes itself. A
+// malformed request never reaches a handler: net/http writes its answer
+// directly to the connection. So anything written while no handler has the
+// connection is such an answer.
 type refusals struct {
 	answer  func(client net.Addr, reason string) []byte
 	handled atomic.Bool // a handler has the connection
@@ -24,11 +24,11 @@ type refusals struct {
 // connKey is the key of the connection in the context of a request.
 type connKey struct{}
 
-// Refuse lets answer make the whole response to a request that net/http refuses
-// itself, on connections of Listen. The reason is net/http's, such as
-// "431 Request Header Fields Too Large", or "408 Request Timeout" where the
-// header did not arrive in time: net/http takes the part of a line that arrived
-// for the whole, and finds it wrong. The connection ends after it.
+// Refuse lets answer make the complete response to a request that net/http
+// itself refuses, on connections of Listen. The reason is net/http's, such as
+// "431 Request Header Fields Too Large". It is "408 Request Timeout" if the
+// header did not arrive in time; net/http would mistake the part that arrived
+// for a malformed request. The connection ends afterwards.
 func Refuse(server *http.Server, answer func(client net.Addr, reason string) []byte) {
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		c, ok := conn.(*limitedConn)
@@ -41,7 +41,7 @@ func Refuse(server *http.Server, answer func(client net.Addr, reason string) []b
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if c, ok := conn.(*limitedConn); ok && state == http.StateIdle {
 			c.refusals.handled.Store(false)
-			c.refusals.late = false // it was net/http that ended the read, behind the handler
+			c.refusals.late = false // net/http itself ended the read, after the handler
 		}
 	}
 	next := server.Handler
@@ -53,15 +53,14 @@ func Refuse(server *http.Server, answer func(client net.Addr, reason string) []b
 	})
 }
 
-// Read notes whether the read ended by its deadline.
+// Read notes whether the deadline ended the read.
 func (c *limitedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.refusals.late = errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
 }
 
-// Write sends what a handler answers, and instead of net/http's own
-// refusals the answer of the server.
+// Write sends a handler's answer, or replaces a refusal by net/http.
 func (c *limitedConn) Write(p []byte) (int, error) {
 	r := &c.refusals
 	switch {
@@ -82,7 +81,8 @@ func (c *limitedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite lets net/http end a connection so that its last answer arrives.
+// CloseWrite lets net/http end a connection in a way that delivers its last
+// answer.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

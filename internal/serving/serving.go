@@ -1,6 +1,6 @@
-// Package serving runs HTTP servers within bounds: a listener that holds a
-// bounded number of connections, and a server that stops gracefully. The
-// archive and the identifier service share it.
+// Package serving runs HTTP servers within bounds: a listener with a maximum
+// number of connections, and a server that stops gracefully. The archive and
+// the identifier service share it.
 package serving
 
 import (
@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// Listen opens a TCP listener that holds at most n connections; further ones
-// wait in the queue of the operating system. Its error is a sentence for the
-// operator.
+// Listen opens a TCP listener with at most n connections; further ones wait in
+// the queue of the operating system. An error is a sentence for the operator.
 func Listen(ctx context.Context, address string, n int) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -29,9 +28,9 @@ func Listen(ctx context.Context, address string, n int) (net.Listener, error) {
 	return &limited{Listener: listener, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
 }
 
-// Until serves until ctx ends or the listener fails. When ctx ends, no new
-// connections are taken, and running requests have the grace time to finish;
-// those that are cut off are logged to the server's ErrorLog.
+// Until serves until ctx ends or the listener fails. When ctx ends, it accepts
+// no new connections and gives running requests the grace time to finish; those
+// that are cut off are logged to the server's ErrorLog.
 func Until(ctx context.Context, server *http.Server, listener net.Listener, grace time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -44,7 +43,7 @@ func Until(ctx context.Context, server *http.Server, listener net.Listener, grac
 	defer cancel()
 	err := server.Shutdown(stopping)
 	if errors.Is(err, context.DeadlineExceeded) {
-		// One slow client does not turn a requested stop into a failure.
+		// A slow client must not turn a requested stop into a failure.
 		logger := server.ErrorLog
 		if logger == nil {
 			logger = log.Default()

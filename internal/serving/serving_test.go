@@ -20,7 +20,7 @@ func listen(t *testing.T, n int) net.Listener {
 	return listener
 }
 
-func TestAnAddressInUseIsSaidSo(t *testing.T) {
+func TestAnAddressInUseIsReported(t *testing.T) {
 	first := listen(t, 1)
 	defer first.Close()
 	_, err := Listen(t.Context(), first.Addr().String(), 1)
@@ -29,7 +29,7 @@ func TestAnAddressInUseIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestARequestThatDoesNotEndIsCutOffAfterTheGraceTime(t *testing.T) {
+func TestAnEndlessRequestIsCutOffAfterTheGraceTime(t *testing.T) {
 	started := make(chan struct{})
 	var said strings.Builder
 	server := &http.Server{ErrorLog: log.New(&said, "", 0), Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -50,12 +50,12 @@ func TestARequestThatDoesNotEndIsCutOffAfterTheGraceTime(t *testing.T) {
 	}
 	<-started
 	cancel()
-	// It stopped as it was asked to, so this is no failure.
+	// A requested stop is not a failure.
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(said.String(), "still in use after 50ms and was cut off") {
-		t.Errorf("the request that was cut off was not told of, but %q", said.String())
+		t.Errorf("the log does not report the request that was cut off, but has %q", said.String())
 	}
 }
 
@@ -86,7 +86,7 @@ func TestRunningRequestsFinishWhenTheServiceStops(t *testing.T) {
 	cancel()
 	select {
 	case err := <-served:
-		t.Fatalf("it stopped while a request was running: %v", err)
+		t.Fatalf("the server stopped while a request was running: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(finish)
@@ -99,7 +99,7 @@ func TestRunningRequestsFinishWhenTheServiceStops(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestNoMoreConnectionsThanTheLimitAreHeld(t *testing.T) {
+func TestConnectionsAreLimited(t *testing.T) {
 	listener := listen(t, 1)
 	accepted := make(chan net.Conn)
 	ended := make(chan error, 1)
@@ -123,16 +123,16 @@ func TestNoMoreConnectionsThanTheLimitAreHeld(t *testing.T) {
 	first := <-accepted
 	select {
 	case <-accepted:
-		t.Fatal("a second connection was taken")
+		t.Fatal("a second connection was accepted")
 	case <-time.After(30 * time.Millisecond):
 	}
 	first.Close()
 	first.Close()
 	second := <-accepted
 	defer second.Close()
-	// Closing ends an Accept that waits for a place, too.
+	// Close also ends an Accept that waits for a free slot.
 	listener.Close()
 	if err := <-ended; err == nil {
-		t.Error("Accept gave no error")
+		t.Error("Accept returned no error")
 	}
 }

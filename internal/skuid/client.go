@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	answerBound  = 4 << 10 // bytes of an answer that are read
+	answerBound  = 4 << 10 // limit for the bytes of an answer
 	firstBackoff = 50 * time.Millisecond
 )
 
 // Client asks an identifier service for identifiers. It is safe for concurrent
-// use and keeps its connections open between calls. Its bounds may be changed
+// use and keeps its connections open between calls. Change its bounds only
 // before the first call.
 type Client struct {
-	Tries      int           // how often the service is asked, 3
-	TryTimeout time.Duration // how long one answer may take, 2 s
-	Timeout    time.Duration // how long Mint may take altogether, 5 s
+	Tries      int           // maximum number of requests, 3
+	TryTimeout time.Duration // time for one answer, 2 s
+	Timeout    time.Duration // time for all of Mint, 5 s
 
 	base  *url.URL
 	types map[oda.Kind]string
 	http  *http.Client
 }
 
-// NewClient makes a client of the identifier service at address: an http or
+// NewClient returns a client for the identifier service at address: an http or
 // https URL, whose scheme may be missing and which may have a path. The types
-// say which type the service is asked for per kind; a kind that is missing is
-// asked for by its prefix.
+// map a kind to the type that the service knows; the default is the prefix of
+// the kind.
 func NewClient(address string, types map[oda.Kind]string) (*Client, error) {
 	base, err := parseAddress(address)
 	if err != nil {
@@ -72,7 +72,7 @@ func NewClient(address string, types map[oda.Kind]string) (*Client, error) {
 				DisableCompression:     true,
 				ForceAttemptHTTP2:      true,
 			},
-			// Only the configured service names entities.
+			// Only the configured service may name entities.
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			},
@@ -98,10 +98,10 @@ func parseAddress(address string) (*url.URL, error) {
 	return base, nil
 }
 
-// Mint asks the service for a new identifier of that kind. A service that does
-// not answer, or not correctly, is asked again. If that does not help, or
-// ctx ends, the error is an oda.Error of the code IdentifierService with the
-// cause in its chain.
+// Mint asks the service for a new identifier of this kind. If there is no
+// answer, or not a valid one, it asks again. If that does not help, or ctx
+// ends, the error is an oda.Error with the code IdentifierService and the cause
+// in its chain.
 func (c *Client) Mint(ctx context.Context, kind oda.Kind) (string, error) {
 	word := c.types[kind]
 	within, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -132,11 +132,11 @@ func (c *Client) Mint(ctx context.Context, kind oda.Kind) (string, error) {
 		c.base.Host, reason, word).Because(failure)
 }
 
-// Close closes the connections that are kept open.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// pause waits before another try, longer each time and never for the same
-// time as others that were refused together. It is false when ctx ended.
+// pause waits before another try, longer each time and for a random time. It
+// returns false if ctx ended.
 func pause(ctx context.Context, try int) bool {
 	longest := firstBackoff << (try - 1)
 	timer := time.NewTimer(longest/2 + rand.N(longest))
@@ -149,7 +149,7 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// ask is one try.
+// ask makes one try.
 func (c *Client) ask(ctx context.Context, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.TryTimeout)
 	defer cancel()
@@ -165,7 +165,7 @@ func (c *Client) ask(ctx context.Context, word string) (string, error) {
 		return "", fmt.Errorf("asking for an identifier: %w", err)
 	}
 	defer response.Body.Close()
-	// Reading to the end lets the connection be used again.
+	// Reading to the end lets the connection be reused.
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerBound+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the answer of the identifier service: %w", err)
@@ -182,7 +182,7 @@ func (c *Client) ask(ctx context.Context, word string) (string, error) {
 }
 
 // wrongAnswer is an answer without a usable identifier. The reason may be shown
-// to a caller, the error is for the log.
+// to a caller; the error is for the log.
 type wrongAnswer struct {
 	reason string
 	err    error
@@ -194,8 +194,8 @@ func (w *wrongAnswer) Error() string {
 
 func (w *wrongAnswer) Unwrap() error { return w.err }
 
-// parseAnswer finds the identifier in an answer: a JSON object, or, from older
-// services, a JSON string that holds the text of that object.
+// parseAnswer returns the identifier in an answer: a JSON object, or, from
+// older services, a JSON string that contains such an object.
 func parseAnswer(body []byte, word string) (string, error) {
 	var inner string
 	if json.Unmarshal(body, &inner) == nil {

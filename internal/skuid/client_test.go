@@ -72,7 +72,7 @@ func TestAddressesThatCannotBeUsedAreRefusedWithoutRepeatingThem(t *testing.T) {
 		}
 	}
 	if _, err := NewClient("host", map[oda.Kind]string{oda.Project: "../x"}); err == nil {
-		t.Error("a type that is no word was accepted")
+		t.Error("a type that is not a word was accepted")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestTheDefaultBoundsAreShort(t *testing.T) {
 	}
 }
 
-// answers returns a handler that answers every request alike.
+// answers returns a handler that gives every request the same answer.
 func answers(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -109,7 +109,7 @@ func dripping(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-func TestAServiceThatStaysSilentOrWrongIsAProblemThatNamesIt(t *testing.T) {
+func TestTheErrorNamesAServiceThatDoesNotAnswerOrAnswersWrongly(t *testing.T) {
 	good := `{"ska_uid":"sbd-1","generator_id":"1"}`
 	for _, c := range []struct {
 		about   string
@@ -125,7 +125,7 @@ func TestAServiceThatStaysSilentOrWrongIsAProblemThatNamesIt(t *testing.T) {
 		{"another type", answers(200, `{"ska_uid":"sbi-1"}`), "sent an invalid answer"},
 		{"another type that begins alike", answers(200, `{"ska_uid":"sbdx-1"}`), "sent an invalid answer"},
 		{"the type in capitals", answers(200, `{"ska_uid":"SBD-1"}`), "sent an invalid answer"},
-		{"nothing behind the type", answers(200, `{"ska_uid":"sbd-"}`), "sent an invalid answer"},
+		{"nothing after the type", answers(200, `{"ska_uid":"sbd-"}`), "sent an invalid answer"},
 		{"a colon", answers(200, `{"ska_uid":"sbd-T0001:1"}`), "sent an invalid answer"},
 		{"a slash", answers(200, `{"ska_uid":"sbd-1/../2"}`), "sent an invalid answer"},
 		{"too long an identifier", answers(200, `{"ska_uid":"sbd-`+strings.Repeat("1", 125)+`"}`), "sent an invalid answer"},
@@ -156,7 +156,7 @@ func TestAServiceThatStaysSilentOrWrongIsAProblemThatNamesIt(t *testing.T) {
 			begin := time.Now()
 			id, err := client.Mint(context.Background(), oda.SBDefinition)
 			if took := time.Since(begin); took > 2*time.Second {
-				t.Errorf("it took %s", took)
+				t.Errorf("Mint took %s", took)
 			}
 			if n := asked.Load(); n != 3 {
 				t.Errorf("the service was asked %d times, want 3", n)
@@ -190,7 +190,7 @@ func TestNobodyListeningIsAProblem(t *testing.T) {
 	checkProblem(t, id, err, "identifier service at "+address+" did not answer")
 }
 
-func TestAServiceThatRecoversIsForgiven(t *testing.T) {
+func TestMintSucceedsIfTheServiceRecovers(t *testing.T) {
 	for about, bad := range map[string]http.HandlerFunc{
 		"silent": silent, "stops in the middle": dripping, "resets the connection": reset,
 		"status 503": answers(503, ""), "wrong type": answers(200, `{"ska_uid":"sbi-1"}`),
@@ -224,12 +224,12 @@ func TestTheTimeForAllTriesIsBounded(t *testing.T) {
 	begin := time.Now()
 	id, err := client.Mint(context.Background(), oda.SBDefinition)
 	if took := time.Since(begin); took < 100*time.Millisecond || took > time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("Mint took %s", took)
 	}
 	checkProblem(t, id, err, "did not answer")
 }
 
-func TestACallerThatGoesAwayIsNotKeptWaiting(t *testing.T) {
+func TestMintEndsWithItsContext(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(silent))
 	defer server.Close()
 	client := newClient(t, server.URL, nil)
@@ -238,7 +238,7 @@ func TestACallerThatGoesAwayIsNotKeptWaiting(t *testing.T) {
 	begin := time.Now()
 	id, err := client.Mint(ctx, oda.SBDefinition)
 	if took := time.Since(begin); took > time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("Mint took %s", took)
 	}
 	checkProblem(t, id, err)
 	if !errors.Is(err, context.Canceled) {
@@ -297,7 +297,7 @@ func TestTypesAreReadFromAList(t *testing.T) {
 	}
 }
 
-func TestEveryValidIdentifierOfTheTypeIsTaken(t *testing.T) {
+func TestEveryValidIdentifierOfTheTypeIsAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := "sbd-" + rapid.StringMatching(`[A-Za-z0-9._-]{1,124}`).Draw(t, "rest")
 		text, err := json.Marshal(map[string]any{"generator_id": rapid.String().Draw(t, "generator"), "ska_uid": want})
@@ -331,7 +331,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		if !strings.HasPrefix(id, "sbd-") || !oda.ValidID(id) {
-			t.Errorf("%q: took %q", body, id)
+			t.Errorf("%q: accepted %q", body, id)
 		}
 	})
 }

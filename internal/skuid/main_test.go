@@ -16,16 +16,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childVariable makes the test binary run as an identifier service.
+// childVariable turns the test binary into an identifier service.
 const childVariable = "ODA_TEST_SKUID_CHILD"
 
-// child is what a child process is told.
+// child configures a child process.
 type child struct {
 	Listen    string
 	Generator uint16
 	StateFile string
 	Twice     bool
-	Frozen    time.Time // the clock stands at this instant
+	Frozen    time.Time // if set, the clock always shows this instant
 }
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func runChild(text string) error {
 	return running.Wait()
 }
 
-// process is an identifier service in a process of its own.
+// process is an identifier service in its own process.
 type process struct {
 	addr string
 	cmd  *exec.Cmd
@@ -105,13 +105,13 @@ func childCommand(t *testing.T, c child) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(stdout)
 }
 
-// kill ends the process as kill -9 does.
+// kill ends the process like kill -9.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
 }
 
-// parse takes an identifier apart.
+// parse parses an identifier.
 func parse(t *testing.T, id string) (prefix string, at time.Time, generator, suffix uint64) {
 	t.Helper()
 	prefix, digits, ok := strings.Cut(id, "-")
@@ -128,7 +128,7 @@ func decode(t *testing.T, digits string) uint64 {
 	for _, c := range digits {
 		i := strings.IndexRune("0123456789abcdefghjkmnpqrstvwxyz", c)
 		if i < 0 || n>>59 != 0 || digits == "" {
-			t.Fatalf("%q is no number in Crockford base 32", digits)
+			t.Fatalf("%q is not a number in Crockford base 32", digits)
 		}
 		n = n<<5 | uint64(i)
 	}

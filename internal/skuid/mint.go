@@ -36,9 +36,9 @@ var (
 	errClock   = errors.New("the clock is beyond the last time that an identifier can hold")
 )
 
-// Generator mints identifiers. It is safe for concurrent use, and never gives
-// out the same number twice, not even for different types. A process that
-// mints under one generator number has one Generator.
+// Generator mints identifiers. It is safe for concurrent use, and never returns
+// the same number twice, not even for different types. A process needs only one
+// Generator per generator number.
 //
 // A Generator never waits for the clock. If the clock was set back it continues
 // with the last millisecond it used; if all 2048 random parts of a
@@ -48,12 +48,12 @@ var (
 type Generator struct {
 	number uint64
 	clock  func() time.Time
-	state  *State // nil: nothing is promised about restarts
+	state  *State // if nil, identifiers may repeat after a restart
 
 	mu      sync.Mutex
 	stopped bool
 	at      int64 // the millisecond being used, counted from epoch
-	left    int   // suffixes of it that are free
+	left    int   // number of free suffixes
 	used    [suffixes / 64]uint64
 }
 
@@ -70,7 +70,7 @@ func withClock(clock func() time.Time) Option {
 	return func(g *Generator) { g.clock = clock }
 }
 
-// NewGenerator makes a generator with that number, which is at most
+// NewGenerator returns a generator with this number, which is at most
 // MaxGenerator. Generators that run at the same time need different numbers.
 func NewGenerator(number uint16, options ...Option) (*Generator, error) {
 	if number > MaxGenerator {
@@ -81,16 +81,16 @@ func NewGenerator(number uint16, options ...Option) (*Generator, error) {
 		option(g)
 	}
 	if g.state != nil {
-		// All of the reserved time counts as used up.
+		// All reserved time counts as used.
 		g.at = g.state.until
 	}
 	return g, nil
 }
 
-// DefaultGenerator is the generator number for a process without a configured one:
-// a hash of the host name and the process id. Two processes have the same one
-// with a chance of 1 in 1024, so if several mint for the same archive, give
-// each its own number.
+// DefaultGenerator returns a generator number for a process without a
+// configured one: a hash of the host name and the process id. Two processes get
+// the same one with a chance of 1 in 1024, so if several mint for the same
+// archive, give each its own number.
 func DefaultGenerator() uint16 {
 	host, err := os.Hostname()
 	if err != nil {
@@ -106,12 +106,12 @@ func generatorFor(host string, pid int) uint16 {
 	return uint16((sum ^ sum>>generatorBits ^ sum>>(2*generatorBits)) & MaxGenerator)
 }
 
-// Number is the generator number.
+// Number returns the generator number.
 func (g *Generator) Number() uint16 { return uint16(g.number) }
 
-// Mint returns a new identifier for an entity of that kind. It fails, with an
-// oda.Error of the code IdentifierService, only when the generator is closed,
-// when its state cannot be written, or in the year 2165.
+// Mint returns a new identifier for an entity of this kind. It fails, with an
+// oda.Error of the code IdentifierService, only if the generator is closed, if
+// its state cannot be written, or in the year 2165.
 func (g *Generator) Mint(_ context.Context, kind oda.Kind) (string, error) {
 	id, err := g.Next(kind.Prefix())
 	if err != nil {
@@ -121,8 +121,8 @@ func (g *Generator) Mint(_ context.Context, kind oda.Kind) (string, error) {
 	return id, nil
 }
 
-// Next returns a new identifier that begins with prefix and a hyphen. It fails as
-// Mint does, with a plain error.
+// Next returns a new identifier that begins with prefix and a hyphen. It fails
+// as Mint does, with a plain error.
 func (g *Generator) Next(prefix string) (string, error) {
 	n, err := g.next()
 	if err != nil {
@@ -131,8 +131,8 @@ func (g *Generator) Next(prefix string) (string, error) {
 	return prefix + "-" + encode(n), nil
 }
 
-// Close ends minting and, if there is a state, notes in it how far the
-// generator got and releases it. It may be called more than once.
+// Close ends minting. If there is a state, Close saves how far the generator
+// got, and releases it. It may be called more than once.
 func (g *Generator) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,7 +146,7 @@ func (g *Generator) Close() error {
 	return g.state.close(g.at)
 }
 
-// next returns a number that this generator has not given before.
+// next returns a number that this generator has not used before.
 func (g *Generator) next() (uint64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,8 +173,9 @@ func (g *Generator) next() (uint64, error) {
 	return uint64(at)<<(generatorBits+suffixBits) | g.number<<suffixBits | suffix, nil
 }
 
-// take marks the first free suffix from wish on, round the end, as used. One is
-// free. It looks at each word of the set at most twice.
+// take marks the first free suffix from wish on as used, wrapping around at the
+// end. At least one must be free. It looks at each word of the set at most
+// twice.
 func (g *Generator) take(wish uint64) uint64 {
 	word := wish / 64
 	free := ^g.used[word] &^ (1<<(wish%64) - 1)
@@ -188,7 +189,7 @@ func (g *Generator) take(wish uint64) uint64 {
 	return word*64 + bit
 }
 
-// encode writes n in Crockford's base 32, without leading zeros.
+// encode formats n in Crockford's base 32, without leading zeros.
 func encode(n uint64) string {
 	var text [13]byte
 	i := len(text)

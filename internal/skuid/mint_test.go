@@ -32,7 +32,7 @@ func TestNumbersAreWrittenInCrockfordBase32WithoutPadding(t *testing.T) {
 	}
 }
 
-func TestAnIdentifierKnownFromElsewhereHasTheSameLayout(t *testing.T) {
+func TestAnIdentifierOfTheOriginalServiceHasTheSameLayout(t *testing.T) {
 	// It is also known as sbd-986-20260218-6txs9jhxnk7.
 	prefix, at, generator, _ := parse(t, "sbd-6txs9jhxnk7")
 	if day := at.Format(time.DateOnly); prefix != "sbd" || generator != 986 || day != "2026-02-18" {
@@ -54,7 +54,7 @@ func TestAnIdentifierSaysItsKindTimeAndGenerator(t *testing.T) {
 				t.Errorf("%s of generator %d: %q says %s, %s, %d", kind, number, id, prefix, at, generator)
 			}
 			if !oda.ValidID(id) {
-				t.Errorf("%q is no valid identifier", id)
+				t.Errorf("%q is not a valid identifier", id)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestAMillionIdentifiersFromEightGoroutinesAreDifferent(t *testing.T) {
 	}
 }
 
-func TestWithAStillClockEverySuffixIsUsedOnceBeforeTimeStepsOn(t *testing.T) {
+func TestWhileTheClockStandsStillEverySuffixIsUsedOncePerMillisecond(t *testing.T) {
 	const at, number = 1000, 5
 	g := newGenerator(t, number, withClock(func() time.Time { return time.UnixMilli(epoch + at) }))
 	for step := range uint64(3) {
@@ -138,7 +138,7 @@ func TestSuffixesAreRandom(t *testing.T) {
 	}
 }
 
-func TestAfterTheClockWasSetBackNoIdentifierComesAgain(t *testing.T) {
+func TestNoIdentifierIsRepeatedAfterTheClockIsSetBack(t *testing.T) {
 	now := int64(10_000)
 	g := newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + now) }))
 	seen := make(map[uint64]bool)
@@ -148,7 +148,7 @@ func TestAfterTheClockWasSetBackNoIdentifierComesAgain(t *testing.T) {
 		for range 1500 {
 			n := next(t, g)
 			if seen[n] {
-				t.Fatalf("clock at %d: %d came again", clock, n)
+				t.Fatalf("clock at %d: %d was repeated", clock, n)
 			}
 			seen[n] = true
 			if n>>21 < latest {
@@ -157,7 +157,7 @@ func TestAfterTheClockWasSetBackNoIdentifierComesAgain(t *testing.T) {
 			latest = n >> 21
 		}
 	}
-	// 15,000 identifiers need 8 milliseconds, of which the clock gave some.
+	// 15,000 identifiers need 8 milliseconds, some of which the clock provides.
 	if latest > 10_010 {
 		t.Errorf("time ran ahead to %d", latest)
 	}
@@ -170,7 +170,7 @@ func TestAClockBeforeTheFirstMillisecondCountsAsTheFirst(t *testing.T) {
 	}
 }
 
-func TestAtTheEndOfTimeMintingFails(t *testing.T) {
+func TestMintingFailsAtTheEndOfTime(t *testing.T) {
 	now := time.UnixMilli(epoch + lastMillisecond)
 	g := newGenerator(t, 1023, withClock(func() time.Time { return now }))
 	for range 2048 {
@@ -192,14 +192,14 @@ func TestGeneratorsWithDifferentNumbersNeverMeet(t *testing.T) {
 		for range 5000 {
 			n := next(t, g)
 			if seen[n] {
-				t.Fatalf("generator %d gave %d, which another gave before", number, n)
+				t.Fatalf("generator %d returned %d, as another did before", number, n)
 			}
 			seen[n] = true
 		}
 	}
 }
 
-func TestAClosedGeneratorMintsNoMore(t *testing.T) {
+func TestAClosedGeneratorDoesNotMint(t *testing.T) {
 	g := newGenerator(t, 0)
 	for range 2 {
 		if err := g.Close(); err != nil {

@@ -34,7 +34,7 @@ func TestTheClientUnderstandsTheRealService(t *testing.T) {
 	}
 }
 
-func TestOlderTypeWordsAreServedAndOthersAreNot(t *testing.T) {
+func TestOlderTypesAreServedAndUnknownOnesAreNot(t *testing.T) {
 	address := startProcess(t, child{}).addr
 	id, err := newClient(t, address, map[oda.Kind]string{oda.Project: "opj"}).Mint(context.Background(), oda.Project)
 	if err != nil || !strings.HasPrefix(id, "opj-") {
@@ -44,7 +44,7 @@ func TestOlderTypeWordsAreServedAndOthersAreNot(t *testing.T) {
 	checkProblem(t, id, err, "does not know that type")
 }
 
-func TestAServiceThatHangsIsAProblemUntilItGoesOn(t *testing.T) {
+func TestMintFailsWhileTheServiceHangs(t *testing.T) {
 	p := startProcess(t, child{})
 	client := newClient(t, p.addr, nil)
 	client.TryTimeout = 100 * time.Millisecond
@@ -52,7 +52,7 @@ func TestAServiceThatHangsIsAProblemUntilItGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGSTOP)
-	// The signal takes effect a moment after it was sent.
+	// The signal takes effect a moment after it is sent.
 	var id string
 	var err error
 	var begin time.Time
@@ -61,7 +61,7 @@ func TestAServiceThatHangsIsAProblemUntilItGoesOn(t *testing.T) {
 		id, err = client.Mint(context.Background(), oda.SBDefinition)
 	}
 	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("Mint took %s", took)
 	}
 	checkProblem(t, id, err, "did not answer")
 	p.signal(t, syscall.SIGCONT)
@@ -71,7 +71,7 @@ func TestAServiceThatHangsIsAProblemUntilItGoesOn(t *testing.T) {
 	}
 }
 
-func TestTheServiceStopsInOrderWhenToldTo(t *testing.T) {
+func TestTheServiceStopsGracefully(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	p := startProcess(t, child{StateFile: state})
 	client := newClient(t, p.addr, nil)
@@ -81,7 +81,7 @@ func TestTheServiceStopsInOrderWhenToldTo(t *testing.T) {
 	}
 	p.signal(t, syscall.SIGTERM)
 	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("it ended with %v: %s", err, p.cmd.Stderr)
+		t.Errorf("the service ended with %v: %s", err, p.cmd.Stderr)
 	}
 	_, at, _, _ := parse(t, id)
 	if got := reservation(t, state); got != at.UnixMilli()-epoch {
@@ -89,7 +89,7 @@ func TestTheServiceStopsInOrderWhenToldTo(t *testing.T) {
 	}
 }
 
-func TestASecondServiceOnTheSameStateFileEnds(t *testing.T) {
+func TestASecondServiceOnTheSameStateFileFails(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	startProcess(t, child{StateFile: state})
 	cmd, _ := childCommand(t, child{Listen: "127.0.0.1:0", StateFile: state})
@@ -101,7 +101,7 @@ func TestASecondServiceOnTheSameStateFileEnds(t *testing.T) {
 
 // Every start sees the same instant on its clock, and the services are killed
 // while they answer: without the state file the identifiers would repeat.
-func TestNoIdentifierComesTwiceThoughServicesAreKilledAndTheClockStandsStill(t *testing.T) {
+func TestKilledServicesRepeatNoIdentifierWhileTheClockStandsStill(t *testing.T) {
 	const rounds, perRound = 5, 300
 	frozen := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestNoIdentifierComesTwiceThoughServicesAreKilledAndTheClockStandsStill(t *
 		select {
 		case <-enough:
 		case <-time.After(20 * time.Second):
-			t.Error("the services gave too few identifiers")
+			t.Error("the services minted too few identifiers")
 		}
 		first.kill()
 		second.kill()
@@ -149,12 +149,12 @@ func TestNoIdentifierComesTwiceThoughServicesAreKilledAndTheClockStandsStill(t *
 	}
 	for generator := uint64(1); generator <= 3; generator++ {
 		if byGenerator[generator] == 0 {
-			t.Errorf("generator %d gave nothing", generator)
+			t.Errorf("generator %d minted nothing", generator)
 		}
 	}
 }
 
-// answerSet gathers identifiers and fails the test on one that comes again.
+// answerSet collects identifiers and fails the test if one is repeated.
 type answerSet struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -165,7 +165,7 @@ func (s *answerSet) add(t *testing.T, id string) int {
 	defer s.mu.Unlock()
 	number := strings.TrimPrefix(id, "eb")
 	if s.seen[number] {
-		t.Errorf("%s came again", id)
+		t.Errorf("%s was repeated", id)
 	}
 	s.seen[number] = true
 	return len(s.seen)

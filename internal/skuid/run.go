@@ -11,11 +11,11 @@ import (
 	"oda/internal/serving"
 )
 
-// DefaultListen is where an identifier service listens by default.
+// DefaultListen is the default address of an identifier service.
 const DefaultListen = "127.0.0.1:9870"
 
-// The bounds of the service. A request is a line and an answer fits in one
-// packet, so they are short.
+// The bounds of the service are small, since a request is a line and an answer
+// fits in one packet.
 const (
 	readTimeout    = 5 * time.Second
 	writeTimeout   = 5 * time.Second
@@ -25,18 +25,18 @@ const (
 	maxConnections = 1024
 )
 
-// Config says how an identifier service runs.
+// Config configures an identifier service.
 type Config struct {
-	Listen    string       // host:port; "" is DefaultListen, port 0 any free one
-	Generator uint16       // DefaultGenerator() where the operator gave none
-	StateFile string       // "": no promise across restarts
+	Listen    string       // host:port; "" is DefaultListen, and port 0 any free port
+	Generator uint16       // DefaultGenerator() if the operator gave none
+	StateFile string       // if "", identifiers may repeat after a restart
 	Twice     bool         // encode JSON answers twice
-	Logger    *slog.Logger // nil: no log
+	Logger    *slog.Logger // if nil, nothing is logged
 
-	clock func() time.Time // nil but in tests
+	clock func() time.Time // nil except in tests
 }
 
-// Running is an identifier service that listens.
+// Running is an identifier service that is listening.
 type Running struct {
 	addr net.Addr
 	done chan struct{}
@@ -52,8 +52,8 @@ func Run(ctx context.Context, config Config) error {
 	return running.Wait()
 }
 
-// Listen starts an identifier service, which stops when ctx ends. When Listen
-// returns without an error the service answers, and Wait is to be called.
+// Listen starts an identifier service, which stops when ctx ends. If it returns
+// no error, the service is listening, and the caller must call Wait.
 func Listen(ctx context.Context, config Config) (*Running, error) {
 	logger := config.Logger
 	if logger == nil {
@@ -91,11 +91,11 @@ func Listen(ctx context.Context, config Config) (*Running, error) {
 	return running, nil
 }
 
-// Addr is the address that the service listens on.
+// Addr returns the address that the service listens on.
 func (r *Running) Addr() net.Addr { return r.addr }
 
-// Wait waits until the service has stopped. It gives nil when it stopped
-// because its context ended and everything was closed.
+// Wait waits until the service has stopped. It returns nil if the service
+// stopped because its context ended and everything was closed.
 func (r *Running) Wait() error {
 	<-r.done
 	return r.err

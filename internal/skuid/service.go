@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Service is the REST interface of an identifier service.
+// Service is the HTTP API of an identifier service.
 type Service struct {
 	generator *Generator
 	twice     bool
@@ -21,9 +21,9 @@ type Service struct {
 	page      []byte
 }
 
-// NewService serves identifiers from that generator. With twice, JSON answers
-// are JSON strings that hold the document, as clients of the first identifier
-// service expect. Failures are logged to logger.
+// NewService returns a service for this generator. If twice is set, JSON
+// answers are JSON strings that contain the document, as clients of the first
+// identifier service expect.
 func NewService(generator *Generator, twice bool, logger *slog.Logger) *Service {
 	s := &Service{
 		generator: generator,
@@ -43,7 +43,7 @@ func NewService(generator *Generator, twice bool, logger *slog.Logger) *Service 
 
 // ServeHTTP answers one request.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// An identifier that a cache returns again is not unique.
+	// A cached identifier would not be unique.
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	s.mux.ServeHTTP(w, r)

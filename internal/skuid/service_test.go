@@ -41,16 +41,16 @@ func TestTheServiceAnswers(t *testing.T) {
 				t.Errorf("got %d, %s, %s", status, header.Get("Content-Type"), body)
 			}
 			if strings.Contains(c.media, "json") && !json.Valid([]byte(body)) {
-				t.Errorf("%s is no JSON", body)
+				t.Errorf("%s is not JSON", body)
 			}
 			if header.Get("Cache-Control") != "no-store" {
-				t.Error("a cache may give the answer to somebody else")
+				t.Error("a cache may repeat the answer")
 			}
 		})
 	}
 }
 
-func TestEveryTypeThatIsListedIsServed(t *testing.T) {
+func TestEveryListedTypeIsServed(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		service := NewService(newGenerator(t, 9), twice, quiet())
 		types := decodeAnswer(t, service, twice, "/skuid/entity_types/get")
@@ -68,7 +68,7 @@ func TestEveryTypeThatIsListedIsServed(t *testing.T) {
 	}
 }
 
-func TestAFailureToMintIsAProblemWithoutItsCause(t *testing.T) {
+func TestAMintingFailureIsAnsweredWithoutItsCause(t *testing.T) {
 	generator := newGenerator(t, 9)
 	stop(t, generator)
 	var log strings.Builder
@@ -82,7 +82,7 @@ func TestAFailureToMintIsAProblemWithoutItsCause(t *testing.T) {
 	}
 }
 
-func TestAServiceThatCannotStartSaysWhyAndLeavesNothingBehind(t *testing.T) {
+func TestAServiceThatCannotStartSaysWhyAndLeavesNoFiles(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -13,45 +13,45 @@ import (
 	"oda/internal/files"
 )
 
-// reserveAhead is how far a reservation goes beyond the millisecond that needs
-// it, in milliseconds: the file is written at most this often, and after a kill
-// the generator's time starts at most this far ahead of the clock.
+// reserveAhead is how many milliseconds are reserved beyond the one needed. The
+// file is written at most this often, and after a kill the generator's time
+// starts at most this far ahead of the clock.
 const reserveAhead = 2000
 
-// The state file holds one line, readable by a person.
+// The state file has one line, readable by a person.
 const (
 	stateLine   = "identifiers reserved until "
 	stateLayout = "2006-01-02T15:04:05.000Z"
-	stateBound  = 256 // bytes that are read of the file
+	stateBound  = 256 // limit for the bytes of the file
 )
 
-// State is a file that says up to which millisecond a generator may have given
-// out identifiers. The file is ahead of the generator at all times: it is on
-// disk before the first identifier of newly reserved time is. A generator that
-// starts with it begins after that time, even if the clock says otherwise. So one
-// wrong clock in the future moves the generator's time there for good;
-// identifiers stay unique.
+// State is a file that says up to which millisecond a generator may have used
+// identifiers. The file is always ahead: it is on disk before the first
+// identifier of newly reserved time is returned. A generator that starts with
+// it begins after that time, whatever the clock says. So a clock that was once
+// wrongly in the future moves the generator's time there for good; identifiers
+// stay unique.
 //
-// A side file, with .lock appended to the name, is locked while the state is open.
-// (The file itself cannot be: it is replaced at every write.) The lock ends
-// with the process, and the side file stays.
+// A side file, with .lock appended to the name, is locked while the state is
+// open. (The file itself cannot be, since it is replaced at every write.) The
+// lock ends with the process; the side file stays.
 type State struct {
 	path  string
 	lock  *os.File
 	until int64 // the last reserved millisecond, -1 for none
 }
 
-// OpenState opens the state file at path. A missing file is a fresh start. A
-// file that another process has open, or that holds anything but what a State
-// wrote, is an error.
+// OpenState opens the state file at path. A missing file is a fresh start. It
+// fails if another process has the file open, or if the content was not written
+// by a State.
 func OpenState(path string) (*State, error) {
-	// A link is followed here, since a rename would replace it.
+	// Follow a link here, since a rename would replace it.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
 	lock, err := files.Lock(path+".lock", 0o644)
 	if errors.Is(err, files.ErrLocked) {
-		return nil, fmt.Errorf("the state file %s is in use by another process: give each identifier service a file of its own", path)
+		return nil, fmt.Errorf("the state file %s is in use by another process: give each identifier service its own file", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the state file: %w", err)
@@ -64,7 +64,7 @@ func OpenState(path string) (*State, error) {
 	return &State{path: path, lock: lock, until: until}, nil
 }
 
-// Close releases the file. It is only for a state that no generator uses.
+// Close releases the file. It is only for a state without a generator.
 func (s *State) Close() error { return s.lock.Close() }
 
 // cover makes sure that the millisecond at is reserved on disk.
@@ -75,8 +75,8 @@ func (s *State) cover(at int64) error {
 	return s.write(min(at+reserveAhead, lastMillisecond))
 }
 
-// close takes back what was reserved beyond the last millisecond used, so that
-// the next start need not skip it, and releases the file.
+// close returns the reserved time after the last millisecond used, so that the
+// next start need not skip it, and releases the file.
 func (s *State) close(last int64) error {
 	var err error
 	if last < s.until {
@@ -85,8 +85,8 @@ func (s *State) close(last int64) error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// write replaces the file as a whole: after a crash at any point it holds
-// either the earlier reservation or the new one.
+// write replaces the file atomically: after a crash it has either the old
+// reservation or the new one.
 func (s *State) write(until int64) error {
 	text := stateLine + time.UnixMilli(epoch+until).UTC().Format(stateLayout) + "\n"
 	if err := files.ReplaceSynced(s.path, []byte(text), 0o644); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWithAStateNothingComesAgainAfterARestart(t *testing.T) {
+func TestWithAStateNoIdentifierIsRepeatedAfterARestart(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		end    func(*testing.T, *Generator)
@@ -27,7 +27,7 @@ func TestWithAStateNothingComesAgainAfterARestart(t *testing.T) {
 				for range 3 * 2048 {
 					n := next(t, g)
 					if seen[n] {
-						t.Fatalf("start %d: %d came again", start, n)
+						t.Fatalf("start %d: %d was repeated", start, n)
 					}
 					seen[n] = true
 				}
@@ -38,7 +38,7 @@ func TestWithAStateNothingComesAgainAfterARestart(t *testing.T) {
 }
 
 func TestWithoutAStateAClockThatStandsStillRepeatsIdentifiers(t *testing.T) {
-	// The tests above mean something only because this is so.
+	// The tests above rely on this.
 	clock := withClock(func() time.Time { return time.UnixMilli(epoch + 50_000) })
 	seen := make(map[uint64]bool)
 	for range 2 {
@@ -52,7 +52,7 @@ func TestWithoutAStateAClockThatStandsStillRepeatsIdentifiers(t *testing.T) {
 	}
 }
 
-func TestTheReservationIsOnDiskBeforeTheIdentifierIsGivenOut(t *testing.T) {
+func TestTheReservationIsOnDiskBeforeTheIdentifierIsReturned(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	now := int64(0)
 	g := newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + now) }), WithState(openState(t, path)))
@@ -91,7 +91,7 @@ func TestTheFileIsWrittenOncePerReservation(t *testing.T) {
 	}
 }
 
-func TestAStopWithoutMintingLeavesTheFileAsItWas(t *testing.T) {
+func TestStoppingWithoutMintingDoesNotChangeTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	stop(t, openGenerator(t, path, 7))
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -110,7 +110,7 @@ func TestAStateThatCannotBeWrittenStopsMinting(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	g := openGenerator(t, path, 7)
-	// A directory in the place of the new file cannot be written to.
+	// A directory with the name of the new file prevents the write.
 	if err := os.Mkdir(path+".tmp", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAStateThatCannotBeWrittenStopsMinting(t *testing.T) {
 	stop(t, g)
 }
 
-func TestRubbishInTheStateFileIsRefused(t *testing.T) {
+func TestAnInvalidStateFileIsRefused(t *testing.T) {
 	for about, text := range map[string]string{
 		"empty":              "",
 		"a number":           "1763177948123\n",
@@ -145,12 +145,13 @@ func TestRubbishInTheStateFileIsRefused(t *testing.T) {
 			writeFile(t, path, text)
 			_, err := OpenState(path)
 			if err == nil {
-				t.Fatal("it was accepted")
+				t.Fatal("the file was accepted")
 			}
 			if message := err.Error(); !strings.Contains(message, path) || !strings.Contains(message, "restore it") || strings.Contains(message, "\n") {
-				t.Errorf("the message is no help: %q", message)
+				t.Errorf("the message does not help: %q", message)
 			}
-			// The lock is given free, and the file is left for a person to see.
+			// The lock is released, and the file is left for a person to
+			// inspect.
 			if after := readFile(t, path); after != text {
 				t.Errorf("the file was changed to %q", after)
 			}
@@ -162,7 +163,7 @@ func TestRubbishInTheStateFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestTwoCannotShareAStateFile(t *testing.T) {
+func TestAStateFileCannotBeShared(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	g := openGenerator(t, path, 7)
@@ -182,9 +183,9 @@ func TestTwoCannotShareAStateFile(t *testing.T) {
 	}
 }
 
-func TestAStateFileInNoDirectoryIsRefused(t *testing.T) {
+func TestAStateFileInAMissingDirectoryIsRefused(t *testing.T) {
 	if _, err := OpenState(filepath.Join(t.TempDir(), "none", "state")); err == nil {
-		t.Error("it was accepted")
+		t.Error("the file was accepted")
 	}
 }
 
@@ -234,7 +235,7 @@ func stop(t *testing.T, g *Generator) {
 }
 
 // crash leaves everything as the end of a process does: the lock is gone, and
-// nothing was put in order.
+// nothing is cleaned up.
 func crash(t *testing.T, g *Generator) {
 	t.Helper()
 	if err := g.state.Close(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"oda"
 )
 
-// entityTypes are the types that the service mints for, with their meaning.
+// entityTypes are the types that the service mints, with their meaning.
 var entityTypes = map[string]string{
 	"dp":    "data product",
 	"eb":    "execution block",
@@ -31,8 +31,8 @@ var entityTypes = map[string]string{
 	"txn":   "transaction",
 }
 
-// DefaultTypes returns the type word that is asked for per kind when nothing else
-// was said: the prefix of the kind.
+// DefaultTypes returns the type to request for each kind by default: the prefix
+// of the kind.
 func DefaultTypes() map[oda.Kind]string {
 	types := make(map[oda.Kind]string, len(oda.Kinds))
 	for _, kind := range oda.Kinds {
@@ -41,9 +41,9 @@ func DefaultTypes() map[oda.Kind]string {
 	return types
 }
 
-// ParseTypes reads a list such as "prj=opj,sbd=sbd": on the left the prefix of
-// a kind, on the right the type word that the identifier service knows it by.
-// Kinds that are not named keep their default; the empty string names none.
+// ParseTypes parses a list such as "prj=opj,sbd=sbd": the prefix of a kind, and
+// the type to request for it from the identifier service. Other kinds keep
+// their default.
 func ParseTypes(list string) (map[oda.Kind]string, error) {
 	types := DefaultTypes()
 	if strings.TrimSpace(list) == "" {

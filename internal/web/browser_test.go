@@ -15,7 +15,7 @@ import (
 	"oda/internal/web"
 )
 
-// A description with one operation, as the pages expect it beside them.
+// A description with one operation, where the pages expect it.
 const description = `{
   "openapi": "3.0.3",
   "info": {"title": "Test", "version": "1"},
@@ -28,8 +28,8 @@ const description = `{
   }}}
 }`
 
-// routes mounts a site with counts as the server does, under a base path, with
-// the description and one operation beside it.
+// routes mounts a site as the server does, under a base path, with the
+// description and one operation.
 func routes(t *testing.T, base string) http.Handler {
 	t.Helper()
 	site := web.New(web.Config{Counts: web.FixedCounts, Version: "1.2.3", Engine: "sqlite"})
@@ -65,7 +65,7 @@ func routes(t *testing.T, base string) http.Handler {
 	return mux
 }
 
-func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
+func TestTheHomePageLeadsToALiveAnswer(t *testing.T) {
 	tests := map[string]struct {
 		handler http.Handler
 		prefix  string
@@ -90,7 +90,7 @@ func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
 			}
 			for _, example := range examples {
 				if !strings.Contains(example, `"`+api+`/ebs`) {
-					t.Errorf("the example does not carry the address %s:\n%s", api, example)
+					t.Errorf("the example does not contain the address %s:\n%s", api, example)
 				}
 			}
 			if got := text(t, ctx, `.cards`); !strings.Contains(got, "1\u202f234\u202f567") {
@@ -104,7 +104,7 @@ func TestAPersonGetsFromTheHomePageToALiveAnswer(t *testing.T) {
 			}
 			want := env.Answer{Status: 200, Body: "{\n  \"eb_id\": \"eb-42\",\n  \"live\": true\n}"}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the live answer is not that of the server (-want +got):\n%s", diff)
+				t.Errorf("the live answer differs from the server's (-want +got):\n%s", diff)
 			}
 
 			complaints, err := watch.Complaints(ctx)
@@ -142,8 +142,8 @@ func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 		chromedp.WaitVisible(`//button[text()="Copied"]`))
 }
 
-// A test that finds no complaint is worth nothing if none would be noticed.
-func TestTheWatchNoticesWhatThePagesMustNotDo(t *testing.T) {
+// A test that finds no complaints is worthless if it cannot notice any.
+func TestTheWatchNoticesViolations(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "script-src 'self'")
@@ -175,7 +175,7 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
-// follow clicks a link and waits for the page that it leads to.
+// follow clicks a link and waits for its page.
 func follow(t *testing.T, ctx context.Context, link string) {
 	t.Helper()
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link))); err != nil {

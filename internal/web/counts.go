@@ -9,13 +9,12 @@ import (
 const (
 	// refreshEvery is how old the counts on the home page may be.
 	refreshEvery = 5 * time.Second
-	// refreshTimeout bounds one count, so that a slow engine is asked less
-	// often and never twice at the same time.
+	// refreshTimeout bounds one count, so that counts never overlap.
 	refreshTimeout = 4 * time.Second
 )
 
-// Run keeps the counts of the home page fresh until ctx ends. It counts at
-// once and then every five seconds. While counting fails, the last known counts
+// Run keeps the counts of the home page fresh until ctx ends. It counts at once
+// and then every five seconds. While counting fails, the last known counts
 // stay; the first failure and the recovery are logged.
 func (s *Site) Run(ctx context.Context) {
 	ticker := time.NewTicker(refreshEvery)

@@ -75,7 +75,7 @@ func TestTheLastCountsStayWhileCountingFails(t *testing.T) {
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Counts: func(ctx context.Context) (map[oda.Kind]int64, error) {
 				if failing.Load() {
-					return nil, errors.New("the engine is away")
+					return nil, errors.New("the engine is unavailable")
 				}
 				return fixedCounts(ctx)
 			},
@@ -88,14 +88,14 @@ func TestTheLastCountsStayWhileCountingFails(t *testing.T) {
 		if !strings.Contains(homePage(t, site), "45\u202f678") {
 			t.Error("the last known count is gone")
 		}
-		if got := strings.Count(log.String(), "the engine is away"); got != 1 {
-			t.Errorf("the log hears of the failure %d times, want once:\n%s", got, log.String())
+		if got := strings.Count(log.String(), "the engine is unavailable"); got != 1 {
+			t.Errorf("the log reports the failure %d times, want once:\n%s", got, log.String())
 		}
 		failing.Store(false)
 		time.Sleep(refreshEvery)
 		synctest.Wait()
 		if !strings.Contains(log.String(), "up to date again") {
-			t.Errorf("the log does not hear of the recovery:\n%s", log.String())
+			t.Errorf("the log does not report the recovery:\n%s", log.String())
 		}
 	})
 }
@@ -117,7 +117,8 @@ func TestACountIsBoundedInTime(t *testing.T) {
 	})
 }
 
-// run starts Run and checks, when the test ends, that it ends with its context.
+// run starts Run and checks, at the end of the test, that it ends with its
+// context.
 func run(t *testing.T, site *Site) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -2,8 +2,8 @@ package web
 
 import "context"
 
-// FixedCounts and Refresh are for the tests in the browser, which stand outside
-// the package because their tools know it.
+// FixedCounts and Refresh are for the browser tests, which are outside the
+// package because their tools import it.
 var FixedCounts = fixedCounts
 
 // Refresh counts once.

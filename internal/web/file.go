@@ -21,15 +21,15 @@ var embedded embed.FS
 
 const htmlType = "text/html; charset=utf-8"
 
-// How long a browser may keep an answer. A page is asked for again every time,
-// and mostly answered 304; its files are named with their hash.
+// How long a browser may cache an answer. A page is requested again every time,
+// and usually answered 304; the links to its files contain their hash.
 const (
 	pageCache  = "no-cache"
 	assetCache = "public, max-age=3600"
 )
 
-// What a page may load. Only Swagger UI sets styles inside its elements and
-// sends requests.
+// What a page may load. Only the Swagger UI sets inline styles and sends
+// requests.
 const (
 	homePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 		"img-src 'self' data:; " + everyPolicy
@@ -38,8 +38,8 @@ const (
 	everyPolicy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 
-// contentTypes holds the types that are served, by the extension of the file.
-// The operating system's list is not used: it differs between machines.
+// contentTypes are the content types by file extension. The operating system's
+// list is not used, because it differs between machines.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -48,21 +48,21 @@ var contentTypes = map[string]string{
 	"":     "text/plain; charset=utf-8",
 }
 
-// file is something that can be served. Only the compressed form is kept: it
-// is what nearly every client asks for, and a quarter of the memory.
+// file is something to serve. Only the compressed form is kept: nearly every
+// client asks for it, and it takes a quarter of the memory.
 type file struct {
 	contentType string
 	gz          []byte
-	size        int64  // of the uncompressed form
-	hash        string // of the content, for the entity tag
+	size        int64  // size of the uncompressed form
+	hash        string // hash of the content, for the entity tag
 }
 
-// newFile makes a file of its content.
+// newFile returns a file with this content.
 func newFile(contentType string, text []byte) file {
 	return newGzipped(contentType, content.Gzip.Block(text))
 }
 
-// newGzipped makes a file of its compressed form.
+// newGzipped returns a file from its compressed form.
 func newGzipped(contentType string, gz []byte) file {
 	sum := sha256.Sum256(gz)
 	return file{
@@ -89,7 +89,7 @@ func loadAssets() map[string]file {
 	return assets
 }
 
-// mustRead reads a file that is part of the binary.
+// mustRead reads an embedded file.
 func mustRead(name string) []byte {
 	text, err := embedded.ReadFile(name)
 	if err != nil {
@@ -98,8 +98,8 @@ func mustRead(name string) []byte {
 	return text
 }
 
-// serve answers with the file, or with 304 when the client has it. A write
-// fails only when the client has gone, so there is nobody to tell.
+// serve answers with the file, or with 304 if the client has it. A write fails
+// only if the client has gone, so nobody needs to know.
 func (f file) serve(w http.ResponseWriter, r *http.Request, cache, policy string) {
 	encoding := content.Negotiate(r.Header, content.Gzip)
 	h := w.Header()

@@ -37,7 +37,7 @@ func TestTheSwaggerFilesAreThoseOfTheRelease(t *testing.T) {
 			t.Errorf("the sum of %s is %s, want %s", name, got, want)
 		}
 		if int64(len(content)) != f.size {
-			t.Errorf("the size of %s is taken for %d, want %d", name, f.size, len(content))
+			t.Errorf("the size of %s is %d, want %d", name, f.size, len(content))
 		}
 		checked[name+".gz"] = true
 	}
@@ -47,12 +47,12 @@ func TestTheSwaggerFilesAreThoseOfTheRelease(t *testing.T) {
 	}
 	for _, e := range entries {
 		if !checked[e.Name()] {
-			t.Errorf("%s is embedded and has no sum in CHECKSUMS", e.Name())
+			t.Errorf("%s is embedded but has no sum in CHECKSUMS", e.Name())
 		}
 	}
 }
 
-func TestEveryAnswerIsLockedDown(t *testing.T) {
+func TestEveryAnswerHasStrictSecurityHeaders(t *testing.T) {
 	const strict = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 	tests := map[string]struct{ path, policy, contentType, cache string }{
 		"home page":  {"/api/v1/", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " + strict, htmlType, "no-cache"},
@@ -125,7 +125,7 @@ func TestAnAnswerIsCompressedWhenTheClientAsks(t *testing.T) {
 	}
 }
 
-func TestAClientThatHasTheFileIsToldSo(t *testing.T) {
+func TestAClientThatHasTheFileGets304(t *testing.T) {
 	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css"} {
 		plain := get(t, at, nil).Header().Get("ETag")
 		compressed := get(t, at, http.Header{"Accept-Encoding": {"gzip"}}).Header().Get("ETag")
@@ -136,7 +136,7 @@ func TestAClientThatHasTheFileIsToldSo(t *testing.T) {
 			`"other", ` + compressed: http.StatusNotModified,
 			"*":                      http.StatusNotModified,
 			`"other"`:                http.StatusOK,
-			strings.Trim(plain, `"`): http.StatusNotModified, // as the interface takes it
+			strings.Trim(plain, `"`): http.StatusNotModified, // as the API accepts it
 		}
 		for tag, want := range tests {
 			w := get(t, at, http.Header{"If-None-Match": {tag}})
@@ -165,7 +165,7 @@ func TestAnUnknownFileIsNoSuchPath(t *testing.T) {
 	}
 }
 
-// get asks a site for a page or a file, as the router would.
+// get requests a page or a file as the router would.
 func get(t *testing.T, at string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	site := New(Config{Counts: fixedCounts})

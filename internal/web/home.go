@@ -9,24 +9,24 @@ import (
 	"oda"
 )
 
-// fallbackHost appears in the examples if the request has no usable host.
-// It is where the server listens by default.
+// fallbackHost appears in the examples if the request has no usable host. It is
+// the server's default address.
 const fallbackHost = "127.0.0.1:8080"
 
 // unknownCount is shown until the first count is available.
 const unknownCount = "–"
 
-// The examples are pasted into a shell, so an address is only shown when every
-// character of it is harmless there. Escaping for HTML alone is not enough.
+// The examples are pasted into a shell, so an address is shown only if all its
+// characters are harmless there. HTML escaping alone is not enough.
 var (
 	safeHost = regexp.MustCompile(`^([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 	safePath = regexp.MustCompile(`^(/[A-Za-z0-9._~%-]+)*$`)
 )
 
-// homeView is what the template of the home page shows.
+// homeView is the data for the template of the home page.
 type homeView struct {
 	Cards   []card
-	API     string // the absolute address of the interface, for the examples
+	API     string // the absolute address of the API, for the examples
 	Version string
 	Engine  string
 }
@@ -39,7 +39,7 @@ type card struct {
 	Count      string
 }
 
-// homeView gathers the home page for one request, from memory only.
+// homeView builds the home page for one request, from memory only.
 func (s *Site) homeView(r *http.Request) homeView {
 	view := homeView{API: apiAddress(r), Version: s.cfg.Version, Engine: s.cfg.Engine}
 	counts := s.counts.Load()
@@ -53,7 +53,7 @@ func (s *Site) homeView(r *http.Request) homeView {
 	return view
 }
 
-// meaning says in a few words what an entity of the kind is.
+// meaning describes a kind in a few words.
 func meaning(k oda.Kind) string {
 	switch k {
 	case oda.SBDefinition:
@@ -68,8 +68,9 @@ func meaning(k oda.Kind) string {
 	return ""
 }
 
-// apiAddress is the address of the interface as the client sees it, without a
-// trailing slash. The request was for {base}/api/v1/, so its path has the base.
+// apiAddress returns the address of the API as the client sees it, without a
+// trailing slash. The request was for {base}/api/v1/, so its path contains the
+// base.
 func apiAddress(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -91,8 +92,8 @@ func apiAddress(r *http.Request) string {
 	return scheme + "://" + host + path
 }
 
-// thousands writes a count in groups of three digits, separated by a
-// narrow no-break space, which is unambiguous everywhere.
+// thousands formats a count in groups of three digits, separated by a narrow
+// no-break space, which is unambiguous everywhere.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder

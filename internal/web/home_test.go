@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTheExamplesCarryTheAddressOfTheRequest(t *testing.T) {
+func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
 	tests := map[string]struct {
 		host, path, forwardedProto string
 		tls                        bool
@@ -22,14 +22,14 @@ func TestTheExamplesCarryTheAddressOfTheRequest(t *testing.T) {
 		"over TLS":                        {host: "h", tls: true, want: "https://h/api/v1"},
 		"behind a proxy that ends TLS":    {host: "h", forwardedProto: "https", want: "https://h/api/v1"},
 		"behind two proxies":              {host: "h", forwardedProto: "https, http", want: "https://h/api/v1"},
-		"a proxy that names another":      {host: "h", forwardedProto: "javascript", want: "http://h/api/v1"},
+		"a proxy with another scheme":     {host: "h", forwardedProto: "javascript", want: "http://h/api/v1"},
 		"no host":                         {host: "", want: "http://127.0.0.1:8080/api/v1"},
 		"a host with markup":              {host: `"><script>alert(1)</script>`, want: "http://127.0.0.1:8080/api/v1"},
 		"a host with a shell command":     {host: "h$(reboot)", want: "http://127.0.0.1:8080/api/v1"},
 		"a host with a user":              {host: "h@evil", want: "http://127.0.0.1:8080/api/v1"},
 		"a host with a path":              {host: "h/evil", want: "http://127.0.0.1:8080/api/v1"},
-		"a host that never ends":          {host: strings.Repeat("a", 5000), want: "http://127.0.0.1:8080/api/v1"},
-		"a port that is no number":        {host: "h:80;reboot", want: "http://127.0.0.1:8080/api/v1"},
+		"a very long host":                {host: strings.Repeat("a", 5000), want: "http://127.0.0.1:8080/api/v1"},
+		"a port that is not a number":     {host: "h:80;reboot", want: "http://127.0.0.1:8080/api/v1"},
 		"a host with a line break":        {host: "h\nreboot", want: "http://127.0.0.1:8080/api/v1"},
 		"a base path with shell commands": {host: "h", path: "/$(reboot)/api/v1/", want: "http://h/api/v1"},
 	}
@@ -58,14 +58,14 @@ func TestTheExamplesCarryTheAddressOfTheRequest(t *testing.T) {
 			}
 			for _, f := range found {
 				if f[1] != test.want {
-					t.Errorf("an example carries %q, want %q", f[1], test.want)
+					t.Errorf("an example has %q, want %q", f[1], test.want)
 				}
 			}
 		})
 	}
 }
 
-func TestTheHomePageSaysWhatServesIt(t *testing.T) {
+func TestTheHomePageShowsVersionAndEngine(t *testing.T) {
 	page := homePage(t, New(Config{Counts: fixedCounts, Version: "1.2.3<b>", Engine: "sqlite"}))
 	if want := "Version 1.2.3&lt;b&gt;, engine sqlite"; !strings.Contains(page, want) {
 		t.Errorf("the footer does not say %q", want)

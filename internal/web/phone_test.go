@@ -13,7 +13,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// described serves the pages with the real description beside them.
+// described serves the pages with the real description.
 func described(t *testing.T) *httptest.Server {
 	t.Helper()
 	pages := routes(t, "")
@@ -29,7 +29,7 @@ func described(t *testing.T) *httptest.Server {
 	return server
 }
 
-// screens are of a desk and of a phone.
+// screens are the sizes of a desktop and a phone.
 var screens = map[string]struct{ width, height int64 }{"desk": {1280, 800}, "phone": {390, 844}}
 
 func TestTheFirstOperationIsOnTheFirstScreen(t *testing.T) {
@@ -44,14 +44,14 @@ func TestTheFirstOperationIsOnTheFirstScreen(t *testing.T) {
 				t.Fatal(err)
 			}
 			if bottom > float64(screen.height) {
-				t.Errorf("it ends at %v of %d", bottom, screen.height)
+				t.Errorf("the operation ends at %v of %d", bottom, screen.height)
 			}
 		})
 	}
 }
 
-// wide are the elements that reach beyond the screen and cannot be scrolled by
-// themselves.
+// wide finds the elements that are wider than the screen and cannot be
+// scrolled.
 const wide = `(() => {
 	const found = [];
 	const look = (element) => {
@@ -85,7 +85,7 @@ func TestNothingIsWiderThanAPhone(t *testing.T) {
 	}
 }
 
-// unfold opens operations of the Swagger UI: one of every form.
+// unfold opens one operation of each form in the Swagger UI.
 func unfold(t *testing.T, ctx context.Context) {
 	t.Helper()
 	for _, id := range []string{"listEBs", "storeEB", "readRecords", "recordBatch", "storeSeveral"} {

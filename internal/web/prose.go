@@ -18,22 +18,20 @@ import (
 	"oda/docs"
 )
 
-// Guide serves the guide to the interface, GET {base}/api/v1/guide.
+// Guide serves the guide to the API, GET {base}/api/v1/guide.
 func (s *Site) Guide(w http.ResponseWriter, r *http.Request) error {
 	s.prose()["guide"].serve(w, r, pageCache, homePolicy)
 	return nil
 }
 
-// Problems serves the page on all problems, GET
-// {base}/api/v1/problems.
+// Problems serves the page about all problems, GET {base}/api/v1/problems.
 func (s *Site) Problems(w http.ResponseWriter, r *http.Request) error {
 	s.prose()["problems"].serve(w, r, pageCache, homePolicy)
 	return nil
 }
 
-// Problem serves the page on one problem, GET
-// {base}/api/v1/problems/{code}. The route names the problem with the path
-// value "code", which may be the whole type.
+// Problem serves the page about one problem, GET {base}/api/v1/problems/{code}.
+// The path value "code" is its code or its whole type.
 func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
 	code := strings.TrimPrefix(r.PathValue("code"), oda.CodePrefix)
 	page, ok := s.prose()["problems/"+code]
@@ -53,14 +51,14 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name, "�")
 }
 
-// proseView is what the template of a page of documentation shows.
+// proseView is the data for the template of a documentation page.
 type proseView struct {
 	Title   string
-	Root    string // leads from the page to the home page
+	Root    string // relative path to the home page
 	Content template.HTML
 }
 
-// renderProse makes the pages of documentation, by their paths.
+// renderProse renders the documentation pages by path.
 func renderProse(page *template.Template) map[string]file {
 	pages := map[string]file{
 		"guide":    prosePage(page, "Guide to the interface", "", docs.Interface),
@@ -74,7 +72,7 @@ func renderProse(page *template.Template) map[string]file {
 	return pages
 }
 
-// prosePage renders a page of our documentation, which is known to be good.
+// prosePage renders an embedded page, which is known to be valid.
 func prosePage(page *template.Template, title, root string, markdown []byte) file {
 	converter := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
@@ -91,15 +89,15 @@ func prosePage(page *template.Template, title, root string, markdown []byte) fil
 	return newFile(htmlType, out.Bytes())
 }
 
-// links turns links between the files of the documentation into links between
-// pages. Its value leads from the page to the home page.
+// links turns links between documentation files into links between pages. Its
+// value is the relative path to the home page.
 type links string
 
-// served are the files of the documentation that have a page here.
+// served are the documentation files that have a page.
 var served = map[string]string{"interface.md": "guide", "problems.md": "problems", "../api/openapi.yaml": "openapi.yaml"}
 
-// Transform is what goldmark calls. A link to a file that is not served becomes
-// its text.
+// Transform is called by goldmark. A link to a file that is not served becomes
+// plain text.
 func (root links) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
 	var unlinked []*ast.Link
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -50,9 +50,9 @@ func TestAProblemIsFoundByItsTypeAndByItsCode(t *testing.T) {
 	}
 }
 
-// The files of the documentation lead to each other. Here they lead to pages,
-// and where there is none they do not lead.
-func TestPagesOfDocumentationLeadToPages(t *testing.T) {
+// The documentation files link to each other. On the pages, a link leads to a
+// page, or is plain text if there is none.
+func TestDocumentationPagesLinkOnlyToPages(t *testing.T) {
 	site := New(Config{})
 	link := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	for path, page := range site.prose() {
@@ -70,7 +70,7 @@ func TestPagesOfDocumentationLeadToPages(t *testing.T) {
 			case ok && isAsset && site.assets[asset].gz != nil:
 			case ok && (isPage || name == "./" || name == "ui" || name == "openapi.yaml"):
 			default:
-				t.Errorf("%s leads to %s", path, found[1])
+				t.Errorf("%s links to %s", path, found[1])
 			}
 		}
 	}

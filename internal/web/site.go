@@ -1,14 +1,13 @@
-// Package web is what a person sees of the archive in a browser: the home page,
-// the Swagger UI, and the documentation of the interface and of its problems.
-// Everything they need is in the binary, so they work on a machine without a
-// network.
+// Package web serves the archive's pages for people: the home page, the Swagger
+// UI, and the documentation of the API and its problems. Everything they need
+// is in the binary, so they work without a network.
 //
 // Start reading at Site: it has one handler per page and one for the files that
-// the pages load. The handlers return an error before they have written
-// anything, or write a whole answer. Every link is relative to
-// {base}/api/v1/, so the pages also work under a base path and behind a proxy
-// that strips one. The pages run under a strict Content-Security-Policy: no
-// inline script, and nothing from another host.
+// the pages load. A handler either returns an error before it has written
+// anything, or writes a complete answer. Links are relative to {base}/api/v1/,
+// so the pages also work under a base path and behind a proxy that strips one.
+// A strict Content-Security-Policy allows no inline script and nothing from
+// another host.
 package web
 
 import (
@@ -24,7 +23,7 @@ import (
 	"oda"
 )
 
-// Config says what a Site shows.
+// Config configures a Site.
 type Config struct {
 	// Counts returns the number of entities per kind. It must be cheap. Run
 	// calls it in the background; a request never does.
@@ -33,12 +32,12 @@ type Config struct {
 	Version string
 	// Engine is the name of the storage engine, for the footer.
 	Engine string
-	// Logger reports when counting begins to fail and when it works again. Nil
-	// means no log.
+	// Logger reports when counting begins to fail and when it works again. If
+	// nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Site serves the pages. It is made by New and safe for concurrent use.
+// Site serves the pages. It is safe for concurrent use.
 type Site struct {
 	cfg    Config
 	log    *slog.Logger
@@ -49,7 +48,7 @@ type Site struct {
 	counts atomic.Pointer[map[oda.Kind]int64]
 }
 
-// New makes a Site. Its counts are unknown until Run has asked for them.
+// New returns a Site. Its counts are unknown until Run has counted.
 func New(cfg Config) *Site {
 	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets()}
 	if s.log == nil {
@@ -68,9 +67,9 @@ func New(cfg Config) *Site {
 	return s
 }
 
-// assetLink is the link from a page to one of its files. It carries a part of
-// the file's hash, so a page of a new release never uses a cached file of the
-// old one.
+// assetLink returns the link from a page to one of its files. It contains a
+// part of the file's hash, so that a page of a new release never uses a cached
+// file of an old one.
 func (s *Site) assetLink(name string) (string, error) {
 	f, ok := s.assets[name]
 	if !ok {
@@ -89,16 +88,16 @@ func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// UI serves the page of the Swagger UI, GET {base}/api/v1/ui. The page expects
-// the API description beside it, as openapi.json.
+// UI serves the Swagger UI, GET {base}/api/v1/ui. The page expects the API
+// description next to it, as openapi.json.
 func (s *Site) UI(w http.ResponseWriter, r *http.Request) error {
 	s.ui.serve(w, r, pageCache, uiPolicy)
 	return nil
 }
 
 // Asset serves a file that the pages load, GET {base}/api/v1/ui/{file}. The
-// route names the file with the path value "file". An unknown file is an
-// *oda.Error with the code NoSuchPath.
+// path value "file" is its name. For an unknown file it returns an *oda.Error
+// with the code NoSuchPath.
 func (s *Site) Asset(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("file")
 	f, ok := s.assets[name]
