@@ -16,9 +16,9 @@ func main() {
 	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr, version))
 }
 
-// tuneMemory lets garbage wait longer than Go does by default, as long as there
-// is little of it: a server whose live data is a few megabytes would otherwise
-// collect all the time. The operator's own GOGC or GOMEMLIMIT stand.
+// tuneMemory lets more garbage accumulate than Go does by default, as long as
+// there is little of it: a server with a few megabytes of live data would
+// otherwise collect all the time. GOGC and GOMEMLIMIT take precedence.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetGCPercent(400)

@@ -1,7 +1,7 @@
-// Package app puts the parts of the archive together: the engine, the source of
-// identifiers, the interface and the pages, behind one listener. It is the only
-// place that knows an engine by name. A test can start a whole archive with it,
-// in its own process.
+// Package app assembles the archive: the engine, the source of identifiers, the
+// API and the pages, behind one listener. It is the only package that knows the
+// engines by name. Tests use it to start a complete archive in their own
+// process.
 package app
 
 import (
@@ -26,15 +26,15 @@ import (
 	"oda/internal/web"
 )
 
-// Config says how an archive runs.
+// Config configures an archive.
 type Config struct {
 	Listen   string
 	Database string // sqlite:PATH or postgres://...
 	BasePath string
 
-	SkuidURL   string // of the identifier service; empty: the archive mints itself
+	SkuidURL   string // identifier service; if empty, the archive mints itself
 	SkuidTypes string
-	Generator  uint16 // number under which the archive mints
+	Generator  uint16 // generator number for minting
 
 	Bounds         httpapi.Bounds
 	HeaderTimeout  time.Duration
@@ -47,11 +47,11 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// grace is how long running requests may take to finish when the archive
-// stops: less than the ten seconds in which it must be gone.
+// grace is how long running requests may take when the archive stops: less than
+// the ten seconds in which it must be gone.
 const grace = 8 * time.Second
 
-// App is an archive that runs.
+// App is a running archive.
 type App struct {
 	address net.Addr
 	cancel  context.CancelFunc
@@ -59,7 +59,7 @@ type App struct {
 	err     error // set when done is closed
 }
 
-// closers are what must be put away when the archive stops, last one first.
+// closers are functions to call when the archive stops, last one first.
 type closers []func() error
 
 func (c closers) close() error {
@@ -70,13 +70,14 @@ func (c closers) close() error {
 	return err
 }
 
-// patience is how long an archive may take to open before the probes are
-// answered nevertheless. Most open at once, and their first requests wait.
+// patience is how long the archive may take to open before the server answers
+// probes without it. Most open sooner, and their first requests wait.
 const patience = 500 * time.Millisecond
 
-// Start opens the archive and begins to serve. It stops when ctx ends or Stop
-// is called. While opening the archive takes long, for its schema has to be
-// brought up to date, the probes are answered already. Its errors are one sentence each, meant for the operator.
+// Start opens the archive and begins to serve. The archive stops when ctx ends
+// or Stop is called. If opening takes long, because the schema must be
+// upgraded, probes are already answered. An error is one sentence for the
+// operator.
 func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	var opened closers
 	defer func() {
@@ -93,8 +94,8 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		return nil, err
 	}
 	opened = append(opened, closeMinter)
-	// The file comes last: a start that fails for another reason leaves no new
-	// archive behind, and no archive brought up to a newer schema.
+	// The database is opened last: a start that fails for another reason
+	// neither creates an archive nor upgrades its schema.
 	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
 	if err != nil {
 		return nil, err
@@ -131,7 +132,8 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	return a, nil
 }
 
-// server gives what begins to serve, once, and then tells how serving ended.
+// server returns a function that begins to serve, once, and returns a channel
+// with the outcome.
 func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, handler http.Handler) func() <-chan error {
 	server := &http.Server{
 		Handler:           handler,
@@ -141,7 +143,7 @@ func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, han
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    httpapi.MaxHeader,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
-		// All answers come from one place, also that to OPTIONS *.
+		// All answers come from the handler, even to OPTIONS *.
 		DisableGeneralOptionsHandler: true,
 	}
 	serving.Refuse(server, httpapi.Refusals(cfg.Log))
@@ -164,16 +166,17 @@ func (a *App) run(ctx context.Context, served <-chan error, site *web.Site, open
 	log.Info("the archive has stopped")
 }
 
-// Addr is the address that the archive listens on.
+// Addr returns the address that the archive listens on.
 func (a *App) Addr() string { return a.address.String() }
 
-// Wait waits until the archive has stopped, and tells how it went.
+// Wait waits until the archive has stopped, and returns its error.
 func (a *App) Wait() error {
 	<-a.done
 	return a.err
 }
 
-// Stop ends the archive: no new connections, running requests finish.
+// Stop stops the archive: it accepts no new connections, and running requests
+// finish.
 func (a *App) Stop() error {
 	a.cancel()
 	return a.Wait()
@@ -193,7 +196,7 @@ func basePath(path string) (string, error) {
 	return "/" + trimmed, nil
 }
 
-// openStore opens the engine that the database asks for, and names it.
+// openStore opens the engine for the database, and returns it with its name.
 func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.Engine, string, error) {
 	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
 		store, err := sqlite.Open(ctx, path, cfg.Log, tell)
@@ -212,7 +215,7 @@ func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.
 	return nil, "", fmt.Errorf("unknown database %q; write it as sqlite:PATH or postgres://USER@HOST/NAME", shown(cfg.Database))
 }
 
-// shown is the database as it may stand in a log: without a password.
+// shown returns the database as it may appear in a log: without a password.
 func shown(database string) string {
 	if strings.HasPrefix(database, "sqlite:") {
 		return database
@@ -221,11 +224,11 @@ func shown(database string) string {
 	if err != nil {
 		return "(not valid)"
 	}
-	u.RawQuery = "" // may hold a password, too
+	u.RawQuery = "" // may also contain a password
 	return u.Redacted()
 }
 
-// newMinter gives the source of identifiers.
+// newMinter returns the source of identifiers.
 func newMinter(cfg Config) (oda.Minter, func() error, error) {
 	types, err := skuid.ParseTypes(cfg.SkuidTypes)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// The pages of a real archive in a real browser: what a person does who has
-// just installed it.
+// A real browser visits the pages of a real archive and does what a person does
+// who has just installed it.
 func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 	for name, args := range map[string][]string{
 		"without a base path": {"serve"},
@@ -54,8 +54,8 @@ func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 	}
 }
 
-// followExamples pastes the examples into one shell, and gives the identifier
-// of the block that they make.
+// followExamples pastes the examples into one shell, and returns the identifier
+// of the block that they create.
 func followExamples(t *testing.T, examples []string) string {
 	t.Helper()
 	if len(examples) != 3 {
@@ -69,18 +69,18 @@ func followExamples(t *testing.T, examples []string) string {
 	}
 	answers := strings.Split(string(out), rule)
 	if len(answers) != 3 {
-		t.Fatalf("the examples say:\n%s", out)
+		t.Fatalf("the examples print:\n%s", out)
 	}
 	block := strings.TrimSpace(answers[0])
 	if !strings.HasPrefix(block, "eb-") {
-		t.Errorf("the first example says %q, want an identifier", block)
+		t.Errorf("the first example prints %q, want an identifier", block)
 	}
 	var recorded struct {
 		Block    string `json:"eb_id"`
 		Sequence int
 	}
 	if err := json.Unmarshal([]byte(answers[1]), &recorded); err != nil || recorded.Block != block || recorded.Sequence != 1 {
-		t.Errorf("the second example says %s (%v)", answers[1], err)
+		t.Errorf("the second example prints %s (%v)", answers[1], err)
 	}
 	read, list, _ := strings.Cut(strings.TrimSpace(answers[2]), "\n")
 	if !strings.Contains(read, `"eb_id":"`+block+`"`) || !strings.Contains(read, `"request": "assign_resources"`) {
@@ -92,7 +92,7 @@ func followExamples(t *testing.T, examples []string) string {
 	return block
 }
 
-// awaitCards waits until the home page shows these counts, which it gathers
+// awaitCards waits until the home page shows these counts, which it refreshes
 // every few seconds.
 func awaitCards(t *testing.T, ctx context.Context, want map[string]string) {
 	t.Helper()
@@ -115,7 +115,7 @@ func awaitCards(t *testing.T, ctx context.Context, want map[string]string) {
 }
 
 // tryItOut tries an operation in the Swagger UI, and compares what it shows
-// with the JSON that the archive answers.
+// with the JSON that the archive returns.
 func tryItOut(t *testing.T, ctx context.Context, ui, operation, want string, params ...env.Param) {
 	t.Helper()
 	shown, err := env.TryItOut(ctx, ui, operation, params...)

@@ -11,14 +11,14 @@ import (
 	"oda/internal/test/env"
 )
 
-// The budgets of the program itself.
+// Budgets of the program itself.
 const (
 	binaryBudget = 40 << 20
 	memoryBudget = 40 << 20
 	startBudget  = 3 * time.Second // on a machine that is busy with other tests
 )
 
-func TestTheProgramIsSmallStartsFastAndTakesLittleMemory(t *testing.T) {
+func TestTheProgramIsSmallStartsFastAndUsesLittleMemory(t *testing.T) {
 	info, err := os.Stat(env.Program(t))
 	if err != nil {
 		t.Fatal(err)
@@ -33,23 +33,23 @@ func TestTheProgramIsSmallStartsFastAndTakesLittleMemory(t *testing.T) {
 	}
 	took := time.Since(begin)
 	if took > startBudget {
-		t.Errorf("it took %v to be ready, more than %v", took, startBudget)
+		t.Errorf("the archive was ready after %v, want at most %v", took, startBudget)
 	}
 	memory := resident(t, p.PID())
 	if memory > memoryBudget {
-		t.Errorf("it takes %d bytes of memory when idle, more than %d", memory, memoryBudget)
+		t.Errorf("the idle archive uses %d bytes of memory, want at most %d", memory, memoryBudget)
 	}
 	t.Logf("program %.1f MiB, ready after %v, memory %.1f MiB", mebibytes(info.Size()), took, mebibytes(memory))
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// resident is the memory that a process holds, in bytes.
+// resident returns the resident memory of a process in bytes.
 func resident(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if os.IsNotExist(err) {
-		t.Skip("this system does not tell the memory of a process under /proc")
+		t.Skip("this system does not show the memory of a process in /proc")
 	}
 	if err != nil {
 		t.Fatal(err)

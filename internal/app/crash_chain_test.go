@@ -11,27 +11,27 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// chain writes one version after the other of one entity, or of several at
-// once. Every round stores its number in all of them.
+// chain writes successive versions of one entity, or of several at once. Every
+// round stores its number in all of them.
 type chain struct {
 	several          bool
 	collections, ids []string
 
 	states       []state // as last read
 	acked, tried int64   // rounds
-	versions     []int64 // that were acknowledged
+	versions     []int64 // acknowledged versions
 }
 
-// state is what a chain needs of an entity.
+// state is the part of an entity that a chain needs.
 type state struct {
 	Round    int64           `json:"round"`
-	Raw      json.RawMessage `json:"-"` // its metadata, as it came
+	Raw      json.RawMessage `json:"-"` // the metadata as received
 	Metadata struct {
 		Version int64 `json:"version"`
 	} `json:"metadata"`
 }
 
-// UnmarshalJSON keeps the metadata as it came, too.
+// UnmarshalJSON also keeps the metadata as received.
 func (s *state) UnmarshalJSON(text []byte) error {
 	type plain state
 	var raw struct {
@@ -46,7 +46,8 @@ func (s *state) UnmarshalJSON(text []byte) error {
 
 func (c *chain) write(l *load, url string) error {
 	if c.states == nil && c.tried > 0 {
-		// The answer was lost with the process: only reading tells.
+		// The answer was lost with the process: only reading shows what was
+		// stored.
 		if err := c.read(l, url); err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (c *chain) write(l *load, url string) error {
 	return nil
 }
 
-// read reads the entities. Those of a first round that was lost are not there.
+// read reads the entities. Those of a lost first round may be missing.
 func (c *chain) read(l *load, url string) error {
 	states := make([]state, len(c.ids))
 	for i, id := range c.ids {
@@ -109,7 +110,7 @@ func (c *chain) read(l *load, url string) error {
 	return nil
 }
 
-// check complains about states that the rounds so far cannot have left. A
+// check complains about states that are impossible after the rounds so far. A
 // version counts the rounds, since each round stores one.
 func (c *chain) check(states []state) []string {
 	var complaints []string
@@ -126,18 +127,18 @@ func (c *chain) check(states []state) []string {
 	return complaints
 }
 
-// A judge that finds nothing is worth nothing if it would find nothing anyway.
+// A check that finds nothing is worthless if it cannot find anything.
 func TestTheCrashTestNoticesHalfOfAWrite(t *testing.T) {
 	link := &chain{ids: []string{"a", "b"}, acked: 7, tried: 8}
 	for about, test := range map[string]struct {
 		states []state
 		fine   bool
 	}{
-		"the acknowledged round":       {[]state{{Round: 7}, {Round: 7}}, true},
-		"the round that was under way": {[]state{{Round: 8}, {Round: 8}}, true},
-		"a part of it":                 {[]state{{Round: 8}, {Round: 7}}, false},
-		"an earlier one":               {[]state{{Round: 6}, {Round: 6}}, false},
-		"one that was never sent":      {[]state{{Round: 9}, {Round: 9}}, false},
+		"the acknowledged round":      {[]state{{Round: 7}, {Round: 7}}, true},
+		"the unanswered round":        {[]state{{Round: 8}, {Round: 8}}, true},
+		"a part of a round":           {[]state{{Round: 8}, {Round: 7}}, false},
+		"an earlier round":            {[]state{{Round: 6}, {Round: 6}}, false},
+		"a round that was never sent": {[]state{{Round: 9}, {Round: 9}}, false},
 	} {
 		for i := range test.states {
 			test.states[i].Metadata.Version = test.states[i].Round
@@ -155,8 +156,8 @@ func (c *chain) judge(l *load, url string, _ map[string][]string) []string {
 	return c.check(c.states)
 }
 
-// checkFile looks into the file itself: SQLite finds it whole, and the versions
-// of every chain are there without a gap, each with the document of its round.
+// checkFile inspects the file itself: SQLite finds no damage, and every chain
+// has all its versions, each with the document of its round.
 func checkFile(t *testing.T, path string, writers []writer) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
@@ -192,7 +193,7 @@ func checkFile(t *testing.T, path string, writers []writer) {
 	}
 }
 
-// column gives the first column of a query.
+// column returns the first column of a query.
 func column(t *testing.T, conn *sqlite.Conn, query string, args ...any) []string {
 	t.Helper()
 	var values []string

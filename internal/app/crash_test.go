@@ -17,21 +17,21 @@ import (
 	"oda/internal/test/history"
 )
 
-// How the crash test kills, and how much it wants to have happened: a test in
-// which hardly anything was written would prove little.
+// How the crash test kills, and how much must have happened: with hardly any
+// writes the test would prove little.
 const (
 	kills       = 20
 	proofKills  = 200 // in "make proof"
 	shortLife   = 200 * time.Millisecond
 	longLife    = 500 * time.Millisecond
 	fewestAcks  = 1000 // over all lives
-	fewestLost  = 5    // requests that were under way at a kill
-	loadWriters = 3    // of each sort
+	fewestLost  = 5    // unanswered requests at a kill
+	loadWriters = 3    // of each type
 )
 
-// A process under load is killed again and again. What it acknowledged is there
-// afterwards, once, and in order; what was under way is there as a whole or not
-// at all.
+// A process under load is killed again and again. Afterwards every acknowledged
+// write is there, once and in order; every unanswered one is there completely
+// or not at all.
 func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
 	p := env.Oda(t, "serve", db)
@@ -62,9 +62,9 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	t.Logf("%d writes were acknowledged, %d were under way at a kill", l.acks.Load(), l.lost.Load())
+	t.Logf("%d writes were acknowledged, %d were unanswered at a kill", l.acks.Load(), l.lost.Load())
 	if l.acks.Load() < fewestAcks || l.lost.Load() < fewestLost {
-		t.Errorf("that is too little to prove anything; want %d and %d", fewestAcks, fewestLost)
+		t.Errorf("this is too little to prove anything; want %d and %d", fewestAcks, fewestLost)
 	}
 	created := readCreated(t, p.URL)
 	for _, w := range writers {
@@ -78,23 +78,23 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	checkFile(t, db[len("--db=sqlite:"):], writers)
 }
 
-// writer is one client. It writes one thing after the other, and goes on after
-// a kill where it was.
+// writer is a client that makes one write after the other, and continues after
+// a kill.
 type writer interface {
-	// write sends one write. It returns an error where no answer came.
+	// write sends one write. It returns an error if no answer arrives.
 	write(l *load, url string) error
-	// judge complains about what is stored. The created blocks are given by
-	// their markers.
+	// judge complains about what is stored. It gets the identifiers of the
+	// created blocks by marker.
 	judge(l *load, url string, created map[string][]string) []string
 }
 
-// load is what all writers share.
+// load is shared by all writers.
 type load struct {
 	t          *testing.T
 	acks, lost atomic.Int64
 }
 
-// live lets the writers write for a time, and kills the process under them.
+// live lets the writers write for a while, then kills the process.
 func (l *load) live(p *env.Process, writers []writer, length time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -133,17 +133,17 @@ func (l *load) send(into any, method, url, body string, headers ...string) error
 	return nil
 }
 
-// series counts the writes of one writer. One without a key whose answer was
-// lost may be stored or not, and is not sent again. One with a key is sent again
-// until it is answered.
+// series counts the writes of one writer. A write without a key is not
+// repeated: if its answer is lost, it may or may not be stored. A write with a
+// key is repeated until it is answered.
 type series struct {
 	name  string
 	keyed bool
 	last  int
-	open  bool // the last one was begun and not answered
+	open  bool // the last write was not answered
 }
 
-// next gives the number of the next write, and the headers to send with it.
+// next returns the number of the next write, and the headers to send with it.
 func (s *series) next() (n int, headers []string) {
 	if !s.keyed || !s.open {
 		s.last++
@@ -155,11 +155,11 @@ func (s *series) next() (n int, headers []string) {
 	return s.last, headers
 }
 
-// recorder records into a block that another recorder writes to as well.
+// recorder records into a block that a second recorder shares.
 type recorder struct {
 	series
 	block, method string
-	writes        *history.Writes // of both
+	writes        *history.Writes // of both recorders
 }
 
 func (r *recorder) write(l *load, url string) error {
@@ -191,7 +191,7 @@ func (r *recorder) judge(l *load, url string, _ map[string][]string) []string {
 // creator creates blocks, each with a mark in it.
 type creator struct {
 	series
-	ids map[string]string // of the acknowledged blocks, by mark
+	ids map[string]string // acknowledged blocks by mark
 }
 
 func (c *creator) write(l *load, url string) error {
@@ -215,13 +215,13 @@ func (c *creator) judge(_ *load, _ string, created map[string][]string) []string
 		mark := history.Mark(c.name, n+1)
 		stored, id := created[mark], c.ids[mark]
 		if id == "" && len(stored) > 1 || id != "" && !slices.Equal(stored, []string{id}) {
-			complaints = append(complaints, fmt.Sprintf("%s was acknowledged as %q, but %v has it", mark, id, stored))
+			complaints = append(complaints, fmt.Sprintf("%s was acknowledged as %q, but is in %v", mark, id, stored))
 		}
 	}
 	return complaints
 }
 
-// readCreated gives the identifiers of all blocks that were created, by marker.
+// readCreated returns the identifiers of all created blocks by marker.
 func readCreated(t *testing.T, url string) map[string][]string {
 	t.Helper()
 	var ids []string

@@ -8,8 +8,7 @@ import (
 	"oda/internal/httpapi"
 )
 
-// front answers requests: that the archive is not open yet, and then as the
-// archive does.
+// front answers that the archive is not open yet, until it is.
 type front struct {
 	handler atomic.Pointer[http.Handler]
 	status  atomic.Pointer[migrate.Status]
@@ -21,10 +20,10 @@ func newFront(cfg Config, base string) *front {
 	return f
 }
 
-// open sets who answers from now on.
+// open sets the handler of the open archive.
 func (f *front) open(handler http.Handler) { f.handler.Store(&handler) }
 
-// tell takes how far the schema steps are.
+// tell receives the progress of the schema upgrade.
 func (f *front) tell(at migrate.Status) { f.status.Store(&at) }
 
 // reason says why the archive is not open yet.

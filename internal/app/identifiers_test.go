@@ -11,9 +11,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// The archive and the identifier service, each in a process of its own.
+// The archive and the identifier service run in separate processes.
 
-func TestIdentifiersComeFromTheServiceThatIsNamed(t *testing.T) {
+func TestIdentifiersComeFromTheConfiguredService(t *testing.T) {
 	service := env.Oda(t, "skuid", "--generator=77")
 	for about, address := range map[string]string{
 		"with its scheme":    service.URL,
@@ -29,7 +29,7 @@ func TestIdentifiersComeFromTheServiceThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheServiceIsAskedForTheTypeThatItKnows(t *testing.T) {
+func TestTheServiceIsAskedForTheConfiguredType(t *testing.T) {
 	service := env.Oda(t, "skuid", "--twice")
 	archive := env.Oda(t, "serve", "--skuid-url="+service.URL, "--skuid-types=prj=opj")
 	if got := identifierIn(t, must(t, "POST", archive.URL+"/prjs", "{}")); got.prefix != "opj" {
@@ -40,7 +40,7 @@ func TestTheServiceIsAskedForTheTypeThatItKnows(t *testing.T) {
 	}
 }
 
-func TestNothingIsStoredWhileTheServiceIsAway(t *testing.T) {
+func TestNothingIsCreatedWhileTheServiceIsUnavailable(t *testing.T) {
 	service := env.Oda(t, "skuid")
 	archive := env.Oda(t, "serve", "--skuid-url="+service.URL)
 	first := must(t, "POST", archive.URL+"/ebs/create", "")
@@ -64,17 +64,17 @@ func TestNothingIsStoredWhileTheServiceIsAway(t *testing.T) {
 	if got, want := must(t, "GET", archive.URL+"/ebs?created_after=2026-01-01", ""), `["`+identifierIn(t, first).text+`"]`; got != want {
 		t.Errorf("/ebs has %s, want %s", got, want)
 	}
-	// What needs no identifier goes on.
+	// Writes that need no new identifier still work.
 	must(t, "PUT", archive.URL+"/sbds/of-my-own", "{}")
 
 	env.Oda(t, "skuid", "--listen="+service.Host())
 	must(t, "POST", archive.URL+"/ebs/create", "")
 }
 
-// Two services with different numbers serve two archives and are killed while
-// they do. The state of one says that it has been in 2040 already, as after a
-// clock that was set back: from then on its time must go forward all the same.
-func TestNoIdentifierComesTwiceThoughServicesAreKilled(t *testing.T) {
+// Two services with different numbers serve two archives and are killed
+// meanwhile. The state of one says that it has already been in 2040, as after a
+// clock that was set back: its time must still go forward.
+func TestKilledServicesNeverRepeatAnIdentifier(t *testing.T) {
 	const rounds, perRound = 4, 100
 	dir := t.TempDir()
 	future := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -95,14 +95,14 @@ func TestNoIdentifierComesTwiceThoughServicesAreKilled(t *testing.T) {
 			for which, archive := range archives {
 				got := identifierIn(t, must(t, "POST", archive.URL+"/ebs/create", ""))
 				if seen[got.number] {
-					t.Fatalf("%s came twice", got.text)
+					t.Fatalf("%s was returned twice", got.text)
 				}
 				seen[got.number] = true
 				if got.generator != uint64(which)+1 {
-					t.Fatalf("%s is of generator %d, want %d", got.text, got.generator, which+1)
+					t.Fatalf("%s has generator %d, want %d", got.text, got.generator, which+1)
 				}
 				if which == 0 && !got.at.After(begin) {
-					t.Fatalf("identifier %d after a start is of %v, want one after %v", i+1, got.at, begin)
+					t.Fatalf("identifier %d after a start has the time %v, want one after %v", i+1, got.at, begin)
 				}
 				if which == 0 {
 					latest = got.at
@@ -118,15 +118,15 @@ func TestNoIdentifierComesTwiceThoughServicesAreKilled(t *testing.T) {
 	}
 }
 
-// identifier is a generated identifier, taken apart.
+// identifier is a parsed identifier.
 type identifier struct {
 	text, prefix, number string
 	at                   time.Time
 	generator            uint64
 }
 
-// identifierIn finds the identifier in a document that begins with it, and
-// takes it apart by the rules of SKA's ADR-129.
+// identifierIn parses the identifier at the beginning of a document by the
+// rules of SKA's ADR-129.
 func identifierIn(t *testing.T, document string) identifier {
 	t.Helper()
 	_, rest, _ := strings.Cut(document, `_id":"`)

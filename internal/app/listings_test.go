@@ -22,21 +22,20 @@ import (
 	"oda/internal/test/env"
 )
 
-// A listing of these is larger than everything between the server and a reader
-// that has stopped can hold.
+// A listing of this many entities does not fit into all the buffers between the
+// server and a reader that has stopped.
 const (
 	manyEntities = 60_000
 	longID       = `'sbd-' || %s || '-00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000'`
 )
 
-// slowReader asks for a listing without a limit and reads no further than its
-// headers.
+// slowReader requests a listing without a limit and reads only its headers.
 type slowReader struct {
 	conn     net.Conn
 	response *http.Response
 }
 
-// readSlowly begins a listing. It waits until the answer begins.
+// readSlowly requests a listing and waits until the answer begins.
 func readSlowly(t *testing.T, addr string) *slowReader {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -58,7 +57,7 @@ func readSlowly(t *testing.T, addr string) *slowReader {
 	return &slowReader{conn, response}
 }
 
-// cutOff reads on to the end and demands that the answer breaks off.
+// cutOff reads on and demands that the answer breaks off.
 func (r *slowReader) cutOff(t *testing.T) {
 	t.Helper()
 	if err := r.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -66,11 +65,11 @@ func (r *slowReader) cutOff(t *testing.T) {
 	}
 	n, err := io.Copy(io.Discard, r.response.Body)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a listing that was ended came to an end after %d bytes with %v, want it to break off", n, err)
+		t.Errorf("a listing that was cut off ended after %d bytes with %v, want it to break off", n, err)
 	}
 }
 
-// readers begins several slow listings at once, and counts the answers.
+// readers requests several slow listings at once, and counts the answers.
 func readers(t *testing.T, addr string, n int) (begun []*slowReader, refused int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -95,7 +94,7 @@ func readers(t *testing.T, addr string, n int) (begun []*slowReader, refused int
 	return begun, refused
 }
 
-// largePostgres is a database with many entities.
+// largePostgres returns a database with many entities.
 func largePostgres(t *testing.T, parameters string) (dsn string) {
 	t.Helper()
 	dsn = env.Postgres(t) + parameters
@@ -116,7 +115,7 @@ func largePostgres(t *testing.T, parameters string) (dsn string) {
 	return dsn
 }
 
-func TestSlowReadersOfListingsLeaveConnectionsToOthers(t *testing.T) {
+func TestSlowListingsLeaveConnectionsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := largePostgres(t, "")
 	a := env.Start(t, func(c *app.Config) { c.Database = dsn })
@@ -142,20 +141,20 @@ func TestSlowReadersOfListingsLeaveConnectionsToOthers(t *testing.T) {
 	}()
 	begun, refused := readers(t, a.Addr(), 16)
 	if len(begun) != 4 || refused != 12 {
-		t.Errorf("%d listings began and %d were told to come again, want 4 and 12", len(begun), refused)
+		t.Errorf("%d listings began and %d were refused, want 4 and 12", len(begun), refused)
 	}
-	// Pages are read at once, and need no turn.
+	// A page is read at once, and need not wait for its turn.
 	if reply := a.Do("GET", "/sbds?user=anna&limit=10", ""); reply.Status != 200 {
 		t.Errorf("a page is answered %d: %s", reply.Status, reply.Text())
 	}
 	close(stop)
 	if failure, failed := <-recorded; failed {
-		t.Errorf("recording failed beside listings: %s", failure)
+		t.Errorf("recording failed during listings: %s", failure)
 	}
 }
 
-// In a small pool one listing can be one too many.
-func TestAListingEndsWhereItStandsInTheWayOfWriting(t *testing.T) {
+// In a small pool even one listing can be too many.
+func TestAListingIsCutOffIfItBlocksWriting(t *testing.T) {
 	t.Parallel()
 	dsn := largePostgres(t, "&pool_max_conns=1")
 	a := env.Start(t, func(c *app.Config) { c.Database = dsn })
@@ -171,7 +170,7 @@ func TestAListingEndsWhereItStandsInTheWayOfWriting(t *testing.T) {
 	r.cutOff(t)
 }
 
-// largeSQLite is an archive with many entities.
+// largeSQLite returns an archive with many entities.
 func largeSQLite(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "archive.db")
@@ -192,9 +191,9 @@ func largeSQLite(t *testing.T) (path string) {
 	return path
 }
 
-func TestSlowReadersOfListingsDoNotKeepTheLogFromBeingFolded(t *testing.T) {
+func TestSlowListingsDoNotLetTheWriteAheadLogGrow(t *testing.T) {
 	if raceDetector {
-		t.Skip("a hundred megabytes of documents take minutes; what runs at the same time is tested on PostgreSQL")
+		t.Skip("a hundred megabytes of documents take minutes; races are tested on PostgreSQL")
 	}
 	t.Parallel()
 	path := largeSQLite(t)
@@ -203,7 +202,7 @@ func TestSlowReadersOfListingsDoNotKeepTheLogFromBeingFolded(t *testing.T) {
 	if len(first) != 2 || refused != 0 {
 		t.Fatalf("%d listings began, %d were refused", len(first), refused)
 	}
-	// Others overlap with them all the time.
+	// Other listings overlap with them all the time.
 	stop := make(chan struct{})
 	var others sync.WaitGroup
 	var overlapping []*slowReader
@@ -242,7 +241,7 @@ func TestSlowReadersOfListingsDoNotKeepTheLogFromBeingFolded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A reader that reads has the whole.
+	// A reader that keeps reading gets everything.
 	if reply := a.Do("GET", "/sbds?user=anna", ""); reply.Status != 200 || strings.Count(reply.Text(), ",") != manyEntities-1 {
 		t.Errorf("a listing is answered %d with %d bytes", reply.Status, len(reply.Body))
 	}

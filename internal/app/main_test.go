@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 // client sends requests to a process.
 var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 
-// try sends a request and gives status and body. Headers are pairs.
+// try sends a request and returns status and body. Headers are pairs.
 func try(method, url, body string, headers ...string) (int, string, error) {
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -34,7 +34,7 @@ func try(method, url, body string, headers ...string) (int, string, error) {
 	return response.StatusCode, string(text), err
 }
 
-// send is try where an answer is sure to come.
+// send is like try, but fails the test if there is no answer.
 func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
 	t.Helper()
 	status, text, err := try(method, url, body, headers...)
@@ -44,7 +44,7 @@ func send(t *testing.T, method, url, body string, headers ...string) (int, strin
 	return status, text
 }
 
-// must is send where the answer must be 200.
+// must is like send, but fails the test unless the status is 200.
 func must(t *testing.T, method, url, body string, headers ...string) string {
 	t.Helper()
 	status, text := send(t, method, url, body, headers...)

@@ -13,9 +13,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// While the schema is brought up to date, the server says that it lives, that it
-// is not ready, and how far it is; everything else is told to come again.
-func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
+// While the schema is upgraded, the server is alive but not ready, and says how
+// far the upgrade is. All other requests are told to try again later.
+func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	env.Oda(t, "serve", "--db", dsn).Stop()
@@ -24,7 +24,7 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	// As the first version of the schema left it, with a step under way in
+	// Restore the first version of the schema, with a step in progress in
 	// another process.
 	for _, statement := range []string{
 		`ALTER TABLE creations RENAME TO births; ALTER INDEX creations_pkey RENAME TO births_pkey;
@@ -84,19 +84,19 @@ func TestTheProbesAreAnsweredWhileTheSchemaIsBroughtUpToDate(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it is never ready: %d %s\n%s", status, text, p.Log())
+			t.Fatalf("the archive never became ready: %d %s\n%s", status, text, p.Log())
 		}
 	}
 	if status, _, text := ask("GET", "/observatory/api/v1/sbds/a"); status != 404 {
 		t.Errorf("the archive answers %d %s", status, text)
 	}
 	if code := p.Stop(); code != 0 {
-		t.Errorf("it ended with %d", code)
+		t.Errorf("the process exited with %d", code)
 	}
 }
 
-// A server that is stopped while it waits ends at once, and in order.
-func TestAServerIsStoppedBeforeItsArchiveIsOpen(t *testing.T) {
+// A server that is stopped while it waits exits at once, without an error.
+func TestAServerCanBeStoppedBeforeItsArchiveIsOpen(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -109,6 +109,6 @@ func TestAServerIsStoppedBeforeItsArchiveIsOpen(t *testing.T) {
 	}
 	p := env.OdaOpening(t, "serve", "--db", dsn)
 	if code := p.Stop(); code != 0 {
-		t.Errorf("it ended with %d:\n%s", code, p.Log())
+		t.Errorf("the process exited with %d:\n%s", code, p.Log())
 	}
 }

@@ -2,5 +2,5 @@
 
 package app_test
 
-// raceDetector is on, and makes everything that handles many bytes slow.
+// raceDetector is on; handling many bytes is slow.
 const raceDetector = true

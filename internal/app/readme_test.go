@@ -10,9 +10,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// The tour of the README works as it is written: its lines are run in a shell,
-// from top to bottom, and the answers have the shape that it shows.
-func TestTheTourOfTheREADMEWorks(t *testing.T) {
+// The tour in the README works as written: its commands run in a shell, from
+// top to bottom, and the answers look like those shown.
+func TestTheTourInTheREADMEWorks(t *testing.T) {
 	p := env.Oda(t, "serve")
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestTheTourOfTheREADMEWorks(t *testing.T) {
 	tour, _, _ = strings.Cut(tour, "\n## ")
 
 	script := "set -eu\n"
-	var shown []string // the answers that the README shows, as patterns, in order
+	var shown []string // answers shown in the README, as patterns, in order
 	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(tour, -1) {
 		if block[1] == "sh" {
 			script += block[2]
@@ -46,14 +46,14 @@ func TestTheTourOfTheREADMEWorks(t *testing.T) {
 	for _, want := range shown {
 		at := regexp.MustCompile("(?m)^" + want + "$").FindStringIndex(rest)
 		if at == nil {
-			t.Fatalf("the README shows an answer that did not come:\n%s\nwhat came:\n%s", want, rest)
+			t.Fatalf("the README shows an answer that did not arrive:\n%s\ngot:\n%s", want, rest)
 		}
 		rest = rest[at[1]:]
 	}
 }
 
-// pattern makes of a shown answer what a real one must match: what is
-// shortened may be anything, and identifiers and times differ.
+// pattern turns a shown answer into a pattern for a real one: an ellipsis
+// matches anything, and identifiers and times may differ.
 func pattern(line string) string {
 	p := regexp.QuoteMeta(line)
 	for _, r := range [][2]string{

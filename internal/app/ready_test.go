@@ -39,10 +39,10 @@ func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 		if status, text := send(t, "GET", ready, ""); status == 200 {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatalf("there is room again, and readyz answers %d %s", status, text)
+			t.Fatalf("there is space again, but readyz answers %d %s", status, text)
 		}
 	}
 	if reply := a.Do("POST", "/prjs", body); reply.Status != 200 {
-		t.Errorf("it says that it is ready, and a store is answered %d: %s", reply.Status, reply.Text())
+		t.Errorf("the archive is ready, but a store is answered %d: %s", reply.Status, reply.Text())
 	}
 }

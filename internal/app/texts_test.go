@@ -9,9 +9,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// Not every database can hold every text. What no text of the archive can be
-// matches nothing, or is refused, and is never a fault of the server.
-func TestTextsThatNothingStoredCanHave(t *testing.T) {
+// Not every database can hold every text. A text that cannot be stored matches
+// nothing or is refused; it never causes a server error.
+func TestTextsThatCannotBeStoredCauseNoServerError(t *testing.T) {
 	t.Parallel()
 	for name, configure := range map[string]func(*app.Config){
 		"SQLite":     func(*app.Config) {},

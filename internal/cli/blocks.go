@@ -14,14 +14,14 @@ import (
 	"oda/client"
 )
 
-// blocks are the commands of ExecutionBlocks.
+// blocks are the commands for ExecutionBlocks.
 type blocks struct {
 	entities
 	Create create    `cmd:"" help:"Create an empty ExecutionBlock."`
 	Record recording `cmd:"" help:"Record calls with their responses into an ExecutionBlock."`
 }
 
-// create makes an empty block.
+// create creates an empty block.
 type create struct {
 	File string `arg:"" optional:"" help:"File with a JSON object, the members of the new block; - is stdin."`
 	acting
@@ -51,19 +51,19 @@ func (c *create) Run(ctx context.Context, to streams) error {
 type recording struct {
 	ID   string `arg:"" name:"id" help:"Identifier of the ExecutionBlock."`
 	File string `arg:"" help:"File with a record, a JSON array of records, or one record per line; - is stdin."`
-	Key  string `placeholder:"KEY" help:"Key of this recording. The same file with the same key is recorded once, however often it is sent."`
+	Key  string `placeholder:"KEY" help:"Key of this recording. A file is stored once per key, however often it is sent."`
 	acting
 }
 
-// Bounds of what is sent at once, and of one record.
+// Bounds of a batch, and of one record.
 const (
 	batchRecords = 1000
 	batchBytes   = 4 << 20
 	maxRecord    = 64 << 20
 )
 
-// Run sends the records in batches as it reads them. Each has a key, so that a
-// recording that was cut off can be sent again.
+// Run sends the records in batches as it reads them. Each has a key, so that an
+// interrupted recording can be sent again.
 func (r *recording) Run(ctx context.Context, to streams) error {
 	archive, err := r.archive()
 	if err != nil {
@@ -104,14 +104,14 @@ func (r *recording) Run(ctx context.Context, to streams) error {
 	return err
 }
 
-// sender sends records when there are enough of them.
+// sender collects records and sends them in batches.
 type sender struct {
 	archive *client.Client
 	block   string
 	waiting []oda.NewRecord
 	size    int
 	sent    int
-	last    int64 // the highest sequence
+	last    int64 // highest sequence
 	failed  error
 }
 
@@ -140,8 +140,8 @@ func (s *sender) send(ctx context.Context) error {
 	return nil
 }
 
-// values hands over JSON values as they are written: the elements of an array,
-// or one after the other.
+// values passes on JSON values byte for byte: the elements of an array, or a
+// stream of values.
 func values(in io.Reader, do func(text []byte) error) error {
 	bounded := &bounded{in: in}
 	buffered := bufio.NewReader(bounded)
@@ -203,7 +203,7 @@ func notJSON(err error) error {
 	return fmt.Errorf("it is not JSON: %w", err)
 }
 
-// bounded ends the reading of one record that never ends.
+// bounded limits how much is read for one record.
 type bounded struct {
 	in   io.Reader
 	left int

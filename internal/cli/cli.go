@@ -1,6 +1,5 @@
-// Package cli is the command line: the commands of oda, with their help. A
-// command is a struct whose fields are its flags; what it does is the work of
-// other packages.
+// Package cli is the command line of oda: its commands and their help. A
+// command is a struct whose fields are its flags; other packages do the work.
 package cli
 
 import (
@@ -19,7 +18,7 @@ import (
 	"oda"
 )
 
-// commands are all that oda can do.
+// commands are the commands of oda.
 type commands struct {
 	Serve   serve   `cmd:"" help:"Serve an archive over HTTP."`
 	Skuid   skuids  `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
@@ -37,7 +36,7 @@ type commands struct {
 // Exit codes. They are documented, and scripts rely on them.
 const (
 	exitOK       = 0
-	exitFailed   = 1 // it could not start, or failed on the way
+	exitFailed   = 1 // the command failed
 	exitUsage    = 2 // the command line is not valid
 	exitNotFound = 3 // the archive has no such entity
 	exitConflict = 4 // what was sent contradicts what is stored, or itself
@@ -61,8 +60,8 @@ type streams struct {
 	version  string
 }
 
-// Run runs a command line and gives the exit code. The command ends early when
-// the process is asked to stop.
+// Run runs a command line and returns the exit code. The command ends early
+// when the process is asked to stop.
 func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	exit := -1
 	parser, err := kong.New(&commands{},
@@ -91,7 +90,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	}
 	ctx := context.Background()
 	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
-		// A signal ends it at once, even while it waits for its input.
+		// A signal ends the command at once, even while it waits for input.
 		command.Bind(kind)
 	} else {
 		var stop context.CancelFunc
@@ -109,8 +108,8 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	return exitOK
 }
 
-// ignoreEmptyVariables makes an empty environment variable count as one that is
-// not set: it must not hide the next one, nor the default.
+// ignoreEmptyVariables treats an empty environment variable as unset, so that
+// it hides neither the next variable nor the default.
 func ignoreEmptyVariables(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {

@@ -11,8 +11,7 @@ import (
 	"oda"
 )
 
-// entities are the commands of every kind. The word before them says which
-// kind.
+// entities are the commands for every kind of entity.
 type entities struct {
 	Get   get   `cmd:"" help:"Print entities."`
 	Query query `cmd:"" help:"Print the identifiers that match."`
@@ -53,7 +52,7 @@ type put struct {
 	acting
 }
 
-// Run stores one after the other, and stops at the first that fails.
+// Run stores one document after the other, and stops at the first failure.
 func (p *put) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	archive, err := p.archive()
 	if err != nil {
@@ -82,7 +81,7 @@ type post struct {
 	acting
 }
 
-// Run creates one after the other, and stops at the first that fails.
+// Run creates one entity after the other, and stops at the first failure.
 func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	archive, err := p.archive()
 	if err != nil {
@@ -98,8 +97,8 @@ func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	})
 }
 
-// identifier reads the identifier of a document, which the URL of a store
-// needs. Everything else about it is for the archive to judge.
+// identifier returns the identifier in a document, which the URL of a store
+// needs. The archive checks everything else.
 func identifier(kind oda.Kind, body []byte) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
@@ -116,8 +115,8 @@ func identifier(kind oda.Kind, body []byte) (string, error) {
 	return id, nil
 }
 
-// each hands over the files in turn. An error names its file, and says what
-// became of the others.
+// each passes on the files in turn. An error names its file, and says what
+// happened to the others.
 func each(files []string, stdin io.Reader, do func(body []byte) error) error {
 	for i, file := range files {
 		body, err := readFile(file, stdin)
@@ -140,7 +139,7 @@ func each(files []string, stdin io.Reader, do func(body []byte) error) error {
 	return nil
 }
 
-// maxFile bounds what is read into memory. An archive takes less.
+// maxFile bounds what is read into memory. It is more than an archive accepts.
 const maxFile = 1 << 30
 
 func readFile(name string, stdin io.Reader) ([]byte, error) {
@@ -159,7 +158,7 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// called is the name of a file for people.
+// called returns the name of a file for messages.
 func called(name string) string {
 	if name == "-" {
 		return "stdin"
@@ -179,7 +178,7 @@ func open(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// plainly says what is wrong with a file, without repeating its name.
+// plainly returns an error about a file without its name.
 func plainly(err error) error {
 	if broken, ok := errors.AsType[*os.PathError](err); ok {
 		err = broken.Err

@@ -15,9 +15,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// answers listens on the address that goes into the variable args[0]. It
+// answers listens on an address, which it stores in the variable args[0]. It
 // answers every request with the status args[1] and the beginning of a body,
-// and breaks the connection; without a status it only does that.
+// and breaks the connection. Without a status it only breaks the connection.
 func answers(ts *testscript.TestScript, _ bool, args []string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -33,7 +33,7 @@ func answers(ts *testscript.TestScript, _ bool, args []string) {
 			if err != nil {
 				return // the script is over
 			}
-			// What fails here is seen by the client.
+			// The client sees any failure here.
 			if request, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 				_, _ = io.Copy(io.Discard, request.Body)
 				_, _ = io.WriteString(conn, answer)
@@ -54,7 +54,7 @@ func many(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
-// appends adds a line to the file args[0].
+// appends appends a line to the file args[0].
 func appends(ts *testscript.TestScript, _ bool, args []string) {
 	file, err := os.OpenFile(ts.MkAbs(args[0]), os.O_APPEND|os.O_WRONLY, 0)
 	ts.Check(err)
@@ -63,7 +63,7 @@ func appends(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(file.Close())
 }
 
-// endless is a record whose end never comes.
+// endless is a record that never ends.
 type endless struct{ begun bool }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -77,7 +77,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestARecordWithoutAnEndIsGivenUp(t *testing.T) {
+func TestAnEndlessRecordIsRefused(t *testing.T) {
 	err := values(&endless{}, func([]byte) error { return nil })
 	if !errors.Is(err, errRecordSize) {
 		t.Errorf("the error is %v", err)

@@ -12,7 +12,7 @@ import (
 	"oda/internal/skuid"
 )
 
-// logging says how a server logs.
+// logging has the flags for the log of a server.
 type logging struct {
 	LogFormat string `default:"text" enum:"text,json" env:"ODA_LOG_FORMAT" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (default ${default})."`
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" placeholder:"LEVEL" help:"Lowest level to log: debug, info, warn or error (default ${default})."`
@@ -21,7 +21,7 @@ type logging struct {
 func (l logging) logger(to io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
-		panic(err) // the flag allows levels only
+		panic(err) // the flag allows only valid levels
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if l.LogFormat == "json" {
@@ -33,7 +33,7 @@ func (l logging) logger(to io.Writer) *slog.Logger {
 // bytes is a number of bytes: 65536, 64KiB, 64MiB or 1GiB.
 type bytes int64
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (b *bytes) UnmarshalText(text []byte) error {
 	digits, unit := string(text), int64(1)
 	for suffix, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -50,13 +50,13 @@ func (b *bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// generator is the number under which a process mints identifiers.
+// generator is the generator number for new identifiers.
 type generator struct {
 	number uint16
 	given  bool
 }
 
-// UnmarshalText reads a number of 10 bits.
+// UnmarshalText parses a generator number.
 func (g *generator) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 16)
 	if err != nil || n > skuid.MaxGenerator {
@@ -66,7 +66,7 @@ func (g *generator) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// orDefault is the number that was given, or the default.
+// orDefault returns the number, or the default if none was given.
 func (g generator) orDefault() uint16 {
 	if g.given {
 		return g.number
@@ -74,7 +74,7 @@ func (g generator) orDefault() uint16 {
 	return skuid.DefaultGenerator()
 }
 
-// positive checks that bounds are positive.
+// positive checks that all values are positive.
 func positive(values map[string]int64) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if values[name] <= 0 {

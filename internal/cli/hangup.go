@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// ignoreHangups keeps a server running when its terminal goes away, or when it is
-// sent the signal that makes others read their configuration again, and says
-// so. It ends with the context.
+// ignoreHangups lets a server survive SIGHUP, which it gets when its terminal
+// goes away, or from someone who expects it to reload its configuration. It
+// logs each one, until the context ends.
 func ignoreHangups(ctx context.Context, log *slog.Logger) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -19,7 +19,7 @@ func ignoreHangups(ctx context.Context, log *slog.Logger) {
 		for {
 			select {
 			case <-hangups:
-				log.Info("SIGHUP is ignored: settings are read at the start; stop with SIGTERM")
+				log.Info("SIGHUP is ignored: settings are read only at the start; stop with SIGTERM")
 			case <-ctx.Done():
 				return
 			}

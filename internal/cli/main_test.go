@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// cleaned runs the tests and removes what they shared.
+// cleaned runs the tests and removes the files they share.
 type cleaned struct{ *testing.M }
 
 func (c cleaned) Run() int {
@@ -33,22 +33,23 @@ func (c cleaned) Run() int {
 	return code
 }
 
-// What a person meets on the command line, as scripts. Besides the commands of
-// testscript they have:
+// The scripts show what a person sees on the command line. Besides the commands
+// of testscript they have:
 //
-//	fails CODE ARG...   oda with these arguments exits with CODE, says nothing on
-//	                    stdout, and says one line on stderr, which begins "oda: "
-//	listens VAR         a port is in use for the rest of the tests; VAR names it
-//	runs FILE           another oda has the archive in FILE open, as process PID
-//	serves VAR          an archive is served for the rest of the script; VAR is
-//	                    its host and port
-//	answers VAR STATUS BODY  something at VAR answers every request so, and breaks off
-//	many N FILE         the file has N records, one per line
-//	appends FILE LINE   the file has a line more
-//	made FILE           an oda has made the archive in FILE and stopped
-//	sql FILE STATEMENT  changes a SQLite file behind oda's back
+//	fails CODE ARG...   run oda with these arguments; it must exit with CODE,
+//	                    print nothing on stdout, and one line on stderr that
+//	                    begins with "oda: "
+//	listens VAR         occupy a port for the rest of the tests, and store it in VAR
+//	runs FILE           open the archive in FILE in another oda, with process id PID
+//	serves VAR          serve an archive for the rest of the script, and store its
+//	                    host and port in VAR
+//	answers VAR STATUS BODY  answer every request at VAR with this, and break off
+//	many N FILE         write N records to FILE, one per line
+//	appends FILE LINE   append LINE to FILE
+//	made FILE           create an archive in FILE
+//	sql FILE STATEMENT  change a SQLite file without oda's knowledge
 func TestScripts(t *testing.T) {
-	env.Program(t) // building it is no part of the scripts' time
+	env.Program(t) // build it now, outside the scripts' time limit
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
@@ -57,15 +58,15 @@ func TestScripts(t *testing.T) {
 					return fmt.Errorf("%s is set; the scripts need an environment without it", name)
 				}
 			}
-			// With the race detector a process sleeps for a second at its end,
-			// unless it is told not to.
+			// With the race detector a process sleeps for a second before it
+			// exits, unless told not to.
 			env.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
 			env.Setenv("ODA_LISTEN", "127.0.0.1:0")
 			env.Setenv("ODA_SKUID_LISTEN", "127.0.0.1:0")
 			return nil
 		},
-		// A server that starts though it should not must not run for long. On an
-		// idle machine the scripts take seconds.
+		// A server that starts although it should not must not run for long. On
+		// an idle machine the scripts take seconds.
 		Deadline: time.Now().Add(4 * time.Minute),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"answers": answers,
@@ -112,13 +113,13 @@ func TestScripts(t *testing.T) {
 func fails(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec("oda", args[1:]...)
 	if err == nil {
-		ts.Fatalf("it succeeded")
+		ts.Fatalf("the command succeeded")
 	}
 	if got, want := err.Error(), "exit status "+args[0]; got != want {
-		ts.Fatalf("it ended with %q, want %q", got, want)
+		ts.Fatalf("the command ended with %q, want %q", got, want)
 	}
 	if out := ts.ReadFile("stdout"); out != "" {
-		ts.Fatalf("it says on stdout: %s", out)
+		ts.Fatalf("the command printed on stdout: %s", out)
 	}
 	line, rest, complete := strings.Cut(ts.ReadFile("stderr"), "\n")
 	if !complete || rest != "" || !strings.HasPrefix(line, "oda: ") {

@@ -15,11 +15,11 @@ import (
 	"oda/internal/test/env"
 )
 
-// Two processes on one file would destroy it, whatever each of them calls it.
-func TestAnArchiveHasOneProcessUnderAllItsNames(t *testing.T) {
+// Two processes on one file would destroy it, whatever names they use for it.
+func TestOnlyOneProcessOpensAnArchiveUnderAnyName(t *testing.T) {
 	held := func(p *env.Process) string { return fmt.Sprintf("another oda has it open (process %d)", p.PID()) }
 	for name, test := range map[string]struct {
-		other func(t *testing.T, file string) string // gives the file another name
+		other func(t *testing.T, file string) string // returns another name of the file
 		says  func(p *env.Process) string
 	}{
 		"the same path": {func(_ *testing.T, file string) string { return file }, held},
@@ -91,7 +91,7 @@ func TestAnArchiveHasOneProcessUnderAllItsNames(t *testing.T) {
 	}
 }
 
-// startFails starts an oda that cannot serve, and gives what it says.
+// startFails starts an oda that cannot serve, and returns its output.
 func startFails(t *testing.T, file string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -103,7 +103,7 @@ func startFails(t *testing.T, file string) string {
 	return string(out)
 }
 
-// mount makes a folder or file appear in another place too.
+// mount makes a folder or file also appear in another place.
 func mount(t *testing.T, from, to string) {
 	t.Helper()
 	if err := syscall.Mount(from, to, "", syscall.MS_BIND, ""); err != nil {

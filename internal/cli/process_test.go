@@ -19,11 +19,12 @@ import (
 	"oda/internal/test/env"
 )
 
-// patience is how long a test waits for what comes at once on an idle machine.
+// patience bounds every wait for something that happens at once on an idle
+// machine.
 const patience = 30 * time.Second
 
-// stopBound is in how long a process that was asked to stop must be gone. It
-// cuts off after 8 s, and is gone within 10 s if the machine lets it.
+// stopBound is how long a process may take to stop. It cuts off connections
+// after 8 s, and should be gone within 10 s.
 const stopBound = 20 * time.Second
 
 func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
@@ -48,26 +49,26 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 			}
 			response, err := http.ReadResponse(bufio.NewReader(upload), nil)
 			if err != nil {
-				t.Fatalf("the upload that was under way got no answer: %v", err)
+				t.Fatalf("the running upload got no answer: %v", err)
 			}
 			defer response.Body.Close()
 			stored, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != 200 {
-				t.Fatalf("the upload that was under way got status %d, %v: %s", response.StatusCode, err, stored)
+				t.Fatalf("the running upload got status %d, %v: %s", response.StatusCode, err, stored)
 			}
 			if code := p.Wait(); code != 0 {
 				t.Errorf("exit code %d, want 0:\n%s", code, p.Log())
 			}
 			if took := time.Since(asked); took > stopBound {
-				t.Errorf("it took %v to stop", took)
+				t.Errorf("stopping took %v", took)
 			}
 
 			again := env.Oda(t, "serve", db)
 			if status, body := send(t, "GET", again.URL+"/sbds/slow", ""); status != 200 || body != string(stored) {
-				t.Errorf("after a new start: status %d: %s\nwant: %s", status, body, stored)
+				t.Errorf("after a restart: status %d: %s\nwant: %s", status, body, stored)
 			}
 			if status, body := send(t, "GET", again.URL+"/sbds?created_after=2026-01-01", ""); status != 200 || body != `["before","slow"]` {
-				t.Errorf("after a new start the listing is %d %s", status, body)
+				t.Errorf("after a restart the listing is %d %s", status, body)
 			}
 			if code := again.Stop(); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
@@ -76,9 +77,9 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 	}
 }
 
-// One client that does not come to an end must not keep the operator waiting,
-// nor make a stop that was asked for look like a failure.
-func TestAClientThatHangsDoesNotHoldUpAStop(t *testing.T) {
+// One client that never finishes must neither keep the operator waiting nor
+// make a requested stop look like a failure.
+func TestAHangingClientDoesNotDelayAStop(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		command, says, sends string
@@ -98,14 +99,14 @@ func TestAClientThatHangsDoesNotHoldUpAStop(t *testing.T) {
 			if strings.HasPrefix(test.sends, "PUT") {
 				awaitUpload(t, p)
 			} else {
-				send(t, "GET", "http://"+p.Host()+"/livez", "") // the first connection has been taken by now
+				send(t, "GET", "http://"+p.Host()+"/livez", "") // by now the first connection was accepted
 			}
 			asked := time.Now()
 			if code := p.Stop(); code != 0 {
 				t.Errorf("exit code %d, want 0:\n%s", code, p.Log())
 			}
 			if took := time.Since(asked); took > stopBound {
-				t.Errorf("it took %v to stop", took)
+				t.Errorf("stopping took %v", took)
 			}
 			if !strings.Contains(p.Log(), test.says) {
 				t.Errorf("the log does not say %q:\n%s", test.says, p.Log())
@@ -114,7 +115,7 @@ func TestAClientThatHangsDoesNotHoldUpAStop(t *testing.T) {
 	}
 }
 
-func TestAHangupDoesNotEndAServer(t *testing.T) {
+func TestAServerSurvivesSIGHUP(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"serve", "skuid"} {
 		t.Run(command, func(t *testing.T) {
@@ -125,11 +126,11 @@ func TestAHangupDoesNotEndAServer(t *testing.T) {
 			}
 			for deadline := time.Now().Add(patience); !strings.Contains(p.Log(), "SIGHUP is ignored"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatalf("the log does not tell of it:\n%s", p.Log())
+					t.Fatalf("the log does not mention it:\n%s", p.Log())
 				}
 			}
 			if status, body := send(t, "GET", "http://"+p.Host()+"/livez", ""); status != 200 {
-				t.Errorf("afterwards it answers %d: %s", status, body)
+				t.Errorf("afterwards the server answers %d: %s", status, body)
 			}
 			if code := p.Stop(); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
@@ -156,7 +157,7 @@ func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	if strings.Contains(p.Log(), secret) {
-		t.Errorf("the log has the content of a document:\n%s", p.Log())
+		t.Errorf("the log contains a part of a document:\n%s", p.Log())
 	}
 	got := make(map[string][]any)
 	for line := range strings.Lines(p.Log()) {
@@ -196,7 +197,7 @@ func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
 	}
 }
 
-func TestTheLogIsTextUnlessJSONIsAskedFor(t *testing.T) {
+func TestTheLogIsTextUnlessJSONIsRequested(t *testing.T) {
 	for format, want := range map[string]string{
 		"text": `level=INFO msg="serving the archive" address=x`,
 		"json": `"level":"INFO","msg":"serving the archive","address":"x"`,
@@ -210,11 +211,11 @@ func TestTheLogIsTextUnlessJSONIsAskedFor(t *testing.T) {
 	var out strings.Builder
 	logging{LogFormat: "text", LogLevel: "warn"}.logger(&out).Info("serving the archive")
 	if out.Len() > 0 {
-		t.Errorf("at the level warn it says: %s", out.String())
+		t.Errorf("at level warn the log has: %s", out.String())
 	}
 }
 
-// send sends a request and gives status and body. Headers are pairs.
+// send sends a request and returns status and body. Headers are pairs.
 func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -250,9 +251,9 @@ func dial(t *testing.T, p *env.Process) net.Conn {
 	return conn
 }
 
-// awaitUpload waits until an upload that was begun before is being read. A
-// request that is sent after it and answered shows that connections are taken
-// at once; reading the head of a request takes less than that.
+// awaitUpload waits until an earlier upload is being read. Answers to later
+// requests show that connections are accepted at once, and reading a request's
+// header takes less time than that.
 func awaitUpload(t *testing.T, p *env.Process) {
 	t.Helper()
 	for range 3 {
@@ -260,7 +261,7 @@ func awaitUpload(t *testing.T, p *env.Process) {
 	}
 }
 
-// refused waits until the process takes no new connections.
+// refused waits until the process accepts no new connections.
 func refused(t *testing.T, p *env.Process) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -272,5 +273,5 @@ func refused(t *testing.T, p *env.Process) {
 			_ = conn.Close()
 		}
 	}
-	t.Fatal("it still takes connections after it was asked to stop")
+	t.Fatal("the process still accepts connections after it was asked to stop")
 }

@@ -13,8 +13,8 @@ import (
 	"oda/client"
 )
 
-// query lists identifiers. Its flags are those that people know, with _; as
-// everywhere else, - does as well.
+// query lists identifiers. Its flags are spelt with _ as in the API; - works
+// too.
 type query struct {
 	User               string `placeholder:"NAME" group:"Query" help:"Created by this user."`
 	StartsWith         bool   `name:"starts_with" aliases:"starts-with" group:"Query" help:"By a user whose name begins with that of --user."`
@@ -28,10 +28,10 @@ type query struct {
 	remote
 }
 
-// moment is a time as people write it.
+// moment is a time in any format that the archive accepts.
 type moment struct{ time.Time }
 
-// UnmarshalText reads a time.
+// UnmarshalText parses a time.
 func (m *moment) UnmarshalText(text []byte) error {
 	at, err := oda.ParseTime(string(text))
 	if err != nil {
@@ -41,7 +41,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fields returns the flags that are criteria, by precedence.
+// fields returns the criteria that were given, by precedence.
 func (q *query) fields() (asked [][]string) {
 	if q.User != "" {
 		asked = append(asked, []string{"--user"})
@@ -138,7 +138,7 @@ func writeLine(out *bufio.Writer, _ int, id string) error {
 }
 
 // writeElement writes the next element of an array, which it opens before the
-// first one.
+// first.
 func writeElement(out *bufio.Writer, n int, id string) error {
 	text, err := json.Marshal(id)
 	if err != nil {

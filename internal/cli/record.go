@@ -14,13 +14,13 @@ import (
 	"oda/client/recorder"
 )
 
-// spool are the commands for what recorders keep on disk.
+// spool are the commands for spools.
 type spool struct {
 	Drain  drain       `cmd:"" help:"Send the records that ended processes left in a spool."`
-	Status spoolStatus `cmd:"" help:"Print what is in a spool."`
+	Status spoolStatus `cmd:"" help:"Print the sessions of a spool."`
 }
 
-// drain sends what was left over.
+// drain sends the records that ended processes left.
 type drain struct {
 	Dir     string        `arg:"" help:"Folder of the spool."`
 	URL     string        `name:"url" placeholder:"URL" help:"Address of the archive to send to, instead of the one in the spool."`
@@ -28,7 +28,7 @@ type drain struct {
 	logging `embed:""`
 }
 
-// Validate checks what the types of the flags do not.
+// Validate checks what the flag types cannot.
 func (d *drain) Validate() error {
 	if d.Timeout < 0 {
 		return errors.New("--timeout must not be negative")
@@ -40,7 +40,7 @@ func (d *drain) Validate() error {
 	return err
 }
 
-// Run sends, and prints a line for each session that was left over.
+// Run sends the records, and prints a line for each session.
 func (d *drain) Run(ctx context.Context, to streams) error {
 	if d.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -74,13 +74,13 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 	return nil
 }
 
-// spoolStatus prints what is in a spool.
+// spoolStatus prints the sessions of a spool.
 type spoolStatus struct {
 	Dir  string `arg:"" help:"Folder of the spool."`
 	JSON bool   `name:"json" help:"Print a JSON array."`
 }
 
-// sessionStatus is a session as it is printed.
+// sessionStatus is a session as printed.
 type sessionStatus struct {
 	Block   string `json:"eb_id"`
 	State   string `json:"state"`
@@ -128,15 +128,15 @@ func (s *spoolStatus) Run(to streams) error {
 	return table.Flush()
 }
 
-// state is the state of a session in one word.
+// state returns the state of a session in one word.
 func state(s recorder.SessionStatus) string {
 	switch {
 	case s.Err != nil:
 		return "unusable"
 	case s.Held:
-		return "running" // a process records into it or sends it
+		return "running" // a process records into it or drains it
 	case s.Records > 0:
 		return "left"
 	}
-	return "kept" // for a person to look at, or to be removed by drain
+	return "kept" // drain removes it, or leaves it for a person to look at
 }

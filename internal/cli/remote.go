@@ -12,15 +12,15 @@ import (
 	"oda/client"
 )
 
-// remote says which archive a command talks to.
+// remote says which archive a command uses.
 type remote struct {
 	URL string `name:"url" env:"ODA_URL,ODA_URI" placeholder:"URL" help:"Address of the archive, with or without /api/v1 (default ${archive})."`
 }
 
-// defaultArchive is where "oda serve" serves by default.
+// defaultArchive is the default address of "oda serve".
 const defaultArchive = "http://127.0.0.1:8080"
 
-// archive returns a client of the archive.
+// archive returns a client for the archive.
 func (r remote) archive(user string) (*client.Client, error) {
 	if r.URL == "" {
 		r.URL = defaultArchive
@@ -43,8 +43,7 @@ type acting struct {
 
 func (a acting) archive() (*client.Client, error) { return a.remote.archive(a.User) }
 
-// failure is an error with its own exit code. Its text is all that is
-// printed.
+// failure is an error with its own exit code. Only its text is printed.
 type failure struct {
 	exit int
 	text string
@@ -52,14 +51,14 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// lost reports whether the archive was reached, and its answer was not received.
+// lost reports whether the request was sent but its answer not received.
 func lost(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return errors.Is(err, client.ErrNoAnswer) && !(ok && op.Op == "dial")
 }
 
-// explain turns what the client of an archive says into what a person at a
-// terminal needs.
+// explain turns an error of the client into a message for a person at a
+// terminal.
 func explain(archive *client.Client, about string, err error) error {
 	refused, ours := errors.AsType[*oda.Error](err)
 	switch {
@@ -71,7 +70,7 @@ func explain(archive *client.Client, about string, err error) error {
 			hint = ""
 		}
 		if broken, ok := errors.AsType[*url.Error](err); ok {
-			err = broken.Err // without the request, which the user has not written
+			err = broken.Err // without the request, which the user did not write
 		}
 		return &failure{exitFailed, fmt.Sprintf("%s: no answer from the archive at %s: %s%s",
 			about, archive.Address(), strings.TrimPrefix(err.Error(), client.ErrNoAnswer.Error()+": "), hint)}

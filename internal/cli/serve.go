@@ -10,7 +10,7 @@ import (
 	"oda/internal/httpapi"
 )
 
-// serve is the server.
+// serve serves an archive.
 type serve struct {
 	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
 	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where to keep the archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
@@ -31,11 +31,11 @@ type serve struct {
 	IdleTimeout       time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"How long an idle connection stays open (default ${default})."`
 }
 
-// maxDepth is the most that --max-depth may be. A document is read by functions
-// that call themselves for each level, and the stack of a process has an end.
+// maxDepth bounds --max-depth. Documents are read recursively, and the stack is
+// limited.
 const maxDepth = 10_000
 
-// Validate checks what the types of the flags do not.
+// Validate checks what the flag types cannot.
 func (s *serve) Validate() error {
 	err := positive(map[string]int64{
 		"--max-body": int64(s.MaxBody), "--max-bodies-in-flight": int64(s.MaxBodiesInFlight),
