@@ -1,9 +1,10 @@
-// Package api holds the description of the archive's interface.
+// Package api contains the API description.
 //
 // openapi.yaml is the contract, written by people. Requests are checked against
-// it, it is served to clients, and the tests hold every response against it. So
-// a change of the interface begins there. openapi.json is the same document for
-// programs; "go generate ./api" writes it, and a test fails when it is stale.
+// it, clients can download it, and the tests check every response against it.
+// So a change of the API begins there. openapi.json is the same document for
+// programs; "go generate ./api" writes it, and a test fails if it is out of
+// date.
 package api
 
 import _ "embed"

@@ -75,7 +75,7 @@ func TestEveryOperationIsFullyDescribed(t *testing.T) {
 	}
 }
 
-func TestProblemExamplesStandUnderTheirStatus(t *testing.T) {
+func TestProblemExamplesHaveTheStatusOfTheirResponse(t *testing.T) {
 	for name, op := range operations(load(t, api.JSON)) {
 		for status, response := range op.Responses.Map() {
 			media := response.Value.Content["application/problem+json"]
@@ -96,7 +96,7 @@ func TestProblemExamplesStandUnderTheirStatus(t *testing.T) {
 }
 
 // The codes are a closed list in the root package; the description must name
-// the same ones and show each.
+// the same ones and show an example of each.
 func TestProblemTypesAreTheCodesOfTheRootPackage(t *testing.T) {
 	codes := codesOf(t, "../error.go")
 	doc := load(t, api.JSON)
@@ -138,7 +138,7 @@ func load(t *testing.T, data []byte) *openapi3.T {
 	return doc
 }
 
-// operations gives every operation by its method and path.
+// operations returns every operation by its method and path.
 func operations(doc *openapi3.T) map[string]*openapi3.Operation {
 	all := map[string]*openapi3.Operation{}
 	for path, item := range doc.Paths.Map() {
@@ -158,7 +158,7 @@ func wantExamples(t *testing.T, where string, content openapi3.Content) {
 	}
 }
 
-// codesOf reads the values of the constants of type Code from a source file.
+// codesOf returns the values of the constants of type Code in a source file.
 func codesOf(t *testing.T, file string) []string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

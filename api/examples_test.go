@@ -18,9 +18,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// Whoever sends what the description shows, all of it at once, succeeds: in the
-// Swagger UI, which fills it in, and in tools that begin with the examples.
-// Storing comes first, as it does in an archive.
+// All examples of the description work when they are sent together: in the
+// Swagger UI, which fills them in, and in tools that begin with the examples.
+// Entities are stored first, as in a real archive.
 func TestExamplesWorkTogether(t *testing.T) {
 	a := env.Start(t)
 	doc := load(t, api.JSON)
@@ -50,7 +50,7 @@ func TestExamplesWorkTogether(t *testing.T) {
 			}
 			for name, body := range bodies(t, op) {
 				if name == "update" {
-					continue // of a state that the archive is not in
+					continue // for another state of the archive
 				}
 				if r := a.Do(method, address, body, headers...); r.Status != 200 {
 					t.Errorf("%s %s, example %q: answered %d %s", method, address, name, r.Status, r.Body)
@@ -60,7 +60,7 @@ func TestExamplesWorkTogether(t *testing.T) {
 	}
 }
 
-// bodies gives the examples of an operation's body, or an empty one.
+// bodies returns the examples of an operation's body, or an empty one.
 func bodies(t *testing.T, op *openapi3.Operation) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -77,9 +77,9 @@ func bodies(t *testing.T, op *openapi3.Operation) map[string]string {
 	return all
 }
 
-// A value that is given for everybody makes everybody the same person, or each
-// request a repetition of the first.
-func TestNothingIsPrefilledThatMustBeOnesOwn(t *testing.T) {
+// A prefilled user would make all people the same person, and a prefilled key
+// each request a repetition of the first.
+func TestPersonalParametersAreNotPrefilled(t *testing.T) {
 	for name, op := range operations(load(t, api.JSON)) {
 		for _, p := range op.Parameters {
 			if p.Value.In == "header" && p.Value.Example != nil || p.Value.Name == "cursor" && p.Value.Example != nil {
@@ -89,9 +89,9 @@ func TestNothingIsPrefilledThatMustBeOnesOwn(t *testing.T) {
 	}
 }
 
-// The pattern of a time lets through what the server reads, and nothing else
-// but days that a month does not have.
-func TestThePatternOfTimesIsTheServers(t *testing.T) {
+// The pattern of a time matches what the server accepts, and nothing else
+// except days that a month does not have.
+func TestThePatternOfTimesMatchesTheServer(t *testing.T) {
 	schemas := load(t, api.JSON).Components.Schemas
 	pattern, inQuery := schemas["Timestamp"].Value.Pattern, schemas["QueryTime"].Value.Pattern
 	fits, fitsQuery := regexp.MustCompile(pattern), regexp.MustCompile(inQuery)
@@ -99,22 +99,22 @@ func TestThePatternOfTimesIsTheServers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(strings.Trim(pattern, "^$")).Draw(t, "text")
 		if _, err := oda.ParseTime(text); err != nil && !noSuchDay.MatchString(text) {
-			t.Errorf("%q fits the pattern, and is refused", text)
+			t.Errorf("%q matches the pattern, but is refused", text)
 		}
 		if !fitsQuery.MatchString(text) {
-			t.Errorf("%q does not fit the pattern of queries", text)
+			t.Errorf("%q does not match the pattern of queries", text)
 		}
 		letters := []rune(text)
 		at := rapid.IntRange(0, len(letters)-1).Draw(t, "at")
 		letters[at] = rapid.SampledFrom([]rune("0123456789:-+ .TtZz,٣")).Draw(t, "letter")
 		if _, err := oda.ParseTime(string(letters)); err == nil && !fits.MatchString(string(letters)) {
-			t.Errorf("%q is read, and does not fit the pattern", string(letters))
+			t.Errorf("%q is accepted, but does not match the pattern", string(letters))
 		}
 	})
 }
 
-// A line that begins with a number and a full stop is a list in Markdown.
-func TestNoLineIsAListByAccident(t *testing.T) {
+// In Markdown, a line that begins with a number and a full stop is a list.
+func TestNoLineIsAccidentallyAList(t *testing.T) {
 	list := regexp.MustCompile(`\\n *\d+[.)]`)
 	for _, found := range list.FindAllString(string(api.JSON), -1) {
 		t.Errorf("a description has a line that begins with %q", found)

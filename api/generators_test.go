@@ -11,9 +11,9 @@ import (
 	"oda/api"
 )
 
-// Generators of clients put the names of components into one name space, and
-// some make a function NewX beside a type X.
-func TestNoNameStandsForTwoThings(t *testing.T) {
+// Client generators put the names of components into one namespace, and some
+// make a function NewX for a type X.
+func TestComponentNamesAreUnique(t *testing.T) {
 	var doc struct{ Components map[string]map[string]any }
 	if err := json.Unmarshal(api.JSON, &doc); err != nil {
 		t.Fatal(err)
@@ -23,19 +23,20 @@ func TestNoNameStandsForTwoThings(t *testing.T) {
 		for name := range components {
 			key := strings.ToLower(name)
 			if other, ok := section[key]; ok {
-				t.Errorf("%s stands in %s and in %s", name, other, in)
+				t.Errorf("%s is in %s and in %s", name, other, in)
 			}
 			section[key] = in
 		}
 	}
 	for name := range section {
 		if _, ok := section["new"+name]; ok {
-			t.Errorf("there is a New%s beside %s", name, name)
+			t.Errorf("there is a New%s as well as %s", name, name)
 		}
 	}
 }
 
-// What is read is stored again without conversion: the type is the same.
+// An entity that was read can be stored without conversion, since the type is
+// the same.
 func TestAnEntityHasOneSchema(t *testing.T) {
 	doc := load(t, api.JSON)
 	for collection, kind := range map[string]string{
@@ -63,7 +64,7 @@ func TestAnEntityHasOneSchema(t *testing.T) {
 			}
 		}
 		if len(got) < 5 {
-			t.Errorf("%s stands in %q only", kind, got)
+			t.Errorf("%s is only in %q", kind, got)
 		}
 	}
 	several := doc.Paths.Value("/").Put
@@ -73,8 +74,9 @@ func TestAnEntityHasOneSchema(t *testing.T) {
 	}
 }
 
-// Where an object does not say what else it may hold, generators disagree.
-func TestEveryObjectSaysWhetherItIsOpen(t *testing.T) {
+// If an object does not say whether it allows other members, generators
+// disagree.
+func TestEveryObjectSaysWhetherItAllowsOtherMembers(t *testing.T) {
 	doc := load(t, api.JSON)
 	var look func(where string, s *openapi3.SchemaRef)
 	look = func(where string, s *openapi3.SchemaRef) {

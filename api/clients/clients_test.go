@@ -1,8 +1,8 @@
 // Package clients proves that clients can be generated from the API
-// description: each folder has a generator, pinned, and a program that uses
-// what it generates, written as a user would, without flags or casts. All make
-// the same round trip: read, change, store again; meet a conflict; record;
-// list; store several.
+// description: each folder has a pinned generator, and a program that uses the
+// generated client as a user would, without flags or casts. All make the same
+// round trip: read, change, store again; meet a conflict; record; list; store
+// several.
 package clients
 
 import (
@@ -53,8 +53,8 @@ func TestGeneratedClientsMakeTheRoundTrip(t *testing.T) {
 	}
 }
 
-// watch looks at the files of a client, so that "go test" runs the test again
-// when one of them changes: what the steps read it does not see.
+// watch opens the files of a client, so that "go test" repeats the test when
+// one of them changes: it does not see what the steps read.
 func watch(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.*"))
@@ -68,7 +68,7 @@ func watch(t *testing.T, folder string) {
 	}
 }
 
-// run runs a step. What "make setup" installs for it must be there.
+// run runs a step, which may need what "make setup" installs.
 func run(t *testing.T, folder string, s step, env ...string) {
 	t.Helper()
 	program := s[0]
@@ -85,7 +85,8 @@ func run(t *testing.T, folder string, s step, env ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, s[1:]...)
 	cmd.Dir = folder
-	// The generator of the Python client formats it with a program beside it.
+	// The generator of the Python client formats it with a program in the same
+	// folder.
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"), "PYTHONPATH=out")
 	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// proof skips what takes minutes, unless "make proof" runs it.
+// proof skips tests that take minutes, unless "make proof" runs them.
 func proof(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ODA_PROOF") == "" {
@@ -25,13 +25,13 @@ for module in pkgutil.walk_packages(package.__path__, "openapi_client."):
 package.SBDefinition.from_json('{"sbd_id": "sbd-1", "name": "M51", "metadata": {"version": 1}}')
 `
 
-// Further generators, each as it comes. What they generate is compiled where
-// the machine can do so without more than "make setup" installs.
+// Further generators, with their defaults. The generated code is compiled if
+// "make setup" installs what that needs.
 func TestProofOfFurtherGenerators(t *testing.T) {
 	proof(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			return // so that one can look
+			return // keep the folder for inspection
 		}
 		if err := os.RemoveAll("proof/out"); err != nil {
 			t.Error(err)
@@ -63,9 +63,9 @@ func TestProofOfFurtherGenerators(t *testing.T) {
 	}
 }
 
-// schemathesis makes requests from the description, good and bad ones, in
-// sequences too. It finds no fault of the server, no answer that is not
-// described, and no bad request that succeeds.
+// schemathesis makes valid and invalid requests from the description, also in
+// sequences. It must find no server error, no undescribed answer, and no
+// invalid request that succeeds.
 func TestProofBySchemathesis(t *testing.T) {
 	proof(t)
 	a := env.Start(t)

@@ -1,6 +1,5 @@
-// Command gen writes the API description as JSON from its YAML source. Keys
-// keep their order, so that the two files read alike and a change in one shows
-// as the same change in the other.
+// Command gen converts the API description from YAML to JSON. Keys keep their
+// order, so that a change in one file appears as the same change in the other.
 package main
 
 import (
@@ -36,7 +35,7 @@ func run(source, target string) error {
 	return os.WriteFile(target, converted, 0o644)
 }
 
-// convert gives a YAML document as indented JSON, keys in the same order.
+// convert returns a YAML document as indented JSON, keys in the same order.
 func convert(source []byte) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(source, &document); err != nil {
@@ -70,7 +69,7 @@ func write(out *bytes.Buffer, node *yaml.Node) error {
 		}
 		return writeScalar(out, value)
 	default:
-		return fmt.Errorf("line %d: anchors and aliases have no form in JSON", node.Line)
+		return fmt.Errorf("line %d: anchors and aliases cannot be written in JSON", node.Line)
 	}
 }
 
@@ -110,8 +109,8 @@ func writeSequence(out *bytes.Buffer, node *yaml.Node) error {
 	return nil
 }
 
-// writeScalar leaves <, > and & as they are: the description is not put into a
-// page as it stands, and people read it.
+// writeScalar does not escape <, > and &: the description is not embedded in a
+// page, and people read it.
 func writeScalar(out *bytes.Buffer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)

@@ -29,7 +29,7 @@ func TestConvertKeepsOrderAndTypes(t *testing.T) {
 	}
 }
 
-func TestConvertRefusesWhatJSONCannotSay(t *testing.T) {
+func TestConvertRefusesWhatJSONCannotExpress(t *testing.T) {
 	for name, source := range map[string]string{
 		"a key that is no string": "200: x",
 		"an alias":                "a: &x 1\nb: *x",

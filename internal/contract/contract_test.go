@@ -27,7 +27,7 @@ func load(t testing.TB) *contract.Description {
 	return d
 }
 
-// describe returns a description with one operation whose body has that schema.
+// describe returns a description with one operation whose body has this schema.
 func describe(schema string) []byte {
 	return fmt.Appendf(nil, `{"paths": {"/x": {"put": {"operationId": "x", "requestBody":
 		{"required": true, "content": {"application/json": {"schema": %s}}}}}},
@@ -114,7 +114,7 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesWhatItDoesNotEnforce(t *testing.T) {
+func TestLoadRefusesKeywordsThatItDoesNotEnforce(t *testing.T) {
 	for _, schema := range []string{
 		`{"multipleOf": 2}`,
 		`{"uniqueItems": true}`,
@@ -143,31 +143,31 @@ func TestLoadRefusesWhatItDoesNotEnforce(t *testing.T) {
 	} {
 		t.Run(schema, func(t *testing.T) {
 			if _, err := contract.Load(describe(schema)); err == nil {
-				t.Error("it was loaded")
+				t.Error("the schema was loaded")
 			}
 		})
 	}
 	t.Run("an unknown leaf", func(t *testing.T) {
 		if _, err := contract.Load(api.JSON, "Nothing"); err == nil {
-			t.Error("it was loaded")
+			t.Error("the description was loaded")
 		}
 	})
 	for name, description := range map[string]string{
-		"no JSON":                   `{`,
-		"parameters below a path":   `{"paths": {"/x": {"parameters": []}}}`,
-		"no operationId":            `{"paths": {"/x": {"get": {}}}}`,
-		"an operationId twice":      `{"paths": {"/x": {"get": {"operationId": "a"}, "put": {"operationId": "a"}}}}`,
-		"a body that is not JSON":   `{"paths": {"/x": {"put": {"operationId": "a", "requestBody": {"content": {"text/plain": {"schema": {}}}}}}}}`,
-		"a parameter in a cookie":   withParameter(`{"name": "a", "in": "cookie", "schema": {"type": "string"}}`),
-		"a list as a parameter":     withParameter(`{"name": "a", "in": "query", "schema": {"type": "array", "items": {}}}`),
-		"a style of a parameter":    withParameter(`{"name": "a", "in": "query", "style": "form", "schema": {"type": "string"}}`),
-		"a parameter of no schema":  withParameter(`{"name": "a", "in": "query"}`),
-		"an unknown parameter":      withParameter(`{"$ref": "#/components/parameters/None"}`),
-		"a parameter that is empty": withParameter(`{"name": "a", "in": "query", "allowEmptyValue": true, "schema": {"type": "string"}}`),
+		"not JSON":                   `{`,
+		"parameters below a path":    `{"paths": {"/x": {"parameters": []}}}`,
+		"no operationId":             `{"paths": {"/x": {"get": {}}}}`,
+		"a repeated operationId":     `{"paths": {"/x": {"get": {"operationId": "a"}, "put": {"operationId": "a"}}}}`,
+		"a body that is not JSON":    `{"paths": {"/x": {"put": {"operationId": "a", "requestBody": {"content": {"text/plain": {"schema": {}}}}}}}}`,
+		"a parameter in a cookie":    withParameter(`{"name": "a", "in": "cookie", "schema": {"type": "string"}}`),
+		"a list as a parameter":      withParameter(`{"name": "a", "in": "query", "schema": {"type": "array", "items": {}}}`),
+		"a style of a parameter":     withParameter(`{"name": "a", "in": "query", "style": "form", "schema": {"type": "string"}}`),
+		"a parameter without schema": withParameter(`{"name": "a", "in": "query"}`),
+		"an unknown parameter":       withParameter(`{"$ref": "#/components/parameters/None"}`),
+		"a parameter that is empty":  withParameter(`{"name": "a", "in": "query", "allowEmptyValue": true, "schema": {"type": "string"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := contract.Load([]byte(description)); err == nil {
-				t.Error("it was loaded")
+				t.Error("the description was loaded")
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func withParameter(parameter string) string {
 	return `{"paths": {"/x": {"get": {"operationId": "a", "parameters": [` + parameter + `]}}}}`
 }
 
-func TestSyntaxErrorsGoBeforeFaults(t *testing.T) {
+func TestSyntaxErrorsTakePrecedenceOverFaults(t *testing.T) {
 	op := load(t).Operation("storeSBD")
 	for _, body := range []string{
 		``, ` `, `{"metadata": 5`, `{"metadata": 5, "metadata": 6}`, `{"metadata": 5} x`,
@@ -191,7 +191,7 @@ func TestSyntaxErrorsGoBeforeFaults(t *testing.T) {
 	}
 }
 
-func TestFaultsAreBounded(t *testing.T) {
+func TestTheNumberAndSizeOfFaultsAreBounded(t *testing.T) {
 	op := load(t).Operation("storeSeveral")
 	long := strings.Repeat("é", 5000)
 	body := `{"` + long + `": 1, "ebs": [` + strings.Repeat(`{"eb_id": "`+long+`"},`, 500) + `{}]}`
@@ -207,7 +207,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-func TestIndexHasTheDeclaredValues(t *testing.T) {
+func TestTheIndexContainsTheDeclaredValues(t *testing.T) {
 	body := `{
 		"ebs": [
 			{"eb_id": "eb-1", "other": {"eb_id": "x"}, "request_responses": [{"request": "a"}, {"request": "b"}],
@@ -267,7 +267,7 @@ func outline(out *strings.Builder, body string, nodes []rawjson.Node, i int, ind
 	}
 }
 
-func TestBodyThatMayBeLeftOut(t *testing.T) {
+func TestAnOptionalBodyMayBeEmpty(t *testing.T) {
 	op := load(t).Operation("createEmptyEB")
 	if !op.HasBody() || op.BodyRequired() {
 		t.Error("the body of createEmptyEB is optional")
@@ -280,11 +280,11 @@ func TestBodyThatMayBeLeftOut(t *testing.T) {
 	}
 	for _, body := range []string{`{"eb_id": 5}`, `{"metadata": []}`} {
 		if _, err := op.CheckBody([]byte(body), maxDepth); err == nil {
-			t.Errorf("%s was taken, though what is replaced must have its form too", body)
+			t.Errorf("%s was accepted, but members that are replaced must be valid too", body)
 		}
 	}
 	if _, err := op.CheckBody([]byte(`{"request_responses": [{"request": "a"}]}`), maxDepth); err == nil {
-		t.Error("an empty block with a record was taken")
+		t.Error("an empty block with a record was accepted")
 	}
 }
 
@@ -311,11 +311,11 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		t.Error(diff)
 	}
 	if load(t).Operation("nothing") != nil {
-		t.Error("there is an operation called nothing")
+		t.Error("there is an operation named nothing")
 	}
 }
 
-func TestParameters(t *testing.T) {
+func TestParametersAreCheckedAgainstTheDescription(t *testing.T) {
 	const ident = "Must be 1 to 128 characters of A-Z a-z 0-9 . _ -, beginning with a letter or digit, and not create or search."
 	const user = "Must be 1 to 256 characters without control characters."
 	tests := []struct {
@@ -326,21 +326,21 @@ func TestParameters(t *testing.T) {
 	}{
 		{"a good list query", "listSBDs", map[string]string{"query:user": "é%", "query:user_match_type": "contains", "query:limit": "10000"}, "", nil},
 		{"nothing at all", "listSBDs", nil, "", nil},
-		{"times are judged by the list query", "listSBDs", map[string]string{"query:created_before": "", "query:last_modified_after": "soon"}, "", nil},
+		{"times are left to the list query", "listSBDs", map[string]string{"query:created_before": "", "query:last_modified_after": "soon"}, "", nil},
 		{"no user", "listEBs", map[string]string{"query:user": ""}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:user", Detail: "Must have at least 1 character."}}},
 		{"a limit of 0 and a match type", "listEBs", map[string]string{"query:limit": "0", "query:user_match_type": "like"}, oda.InvalidRequest, []oda.Fault{
 			{Pointer: "query:user_match_type", Detail: "Must be one of: equals, starts_with, contains."},
 			{Pointer: "query:limit", Detail: "Must be at least 1."},
 		}},
-		{"a limit beyond", "listEBs", map[string]string{"query:limit": "10001"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be at most 10000."}}},
+		{"too large a limit", "listEBs", map[string]string{"query:limit": "10001"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be at most 10000."}}},
 		{"a limit in words", "listEBs", map[string]string{"query:limit": "1e1"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be an integer."}}},
 		{"an empty limit", "listEBs", map[string]string{"query:limit": ""}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:limit", Detail: "Must be an integer."}}},
-		{"any identifier may be asked for", "getSBD", map[string]string{"path:sbd_id": "../\xff", "header:If-None-Match": "\xff"}, "", nil},
+		{"any identifier may be read", "getSBD", map[string]string{"path:sbd_id": "../\xff", "header:If-None-Match": "\xff"}, "", nil},
 		{"a good identifier to store", "storeSBD", map[string]string{"path:sbd_id": "sbd-1"}, "", nil},
 		{"a reserved identifier", "storeSBD", map[string]string{"path:sbd_id": "search"}, oda.InvalidIdentifier, []oda.Fault{{Pointer: "path:sbd_id", Detail: ident}}},
 		{"a bad identifier", "storeSBD", map[string]string{"path:sbd_id": "a/b"}, oda.InvalidIdentifier, []oda.Fault{{Pointer: "path:sbd_id", Detail: ident}}},
 		{"a bad user", "storeSeveral", map[string]string{"header:X-Forwarded-User": "a\u0085b"}, oda.InvalidUser, []oda.Fault{{Pointer: "header:X-Forwarded-User", Detail: user}}},
-		{"a user that is no text", "storeSeveral", map[string]string{"header:X-Forwarded-User": "a\xff"}, oda.InvalidUser, []oda.Fault{{Pointer: "header:X-Forwarded-User", Detail: "Must be valid UTF-8."}}},
+		{"a user that is not UTF-8", "storeSeveral", map[string]string{"header:X-Forwarded-User": "a\xff"}, oda.InvalidUser, []oda.Fault{{Pointer: "header:X-Forwarded-User", Detail: "Must be valid UTF-8."}}},
 		{"a key with a space", "recordPost", map[string]string{"path:eb_id": "e", "header:Idempotency-Key": "a b"}, oda.InvalidRequest, []oda.Fault{{Pointer: "header:Idempotency-Key", Detail: "Must be 1 to 255 visible ASCII characters."}}},
 		{"an unknown treatment of records", "storeEB", map[string]string{"path:eb_id": "e", "query:records": "drop"}, oda.InvalidRequest, []oda.Fault{{Pointer: "query:records", Detail: "Must be one of: keep."}}},
 		{"no identifier", "getEB", nil, oda.InvalidRequest, []oda.Fault{{Pointer: "path:eb_id", Detail: "This parameter is missing."}}},
@@ -364,11 +364,10 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// The description must take every document that there is, or it describes too
-// much.
-func TestOwnDocumentsFit(t *testing.T) { fit(t, env.OwnDocuments(t)) }
+// The description must accept all existing documents, or it is too strict.
+func TestOurDocumentsMatchTheDescription(t *testing.T) { fit(t, env.OwnDocuments(t)) }
 
-func TestRealDocumentsFit(t *testing.T) { fit(t, env.RealDocuments(t)) }
+func TestRealDocumentsMatchTheDescription(t *testing.T) { fit(t, env.RealDocuments(t)) }
 
 func fit(t *testing.T, documents []env.Document) {
 	d := load(t)
@@ -380,12 +379,13 @@ func fit(t *testing.T, documents []env.Document) {
 	}
 }
 
-// also returns a description of one operation whose body fits both schemas.
+// also returns a description with one operation whose body must match both
+// schemas.
 func also(schema, also string) []byte {
 	return bytes.Replace(describe(schema), []byte(`{"application/json": {`), []byte(`{"application/json": {"x-also": `+also+`, `), 1)
 }
 
-func TestABodyMustFitWhatIsSaidBesidesItsSchema(t *testing.T) {
+func TestABodyMustAlsoMatchXAlso(t *testing.T) {
 	const entity = `{"type": "object", "required": ["a"], "additionalProperties": true, "properties": {
 		"a": {"type": "string", "nullable": true, "maxLength": 3},
 		"n": {"type": "number", "minimum": 0, "maximum": 9},
@@ -434,11 +434,11 @@ func TestABodyMustFitWhatIsSaidBesidesItsSchema(t *testing.T) {
 		{`{}`, `{"multipleOf": 2}`},
 	} {
 		if _, err := contract.Load(also(pair[0], pair[1])); err == nil {
-			t.Errorf("%s and besides %s was loaded", pair[0], pair[1])
+			t.Errorf("%s with x-also %s was loaded", pair[0], pair[1])
 		}
 	}
 	const tree = `{"$ref": "#/components/schemas/Tree"}`
 	if _, err := contract.Load(also(tree, tree)); err != nil {
-		t.Errorf("a schema that refers to itself, besides itself: %v", err)
+		t.Errorf("a schema that refers to itself, with itself as x-also: %v", err)
 	}
 }

@@ -1,15 +1,16 @@
 // Package contract checks requests against the API description.
 //
-// "400: the request fails validation against the API description" is taken
-// literally: Load compiles the parameters and bodies of openapi.json into small
-// checkers, and nothing else says what a request may look like. A body is read
-// once. The same pass finds syntax errors, checks the document against its
-// schema, and notes where the declared values are, so that the rules of the
-// archive need not parse it again.
+// The specification says "400: the request fails validation against the API
+// description", and this package takes it literally: Load compiles the
+// parameters and bodies of openapi.json into small checkers, and nothing else
+// defines what a valid request is. A body is read once. The same pass finds
+// syntax errors, checks the document against its schema, and notes where the
+// declared values are, so that the rules of the archive need not parse it
+// again.
 //
-// Load knows a subset of OpenAPI 3.0 and refuses a description that uses more:
-// everything that the description says about a request is checked. Responses are not
-// compiled; the tests of the interface check them against the description.
+// Load knows a subset of OpenAPI 3.0 and refuses a description that uses more,
+// so that everything it says about a request is checked. Responses are not
+// compiled; the tests of the API check them against the description.
 package contract
 
 import (
@@ -40,9 +41,9 @@ type Operation struct {
 	bodyRequired bool
 }
 
-// Load compiles the description, which is OpenAPI 3.0 in JSON. The values below
-// a schema that is named in leaves are checked but not indexed, and nesting is
-// counted from it.
+// Load compiles the description, which is OpenAPI 3.0 in JSON. Values below a
+// schema named in leaves are checked but not indexed, and nesting is counted
+// from there.
 func Load(description []byte, leaves ...string) (*Description, error) {
 	var doc struct {
 		Paths      map[string]map[string]json.RawMessage `json:"paths"`
@@ -94,24 +95,25 @@ func Load(description []byte, leaves ...string) (*Description, error) {
 	return d, nil
 }
 
-// Operation returns the operation with that operationId, or nil.
+// Operation returns the operation with this operationId, or nil.
 func (d *Description) Operation(operationID string) *Operation { return d.byID[operationID] }
 
 // Operations lists all operations by path, then method.
 func (d *Description) Operations() []*Operation { return slices.Clone(d.operations) }
 
-// HasBody reports whether the operation takes a body.
+// HasBody reports whether the operation accepts a body.
 func (op *Operation) HasBody() bool { return op.body != nil }
 
-// BodyRequired reports whether the operation needs a body.
+// BodyRequired reports whether the operation requires a body.
 func (op *Operation) BodyRequired() bool { return op.bodyRequired }
 
 // CheckBody reads a body once. If it is not a strict JSON document of at most
 // maxDepth levels, not counting envelopes around documents, the error has the
-// code InvalidJSON; if it does not match its schema, InvalidRequest with the
-// first faults. Otherwise it returns the index of the declared values: the
-// root, the declared members of an indexed object, and the elements of an
-// indexed list. An optional body may be empty; its index is then nil.
+// code InvalidJSON. If it does not match its schema, the code is
+// InvalidRequest, with the first faults. Otherwise CheckBody returns the index
+// of the declared values: the root, the declared members of indexed objects,
+// and the elements of indexed lists. An optional body may be empty; its index
+// is nil.
 func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error) {
 	index, err := op.CheckWatched(data, maxDepth, nil)
 	return index.Nodes, err
@@ -147,7 +149,7 @@ func (op *Operation) CheckWatched(data []byte, maxDepth int, watch rawjson.Watch
 	return rawjson.Index{Nodes: c.nodes, Notes: c.scan.Notes()}, nil
 }
 
-// operation compiles what one operation says about its requests.
+// operation compiles the requests of one operation.
 func (c *compiler) operation(method, path string, raw json.RawMessage) (*Operation, error) {
 	switch method {
 	case "GET", "PUT", "POST", "PATCH", "DELETE":

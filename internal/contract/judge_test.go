@@ -16,8 +16,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// An independent validator must come to the same verdict on every body. The
-// bodies are made from the description as that validator reads it, so the
+// An independent validator must reach the same verdict on every body. The
+// bodies are generated from the description as that validator reads it, so the
 // compiler is not tested against itself.
 func TestIndependentValidatorAgrees(t *testing.T) {
 	openapi3.DefineStringFormatValidator("timestamp", openapi3.NewCallbackValidator(isTimestamp))
@@ -32,7 +32,7 @@ func TestIndependentValidatorAgrees(t *testing.T) {
 		t.Run(op.ID, func(t *testing.T) {
 			described := doc.Paths.Value(op.Path).GetOperation(op.Method).RequestBody.Value
 			if described.Required != op.BodyRequired() {
-				t.Error("the two do not agree on whether the body is required")
+				t.Error("the validators disagree on whether the body is required")
 			}
 			schema := described.Content["application/json"].Schema.Value
 			var accepted, refused int
@@ -58,7 +58,7 @@ func TestIndependentValidatorAgrees(t *testing.T) {
 				}
 			})
 			if accepted < 10 || refused < 10 {
-				t.Errorf("%d bodies were accepted and %d refused: the test says little", accepted, refused)
+				t.Errorf("%d bodies were accepted and %d refused: the test proves little", accepted, refused)
 			}
 		})
 	}
@@ -89,12 +89,12 @@ func isTimestamp(text string) error {
 	return err
 }
 
-// generator makes bodies that mostly fit a schema; about one value in a hundred
-// times wrongness does not.
+// generator makes bodies that mostly match a schema; wrongness is the
+// percentage of values that do not.
 type generator struct {
 	t         *rapid.T
 	wrongness int
-	full      bool // leave no member out, and no list empty that need not be
+	full      bool // omit no member, and leave no list empty unnecessarily
 }
 
 func (g generator) chance(percent int) bool {
@@ -134,8 +134,8 @@ func (g generator) value(s *openapi3.Schema) any {
 	return g.anything()
 }
 
-// overlay puts what narrows a value into it, so that the two together mostly
-// fit what is asked of both.
+// overlay merges a narrower value into another, so that the result mostly
+// matches both schemas.
 func overlay(value, narrower any) any {
 	switch value := value.(type) {
 	case map[string]any:

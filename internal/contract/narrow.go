@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// narrow returns the schema of what matches both s and also. It is compiled once, so
-// that a check costs no more than one against s.
+// narrow returns a schema for values that match both s and also. It is compiled
+// once, so that a check costs no more than one against s.
 func (c *compiler) narrow(s, also *schema) (*schema, error) {
 	pair := [2]*schema{s, also}
 	if known := c.narrowed[pair]; known != nil {
@@ -74,7 +74,7 @@ func (c *compiler) narrowMembers(n, also *schema) error {
 	return n.mark()
 }
 
-// within returns the bounds that are inside both.
+// within returns the intersection of both bounds.
 func (b bounds) within(other bounds) bounds {
 	return bounds{larger(b.min, other.min), smaller(b.max, other.max)}
 }

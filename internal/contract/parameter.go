@@ -15,11 +15,11 @@ import (
 type parameter struct {
 	in, name string
 	required bool
-	code     oda.Code // of the problem when the value is wrong
+	code     oda.Code // code of the problem if the value is invalid
 	schema   *schema
 
-	// ignorable is true where the rules of the list query say whether the
-	// parameter is read at all, and check it then.
+	// ignorable is set if the rules of the list query decide whether the
+	// parameter is used, and check it then.
 	ignorable bool
 }
 
@@ -63,7 +63,7 @@ func (c *compiler) parameter(raw json.RawMessage) (parameter, error) {
 	return p, nil
 }
 
-// checkable refuses what CheckParameters does not understand.
+// checkable refuses parameters that CheckParameters cannot check.
 func (p parameter) checkable() error {
 	text := p.schema.kinds == setOf(rawjson.String)
 	switch {
@@ -81,11 +81,10 @@ func (op *Operation) ReadsQuery() bool {
 }
 
 // CheckParameters checks the declared parameters against the description.
-// lookup returns the first value of a parameter that is in "path", "query" or
-// "header", and whether there is one. Repetition and precedence are rules of
-// the list query, not of form. The error lists every parameter that
-// is wrong, with the code that the description has for the first of them, or
-// InvalidRequest.
+// lookup returns the first value of a parameter in "path", "query" or "header",
+// and whether there is one. Repetition and precedence are left to the rules of
+// the list query. The error lists all invalid parameters, and has the code that
+// the description gives for the first of them, or InvalidRequest.
 func (op *Operation) CheckParameters(lookup func(in, name string) (value string, given bool)) error {
 	var problem *oda.Error
 	for i := range op.parameters {
@@ -105,7 +104,7 @@ func (op *Operation) CheckParameters(lookup func(in, name string) (value string,
 	return problem
 }
 
-// check says in a sentence what is wrong with a parameter, or nothing.
+// check returns a sentence that says what is wrong with a parameter, or "".
 func (p *parameter) check(value string, given bool) string {
 	switch {
 	case !given && p.required:

@@ -10,13 +10,13 @@ import (
 	"oda"
 )
 
-// checksText reports whether a text can be wrong at all.
+// checksText reports whether s restricts texts at all.
 func (s *schema) checksText() bool {
 	return s.text != bounds{} || s.pattern != nil || s.enum != nil || s.notEnum != nil || s.timestamp
 }
 
-// checkText checks a text against s and says in a sentence what is wrong, or
-// nothing.
+// checkText checks a text against s, and returns a sentence that says what is
+// wrong, or "".
 func (s *schema) checkText(text []byte) string {
 	msg := s.textFault(text)
 	if msg != "" && s.rule != "" {
@@ -49,8 +49,8 @@ func (s *schema) textFault(text []byte) string {
 	return ""
 }
 
-// fewer reports whether a text has fewer than n characters. Only a text whose
-// number of bytes does not decide it is counted.
+// fewer reports whether a text has fewer than n characters. It counts them only
+// if the number of bytes does not decide.
 func fewer(text []byte, n int) bool {
 	if len(text) < n {
 		return true
@@ -58,7 +58,7 @@ func fewer(text []byte, n int) bool {
 	return len(text) < n*utf8.UTFMax && utf8.RuneCount(text) < n
 }
 
-// checkNumber checks a number, as JSON spells it, against s.
+// checkNumber checks a number in JSON's spelling against s.
 func (s *schema) checkNumber(literal []byte) string {
 	if !s.integer && s.minimum == nil && s.maximum == nil {
 		return ""
@@ -75,16 +75,16 @@ func (s *schema) checkNumber(literal []byte) string {
 	return ""
 }
 
-// decimal is as much of a number as the checks need, exactly, at any
-// size: floating point would take 9007199254740993.5 for an integer.
+// decimal is the part of a number that the checks need, exact at any size:
+// floating point would mistake 9007199254740993.5 for an integer.
 type decimal struct {
 	negative bool
-	whole    uint64 // of the magnitude, unless large
-	large    bool   // the whole part is beyond 64 bits
-	fraction bool   // there is something after the decimal point
+	whole    uint64 // whole part of the magnitude, unless large
+	large    bool   // the whole part exceeds 64 bits
+	fraction bool   // there are digits other than 0 after the decimal point
 }
 
-// parseDecimal reads a number that the scanner has accepted.
+// parseDecimal parses a number that the scanner has accepted.
 func parseDecimal(literal []byte) decimal {
 	var d decimal
 	if literal[0] == '-' {
@@ -98,7 +98,7 @@ func parseDecimal(literal []byte) decimal {
 			break
 		}
 	}
-	point := len(mantissa) // how many digits are before the decimal point
+	point := len(mantissa) // number of digits before the decimal point
 	for i, c := range mantissa {
 		if c == '.' {
 			point = i
@@ -132,8 +132,8 @@ func (d *decimal) push(digit uint64) {
 	d.whole = sum
 }
 
-// parseExponent reads an exponent, or a large number of the same sign if it
-// exceeds the length of any document.
+// parseExponent parses an exponent. If it exceeds the length of any document,
+// it returns a large number of the same sign.
 func parseExponent(text []byte) int {
 	const large = 1 << 48
 	sign, n := 1, 0
@@ -149,7 +149,7 @@ func parseExponent(text []byte) int {
 	return sign * n
 }
 
-// compare returns -1, 0 or 1 as d is below, equal to or above n.
+// compare returns -1, 0 or 1 if d is less than, equal to or greater than n.
 func (d decimal) compare(n int64) int {
 	zero := d.whole == 0 && !d.large && !d.fraction
 	if d.negative && !zero {

@@ -14,29 +14,29 @@ import (
 	"oda/internal/rawjson"
 )
 
-// schema is a compiled schema. A keyword applies only to values of its own type,
-// as in OpenAPI; kinds are the types that are allowed.
+// schema is a compiled schema. As in OpenAPI, a keyword applies only to values
+// of its own type; kinds are the allowed types.
 type schema struct {
 	kinds   kindSet
 	integer bool // a number must be integral
-	leaf    bool // what is below is not indexed
+	leaf    bool // nothing below is indexed
 
 	document bool // nesting is counted from here
 
 	properties map[string]property
-	required   []string // the bit of a name is its place here
-	closed     bool     // no other members than properties
-	size       bounds   // of an object's members
+	required   []string // the bit of a name is its index here
+	closed     bool     // no members other than properties
+	size       bounds   // number of members of an object
 
 	items  *schema
-	length bounds // of a list
+	length bounds // number of elements of a list
 
-	text      bounds // in characters
+	text      bounds // length of a text in characters
 	pattern   *regexp.Regexp
 	enum      []string
 	notEnum   []string
 	timestamp bool
-	rule      string // what a text must be, for people
+	rule      string // describes the valid texts, for people
 
 	minimum, maximum *int64
 }
@@ -44,11 +44,11 @@ type schema struct {
 // property is a declared member of an object.
 type property struct {
 	name   string
-	bit    uint64 // marks a required member among those seen
+	bit    uint64 // marks a required member as seen
 	schema *schema
 }
 
-// bounds are inclusive; nil means none.
+// bounds are inclusive; nil means unbounded.
 type bounds struct{ min, max *int }
 
 // kindSet is a set of types of JSON values, a bit for each rawjson.Kind.
@@ -65,8 +65,8 @@ func (s kindSet) has(k rawjson.Kind) bool { return s&(1<<k) != 0 }
 
 var anyKind = setOf(rawjson.Null, rawjson.Bool, rawjson.Number, rawjson.String, rawjson.Array, rawjson.Object)
 
-// keywords are all that Load understands of a schema. Decoding refuses any
-// other, so nothing can be described that is not checked.
+// keywords are the keywords that Load understands. Decoding refuses any other,
+// so that nothing is described that is not checked.
 type keywords struct {
 	Ref string `json:"$ref"`
 
@@ -102,12 +102,12 @@ type keywords struct {
 	annotations
 }
 
-// notOneOf is the only form of "not" that is checked.
+// notOneOf is the only supported form of "not".
 type notOneOf struct {
 	Enum []string `json:"enum"`
 }
 
-// annotations say nothing about what is valid.
+// annotations do not affect validity.
 type annotations struct {
 	Title       json.RawMessage `json:"title"`
 	Description json.RawMessage `json:"description"`
@@ -186,13 +186,13 @@ func (c *compiler) fill(s *schema, raw json.RawMessage) error {
 	return c.members(s, &k)
 }
 
-// same compiles allOf with one schema, which is how OpenAPI 3.0 says "that
-// schema, or null".
+// same compiles allOf with one schema, which is OpenAPI 3.0's way to make a
+// referenced schema nullable.
 func (c *compiler) same(s *schema, k *keywords) error {
 	rest := *k
 	rest.AllOf, rest.Nullable, rest.annotations = nil, false, annotations{}
 	if !rest.isZero() || len(k.AllOf) != 1 {
-		return errors.New("allOf may list one schema, with only nullable beside it")
+		return errors.New("allOf may list one schema, and only nullable may accompany it")
 	}
 	one, err := c.schema(k.AllOf[0])
 	if err != nil {
@@ -208,7 +208,7 @@ func (c *compiler) same(s *schema, k *keywords) error {
 	return nil
 }
 
-// kinds compiles which types of value there may be.
+// kinds compiles the allowed types.
 func (c *compiler) kinds(s *schema, k *keywords) error {
 	alternatives := append(slices.Clone(k.OneOf), k.AnyOf...)
 	switch {
@@ -244,8 +244,8 @@ func (c *compiler) kinds(s *schema, k *keywords) error {
 	return nil
 }
 
-// alternatives compiles oneOf or anyOf, for schemas that say a type and no
-// more. Their types become one set; in oneOf they must not overlap.
+// alternatives compiles oneOf or anyOf with schemas that only name a type.
+// Their types become one set; in oneOf they must not overlap.
 func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) error {
 	rest := *k
 	rest.OneOf, rest.AnyOf, rest.Nullable, rest.Rule, rest.annotations = nil, nil, false, "", annotations{}
@@ -295,7 +295,7 @@ func (c *compiler) texts(s *schema, k *keywords) (err error) {
 	}
 	switch {
 	case k.Format == "timestamp":
-		s.timestamp = true // which is stricter than its pattern
+		s.timestamp = true // stricter than its pattern
 		return nil
 	case k.Format == "int64" && k.Type == "integer" && k.Minimum != nil && k.Maximum != nil:
 	case k.Format != "":
@@ -324,7 +324,7 @@ func (c *compiler) members(s *schema, k *keywords) error {
 	return s.mark()
 }
 
-// mark returns each required member its bit.
+// mark assigns a bit to each required member.
 func (s *schema) mark() error {
 	if len(s.required) > 64 {
 		return errors.New("more than 64 members are required")
@@ -341,8 +341,8 @@ func (s *schema) mark() error {
 }
 
 // markDocuments marks where the nesting of a body is counted from. An object
-// that takes no other members, and a list in it, is an envelope: what may be
-// sent in one may be sent in another, or alone.
+// without additional members, and a list in it, is an envelope: a document may
+// be as deep inside one as alone.
 func (s *schema) markDocuments() {
 	switch {
 	case s.closed:
@@ -356,7 +356,7 @@ func (s *schema) markDocuments() {
 	}
 }
 
-// opaque reports that nothing inside an object is of interest.
+// opaque reports whether nothing inside an object needs to be indexed.
 func (s *schema) opaque() bool {
 	return len(s.properties) == 0 && !s.closed && s.size == bounds{}
 }
@@ -369,7 +369,7 @@ func (s *schema) nodes() int {
 	return 16
 }
 
-// isZero reports that there is no keyword.
+// isZero reports whether there are no keywords.
 func (k keywords) isZero() bool { return reflect.ValueOf(k).IsZero() }
 
 // reference returns the name of the component that raw refers to.
@@ -388,13 +388,13 @@ func reference(raw json.RawMessage, section string) (name string, isRef bool, er
 	}
 	name, local := strings.CutPrefix(strings.Replace(ref, "/x-"+section+"/", "/"+section+"/", 1), "#/components/"+section+"/")
 	if !local || len(members) > 1 {
-		return "", false, fmt.Errorf("the reference %q must stand alone and lead to components/%s", ref, section)
+		return "", false, fmt.Errorf("the reference %q must have no siblings and point to components/%s", ref, section)
 	}
 	return name, true, nil
 }
 
-// decodeStrictly decodes an object and refuses members that the target does
-// not have. Extensions are free, except for those that have a meaning here.
+// decodeStrictly decodes an object and refuses members that the target does not
+// have. Extensions are allowed, except those that have a meaning here.
 func decodeStrictly(raw json.RawMessage, target any) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

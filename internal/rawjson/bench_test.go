@@ -28,7 +28,7 @@ func benchText(b *testing.B) []byte {
 	return append(append([]byte("["), bytes.Join(list, []byte(","))...), ']')
 }
 
-// The scanner beside other readers of the same text.
+// Compare the scanner with other readers of the same text.
 func BenchmarkScanner(b *testing.B) {
 	text := benchText(b)
 	b.SetBytes(int64(len(text)))
@@ -41,7 +41,7 @@ func BenchmarkScanner(b *testing.B) {
 	}
 }
 
-// A record, where setting up weighs more than reading.
+// Scan a record, which is so short that setting up costs more than reading.
 func BenchmarkScannerRecord(b *testing.B) {
 	text := []byte(`{"request":"devicecontrol.assign_resources","request_args":{"args":null,"kwargs":{"subarray_id":"1"}},` +
 		`"status":"OK","request_sent_at":"2026-03-01T21:04:05.500000Z","response":{"result":"resources are assigned"},` +

@@ -1,7 +1,7 @@
 // Package rawjson reads JSON text without changing it. A Scanner walks over a
-// document once, checks every byte of it, and says where values begin and end,
-// so that the archive can keep what it received and splice in only what it
-// owns. Nothing else in the project parses the body of a request.
+// document once, checks every byte, and says where values begin and end, so
+// that the archive can store the text as received and splice in only what it
+// manages. Nothing else in the project parses request bodies.
 //
 // The scanner is stricter than encoding/json, because a document that two
 // readers interpret differently must not enter an archive: it refuses

@@ -17,19 +17,19 @@ func (k Kind) String() string {
 	return [...]string{"nothing", "null", "boolean", "number", "string", "array", "object"}[k]
 }
 
-// Node is one value of interest that was found in a document: a declared
-// member of an object, or an element of a list. Nodes are in the order of
-// the document, a parent before its children; data[Start:End] is the text of
-// the value. Next is the index of the first node after this one's subtree, so
-// the children of node i are i+1, nodes[i+1].Next, ... below nodes[i].Next.
+// Node is a value found in a document: a declared member of an object, or an
+// element of a list. Nodes are in the order of the document, a parent before
+// its children; data[Start:End] is the text of the value. Next is the index of
+// the first node after this one's subtree, so the children of node i are i+1,
+// nodes[i+1].Next, ... below nodes[i].Next.
 type Node struct {
-	Name       string // of the member; empty for an element and for the root
+	Name       string // name of the member; empty for an element and the root
 	Kind       Kind
 	Start, End int
 	Next       int
 }
 
-// Child returns the index of the child of node i with that name, or -1.
+// Child returns the index of the child of node i with this name, or -1.
 func Child(nodes []Node, i int, name string) int {
 	for j := i + 1; j < nodes[i].Next; j = nodes[j].Next {
 		if nodes[j].Name == name {

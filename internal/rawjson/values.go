@@ -13,8 +13,8 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// string consumes a string and returns its decoded bytes: a part of the text
-// itself if nothing is escaped.
+// string consumes a string and returns its decoded bytes, which are a part of
+// the text itself if nothing is escaped.
 func (s *Scanner) string() ([]byte, error) {
 	start := s.pos + 1
 	for i, c := range s.data[start:] {
@@ -31,7 +31,7 @@ func (s *Scanner) string() ([]byte, error) {
 	return s.escaped(start)
 }
 
-// escaped continues where a string has its first escape.
+// escaped continues at the first escape of a string.
 func (s *Scanner) escaped(start int) ([]byte, error) {
 	out := append([]byte(nil), s.data[start:s.pos]...)
 	for s.pos < len(s.data) {
@@ -60,8 +60,8 @@ func (s *Scanner) escaped(start int) ([]byte, error) {
 	return nil, s.fail("the text ends in the middle of the document")
 }
 
-// unescape decodes the escape at the start of text. Its size is 0 if the
-// escape is not valid, and -1 if it is one half of a pair.
+// unescape decodes the escape at the start of text. The size is 0 if the escape
+// is invalid, and -1 if it is half of a surrogate pair.
 func unescape(text []byte) (r rune, size int) {
 	if len(text) < 2 {
 		return 0, 0
@@ -97,7 +97,7 @@ func unescape(text []byte) (r rune, size int) {
 	return r, 12
 }
 
-// hex4 reads \uXXXX.
+// hex4 decodes \uXXXX.
 func hex4(text []byte) (r rune, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -118,7 +118,7 @@ func hex4(text []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// number consumes a number in JSON's own spelling.
+// number consumes a number.
 func (s *Scanner) number() error {
 	if s.data[s.pos] == '-' {
 		s.pos++
@@ -167,7 +167,8 @@ func (s *Scanner) literal() error {
 	return s.fail("a JSON value was expected here")
 }
 
-// Unquote decodes a string literal, quotes included, that was scanned before.
+// Unquote decodes a string literal, including its quotes, that has been
+// scanned.
 func Unquote(literal []byte) string {
 	inner := literal[1 : len(literal)-1]
 	for i := range inner {
@@ -184,7 +185,7 @@ func Unquote(literal []byte) string {
 	return string(inner)
 }
 
-// AppendQuoted writes text as a JSON string. It must be valid UTF-8.
+// AppendQuoted appends text as a JSON string. The text must be valid UTF-8.
 func AppendQuoted(dst []byte, text string) []byte {
 	const hexDigits = "0123456789abcdef"
 	dst = append(dst, '"')
