@@ -17,9 +17,9 @@ import (
 	"oda/internal/httpapi"
 )
 
-// Archive is a whole archive that runs in the process of the test: the real
-// interface on the real embedded engine, in a directory of its own. Everything
-// that is sent with its client is judged against the API description.
+// Archive is a complete archive in the process of the test: the real API on the
+// real embedded engine, in its own directory. Everything sent with its client
+// is checked against the API description.
 type Archive struct {
 	tb     testing.TB
 	app    *app.App
@@ -29,8 +29,8 @@ type Archive struct {
 	stop   func() error
 }
 
-// Start starts an archive with the defaults of the command line, as far as the
-// given functions do not change them. It stops with the test.
+// Start starts an archive with the defaults of the command line, changed by the
+// given functions. It stops with the test.
 func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 	tb.Helper()
 	log := &lines{}
@@ -66,7 +66,7 @@ func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 	a.client = &http.Client{
 		Transport: judge,
 		Timeout:   60 * time.Second,
-		// A test sees a redirect as it is.
+		// Tests see redirects as they are.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	tb.Cleanup(func() {
@@ -78,22 +78,22 @@ func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 	return a
 }
 
-// Addr is the address that the archive listens on.
+// Addr returns the address that the archive listens on.
 func (a *Archive) Addr() string { return a.app.Addr() }
 
-// Origin is the address as a URL, without any path.
+// Origin returns the address as a URL without a path.
 func (a *Archive) Origin() string { return "http://" + a.Addr() }
 
-// URL is where the interface begins: the address up to and with /api/v1.
+// URL returns the address of the API, including /api/v1.
 func (a *Archive) URL() string { return a.Origin() + a.base + "/api/v1" }
 
-// Client is an HTTP client whose requests and responses are judged.
+// Client returns an HTTP client whose requests and responses are checked.
 func (a *Archive) Client() *http.Client { return a.client }
 
 // Stop stops the archive gracefully before the test ends.
 func (a *Archive) Stop() error { return a.stop() }
 
-// Log gives the lines that the archive has logged so far.
+// Log returns the lines that the archive has logged so far.
 func (a *Archive) Log() []map[string]any {
 	a.tb.Helper()
 	var entries []map[string]any
@@ -107,11 +107,11 @@ func (a *Archive) Log() []map[string]any {
 	return entries
 }
 
-// LogText is the log as it was written.
+// LogText returns the log as text.
 func (a *Archive) LogText() string { return a.log.String() }
 
-// Logged waits for the line of the request with that id: the line is written
-// after the answer, so the answer may be here first.
+// Logged waits for the line of the request with this id. The line is written
+// after the answer, so it may arrive later.
 func (a *Archive) Logged(requestID string) map[string]any {
 	a.tb.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -125,12 +125,12 @@ func (a *Archive) Logged(requestID string) map[string]any {
 	return nil
 }
 
-// Reply is a response that has been read to its end.
+// Reply is a response that has been read to the end.
 type Reply struct {
 	Status int
 	Header http.Header
-	Body   []byte // decoded, where it came compressed
-	Raw    []byte // as it came
+	Body   []byte // decompressed if necessary
+	Raw    []byte // as received
 	Close  bool   // the server ends the connection
 }
 
@@ -145,7 +145,7 @@ func (a *Archive) Do(method, path, body string, headers ...string) *Reply {
 	return answer
 }
 
-// Try is Do for requests that may fail, and for other goroutines than the
+// Try is like Do, for requests that may fail and for goroutines other than the
 // test's own.
 func (a *Archive) Try(method, path, body string, headers ...string) (*Reply, error) {
 	var content io.Reader
@@ -186,7 +186,7 @@ func Read(response *http.Response) (*Reply, error) {
 	return &Reply{Status: response.StatusCode, Header: response.Header, Body: body, Raw: raw, Close: response.Close}, err
 }
 
-// Text is the body.
+// Text returns the body.
 func (a *Reply) Text() string { return string(a.Body) }
 
 // lines is a log that can be read while it is written.

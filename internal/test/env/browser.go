@@ -1,6 +1,6 @@
-// Package env is for tests only: it gives them the real things that they
-// run against. Browser starts a Chromium, Watch notes what it does, and
-// TryItOut and HomeExamples use the pages of the archive as a person would.
+// Package env is for tests only: it starts the real things that tests run
+// against. Browser starts a Chromium, Watch notes what it does, and TryItOut
+// and HomeExamples use the pages of the archive as a person would.
 package env
 
 import (
@@ -17,22 +17,20 @@ import (
 )
 
 // browserTimeout bounds the life of a browser, so that a page that never
-// becomes what a test waits for fails that test and not the whole run.
+// becomes ready fails one test and not the whole run.
 const browserTimeout = 3 * time.Minute
 
-// Browser starts a headless Chromium with a profile of its own and gives the
-// context to run chromedp actions with. The browser ends with the test, after
-// three minutes at the latest. It can reach this machine and nothing else. Without
-// a Chromium the test fails.
+// Browser starts a headless Chromium with its own profile and returns the
+// context for chromedp actions. The browser ends with the test, or after three
+// minutes. It can reach only this machine. Without a Chromium the test fails.
 func Browser(tb testing.TB) context.Context {
 	tb.Helper()
 	program, err := findBrowser()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// A directory of its own for everything that the browser leaves behind.
-	// Not tb.TempDir: with a long test name the browser's socket in it would
-	// have a longer path than the system allows.
+	// The browser has its own directory. In tb.TempDir, with a long test name,
+	// the path of its socket would be longer than the system allows.
 	dir, err := os.MkdirTemp("", "oda-browser-")
 	if err != nil {
 		tb.Fatalf("make a directory for the browser: %v", err)
@@ -52,8 +50,8 @@ func Browser(tb testing.TB) context.Context {
 	ctx, stopProcess := chromedp.NewExecAllocator(ctx, options...)
 	ctx, _ = chromedp.NewContext(ctx)
 	tb.Cleanup(func() {
-		// Asked first, the browser ends its own processes; a browser that does
-		// not answer is killed.
+		// Ask the browser to end its processes first; if it does not answer, it
+		// is killed.
 		asked, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		_ = chromedp.Cancel(asked)
@@ -69,7 +67,7 @@ func Browser(tb testing.TB) context.Context {
 	return ctx
 }
 
-// findBrowser gives the path of a Chromium.
+// findBrowser returns the path of a Chromium.
 func findBrowser() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium"} {
 		if program, err := exec.LookPath(name); err == nil {

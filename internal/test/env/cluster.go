@@ -9,20 +9,21 @@ import (
 	"oda/internal/test/fault"
 )
 
-// ClusterOptions say how a cluster differs from the usual one. The directories
-// above a DataDir must let other users through if the tests run as root, which
-// those of tb.TempDir do not.
+// ClusterOptions configure a cluster. If the tests run as root, the directories
+// above a DataDir must be accessible to other users, which those of tb.TempDir
+// are not.
 type ClusterOptions = fault.ClusterOptions
 
 // Cluster is a PostgreSQL that a test can stop, kill and start again. Its
-// methods are for the goroutine of the test, which they end if they fail.
+// methods must be called from the goroutine of the test, which they end if they
+// fail.
 type Cluster struct {
 	*fault.Cluster
 	tb testing.TB
 }
 
-// NewCluster makes a cluster for one test and starts it. It is gone when the
-// test ends. The tail of its log is shown if the test fails.
+// NewCluster makes and starts a cluster, which ends with the test. If the test
+// fails, the tail of its log is shown.
 func NewCluster(tb testing.TB, options ClusterOptions) *Cluster {
 	tb.Helper()
 	c, err := newCluster(options)
@@ -37,7 +38,7 @@ func newCluster(options ClusterOptions) (*fault.Cluster, error) {
 	return c, explain(err)
 }
 
-// explain adds how a test can do without a server on this machine.
+// explain adds how to do without a server on this machine.
 func explain(err error) error {
 	if errors.Is(err, fault.ErrMissing) {
 		return fmt.Errorf("%w, or set %s to the DSN of a server", err, serverVariable)
@@ -58,8 +59,8 @@ func tie(tb testing.TB, c *fault.Cluster) *Cluster {
 	return &Cluster{c, tb}
 }
 
-// Start starts it after a Stop, a Kill or an end of its own, and waits until it
-// takes connections.
+// Start starts the server after it was stopped or killed or has ended by
+// itself, and waits until it accepts connections.
 func (c *Cluster) Start() {
 	c.tb.Helper()
 	if err := c.Cluster.Start(context.Background()); err != nil {
@@ -67,8 +68,9 @@ func (c *Cluster) Start() {
 	}
 }
 
-// Stop stops it as "pg_ctl stop -m" does, with the mode "fast" (sessions are
-// ended, everything is written) or "immediate" (a crash), and waits for it.
+// Stop stops the server like "pg_ctl stop -m", with the mode "fast" (sessions
+// are ended, everything is written) or "immediate" (a crash), and waits for its
+// end.
 func (c *Cluster) Stop(mode string) {
 	c.tb.Helper()
 	if err := c.Cluster.Stop(mode); err != nil {
@@ -76,7 +78,8 @@ func (c *Cluster) Stop(mode string) {
 	}
 }
 
-// Kill ends all of its processes at once with SIGKILL, and waits for that.
+// Kill kills all processes of the server at once with SIGKILL, and waits for
+// their end.
 func (c *Cluster) Kill() {
 	c.tb.Helper()
 	if err := c.Cluster.Kill(); err != nil {
@@ -84,9 +87,9 @@ func (c *Cluster) Kill() {
 	}
 }
 
-// Standby makes a standby of the cluster and waits until it streams. It has a
-// replication slot and a Name of its own, with which SetSynchronous makes it
-// synchronous. It is gone when the test ends.
+// Standby makes a standby of the cluster and waits until it streams. It has its
+// own replication slot and Name; SetSynchronous makes it synchronous. It ends
+// with the test.
 func (c *Cluster) Standby(tb testing.TB) *Cluster {
 	tb.Helper()
 	standby, err := c.Cluster.Standby(context.Background())
@@ -96,8 +99,8 @@ func (c *Cluster) Standby(tb testing.TB) *Cluster {
 	return tie(tb, standby)
 }
 
-// SetSynchronous makes commits wait for the standby of that name, from when it
-// returns; "": for none.
+// SetSynchronous makes commits wait for the standby of this name from now on;
+// with "" they wait for none.
 func (c *Cluster) SetSynchronous(name string) {
 	c.tb.Helper()
 	if err := c.Cluster.SetSynchronous(context.Background(), name); err != nil {
@@ -105,7 +108,7 @@ func (c *Cluster) SetSynchronous(name string) {
 	}
 }
 
-// Promote makes a standby a primary, and returns when it takes writes.
+// Promote turns a standby into a primary, and returns when it accepts writes.
 func (c *Cluster) Promote() {
 	c.tb.Helper()
 	if err := c.Cluster.Promote(context.Background()); err != nil {

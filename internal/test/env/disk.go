@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// SmallDisk gives a directory on a file system of that many bytes, which every
-// user may enter. Only root can have one: without, the test is skipped.
+// SmallDisk returns a directory on a file system of this many bytes, accessible
+// to every user. Only root can mount one; for others the test is skipped.
 func SmallDisk(tb testing.TB, bytes int) string {
 	tb.Helper()
 	if os.Geteuid() != 0 {
 		tb.Skip("only root can mount a small file system")
 	}
-	// Not in tb.TempDir, which other users may not enter.
+	// Other users may not enter tb.TempDir.
 	dir, err := os.MkdirTemp("", "oda-disk-")
 	if err != nil {
 		tb.Fatal(err)
@@ -36,8 +36,8 @@ func SmallDisk(tb testing.TB, bytes int) string {
 	return dir
 }
 
-// FillDisk takes all room that is left on the file system of a directory, and
-// gives the function that gives it back.
+// FillDisk fills the file system of a directory, and returns a function that
+// frees the space again.
 func FillDisk(tb testing.TB, dir string) (empty func()) {
 	tb.Helper()
 	path := filepath.Join(dir, "filler")
@@ -48,7 +48,7 @@ func FillDisk(tb testing.TB, dir string) (empty func()) {
 	defer file.Close()
 	for block := make([]byte, 64<<10); len(block) > 0; {
 		if _, err := file.Write(block); err != nil {
-			block = block[:len(block)/2] // the last bytes, too
+			block = block[:len(block)/2] // down to the last bytes
 		}
 	}
 	return func() {

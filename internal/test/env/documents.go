@@ -19,7 +19,7 @@ type Document struct {
 	Text []byte
 }
 
-// OwnDocuments gives the documents in testdata.
+// OwnDocuments returns the documents in testdata.
 func OwnDocuments(tb testing.TB) []Document {
 	tb.Helper()
 	all := documents(tb, filepath.Join(repository(tb), "testdata"))
@@ -29,8 +29,8 @@ func OwnDocuments(tb testing.TB) []Document {
 	return all
 }
 
-// RealDocuments gives those of an observatory, which are not part of the
-// repository. The test is skipped where there are none.
+// RealDocuments returns documents of an observatory, which are not in the
+// repository. If there are none, the test is skipped.
 func RealDocuments(tb testing.TB) []Document {
 	tb.Helper()
 	folder := cmp.Or(os.Getenv(documentsVariable), filepath.Join(repository(tb), "..", "shared", "data", "pdm"))
@@ -41,7 +41,7 @@ func RealDocuments(tb testing.TB) []Document {
 	return all
 }
 
-// repository gives the folder of the module.
+// repository returns the folder of the module.
 func repository(tb testing.TB) string {
 	tb.Helper()
 	dir, err := filepath.Abs(".")

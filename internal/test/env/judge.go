@@ -27,25 +27,24 @@ import (
 	"oda/api"
 )
 
-// Judge is a transport that holds every request and every response against the
-// API description, with a validator that shares no code with the server's. It
-// complains when a response is not what the description promises, when a
-// request that does not fit it succeeds, and when one that fits is refused as
-// if it did not.
+// Judge is a transport that checks every request and response against the API
+// description, with a validator that shares no code with the server's. It
+// complains if a response is not as described, if an invalid request succeeds,
+// and if a valid request is refused as invalid.
 type Judge struct {
 	next     http.RoundTripper
-	server   string // URL of the interface, up to and with /api/v1
-	depth    int    // bound of nesting
+	server   string // URL of the API, including /api/v1
+	depth    int    // maximum nesting
 	doc      *openapi3.T
-	beside   *routers.Route // stands for all paths beside the description
+	beside   *routers.Route // for all paths that are not described
 	options  *openapi3filter.Options
 	complain func(string)
 }
 
-// Description reads the API description with an independent reader, once for
-// all. Its schemas include what x-also says besides them.
+// Description reads the API description once, with an independent reader. Its
+// schemas include those of x-also.
 var Description = sync.OnceValues(func() (*openapi3.T, error) {
-	// The pages are HTML, which the validator cannot read unless it is told how.
+	// The validator must be told how to read HTML, for the pages.
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
 	text, err := withAlso(api.JSON)
 	if err != nil {
@@ -61,7 +60,7 @@ var Description = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, nil
 })
 
-// withAlso says in OpenAPI's own words what x-also adds to a schema.
+// withAlso expresses x-also in standard OpenAPI.
 func withAlso(description []byte) ([]byte, error) {
 	var doc map[string]any
 	description = bytes.ReplaceAll(description, []byte("#/components/x-schemas/"), []byte("#/components/schemas/"))
@@ -90,8 +89,8 @@ func withAlso(description []byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// NewJudge makes a judge of the archive whose interface is at server, with
-// documents of at most depth levels. It sends requests on to next.
+// NewJudge makes a judge for the archive whose API is at server, with documents
+// of at most depth levels. It passes requests on to next.
 func NewJudge(server string, depth int, next http.RoundTripper, complain func(string)) (*Judge, error) {
 	doc, err := Description()
 	if err != nil {
@@ -103,7 +102,7 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 		openapi3.WithStatus(http.StatusForbidden, responses["CrossOrigin"]),
 		openapi3.WithStatus(http.StatusNotFound, responses["NoSuchPath"]),
 		openapi3.WithStatus(http.StatusMethodNotAllowed, responses["MethodNotAllowed"]),
-		openapi3.WithStatus(http.StatusServiceUnavailable, responses["Unavailable"]), // of /readyz
+		openapi3.WithStatus(http.StatusServiceUnavailable, responses["Unavailable"]), // from /readyz
 	)
 	beside.Delete("default")
 	return &Judge{
@@ -120,8 +119,7 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 	}, nil
 }
 
-// RoundTrip sends a request and judges it with its response, which is read to
-// its end first.
+// RoundTrip sends a request, reads the whole response, and judges both.
 func (j *Judge) RoundTrip(request *http.Request) (*http.Response, error) {
 	var sent []byte
 	if request.Body != nil {
@@ -151,7 +149,7 @@ func (j *Judge) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// judge gives everything that is wrong with a request and its response.
+// judge returns everything that is wrong with a request and its response.
 func (j *Judge) judge(request *http.Request, sent []byte, response *http.Response, raw []byte) []string {
 	var complaints []string
 	note := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
@@ -189,11 +187,11 @@ func (j *Judge) judge(request *http.Request, sent []byte, response *http.Respons
 	return complaints
 }
 
-// pages are the operations that take any query and any condition.
+// pages are the operations that accept any query and any condition.
 var pages = []string{"home", "guide", "problems", "problem", "ui", "uiAsset", "descriptionJSON", "descriptionYAML"}
 
-// strangers tells of a query parameter or a condition that the operation does
-// not have, which the validator lets pass.
+// strangers complains about a query parameter or a condition that the operation
+// does not have, which the validator ignores.
 func strangers(input *openapi3filter.RequestValidationInput) error {
 	op, request := input.Route.Operation, input.Request
 	if slices.Contains(pages, op.OperationID) {
@@ -213,9 +211,9 @@ func strangers(input *openapi3filter.RequestValidationInput) error {
 	return nil
 }
 
-// verdict tells why a request does not fit the description. The validator
-// cannot read a text parameter whose schema says "not", so those are taken out
-// and held against their schema by themselves.
+// verdict says why a request does not match the description. The validator
+// cannot read a text parameter whose schema contains "not", so those are
+// removed and checked separately.
 func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 	if err := strangers(input); err != nil {
 		return err
@@ -239,7 +237,7 @@ func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 	return openapi3filter.ValidateRequest(context.Background(), &of)
 }
 
-// ignored tells whether a parameter of a listing is not read, because one of
+// ignored reports whether a parameter of a listing is ignored because one of
 // higher precedence is given.
 func ignored(p *openapi3.Parameter, query url.Values) bool {
 	if p.Extensions["x-ignorable"] != true {
@@ -249,12 +247,12 @@ func ignored(p *openapi3.Parameter, query url.Values) bool {
 		strings.HasPrefix(p.Name, "last_modified_") && (query.Has("created_after") || query.Has("created_before"))
 }
 
-// beyondSchema tells whether a refusal follows a rule that the description can
-// state in words only: which parameters of a listing are read, and what form
-// those have; that records=keep goes without a list of records; that a
-// parameter and a header stand once; and how many entities one request may have. Nor is a
-// text that is no UTF-8 a string, or a query with broken escapes a query, which
-// the validator does not look at.
+// beyondSchema reports whether a refusal follows a rule that the description
+// can state only in words: which parameters of a listing are used, and their
+// form; that records=keep forbids a list of records; that parameters and
+// headers must not be repeated; and how many entities one request may have. The
+// validator also accepts texts that are not UTF-8 and queries with broken
+// escapes.
 func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem) bool {
 	query, err := url.ParseQuery(input.Request.URL.RawQuery)
 	if err != nil {
@@ -285,17 +283,17 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 	return false
 }
 
-// input finds the operation that a request is for. Where the description has
-// two spellings of one thing, or says in words what its paths cannot, the
-// request is put as the description has it.
+// input finds the operation of a request. If the description spells a thing in
+// one of two ways, or says in words what its paths cannot, the request is
+// changed to match the description.
 func (j *Judge) input(request *http.Request, sent []byte) *openapi3filter.RequestValidationInput {
 	as := request.Clone(request.Context())
 	as.Body = io.NopCloser(bytes.NewReader(sent))
 	if as.Header.Get("Content-Type") == "" {
-		as.Header.Set("Content-Type", "application/json") // what a body is taken for
+		as.Header.Set("Content-Type", "application/json") // the default for a body
 	}
 	if as.Method == http.MethodHead {
-		as.Method = http.MethodGet // answered wherever GET is
+		as.Method = http.MethodGet // allowed wherever GET is
 	}
 	if as.Method == http.MethodPut && as.URL.String() == j.server {
 		as.URL.Path += "/"
@@ -304,8 +302,8 @@ func (j *Judge) input(request *http.Request, sent []byte) *openapi3filter.Reques
 	return &openapi3filter.RequestValidationInput{Request: as, PathParams: params, Route: route, Options: j.options}
 }
 
-// find gives the operation of a request, with the parameters in its path. Paths
-// without parameters go before those with.
+// find returns the operation of a request, with the parameters in its path.
+// Paths without parameters take precedence.
 func (j *Judge) find(request *http.Request) (*routers.Route, map[string]string) {
 	address := *request.URL
 	address.RawQuery = ""
@@ -336,7 +334,7 @@ func matchPath(described, segments []string) (map[string]string, bool) {
 		}
 		if strings.HasPrefix(name, "{") {
 			if value == "" || value == "." || value == ".." {
-				return nil, false // a path that is not normal names nothing
+				return nil, false // a path that is not clean names nothing
 			}
 			params[strings.Trim(name, "{}")] = value
 		} else if name != value {
@@ -346,7 +344,7 @@ func matchPath(described, segments []string) (map[string]string, bool) {
 	return params, true
 }
 
-// response holds a response against the description.
+// response checks a response against the description.
 func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool, response *http.Response, body []byte) error {
 	if response.Header.Get("X-Request-Id") == "" {
 		return errors.New("there is no X-Request-Id")
@@ -357,11 +355,11 @@ func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool
 		return checkRedirect(response, body)
 	case input.Route == j.beside && status == http.StatusOK:
 		if path := input.Request.URL.Path; !strings.HasSuffix(path, "/livez") && !strings.HasSuffix(path, "/readyz") {
-			return errors.New("a path that is not described succeeds")
+			return errors.New("a request to an undescribed path succeeds")
 		}
 		return nil
 	case status == http.StatusMethodNotAllowed && input.Route != j.beside:
-		return errors.New("a method that is described is refused")
+		return errors.New("a described method is refused")
 	case status == http.StatusNotModified:
 		return checkNotModified(input.Route.Operation, response, body)
 	}
@@ -381,7 +379,7 @@ func checkRedirect(response *http.Response, body []byte) error {
 	return nil
 }
 
-// checkNotModified does what the validator leaves out.
+// checkNotModified checks what the validator ignores.
 func checkNotModified(op *openapi3.Operation, response *http.Response, body []byte) error {
 	described := op.Responses.Status(http.StatusNotModified)
 	if described == nil {
@@ -398,7 +396,7 @@ func checkNotModified(op *openapi3.Operation, response *http.Response, body []by
 	return nil
 }
 
-// problem is the part of a problem that the judge looks at.
+// problem is the part of a problem that the judge checks.
 type problem struct {
 	Type, Title, Detail, Instance string
 	Status                        int
@@ -413,10 +411,10 @@ func problemOf(response *http.Response, body []byte) problem {
 	return p
 }
 
-// inside are traces of the server's inside that no caller should see.
+// inside matches internals of the server that no caller should see.
 var inside = regexp.MustCompile(`(?i)goroutine|panic|\.go:\d|\bselect\b.*\bfrom\b|sqlite|/tmp/|archive\.db|\{base\}`)
 
-// checkProblem checks what the schema of problems cannot say.
+// checkProblem checks what the schema of problems cannot express.
 func checkProblem(response *http.Response, body []byte, p problem) error {
 	if response.StatusCode < 400 {
 		return nil
@@ -426,19 +424,19 @@ func checkProblem(response *http.Response, body []byte, p problem) error {
 	case p.Status != response.StatusCode:
 		return fmt.Errorf("the problem has the status %d", p.Status)
 	case err != nil:
-		return fmt.Errorf("the instance is no URI reference: %w", err)
+		return fmt.Errorf("the instance is not a URI reference: %w", err)
 	case !strings.HasSuffix(p.Detail, ".") && !strings.HasSuffix(p.Detail, "…"):
-		return fmt.Errorf("the detail is no sentence: %q", p.Detail)
+		return fmt.Errorf("the detail is not a sentence: %q", p.Detail)
 	case inside.Match(body):
-		return errors.New("the problem tells of the server's inside")
+		return errors.New("the problem reveals internals of the server")
 	case slices.ContainsFunc(p.Errors, func(e struct{ Pointer, Detail string }) bool { return e.Detail == "" }):
 		return errors.New("a fault without a detail")
 	}
 	return nil
 }
 
-// envelopes lead to the documents in the body of an operation, from whose
-// beginning nesting is counted. So it is in every record of a block.
+// envelopes match the path to the documents in the body of an operation, where
+// counting of nesting begins. It also begins at every record of a block.
 var (
 	envelopes = map[string]*regexp.Regexp{
 		"storeSeveral": regexp.MustCompile(`^/[^/]*/\d+`),
@@ -447,8 +445,8 @@ var (
 	recordInBlock = regexp.MustCompile(`^/request_responses/\d+`)
 )
 
-// levels counts how deep the value at a pointer is nested, as the operation
-// counts it.
+// levels returns how deeply the value at a pointer is nested, as the operation
+// counts.
 func levels(pointer, operation string) int {
 	if envelope := envelopes[operation]; envelope != nil {
 		pointer = strings.TrimPrefix(pointer, envelope.FindString(pointer))
@@ -459,8 +457,8 @@ func levels(pointer, operation string) int {
 	return strings.Count(pointer, "/")
 }
 
-// strictJSON tells whether a text is one JSON document of at most depth levels
-// without duplicate keys, in valid UTF-8.
+// strictJSON reports whether a text is one JSON document of at most depth
+// levels, without duplicate keys, in valid UTF-8.
 func strictJSON(text []byte, depth int, operation string) bool {
 	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	for n := 0; ; n++ {
@@ -479,9 +477,10 @@ func strictJSON(text []byte, depth int, operation string) bool {
 	}
 }
 
-// isTimestamp is the description's format "timestamp", by the standard library.
+// isTimestamp implements the description's format "timestamp" with the standard
+// library.
 func isTimestamp(text string) error {
-	text = strings.ToUpper(text) // RFC 3339 takes t and z for T and Z
+	text = strings.ToUpper(text) // RFC 3339 allows t and z for T and Z
 	if strings.Contains(text, ",") {
 		return errors.New("a comma")
 	}
@@ -501,7 +500,7 @@ func isTimestamp(text string) error {
 // decoded undoes a Content-Encoding.
 func decoded(encoding string, raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
-		return raw, nil // of a HEAD
+		return raw, nil // the answer to HEAD
 	}
 	switch encoding {
 	case "":

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// HomeExamples opens the home page and gives the text of its examples, in
+// HomeExamples opens the home page and returns the text of its examples, in
 // order, as a person would paste them into a shell. ctx comes from Browser.
 func HomeExamples(ctx context.Context, homeURL string) ([]string, error) {
 	err := chromedp.Do(ctx, chromedp.Navigate(homeURL), chromedp.WaitVisible(chromedp.CSS(`.examples`)))
@@ -34,9 +34,9 @@ type Answer struct {
 	Body   string
 }
 
-// TryItOut does what a person does who tries an operation in the Swagger UI:
-// it opens the page, unfolds the operation, fills in the parameters, clicks
-// "Execute" and reads the answer. ctx comes from Browser.
+// TryItOut tries an operation in the Swagger UI as a person would: it opens the
+// page, unfolds the operation, fills in the parameters, clicks "Execute" and
+// reads the answer. ctx comes from Browser.
 func TryItOut(ctx context.Context, uiURL, operationID string, params ...Param) (Answer, error) {
 	if err := chromedp.Do(ctx, chromedp.Navigate(uiURL)); err != nil {
 		return Answer{}, fmt.Errorf("open %s: %w", uiURL, err)
@@ -80,14 +80,15 @@ func unfold(ctx context.Context, block string) error {
 	if err != nil {
 		return err
 	}
-	// While the parameters can be edited, the button is the one that cancels.
+	// While the parameters are editable, this button cancels.
 	if strings.Contains(class.Value, "cancel") {
 		return nil
 	}
 	return chromedp.Do(ctx, chromedp.Click(button))
 }
 
-// fillIn replaces the value of a parameter, which may have an example in it.
+// fillIn replaces the value of a parameter, which may already contain an
+// example.
 func fillIn(ctx context.Context, block string, p Param) error {
 	input := chromedp.CSS(block + ` tr[data-param-name="` + p.Name + `"] input`)
 	return chromedp.Do(ctx,
@@ -99,7 +100,7 @@ func fillIn(ctx context.Context, block string, p Param) error {
 	)
 }
 
-// readAnswer reads the live response that the block shows.
+// readAnswer reads the live response in the block.
 func readAnswer(ctx context.Context, live string) (Answer, error) {
 	status, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(live+` .response-col_status`)))
 	if err != nil {
@@ -109,7 +110,7 @@ func readAnswer(ctx context.Context, live string) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("read the body of the answer: %w", err)
 	}
-	// Below the number there can be a note, such as "Undocumented".
+	// A note such as "Undocumented" may follow the number.
 	number, _, _ := strings.Cut(strings.TrimSpace(status), "\n")
 	code, err := strconv.Atoi(number)
 	if err != nil {

@@ -17,24 +17,25 @@ import (
 	"oda/internal/test/fault"
 )
 
-// serverVariable names a PostgreSQL that the tests use instead of their own.
+// serverVariable names a PostgreSQL server for the tests to use instead of
+// their own.
 const serverVariable = "ODA_TEST_POSTGRES"
 
-// databaseTimeout bounds making or dropping the database of a test.
+// databaseTimeout bounds creating and dropping the database of a test.
 const databaseTimeout = 30 * time.Second
 
-// shared is the cluster that all tests of a test binary use. It is started when
-// the first of them asks for it, and ended by Main.
+// shared is the cluster that all tests of a test binary share. The first of
+// them starts it, and Main ends it.
 var shared struct {
 	sync.Mutex
-	inMain  bool // Main runs, so the cluster will be ended
+	inMain  bool // Main runs and will end the cluster
 	started bool
 	cluster *fault.Cluster
 	err     error
 }
 
 // Main runs the tests of a package whose tests call Postgres or Program, and
-// afterwards ends and removes what they shared:
+// then removes what they shared:
 //
 //	func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 func Main(m *testing.M) int {
@@ -58,11 +59,11 @@ func endShared() error {
 	return shared.cluster.Close()
 }
 
-// Postgres makes an empty database and gives its DSN. The database is the
-// test's own and is dropped after it. It is in a throw-away cluster that the
-// tests of the package share, with the durability of a real one, or, if the
-// variable ODA_TEST_POSTGRES is set, in the server with that DSN. Without a
-// PostgreSQL the test fails. The package must call Main from its TestMain.
+// Postgres creates an empty database for the test and returns its DSN. The
+// database is dropped after the test. It is in a throw-away cluster that the
+// tests of the package share, with the durability of a real one, or, if
+// ODA_TEST_POSTGRES is set, on the server with that DSN. Without a PostgreSQL
+// the test fails. The package must call Main from its TestMain.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
 	server, cluster := os.Getenv(serverVariable), (*fault.Cluster)(nil)
@@ -95,7 +96,7 @@ func Postgres(tb testing.TB) string {
 	return dsn
 }
 
-// sharedCluster starts the shared cluster if it does not run yet.
+// sharedCluster starts the shared cluster unless it is running.
 func sharedCluster() (*fault.Cluster, error) {
 	shared.Lock()
 	defer shared.Unlock()
@@ -109,7 +110,7 @@ func sharedCluster() (*fault.Cluster, error) {
 	return shared.cluster, shared.err
 }
 
-// execute runs statements in a connection of their own.
+// execute runs statements in a separate connection.
 func execute(dsn string, statements ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
@@ -125,7 +126,8 @@ func execute(dsn string, statements ...string) error {
 	return conn.Close(ctx)
 }
 
-// withDatabase gives a DSN, in either of its two forms, with another database.
+// withDatabase returns a DSN, in either of its two forms, with another
+// database.
 func withDatabase(dsn, name string) (string, error) {
 	if !strings.Contains(dsn, "://") {
 		return dsn + " dbname=" + name, nil
@@ -138,7 +140,7 @@ func withDatabase(dsn, name string) (string, error) {
 	return u.String(), nil
 }
 
-// Connect gives a connection that ends with the test.
+// Connect returns a connection that ends with the test.
 func Connect(tb testing.TB, dsn string) *pgx.Conn {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
@@ -150,12 +152,12 @@ func Connect(tb testing.TB, dsn string) *pgx.Conn {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = conn.Close(ctx) // a test may have cut it
+		_ = conn.Close(ctx) // the test may have cut it
 	})
 	return conn
 }
 
-// Exec runs statements that answer nothing.
+// Exec runs statements without results.
 func Exec(tb testing.TB, conn *pgx.Conn, statements ...string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
@@ -167,7 +169,7 @@ func Exec(tb testing.TB, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// Query gives the one value of a statement's answer.
+// Query returns the single value that a statement returns.
 func Query[T any](tb testing.TB, conn *pgx.Conn, statement string, args ...any) T {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)

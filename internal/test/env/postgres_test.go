@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func TestEachTestHasAnEmptyDatabaseOfItsOwn(t *testing.T) {
+func TestEachTestHasItsOwnEmptyDatabase(t *testing.T) {
 	var first string
 	t.Run("one test", func(t *testing.T) {
 		first = Postgres(t)
@@ -27,7 +27,7 @@ func TestEachTestHasAnEmptyDatabaseOfItsOwn(t *testing.T) {
 		}
 		for _, name := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
 			if got := Query[string](t, conn, "SELECT current_setting($1)", name); got != "on" {
-				t.Errorf("%s is %s, want on: durability is tested", name, got)
+				t.Errorf("%s is %s, want on, because durability is tested", name, got)
 			}
 		}
 		if got := Query[string](t, conn, "SHOW server_encoding"); got != "UTF8" {
@@ -40,7 +40,7 @@ func TestEachTestHasAnEmptyDatabaseOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestANamedServerIsUsedInsteadOfAnOwnCluster(t *testing.T) {
+func TestAConfiguredServerReplacesTheCluster(t *testing.T) {
 	server := NewCluster(t, ClusterOptions{})
 	for form, dsn := range map[string]string{
 		"a URL":               server.DSN("postgres"),
@@ -53,7 +53,7 @@ func TestANamedServerIsUsedInsteadOfAnOwnCluster(t *testing.T) {
 				t.Errorf("the database is on port %d, want %d", port, server.Port)
 			}
 			if name := Query[string](t, conn, "SELECT current_database()"); !strings.HasPrefix(name, "oda_test_") {
-				t.Errorf("the database is %q, want one of the test's own", name)
+				t.Errorf("the database is %q, want one for this test", name)
 			}
 		})
 	}
@@ -62,13 +62,13 @@ func TestANamedServerIsUsedInsteadOfAnOwnCluster(t *testing.T) {
 	}
 }
 
-func TestWithoutPostgreSQLOneIsToldWhatToSet(t *testing.T) {
+func TestWithoutPostgreSQLTheErrorSaysWhatToDo(t *testing.T) {
 	err := explain(fmt.Errorf("prepare: %w", fault.ErrMissing))
 	if !strings.Contains(err.Error(), "make setup") || !strings.Contains(err.Error(), serverVariable) {
-		t.Errorf("got %v, want what to run and what to set", err)
+		t.Errorf("got %v, want a command to run and a variable to set", err)
 	}
 	other := errors.New("something else")
 	if err := explain(other); err != other {
-		t.Errorf("got %v, want another error as it was", err)
+		t.Errorf("got %v, want the error unchanged", err)
 	}
 }

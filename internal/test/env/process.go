@@ -17,23 +17,23 @@ import (
 	"oda/internal/test/fault"
 )
 
-// Bounds of what a test waits for, on a machine that is busy with other tests.
+// Bounds for the waits of a test on a busy machine.
 const (
 	startTimeout = time.Minute
 	stopTimeout  = time.Minute
 )
 
-// program is the oda that all tests of a test binary share. It is built when
-// the first of them asks for it.
+// program is the oda that all tests of a test binary share. The first of them
+// builds it.
 var program struct {
 	sync.Once
-	dir string // empty: nothing was built
+	dir string // empty if nothing was built
 	err error
 }
 
-// Program gives the path of an oda that is built from the sources at hand, with
-// the linker flags of a release. It is built once for all tests of a test
-// binary, whose TestMain calls Clean.
+// Program returns the path of an oda built from the current sources, with the
+// linker flags of a release. It is built once per test binary, whose TestMain
+// must call Clean.
 func Program(tb testing.TB) string {
 	tb.Helper()
 	program.Do(build)
@@ -49,8 +49,8 @@ func build() {
 		return
 	}
 	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version=test", "-o", program.dir, "oda/cmd/oda")
-	// As a release: static, and without the race detector, which would make a
-	// test of its time or memory worthless.
+	// As in a release: static, and without the race detector, which would spoil
+	// measurements of time and memory.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		program.err = fmt.Errorf("%w: %s", err, out)
@@ -66,9 +66,9 @@ func Clean() error {
 	return os.RemoveAll(program.dir)
 }
 
-// Process is an oda in a process of its own.
+// Process is an oda in its own process.
 type Process struct {
-	URL string // of its interface, without a slash at the end
+	URL string // URL of its API, without a trailing slash
 
 	*fault.Process
 	tb     testing.TB
@@ -76,16 +76,16 @@ type Process struct {
 }
 
 // Oda starts "oda serve" or "oda skuid" with further arguments and waits until
-// it serves. It listens on a free port, logs JSON, runs in a fresh directory,
-// and sees no variables that are meant for another oda; arguments may say
-// otherwise. It is gone when the test ends.
+// it serves. By default it listens on a free port, logs JSON, runs in a fresh
+// directory, and sees no environment variables meant for another oda. It ends
+// with the test.
 func Oda(tb testing.TB, args ...string) *Process {
 	tb.Helper()
 	return start(tb, &stderr{served: make(chan string, 1)}, args)
 }
 
-// OdaOpening is Oda for an archive that takes long to open: it waits until the
-// probes are answered. The URL is then that of /readyz.
+// OdaOpening is like Oda, for an archive that takes long to open: it waits
+// until probes are answered. The URL is that of /readyz.
 func OdaOpening(tb testing.TB, args ...string) *Process {
 	tb.Helper()
 	return start(tb, &stderr{served: make(chan string, 1), opening: true}, args)
@@ -104,14 +104,14 @@ func start(tb testing.TB, log *stderr, args []string) *Process {
 	select {
 	case p.URL = <-p.stderr.served:
 	case <-p.Ended():
-		tb.Fatalf("oda %s ended at once, %v:\n%s", strings.Join(args, " "), p.State(), p.Log())
+		tb.Fatalf("oda %s exited at once, %v:\n%s", strings.Join(args, " "), p.State(), p.Log())
 	case <-time.After(startTimeout):
 		tb.Fatalf("oda %s does not serve after %v:\n%s", strings.Join(args, " "), startTimeout, p.Log())
 	}
 	return p
 }
 
-// environment is that of the test, less what would configure an oda.
+// environment returns the environment of the test without the settings of oda.
 func environment() []string {
 	env := []string{"ODA_LISTEN=127.0.0.1:0", "ODA_SKUID_LISTEN=127.0.0.1:0", "ODA_LOG_FORMAT=json"}
 	for _, variable := range os.Environ() {
@@ -122,7 +122,7 @@ func environment() []string {
 	return env
 }
 
-// Host is where it listens, as host:port.
+// Host returns the address that the process listens on, as host:port.
 func (p *Process) Host() string {
 	u, err := url.Parse(p.URL)
 	if err != nil {
@@ -131,10 +131,10 @@ func (p *Process) Host() string {
 	return u.Host
 }
 
-// Log gives what it has written to stderr so far.
+// Log returns what the process has written to stderr so far.
 func (p *Process) Log() string { return p.stderr.String() }
 
-// Signal sends it a signal.
+// Signal sends a signal to the process.
 func (p *Process) Signal(s os.Signal) {
 	p.tb.Helper()
 	if err := p.Process.Signal(s); err != nil {
@@ -142,35 +142,36 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Stop asks it to stop, as an operator does, and gives its exit code.
+// Stop asks the process to stop, as an operator would, and returns its exit
+// code.
 func (p *Process) Stop() int {
 	p.tb.Helper()
 	p.Signal(syscall.SIGTERM)
 	return p.Wait()
 }
 
-// Wait waits until it has ended, and gives its exit code.
+// Wait waits until the process has ended, and returns its exit code.
 func (p *Process) Wait() int {
 	p.tb.Helper()
 	select {
 	case <-p.Ended():
 	case <-time.After(stopTimeout):
-		p.tb.Fatalf("oda runs on %v after it was asked to stop:\n%s", stopTimeout, p.Log())
+		p.tb.Fatalf("oda is still running %v after it was asked to stop:\n%s", stopTimeout, p.Log())
 	}
 	return p.State().ExitCode()
 }
 
-// stderr keeps the log of a process, and finds in it where it serves.
+// stderr keeps the log of a process, and finds its address in it.
 type stderr struct {
 	served  chan string
 	opening bool // the archive need not be open
 	mu      sync.Mutex
 	text    bytes.Buffer
-	rest    []byte // a line that is not complete yet
+	rest    []byte // an incomplete line
 	found   bool
 }
 
-// Write takes a part of the log.
+// Write adds a part of the log.
 func (s *stderr) Write(part []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

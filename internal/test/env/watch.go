@@ -12,12 +12,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// mark begins the console message by which a Watch knows that it has seen
-// everything up to a moment.
+// mark begins the console message that tells a Watch that it has seen
+// everything up to now.
 const mark = "env: seen up to here "
 
-// Watch notes what a browser does: the hosts it asks, and what it complains
-// about. It is safe for concurrent use and ends with the browser.
+// Watch notes the hosts that a browser contacts, and its complaints. It is safe
+// for concurrent use and ends with the browser.
 type Watch struct {
 	mu         sync.Mutex
 	hosts      []string
@@ -26,7 +26,7 @@ type Watch struct {
 	seen       chan string
 }
 
-// NewWatch begins to watch the browser of ctx, which Browser made.
+// NewWatch begins to watch the browser of ctx, which comes from Browser.
 func NewWatch(ctx context.Context) *Watch {
 	w := &Watch{seen: make(chan string, 1)}
 	messages := chromedp.Console(ctx)
@@ -50,17 +50,17 @@ func NewWatch(ctx context.Context) *Watch {
 	return w
 }
 
-// Hosts gives every host that was asked so far, each once. Addresses without
-// a host, such as data:, ask nobody.
+// Hosts returns every host that was contacted so far, each once. Addresses
+// without a host, such as data:, do not count.
 func (w *Watch) Hosts() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.hosts)
 }
 
-// Complaints gives the warnings and errors of the browser: refused by the
-// Content-Security-Policy, failed to load, logged to the console, thrown. None
-// that came before the call is missing.
+// Complaints returns all warnings and errors of the browser so far: violations
+// of the Content-Security-Policy, failed loads, console messages and
+// exceptions.
 func (w *Watch) Complaints(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	w.marks++

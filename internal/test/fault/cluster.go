@@ -18,48 +18,49 @@ import (
 )
 
 // Timeout bounds every start, stop and change of a cluster, whatever the
-// context of the caller allows. A start can have a recovery to do.
+// caller's context allows. A start may include a recovery.
 const Timeout = 60 * time.Second
 
-// Bounds of the ports of clusters. They are below those that a system gives to
-// outgoing connections: one of these could otherwise take the port of a cluster
-// that is down.
+// Bounds of the ports of clusters. They are below the system's range for
+// outgoing connections: otherwise one of those could take the port of a stopped
+// cluster.
 const lowestPort, highestPort = 15000, 32000
 
-// defaults of every cluster. Everything else, fsync above all, is as in a
-// cluster that Debian made.
+// defaults are the settings of every cluster. Everything else, fsync above all,
+// is as in a cluster of Debian.
 var defaults = map[string]string{
 	"max_connections":             "200",
 	"shared_buffers":              "64MB",
 	"min_wal_size":                "32MB",
 	"max_wal_size":                "256MB",
-	"wal_retrieve_retry_interval": "200ms", // a standby finds its primary again
+	"wal_retrieve_retry_interval": "200ms", // how soon a standby finds its primary again
 	"log_line_prefix":             "%m [%p] %d ",
 }
 
-// ClusterOptions say how a cluster differs from the usual one.
+// ClusterOptions configure a cluster.
 type ClusterOptions struct {
-	// Settings go into postgresql.conf, above the defaults.
+	// Settings go into postgresql.conf, and override the defaults.
 	Settings map[string]string
-	// DataDir is where the data is kept, such as a small file system. It must
-	// be empty or missing, and its contents stay. For root, who runs the server
-	// as another user, the directories above it must let other users through.
-	// Default: a directory that is removed with the cluster.
+	// DataDir is the data directory, for example on a small file system. It
+	// must be empty or missing, and is not removed. For root, who runs the
+	// server as another user, the directories above it must be accessible to
+	// other users. By default it is a directory that is removed with the
+	// cluster.
 	DataDir string
 }
 
 // Cluster is a PostgreSQL that can be stopped, killed and started again. Its
-// methods are for one goroutine at a time.
+// methods must not be called concurrently.
 type Cluster struct {
-	Name      string // of a standby: by which its primary knows it
+	Name      string // the primary's name for this standby
 	DataDir   string
-	SocketDir string // has a socket, for clients that prefer it to TCP
-	Port      int    // on 127.0.0.1, always the same one
+	SocketDir string // directory of its Unix socket
+	Port      int    // always the same, on 127.0.0.1
 
-	programs string // of the server: a directory
+	programs string // directory of the server's programs
 	yard     *Yard
 	log      Log
-	process  *Process // nil: never started
+	process  *Process // nil if never started
 }
 
 // NewCluster makes a cluster and starts it. Close ends it.
@@ -101,8 +102,8 @@ func prepare(dataDir string) (*Cluster, error) {
 	return c, nil
 }
 
-// FreePort gives a port that nobody listens on, out of a range from which the
-// system takes none for outgoing connections.
+// FreePort returns a port that nobody listens on, from a range that the system
+// does not use for outgoing connections.
 func FreePort() (int, error) {
 	var err error
 	for range 100 {
@@ -115,7 +116,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// FreeAddr gives an address of 127.0.0.1 with a free port.
+// FreeAddr returns an address of 127.0.0.1 with a free port.
 func FreeAddr() (string, error) {
 	port, err := FreePort()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
@@ -123,8 +124,8 @@ func FreeAddr() (string, error) {
 
 // initialize makes the data of an empty cluster.
 func (c *Cluster) initialize(ctx context.Context, settings map[string]string) error {
-	// Whether the data of a throw-away cluster survives a power cut before its
-	// first start is of no interest, so that is not waited for.
+	// A throw-away cluster need not survive a power cut before its first start,
+	// so nothing is synced.
 	err := c.run(ctx, "initdb", "--pgdata", c.DataDir, "--username=postgres", "--auth=trust",
 		"--encoding=UTF8", "--locale=C", "--no-sync")
 	if err != nil {
@@ -139,7 +140,7 @@ func (c *Cluster) initialize(ctx context.Context, settings map[string]string) er
 	return appendTo(filepath.Join(c.DataDir, "postgresql.conf"), lines.String())
 }
 
-// literal quotes a value, for a configuration file as for a statement.
+// literal quotes a value for a configuration file or a statement.
 func literal(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
 func appendTo(path, text string) error {
@@ -151,7 +152,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// run runs one of PostgreSQL's programs to its end.
+// run runs one of PostgreSQL's programs and waits for its end.
 func (c *Cluster) run(ctx context.Context, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -167,8 +168,8 @@ func (c *Cluster) run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// command prepares one of the programs. Of the environment it sees nothing that
-// would lead it to another server.
+// command prepares one of PostgreSQL's programs, without environment variables
+// that would lead it to another server.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(c.Program(name), args...)
 	cmd.Dir = c.SocketDir
@@ -181,7 +182,7 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Close ends the cluster for good.
+// Close stops the cluster and removes it.
 func (c *Cluster) Close() error {
 	var err error
 	if c.Running() {
@@ -190,16 +191,16 @@ func (c *Cluster) Close() error {
 	return errors.Join(err, c.yard.Close())
 }
 
-// DSN is how a client connects to a database.
+// DSN returns the DSN of a database.
 func (c *Cluster) DSN(database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", c.Addr(), database)
 }
 
-// Addr is where it listens, as host:port.
+// Addr returns the address that the server listens on, as host:port.
 func (c *Cluster) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)) }
 
-// Program is the path of one of the programs that came with the server.
+// Program returns the path of one of the server's programs.
 func (c *Cluster) Program(name string) string { return filepath.Join(c.programs, name) }
 
-// Log is that of the server.
+// Log returns the log of the server.
 func (c *Cluster) Log() Log { return c.log }

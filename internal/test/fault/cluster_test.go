@@ -17,7 +17,7 @@ import (
 	"oda/internal/test/fault"
 )
 
-func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
+func TestCommittedDataSurvivesEveryEndOfACluster(t *testing.T) {
 	t.Parallel()
 	c := start(t, fault.ClusterOptions{})
 	env.Exec(t, env.Connect(t, c.DSN("postgres")), "CREATE TABLE notes (note text)")
@@ -40,29 +40,29 @@ func TestWhatIsCommittedSurvivesEveryEndOfACluster(t *testing.T) {
 			processes := fault.Children(c.PID())
 			must(t, end.by())
 			if c.Running() {
-				t.Error("it says that it runs")
+				t.Error("the cluster claims to be running")
 			}
 			if len(processes) == 0 {
-				t.Error("it had no processes")
+				t.Error("the cluster had no processes")
 			}
 			for _, pid := range processes {
 				if fault.Alive(pid) {
-					t.Errorf("its process %d is alive", pid)
+					t.Errorf("process %d of the cluster is alive", pid)
 				}
 			}
 			if conn, err := net.Dial("tcp", c.Addr()); err == nil {
 				_ = conn.Close()
-				t.Error("something listens on its port")
+				t.Error("something listens on the port of the cluster")
 			}
 			must(t, c.Start(t.Context()))
 			if got := env.Query[int](t, env.Connect(t, c.DSN("postgres")), "SELECT count(*) FROM notes"); got != before+1 {
-				t.Errorf("%d notes are there, want %d", got, before+1)
+				t.Errorf("there are %d notes, want %d", got, before+1)
 			}
 		})
 	}
 }
 
-func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
+func TestAClusterHasTheRequestedSettingsAndDirectory(t *testing.T) {
 	t.Parallel()
 	above, err := os.MkdirTemp("", "oda-place-")
 	if err != nil {
@@ -96,11 +96,11 @@ func TestAClusterHasTheSettingsAndThePlaceThatAreAskedFor(t *testing.T) {
 	}
 	awaitGone(t, c.Addr(), filepath.Dir(c.SocketDir), c.PID())
 	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err != nil {
-		t.Errorf("what was kept in a given place: %v", err)
+		t.Errorf("the content of a given directory: %v", err)
 	}
 }
 
-func TestASynchronousStandbyHasEveryCommitAndTakesOver(t *testing.T) {
+func TestASynchronousStandbyHasEveryCommitAndCanTakeOver(t *testing.T) {
 	t.Parallel()
 	primary := start(t, fault.ClusterOptions{})
 	standby, err := primary.Standby(t.Context())
@@ -112,7 +112,7 @@ func TestASynchronousStandbyHasEveryCommitAndTakesOver(t *testing.T) {
 
 	must(t, standby.Kill())
 	if err := insertWithin(t, on, 300*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a commit without the standby: got %v, want that it waits", err)
+		t.Errorf("a commit without the standby: got %v, want it to wait", err)
 	}
 	must(t, primary.SetSynchronous(t.Context(), ""))
 	on = env.Connect(t, primary.DSN("postgres"))
@@ -144,10 +144,10 @@ func insertWithin(t *testing.T, conn *pgx.Conn, limit time.Duration) error {
 	return err
 }
 
-func TestWithoutPostgreSQLOneIsToldHowToInstallIt(t *testing.T) {
+func TestWithoutPostgreSQLTheErrorSaysHowToInstallIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := fault.Find(filepath.Join(t.TempDir(), "*"))
 	if !errors.Is(err, fault.ErrMissing) || !strings.Contains(err.Error(), "make setup") {
-		t.Errorf("got %v, want what to run", err)
+		t.Errorf("got %v, want a command to run", err)
 	}
 }

@@ -1,6 +1,6 @@
 package fault
 
-// What the tests look at.
+// Exported for tests.
 var (
 	Alive    = alive
 	Children = children

@@ -17,26 +17,27 @@ import (
 // oldestPostgres is the oldest major version that the archive runs on.
 const oldestPostgres = 14
 
-// debianPrograms is where Debian keeps the programs of a server, which are not
-// on the PATH.
+// debianPrograms is where Debian keeps the server's programs, which are not on
+// the PATH.
 const debianPrograms = "/usr/lib/postgresql/*/bin"
 
-// ErrMissing says that this machine has no server, and how to get one.
+// ErrMissing means that this machine has no PostgreSQL server, and says how to
+// get one.
 var ErrMissing = errors.New("the server of PostgreSQL " + strconv.Itoa(oldestPostgres) +
 	" or newer is needed: run \"make setup\", which installs Debian's package postgresql")
 
-// FindPostgres gives the directory with the programs of the newest PostgreSQL on
-// this machine.
+// FindPostgres returns the directory with the programs of the newest PostgreSQL
+// on this machine.
 func FindPostgres() (programs string, err error) { return find(debianPrograms) }
 
-// find looks in the directories of a pattern and on the PATH.
+// find searches the directories of a pattern and the PATH.
 func find(pattern string) (programs string, err error) {
 	directories, err := filepath.Glob(pattern)
 	if err != nil {
 		return "", fmt.Errorf("look for PostgreSQL: %w", err)
 	}
 	if program, err := exec.LookPath("postgres"); err == nil {
-		// A link on the PATH may have no initdb beside it; what it points to has.
+		// A link on the PATH may have no initdb next to it, but its target has.
 		if program, err = filepath.EvalSymlinks(program); err == nil {
 			directories = append(directories, filepath.Dir(program))
 		}
@@ -52,8 +53,8 @@ func find(pattern string) (programs string, err error) {
 
 var majorVersion = regexp.MustCompile(`\d+`)
 
-// postgresVersion gives the major version of the server in a directory; 0: it
-// has none, or not all of the programs.
+// postgresVersion returns the major version of the server in a directory, or 0
+// if a program is missing.
 func postgresVersion(directory string) int {
 	for _, name := range []string{"postgres", "initdb", "pg_basebackup"} {
 		if _, err := exec.LookPath(filepath.Join(directory, name)); err != nil {
@@ -68,7 +69,8 @@ func postgresVersion(directory string) int {
 	return version
 }
 
-// unprivileged gives a user for PostgreSQL, which refuses to run as root.
+// unprivileged returns a user to run PostgreSQL as, since it refuses to run as
+// root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

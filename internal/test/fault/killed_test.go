@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// childVariable makes this test binary the one that is killed.
+// childVariable turns this test binary into the process that is killed.
 const childVariable = "ODA_CLUSTER_CHILD"
 
 func TestAKilledProcessLeavesNothing(t *testing.T) {
@@ -51,7 +51,7 @@ func TestAKilledProcessLeavesNothing(t *testing.T) {
 	awaitGone(t, addr, filepath.Dir(dir), pid)
 }
 
-// awaitGone waits until nothing of a cluster is left.
+// awaitGone waits until nothing is left of a cluster.
 func awaitGone(t *testing.T, addr, dir string, pid int) {
 	t.Helper()
 	var left string

@@ -13,14 +13,14 @@ import (
 type link struct {
 	p      *Proxy
 	client *net.TCPConn
-	server *net.TCPConn // nil: not connected yet
+	server *net.TCPConn // nil until connected
 
-	// With p.mu held:
+	// Protected by p.mu:
 	ended  bool
-	answer Cut // what becomes of the answer: NoCut, CutAnswer or CutByServer
+	answer Cut // what to do with the answer: NoCut, CutAnswer or CutByServer
 }
 
-// run carries bytes until both sides have ended or the proxy cuts.
+// run passes bytes on until both sides have ended or the proxy cuts.
 func (l *link) run(target string) {
 	defer l.end()
 	if !l.wait() {
@@ -47,8 +47,8 @@ func (l *link) run(target string) {
 	both.Wait()
 }
 
-// wait waits while the proxy is stalled, and tells whether the connection goes
-// on.
+// wait waits while the proxy is stalled, and reports whether the connection
+// continues.
 func (l *link) wait() bool {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -73,8 +73,8 @@ func (l *link) end() {
 	})
 }
 
-// carry brings bytes from one side to the other, and then the end: that of one
-// direction only, or a reset where the connection broke.
+// carry passes bytes from one side to the other, and then the end: the end of
+// one direction, or a reset if the connection broke.
 func (l *link) carry(d Direction, from, to *net.TCPConn) {
 	in, out := bufio.NewReaderSize(from, proxyBuffer), bufio.NewWriterSize(to, proxyBuffer)
 	var err error
@@ -84,31 +84,31 @@ func (l *link) carry(d Direction, from, to *net.TCPConn) {
 		err = l.carryBytes(d, in, out)
 	}
 	if err == nil || !l.wait() {
-		return // the proxy has seen to it
+		return // the proxy has handled it
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		_ = to.CloseWrite() // fails only if it is gone
+		_ = to.CloseWrite() // fails only if the connection is gone
 		return
 	}
 	reset(to)
 	_ = from.Close()
 }
 
-// carryBytes brings bytes as they come. It gives why that ended, or nil where
-// the proxy ended it.
+// carryBytes passes bytes on as they arrive. It returns why that ended, or nil
+// if the proxy ended it.
 func (l *link) carryBytes(d Direction, in *bufio.Reader, out *bufio.Writer) error {
 	for {
 		if _, err := peek(in, out, 1); err != nil {
 			return err
 		}
-		part, _ := in.Peek(in.Buffered()) // they are there
+		part, _ := in.Peek(in.Buffered()) // they are buffered
 		if goesOn, err := l.pass(d, in, out, part, len(part)); !goesOn {
 			return err
 		}
 	}
 }
 
-// Codes of the requests with which a client may begin instead of a start.
+// Codes of the requests that a client may send before its startup message.
 const (
 	requestTLS    = 80877103
 	requestGSSAPI = 80877104
@@ -116,9 +116,9 @@ const (
 
 var errNotPostgres = errors.New("this is not PostgreSQL's protocol")
 
-// carryMessages is carryBytes for the messages of a PostgreSQL.
+// carryMessages is carryBytes for PostgreSQL messages.
 func (l *link) carryMessages(d Direction, in *bufio.Reader, out *bufio.Writer, from *net.TCPConn) error {
-	// A first message of a client has no type before its length.
+	// The first message of a client has no type before its length.
 	header := 5
 	if d == ToServer {
 		header = 4
@@ -138,11 +138,12 @@ func (l *link) carryMessages(d Direction, in *bufio.Reader, out *bufio.Writer, f
 		}
 		if header == 4 && size == 8 {
 			if code := binary.BigEndian.Uint32(message[4:]); code == requestTLS || code == requestGSSAPI {
-				// Nothing could be seen in what is encrypted, so there is none.
+				// Encrypted messages could not be inspected, so encryption is
+				// refused.
 				if _, err := from.Write([]byte("N")); err != nil {
 					return err
 				}
-				_, _ = in.Discard(size) // it is in the buffer
+				_, _ = in.Discard(size) // it is buffered
 				continue
 			}
 		}
@@ -153,8 +154,8 @@ func (l *link) carryMessages(d Direction, in *bufio.Reader, out *bufio.Writer, f
 	}
 }
 
-// peek gives the next bytes. What was passed on before is not kept back while
-// they are awaited.
+// peek returns the next bytes. Before it waits for them, it flushes what was
+// passed on.
 func peek(in *bufio.Reader, out *bufio.Writer, size int) ([]byte, error) {
 	if in.Buffered() < size {
 		if err := out.Flush(); err != nil {
@@ -164,8 +165,8 @@ func peek(in *bufio.Reader, out *bufio.Writer, size int) ([]byte, error) {
 	return in.Peek(size)
 }
 
-// pass brings a message to the other side, or as much of it as shall get there.
-// It tells whether the connection goes on, and the error if it broke.
+// pass passes a message on, or the part that is to arrive. It reports whether
+// the connection continues, and returns the error if it broke.
 func (l *link) pass(d Direction, in *bufio.Reader, out *bufio.Writer, message []byte, size int) (goesOn bool, err error) {
 	last := message[0] == 'Z' // the server is ready for more
 	cut := NoCut
@@ -212,7 +213,7 @@ func (l *link) pass(d Direction, in *bufio.Reader, out *bufio.Writer, message []
 			l.cutAfter(out)
 			return false, nil
 		}
-		_, _ = in.Discard(len(part)) // it is in the buffer
+		_, _ = in.Discard(len(part)) // it is buffered
 		size -= len(part)
 	}
 	if cut == CutBefore || cut == CutInside {
@@ -229,20 +230,20 @@ func (l *link) answerCut() Cut {
 }
 
 // terminated is the message with which a server ends a session that an
-// administrator terminated.
+// administrator terminates.
 var terminated = func() []byte {
 	fields := "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00"
 	return append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(fields))), fields...)
 }()
 
-// cutAfter resets the connection when what is on the way has left.
+// cutAfter resets the connection after flushing what was passed on.
 func (l *link) cutAfter(out *bufio.Writer) {
 	_ = out.Flush() // fails only if the other side is gone
 	l.p.set(func() { l.p.cut(l) })
 }
 
-// allow waits while bytes are stalled, and tells how many of them may go on,
-// and whether more may after them.
+// allow waits while the proxy is stalled. It returns how many of the bytes may
+// pass, and whether more may follow.
 func (l *link) allow(d Direction, size int) (allowed int, goesOn bool) {
 	if !l.wait() {
 		return 0, false

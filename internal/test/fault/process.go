@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Process is a program that was started.
+// Process is a started program.
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -28,18 +28,19 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // how it ended stands in its state
+		_ = cmd.Wait() // its state says how it ended
 	}()
 	return p, nil
 }
 
-// PID is the number of the process.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended is closed when the process is gone and its output is complete.
+// Ended returns a channel that is closed when the process is gone and its
+// output complete.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Running tells whether the process runs.
+// Running reports whether the process is running.
 func (p *Process) Running() bool {
 	select {
 	case <-p.ended:
@@ -49,7 +50,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// State tells how the process ended. It is nil while the process runs.
+// State says how the process ended. It is nil while the process is running.
 func (p *Process) State() *os.ProcessState {
 	if p.Running() {
 		return nil
@@ -60,18 +61,18 @@ func (p *Process) State() *os.ProcessState {
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Kill ends the process as kill -9 does, and waits until it is gone. It may be
+// Kill ends the process like kill -9, and waits until it is gone. It may be
 // called again.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // fails only if it is gone
+	_ = p.cmd.Process.Kill() // fails only if the process is gone
 	<-p.ended
 }
 
-// KillTree ends a process and those that it has started, all at once, as a
-// power cut does, and waits until all are gone.
+// KillTree kills a process and its children at once, like a power cut, and
+// waits until all are gone.
 func KillTree(ctx context.Context, pid int) error {
-	// Stopped, it starts no others between the look and the kill. These fail
-	// only if it is gone.
+	// Stop the process first, so that it starts no children between the search
+	// and the kill. Both signals fail only if it is gone.
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	all := append(children(pid), pid)
 	for _, one := range all {
@@ -82,8 +83,8 @@ func KillTree(ctx context.Context, pid int) error {
 	})
 }
 
-// children gives the processes that a process has started. It finds them on
-// Linux only; elsewhere they end by themselves soon after their parent.
+// children returns the child processes of a process. It finds them only on
+// Linux; elsewhere they end by themselves soon after their parent.
 func children(pid int) []int {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	var found []int
@@ -96,14 +97,14 @@ func children(pid int) []int {
 	return found
 }
 
-// alive tells whether a process runs. One that only waits for somebody to note
-// its end does not.
+// alive reports whether a process is running. A zombie is not.
 func alive(pid int) bool {
 	state, _ := processState(pid)
 	return state != "" && state != "Z"
 }
 
-// processState gives the state and the parent of a process; "" if it is gone.
+// processState returns the state and the parent of a process, or "" if it is
+// gone.
 func processState(pid int) (state string, parent int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -118,12 +119,12 @@ func processState(pid int) (state string, parent int) {
 	return fields[0], parent
 }
 
-// Bounds of the pauses of Poll.
+// Bounds for the pauses of Poll.
 const shortPause, longPause = 5 * time.Millisecond, 100 * time.Millisecond
 
-// Poll asks until the answer is yes, at most for a time.
+// Poll asks until the answer is yes, or the time is over.
 func Poll(ctx context.Context, most time.Duration, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("waited %v in vain for %s", most, what))
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("gave up after waiting %v for %s", most, what))
 	defer cancel()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		yes, err := done()

@@ -8,62 +8,61 @@ import (
 	"time"
 )
 
-// Direction is a way through a Proxy.
+// Direction is a direction through a Proxy.
 type Direction int
 
-// The two ways.
+// The two directions.
 const (
 	ToServer Direction = iota
 	ToClient
 )
 
-// Cut says what a Proxy does with the connection of a message.
+// Cut says what a Proxy does when it sees a message.
 type Cut int
 
-// What can be done. In each case but the first the connection is reset on both
-// sides, and nothing more goes through it.
+// The kinds of cut. All but the first reset the connection on both sides.
 const (
-	// NoCut lets the message through.
+	// NoCut passes the message on.
 	NoCut Cut = iota
-	// CutBefore keeps the message from the server.
+	// CutBefore withholds the message from the server.
 	CutBefore
-	// CutInside gives the server the first half of the message.
+	// CutInside sends the server only the first half of the message.
 	CutInside
-	// CutAnswer gives the server the message, waits until the server has done
-	// what it was asked to and is ready for more, and gives the client nothing
-	// of its answer. So a commit is done, and the client does not know.
+	// CutAnswer sends the server the message, waits until the server has
+	// finished and is ready for more, and withholds the whole answer from the
+	// client. So a commit happens, and the client does not know.
 	CutAnswer
-	// CutByServer gives the server the message and the client its answer, until
-	// the server is ready for more. Instead of that the client gets the error
-	// with which a server ends a session that an administrator terminated. So a
-	// commit is done, and the client gets an error.
+	// CutByServer sends the server the message and the client the answer, up to
+	// the point at which the server is ready for more. Instead of that, the
+	// client gets the error of a session that an administrator terminates. So a
+	// commit happens, and the client gets an error.
 	CutByServer
 )
 
 // Bounds of a proxy.
 const (
-	proxyConnections = 1024      // at a time; more are refused
-	proxyMessage     = 4 << 10   // so much of a message is shown
-	proxyBuffer      = 64 << 10  // of each direction of a connection
+	proxyConnections = 1024      // at a time; further ones are refused
+	proxyMessage     = 4 << 10   // bytes of a message that a hook sees
+	proxyBuffer      = 64 << 10  // per direction of a connection
 	proxyMost        = 1<<30 + 4 // no message is longer
 	proxyDial        = 5 * time.Second
 )
 
 // Proxy stands between clients and a server, and does to their connections what
-// networks and machines do. That of a PostgreSQL knows where messages begin and
-// end, so that a test can choose the moment. It listens on 127.0.0.1 and is safe
-// for concurrent use.
+// networks and machines do. A proxy for PostgreSQL knows where messages begin
+// and end, so that a test can choose the moment. It listens on 127.0.0.1 and is
+// safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	postgres bool
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
-	changed *sync.Cond // something below, or the state of a connection
+	changed *sync.Cond // when a field below or the state of a connection changes
 	target  string
 	links   map[*link]struct{}
 	hook    func([]byte) Cut
-	left    [2]int // bytes per direction until a cut; below 0: no cut
+	left    [2]int // bytes per direction until a cut; negative for no cut
 	refused bool
 	stalled bool
 	closed  bool
@@ -96,11 +95,10 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Addr is where the proxy listens, as host:port.
+// Addr returns the address that the proxy listens on, as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// DSN leads a client of the server with that DSN, which is a URL, through the
-// proxy. It panics if the DSN is no URL.
+// DSN changes a DSN, which must be a URL, to lead through the proxy.
 func (p *Proxy) DSN(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -110,18 +108,18 @@ func (p *Proxy) DSN(dsn string) string {
 	return u.String()
 }
 
-// SetTarget sends connections that are made from now on to another server.
+// SetTarget sends new connections to another server.
 func (p *Proxy) SetTarget(target string) { p.set(func() { p.target = target }) }
 
-// Refuse begins or ends refusing new connections, by a reset.
+// Refuse begins or ends refusing new connections with a reset.
 func (p *Proxy) Refuse(on bool) { p.set(func() { p.refused = on }) }
 
-// Stall begins or ends a silence, as that of a cable that is cut: connections
-// stay open and new ones are taken, but nothing goes through, not even the end
-// of a connection. Afterwards everything that was held back goes on its way.
+// Stall begins or ends a silence like that of a cut cable: connections stay
+// open and new ones are accepted, but nothing passes, not even the end of a
+// connection. Afterwards everything that was held back passes.
 func (p *Proxy) Stall(on bool) { p.set(func() { p.stalled = on }) }
 
-// CutAll resets all connections there are.
+// CutAll resets all current connections.
 func (p *Proxy) CutAll() {
 	p.set(func() {
 		for l := range p.links {
@@ -130,18 +128,18 @@ func (p *Proxy) CutAll() {
 	})
 }
 
-// CutAfter lets that many further bytes through in a direction, on all
-// connections together, and then resets the connection that they were on. It
-// does so once; below 0 cancels it.
+// CutAfter lets this many further bytes pass in a direction, over all
+// connections together, and then resets the connection that carried the last of
+// them. It does so once; a negative number cancels it.
 func (p *Proxy) CutAfter(d Direction, bytes int) { p.set(func() { p.left[d] = bytes }) }
 
-// OnClientMessage, of a proxy to a PostgreSQL, asks a function about every message of a client, before any
-// of it goes to the server. It is given the message as it is on the wire, its
-// type first, but no more than 4 KiB of it, which it must not keep. It may be
-// called from several goroutines at once. nil ends it.
+// OnClientMessage calls hook for every message of a client, before any of it
+// goes to the server. It needs a proxy for PostgreSQL. The hook gets the first
+// 4 KiB of the message as on the wire, beginning with its type, and must not
+// keep them. It may be called concurrently. A nil hook removes it.
 func (p *Proxy) OnClientMessage(hook func(message []byte) Cut) { p.set(func() { p.hook = hook }) }
 
-// Cuts tells how many connections the proxy has reset so far.
+// Cuts returns how many connections the proxy has reset so far.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +154,7 @@ func (p *Proxy) set(change func()) {
 	p.changed.Broadcast()
 }
 
-// accept takes connections until the proxy ends.
+// accept accepts connections until the proxy ends.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -175,7 +173,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// cut resets a connection, with p.mu held.
+// cut resets a connection. The caller holds p.mu.
 func (p *Proxy) cut(l *link) {
 	if l.ended {
 		return
@@ -188,8 +186,9 @@ func (p *Proxy) cut(l *link) {
 	}
 }
 
-// reset closes a connection so that the other side gets an error, not an end.
+// reset closes a connection so that the other side gets an error, not an end of
+// file.
 func reset(conn *net.TCPConn) {
-	_ = conn.SetLinger(0) // fails only if it is closed already
+	_ = conn.SetLinger(0) // fails only if the connection is already closed
 	_ = conn.Close()
 }

@@ -17,8 +17,8 @@ import (
 	"oda/internal/test/fault"
 )
 
-// behind gives a proxy to the shared cluster, and the DSNs of a database with a
-// table of notes, through the proxy and past it.
+// behind returns a proxy to the shared cluster, and the DSNs of a database with
+// a table of notes, through the proxy and directly.
 func behind(t *testing.T) (proxy *fault.Proxy, through, past string) {
 	t.Helper()
 	past = env.Postgres(t)
@@ -31,7 +31,7 @@ func behind(t *testing.T) (proxy *fault.Proxy, through, past string) {
 	return proxy, proxy.DSN(past), past
 }
 
-func TestAProxyCarriesWhatItIsNotToldToCut(t *testing.T) {
+func TestAProxyPassesEverythingByDefault(t *testing.T) {
 	_, through, _ := behind(t)
 	for _, mode := range []string{"disable", "prefer"} {
 		conn := env.Connect(t, strings.Replace(through, "sslmode=disable", "sslmode="+mode, 1))
@@ -47,12 +47,12 @@ func TestAProxyCarriesWhatItIsNotToldToCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := pgx.CollectRows(rows, pgx.RowTo[int]); len(got) != 100000 || err != nil {
-			t.Errorf("%d rows came, %v, want 100000", len(got), err)
+			t.Errorf("got %d rows, %v, want 100000", len(got), err)
 		}
 	}
 }
 
-func TestACutInACommit(t *testing.T) {
+func TestACommitIsCutBeforeInsideAndAfter(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		cut  fault.Cut
@@ -88,8 +88,8 @@ func TestACutInACommit(t *testing.T) {
 	}
 }
 
-// A statement of the extended protocol commits at its Sync.
-func TestACutBeforeTheAnswerToAPreparedStatement(t *testing.T) {
+// A statement of the extended protocol commits at its Sync message.
+func TestAPreparedStatementIsCutBeforeItsAnswer(t *testing.T) {
 	proxy, through, past := behind(t)
 	conn := env.Connect(t, through)
 	const statement = "INSERT INTO notes VALUES ($1)"
@@ -110,7 +110,8 @@ func TestACutBeforeTheAnswerToAPreparedStatement(t *testing.T) {
 	}
 }
 
-// notesAtRest counts when the server has noted the end of all other sessions.
+// notesAtRest counts the notes once the server has noticed the end of all other
+// sessions.
 func notesAtRest(t *testing.T, dsn string) int {
 	t.Helper()
 	conn := env.Connect(t, dsn)
@@ -126,7 +127,7 @@ func notesAtRest(t *testing.T, dsn string) int {
 	return env.Query[int](t, conn, "SELECT count(*) FROM notes")
 }
 
-func TestACutInsideAnAnswerOrARequest(t *testing.T) {
+func TestAnAnswerOrARequestIsCutInside(t *testing.T) {
 	for name, direction := range map[string]fault.Direction{"answer": fault.ToClient, "request": fault.ToServer} {
 		t.Run(name, func(t *testing.T) {
 			proxy, through, _ := behind(t)
@@ -135,20 +136,20 @@ func TestACutInsideAnAnswerOrARequest(t *testing.T) {
 			text := strings.Repeat("x", 100_000)
 			proxy.CutAfter(direction, 50_000)
 			if _, err := conn.Exec(t.Context(), long, text); err == nil {
-				t.Error("the answer came whole")
+				t.Error("the whole answer arrived")
 			}
 			if got := proxy.Cuts(); got != 1 {
 				t.Errorf("%d connections were cut, want 1", got)
 			}
 			again := env.Connect(t, through)
 			if _, err := again.Exec(t.Context(), long, text); err != nil {
-				t.Errorf("it cuts again: %v", err)
+				t.Errorf("the proxy cuts again: %v", err)
 			}
 		})
 	}
 }
 
-func TestCutAllResetsWhatIsThereAndTakesNewConnections(t *testing.T) {
+func TestCutAllResetsConnectionsAndAcceptsNewOnes(t *testing.T) {
 	proxy, through, _ := behind(t)
 	first, second := env.Connect(t, through), env.Connect(t, through)
 	proxy.CutAll()
@@ -160,20 +161,20 @@ func TestCutAllResetsWhatIsThereAndTakesNewConnections(t *testing.T) {
 	env.Query[int](t, env.Connect(t, through), "SELECT 1")
 }
 
-func TestRefusedConnectionsFailAtOnceAndOldOnesStay(t *testing.T) {
+func TestNewConnectionsAreRefusedAndOldOnesStay(t *testing.T) {
 	proxy, through, _ := behind(t)
 	old := env.Connect(t, through)
 	proxy.Refuse(true)
 	if conn, err := pgx.Connect(t.Context(), through); err == nil {
 		_ = conn.Close(t.Context())
-		t.Error("a new connection was taken")
+		t.Error("a new connection was accepted")
 	}
 	env.Query[int](t, old, "SELECT 1")
 	proxy.Refuse(false)
 	env.Query[int](t, env.Connect(t, through), "SELECT 1")
 }
 
-func TestStalledBytesComeLaterAndNoneIsMissing(t *testing.T) {
+func TestStalledBytesArriveLaterAndNoneIsLost(t *testing.T) {
 	proxy, through, _ := behind(t)
 	conn := env.Connect(t, through)
 	proxy.Stall(true)
@@ -185,7 +186,7 @@ func TestStalledBytesComeLaterAndNoneIsMissing(t *testing.T) {
 	}()
 	select {
 	case <-answers:
-		t.Error("an answer came through")
+		t.Error("an answer arrived")
 	case <-time.After(200 * time.Millisecond):
 	}
 	proxy.Stall(false)
@@ -194,7 +195,7 @@ func TestStalledBytesComeLaterAndNoneIsMissing(t *testing.T) {
 	}
 }
 
-func TestConnectionsGoToTheTargetThatIsSet(t *testing.T) {
+func TestConnectionsGoToTheCurrentTarget(t *testing.T) {
 	_, _, past := behind(t)
 	config, err := pgx.ParseConfig(past)
 	if err != nil {
@@ -207,13 +208,13 @@ func TestConnectionsGoToTheTargetThatIsSet(t *testing.T) {
 	proxy := env.NewProxy(t, net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if conn, err := pgx.Connect(t.Context(), proxy.DSN(past)); err == nil {
 		_ = conn.Close(t.Context())
-		t.Error("a connection to a server that is down was made")
+		t.Error("a connection to a stopped server was made")
 	}
 	proxy.SetTarget(net.JoinHostPort(config.Host, fmt.Sprint(config.Port)))
 	env.Query[int](t, env.Connect(t, proxy.DSN(past)), "SELECT 1")
 }
 
-func TestAProxyEndsWithItsTestWhateverItIsDoing(t *testing.T) {
+func TestAProxyEndsWithItsTestEvenIfStalled(t *testing.T) {
 	past := env.Postgres(t)
 	before := goleak.IgnoreCurrent()
 	t.Run("stalled with open connections", func(t *testing.T) {

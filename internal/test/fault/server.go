@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PID is the number of the server's first process; 0 if it never ran.
+// PID returns the process id of the server's main process, or 0 if it never
+// ran.
 func (c *Cluster) PID() int {
 	if c.process == nil {
 		return 0
@@ -19,18 +20,18 @@ func (c *Cluster) PID() int {
 	return c.process.PID()
 }
 
-// Running tells whether there is a server process. It may have ended by itself,
+// Running reports whether the server is running. It may have ended by itself,
 // as it does when the disk is full.
 func (c *Cluster) Running() bool { return c.process != nil && c.process.Running() }
 
-// Start starts it after a Stop, a Kill or an end of its own, and waits until it
-// takes connections.
+// Start starts the server after it was stopped or killed or has ended by
+// itself, and waits until it accepts connections.
 func (c *Cluster) Start(ctx context.Context) error {
 	if c.Running() {
-		return errors.New("it runs already")
+		return errors.New("the server is already running")
 	}
-	// The port and the directories are no settings in a file: a standby begins
-	// with a copy of its primary's files.
+	// The port and the directories are not set in a file, because a standby
+	// begins with a copy of its primary's files.
 	process, err := c.yard.Start("postgres", c.command("postgres", "-D", c.DataDir,
 		"-h", "127.0.0.1", "-p", strconv.Itoa(c.Port), "-k", c.SocketDir))
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 	c.process = process
 	return Poll(ctx, Timeout, "PostgreSQL to take connections", func() (bool, error) {
 		if !c.Running() {
-			return false, fmt.Errorf("it ended at once:\n%s", c.log.Since(0))
+			return false, fmt.Errorf("the server exited at once:\n%s", c.log.Since(0))
 		}
 		ctx, cancel := context.WithTimeout(ctx, Timeout)
 		defer cancel()
@@ -51,12 +52,13 @@ func (c *Cluster) Start(ctx context.Context) error {
 	})
 }
 
-// Stop stops it as "pg_ctl stop -m" does, with the mode "fast" (sessions are
-// ended, everything is written) or "immediate" (a crash), and waits for it.
+// Stop stops the server like "pg_ctl stop -m", with the mode "fast" (sessions
+// are ended, everything is written) or "immediate" (a crash), and waits for its
+// end.
 func (c *Cluster) Stop(mode string) error {
 	signal, known := map[string]syscall.Signal{"fast": syscall.SIGINT, "immediate": syscall.SIGQUIT}[mode]
 	if !known {
-		return fmt.Errorf("there is no mode %q to stop it with", mode)
+		return fmt.Errorf("unknown stop mode %q", mode)
 	}
 	return c.signal(signal)
 }
@@ -64,24 +66,25 @@ func (c *Cluster) Stop(mode string) error {
 // signal sends the server a signal that ends it, and waits for its end.
 func (c *Cluster) signal(signal syscall.Signal) error {
 	if !c.Running() {
-		return errors.New("it does not run")
+		return errors.New("the server is not running")
 	}
-	// A failure means that it has just ended, which is awaited next.
+	// A failure means that the server has just ended, which is awaited next.
 	_ = c.process.Signal(signal)
 	select {
 	case <-c.process.Ended():
 		return nil
 	case <-time.After(Timeout):
-		return errors.Join(fmt.Errorf("it runs on after %v:\n%s", Timeout, c.log.Since(0)), c.Kill())
+		return errors.Join(fmt.Errorf("the server is still running after %v:\n%s", Timeout, c.log.Since(0)), c.Kill())
 	}
 }
 
-// Kill ends all of its processes at once with SIGKILL, and waits for that.
+// Kill kills all processes of the server at once with SIGKILL, and waits for
+// their end.
 func (c *Cluster) Kill() error {
 	if !c.Running() {
-		return errors.New("it does not run")
+		return errors.New("the server is not running")
 	}
-	// While one of them still ends, the cluster refuses to start.
+	// While one of them is still ending, the cluster refuses to start.
 	err := KillTree(context.Background(), c.PID())
 	<-c.process.Ended()
 	return err

@@ -11,7 +11,7 @@ import (
 	"oda/internal/test/fault"
 )
 
-// echo serves what it is sent until the test ends.
+// echo sends back what it receives until the test ends.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func echo(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// say sends a line and gives what comes back within a time.
+// say sends a line and returns what comes back within a time.
 func say(conn net.Conn, line string, within time.Duration) (string, error) {
 	if _, err := conn.Write([]byte(line)); err != nil {
 		return "", err
@@ -42,7 +42,7 @@ func say(conn net.Conn, line string, within time.Duration) (string, error) {
 	return hear(conn, within)
 }
 
-func TestACutIsSilentAndHealsWithoutLoss(t *testing.T) {
+func TestAStalledConnectionIsSilentAndContinuesWithoutLoss(t *testing.T) {
 	p, err := fault.NewProxy(echo(t))
 	if err != nil {
 		t.Fatal(err)
@@ -74,12 +74,12 @@ func TestACutIsSilentAndHealsWithoutLoss(t *testing.T) {
 		}
 		buffer := make([]byte, 3)
 		if _, err := io.ReadFull(conn, buffer); string(buffer) != "two" {
-			t.Errorf("%s connection after it was healed: %q, %v", name, buffer, err)
+			t.Errorf("%s connection after the stall: %q, %v", name, buffer, err)
 		}
 	}
 }
 
-func TestTheEndOfAConnectionIsHeldBackToo(t *testing.T) {
+func TestAStallAlsoHoldsBackTheEndOfAConnection(t *testing.T) {
 	p, err := fault.NewProxy(echo(t))
 	if err != nil {
 		t.Fatal(err)
@@ -102,11 +102,11 @@ func TestTheEndOfAConnectionIsHeldBackToo(t *testing.T) {
 	}
 	p.Stall(false)
 	if got, err := hear(conn, 5*time.Second); err != io.EOF {
-		t.Errorf("after it was healed: %q, %v; want the end", got, err)
+		t.Errorf("after the stall: %q, %v; want the end", got, err)
 	}
 }
 
-// hear gives what comes within a time.
+// hear returns what arrives within a time.
 func hear(conn net.Conn, within time.Duration) (string, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return "", err

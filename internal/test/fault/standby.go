@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby makes a standby of the cluster and waits until it streams. It has a
-// replication slot and a Name of its own, with which SetSynchronous makes it
-// synchronous. Close ends it.
+// Standby makes a standby of the cluster and waits until it streams. It has its
+// own replication slot and Name; SetSynchronous makes it synchronous. Close
+// ends it.
 func (c *Cluster) Standby(ctx context.Context) (*Cluster, error) {
 	standby, err := prepare("")
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Cluster) Standby(ctx context.Context) (*Cluster, error) {
 	return standby, nil
 }
 
-// follow makes a prepared cluster a standby of a primary and starts it.
+// follow turns a prepared cluster into a standby of a primary and starts it.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	err := c.run(ctx, "pg_basebackup", "--pgdata", c.DataDir,
 		"--dbname", fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s", primary.Port, c.Name),
@@ -34,7 +34,8 @@ func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	if err != nil {
 		return fmt.Errorf("copy the primary: %w", err)
 	}
-	// The copy would, once promoted, wait for the standbys of its primary.
+	// Once promoted, the copy would otherwise wait for the standbys of its
+	// primary.
 	if err := appendTo(filepath.Join(c.DataDir, "postgresql.auto.conf"), "synchronous_standby_names = ''\n"); err != nil {
 		return fmt.Errorf("configure the standby: %w", err)
 	}
@@ -49,8 +50,8 @@ func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	})
 }
 
-// SetSynchronous makes commits wait for the standby of that name, from when it
-// returns; "": for none.
+// SetSynchronous makes commits wait for the standby of this name from now on;
+// with "" they wait for none.
 func (c *Cluster) SetSynchronous(ctx context.Context, name string) error {
 	names := ""
 	if name != "" {
@@ -73,14 +74,14 @@ func (c *Cluster) SetSynchronous(ctx context.Context, name string) error {
 				return err
 			}
 		}
-		// Commits begin to wait when the checkpointer has read the setting. It
-		// does that before it answers a request.
+		// Commits begin to wait when the checkpointer has read the setting,
+		// which it does before it answers a request.
 		_, err := conn.Exec(ctx, "CHECKPOINT")
 		return err
 	})
 }
 
-// Promote makes a standby a primary, and returns when it takes writes.
+// Promote turns a standby into a primary, and returns when it accepts writes.
 func (c *Cluster) Promote(ctx context.Context) error {
 	return c.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var promoted bool
@@ -88,13 +89,13 @@ func (c *Cluster) Promote(ctx context.Context) error {
 			return err
 		}
 		if !promoted {
-			return errors.New("it stays a standby")
+			return errors.New("the server is still a standby")
 		}
 		return nil
 	})
 }
 
-// connected does something in a connection.
+// connected runs a function with a connection.
 func (c *Cluster) connected(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -105,7 +106,7 @@ func (c *Cluster) connected(ctx context.Context, do func(context.Context, *pgx.C
 	return errors.Join(do(ctx, conn), conn.Close(ctx))
 }
 
-// setting waits until the session has read a setting that was changed.
+// setting waits until the session has read a changed setting.
 func setting(ctx context.Context, conn *pgx.Conn, name, want string) error {
 	return Poll(ctx, Timeout, "the setting "+name, func() (bool, error) {
 		var got string

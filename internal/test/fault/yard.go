@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// Yard is a directory in which programs run. Each of them has its path, or one
+// Yard is a directory in which programs run. Each of them has this path, or one
 // below it, in its command line.
 type Yard struct {
 	Dir     string
-	user    *syscall.Credential // nil: that of this process
+	user    *syscall.Credential // nil for the user of this process
 	janitor *exec.Cmd
-	owned   io.Closer // closed: the janitor goes to work
+	owned   io.Closer // closing it makes the janitor clean up
 }
 
-// NewYard makes a yard in the system's directory for temporary files, not in
-// one of the caller: with a long name, a socket in it would have a longer path
-// than the system allows. Close ends it.
+// NewYard makes a yard in the system's directory for temporary files. In a
+// test's own directory, with its long name, the path of a socket would be
+// longer than the system allows. Close removes the yard.
 func NewYard(prefix string) (*Yard, error) {
 	user, err := unprivileged()
 	if err != nil {
@@ -38,11 +38,11 @@ func NewYard(prefix string) (*Yard, error) {
 	return y, nil
 }
 
-// sweep is what the janitor does. It reads the directory and waits until its
-// input ends, with the yard or with the process that owns it. Then it ends the
-// programs that have the directory in their command line: first kindly, then
-// with all that they have started. At last it removes the directory. Where
-// there is no /proc, programs notice that themselves.
+// sweep is the script of the janitor. It reads the directory and waits for the
+// end of its input, which comes with the end of the yard or of its owner. Then
+// it ends the programs that have the directory in their command line, first
+// gently, then together with their children, and removes the directory. Without
+// /proc, programs notice that themselves.
 const sweep = `
 read -r dir && [ -n "$dir" ] || exit 1
 while read -r _; do :; done
@@ -102,7 +102,7 @@ func (y *Yard) MakeDir(path string) error {
 	return errors.Join(y.Give(path), os.Chmod(path, 0o700))
 }
 
-// Give makes the programs the owner of a file.
+// Give makes the user of the programs the owner of a file.
 func (y *Yard) Give(path string) error {
 	if y.user == nil {
 		return nil
@@ -110,10 +110,10 @@ func (y *Yard) Give(path string) error {
 	return os.Chown(path, int(y.user.Uid), int(y.user.Gid))
 }
 
-// Log is where the output of a program goes.
+// Log returns the log of this name.
 func (y *Yard) Log(name string) Log { return Log(filepath.Join(y.Dir, name+".log")) }
 
-// Start starts a program with its output in the log of that name.
+// Start starts a program with its output in the log of this name.
 func (y *Yard) Start(name string, cmd *exec.Cmd) (*Process, error) {
 	log, err := os.OpenFile(string(y.Log(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -121,8 +121,8 @@ func (y *Yard) Start(name string, cmd *exec.Cmd) (*Process, error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	// An interrupt from the terminal is for the owner of the yard, who ends the
-	// programs in order.
+	// An interrupt from the terminal must reach only the owner of the yard, who
+	// ends the programs in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: y.user}
 	p, err := Start(cmd)
 	if err != nil {
@@ -131,10 +131,10 @@ func (y *Yard) Start(name string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Log is the path of a log.
+// Log is the path of a file with the output of a program.
 type Log string
 
-// Size is its length so far.
+// Size returns the current length of the log.
 func (l Log) Size() int64 {
 	info, err := os.Stat(string(l))
 	if err != nil {
@@ -143,7 +143,7 @@ func (l Log) Size() int64 {
 	return info.Size()
 }
 
-// Since gives what was added to it after a size, at most the last 16 KiB.
+// Since returns what was logged after a size, at most the last 16 KiB.
 func (l Log) Since(begin int64) string {
 	const most = 16 << 10
 	file, err := os.Open(string(l))

@@ -8,9 +8,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// Most games are over soon after everything was created: what goes wrong while
-// an entity comes into being goes wrong there.
-func TestTwoServersOnPostgreSQLAreLinearizableFromTheFirstStoreOn(t *testing.T) {
+// Most games are short, because faults in the creation of an entity show only
+// at the beginning.
+func TestTwoServersOnPostgreSQLAreLinearizableFromTheFirstStore(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	urls := []string{env.Oda(t, "serve", "--db="+dsn).URL, env.Oda(t, "serve", "--db="+dsn).URL}

@@ -15,7 +15,7 @@ import (
 	"oda/internal/sqlite"
 )
 
-// seldom is how often a broken archive shows its fault: in one of so many cases.
+// seldom is how rarely a broken archive shows its fault: one time in this many.
 const seldom = 10
 
 // patience bounds how long a fault may stay hidden.
@@ -39,7 +39,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 			o.Dir = t.TempDir()
 			report, err := Play(ctx, Serve(t, damage(embedded(t))), o)
 			if !errors.Is(err, ErrNotLinearizable) {
-				t.Fatalf("it was not caught: %v, %v", report, err)
+				t.Fatalf("the fault was not caught: %v, %v", report, err)
 			}
 			t.Logf("caught after %d games: %v", report.Games, err)
 		})
@@ -56,7 +56,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 	})
 }
 
-// embedded is the embedded engine.
+// embedded returns the embedded engine.
 func embedded(t *testing.T) oda.Engine {
 	t.Helper()
 	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
@@ -71,8 +71,8 @@ func embedded(t *testing.T) oda.Engine {
 	return engine
 }
 
-// careless stores what was refused as if its metadata had matched, now and
-// then: an update is lost.
+// careless sometimes stores a refused update as if its metadata had matched, so
+// that another update is lost.
 type careless struct{ oda.Engine }
 
 func (s careless) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
@@ -83,7 +83,7 @@ func (s careless) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error
 	for i := range puts {
 		e, err := s.Get(ctx, puts[i].Ref)
 		if err != nil {
-			continue // it is new
+			continue // the entity is new
 		}
 		m := e.Metadata
 		puts[i].Expected = oda.Received{
@@ -94,7 +94,7 @@ func (s careless) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error
 	return s.Engine.Put(ctx, puts)
 }
 
-// stale answers a read now and then with what an earlier one found.
+// stale sometimes answers a read with an earlier state.
 type stale struct {
 	oda.Engine
 	mu   sync.Mutex
@@ -117,7 +117,7 @@ func (s *stale) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	return e, err
 }
 
-// oneByOne stores several entities in a transaction each.
+// oneByOne stores several entities in separate transactions.
 type oneByOne struct{ oda.Engine }
 
 func (s oneByOne) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
@@ -132,7 +132,7 @@ func (s oneByOne) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error
 	return all, nil
 }
 
-// forgetful forgets a key now and then.
+// forgetful sometimes forgets a key.
 type forgetful struct{ oda.Engine }
 
 func (s forgetful) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
@@ -145,7 +145,7 @@ func (s forgetful) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, e
 	return s.Engine.Append(ctx, add)
 }
 
-// leaky acknowledges a record now and then that it did not store.
+// leaky sometimes acknowledges a record that it did not store.
 type leaky struct{ oda.Engine }
 
 func (s leaky) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
@@ -159,7 +159,7 @@ func (s leaky) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error
 	return []oda.Receipt{{Sequence: 1, Metadata: e.Metadata.Touched(add.By, add.At)}}, nil
 }
 
-// liar refuses a record now and then that it did store.
+// liar sometimes refuses a record that it did store.
 type liar struct{ oda.Engine }
 
 func (s liar) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {

@@ -14,16 +14,16 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// checkTime bounds the search for an order. A game is decided in milliseconds
-// unless it is illegal, or larger than games are meant to be.
+// checkTime bounds the search for an order. A game is decided in milliseconds,
+// unless it is illegal or too large.
 const checkTime = 30 * time.Second
 
-// ErrNotLinearizable says that no order of the operations explains what the
+// ErrNotLinearizable means that no order of the operations explains what the
 // clients saw.
 var ErrNotLinearizable = errors.New("the history is not linearizable")
 
-// check tells whether the history of a game is linearizable. If it is not, the
-// error is ErrNotLinearizable and says where below dir the history is kept.
+// check reports whether the history of a game is linearizable. If not, the
+// error is ErrNotLinearizable and says where below dir the history was saved.
 func check(history []operation, entities int, dir string) error {
 	operations := make([]porcupine.Operation, 0, len(history))
 	for _, op := range settle(history) {
@@ -36,18 +36,18 @@ func check(history []operation, entities int, dir string) error {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return errors.Join(fmt.Errorf("whether the %d operations of a game are linearizable could not be decided in %v; "+
-			"make the games smaller: fewer turns or fewer clients", len(operations), checkTime), keep(dir, history, nil))
+		return errors.Join(fmt.Errorf("could not decide in %v whether the %d operations of a game are linearizable; "+
+			"make the games smaller: fewer turns or fewer clients", checkTime, len(operations)), keep(dir, history, nil))
 	}
-	// The search is done once more for an explanation, which costs too much to
-	// be asked for every time.
+	// The search is repeated with an explanation, which is too expensive to
+	// request every time.
 	_, info := porcupine.CheckOperationsVerbose(m, operations, checkTime)
 	kept := keep(dir, history, func(path string) error { return porcupine.VisualizePath(m, info, path) })
 	return errors.Join(fmt.Errorf("%w: %s", ErrNotLinearizable, explain(info, operations, m)), kept)
 }
 
-// keep writes the history, and a picture of it, into a new directory below dir.
-// It gives an error in any case, which names the place.
+// keep saves the history, and a drawing of it, in a new directory below dir. It
+// always returns an error, which names that directory.
 func keep(dir string, history []operation, draw func(path string) error) error {
 	dir, err := os.MkdirTemp(dir, "oda-history-")
 	if err != nil {
@@ -71,10 +71,10 @@ func keep(dir string, history []operation, draw func(path string) error) error {
 	return fmt.Errorf("the history is kept in %s, and drawn in %s", path, picture)
 }
 
-// explainLast is how many operations before the impossible one are told.
+// explainLast is how many operations before the impossible one are shown.
 const explainLast = 12
 
-// explain tells how far the longest order came, and what stood in its way.
+// explain says how far the longest order goes, and what cannot follow it.
 func explain(info porcupine.LinearizationInfo, operations []porcupine.Operation, m porcupine.Model) string {
 	var longest []int
 	for _, partial := range info.PartialLinearizations()[0] {
@@ -103,7 +103,7 @@ func explain(info porcupine.LinearizationInfo, operations []porcupine.Operation,
 	fmt.Fprintf(&b, "then the state is\n  %s\nand none of these can follow\n", m.DescribeState(after))
 	for _, op := range left {
 		if op.Call > left[0].Return {
-			continue // another one must come first
+			continue // another operation must come first
 		}
 		fmt.Fprintf(&b, "  %s\n", line(op, m))
 	}

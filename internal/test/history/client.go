@@ -21,16 +21,16 @@ const (
 	answerBytes = 16 << 20
 )
 
-// Target is an archive as clients reach it.
+// Target is an archive as clients see it.
 type Target struct {
-	// URL gives the address of the interface, up to and with /api/v1, for the
-	// next request: that of any of the servers. It waits while none is there.
+	// URL returns the address of the API, including /api/v1, of any server for
+	// the next request. It waits while there is none.
 	URL func(ctx context.Context) (string, error)
 	// HTTP sends the requests.
 	HTTP *http.Client
 }
 
-// wire is one request and what was answered.
+// wire is one HTTP request.
 type wire struct {
 	method, path, body string
 	header             map[string]string
@@ -42,8 +42,8 @@ type answer struct {
 	body   []byte
 }
 
-// send sends a request. An answer that does not say how it went, or none at
-// all, gives the zero answer. An answer that the archive must not give is an
+// send sends a request. If there is no answer, or none that says how it went,
+// it returns the zero answer. An answer that the archive must not give is an
 // error.
 func (t Target) send(ctx context.Context, w wire) (answer, error) {
 	url, err := t.URL(ctx)
@@ -77,7 +77,7 @@ func (t Target) send(ctx context.Context, w wire) (answer, error) {
 	return answer{}, fmt.Errorf("%s %s answers %d: %s", w.method, w.path, resp.StatusCode, body)
 }
 
-// wireDocument is a document of the games on the wire.
+// wireDocument is a document of a game in JSON.
 type wireDocument struct {
 	Value    string        `json:"marker"`
 	Metadata *wireMetadata `json:"metadata,omitempty"`
@@ -112,7 +112,7 @@ func onWire(m oda.Metadata) *wireMetadata {
 	return &wireMetadata{m.Version, m.CreatedBy, m.CreatedOn.String(), m.LastModifiedBy, m.LastModifiedOn.String()}
 }
 
-// encode gives the document of a put.
+// encode returns the document of a put.
 func (p put) encode(ref oda.Ref, value string) wireDocument {
 	d := wireDocument{Value: value}
 	switch ref.Kind {
@@ -151,7 +151,7 @@ func (d wireDocument) decode() (document, error) {
 	return shown, nil
 }
 
-// decodeDocument reads an answer that is one document.
+// decodeDocument decodes an answer with one document.
 func decodeDocument(body []byte) ([]document, error) {
 	var d wireDocument
 	if err := json.Unmarshal(body, &d); err != nil {
@@ -161,7 +161,7 @@ func decodeDocument(body []byte) ([]document, error) {
 	return []document{one}, err
 }
 
-// decodeSeveral reads an answer with the documents of the entities.
+// decodeSeveral decodes an answer with the documents of the entities.
 func decodeSeveral(body []byte, refs []oda.Ref) ([]document, error) {
 	var collections map[string][]wireDocument
 	if err := json.Unmarshal(body, &collections); err != nil {
@@ -191,8 +191,8 @@ func decodeRecorded(body []byte) (*recorded, error) {
 	return &recorded{r.Sequence, r.Metadata.metadata()}, err
 }
 
-// decodeFaults reads what a refusal says of each document. The documents stand
-// at the given places of the request.
+// decodeFaults decodes what a refusal says about each document. The documents
+// are at the given places of the request.
 func decodeFaults(body []byte, places []string) ([]told, error) {
 	var problem struct {
 		Type   string
@@ -202,7 +202,7 @@ func decodeFaults(body []byte, places []string) ([]told, error) {
 		return nil, err
 	}
 	if !strings.HasSuffix(problem.Type, ":"+string(oda.MetadataMismatch)) {
-		return nil, fmt.Errorf("a refusal that nobody asked for: %s", body)
+		return nil, fmt.Errorf("a refusal without a reason: %s", body)
 	}
 	faults := make([]told, len(places))
 	for i, place := range places {
@@ -222,7 +222,7 @@ func decodeFaults(body []byte, places []string) ([]told, error) {
 	return faults, nil
 }
 
-// marshal encodes without escapes, as people write documents.
+// marshal encodes without HTML escapes.
 func marshal(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -233,7 +233,7 @@ func marshal(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// places gives where each entity stands in a request that stores several.
+// places returns the place of each entity in a request that stores several.
 func places(refs []oda.Ref) []string {
 	next := make(map[oda.Kind]int)
 	at := make([]string, len(refs))

@@ -15,8 +15,8 @@ import (
 
 var usual = Options{Teams: 4, Players: 4, Turns: 50}
 
-// Two servers share a PostgreSQL, and the connections of each are cut before,
-// inside and after its statements and commits.
+// Two servers share a PostgreSQL, and their connections are cut before, inside
+// and after statements and commits.
 func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -55,11 +55,11 @@ func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *tes
 	sound(t, outcome, "read done", "store done", "store mismatch", "store precondition", "store unclear",
 		"several done", "several mismatch", "record done", "record unclear", "repeat done")
 	if cuts < 10 {
-		t.Errorf("%d connections were cut; that is too little to prove anything", cuts)
+		t.Errorf("%d connections were cut; this is too little to prove anything", cuts)
 	}
 }
 
-// harm does one thing to the connections of a proxy.
+// harm damages the connections of a proxy in one way.
 func harm(proxy *fault.Proxy) {
 	switch rand.N(8) {
 	case 0:
@@ -78,7 +78,7 @@ func harm(proxy *fault.Proxy) {
 		time.Sleep(rand.N(50 * time.Millisecond))
 		proxy.Refuse(false)
 	default:
-		// One message of those to come: a statement, its end, or a commit.
+		// Cut at one of the next messages: a statement, its end, or a commit.
 		cut := []fault.Cut{fault.CutBefore, fault.CutInside, fault.CutAnswer}[rand.N(3)]
 		var left atomic.Int64
 		left.Store(1 + rand.Int64N(40))
@@ -91,7 +91,7 @@ func harm(proxy *fault.Proxy) {
 	}
 }
 
-// A server on the embedded engine is killed with SIGKILL and started again.
+// A server on the embedded engine is killed with SIGKILL and restarted.
 func TestTheEmbeddedEngineIsLinearizableThroughKills(t *testing.T) {
 	t.Parallel()
 	db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")

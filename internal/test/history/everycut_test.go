@@ -11,13 +11,13 @@ import (
 	"oda/internal/test/fault"
 )
 
-// everyMessage is more than the messages that any write sends to PostgreSQL
-// over a connection that is in use already.
+// everyMessage is more than the number of messages of any write to PostgreSQL
+// over an open connection.
 const everyMessage = 16
 
-// Each sort of write is cut at each of its messages, in each way. The client
-// may be told that it is unclear what happened, but never the wrong thing.
-func TestAWriteThatIsCutAtAnyMessageIsNeitherDoneTwiceNorDenied(t *testing.T) {
+// Each kind of write is cut at each of its messages, in each way. The client
+// may be told that the outcome is unclear, but never anything wrong.
+func TestAWriteCutAtAnyMessageIsNeitherRepeatedNorDenied(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	server, err := url.Parse(dsn)
@@ -62,7 +62,7 @@ func TestAWriteThatIsCutAtAnyMessageIsNeitherDoneTwiceNorDenied(t *testing.T) {
 	}
 }
 
-// cutWrite makes two entities, cuts one write, and judges what came of it.
+// cutWrite makes two entities, cuts one write, and checks the outcome.
 func (g *game) cutWrite(proxy *fault.Proxy, write func([]document) request, cut fault.Cut, n int64) (outcome, error) {
 	ctx := context.Background()
 	ready, err := g.do(ctx, 1, request{Action: store, User: "u1", Marker: "x", Puts: []put{{}, {Entity: 1}}})

@@ -11,18 +11,18 @@ import (
 	"oda"
 )
 
-// game is a few entities and the history of what players do to them.
+// game is a few entities and the history of what players do with them.
 type game struct {
 	target  Target
 	refs    []oda.Ref // the first is an ExecutionBlock
 	started time.Time
-	hasty   bool // now and then a client does not wait for its answer
+	hasty   bool // clients sometimes do not wait for an answer
 
 	mu      sync.Mutex
 	history []operation
 }
 
-// newGame makes a game about entities that do not exist yet.
+// newGame returns a game with entities that do not exist yet.
 func newGame(target Target, name string, entities int) *game {
 	refs := []oda.Ref{
 		{Kind: oda.ExecutionBlock, ID: "eb-" + name},
@@ -40,17 +40,17 @@ func (g *game) note(op operation) {
 	g.history = append(g.history, op)
 }
 
-// Bounds of how a client waits, and of what it does about an unclear answer.
+// Bounds of a client's waits, and of its retries after an unclear answer.
 const (
 	keyedTries = 20
 	pause      = 20 * time.Millisecond
 	haste      = 5 * time.Millisecond
-	hastyIn    = 60 // one of so many requests is given up early
+	hastyIn    = 60 // one in this many requests is given up early
 	finalTime  = 60 * time.Second
 )
 
-// do carries a request out and notes it. With a key it is sent again until the
-// answer is clear, and counts as one operation: that is what a key promises.
+// do sends a request and notes it. With a key it is sent again until the answer
+// is clear, and counts as one operation, as a key promises.
 func (g *game) do(ctx context.Context, client int, in request) (response, error) {
 	call := g.now()
 	tries := 1
@@ -68,7 +68,7 @@ func (g *game) do(ctx context.Context, client int, in request) (response, error)
 		time.Sleep(rand.N(pause))
 	}
 	if err != nil || lost && out.Outcome != done {
-		// One of those that were sent before may still take effect.
+		// One of the earlier tries may still take effect.
 		out = response{Outcome: unclear}
 	}
 	g.note(operation{Client: client, Call: call, Return: g.now(), Request: in, Response: out})
@@ -101,7 +101,7 @@ func (g *game) ask(ctx context.Context, in request) (response, error) {
 	return out, nil
 }
 
-// wire puts a request into words.
+// wire encodes a request.
 func (g *game) wire(in request) wire {
 	ref := g.refs[in.Entity]
 	switch {
@@ -142,7 +142,7 @@ func (g *game) wire(in request) wire {
 
 func path(ref oda.Ref) string { return "/" + ref.Kind.Collection() + "/" + ref.ID }
 
-// decode reads an answer.
+// decode decodes an answer.
 func (g *game) decode(in request, a answer) (out response, err error) {
 	refs := make([]oda.Ref, len(in.Puts))
 	for i, p := range in.Puts {
@@ -191,7 +191,7 @@ func (g *game) final(ctx context.Context) ([]response, error) {
 				return nil, err
 			}
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("%s could not be read at the end: no clear answer in %v", g.refs[i].ID, finalTime)
+				return nil, fmt.Errorf("could not read %s at the end: no clear answer in %v", g.refs[i].ID, finalTime)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// lengthVariable says how long the engines are played against. The default is
-// for every day; minutes are for "make linear".
+// lengthVariable sets how long the engines are tested. The default suits every
+// test run; "make linear" sets minutes.
 const lengthVariable = "ODA_LINEAR"
 
 const defaultLength = 6 * time.Second
@@ -26,13 +26,13 @@ func length(tb testing.TB) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		tb.Fatalf("%s=%q is no length of time; write it as 30s or 5m", lengthVariable, text)
+		tb.Fatalf("%s=%q is not a duration; write it as 30s or 5m", lengthVariable, text)
 	}
 	return d
 }
 
-// playing plays in the background until the time is over, while the test does
-// what it likes to the archive. The function gives the outcome.
+// playing plays in the background until the time is over, while the test harms
+// the archive. outcome waits for the end.
 func playing(target Target, o Options, length time.Duration) (over <-chan struct{}, outcome func() (*Report, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	ended := make(chan struct{})
@@ -49,8 +49,9 @@ func playing(target Target, o Options, length time.Duration) (over <-chan struct
 	}
 }
 
-// sound demands that what was played can be explained, is still there when all
-// faults are over, and has one of each of the named operations.
+// sound checks that the games can be explained, that their entities are
+// unchanged when all faults are over, and that each of the named operations
+// occurred.
 func sound(t *testing.T, outcome func() (*Report, error), names ...string) {
 	t.Helper()
 	report, err := outcome()

@@ -12,14 +12,13 @@ import (
 	"oda"
 )
 
-// entity is the state of one entity in the model. It is never changed, only
-// replaced.
+// entity is the state of one entity in the model. It is immutable.
 //
-// An instant is 0 while nobody has seen it: a write took effect whose answer
-// was lost. The first answer that shows the state tells it.
+// An instant is 0 while it is unknown, after a write whose answer was lost. The
+// first answer that shows the state reveals it.
 type entity struct {
 	metadata oda.Metadata
-	floor    oda.Instant // the instant of the last modification must be later
+	floor    oda.Instant // the last modification must be later
 	value    string
 	list     []numbered
 	listed   bool
@@ -32,10 +31,11 @@ type numbered struct {
 	record   string
 }
 
-// state is that of the entities of a game; nil is one that does not exist.
+// state is the state of all entities of a game; nil is an entity that does not
+// exist.
 type state []*entity
 
-// model is the specification for the entities of one game.
+// model returns the specification of the entities of one game.
 func model(entities int) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return make(state, entities) },
@@ -53,8 +53,8 @@ func model(entities int) porcupine.Model {
 	}
 }
 
-// step changes the state as the request does, and tells whether the response
-// is one that the archive may give in that state.
+// step changes the state as the request does, and reports whether the archive
+// may give this response in that state.
 func (s state) step(in request, out response) bool {
 	switch in.Action {
 	case read:
@@ -64,7 +64,7 @@ func (s state) step(in request, out response) bool {
 	case record:
 		return s.record(in, out)
 	default:
-		// The answer is that of the first time, and nothing changes.
+		// The answer is the first one again, and nothing changes.
 		return out.Outcome == done && *out.Recorded == *in.First
 	}
 }
@@ -107,8 +107,8 @@ func (s state) store(in request, out response) bool {
 	return true
 }
 
-// refused tells whether a refusal names each field that differs, with the
-// value that is stored, and no other.
+// refused reports whether a refusal names exactly the fields that differ, with
+// the stored values.
 func (s state) refused(in request, out response) bool {
 	for i, p := range in.Puts {
 		want, got := p.faults(s[p.Entity]), out.Faults[i]
@@ -156,14 +156,14 @@ func (s state) record(in request, out response) bool {
 	return ok && out.Recorded.Sequence == next.last
 }
 
-// holds tells whether the preconditions of HTTP hold.
+// holds reports whether the HTTP preconditions hold.
 func (p put) holds(stored *entity) bool {
 	return !(p.CreateOnly && stored != nil) &&
 		(p.Match == "" || stored != nil && stored.metadata.Tag() == p.Match)
 }
 
-// faults gives the fields of the claim that are not the stored ones, with what
-// is stored. An instant that nobody has seen is nobody's claim.
+// faults returns the fields of the claim that differ from the stored ones, with
+// the stored values. Nobody can claim an unknown instant.
 func (p put) faults(stored *entity) told {
 	if stored == nil {
 		return nil
@@ -189,7 +189,7 @@ func (p put) faults(stored *entity) told {
 	return faults
 }
 
-// next is the entity after the put.
+// next returns the entity after the put.
 func (p put) next(stored *entity, in request) *entity {
 	var next *entity
 	if stored == nil {
@@ -205,7 +205,8 @@ func (p put) next(stored *entity, in request) *entity {
 	before := next.list
 	next.list, next.listed = nil, p.Listed
 	for _, text := range p.Records {
-		// Markers are unique, so a record that was there is the same one.
+		// Markers are unique, so a record with the same marker is the same
+		// record.
 		i := slices.IndexFunc(before, func(r numbered) bool { return r.record == text })
 		if i >= 0 {
 			next.list = append(next.list, before[i])
@@ -217,7 +218,8 @@ func (p put) next(stored *entity, in request) *entity {
 	return next
 }
 
-// moved is the entity after a change by a user, at an instant not yet known.
+// moved returns the entity after a change by a user, at an instant not yet
+// known.
 func (e *entity) moved(user string) *entity {
 	next := *e
 	next.floor = max(e.floor, e.metadata.LastModifiedOn)
@@ -225,7 +227,7 @@ func (e *entity) moved(user string) *entity {
 	return &next
 }
 
-// at is the entity if its metadata is as an answer shows it.
+// at returns the entity if its metadata is as an answer shows it.
 func (e *entity) at(shown oda.Metadata) (*entity, bool) {
 	if e.metadata == shown {
 		return e, true
@@ -242,7 +244,7 @@ func (e *entity) at(shown oda.Metadata) (*entity, bool) {
 	return &next, ok
 }
 
-// shown is the entity if it is as an answer shows it.
+// shown returns the entity if it is as an answer shows it.
 func (e *entity) shown(d document) (*entity, bool) {
 	sameRecord := func(r numbered, text string) bool { return r.record == text }
 	if e.value != d.Value || e.listed != d.Listed || !slices.EqualFunc(e.list, d.Records, sameRecord) {
@@ -286,7 +288,7 @@ func (s state) String() string {
 	return strings.Join(words, "; ")
 }
 
-// instant reads a time as the archive writes it, 0 where it is none.
+// instant parses a time as the archive writes it, or returns 0.
 func instant(text string) oda.Instant {
 	t, err := oda.ParseTime(text)
 	if err != nil {

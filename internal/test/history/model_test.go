@@ -11,8 +11,8 @@ import (
 	"oda"
 )
 
-// The judge is judged by histories that are short enough to be decided by
-// hand. Times are whole numbers; entity 0 is a block.
+// The checker is tested with histories that are short enough to decide by hand.
+// Times are integers; entity 0 is a block.
 func TestAHistoryIsLinearizableIfSomeOrderExplainsIt(t *testing.T) {
 	m1 := meta(1, "a", 10, "a", 10)
 	created := ok(0, 1, puts("a", "x", put{}), doc(m1, "x"))
@@ -22,19 +22,19 @@ func TestAHistoryIsLinearizableIfSomeOrderExplainsIt(t *testing.T) {
 		legal   bool
 	}{
 		"a store and a read of it": {ops(created, ok(2, 3, get("b"), doc(m1, "x"))), true},
-		"a read that misses a store that was answered": {
+		"a read that misses an acknowledged store": {
 			ops(created, no(2, 3, get("b"), missing)), false,
 		},
-		"a read that misses a store that was under way": {
+		"a read that misses a concurrent store": {
 			ops(created, no(0, 3, get("b"), missing)), true,
 		},
 		"a read of an older version, after the answer to the update": {
 			ops(created, updated, ok(4, 5, get("c"), doc(m1, "x"))), false,
 		},
-		"a read of an older version, while the update was under way": {
+		"a read of an older version, during the update": {
 			ops(created, updated, ok(2, 5, get("c"), doc(m1, "x"))), true,
 		},
-		"two reads that go back in time, while the update was under way": {
+		"two reads that go back in time, during the update": {
 			ops(
 				created, ok(2, 9, puts("b", "y", put{Claim: &m1}), doc(meta(2, "a", 10, "b", 20), "y")),
 				ok(3, 4, get("c"), doc(meta(2, "a", 10, "b", 20), "y")), ok(5, 6, get("c"), doc(m1, "x")),
@@ -43,14 +43,14 @@ func TestAHistoryIsLinearizableIfSomeOrderExplainsIt(t *testing.T) {
 		"two updates of one version": {
 			ops(created, updated, ok(2, 3, puts("c", "z", put{Claim: &m1}), doc(meta(2, "a", 10, "c", 21), "z"))), false,
 		},
-		"an update that overwrites one that it has not seen": {
+		"an update that overwrites another unseen": {
 			ops(created, updated, ok(4, 5, puts("c", "z", put{Claim: &m1}), doc(meta(3, "a", 10, "c", 30), "z"))), false,
 		},
-		"a refusal that tells what is stored": {
+		"a refusal that names the stored values": {
 			ops(created, updated, refuse(4, 5, puts("c", "z", put{Claim: &m1}),
 				told{version: "2", lastModifiedBy: `"b"`, lastModifiedOn: oda.Instant(20).String()})), true,
 		},
-		"a refusal that tells what is not stored": {
+		"a refusal that names wrong values": {
 			ops(created, updated, refuse(4, 5, puts("c", "z", put{Claim: &m1}),
 				told{version: "3", lastModifiedBy: `"b"`, lastModifiedOn: oda.Instant(20).String()})), false,
 		},
@@ -60,16 +60,16 @@ func TestAHistoryIsLinearizableIfSomeOrderExplainsIt(t *testing.T) {
 		"a precondition that does not hold": {
 			ops(created, no(2, 3, puts("c", "z", put{CreateOnly: true}), condition)), true,
 		},
-		"a precondition that holds, and is said not to": {
+		"a precondition that holds, but is said to fail": {
 			ops(created, no(2, 3, puts("c", "z", put{Claim: &m1, Match: m1.Tag()}), condition)), false,
 		},
 		"time that stands still": {
 			ops(created, ok(2, 3, puts("b", "y", put{Claim: &m1}), doc(meta(2, "a", 10, "b", 10), "y"))), false,
 		},
-		"a change by another user than the one who made it": {
+		"a change that is shown with another user": {
 			ops(created, ok(2, 3, puts("b", "y", put{Claim: &m1}), doc(meta(2, "a", 10, "c", 20), "y"))), false,
 		},
-		"several entities of which a reader sees one without the other": {
+		"a read between two entities that are stored together": {
 			ops(
 				operation{Call: 0, Return: 9, Request: puts("a", "x", put{}, put{Entity: 1}), Response: response{Outcome: done, Documents: []document{doc(m1, "x"), doc(m1, "x")}}},
 				ok(1, 2, get("b"), doc(m1, "x")),
@@ -81,7 +81,7 @@ func TestAHistoryIsLinearizableIfSomeOrderExplainsIt(t *testing.T) {
 	}
 }
 
-func TestRecordsStandOnceAndInOrder(t *testing.T) {
+func TestEveryRecordAppearsOnceAndInOrder(t *testing.T) {
 	m1 := meta(1, "a", 10, "a", 10)
 	m2, m3 := meta(1, "a", 10, "b", 20), meta(1, "a", 10, "c", 30)
 	created := ok(0, 1, puts("a", "x", put{}), doc(m1, "x"))
@@ -92,21 +92,21 @@ func TestRecordsStandOnceAndInOrder(t *testing.T) {
 		legal   bool
 	}{
 		"two records": {ops(created, first, noted(4, 5, "c", "r2", 2, m3), ok(6, 7, get("d"), doc(m3, "x", "r1", "r2"))), true},
-		"a record that is not there": {
+		"a missing record": {
 			ops(created, first, noted(4, 5, "c", "r2", 2, m3), ok(6, 7, get("d"), doc(m3, "x", "r1"))), false,
 		},
-		"a record that is there twice": {ops(created, first, ok(6, 7, get("d"), doc(m2, "x", "r1", "r1"))), false},
-		"records that have changed places": {
+		"a duplicate record": {ops(created, first, ok(6, 7, get("d"), doc(m2, "x", "r1", "r1"))), false},
+		"records in the wrong order": {
 			ops(created, first, noted(4, 5, "c", "r2", 2, m3), ok(6, 7, get("d"), doc(m3, "x", "r2", "r1"))), false,
 		},
-		"a number that is used twice":       {ops(created, first, noted(4, 5, "c", "r2", 1, m3)), false},
-		"a record in a block that is not":   {ops(noted(0, 1, "c", "r1", 1, m3)), false},
-		"a key that comes again":            {ops(created, first, operation{Call: 4, Return: 5, Request: again, Response: first.Response}), true},
-		"a key that comes again, forgotten": {ops(created, first, operation{Call: 4, Return: 5, Request: again, Response: noted(0, 0, "b", "r1", 2, m3).Response}), false},
-		"an update that drops a record unseen": {
+		"a number that is used twice": {ops(created, first, noted(4, 5, "c", "r2", 1, m3)), false},
+		"a record in a missing block": {ops(noted(0, 1, "c", "r1", 1, m3)), false},
+		"a repeated key":              {ops(created, first, operation{Call: 4, Return: 5, Request: again, Response: first.Response}), true},
+		"a repeated key, forgotten":   {ops(created, first, operation{Call: 4, Return: 5, Request: again, Response: noted(0, 0, "b", "r1", 2, m3).Response}), false},
+		"an update that drops an unseen record": {
 			ops(created, first, ok(4, 5, puts("c", "y", put{Claim: &m1, Listed: true}), listed(doc(meta(2, "a", 10, "c", 30), "y")))), false,
 		},
-		"an update that keeps a record unseen": {
+		"an update that keeps an unseen record": {
 			ops(created, first, ok(4, 5, puts("c", "y", put{Claim: &m1, Keep: true}), doc(meta(2, "a", 10, "c", 30), "y", "r1"))), true,
 		},
 		"an update that drops a record, whose number is not used again": {
@@ -120,7 +120,7 @@ func TestRecordsStandOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAWriteWithoutAnAnswerMayHaveTakenEffectOrNot(t *testing.T) {
+func TestAnUnansweredWriteMayOrMayNotTakeEffect(t *testing.T) {
 	m1, m2 := meta(1, "a", 10, "a", 10), meta(2, "a", 10, "b", 20)
 	created := ok(0, 1, puts("a", "x", put{}), doc(m1, "x"))
 	lost := no(2, 3, puts("b", "y", put{Claim: &m1}), unclear)
@@ -134,31 +134,31 @@ func TestAWriteWithoutAnAnswerMayHaveTakenEffectOrNot(t *testing.T) {
 		"it did":             {ops(created, lost, ok(4, 5, get("c"), doc(m2, "y"))), true},
 		"it did, later":      {ops(created, lost, ok(4, 5, get("c"), doc(m1, "x")), ok(6, 7, get("c"), doc(m2, "y"))), true},
 		"it did and did not": {ops(created, lost, ok(4, 5, get("c"), doc(m2, "y")), ok(6, 7, get("c"), doc(m1, "x"))), false},
-		"it did, though its claim was not the stored metadata": {
+		"it did, although its claim was wrong": {
 			ops(
 				created, ok(2, 3, puts("c", "z", put{Claim: &m1}), doc(meta(2, "a", 10, "c", 15), "z")),
 				no(4, 5, puts("b", "y", put{Claim: &m1}), unclear), ok(6, 7, get("c"), doc(meta(3, "a", 10, "b", 20), "y")),
 			), false,
 		},
-		"a refusal tells of it first": {
+		"a refusal reveals it first": {
 			ops(created, lost, refuse(4, 5, puts("c", "z", put{Claim: &m1}),
 				told{version: "2", lastModifiedBy: `"b"`, lastModifiedOn: oda.Instant(20).String()}), ok(6, 7, get("c"), doc(m2, "y"))), true,
 		},
-		"a refusal and a read tell different times": {
+		"a refusal and a read show different times": {
 			ops(created, lost, refuse(4, 5, puts("c", "z", put{Claim: &m1}),
 				told{version: "2", lastModifiedBy: `"b"`, lastModifiedOn: oda.Instant(19).String()}), ok(6, 7, get("c"), doc(m2, "y"))), false,
 		},
-		"a record did":           {ops(created, lostRecord, ok(4, 5, get("c"), doc(meta(1, "a", 10, "b", 20), "x", "r1"))), true},
-		"a record did, twice":    {ops(created, lostRecord, ok(4, 5, get("c"), doc(meta(1, "a", 10, "b", 20), "x", "r1", "r1"))), false},
-		"a record did not":       {ops(created, lostRecord, ok(4, 5, get("c"), doc(m1, "x"))), true},
-		"of two entities both":   {ops(created, lostBoth, ok(4, 5, get("c"), doc(m2, "y")), ok(6, 7, get1("c"), doc(meta(1, "b", 20, "b", 20), "y"))), true},
-		"of two entities a half": {ops(created, lostBoth, ok(4, 5, get("c"), doc(m2, "y")), no(6, 7, get1("c"), missing)), false},
+		"a record did":         {ops(created, lostRecord, ok(4, 5, get("c"), doc(meta(1, "a", 10, "b", 20), "x", "r1"))), true},
+		"a record did, twice":  {ops(created, lostRecord, ok(4, 5, get("c"), doc(meta(1, "a", 10, "b", 20), "x", "r1", "r1"))), false},
+		"a record did not":     {ops(created, lostRecord, ok(4, 5, get("c"), doc(m1, "x"))), true},
+		"both of two entities": {ops(created, lostBoth, ok(4, 5, get("c"), doc(m2, "y")), ok(6, 7, get1("c"), doc(meta(1, "b", 20, "b", 20), "y"))), true},
+		"one of two entities":  {ops(created, lostBoth, ok(4, 5, get("c"), doc(m2, "y")), no(6, 7, get1("c"), missing)), false},
 	} {
 		t.Run(about, func(t *testing.T) { judged(t, test.history, test.legal) })
 	}
 }
 
-func TestTheLedgerCountsWhatWasAcknowledged(t *testing.T) {
+func TestTheLedgerFindsMissingAndDuplicateWrites(t *testing.T) {
 	m1, m2 := meta(1, "a", 10, "a", 10), meta(2, "a", 10, "b", 20)
 	created := ok(0, 1, puts("a", "x", put{}), doc(m1, "x"))
 	updated := ok(2, 3, puts("b", "y", put{Claim: &m1}), doc(m2, "y"))
@@ -169,11 +169,11 @@ func TestTheLedgerCountsWhatWasAcknowledged(t *testing.T) {
 		finals  []response
 		want    string
 	}{
-		"all is there":                      {ops(created, updated), end(doc(m2, "y")), ""},
+		"everything is there":               {ops(created, updated), end(doc(m2, "y")), ""},
 		"a store is lost":                   {ops(created, updated), end(doc(m1, "x")), "acknowledged as version 2"},
 		"everything is lost":                {ops(created), []response{{Outcome: missing}}, "acknowledged as version 1"},
 		"two stores are one version":        {ops(created, updated, updated), end(doc(m2, "y")), "both acknowledged as version 2"},
-		"a version is there of nobody":      {ops(created), end(doc(m2, "y")), "only 1 stores"},
+		"a version that nobody stored":      {ops(created), end(doc(m2, "y")), "only 1 stores"},
 		"a record is lost":                  {ops(created, first), end(doc(m1, "x")), "not there once"},
 		"a record is there twice":           {ops(created, first), end(doc(m1, "x", "r1", "r1")), "not there once"},
 		"a record was dropped by an update": {ops(created, first, updated), end(doc(m2, "y")), ""},
@@ -188,7 +188,7 @@ func TestTheLedgerCountsWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// judged checks a history, and that an illegal one is kept and drawn.
+// judged checks a history, and that an illegal one is saved and drawn.
 func judged(t *testing.T, history []operation, legal bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -205,7 +205,7 @@ func judged(t *testing.T, history []operation, legal bool) {
 	for _, name := range []string{"history.json", "history.html"} {
 		kept, globErr := filepath.Glob(filepath.Join(dir, "*", name))
 		if globErr != nil || len(kept) != 1 || !strings.Contains(err.Error(), kept[0]) {
-			t.Fatalf("%s is at %v, and the error says\n%v", name, kept, err)
+			t.Fatalf("%s is in %v, but the error says\n%v", name, kept, err)
 		}
 		if info, err := os.Stat(kept[0]); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v, %v", name, info, err)
@@ -250,7 +250,7 @@ func meta(v int64, creator string, created oda.Instant, user string, modified od
 	return oda.Metadata{Version: v, CreatedBy: creator, CreatedOn: created, LastModifiedBy: user, LastModifiedOn: modified}
 }
 
-// doc is a document, with a list of records if any are given.
+// doc returns a document, with a list of records if any are given.
 func doc(m oda.Metadata, value string, records ...string) document {
 	return document{Metadata: m, Value: value, Records: records, Listed: len(records) > 0}
 }

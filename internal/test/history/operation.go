@@ -7,30 +7,30 @@ import (
 	"oda"
 )
 
-// action is what a client asks for.
+// action is what a client requests.
 type action string
 
 const (
 	read   action = "read"
 	store  action = "store" // one entity or several
 	record action = "record"
-	repeat action = "repeat" // a record with a key that was answered before
+	repeat action = "repeat" // a record whose key was already answered
 )
 
-// outcome is how it went, as far as the client knows.
+// outcome is the result, as far as the client knows.
 type outcome string
 
 const (
 	done       outcome = "done"
-	mismatch   outcome = "mismatch"     // 422: the metadata is not the stored one
+	mismatch   outcome = "mismatch"     // 422: the metadata differs from the stored one
 	condition  outcome = "precondition" // 412
 	missing    outcome = "missing"      // 404
-	unclear    outcome = "unclear"      // no answer, or one that says nothing
-	tookEffect outcome = "took effect"  // was unclear, but its effect was seen
+	unclear    outcome = "unclear"      // no answer, or one that does not say what happened
+	tookEffect outcome = "took effect"  // unclear, but its effect was seen
 )
 
-// operation is one call of a client. Times are nanoseconds since the beginning
-// of the game.
+// operation is one request of a client. Times are nanoseconds since the
+// beginning of the game.
 type operation struct {
 	Client   int
 	Call     int64
@@ -43,30 +43,30 @@ type operation struct {
 type request struct {
 	Action action
 	User   string
-	Marker string    `json:",omitempty"` // of a write: found in what it stored
-	Entity int       // of all but store
-	Puts   []put     `json:",omitempty"` // of store
-	Keyed  bool      // of record: sent with a key, again and again until answered
-	First  *recorded `json:",omitempty"` // of repeat: the answer before
+	Marker string    `json:",omitempty"` // unique text in what a write stores
+	Entity int       // for all actions but store
+	Puts   []put     `json:",omitempty"` // for store
+	Keyed  bool      // for record: sent with a key until answered
+	First  *recorded `json:",omitempty"` // for repeat: the first answer
 }
 
 // put is one document of a store. Its value is the marker of the request.
 type put struct {
 	Entity     int
-	Claim      *oda.Metadata `json:",omitempty"` // nil: sent without metadata
+	Claim      *oda.Metadata `json:",omitempty"` // nil if sent without metadata
 	Records    []string      `json:",omitempty"`
-	Listed     bool          // a list of records was sent, be it empty
+	Listed     bool          // a list of records was sent, perhaps an empty one
 	Keep       bool          // records=keep
 	Match      string        `json:",omitempty"` // If-Match
 	CreateOnly bool          // If-None-Match: *
 }
 
-// response is what a client got.
+// response is what a client received.
 type response struct {
 	Outcome   outcome
-	Documents []document `json:",omitempty"` // of read: one, of store: one per put
-	Recorded  *recorded  `json:",omitempty"` // of record and repeat
-	Faults    []told     `json:",omitempty"` // of a mismatch: one per put
+	Documents []document `json:",omitempty"` // for read: one; for store: one per put
+	Recorded  *recorded  `json:",omitempty"` // for record and repeat
+	Faults    []told     `json:",omitempty"` // for a mismatch: one per put
 }
 
 // document is an entity as an answer shows it.
@@ -83,8 +83,8 @@ type recorded struct {
 	Metadata oda.Metadata
 }
 
-// told is what a refusal says about one document: for each field that differs
-// what is stored. Where nothing differs it is empty.
+// told is what a refusal says about one document: the stored value of each
+// field that differs.
 type told map[string]string
 
 // The fields of the metadata as refusals name them.
@@ -96,7 +96,7 @@ const (
 	lastModifiedOn = "last_modified_on"
 )
 
-// writes tells whether the operation may change anything.
+// writes reports whether the operation may change anything.
 func (r request) writes() bool { return r.Action == store || r.Action == record }
 
 func (r request) String() string {

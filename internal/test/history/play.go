@@ -13,43 +13,42 @@ import (
 	"time"
 )
 
-// Options say how much is played.
+// Options say how many games to play.
 type Options struct {
 	Teams   int // games at the same time
-	Players int // in each game
-	Turns   int // of each player in a game, at most
-	Games   int // of each team, at most; 0: until the time is over
+	Players int // per game
+	Turns   int // maximum per player and game
+	Games   int // maximum per team; 0 to play until the context ends
 
-	// Dir is where the history of a game is kept that went wrong. Empty means
-	// the directory for temporary files, where it outlives a test.
+	// Dir is where the history of a failed game is saved. The default is the
+	// directory for temporary files, where it outlives a test.
 	Dir string
 }
 
-// Report says what was played.
+// Report describes the games that were played.
 type Report struct {
 	Games      int
 	Operations int
-	// Counts has the number of operations by what was asked and how it went:
-	// "store done", "record unclear" and so on. A store of several entities is
-	// called "several".
+	// Counts has the number of operations by action and outcome: "store done",
+	// "record unclear" and so on. A store of several entities is called
+	// "several".
 	Counts map[string]int
-	// Slowest is the longest time that a game took to be decided.
+	// Slowest is the longest time that deciding a game took.
 	Slowest time.Duration
 
 	finals []final
 }
 
-// final is how a game ended.
+// final is the end of a game.
 type final struct {
 	game    *game
 	shown   []response
-	unclear map[string]bool // markers of writes that may come late
+	unclear map[string]bool // markers of writes that may take effect late
 }
 
 // Play plays one game after the other until ctx ends or all are played, and
-// judges each. It stops
-// at the first that cannot be explained: the error is ErrNotLinearizable, or
-// tells what else went wrong.
+// checks each. It stops at the first game that cannot be explained, with
+// ErrNotLinearizable, or at any other error.
 func Play(ctx context.Context, target Target, o Options) (*Report, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -61,7 +60,7 @@ func Play(ctx context.Context, target Target, o Options) (*Report, error) {
 	for team := range o.Teams {
 		teams.Go(func() {
 			for n := 0; ctx.Err() == nil && (o.Games == 0 || n < o.Games); n++ {
-				// Games of two entities and of three take turns.
+				// Games with two and three entities alternate.
 				g := newGame(target, fmt.Sprintf("%s-%d-%d", series, team, n), 2+n%2)
 				end, took, err := g.play(ctx, o)
 				mu.Lock()
@@ -80,10 +79,10 @@ func Play(ctx context.Context, target Target, o Options) (*Report, error) {
 	return report, failed
 }
 
-// play lets the players play, and judges the game.
+// play lets the players play, and checks the game.
 func (g *game) play(ctx context.Context, o Options) (*final, time.Duration, error) {
 	errs := make([]error, o.Players)
-	// Short games are there for the beginnings, long ones for what follows.
+	// Short games test beginnings, long ones what follows.
 	turns := o.Turns
 	if rand.N(2) == 0 {
 		turns = 1 + rand.N(o.Turns)
@@ -136,12 +135,12 @@ func (r *Report) String() string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// Enough complains where too little happened to prove anything: of each of the
-// named operations there must be one.
+// Enough returns an error if one of the named operations did not occur, so that
+// nothing is proved about it.
 func (r *Report) Enough(names ...string) error {
 	for _, name := range names {
 		if r.Counts[name] == 0 {
-			return fmt.Errorf("there was no %q, so nothing is known about it", name)
+			return fmt.Errorf("there was no %q, so nothing is proved about it", name)
 		}
 	}
 	return nil

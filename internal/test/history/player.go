@@ -7,24 +7,26 @@ import (
 	"slices"
 )
 
-// player is a client. It knows what it was shown last, and what before that.
+// player is a client. It remembers the last state that it saw of each entity,
+// and the one before.
 type player struct {
 	game   *game
 	number int
-	writes int // so far, for markers
+	writes int // number of writes, for markers
 	last   []*document
 	older  []*document
-	again  []int     // entities to be read before anything else
-	keyed  []request // records with a key, to be sent again
+	again  []int     // entities to read next
+	keyed  []request // records with a key, to send again
 }
 
 func newPlayer(g *game, number int) *player {
 	return &player{game: g, number: number, last: make([]*document, len(g.refs)), older: make([]*document, len(g.refs))}
 }
 
-// play takes its turns, or fewer where ctx ends.
+// play takes the player's turns, until ctx ends.
 func (p *player) play(ctx context.Context, turns int) error {
-	// A call that was begun is carried through: what is given up is chosen.
+	// A request is finished even if ctx ends, so that only chosen requests are
+	// given up.
 	calls := context.WithoutCancel(ctx)
 	for turn := range turns {
 		if ctx.Err() != nil {
@@ -40,8 +42,8 @@ func (p *player) play(ctx context.Context, turns int) error {
 	return nil
 }
 
-// choose picks the next request. A game begins with everybody creating and
-// recording at once.
+// choose picks the next request. At the beginning of a game everybody creates
+// and records.
 func (p *player) choose(turn int) request {
 	in := request{User: fmt.Sprintf("u%d", p.number), Entity: rand.N(len(p.game.refs))}
 	if len(p.again) > 0 {
@@ -73,7 +75,7 @@ func (p *player) choose(turn int) request {
 			in.Puts = slices.Delete(in.Puts, 0, 1)
 		}
 		for i := range in.Puts {
-			// What belongs to a path or a header is not for several.
+			// Paths and headers cannot express options for several documents.
 			in.Puts[i].Keep, in.Puts[i].Match, in.Puts[i].CreateOnly = false, "", false
 		}
 		rand.Shuffle(len(in.Puts), func(i, j int) { in.Puts[i], in.Puts[j] = in.Puts[j], in.Puts[i] })
@@ -83,14 +85,14 @@ func (p *player) choose(turn int) request {
 	return in
 }
 
-// marker is a word that nobody else uses.
+// marker returns a unique word.
 func (p *player) marker() string {
 	p.writes++
 	return fmt.Sprintf("%d.%d", p.number, p.writes)
 }
 
-// update makes a document for an entity from what was shown last, or now and
-// then from what was shown before that. What was never shown is stored as new.
+// update makes a document for an entity from the last state seen, or sometimes
+// from the one before. An entity that was never seen is stored as new.
 func (p *player) update(i int) put {
 	from := p.last[i]
 	if p.older[i] != nil && rand.N(8) == 0 {
@@ -115,14 +117,14 @@ func (p *player) update(i int) put {
 	case 0: // without a list
 	case 1:
 		out.Keep = true
-	case 2: // some are dropped
+	case 2: // some records dropped
 		out.Listed = true
 		for _, r := range from.Records {
 			if rand.N(3) > 0 {
 				out.Records = append(out.Records, r)
 			}
 		}
-	case 3: // one is added
+	case 3: // one record added
 		out.Listed, out.Records = true, append(slices.Clone(from.Records), p.marker())
 	default:
 		out.Listed, out.Records = from.Listed, slices.Clone(from.Records)
@@ -130,10 +132,10 @@ func (p *player) update(i int) put {
 	return out
 }
 
-// learn keeps what an answer shows.
+// learn remembers what an answer shows.
 func (p *player) learn(in request, out response) {
 	if out.Outcome != done {
-		// Whoever is refused reads, or gets nowhere.
+		// A refused player must read, or it gets nowhere.
 		if out.Outcome == mismatch || out.Outcome == condition {
 			for _, one := range in.Puts {
 				if rand.N(3) > 0 {

@@ -12,11 +12,11 @@ import (
 	"oda/internal/web"
 )
 
-// Serve serves an archive on an engine with the real interface, in this process.
-// It ends with the test.
+// Serve serves an archive on an engine with the real API, in this process,
+// until the test ends.
 func Serve(tb testing.TB, engine oda.Engine) Target {
 	tb.Helper()
-	// Players choose identifiers themselves, so none is minted.
+	// Players choose identifiers themselves.
 	archive := oda.NewArchive(engine, nil)
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
@@ -30,12 +30,12 @@ func Serve(tb testing.TB, engine oda.Engine) Target {
 	return At(tb, server.URL+"/api/v1")
 }
 
-// At is an archive whose interface begins at an address.
+// At returns the archive whose API is at this address.
 func At(tb testing.TB, url string) Target {
 	return Target{URL: func(context.Context) (string, error) { return url, nil }, HTTP: newClient(tb)}
 }
 
-// newClient gives a client of HTTP with enough connections for all players.
+// newClient returns an HTTP client with enough connections for all players.
 func newClient(tb testing.TB) *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	tb.Cleanup(transport.CloseIdleConnections)

@@ -1,16 +1,16 @@
 package history
 
-// settle decides about the operations without a clear answer.
+// settle decides about operations without a clear answer.
 //
-// Every write has a marker of its own, and nobody gets rid of a marker unseen:
-// an update must claim metadata that only somebody has who was shown the whole
-// document, and every entity is read at the end of a game. So a write whose
-// marker was never shown did not take effect before the end, nobody can have
-// noticed it, and it is left out. A write whose marker was shown did take
-// effect, at the latest when the first answer that shows it had come.
+// Every write has a unique marker, and nobody can remove a marker unseen: an
+// update must claim metadata that is known only from the whole document, and
+// every entity is read at the end of a game. So a write whose marker was never
+// seen did not take effect before the end, nobody noticed it, and it is
+// omitted. A write whose marker was seen did take effect, at the latest when
+// the first answer that shows it was received.
 //
-// Both are as good as an operation that never returns, and the search does not
-// have to try for each of them whether it happened.
+// Both are equivalent to an operation that never returns, but spare the search
+// from trying both outcomes of each.
 func settle(history []operation) []operation {
 	shown := firstShown(history)
 	settled := make([]operation, 0, len(history))
@@ -28,8 +28,8 @@ func settle(history []operation) []operation {
 	return settled
 }
 
-// firstShown gives for each marker the return of the first answer that shows
-// it.
+// firstShown returns, for each marker, when the first answer that shows it was
+// received.
 func firstShown(history []operation) map[string]int64 {
 	shown := make(map[string]int64)
 	for _, op := range history {

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Writes are what is known of the writes into one list, such as the records of
-// a block or the versions of an entity. It judges without a search what the list
-// holds in the end. It is safe for concurrent use.
+// Writes are the known writes into one list, such as the records of a block or
+// the versions of an entity. Judge compares them with the list at the end,
+// without a search. Writes is safe for concurrent use.
 //
-// A writer writes one thing after the other, each with a mark of its own. A
-// write without an answer may be in the list or not, but never comes late.
+// A writer makes one write after the other, each with its own mark. A write
+// without an answer may or may not be in the list, but is never late.
 type Writes struct {
 	mu    sync.Mutex
 	sent  map[string]int // the last write of each writer
@@ -28,10 +28,10 @@ type entry struct {
 	place int64
 }
 
-// Mark gives the mark of a writer's write number n, counted from 1.
+// Mark returns the mark of a writer's write number n, counted from 1.
 func Mark(writer string, n int) string { return writer + "." + strconv.Itoa(n) }
 
-// Begin notes that a write is sent, and gives its mark.
+// Begin notes that a write is being sent, and returns its mark.
 func (w *Writes) Begin(writer string, n int) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,14 +42,14 @@ func (w *Writes) Begin(writer string, n int) string {
 	return Mark(writer, n)
 }
 
-// Acknowledge notes that a write was answered, and its place in the list.
+// Acknowledge notes that a write was acknowledged at this place in the list.
 func (w *Writes) Acknowledge(mark string, place int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acked = append(w.acked, entry{mark, place})
 }
 
-// Read notes that somebody was shown a write.
+// Read notes that a reader saw a write.
 func (w *Writes) Read(mark string, place int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,16 +59,16 @@ func (w *Writes) Read(mark string, place int64) {
 	w.read[entry{mark, place}] = true
 }
 
-// Verdict is what became of writes. All but the last must be 0.
+// Verdict counts writes by their fate. All but the last must be 0.
 type Verdict struct {
-	Lost           int // acknowledged, and not where the answer said
+	Lost           int // acknowledged, but not where the answer said
 	Twice          int
-	Vanished       int // shown to somebody, and not there any more
+	Vanished       int // seen by a reader, but no longer there
 	Disordered     int // before an earlier write of the same writer
 	Unsent         int
 	Unacknowledged int
 
-	Faults []string // the first few in words
+	Faults []string // descriptions of the first few
 }
 
 const mostFaults = 10
@@ -92,8 +92,8 @@ func (v *Verdict) Add(other Verdict) {
 	v.Faults = v.Faults[:min(len(v.Faults), mostFaults)]
 }
 
-// Judge compares what is known with the marks that the list of that name holds,
-// in their order.
+// Judge compares the known writes with the marks in the list of this name, in
+// their order.
 func (w *Writes) Judge(list string, found []string) Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A judge that finds nothing is worth nothing if it would find nothing anyway.
-func TestTheJudgeOfWritesNoticesWhatMustNotHappen(t *testing.T) {
+// A check that finds nothing is worthless if it cannot find anything.
+func TestJudgeFindsEveryFault(t *testing.T) {
 	for about, test := range map[string]struct {
 		found []string
 		want  Verdict
@@ -23,7 +23,7 @@ func TestTheJudgeOfWritesNoticesWhatMustNotHappen(t *testing.T) {
 		"one there twice":                      {[]string{"w.1", "w.2", "x.1", "w.2"}, Verdict{Twice: 1}},
 		"one there three times counts once":    {[]string{"w.1", "w.2", "x.1", "w.2", "w.2"}, Verdict{Twice: 1}},
 		"one there twice that was not told of": {[]string{"w.1", "w.2", "x.1", "w.3", "w.3"}, Verdict{Twice: 1, Unacknowledged: 1}},
-		"one that was never sent":              {[]string{"w.1", "w.2", "x.1", "w.4"}, Verdict{Unsent: 1, Unacknowledged: 1}},
+		"a write that was never sent":          {[]string{"w.1", "w.2", "x.1", "w.4"}, Verdict{Unsent: 1, Unacknowledged: 1}},
 		"one of somebody else":                 {[]string{"w.1", "w.2", "x.1", "y.1"}, Verdict{Unsent: 1, Unacknowledged: 1}},
 		"something else":                       {[]string{"w.1", "w.2", "x.1", "w"}, Verdict{Unsent: 1, Unacknowledged: 1}},
 	} {
@@ -45,7 +45,7 @@ func TestTheJudgeOfWritesNoticesWhatMustNotHappen(t *testing.T) {
 	}
 }
 
-func TestPlaceZeroIsNoPlace(t *testing.T) {
+func TestPlaceZeroIsLost(t *testing.T) {
 	var w Writes
 	w.Acknowledge(w.Begin("a", 1), 0)
 	if v := w.Judge("eb-1", []string{"a.1"}); v.Lost != 1 {
@@ -53,7 +53,7 @@ func TestPlaceZeroIsNoPlace(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadMustStayThere(t *testing.T) {
+func TestAWriteThatWasReadMustStay(t *testing.T) {
 	for about, test := range map[string]struct {
 		mark  string
 		place int64

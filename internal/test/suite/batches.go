@@ -9,7 +9,7 @@ import (
 	"oda/internal/engine"
 )
 
-// readPages reads all records of a block in pages of that length, and gives
+// readPages reads all records of a block in pages of this length, and returns
 // them as "sequence key record".
 func (d *desk) readPages(block string, limit int) []string {
 	d.tb.Helper()
@@ -50,7 +50,7 @@ var batches = []scenario{
 		same(t, "the records", d.records("b"), calls("zero", "one", "two", "three"))
 		same(t, "the metadata", d.mustGet(eb("b")).Metadata, got[2].Metadata)
 	}},
-	{"records whose key is known are answered as the first time and the rest is stored", func(t *testing.T, d *desk) {
+	{"records with a known key are answered as the first time, and the others are stored", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		one := d.mustRecordOnce("b", "k1", call("one"))
 		two := d.mustRecordOnce("b", "k2", call("two"))
@@ -60,11 +60,11 @@ var batches = []scenario{
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "the known ones", []oda.Receipt{got[0], got[2]}, []oda.Receipt{two, one})
-		same(t, "the new ones", []int64{got[1].Sequence, got[3].Sequence}, []int64{3, 4})
+		same(t, "the known records", []oda.Receipt{got[0], got[2]}, []oda.Receipt{two, one})
+		same(t, "the new records", []int64{got[1].Sequence, got[3].Sequence}, []int64{3, 4})
 		same(t, "the records", d.records("b"), calls("one", "two", "three", "four"))
 	}},
-	{"a known key with another record stores none of them", func(t *testing.T, d *desk) {
+	{"a known key with another record stores nothing", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecordOnce("b", "k1", call("one"))
 		before := d.text(eb("b"))
@@ -77,7 +77,7 @@ var batches = []scenario{
 		_, err := d.store.Append(d.ctx, d.adding("nowhere", d.keyed("k", call("one")), d.keyed("l", call("two"))))
 		same(t, "the code", oda.CodeOf(err), oda.NotFound)
 	}},
-	{"a batch of thousands is stored whole", func(t *testing.T, d *desk) {
+	{"a batch of thousands is stored completely", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		var records []oda.NewRecord
 		var want []string
@@ -93,7 +93,7 @@ var batches = []scenario{
 		}
 		same(t, "the records", d.records("b"), want)
 	}},
-	{"records are read with sequence and key, from any place, in pages", func(t *testing.T, d *desk) {
+	{"records are read with sequence and key, from any sequence, in pages", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecord("b", call("one"))
 		second := d.mustRecordOnce("b", "k2", call("two"))
@@ -109,12 +109,12 @@ var batches = []scenario{
 		same(t, "the instant", page.Records[0].RecordedOn, second.Metadata.LastModifiedOn)
 		page, err = d.store.Records(d.ctx, "b", 3, 10)
 		if err != nil || page.More || len(page.Records) != 0 {
-			t.Errorf("behind the end: got %v, %v", page, err)
+			t.Errorf("after the end: got %v, %v", page, err)
 		}
 		_, err = d.store.Records(d.ctx, "nowhere", 0, 10)
 		same(t, "the code", oda.CodeOf(err), oda.NotFound)
 	}},
-	{"records are read as the current version holds them", func(t *testing.T, d *desk) {
+	{"records are read as they are in the current version", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), "{"+listing(calls("one", "two", "three")...)+"}")
 		d.mustUpdate(eb("b"), listing(calls("three", "new", "one")...)) // drops two, adds new as the fourth
 		d.mustRecord("b", call("five"))
@@ -122,7 +122,7 @@ var batches = []scenario{
 		d.mustPut(eb("none"), `{}`)
 		same(t, "the records of a block without any", len(d.readPages("none", 5)), 0)
 	}},
-	{"a page of large records ends early and goes on", func(t *testing.T, d *desk) {
+	{"a page of large records ends early, and the next continues", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		text := `{"request":"` + strings.Repeat("x", engine.PageBytes/2) + `"}`
 		for range 5 {

@@ -9,15 +9,15 @@ import (
 	"oda"
 )
 
-// Clock is a clock in the hand of a test. It is safe for concurrent use.
+// Clock is a clock for tests. It is safe for concurrent use.
 type Clock struct {
 	mu   sync.Mutex
 	now  oda.Instant
 	step oda.Instant
 }
 
-// NewClock gives a clock that shows the first of January 2026 and goes on by a
-// second whenever it is read.
+// NewClock returns a clock that starts at the first of January 2026 and
+// advances by a second whenever it is read.
 func NewClock() *Clock {
 	return &Clock{
 		now:  oda.InstantOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
@@ -25,7 +25,7 @@ func NewClock() *Clock {
 	}
 }
 
-// Now reads the clock, which then goes on.
+// Now returns the time, and advances the clock.
 func (c *Clock) Now() oda.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,14 +34,14 @@ func (c *Clock) Now() oda.Instant {
 	return now
 }
 
-// Set puts the clock to an instant, from which it goes on by step.
+// Set sets the clock to an instant, and how far it advances when read.
 func (c *Clock) Set(now oda.Instant, step time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now, c.step = now, oda.Instant(step/time.Microsecond)
 }
 
-// Minter gives identifiers that count up: eb-1, eb-2 and so on. It is safe for
+// Minter mints consecutive identifiers: eb-1, eb-2 and so on. It is safe for
 // concurrent use.
 type Minter struct {
 	mu     sync.Mutex
@@ -62,14 +62,14 @@ func (m *Minter) Mint(_ context.Context, kind oda.Kind) (string, error) {
 	return fmt.Sprintf("%s-%d", kind.Prefix(), m.minted), nil
 }
 
-// Queue has the minter give these identifiers first.
+// Queue makes the minter return these identifiers first.
 func (m *Minter) Queue(ids ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queued = append(m.queued, ids...)
 }
 
-// Minted is how often an identifier was asked for.
+// Minted returns how many identifiers were requested.
 func (m *Minter) Minted() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

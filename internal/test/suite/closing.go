@@ -7,12 +7,12 @@ import (
 	"oda"
 )
 
-// atOnce bounds an answer that nothing has to be waited for. It is far less than
-// an engine waits where it is overloaded.
+// atOnce bounds an answer that needs no waiting. It is far less than an
+// overloaded engine waits.
 const atOnce = 2 * time.Second
 
 var closing = []scenario{
-	{"a store that is closed says at once that it is not available", func(t *testing.T, d *desk) {
+	{"a closed store says at once that it is unavailable", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		if err := d.store.Close(); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"oda"
 )
 
-// together runs work n times at once and ends the test at the first error.
+// together runs work n times concurrently and ends the test at the first error.
 func together(t *testing.T, n int, work func(i int) error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -31,8 +31,8 @@ func together(t *testing.T, n int, work func(i int) error) {
 	}
 }
 
-// onlyOne demands that exactly one of many attempts is accepted and that the
-// others are refused with that code.
+// onlyOne checks that exactly one of many attempts succeeds and the others are
+// refused with this code.
 func onlyOne(t *testing.T, errs []error, code oda.Code) {
 	t.Helper()
 	won := 0
@@ -44,7 +44,7 @@ func onlyOne(t *testing.T, errs []error, code oda.Code) {
 		}
 	}
 	if won != 1 {
-		t.Fatalf("%d of %d were accepted", won, len(errs))
+		t.Fatalf("%d of %d attempts were accepted", won, len(errs))
 	}
 }
 
@@ -81,7 +81,7 @@ var concurrency = []scenario{
 			}
 			together(t, n, func(i int) error {
 				if _, errs[i] = d.send(puts[i]); oda.CodeOf(errs[i]) == oda.Precondition {
-					errs[i] = oda.Errorf(oda.MetadataMismatch, "%v", errs[i]) // create only, and too late
+					errs[i] = oda.Errorf(oda.MetadataMismatch, "%v", errs[i]) // create only, but too late
 				}
 				return nil
 			})
@@ -89,7 +89,7 @@ var concurrency = []scenario{
 		}
 		same(t, "the count", d.counts()[oda.SBDefinition], int64(8))
 	}},
-	{"many recorders into one block lose nothing, repeat nothing and stand in order", manyRecorders},
+	{"many recorders into one block lose nothing, repeat nothing and keep their order", manyRecorders},
 	{"many creations with one key create one entity", func(t *testing.T, d *desk) {
 		const n = 16
 		for round := range 8 {
@@ -131,16 +131,16 @@ var concurrency = []scenario{
 			same(t, "the number of records", len(d.records("b")), round+1)
 		}
 	}},
-	{"whatever races with a write that keeps the records, none is lost", keepers},
+	{"no record is lost, whatever races with a write that keeps the records", keepers},
 	{"writes of several entities that overlap are never seen in part", overlapping},
 	{"a recorder sees its record at once, and no reader sees time go back", monotonic},
 }
 
-// manyRecorders records with keys, so that retries are in the crowd, too.
+// manyRecorders records with keys, so that retries happen too.
 func manyRecorders(t *testing.T, d *desk) {
 	const recorders, each = 8, 40
 	d.mustPut(eb("b"), `{}`)
-	var latest atomic.Int64 // sequence that anybody has been told
+	var latest atomic.Int64 // highest sequence in any answer
 	order := make([]string, recorders*each)
 	together(t, recorders, func(i int) error {
 		for j := range each {
@@ -170,9 +170,9 @@ func manyRecorders(t *testing.T, d *desk) {
 }
 
 // keepers change a block while others record into it, store it with the records
-// as read, alone and with another entity, and change it like them. They do not
-// read before they write, but guess the version, so that many a write is on its
-// way when the version that it follows is committed.
+// that they read, alone and with another entity, and change it as well. They
+// guess the version instead of reading it, so that many writes are on their way
+// when the version that they follow is committed.
 func keepers(t *testing.T, d *desk) {
 	const each, recorders, keepers = 40, 2, 4
 	created := d.mustPut(eb("b"), `{`+listing(call("first"))+`}`).Metadata
@@ -233,9 +233,9 @@ func keepers(t *testing.T, d *desk) {
 }
 
 // overlapping stores a and b together, and b and c together. Whatever wins, the
-// version of b tells how often both were stored: it is that of a and that of c
-// together, less one. A reader that reads b last can find it too high only, and
-// one that reads b first can find it too low only.
+// version of b counts both: it is the sum of those of a and c, less one. A
+// reader that reads b last may find it only too high, and one that reads b
+// first only too low.
 func overlapping(t *testing.T, d *desk) {
 	a, b, c := sbd("a"), oda.Ref{Kind: oda.Project, ID: "b"}, eb("c")
 	for _, ref := range []oda.Ref{a, b, c} {
@@ -280,25 +280,25 @@ func overlapping(t *testing.T, d *desk) {
 		for writing.Load() > 0 {
 			if i == writers {
 				if v, err := read(a, c, b); err != nil || v[2] < v[0]+v[1]-1 {
-					return fmt.Errorf("a is at %d, c at %d, and b then only at %d (%w)", v[0], v[1], v[2], err)
+					return fmt.Errorf("a is at %d, c at %d, but b only at %d (%w)", v[0], v[1], v[2], err)
 				}
 			} else if v, err := read(b, a, c); err != nil || v[1]+v[2]-1 < v[0] {
-				return fmt.Errorf("b is at %d, a then only at %d, c at %d (%w)", v[0], v[1], v[2], err)
+				return fmt.Errorf("b is at %d, but a only at %d, c at %d (%w)", v[0], v[1], v[2], err)
 			}
 		}
 		return nil
 	})
 	v, err := read(a, b, c)
 	if err != nil || v[1] != v[0]+v[2]-1 || v[1] != stored.Load()+1 {
-		t.Fatalf("%d were stored, and a is at %d, b at %d, c at %d (%v)", stored.Load(), v[0], v[1], v[2], err)
+		t.Fatalf("%d writes were stored, but a is at %d, b at %d, c at %d (%v)", stored.Load(), v[0], v[1], v[2], err)
 	}
 	if stored.Load() == 0 {
 		t.Fatal("nothing was stored")
 	}
 }
 
-// monotonic has recorders who look at once for what they recorded, somebody who
-// changes the block meanwhile, and readers.
+// monotonic has recorders that immediately look for their records, a writer
+// that changes the block, and readers.
 func monotonic(t *testing.T, d *desk) {
 	const recorders, each = 4, 50
 	d.mustPut(eb("b"), `{}`)
@@ -339,7 +339,7 @@ func monotonic(t *testing.T, d *desk) {
 			if seen, count, err = look(seen, count); err != nil {
 				return err
 			}
-			if i == recorders { // the one who changes the block
+			if i == recorders { // the writer that changes the block
 				e, err := d.send(d.keep(eb("b"), document(seen, "")))
 				if err != nil {
 					return err

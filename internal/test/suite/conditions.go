@@ -6,7 +6,7 @@ import (
 	"oda"
 )
 
-// match is the condition of If-Match with those entity tags.
+// match returns the condition of If-Match with these entity tags.
 func match(tags ...string) oda.Condition { return oda.Condition{Match: &oda.Tags{List: tags}} }
 
 var (
@@ -15,7 +15,7 @@ var (
 )
 
 var conditions = []scenario{
-	{"If-Match and If-None-Match on an identifier that is new", func(t *testing.T, d *desk) {
+	{"If-Match and If-None-Match on a new identifier", func(t *testing.T, d *desk) {
 		for _, test := range []struct {
 			name, id  string
 			condition oda.Condition
@@ -48,7 +48,7 @@ var conditions = []scenario{
 			{"an older tag", match(first.Tag()), m, oda.Precondition},
 			{"a tag of another version", match("3-" + m.Tag()[2:]), m, oda.Precondition},
 			{"no tag at all", match(), m, oda.Precondition},
-			{"tags that are no texts", match("\xff", "\x00"), m, oda.Precondition},
+			{"tags that are not UTF-8", match("\xff", "\x00"), m, oda.Precondition},
 			{"create only", noneMatch, m, oda.Precondition},
 			{"a wrong tag counts before wrong metadata", match(first.Tag()), first, oda.Precondition},
 			{"the current tag does not excuse wrong metadata", match(m.Tag()), first, oda.MetadataMismatch},

@@ -8,8 +8,8 @@ import (
 	"oda"
 )
 
-// create stores a new entity under that identifier, as for a request with that
-// body and, if it is not empty, that key.
+// create stores a new entity under this identifier, as for a request with this
+// body and, unless empty, this key.
 func (d *desk) create(ref oda.Ref, key, text string) (*oda.Entity, error) {
 	d.tb.Helper()
 	put := d.write(ref, text)
@@ -29,7 +29,7 @@ func (d *desk) mustCreate(ref oda.Ref, key, text string) *oda.Entity {
 }
 
 var creation = []scenario{
-	{"an identifier in use is never stored over", func(t *testing.T, d *desk) {
+	{"an identifier in use is never overwritten", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("taken"), `{"n":1}`)
 		before := d.text(sbd("taken"))
 		for _, key := range []string{"", "key"} {
@@ -38,12 +38,12 @@ var creation = []scenario{
 			}
 		}
 		same(t, "the document", d.text(sbd("taken")), before)
-		// The key stored nothing, so it is free.
+		// The key stored nothing, so it is still free.
 		e := d.mustCreate(sbd("free"), "key", `{"n":3}`)
 		same(t, "the entity", e.Ref, sbd("free"))
 		same(t, "the count", d.counts()[oda.SBDefinition], int64(2))
 	}},
-	{"a key creates once and is answered as the first time", func(t *testing.T, d *desk) {
+	{"a key creates once and is then answered as the first time", func(t *testing.T, d *desk) {
 		text := `{"n":1,` + listing(`{"request":"one"}`) + `}`
 		want := Render(t, d.mustCreate(eb("first"), "key", text))
 		for _, change := range []func(){
@@ -67,7 +67,7 @@ var creation = []scenario{
 		refused(t, err, oda.NotFound)
 		same(t, "the count", d.counts()[oda.ExecutionBlock], int64(1))
 	}},
-	{"a key of a document without a list of records", func(t *testing.T, d *desk) {
+	{"a key works for a document without a list of records", func(t *testing.T, d *desk) {
 		want := Render(t, d.mustCreate(eb("b"), "key", `{}`))
 		d.mustRecord("b", `{"request":"one"}`)
 		same(t, "the answer", Render(t, d.mustCreate(eb("c"), "key", `{}`)), want)
@@ -85,7 +85,7 @@ var creation = []scenario{
 		for i, kind := range oda.Kinds {
 			ref := oda.Ref{Kind: kind, ID: "e"}
 			if e, err := d.store.Created(d.ctx, kind, *keyOf("key", `{}`)); e != nil || err != nil {
-				t.Fatalf("an unused key gave %v, %v", e, err)
+				t.Fatalf("an unused key returned %v, %v", e, err)
 			}
 			e := d.mustCreate(ref, "key", `{"n":`+strings.Repeat("1", i+1)+`}`)
 			same(t, "the entity", e.Ref, ref)
@@ -114,7 +114,7 @@ var creation = []scenario{
 		d.mustCreate(sbd("s"), "key", `{"n":1}`)
 		same(t, "the version", d.mustUpdate(sbd("s"), `"n":2`).Metadata.Version, int64(2))
 	}},
-	{"the archive asks for another identifier when one is taken, but not for ever", func(t *testing.T, d *desk) {
+	{"the archive asks for another identifier if one is in use, but not for ever", func(t *testing.T, d *desk) {
 		minter := &Minter{}
 		archive := oda.NewArchive(d.store, minter)
 		d.mustPut(sbd("old"), `{"n":1}`)

@@ -13,8 +13,8 @@ import (
 	"oda"
 )
 
-// desk is a caller of a store. It makes of texts the writes that the rules make
-// of requests. A method that begins with must ends the test when it is refused.
+// desk is a caller of a store. It turns texts into writes, as the rules do with
+// requests. Methods that begin with must end the test on an error.
 type desk struct {
 	tb    TB
 	ctx   context.Context
@@ -27,14 +27,14 @@ func newDesk(t *testing.T, store oda.Engine) *desk {
 	return &desk{tb: t, ctx: t.Context(), store: store, clock: NewClock(), user: "anna"}
 }
 
-// as gives a desk for another user, at the same store and clock.
+// as returns a desk for another user, with the same store and clock.
 func (d *desk) as(user string) *desk {
 	other := *d
 	other.user = user
 	return &other
 }
 
-// write makes the write of a document.
+// write returns the write of a document.
 func (d *desk) write(ref oda.Ref, text string) oda.Put {
 	d.tb.Helper()
 	return Put(Document(d.tb, ref.Kind, text), ref.ID, d.user, d.clock.Now())
@@ -46,7 +46,7 @@ func (d *desk) put(ref oda.Ref, text string) (*oda.Entity, error) {
 	return d.send(d.write(ref, text))
 }
 
-// send makes one write.
+// send sends one write.
 func (d *desk) send(put oda.Put) (*oda.Entity, error) {
 	entities, err := d.store.Put(d.ctx, []oda.Put{put})
 	if err != nil {
@@ -64,14 +64,14 @@ func (d *desk) mustPut(ref oda.Ref, text string) *oda.Entity {
 	return e
 }
 
-// mustUpdate stores the next version of an entity: the members, beside the
-// metadata as it is stored.
+// mustUpdate stores the next version of an entity: the members, with the stored
+// metadata.
 func (d *desk) mustUpdate(ref oda.Ref, members string) *oda.Entity {
 	d.tb.Helper()
 	return d.mustPut(ref, document(d.mustGet(ref).Metadata, members))
 }
 
-// keep makes the write of a document that carries the stored records over.
+// keep returns the write of a document that keeps the stored records.
 func (d *desk) keep(ref oda.Ref, text string) oda.Put {
 	d.tb.Helper()
 	put := d.write(ref, text)
@@ -88,19 +88,19 @@ func (d *desk) mustGet(ref oda.Ref) *oda.Entity {
 	return e
 }
 
-// text is the document of an entity as a reader gets it.
+// text returns the document of an entity as a reader gets it.
 func (d *desk) text(ref oda.Ref) string {
 	d.tb.Helper()
 	return Render(d.tb, d.mustGet(ref))
 }
 
-// keyed makes a record with a key, which is empty for none.
+// keyed returns a record with a key, which may be empty.
 func (d *desk) keyed(key, record string) oda.NewRecord {
 	d.tb.Helper()
 	return oda.NewRecord{Key: key, Text: Record(d.tb, record)}
 }
 
-// adding makes a request to add records.
+// adding returns a request to add records.
 func (d *desk) adding(block string, records ...oda.NewRecord) oda.Append {
 	return oda.Append{Block: block, By: d.user, At: d.clock.Now(), Records: records}
 }
@@ -119,8 +119,8 @@ func (d *desk) mustRecord(block, record string) oda.Receipt {
 	return r
 }
 
-// records gives the records of a block as it is stored, each as sent; nil where
-// its document has no list.
+// records returns the records of a stored block, each as sent, or nil if its
+// document has no list.
 func (d *desk) records(block string) []string {
 	d.tb.Helper()
 	records, err := recordsIn(d.text(eb(block)))
@@ -145,7 +145,7 @@ func recordsIn(text string) ([]string, error) {
 	return records, nil
 }
 
-// list gives what a query lists.
+// list returns the places that a query lists.
 func (d *desk) list(q oda.Query) []oda.Place {
 	d.tb.Helper()
 	places := []oda.Place{}
@@ -168,13 +168,13 @@ func (d *desk) counts() map[oda.Kind]int64 {
 	return counts
 }
 
-// eb names an ExecutionBlock.
+// eb returns the reference of an ExecutionBlock.
 func eb(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
 
-// sbd names an SBDefinition.
+// sbd returns the reference of an SBDefinition.
 func sbd(id string) oda.Ref { return oda.Ref{Kind: oda.SBDefinition, ID: id} }
 
-// document writes a document with that metadata and, if any, further members.
+// document returns a document with this metadata and, if any, further members.
 func document(m oda.Metadata, members string) string {
 	if members != "" {
 		members = "," + members
@@ -182,17 +182,17 @@ func document(m oda.Metadata, members string) string {
 	return `{"metadata":` + string(m.AppendJSON(nil)) + members + `}`
 }
 
-// listing writes the member that lists records.
+// listing returns the member that lists records.
 func listing(records ...string) string {
 	return `"request_responses":[` + strings.Join(records, ",") + `]`
 }
 
-// keyOf makes an idempotency key for a request with that body.
+// keyOf returns an idempotency key for a request with this body.
 func keyOf(value, body string) *oda.Key {
 	return &oda.Key{Value: value, Digest: sha256.Sum256([]byte(body))}
 }
 
-// refused demands that err is an Error with that code, and gives it.
+// refused checks that err is an Error with this code, and returns it.
 func refused(tb TB, err error, code oda.Code) *oda.Error {
 	tb.Helper()
 	problem, ok := errors.AsType[*oda.Error](err)
@@ -202,7 +202,7 @@ func refused(tb TB, err error, code oda.Code) *oda.Error {
 	return problem
 }
 
-// pointers gives the places of an error's faults.
+// pointers returns the pointers of an error's faults.
 func pointers(e *oda.Error) []string {
 	var places []string
 	for _, f := range e.Faults {
@@ -211,11 +211,11 @@ func pointers(e *oda.Error) []string {
 	return places
 }
 
-// same demands that two values are equal.
+// same checks that two values are equal.
 func same(tb TB, what string, got, want any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Fatalf("%s is not as it should be (- wanted, + got):\n%s", what, diff)
+		tb.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"oda/internal/contract"
 )
 
-// maxDepth is the nesting that a document may have here.
+// maxDepth is the maximum nesting of a document.
 const maxDepth = 100
 
-// TB is what the helpers need of a test. Tests of the standard library and
-// property tests both have it.
+// TB is what the helpers need of a test. Ordinary tests and property tests both
+// have it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -26,8 +26,8 @@ var description = sync.OnceValues(func() (*contract.Description, error) {
 	return contract.Load(api.JSON, "Record")
 })
 
-// Document reads a text as the body with which an entity of that kind is
-// stored by identifier. It goes the way of a request: through the API
+// Document parses a text as the body with which an entity of this kind is
+// stored by identifier. Like a request, it is checked against the API
 // description.
 func Document(tb TB, kind oda.Kind, text string) *oda.Document {
 	tb.Helper()
@@ -43,8 +43,8 @@ func Document(tb TB, kind oda.Kind, text string) *oda.Document {
 	return oda.NewDocument(kind, []byte(text), index, 0, "")
 }
 
-// Record checks a text against the API description's record and gives it as
-// it is stored.
+// Record checks a text against the API description of a record, and returns it
+// as it is stored.
 func Record(tb TB, text string) []byte {
 	tb.Helper()
 	d, err := description()
@@ -57,8 +57,8 @@ func Record(tb TB, text string) []byte {
 	return []byte(text)
 }
 
-// Put is the write of a document under that identifier, by that user at that
-// instant.
+// Put returns the write of a document under this identifier, by this user at
+// this instant.
 func Put(d *oda.Document, id, user string, at oda.Instant) oda.Put {
 	return oda.Put{
 		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id), Expected: d.Metadata, Compare: oda.AllFields,
@@ -66,7 +66,7 @@ func Put(d *oda.Document, id, user string, at oda.Instant) oda.Put {
 	}
 }
 
-// Render gives the document of an entity as an answer has it.
+// Render returns the document of an entity as in an answer.
 func Render(tb TB, e *oda.Entity) string {
 	tb.Helper()
 	var b bytes.Buffer
@@ -75,7 +75,7 @@ func Render(tb TB, e *oda.Entity) string {
 		tb.Fatalf("render %s %s: %v", e.Kind, e.ID, err)
 	}
 	if n != int64(b.Len()) {
-		tb.Fatalf("render %s %s: %d bytes were written, %d were told", e.Kind, e.ID, b.Len(), n)
+		tb.Fatalf("render %s %s: %d bytes were written, but %d returned", e.Kind, e.ID, b.Len(), n)
 	}
 	return b.String()
 }

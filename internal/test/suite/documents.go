@@ -9,21 +9,21 @@ import (
 )
 
 var documents = []scenario{
-	{"a document comes back byte for byte, with the server's values spliced in", func(t *testing.T, d *desk) {
+	{"a document is returned byte for byte, with the server's values spliced in", func(t *testing.T, d *desk) {
 		for i, test := range splices {
 			ref := oda.Ref{Kind: test.kind, ID: fmt.Sprintf("entity-%d", i)}
 			e := d.mustPut(ref, fill(test.sent, ref.ID, oda.Metadata{}))
 			want := fill(test.want, ref.ID, e.Metadata)
 			same(t, test.name+": the answer", Render(t, e), want)
 			same(t, test.name+": the document", d.text(ref), want)
-			// What was read is stored again: nothing but the metadata moves.
+			// Storing what was read changes nothing but the metadata.
 			again := d.as("bob").mustPut(ref, want)
 			want = fill(test.want, ref.ID, again.Metadata)
 			same(t, test.name+": the answer to an update", Render(t, again), want)
 			same(t, test.name+": the document after an update", d.text(ref), want)
 		}
 	}},
-	{"what only looks like the server's values stays", func(t *testing.T, d *desk) {
+	{"members that only look like the server's values stay", func(t *testing.T, d *desk) {
 		text := `{"sbd_id":"s","a":{"metadata":{"version":99},"sbd_id":"x"},"request_responses":"of no block",` +
 			`"Metadata":1,"metadata ":null,"metadata":{"Version":"v","a":{"version":1},%s}}`
 		e := d.mustPut(sbd("s"), strings.Replace(text, ",%s", "", 1))
@@ -35,11 +35,11 @@ var documents = []scenario{
 			e := d.as(user).mustPut(ref, `{"n":1}`)
 			same(t, "the user", e.Metadata.CreatedBy, user)
 			same(t, "the user as stored", d.mustGet(ref).Metadata, e.Metadata)
-			// The document that was read must be good for an update.
+			// The document that was read must be valid for an update.
 			d.as(user).mustPut(ref, d.text(ref))
 		}
 	}},
-	{"a large document and a deep one come back", func(t *testing.T, d *desk) {
+	{"large and deep documents are returned unchanged", func(t *testing.T, d *desk) {
 		for id, value := range map[string]string{
 			"large": `"` + strings.Repeat("0123456789 é\\n ", 200_000) + `"`,
 			"deep":  strings.Repeat("[", 98) + " 1.50 " + strings.Repeat("]", 98),
@@ -48,7 +48,7 @@ var documents = []scenario{
 			e := d.mustPut(sbd(id), `{"sbd_id":"`+id+`","v":`+value+`}`)
 			want := `{"sbd_id":"` + id + `","v":` + value + fill(`,"metadata":{<M>}}`, "", e.Metadata)
 			if got := d.text(sbd(id)); got != want {
-				t.Fatalf("%s: %d bytes came back, want %d, or others", id, len(got), len(want))
+				t.Fatalf("%s: got %d bytes, want %d, or different ones", id, len(got), len(want))
 			}
 		}
 	}},
@@ -59,7 +59,7 @@ var documents = []scenario{
 			same(t, fmt.Sprintf("version %d", i+2), d.text(sbd("s")), `{"sbd_id":"s",`+document(e.Metadata, members)[1:])
 		}
 	}},
-	{"an answer stays what it was while the entity goes on", func(t *testing.T, d *desk) {
+	{"an answer does not change when the entity does", func(t *testing.T, d *desk) {
 		first := d.mustPut(eb("b"), `{"n":1,`+listing(`{"request":"one"}`)+`}`)
 		read := d.mustGet(eb("b"))
 		want := Render(t, first)
@@ -70,7 +70,7 @@ var documents = []scenario{
 	}},
 }
 
-// splices shows what is sent and what comes back. <ID> is the identifier, <V>,
+// splices has what is sent and what is returned. <ID> is the identifier, <V>,
 // <CB>, <CO>, <MB>, <MO> are the values of the managed fields, <M> is all five
 // of them with their keys.
 var splices = []struct {
@@ -123,7 +123,7 @@ var splices = []struct {
 	},
 }
 
-// fill puts values into a template of splices.
+// fill replaces the placeholders in a text of splices.
 func fill(template, id string, m oda.Metadata) string {
 	object := string(m.AppendJSON(nil))
 	quote := func(text string) string {

@@ -9,10 +9,10 @@ import (
 	"oda"
 )
 
-// role says what a member of a draft stands for.
+// role is the meaning of a member of a draft.
 type role int
 
-// The roles; the managed fields are in the order in which they are added.
+// The roles. The managed fields are in the order in which they are added.
 const (
 	version role = iota
 	createdBy
@@ -25,7 +25,7 @@ const (
 	other
 )
 
-// fields are the managed fields by their names.
+// fields are the managed fields by name.
 var fields = [...]string{"version", "created_by", "created_on", "last_modified_by", "last_modified_on"}
 
 // member is one member of a draft, with the white space around its parts.
@@ -33,16 +33,16 @@ type member struct {
 	role              role
 	key               string // as spelled, in quotes
 	lead, mid, behind string // white space
-	value             string // of another member, as spelled
+	value             string // value of a member without a role, as spelled
 	null              bool
-	spelling          int      // which of several spellings of the value
-	inner             []member // of the metadata
+	spelling          int      // number of the spelling of the value
+	inner             []member // members of the metadata
 	tail              string   // white space in an object without members
 }
 
-// draft is a document in pieces. From them it can be written as a caller sends
-// it, and as the archive must answer it: two independent readings of the rules
-// about bytes, since nothing here parses a text.
+// draft is a document in pieces. It can be written as a caller sends it, and as
+// the archive must answer it. Since nothing here parses a text, it is an
+// independent implementation of the rules about bytes.
 type draft struct {
 	kind    oda.Kind
 	members []member
@@ -50,7 +50,7 @@ type draft struct {
 	records []string
 }
 
-// find gives the member with that role, nil where there is none.
+// find returns the member with this role, or nil.
 func find(members []member, r role) *member {
 	for i := range members {
 		if members[i].role == r {
@@ -60,10 +60,10 @@ func find(members []member, r role) *member {
 	return nil
 }
 
-// listed tells whether the draft has a list of records.
+// listed reports whether the draft has a list of records.
 func (d draft) listed() bool { return find(d.members, requestResponses) != nil }
 
-// has tells whether a managed field is there and not null.
+// has reports whether a managed field is present and not null.
 func (d draft) has(field role) bool {
 	m := find(d.members, metadata)
 	if m == nil || m.null {
@@ -73,7 +73,7 @@ func (d draft) has(field role) bool {
 	return f != nil && !f.null
 }
 
-// sent writes the draft as a caller sends it, who claims that metadata.
+// sent writes the draft as sent by a caller who claims this metadata.
 func (d draft) sent(id string, claim oda.Metadata) string {
 	var value func(m member) string
 	value = func(m member) string {
@@ -94,7 +94,7 @@ func (d draft) sent(id string, claim oda.Metadata) string {
 	return object(d.members, d.tail, "", nil, value)
 }
 
-// answer writes the draft as it must come back: with the identifier, the
+// answer writes the draft as it must be returned: with the identifier, the
 // metadata and the records of the archive.
 func (d draft) answer(id string, m oda.Metadata, list []string, hasList bool) string {
 	records := "[" + strings.Join(list, ",") + "]"
@@ -136,8 +136,8 @@ func (d draft) answer(id string, m oda.Metadata, list []string, hasList bool) st
 	return object(d.members, d.tail, first, last, value)
 }
 
-// object writes members, with one more in front and others at the end. White
-// space before the closing brace stays before it.
+// object writes members, with one more at the beginning and others at the end.
+// White space before the closing brace stays there.
 func object(members []member, tail, first string, last []string, value func(member) string) string {
 	var parts []string
 	if first != "" {
@@ -155,8 +155,8 @@ func object(members []member, tail, first string, last []string, value func(memb
 	return "{" + strings.Join(append(parts, last...), ",") + tail + "}"
 }
 
-// spelled writes a managed field. The archive's own spelling is 0; others are
-// for callers.
+// spelled writes a managed field. Spelling 0 is the archive's own; the others
+// are for callers.
 func spelled(m oda.Metadata, field role, spelling int) string {
 	switch field {
 	case version:
@@ -176,7 +176,7 @@ func quoted(text string, spelling int) string {
 	if spelling == 0 {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 	}
-	b, err := json.Marshal(text) // escapes more than need be
+	b, err := json.Marshal(text) // escapes more than necessary
 	if err != nil {
 		panic("suite: a user cannot be written: " + err.Error())
 	}

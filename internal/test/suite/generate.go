@@ -8,19 +8,19 @@ import (
 	"oda"
 )
 
-// oddValues are values as callers spell them.
+// oddValues are values in unusual spellings.
 var oddValues = []string{
 	`null`, `true`, `0`, `-0`, `0.35e9`, `1E+2`, `123456789012345678901234567890.12345678901234567890`, `""`,
 	`"\u00e9é\/\n\ud83d\ude00"`, `"😀 \" \\"`, `[ ]`, `[1, 2 ,null]`, `{ }`, `{"metadata": {"version" : 1}}`,
 	`{"request_responses":[{"a":1}] , "eb_id":"x"}`, "[\n\t{\"a\":\r\n1}\n]",
 }
 
-// oddKeys are keys of members that mean nothing to the archive.
+// oddKeys are keys that mean nothing to the archive.
 var oddKeys = []string{`"a"`, `""`, `"\u0062"`, `"Metadata"`, `"é"`, `"x y"`, `"$ref"`, `"request"`}
 
 var space = rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t \r\n"})
 
-// keyed writes a key, sometimes with an escape where none is needed.
+// keyed writes a key, sometimes with an unnecessary escape.
 func keyed(t *rapid.T, name string) string {
 	if rapid.IntRange(0, 9).Draw(t, "escape") > 0 {
 		return `"` + name + `"`
@@ -28,7 +28,7 @@ func keyed(t *rapid.T, name string) string {
 	return fmt.Sprintf(`"\u%04x%s"`, name[0], name[1:])
 }
 
-// anyMember draws what all members have.
+// anyMember draws the parts that all members have.
 func anyMember(t *rapid.T, r role, name string) member {
 	m := member{role: r, key: keyed(t, name)}
 	m.lead, m.mid, m.behind = space.Draw(t, "lead"), space.Draw(t, "mid"), space.Draw(t, "behind")
@@ -47,13 +47,12 @@ func strangers(t *rapid.T) []member {
 	return members
 }
 
-// anyRecord draws a record; few are possible, so that they repeat.
+// anyRecord draws a record from a small set, so that records repeat.
 func anyRecord(t *rapid.T) string {
 	return fmt.Sprintf(`{%s"request":%s"r%d"}`, space.Draw(t, "space"), space.Draw(t, "space"), rapid.IntRange(0, 3).Draw(t, "record"))
 }
 
-// anyMetadata draws the member with the metadata. A complete one has all
-// managed fields.
+// anyMetadata draws the metadata. If complete, it has all managed fields.
 func anyMetadata(t *rapid.T, complete bool) member {
 	m := anyMember(t, metadata, "metadata")
 	m.tail = space.Draw(t, "tail")
@@ -71,8 +70,8 @@ func anyMetadata(t *rapid.T, complete bool) member {
 	return m
 }
 
-// anyDraft draws a document. A complete one has all managed fields. With
-// records, that of an ExecutionBlock may list some.
+// anyDraft draws a document. If complete, it has all managed fields. With
+// records, an ExecutionBlock may list some.
 func anyDraft(t *rapid.T, kind oda.Kind, complete, records bool) draft {
 	d := draft{kind: kind, members: strangers(t), tail: space.Draw(t, "tail")}
 	if rapid.Bool().Draw(t, "identifier") {

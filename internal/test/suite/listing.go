@@ -11,7 +11,7 @@ import (
 	"oda"
 )
 
-// ids gives the identifiers of places.
+// ids returns the identifiers of places.
 func ids(places []oda.Place) []string {
 	list := []string{}
 	for _, p := range places {
@@ -20,7 +20,7 @@ func ids(places []oda.Place) []string {
 	return list
 }
 
-// sorted puts places in the order of a listing.
+// sorted sorts places in the order of a listing.
 func sorted(places []oda.Place) []oda.Place {
 	slices.SortFunc(places, func(a, b oda.Place) int {
 		if a.At != b.At {
@@ -31,7 +31,7 @@ func sorted(places []oda.Place) []oda.Place {
 	return places
 }
 
-// everything asks for all entities of a kind.
+// everything returns a query for all entities of a kind.
 func everything(kind oda.Kind, order oda.Order) oda.Query { return oda.Query{Kind: kind, Order: order} }
 
 var errEnough = errors.New("enough")
@@ -45,7 +45,7 @@ var listings = []scenario{
 		for i, user := range users {
 			d.as(user).mustPut(sbd(fmt.Sprintf("s%02d", i)), `{}`)
 		}
-		// Whoever changes an entity does not become its user.
+		// Changing an entity does not change its creator.
 		d.as("zoe").mustUpdate(sbd("s00"), "")
 		wanted := append(slices.Clone(users), "a", "n", "A", "nn", "ü", "u", "\u0308", "本", "😀", "'", "zoe", "x", "anna ", "ANNA", "Ü", "\x00", "anna\x00", "\xff")
 		for match, holds := range map[oda.MatchType]func(user, want string) bool{
@@ -65,7 +65,7 @@ var listings = []scenario{
 			}
 		}
 	}},
-	{"by creation and by modification: both ends included, either may be missing", func(t *testing.T, d *desk) {
+	{"by creation and by modification: bounds are inclusive, and either may be missing", func(t *testing.T, d *desk) {
 		var created, modified []oda.Place
 		for i := range 8 {
 			at := oda.Instant(1000 * (1 + i/2)) // two at each instant
@@ -120,7 +120,7 @@ var listings = []scenario{
 			same(t, "the listing", ids(d.list(q)), names)
 		}
 	}},
-	{"a listing has one kind, each entity once, and what a record moved", func(t *testing.T, d *desk) {
+	{"a listing has one kind, each entity once, at the time of its last record", func(t *testing.T, d *desk) {
 		for _, kind := range oda.Kinds {
 			for _, id := range []string{"a", "b", "c"} {
 				d.mustPut(oda.Ref{Kind: kind, ID: kind.Prefix() + id}, `{}`)
@@ -157,7 +157,7 @@ var listings = []scenario{
 				t.Fatalf("got %v after %d", err, n)
 			}
 		}
-		// Also of one who goes at the same moment.
+		// The same holds if the reader leaves at that moment.
 		ctx, cancel := context.WithCancel(d.ctx)
 		defer cancel()
 		err := d.store.List(ctx, everything(oda.SBDefinition, oda.ByCreation), func(string, oda.Instant) error {
@@ -178,7 +178,7 @@ var listings = []scenario{
 			got := []oda.Place{}
 			err := d.store.List(d.ctx, everything(oda.SBDefinition, order), func(id string, at oda.Instant) error {
 				got = append(got, oda.Place{At: at, ID: id})
-				if len(got)%10 == 1 { // what is written now must not be seen
+				if len(got)%10 == 1 { // later writes must not be seen
 					d.mustPut(sbd(fmt.Sprintf("new-%d-%d", order, len(got))), `{}`)
 					d.mustUpdate(sbd("s49"), "")
 				}
@@ -190,13 +190,13 @@ var listings = []scenario{
 			same(t, "the listing", got, want)
 		}
 	}},
-	{"20,000 identifiers come in order, until the reader goes", func(t *testing.T, d *desk) {
+	{"20,000 identifiers are listed in order, until the reader leaves", func(t *testing.T, d *desk) {
 		const n = 20_000
 		d.many(n)
 		last, count := oda.Place{}, 0
 		err := d.store.List(d.ctx, everything(oda.SBDefinition, oda.ByCreation), func(id string, at oda.Instant) error {
 			if at < last.At || at == last.At && id <= last.ID {
-				return fmt.Errorf("%s at %s came behind %+v", id, at, last)
+				return fmt.Errorf("%s at %s was listed after %+v", id, at, last)
 			}
 			last = oda.Place{At: at, ID: id}
 			count++
@@ -222,7 +222,7 @@ var listings = []scenario{
 	}},
 }
 
-// many stores n entities quickly, some of them at one instant.
+// many quickly stores n entities, some of them at the same instant.
 func (d *desk) many(n int) {
 	d.tb.Helper()
 	body := Document(d.tb, oda.SBDefinition, `{}`)

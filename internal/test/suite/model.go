@@ -7,8 +7,8 @@ import (
 	"oda"
 )
 
-// model is the archive in the plainest way: a map, and the rules as the
-// specification reads. It shares no rule with the code that is tested.
+// model is the simplest possible archive: a map, and the rules of the
+// specification. It shares no rule with the tested code.
 type model struct {
 	entities  map[oda.Ref]*entity
 	creations map[creationKey]created
@@ -47,7 +47,7 @@ type created struct {
 type write struct {
 	ref        oda.Ref
 	draft      draft
-	claim      oda.Metadata // that the caller read
+	claim      oda.Metadata // metadata that the caller read
 	user       string
 	at         oda.Instant
 	keep       bool
@@ -59,7 +59,7 @@ func newModel() *model {
 	return &model{entities: map[oda.Ref]*entity{}, creations: map[creationKey]created{}}
 }
 
-// text is what a reader gets of an entity.
+// text returns the document of an entity as a reader gets it.
 func (m *model) text(ref oda.Ref) string {
 	e := m.entities[ref]
 	var list []string
@@ -69,8 +69,8 @@ func (m *model) text(ref oda.Ref) string {
 	return e.draft.answer(ref.ID, e.metadata, list, e.hasList)
 }
 
-// put stores all or none. It gives the answers, or the code of the refusal and
-// the places that are at fault.
+// put stores all or none. It returns the answers, or the code of the refusal
+// and the pointers of its faults.
 func (m *model) put(writes []write) (answers []string, code oda.Code, faults []string) {
 	for _, w := range writes {
 		stored := m.entities[w.ref]
@@ -93,7 +93,8 @@ func (m *model) put(writes []write) (answers []string, code oda.Code, faults []s
 	return answers, "", nil
 }
 
-// differences gives the managed fields in which a claim is not what is stored.
+// differences returns the managed fields in which a claim differs from what is
+// stored.
 func differences(w write, stored oda.Metadata) (faults []string) {
 	for f := range lastModifiedOn + 1 {
 		if w.keep && (f == lastModifiedBy || f == lastModifiedOn) {
@@ -123,8 +124,8 @@ func (m *model) store(w write) {
 	e.list, e.last = replaced(e.list, w.draft.records, e.last)
 }
 
-// replaced gives the list of a new version. A record that the version before
-// held too keeps its number; each number stands for one record.
+// replaced returns the list of records of a new version. A record that is also
+// in the version before keeps its number; each number is used for one record.
 func replaced(before []numbered, texts []string, last int64) ([]numbered, int64) {
 	before = slices.Clone(before)
 	slices.SortFunc(before, func(a, b numbered) int { return int(a.sequence - b.sequence) })
@@ -147,8 +148,8 @@ func (e *entity) touch(user string, at oda.Instant) {
 	e.metadata.LastModifiedOn = max(at, e.metadata.LastModifiedOn+1)
 }
 
-// create stores a new entity. It gives the entity and the answer; taken tells
-// that the identifier is in use.
+// create stores a new entity and returns the entity and the answer; taken
+// reports that the identifier is in use.
 func (m *model) create(w write, key string) (ref oda.Ref, answer string, taken bool, code oda.Code) {
 	sent := w.draft.sent(w.ref.ID, w.claim)
 	at := creationKey{w.ref.Kind, key}
@@ -189,7 +190,7 @@ func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Recei
 	return answer, ""
 }
 
-// list gives what a query lists.
+// list returns the places that a query lists.
 func (m *model) list(q oda.Query) []oda.Place {
 	places := []oda.Place{}
 	for ref, e := range m.entities {

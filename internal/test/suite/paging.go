@@ -16,7 +16,7 @@ func (d *desk) pages(q oda.Query, limit int, between func()) []oda.Place {
 	for range 1000 {
 		page := d.list(q)
 		if len(page) > limit {
-			d.tb.Fatalf("a page has %d identifiers, and at most %d were asked for", len(page), limit)
+			d.tb.Fatalf("a page has %d identifiers, but the limit is %d", len(page), limit)
 		}
 		all = append(all, page...)
 		if len(page) < limit {
@@ -30,7 +30,7 @@ func (d *desk) pages(q oda.Query, limit int, between func()) []oda.Place {
 }
 
 var paging = []scenario{
-	{"pages together are the whole listing, also where many share an instant", func(t *testing.T, d *desk) {
+	{"the pages make up the whole listing, even if many entities share an instant", func(t *testing.T, d *desk) {
 		for i := range 40 {
 			d.clock.Set(oda.Instant(1000+10*(i/13)), 0)
 			d.as([]string{"anna", "annabel", "bob"}[i%3]).mustPut(sbd(fmt.Sprintf("s%02d", (i*7)%40)), `{}`)
@@ -52,7 +52,7 @@ var paging = []scenario{
 			}
 		}
 	}},
-	{"a page begins behind its place, be there an entity or not", func(t *testing.T, d *desk) {
+	{"a page begins after its place, whether or not an entity is there", func(t *testing.T, d *desk) {
 		d.clock.Set(1000, 0)
 		for _, id := range []string{"b", "d"} {
 			d.mustPut(sbd(id), `{}`)
@@ -71,13 +71,13 @@ var paging = []scenario{
 			} {
 				q := oda.Query{Kind: oda.SBDefinition, Order: order, Start: &test.start}
 				same(t, fmt.Sprintf("behind %+v", test.start), ids(d.list(q)), test.want)
-				from := oda.Instant(1000) // a range does not widen by its place
+				from := oda.Instant(1000) // a place does not widen a range
 				q.After = &from
 				same(t, fmt.Sprintf("behind %+v in a range", test.start), ids(d.list(q)), test.want)
 			}
 		}
 	}},
-	{"paging by modification never misses an entity that moves and still matches", func(t *testing.T, d *desk) {
+	{"paging by modification never misses an entity that is modified and still matches", func(t *testing.T, d *desk) {
 		const n = 60
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range n {
@@ -85,7 +85,7 @@ var paging = []scenario{
 		}
 		seen := map[string]bool{}
 		for _, p := range d.pages(everything(oda.ExecutionBlock, oda.ByModification), 7, func() {
-			for range 3 { // fewer than a page has, so that it ends
+			for range 3 { // fewer than a page, so that paging ends
 				d.mustRecord(fmt.Sprintf("b%02d", random.IntN(n)), call("moved"))
 			}
 		}) {
@@ -95,7 +95,7 @@ var paging = []scenario{
 			t.Fatalf("%d of %d were seen", len(seen), n)
 		}
 	}},
-	{"paging by creation has each entity once, whatever is written meanwhile", func(t *testing.T, d *desk) {
+	{"paging by creation lists each entity once, whatever is written meanwhile", func(t *testing.T, d *desk) {
 		for i := range 30 {
 			d.mustPut(sbd(fmt.Sprintf("s%02d", i)), `{}`)
 		}

@@ -25,8 +25,8 @@ var properties = []scenario{
 	}},
 }
 
-// machine makes random requests to a store and to the model. All rounds work on
-// one store; each has identifiers, users, keys and an hour of its own.
+// machine sends random requests to a store and to the model. All rounds share
+// one store, but each has its own identifiers, users, keys and hour.
 type machine struct {
 	desk   *desk
 	model  *model
@@ -34,7 +34,7 @@ type machine struct {
 	start  oda.Instant
 	now    oda.Instant
 	before map[oda.Kind]int64
-	claims []oda.Metadata // seen so far, to be sent when they are stale
+	claims []oda.Metadata // seen so far, to send when stale
 }
 
 // invented is metadata that no entity has.
@@ -50,7 +50,7 @@ func newMachine(t *rapid.T, d *desk, round int) *machine {
 	}
 }
 
-// tick moves the clock, which otherwise stands still: on, or back.
+// tick moves the clock forward or back; otherwise it stands still.
 func (m *machine) tick(t *rapid.T) {
 	m.now = max(m.start, m.now+rapid.SampledFrom([]oda.Instant{1, 1, 1000, 1_000_000, -1, -2_000_000}).Draw(t, "tick"))
 }
@@ -64,7 +64,7 @@ func (m *machine) ref(t *rapid.T) oda.Ref {
 	return oda.Ref{Kind: kind, ID: m.round + rapid.SampledFrom([]string{".a", ".b", "-C"}).Draw(t, "id")}
 }
 
-// key draws an idempotency key, mostly none.
+// key draws an idempotency key, usually none.
 func (m *machine) key(t *rapid.T) string {
 	if k := rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key"); k != "" {
 		return m.round + k
@@ -72,7 +72,8 @@ func (m *machine) key(t *rapid.T) string {
 	return ""
 }
 
-// write draws a document for an entity: mostly one that matches what is stored.
+// write draws a document for an entity, usually one that matches what is
+// stored.
 func (m *machine) write(t *rapid.T, ref oda.Ref) write {
 	w := write{ref: ref, user: m.user(t), at: m.now}
 	stored := m.model.entities[ref]
@@ -103,7 +104,7 @@ func (m *machine) write(t *rapid.T, ref oda.Ref) write {
 	return w
 }
 
-// request makes of a write what the rules make of it.
+// request turns a write into a Put, as the rules do.
 func (m *machine) request(w write) oda.Put {
 	document := Document(m.desk.tb, w.ref.Kind, w.draft.sent(w.ref.ID, w.claim))
 	put := Put(document, w.ref.ID, w.user, w.at)
@@ -135,7 +136,7 @@ func (m *machine) put(t *rapid.T, writes []write) {
 		return
 	}
 	if err != nil {
-		t.Fatalf("the store refused what the model stores: %v", err)
+		t.Fatalf("the store refused what the model stored: %v", err)
 	}
 	for i, e := range entities {
 		same(t, "the answer", Render(t, e), answers[i])
@@ -165,7 +166,7 @@ func (m *machine) create(t *rapid.T) {
 	w := write{ref: m.ref(t), user: m.user(t), at: m.now, claim: invented}
 	w.draft = anyDraft(t, w.ref.Kind, false, true)
 	if rapid.Bool().Draw(t, "plain") {
-		w.draft = draft{kind: w.ref.Kind} // so that a key comes again with the same body
+		w.draft = draft{kind: w.ref.Kind} // so that a key is repeated with the same body
 	}
 	key := m.key(t)
 	var sent *oda.Key
@@ -182,7 +183,7 @@ func (m *machine) create(t *rapid.T) {
 	case code != "":
 		refused(t, err, code)
 	case err != nil:
-		t.Fatalf("the store refused what the model creates: %v", err)
+		t.Fatalf("the store refused what the model created: %v", err)
 	default:
 		same(t, "the entity", e.Ref, ref)
 		same(t, "the answer", Render(t, e), answer)
@@ -199,14 +200,14 @@ func (m *machine) record(t *rapid.T) {
 		return
 	}
 	if err != nil {
-		t.Fatalf("the store refused what the model records: %v", err)
+		t.Fatalf("the store refused what the model recorded: %v", err)
 	}
 	same(t, "the answer", got, want)
 }
 
 func (m *machine) get(t *rapid.T) { m.compare(t, m.ref(t)) }
 
-// compare holds what a reader gets against the model.
+// compare compares what a reader gets with the model.
 func (m *machine) compare(t *rapid.T, ref oda.Ref) {
 	e, err := m.desk.store.Get(m.desk.ctx, ref)
 	if m.model.entities[ref] == nil {
@@ -243,7 +244,7 @@ func (m *machine) list(t *rapid.T) {
 	same(t, fmt.Sprintf("the listing %+v", q), m.desk.list(q), m.model.list(q))
 }
 
-// compareAll holds every entity and the counts against the model.
+// compareAll compares every entity and the counts with the model.
 func (m *machine) compareAll(t *rapid.T) {
 	want := m.before
 	for ref := range m.model.entities {

@@ -7,7 +7,7 @@ import (
 	"oda"
 )
 
-// recordOnce records with a key, which is empty for none.
+// recordOnce records with a key, which may be empty.
 func (d *desk) recordOnce(block, key, record string) (oda.Receipt, error) {
 	d.tb.Helper()
 	return d.one(d.adding(block, d.keyed(key, record)))
@@ -23,7 +23,7 @@ func (d *desk) mustRecordOnce(block, key, record string) oda.Receipt {
 }
 
 var recordKeys = []scenario{
-	{"the same key with the same record answers as the first time and stores nothing", func(t *testing.T, d *desk) {
+	{"the same key with the same record is answered as the first time and stores nothing", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecord("b", call("zero"))
 		first := d.mustRecordOnce("b", "key", call("one"))
@@ -57,7 +57,7 @@ var recordKeys = []scenario{
 		_, err := d.recordOnce("unknown", "key", call("one"))
 		refused(t, err, oda.NotFound)
 	}},
-	{"keys of records and keys of creation are apart", func(t *testing.T, d *desk) {
+	{"keys of records and keys of creations are independent", func(t *testing.T, d *desk) {
 		d.mustCreate(eb("b"), "key", `{}`)
 		same(t, "the sequence", d.mustRecordOnce("b", "key", call("one")).Sequence, int64(1))
 		same(t, "the entity", d.mustCreate(eb("c"), "key", `{}`).Ref, eb("b"))

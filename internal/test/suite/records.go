@@ -8,10 +8,10 @@ import (
 	"oda"
 )
 
-// call writes a record.
+// call returns a record.
 func call(name string) string { return `{"request":"` + name + `"}` }
 
-// calls writes records.
+// calls returns records.
 func calls(names ...string) []string {
 	texts := []string{}
 	for _, name := range names {
@@ -21,7 +21,7 @@ func calls(names ...string) []string {
 }
 
 var records = []scenario{
-	{"records are numbered from 1 and stand in the order of recording", func(t *testing.T, d *desk) {
+	{"records are numbered from 1 and listed in the order of recording", func(t *testing.T, d *desk) {
 		first := d.mustPut(eb("b"), `{"a":1,"request_responses":[]}`).Metadata
 		var want []string
 		for i := range 20 {
@@ -38,7 +38,7 @@ var records = []scenario{
 				`{"eb_id":"b","a":1,"request_responses":[`+strings.Join(want, ",")+`],"metadata":{<M>}}`, "", r.Metadata))
 		}
 	}},
-	{"a document without a list stays without it until the first record", func(t *testing.T, d *desk) {
+	{"a document without a list has none until the first record", func(t *testing.T, d *desk) {
 		e := d.mustPut(eb("b"), `{"a":1 }`)
 		same(t, "the document", d.text(eb("b")), fill(`{"eb_id":"b","a":1,"metadata":{<M>} }`, "", e.Metadata))
 		e = d.mustUpdate(eb("b"), `"a":2`)
@@ -53,14 +53,14 @@ var records = []scenario{
 			t.Fatalf("got the detail %q", problem.Detail)
 		}
 	}},
-	{"blocks are numbered apart", func(t *testing.T, d *desk) {
+	{"each block has its own numbers", func(t *testing.T, d *desk) {
 		d.mustPut(eb("a"), `{}`)
 		d.mustPut(eb("b"), `{`+listing(calls("x", "y")...)+`}`)
 		same(t, "the sequence in a", d.mustRecord("a", call("one")).Sequence, int64(1))
 		same(t, "the sequence in b", d.mustRecord("b", call("one")).Sequence, int64(3))
 		same(t, "the sequence in a", d.mustRecord("a", call("two")).Sequence, int64(2))
 	}},
-	{"a PUT from a reading older than a record is refused", func(t *testing.T, d *desk) {
+	{"a PUT of a document read before a record is refused", func(t *testing.T, d *desk) {
 		read := d.mustPut(eb("b"), `{`+listing(call("one"))+`}`)
 		d.mustRecord("b", call("two"))
 		_, err := d.put(eb("b"), Render(t, read))
@@ -76,10 +76,10 @@ var records = []scenario{
 		m := d.mustRecord("b", call("one")).Metadata
 		d.mustPut(eb("b"), document(m, listing(call("one"))))
 	}},
-	{"a PUT says which records the new version holds", func(t *testing.T, d *desk) {
+	{"a PUT says which records the new version has", func(t *testing.T, d *desk) {
 		for name, test := range map[string]struct {
 			before, after []string
-			next          int64 // sequence of a record that comes then
+			next          int64 // sequence of the next record
 		}{
 			"the same":            {calls("a", "b", "c"), calls("a", "b", "c"), 4},
 			"one more":            {calls("a", "b"), calls("a", "b", "c"), 4},
@@ -109,7 +109,7 @@ var records = []scenario{
 			same(t, name+": the records", d.records(id), append(test.after, call("z")))
 		}
 	}},
-	{"records that came one by one are kept by a PUT that lists them", func(t *testing.T, d *desk) {
+	{"records that were added one by one are kept by a PUT that lists them", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		for _, name := range []string{"a", "b", "c"} {
 			d.mustRecord("b", call(name))
@@ -118,7 +118,7 @@ var records = []scenario{
 		same(t, "the next sequence", d.mustRecord("b", call("d")).Sequence, int64(4))
 		same(t, "the records", d.records("b"), calls("a", "b", "c", "d"))
 	}},
-	{"a sequence is never used again, also across versions", func(t *testing.T, d *desk) {
+	{"a sequence is never reused, not even in another version", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{`+listing(calls("a", "b")...)+`}`)
 		d.mustUpdate(eb("b"), "") // drops the list
 		if got := d.records("b"); got != nil {
@@ -129,7 +129,7 @@ var records = []scenario{
 		d.mustUpdate(eb("b"), listing())
 		same(t, "the records", d.records("b"), calls())
 		same(t, "the sequence", d.mustRecord("b", call("d")).Sequence, int64(4))
-		// A record of an older version is a new one here.
+		// A record of an older version is new here.
 		d.mustUpdate(eb("b"), listing(calls("a", "d")...))
 		same(t, "the sequence", d.mustRecord("b", call("e")).Sequence, int64(6))
 		same(t, "the records", d.records("b"), calls("a", "d", "e"))
@@ -148,14 +148,14 @@ var records = []scenario{
 		same(t, "the sequence", d.mustRecord("b", call("c")).Sequence, int64(3))
 		same(t, "the records", d.records("b"), calls("a", "b", "c"))
 
-		// What is compared is the version and who created it, not the rest.
+		// Only the version and the creation are compared.
 		_, err = d.send(d.keep(eb("b"), document(m, `"n":3`)))
 		same(t, "the list of faults", pointers(refused(t, err, oda.MetadataMismatch)), []string{"/metadata/version"})
 		_, err = d.send(d.keep(eb("b"), `{"metadata":{"version":2,"last_modified_by":"x"}}`))
 		same(t, "the list of faults", pointers(refused(t, err, oda.MetadataMismatch)),
 			[]string{"/metadata/created_by", "/metadata/created_on"})
 	}},
-	{"the answer to a keep is whole, whatever becomes of the store", func(t *testing.T, d *desk) {
+	{"the answer to a keep is complete, whatever happens in the store", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{`+listing(call("one"), call("two"))+`}`)
 		m := d.mustRecord("b", call("three")).Metadata
 		e, err := d.send(d.keep(eb("b"), document(m, "")))
@@ -168,7 +168,7 @@ var records = []scenario{
 		}
 		same(t, "the answer", Render(t, e), want)
 	}},
-	{"a keep of a long block answers all of it", func(t *testing.T, d *desk) {
+	{"a keep of a long block returns all of it", func(t *testing.T, d *desk) {
 		long := strings.Repeat("0123456789abcdef", 4<<10)
 		m := d.mustPut(eb("b"), `{`+listing(call("first"))+`}`).Metadata
 		for i := range 9 {
@@ -182,7 +182,7 @@ var records = []scenario{
 		}
 		same(t, "the answer", Render(t, e), d.text(eb("b")))
 	}},
-	{"a keep of a block without records, with none yet, and of a new one", func(t *testing.T, d *desk) {
+	{"a keep works on a block without a list, with an empty list, and on a new block", func(t *testing.T, d *desk) {
 		for id, members := range map[string]string{"none": "", "empty": listing()} {
 			m := d.mustPut(eb(id), "{"+members+"}").Metadata
 			e, err := d.send(d.keep(eb(id), document(m, "")))
@@ -199,7 +199,7 @@ var records = []scenario{
 		}
 		same(t, "the document", d.text(eb("new")), fill(`{"eb_id":"new","metadata":{<M>}}`, "", e.Metadata))
 	}},
-	{"a keep after a reordering carries over what the version holds", func(t *testing.T, d *desk) {
+	{"a keep after a reordering keeps the records of the version", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{`+listing(calls("a", "b", "c")...)+`}`)
 		d.mustUpdate(eb("b"), listing(calls("c", "x", "a")...))
 		d.mustRecord("b", call("y"))
@@ -216,7 +216,7 @@ var records = []scenario{
 		same(t, "the records", d.records("b"), calls("c", "x", "a", "y", "z"))
 	}},
 	{"a block of 3,000 records comes back in order and byte for byte", longBlock},
-	{"large records come back", func(t *testing.T, d *desk) {
+	{"large records are returned unchanged", func(t *testing.T, d *desk) {
 		var want []string
 		for i := range 6 {
 			want = append(want, fmt.Sprintf(`{"request":"%d","response":{"data":"%s"}}`, i, strings.Repeat("é ", 150_000+i)))
@@ -228,7 +228,7 @@ var records = []scenario{
 		got := d.records("b")
 		for i := range want {
 			if got[i] != want[i] {
-				t.Fatalf("record %d has %d bytes, want %d, or others", i+1, len(got[i]), len(want[i]))
+				t.Fatalf("record %d has %d bytes, want %d, or different ones", i+1, len(got[i]), len(want[i]))
 			}
 		}
 		d.mustPut(eb("b"), d.text(eb("b")))
@@ -257,8 +257,8 @@ func longBlock(t *testing.T, d *desk) {
 	check()
 	same(t, "the number of records", len(d.records("b")), 3000)
 
-	// A PUT that edits one and moves the last to the front stores only the
-	// edited one anew.
+	// A PUT that edits one record and moves the last to the front stores only
+	// the edited one anew.
 	want[700] = call("edited")
 	want = append([]string{want[2999]}, want[:2999]...)
 	d.mustUpdate(eb("b"), listing(want...))

@@ -35,7 +35,7 @@ var several = []scenario{
 			same(t, "the version", entities[i].Metadata.Version, want)
 		}
 	}},
-	{"one that does not match keeps all from being stored, and every one is named", func(t *testing.T, d *desk) {
+	{"if one does not match, none is stored, and all that do not match are named", func(t *testing.T, d *desk) {
 		texts := map[string]string{}
 		for _, id := range []string{"a", "b", "c"} {
 			d.mustPut(sbd(id), `{}`)
@@ -80,7 +80,7 @@ var several = []scenario{
 		}
 		same(t, "the next sequence", d.mustRecord("block", `{"request":"two"}`).Sequence, int64(2))
 	}},
-	{"blocks among several keep their own records", func(t *testing.T, d *desk) {
+	{"several blocks each keep their own records", func(t *testing.T, d *desk) {
 		var puts []oda.Put
 		for i := range 3 {
 			id := fmt.Sprintf("b%d", i)
@@ -97,7 +97,7 @@ var several = []scenario{
 			same(t, "the next sequence", d.mustRecord(id, `{"request":"x"}`).Sequence, int64(3))
 		}
 	}},
-	{"a thousand are stored at once", func(t *testing.T, d *desk) {
+	{"a thousand entities are stored at once", func(t *testing.T, d *desk) {
 		puts := make([]oda.Put, 1000)
 		for i := range puts {
 			puts[i] = d.write(oda.Ref{Kind: oda.Kinds[i%4], ID: fmt.Sprintf("e%d", i/4)}, fmt.Sprintf(`{"n":%d}`, i))
@@ -113,7 +113,7 @@ var several = []scenario{
 			same(t, kind.String(), n, int64(250))
 		}
 	}},
-	{"one request brings a bounded number of new records", func(t *testing.T, d *desk) {
+	{"the number of new records in one request is bounded", func(t *testing.T, d *desk) {
 		records := make([][]byte, oda.MaxNewRecords+1)
 		for i := range records {
 			records[i] = []byte(`{"request":"r"}`)
@@ -136,7 +136,7 @@ var several = []scenario{
 			}
 		}
 		if _, err := d.store.Get(d.ctx, eb("a")); oda.CodeOf(err) != oda.NotFound {
-			t.Errorf("it was refused, and a reader gets %v", err)
+			t.Errorf("the request was refused, but a reader gets %v", err)
 		}
 	}},
 }

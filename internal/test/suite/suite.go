@@ -6,14 +6,14 @@ import (
 	"oda"
 )
 
-// scenario is one rule, shown on a store that is empty at first.
+// scenario tests one rule on an initially empty store.
 type scenario struct {
 	name string
 	run  func(t *testing.T, d *desk)
 }
 
-// Run holds an engine against the suite. Open gives a store that is empty and
-// that is closed when the test ends; it may be called by several tests at once.
+// Run runs the suite against an engine. open returns an empty store that is
+// closed when the test ends; it may be called concurrently.
 func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 	for _, group := range []struct {
 		name      string

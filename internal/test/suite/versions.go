@@ -33,7 +33,7 @@ var versions = []scenario{
 			t.Fatalf("got the metadata %+v", e.Metadata)
 		}
 	}},
-	{"an update makes the next version and keeps who created it and when", func(t *testing.T, d *desk) {
+	{"an update makes the next version and keeps creator and creation time", func(t *testing.T, d *desk) {
 		m := d.mustPut(sbd("s"), `{"n":1}`).Metadata
 		for version := int64(2); version <= 5; version++ {
 			user := fmt.Sprintf("user %d", version)
@@ -59,7 +59,7 @@ var versions = []scenario{
 			})
 		}
 	}},
-	{"the spelling of a time is free", func(t *testing.T, d *desk) {
+	{"a time may be spelt in any valid way", func(t *testing.T, d *desk) {
 		d.clock.Set(oda.InstantOf(time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)), 0)
 		d.mustPut(sbd("s"), `{}`)
 		for version, spelling := range []string{
@@ -90,7 +90,7 @@ var versions = []scenario{
 			}
 		}
 	}},
-	{"one identifier in two kinds is two entities", func(t *testing.T, d *desk) {
+	{"the same identifier in two kinds names two entities", func(t *testing.T, d *desk) {
 		for i, kind := range oda.Kinds {
 			d.mustPut(oda.Ref{Kind: kind, ID: "same"}, fmt.Sprintf(`{"n":%d}`, i))
 		}
@@ -117,7 +117,7 @@ var versions = []scenario{
 			}
 		}
 	}},
-	{"a write whose caller has gone is stored whole or not at all", func(t *testing.T, d *desk) {
+	{"a write whose caller has gone is stored completely or not at all", func(t *testing.T, d *desk) {
 		ctx, cancel := context.WithCancel(d.ctx)
 		cancel()
 		_, err := d.store.Put(ctx, []oda.Put{d.write(sbd("s"), `{}`)})
@@ -128,7 +128,7 @@ var versions = []scenario{
 			t.Fatalf("the write was acknowledged, but: %v", found)
 		}
 	}},
-	{"the number of entities of each kind is known", func(t *testing.T, d *desk) {
+	{"entities are counted by kind", func(t *testing.T, d *desk) {
 		same(t, "the count", d.counts(), map[oda.Kind]int64{oda.SBDefinition: 0, oda.SBInstance: 0, oda.ExecutionBlock: 0, oda.Project: 0})
 		d.mustPut(sbd("s"), `{}`)
 		d.mustPut(eb("b"), `{}`)
@@ -141,14 +141,14 @@ var versions = []scenario{
 		refused(t, err, oda.MetadataMismatch)
 		same(t, "the count", d.counts(), map[oda.Kind]int64{oda.SBDefinition: 1, oda.SBInstance: 0, oda.ExecutionBlock: 2, oda.Project: 0})
 	}},
-	{"an engine that runs answers a ping", func(t *testing.T, d *desk) {
+	{"a running engine answers a ping", func(t *testing.T, d *desk) {
 		if err := d.store.Ping(d.ctx); err != nil {
 			t.Fatal(err)
 		}
 	}},
 }
 
-// oneFieldWrong tries every managed field in every wrong way, each alone.
+// oneFieldWrong tries every managed field in every wrong way, one at a time.
 func oneFieldWrong(t *testing.T, d *desk) {
 	stored := d.mustPut(sbd("s"), `{"keep":"me"}`).Metadata
 	stored = d.as("bob").mustPut(sbd("s"), document(stored, `"keep":"me"`)).Metadata
@@ -162,7 +162,7 @@ func oneFieldWrong(t *testing.T, d *desk) {
 		"last_modified_on": {`"2026-01-01T00:00:00Z"`, `"2026-01-01T00:00:01.0000009Z"`, "null"},
 	} {
 		value := memberOf(t, spelled, field)
-		texts := []string{ // the field missing altogether
+		texts := []string{ // without the field
 			strings.Replace(strings.Replace(spelled, `"`+field+`":`+value, "", 1), ",,", ",", 1),
 		}
 		texts[0] = strings.NewReplacer("{,", "{", ",}", "}").Replace(texts[0])
@@ -182,7 +182,7 @@ func oneFieldWrong(t *testing.T, d *desk) {
 	d.mustPut(sbd("s"), `{"metadata":`+spelled+`}`)
 }
 
-// memberOf cuts the value of a member out of an object that has no white space
+// memberOf returns the value of a member of an object that has no white space,
 // and no commas in its values.
 func memberOf(t *testing.T, object, name string) string {
 	_, rest, found := strings.Cut(object, `"`+name+`":`)
@@ -192,7 +192,7 @@ func memberOf(t *testing.T, object, name string) string {
 	return rest[:strings.IndexAny(rest, ",}")]
 }
 
-// timeGoesOn changes a block in every way that an engine has a statement for.
+// timeGoesOn changes a block in every way for which an engine has a statement.
 func timeGoesOn(t *testing.T, d *desk) {
 	start := d.clock.Now()
 	d.clock.Set(start, 0)
