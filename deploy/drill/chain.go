@@ -7,17 +7,17 @@ import (
 	"net/http"
 )
 
-// A chain is an SBDefinition of which two writers, one per server, make version
-// after version. Each version carries a mark of its own.
+// A chain is an SBDefinition with two writers, one per server, that store
+// version after version. Each version has its own mark.
 
 func chainID(chain int) string { return fmt.Sprintf("sbd-drill-%d", chain) }
 
 func chainWriter(chain, writer int) string { return fmt.Sprintf("c%d-w%d", chain, writer) }
 
-// chainMaker names the one who stores the first version of a chain.
+// chainMaker is the writer of the first version of a chain.
 func chainMaker(chain int) string { return fmt.Sprintf("c%d-first", chain) }
 
-// version is what a writer knows of the current version.
+// version is a writer's knowledge of the current version.
 type version struct {
 	Mark     string          `json:"mark"`
 	Metadata json.RawMessage `json:"metadata"`
@@ -48,7 +48,7 @@ func (l *load) write(ctx, beginning context.Context, chain, writer int) {
 	}
 }
 
-// watch reads the current version over and over, as a tool does that shows it.
+// watch reads the current version over and over, like a tool that displays it.
 func (l *load) watch(beginning context.Context, chain, server int) {
 	for beginning.Err() == nil {
 		if v := l.read(beginning, server, chain); v != nil {
@@ -58,7 +58,7 @@ func (l *load) watch(beginning context.Context, chain, server int) {
 	}
 }
 
-// read gets the current version, from whichever server has it.
+// read gets the current version from any server.
 func (l *load) read(ctx context.Context, server, chain int) *version {
 	for {
 		a := l.send(ctx, server, http.MethodGet, "/sbds/"+chainID(chain), "", nil)
@@ -73,13 +73,14 @@ func (l *load) read(ctx context.Context, server, chain int) *version {
 	}
 }
 
-// writeOne stores one version and gives it, or nil where the current one must be
-// read. An attempt without an answer is repeated as it was: if the first was
-// stored after all, the metadata no longer matches, and it is refused.
+// writeOne stores one version and returns it, or nil if the current one must be
+// read. An attempt without an answer is repeated unchanged: if the first was
+// stored after all, the metadata no longer matches, and the repetition is
+// refused.
 func (l *load) writeOne(ctx context.Context, chain, server int, mark string, before version) *version {
 	body, err := json.Marshal(version{mark, before.Metadata})
 	if err != nil {
-		l.tally.done(refused) // cannot happen: what was parsed can be written
+		l.tally.done(refused) // cannot happen: what was parsed can be encoded
 		return nil
 	}
 	for uncertain := false; ; uncertain = true {
@@ -107,16 +108,16 @@ func (l *load) writeOne(ctx context.Context, chain, server int, mark string, bef
 	}
 }
 
-// settle finds out by reading whether an attempt without an answer was stored. A
-// document that was read counts as acknowledged. If others have gone on since,
-// nobody can say.
+// settle reads the entity to find out whether an attempt without an answer was
+// stored. A document that was read counts as acknowledged. If another writer
+// has stored a version since, nobody can tell.
 func (l *load) settle(ctx context.Context, chain, server int, mark string, before version) *version {
 	v := l.read(ctx, server, chain)
 	switch {
 	case v != nil && v.Mark == mark:
 		l.tally.stored(chainID(chain), mark, v.number())
 	case v != nil && v.number() == before.number()+1:
-		l.tally.done(refused) // the next version is somebody else's
+		l.tally.done(refused) // the next version is from another writer
 	default:
 		l.tally.done(unknown)
 	}

@@ -18,22 +18,22 @@ import (
 
 const nodeCount = 3
 
-// The passwords of the drill are no secret: the cluster lives for minutes, and
-// on 127.0.0.1.
+// The passwords of the drill are not secret: the cluster lives for minutes, and
+// only on 127.0.0.1.
 const password = "drill"
 
 // cluster is etcd and three nodes.
 type cluster struct {
 	yard    *fault.Yard
-	config  string // the example's configuration
-	bin     string // of PostgreSQL
+	config  string // configuration of the example
+	bin     string // directory of PostgreSQL's programs
 	etcd    *process
 	etcdURL string
 	nodes   [nodeCount]*node
 	client  http.Client
 }
 
-// startCluster brings everything up and waits until it is whole.
+// startCluster starts everything and waits until the cluster is complete.
 func startCluster(ctx context.Context, y *fault.Yard, config, bin string) (*cluster, error) {
 	c := &cluster{yard: y, config: config, bin: bin, client: http.Client{Timeout: 5 * time.Second}}
 	if err := c.startEtcd(ctx); err != nil {
@@ -76,7 +76,7 @@ func (c *cluster) startEtcd(ctx context.Context) error {
 	})
 }
 
-// member is what Patroni tells of a node.
+// member is what Patroni says about a node.
 type member struct {
 	Name, Role, State string
 	Timeline          int
@@ -106,8 +106,8 @@ func (c *cluster) get(ctx context.Context, url string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// leader gives the leader as the others see it, other than one that is out of
-// the question. It is nil while there is none.
+// leader returns the leader as the other nodes see it, or nil if there is none.
+// A node that is given is not accepted.
 func (c *cluster) leader(ctx context.Context, except *node) *node {
 	for _, from := range c.nodes {
 		if from == except {
@@ -128,8 +128,8 @@ func (c *cluster) leader(ctx context.Context, except *node) *node {
 	return nil
 }
 
-// awaitWhole waits until there is a leader, both others follow it, and one of
-// them does so synchronously. It gives the leader.
+// awaitWhole waits until there is a leader that both others follow, one of them
+// synchronously, and returns the leader.
 func (c *cluster) awaitWhole(ctx context.Context, why string) (leader *node, err error) {
 	err = fault.Poll(ctx, 3*time.Minute, "the cluster to be whole"+why, func() (bool, error) {
 		for _, n := range c.nodes {
@@ -171,7 +171,8 @@ func (c *cluster) whole(ctx context.Context, leader *node) bool {
 	return err == nil && streaming == nodeCount-1 && waitedFor > 0
 }
 
-// archiveDSN is how oda connects: all nodes, whichever accepts writes.
+// archiveDSN returns the DSN for oda: all nodes, of which it takes the one that
+// accepts writes.
 func (c *cluster) archiveDSN() string {
 	var hosts []string
 	for _, n := range c.nodes {
@@ -181,9 +182,9 @@ func (c *cluster) archiveDSN() string {
 		password, strings.Join(hosts, ","))
 }
 
-// makeDatabase makes the role and the database of the archive, and waits until
-// all nodes have it: a client that finds no such database at one node does not
-// ask the others.
+// makeDatabase creates the role and the database of the archive, and waits
+// until all nodes have them: a client that finds no such database on one node
+// does not ask the others.
 func (c *cluster) makeDatabase(ctx context.Context, leader *node) error {
 	conn, err := pgx.Connect(ctx, leader.dsn("postgres"))
 	if err != nil {

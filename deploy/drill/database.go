@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A write that a client makes by itself tells when the database takes writes
-// again: what oda adds to that is oda's own.
+// A direct write by a client shows when the database accepts writes again; any
+// time beyond that is oda's own.
 const (
 	makeOwnTable = "CREATE TABLE drill (written_on timestamptz NOT NULL)"
 	writeOwn     = "INSERT INTO drill VALUES (now())"
@@ -16,8 +16,8 @@ const (
 )
 
 // takesWrites waits until one of the nodes other than the given one has
-// committed a write, and gives the time since an instant. It is 0 when the
-// context ended before.
+// committed a write, and returns the time since an instant, or 0 if the context
+// ended first.
 func (c *cluster) takesWrites(ctx context.Context, except *node, since time.Time) time.Duration {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -43,8 +43,8 @@ func (c *cluster) takesWrites(ctx context.Context, except *node, since time.Time
 	}
 }
 
-// write commits one small write of its own at a node. The commit waits for a
-// synchronous standby, as long as it takes.
+// write commits one small write at a node. The commit waits for a synchronous
+// standby, however long that takes.
 func (n *node) write(ctx context.Context) bool {
 	conn, err := pgx.Connect(ctx, n.dsn("oda")+"&target_session_attrs=read-write")
 	if err != nil {

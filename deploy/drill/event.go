@@ -10,22 +10,21 @@ import (
 	"oda/internal/test/fault"
 )
 
-// What is waited for after an event, at most, and how long there is peace
-// before the next one.
+// The longest waits after an event, and the pause before the next one.
 const (
 	electionTime = 2 * time.Minute
 	writesTime   = 2 * time.Minute
 	calm         = 10 * time.Second
 )
 
-// harm is something that happens to the leader, and how it is undone.
+// harm is a fault of the leader, and how to undo it.
 type harm struct {
 	words string
 	do    func(*cluster, *node) error
 	undo  func(*cluster, *node) error
 }
 
-// harms are all there are.
+// harms are all faults by name.
 var harms = map[string]harm{
 	"kill": {
 		"SIGKILL for Patroni and PostgreSQL of the leader", (*cluster).killNode, (*cluster).startNode,
@@ -44,32 +43,32 @@ var harms = map[string]harm{
 
 func kinds() []string { return slices.Sorted(maps.Keys(harms)) }
 
-// event is what happened, and how long it took to get over it.
+// event is a fault that happened, and how long recovery took.
 type event struct {
 	kind     string
 	from, to string // the leaders before and after
 	elected  time.Duration
-	database time.Duration        // until the database itself took a write
-	firsts   [paths]time.Duration // first successful write
+	database time.Duration        // until the database itself accepted a write
+	firsts   [paths]time.Duration // until the first successful write
 	whole    time.Duration
 }
 
-// mostDelay is what oda may add: so long after the database itself takes writes
-// again, both servers must have written.
+// mostDelay is how long after the database itself accepts writes again both
+// servers must have written.
 const mostDelay = time.Second
 
-// delay is how long after the database the slowest way through oda was.
+// delay returns how long after the database the slowest path through oda wrote.
 func (e event) delay() time.Duration { return max(0, slices.Max(e.firsts[:])-e.database) }
 
-// strike does something to the leader and waits until another leads, both
-// servers store again, and, after the harm is undone, the cluster is whole.
+// strike harms the leader and waits until another leads, both servers store
+// again and, after the harm is undone, the cluster is complete.
 func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string) (event, error) {
 	if !pause(ctx, calm) {
 		return event{}, ctx.Err()
 	}
 	old := c.leader(ctx, nil)
 	if old == nil {
-		return event{}, errors.New("there is no leader to begin with")
+		return event{}, errors.New("the cluster has no leader before the event")
 	}
 	h := harms[kind]
 	before := t.acknowledgedSoFar()

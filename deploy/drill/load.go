@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// The load: so many recorders share so many ExecutionBlocks, and two writers,
-// one through each server, contend for each SBDefinition, which two readers
-// watch.
+// The load: recorders share ExecutionBlocks, and two writers, one through each
+// server, contend for each SBDefinition, which two readers watch.
 const (
 	recorders = 8
 	blocks    = 4
@@ -23,11 +22,11 @@ const (
 	writerPace   = 50 * time.Millisecond
 	retryPause   = 250 * time.Millisecond
 
-	// A script at the telescope does not wait long. This is less than a leader
-	// that is cut off takes to step down, so requests are given up, and sent
-	// again, while it still answers.
+	// A script at the telescope does not wait long. This is less than an
+	// isolated leader takes to step down, so requests are given up, and
+	// retried, while it still answers.
 	attemptTime = 3 * time.Second
-	patience    = 90 * time.Second // with one operation; then it is given up
+	patience    = 90 * time.Second // for one operation, before it is given up
 )
 
 // load is the users of the archive.
@@ -41,13 +40,13 @@ type load struct {
 	cancel  context.CancelFunc // no more waiting for the running ones
 }
 
-// answer is what came back of an attempt; status 0 if nothing did.
+// answer is the answer to an attempt; its status is 0 if there was none.
 type answer struct {
 	status int
 	body   []byte
 }
 
-// startLoad makes what the load works on, and begins.
+// startLoad creates the entities of the load, and starts it.
 func startLoad(ctx context.Context, servers [serverCount]string, t *tally) (*load, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64}
 	l := &load{servers: servers, tally: t, client: &http.Client{Transport: transport, Timeout: attemptTime}}
@@ -84,7 +83,7 @@ func startLoad(ctx context.Context, servers [serverCount]string, t *tally) (*loa
 	return l, nil
 }
 
-// end lets running operations come to their end, in bounded time.
+// end lets running operations finish, in bounded time.
 func (l *load) end(most time.Duration) {
 	l.stop()
 	timer := time.AfterFunc(most, l.cancel)
@@ -134,7 +133,7 @@ func (l *load) attempt(ctx context.Context, server int, way path, method, path, 
 	return a
 }
 
-// pause waits; it is false when there is no time left.
+// pause waits, and returns false if there is no time left.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -144,9 +143,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// record adds records to a block, one after the other, each with a key and
-// tried on both servers in turn until it is acknowledged. The next one begins at
-// the recorder's own server again, so that both are always in use.
+// record adds records to a block, one after the other. Each has a key and is
+// tried on both servers in turn until it is acknowledged. The next one begins
+// at the recorder's own server again, so that both are always in use.
 func (l *load) record(ctx, beginning context.Context, recorder int) {
 	block, server := l.blocks[recorder%blocks], recorder/blocks%serverCount
 	for n := 1; beginning.Err() == nil; n++ {
@@ -159,7 +158,7 @@ func (l *load) record(ctx, beginning context.Context, recorder int) {
 	}
 }
 
-// recordOne brings one record in.
+// recordOne adds one record.
 func (l *load) recordOne(ctx context.Context, server int, block, mark string, body []byte) {
 	for {
 		a := l.attempt(ctx, server, recording(server), http.MethodPost, "/ebs/"+block+"/request_response", mark, body)

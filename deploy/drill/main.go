@@ -1,17 +1,17 @@
-// Drill is a fire drill for the archive on a replicated PostgreSQL. It brings up
-// the example of this folder on one machine: etcd, three nodes of Patroni and
+// Drill is a fire drill for the archive on a replicated PostgreSQL. It starts
+// the example in this folder on one machine: etcd, three nodes with Patroni and
 // PostgreSQL, and two oda servers. While recorders and writers use both
-// servers, it kills the leader or cuts it off, three times, each time heals the
-// cluster, and at the end reads everything back.
+// servers, it kills or isolates the leader three times, repairs the cluster
+// each time, and reads everything back at the end.
 //
-// Everything is under one directory of its own and listens on 127.0.0.1 only.
-// All ways between the parts lead through proxies that can be cut. However the
-// drill ends, its processes and its directory go with it. It needs Linux, and
+// Everything is in one directory and listens only on 127.0.0.1. All connections
+// between the parts lead through proxies that can be cut. However the drill
+// ends, its processes and its directory are removed. It needs Linux, and
 // Debian's packages patroni, etcd-server and postgresql.
 //
-// It exits with 0 if nothing that was acknowledged is lost or there twice,
-// nothing that was read is gone, the cluster came back each time, and both
-// servers wrote again within a second of the database itself.
+// It exits with 0 if no acknowledged write is lost or duplicated, nothing that
+// was read has vanished, the cluster recovered each time, and both servers
+// wrote again within a second of the database itself.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// progress tells who watches what is going on.
+// progress reports progress to the user.
 type progress struct {
 	began time.Time
 	out   io.Writer
@@ -72,12 +72,12 @@ func (p progress) say(format string, args ...any) {
 	fmt.Fprintf(p.out, "%6.1fs  %s\n", time.Since(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// drill does it all.
+// drill runs the whole drill.
 func drill(ctx context.Context, o options) (err error) {
 	p := progress{time.Now(), os.Stdout}
 	for _, e := range o.events {
 		if !slices.Contains(kinds(), e) {
-			return fmt.Errorf("there is no event %q; known are %s", e, strings.Join(kinds(), ", "))
+			return fmt.Errorf("unknown event %q; the events are %s", e, strings.Join(kinds(), ", "))
 		}
 	}
 	bin, err := findPrograms()
@@ -103,7 +103,7 @@ func drill(ctx context.Context, o options) (err error) {
 	}
 	leader := c.leader(ctx, nil)
 	if leader == nil {
-		return errors.New("the leader is gone before anything began")
+		return errors.New("the leader was gone before the drill began")
 	}
 	p.say("the cluster is whole, %s leads", leader.name)
 	if err := c.makeDatabase(ctx, leader); err != nil {
@@ -145,18 +145,18 @@ func drill(ctx context.Context, o options) (err error) {
 	}
 	report(p.out, events, t, v)
 	if len(v.Faults) > 0 {
-		return fmt.Errorf("what is stored is not what was answered: %s", v.Faults[0])
+		return fmt.Errorf("the stored data differs from what was acknowledged: %s", v.Faults[0])
 	}
 	for _, e := range events {
 		if e.delay() > mostDelay {
-			return fmt.Errorf("after %s, oda wrote %.1f s later than the database did; at most %v are allowed", e.kind, e.delay().Seconds(), mostDelay)
+			return fmt.Errorf("after %s, oda wrote %.1f s later than the database did; at most %v is allowed", e.kind, e.delay().Seconds(), mostDelay)
 		}
 	}
 	return nil
 }
 
-// findPrograms checks that everything is installed, and gives the directory of
-// PostgreSQL's programs.
+// findPrograms checks that everything is installed, and returns the directory
+// of PostgreSQL's programs.
 func findPrograms() (bin string, err error) {
 	for _, name := range []string{"etcd", "patroni"} {
 		if _, err := exec.LookPath(name); err != nil {

@@ -13,14 +13,14 @@ import (
 	"oda/internal/test/fault"
 )
 
-// node is a machine of the cluster: Patroni and its PostgreSQL. All ways to it
-// and from it lead through proxies.
+// node is a machine of the cluster: Patroni and its PostgreSQL. All connections
+// to and from it lead through proxies.
 type node struct {
 	name     string
-	dir      string // of its configuration
+	dir      string // directory of its configuration
 	dataDir  string
-	postgres string // where it listens
-	rest     string // where its Patroni listens
+	postgres string // its address
+	rest     string // address of its Patroni
 	patroni  *process
 
 	toEtcd      *fault.Proxy
@@ -28,8 +28,8 @@ type node struct {
 	fromClients *fault.Proxy   // to PostgreSQL
 }
 
-// newNode prepares a node: its directories, its proxies, and what it has
-// besides the example's configuration.
+// newNode prepares a node: its directories, its proxies, and its additions to
+// the example's configuration.
 func (c *cluster) newNode(name string) (*node, error) {
 	n := &node{name: name}
 	n.dir = filepath.Join(c.yard.Dir, name)
@@ -61,7 +61,7 @@ func (c *cluster) newNode(name string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Patroni reads both in the order of their names; JSON is YAML.
+	// Patroni reads both files in the order of their names; JSON is YAML.
 	deviations, err := json.Marshal(n.deviations(c.bin))
 	if err != nil {
 		return nil, err
@@ -75,12 +75,12 @@ func (c *cluster) newNode(name string) (*node, error) {
 	return n, nil
 }
 
-// deviations are what three nodes on one machine need that the example does
-// not have.
+// deviations are the settings that three nodes on one machine need beyond the
+// example.
 func (n *node) deviations(bin string) map[string]any {
 	type m = map[string]any
 	return m{
-		// The proxy is to be used, not what etcd says of its own address.
+		// Use the proxy, not the address that etcd announces for itself.
 		"etcd3": m{"use_proxies": true, "hosts": []string{n.toEtcd.Addr()}},
 		"bootstrap": m{"dcs": m{"postgresql": m{
 			"parameters": m{"shared_buffers": "64MB", "max_wal_size": "256MB", "min_wal_size": "64MB"},
@@ -94,12 +94,12 @@ func (n *node) deviations(bin string) map[string]any {
 			"data_dir": n.dataDir, "bin_dir": bin, "pgpass": filepath.Join(n.dir, "pgpass"),
 			"parameters": m{"unix_socket_directories": n.dir},
 		},
-		// Patroni must not reset the machine of who tries the drill.
+		// Patroni must not reset the machine on which the drill runs.
 		"watchdog": m{"mode": "off"},
 	}
 }
 
-// environment is what node.env has for a node.
+// environment returns the settings of node.env for a node.
 func (n *node) environment() []string {
 	return []string{
 		"PATRONI_NAME=" + n.name,
@@ -120,7 +120,7 @@ func (c *cluster) startNode(n *node) (err error) {
 	return err
 }
 
-// killNode ends Patroni and PostgreSQL of a node at once, as a power cut does.
+// killNode kills Patroni and PostgreSQL of a node at once, like a power cut.
 func (c *cluster) killNode(n *node) error {
 	n.patroni.Kill()
 	text, err := os.ReadFile(filepath.Join(n.dataDir, "postmaster.pid"))
@@ -135,8 +135,8 @@ func (c *cluster) killNode(n *node) error {
 	return fault.KillTree(context.Background(), pid)
 }
 
-// cutNode cuts a node off from etcd and the other nodes, and from the clients
-// if asked to, or joins it again.
+// cutNode isolates a node from etcd and the other nodes, and if requested from
+// the clients, or reconnects it.
 func (n *node) cutNode(on, clients bool) {
 	n.toEtcd.Stall(on)
 	for _, p := range n.fromNodes {
@@ -147,7 +147,8 @@ func (n *node) cutNode(on, clients bool) {
 	}
 }
 
-// dsn leads the drill itself to a node, past the proxies.
+// dsn returns a DSN with which the drill itself connects to a node, without a
+// proxy.
 func (n *node) dsn(database string) string {
 	return fmt.Sprintf("postgres://postgres:%s@%s/%s?connect_timeout=5&sslmode=disable", password, n.postgres, database)
 }

@@ -17,7 +17,7 @@ type process struct {
 	log  fault.Log
 }
 
-// start starts a program in the yard. Of the environment it sees little.
+// start starts a program in the yard, with a minimal environment.
 func start(y *fault.Yard, name string, env []string, program string, args ...string) (*process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = y.Dir
@@ -29,7 +29,8 @@ func start(y *fault.Yard, name string, env []string, program string, args ...str
 	return &process{p, name, y.Log(name)}, nil
 }
 
-// running is nil while the process runs, and otherwise tells how it ended.
+// running returns nil while the process is running, and otherwise an error that
+// says how it ended.
 func (p *process) running() error {
 	if p.Running() {
 		return nil

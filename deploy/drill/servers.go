@@ -17,8 +17,9 @@ import (
 // serverCount is the number of oda processes.
 const serverCount = 2
 
-// startServers starts the oda processes and gives their addresses. The program
-// is copied: its own folder may be closed to the user of the processes.
+// startServers starts the oda processes and returns their addresses. It copies
+// the program, since the user of the processes may not be able to read its
+// folder.
 func startServers(ctx context.Context, y *fault.Yard, program, dsn string) (urls [serverCount]string, err error) {
 	copied := filepath.Join(y.Dir, "oda")
 	if err := copyProgram(copied, program); err != nil {
@@ -44,7 +45,7 @@ func startServers(ctx context.Context, y *fault.Yard, program, dsn string) (urls
 	return urls, nil
 }
 
-// ready tells whether a server says that it is ready.
+// ready reports whether a server is ready.
 func ready(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

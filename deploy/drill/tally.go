@@ -8,28 +8,28 @@ import (
 	"oda/internal/test/history"
 )
 
-// outcome is how an operation ended.
+// outcome is the outcome of an operation.
 type outcome int
 
 // The outcomes.
 const (
-	acknowledged outcome = iota // it was answered with 200, or read back
-	refused                     // it was answered that it is not stored
-	unknown                     // nobody can say
+	acknowledged outcome = iota // answered with 200, or read back
+	refused                     // answered that it is not stored
+	unknown                     // nobody can tell
 )
 
 // tally counts what happens to the load. It is safe for concurrent use.
 type tally struct {
 	mu       sync.Mutex
 	outcomes [3]int
-	attempts map[string]int             // that failed, by how
-	entities map[string]*history.Writes // by identifier
-	quiet    [paths + 1]silence         // the last one: over all
+	attempts map[string]int             // failed attempts by reason
+	entities map[string]*history.Writes // writes by identifier
+	quiet    [paths + 1]silence         // the last one is for all paths
 	watches  []*watch
 }
 
-// path is a way into the archive: the server, and what is written through it.
-// Records and stored documents take different ways within a server.
+// path is a way into the archive: the server, and what is written. Records and
+// documents take different paths within a server.
 type path int
 
 const paths = 2 * serverCount
@@ -54,10 +54,10 @@ type silence struct {
 // watch waits for the first successful write after an instant.
 type watch struct {
 	since time.Time
-	first [paths]time.Duration // 0: none yet
+	first [paths]time.Duration // 0 if there is none yet
 }
 
-// newTally begins now.
+// newTally returns a tally that starts now.
 func newTally() *tally {
 	t := &tally{attempts: map[string]int{}, entities: map[string]*history.Writes{}}
 	for i := range t.quiet {
@@ -66,7 +66,7 @@ func newTally() *tally {
 	return t
 }
 
-// success notes a write that was acknowledged, and when it was sent.
+// success notes an acknowledged write, and when it was sent.
 func (t *tally) success(way path, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,8 @@ func (t *tally) success(way path, sent time.Time) {
 		t.quiet[i].last = now
 	}
 	for _, w := range t.watches {
-		// One that was sent before may have been done before.
+		// A write that was sent before the event may have been committed before
+		// it.
 		if sent.After(w.since) && w.first[way] == 0 {
 			w.first[way] = now.Sub(w.since)
 		}
@@ -97,14 +98,14 @@ func (t *tally) done(o outcome) {
 	t.outcomes[o]++
 }
 
-// stored notes an operation that was acknowledged, with its place in the list of
-// the entity.
+// stored notes an acknowledged operation, with its place in the list of the
+// entity.
 func (t *tally) stored(entity, mark string, place int64) {
 	t.done(acknowledged)
 	t.writes(entity).Acknowledge(mark, place)
 }
 
-// writes are those to an entity.
+// writes returns the writes to an entity.
 func (t *tally) writes(entity string) *history.Writes {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,14 +115,14 @@ func (t *tally) writes(entity string) *history.Writes {
 	return t.entities[entity]
 }
 
-// acknowledgedSoFar counts.
+// acknowledgedSoFar returns the number of acknowledged operations.
 func (t *tally) acknowledgedSoFar() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.outcomes[acknowledged]
 }
 
-// watch begins to wait for the first write from now on.
+// watch begins to wait for the next write on each path.
 func (t *tally) watch() *watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,15 +131,15 @@ func (t *tally) watch() *watch {
 	return w
 }
 
-// firsts gives for each path the time from the instant to its first write, 0
-// where there was none.
+// firsts returns the time from the event to the first write on each path, or 0
+// if there was none.
 func (t *tally) firsts(w *watch) [paths]time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return w.first
 }
 
-// end takes the silence at the end of the load into account.
+// end accounts for the silence at the end of the load.
 func (t *tally) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

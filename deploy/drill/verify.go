@@ -12,8 +12,8 @@ import (
 	"oda/internal/test/history"
 )
 
-// verify reads everything back: blocks through both servers, versions from the
-// tables of the leader, since the interface gives the current one only.
+// verify reads everything back: blocks through both servers, and versions from
+// the tables of the leader.
 func (l *load) verify(ctx context.Context, leader *node) (history.Verdict, error) {
 	var v history.Verdict
 	for _, id := range l.blocks {
@@ -42,7 +42,7 @@ func (l *load) verify(ctx context.Context, leader *node) (history.Verdict, error
 	defer conn.Close(ctx)
 	for chain := range chains {
 		id := chainID(chain)
-		// version - row_number() is not 0 where one is missing before.
+		// version - row_number() is not 0 if an earlier version is missing.
 		rows, err := conn.Query(ctx, `SELECT substring(convert_from(text, 'UTF8') FROM '"mark": *"([^"]*)"'), version - row_number() OVER (ORDER BY version)
 			FROM versions WHERE kind = 1 AND identifier = $1 ORDER BY version`, id)
 		if err != nil {
