@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm wakes a goroutine at a moment. time.Sleep would not do: in a program
-// that is idle in between it wakes up to a millisecond late, which is more than
-// a fast server takes to answer. A timer of the kernel is 0.05 ms late.
+// alarm wakes a goroutine at a given moment. In an idle program time.Sleep
+// wakes up to a millisecond late, which is more than a fast server takes to
+// answer. A kernel timer is only 0.05 ms late.
 type alarm struct {
 	*os.File
 	fd int
@@ -24,7 +24,7 @@ func newAlarm() (alarm, error) {
 	return alarm{os.NewFile(uintptr(fd), "timer"), fd}, nil
 }
 
-// wait returns at the moment, or at once where it has passed.
+// wait returns at the moment, or at once if it has passed.
 func (a alarm) wait(moment time.Time) error {
 	left := time.Until(moment)
 	if left <= 0 {

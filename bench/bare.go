@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// serveBare is the argument with which this program is the bare server.
+// serveBare is the argument that turns this program into the bare server.
 const serveBare = "serve-bare"
 
-// recordAnswer is as long as what the archive answers to a record.
+// recordAnswer is as long as the archive's answer to a record.
 const recordAnswer = `{"eb_id":"eb-bare-000000","sequence":1,"metadata":{"version":1,` +
 	`"created_by":"DefaultUser","created_on":"2026-01-07T00:00:00.000000Z",` +
 	`"last_modified_by":"DefaultUser","last_modified_on":"2026-01-07T00:00:00.000001Z"}}`
 
-// runBare serves the limit of what net/http can do: it reads the whole body of
-// a request and writes as many bytes, with the same headers, as the archive
-// does, and stores nothing.
+// runBare serves as fast as net/http can: it reads the whole body of a request,
+// writes as many bytes as the archive does, with the same headers, and stores
+// nothing.
 func runBare(addr string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -32,8 +32,8 @@ func runBare(addr string) error {
 	return fmt.Errorf("serve on %s: %w", addr, server.ListenAndServe())
 }
 
-// bareHandler answers a GET with a document, a PUT with the body that came, and
-// anything else as a record is answered.
+// bareHandler answers a GET with a document, a PUT with its body, and anything
+// else like a record.
 func bareHandler() http.HandlerFunc {
 	document, record := document("sbd-bare-00000000"), []byte(recordAnswer)
 	buffers := sync.Pool{New: func() any { return new([]byte) }}

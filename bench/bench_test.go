@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tiny is a plan that shows only that every scenario runs.
+// tiny is a plan that only shows that every scenario runs.
 var tiny = plan{
 	length: 10 * time.Millisecond, rounds: 1, busy: 4, lengths: []int{10, 100}, prepared: 100, longBlock: 100,
 	entities: 1000, records: 4000, shares: []float64{0.5},
 }
 
 func TestEveryScenarioRuns(t *testing.T) {
-	// Not t.TempDir: the user of PostgreSQL must get through.
+	// PostgreSQL's user cannot enter t.TempDir.
 	dir, err := os.MkdirTemp("", "oda-bench-")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 	})
 	found := runTiny(t, o, l, scenarios())
 	if len(found.Sections) != len(scenarios()) {
-		t.Errorf("%d of %d scenarios are in the results", len(found.Sections), len(scenarios()))
+		t.Errorf("the results have %d of %d scenarios", len(found.Sections), len(scenarios()))
 	}
 	for _, s := range found.Sections {
 		for _, b := range s.Budgets {
@@ -103,7 +103,7 @@ func runTiny(t *testing.T, o options, l *lab, list []scenario) *results {
 	return found
 }
 
-func TestTheResultsOfSomeScenariosGoIntoTheOthers(t *testing.T) {
+func TestNewResultsAreMergedIntoOldOnes(t *testing.T) {
 	before := &results{Sections: []*section{{Name: "gone"}, {Name: "recording", Version: "1"}, {Name: "scale", Version: "1"}}}
 	now := &results{Sections: []*section{{Name: "recording", Version: "2"}, {Name: "reading", Version: "2"}}}
 	now.merge(before)
@@ -168,7 +168,7 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 // one sends GETs over one connection.
 var one = []worker{{next: func() request { return request{method: "GET", path: "/"} }}}
 
-func TestAtAConstantRateLatencyCountsFromWhenARequestWasDue(t *testing.T) {
+func TestAtAConstantRateLatencyIsMeasuredFromWhenARequestWasDue(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) == 1 {
@@ -180,7 +180,7 @@ func TestAtAConstantRateLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All but the first were quick, and yet half of them had waited.
+	// All but the first were answered quickly, yet half of them had waited.
 	if asked.Load() != 20 || got[p50] < 0.05 {
 		t.Errorf("%d requests, %v", asked.Load(), got)
 	}
@@ -221,7 +221,7 @@ func TestTheBareServerReadsAndWritesAsTheArchiveDoes(t *testing.T) {
 	}
 }
 
-func TestDocumentsAreJSONOfTheSizeAskedFor(t *testing.T) {
+func TestDocumentsAreJSONOfTheRequestedSize(t *testing.T) {
 	if got := documentOf("sbd-one-000000001"); len(got) != documentSize || !json.Valid(got) || !strings.Contains(string(got), `"sbd_id":"sbd-one-000000001"`) {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}

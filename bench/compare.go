@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// compare measures one kind of work on oda and on what it is compared with.
+// compare measures one kind of work on oda and on its competitors.
 type compare struct {
-	connections int // 0: as many as the plan has
-	each        int // operations in a request; 0: 1
+	connections int // 0 for the plan's number
+	each        int // operations per request; 0 means 1
 	work        work
 	pocketBase  work
 	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
 	raw         bool
-	odaOnly     bool     // the bare server has nothing to compare
-	columns     []column // empty: rates and latencies, the rates against all others
+	odaOnly     bool     // there is no comparison with the bare server
+	columns     []column // by default rates and latencies, the rates relative to all others
 }
 
 func (c compare) run(ctx context.Context, s *stage) error {
@@ -85,7 +85,8 @@ func (c compare) run(ctx context.Context, s *stage) error {
 	return err
 }
 
-// loadArm keeps connections to a server busy. The detail tells its arms apart.
+// loadArm keeps connections to a server busy. The detail distinguishes its
+// arms.
 func loadArm(srv *server, detail string, all []worker, each int) arm {
 	name := srv.arm(detail)
 	return arm{name: name, run: func(ctx context.Context, length time.Duration) (got sample, err error) {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// documentSize is that of the entities that are stored.
+// documentSize is the size of stored entities.
 const documentSize = 5000
 
-// document is an SBDefinition of exactly documentSize bytes: targets with their
-// scans, as many as fit, and a description for the rest. All differ in their
-// identifiers alone.
+// document returns an SBDefinition of exactly documentSize bytes: as many
+// targets with scans as fit, padded by a description. Documents differ only in
+// their identifiers.
 func document(id string) []byte {
 	random := rand.New(rand.NewPCG(1, 1))
 	var targets, scans, sequence []string
@@ -31,7 +31,7 @@ func document(id string) []byte {
 	}
 }
 
-// definition puts the parts of a document together.
+// definition assembles a document from its parts.
 func definition(id, description string, targets, scans, sequence []string) string {
 	return fmt.Sprintf(`{"interface":"https://schema.skao.int/ska-oso-pdm-sbd/0.1","sbd_id":%q,"telescope":"ska_mid","description":%q,`+
 		`"activities":{"allocate":{"kind":"filesystem","path":"file:///scripts/allocate_from_file_mid_sb.py","function_args":{"main":{"args":[],"kwargs":{"subarray_id":1}}}},`+
@@ -43,16 +43,16 @@ func definition(id, description string, targets, scans, sequence []string) strin
 		id, description, strings.Join(targets, ","), strings.Join(scans, ","), strings.Join(sequence, ","))
 }
 
-// calls are what a script calls on the telescope, over and over.
+// calls are the functions that a script calls on the telescope, over and over.
 var calls = [...]string{"assign_resources", "configure_from_scan_", "scan_for_duration", "end_of_observation"}
 
-// record is the i-th request/response of a block, of about 280 bytes.
+// record returns record number i of a block, of about 280 bytes.
 func record(i int) []byte {
 	return fmt.Appendf(nil, `{"request":"ska_oso_scripting.functions.%s","request_args":{"args":[],"kwargs":{"subarray_id":1,"scan_id":%d}},"status":"OK","response":{"result":"'ObsState.READY'"},"request_sent_at":"2026-03-01T%02d:%02d:%02d.123456Z","response_received_at":"2026-03-01T%02d:%02d:%02d.654321Z"}`,
 		calls[i%len(calls)], i, i/3600%24, i/60%60, i%60, i/3600%24, i/60%60, i%60)
 }
 
-// block is an ExecutionBlock into which nothing was recorded yet.
+// block returns an ExecutionBlock without records.
 func block(id string) []byte {
 	return fmt.Appendf(nil, `{"interface":"https://schema.skao.int/ska-oso-pdm-eb/0.1","eb_id":%q,"telescope":"ska_mid","request_responses":[]}`, id)
 }

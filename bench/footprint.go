@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// runFootprint starts oda again and again.
+// runFootprint starts oda repeatedly.
 func runFootprint(ctx context.Context, s *stage) error {
 	odas, err := s.startOdas(ctx)
 	if err != nil {

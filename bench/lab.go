@@ -14,35 +14,35 @@ import (
 	"oda/internal/test/fault"
 )
 
-// lab holds what all scenarios of a run share: the programs, and a PostgreSQL.
+// lab is what all scenarios of a run share: the programs, and a PostgreSQL.
 type lab struct {
 	plan     plan
-	lock     *os.File // no other run works in the folder
-	version  string   // of the sources
-	dir      string   // takes everything that is built and stored
-	profiles string   // folder for them; empty: there are none
+	lock     *os.File // excludes other runs in the same folder
+	version  string   // version of the sources
+	dir      string   // folder for everything that is built and stored
+	profiles string   // folder for profiles; empty for none
 	progress io.Writer
-	odas     []program // the archive; with -against also the earlier one
+	odas     []program // the archive and, with -against, the earlier one
 	cluster  *fault.Cluster
-	pocket   string // the program of PocketBase, once it is built
+	pocket   string // PocketBase, once it is built
 }
 
 // program is a build of the archive.
 type program struct {
 	path   string
-	suffix string // of the names of its arms
+	suffix string // suffix of the names of its arms
 }
 
-// postgresSettings are what differs from a cluster that Debian made.
+// postgresSettings are the differences from a cluster of Debian.
 var postgresSettings = map[string]string{
 	"shared_buffers":  "512MB",
 	"max_wal_size":    "4GB",
-	"min_wal_size":    "80MB", // the default, which throw-away clusters lower
+	"min_wal_size":    "80MB", // the default, which throw-away clusters reduce
 	"max_connections": "200",
 }
 
-// newLab builds the archive from the sources around this module and, if against
-// is not empty, from that revision too, and starts a PostgreSQL.
+// newLab builds the archive from the sources around this module and, unless
+// against is empty, also from that revision, and starts a PostgreSQL.
 func newLab(ctx context.Context, o options) (*lab, error) {
 	dir, err := filepath.Abs(o.work)
 	if err != nil {
@@ -59,7 +59,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 		return nil, fmt.Errorf("another run uses %s", dir)
 	}
 	l := &lab{lock: lock, plan: o.plan, version: o.version, dir: dir, profiles: o.profiles, progress: o.progress}
-	// A run that was killed leaves its archives.
+	// A run that was killed leaves its archives behind.
 	for _, left := range []string{"postgres", "archives"} {
 		if err := os.RemoveAll(filepath.Join(dir, left)); err != nil {
 			return nil, err
@@ -99,15 +99,15 @@ func (l *lab) close() error {
 
 func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"\n", args...) }
 
-// build builds a program as a release is: static and stripped.
+// build builds a program like a release: static and stripped.
 func build(ctx context.Context, source, program, out string, flags ...string) error {
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out}
 	_, err := run(ctx, source, "go", append(append(args, flags...), program)...)
 	return err
 }
 
-// buildRevision builds the archive of an earlier revision, or takes the program
-// that a run before has built.
+// buildRevision builds the archive of an earlier revision, or reuses the
+// program of an earlier run.
 func (l *lab) buildRevision(ctx context.Context, revision string) (string, error) {
 	commit, err := run(ctx, "..", "git", "rev-parse", "--verify", "--end-of-options", revision+"^{commit}")
 	if err != nil {
@@ -131,8 +131,8 @@ func (l *lab) buildRevision(ctx context.Context, revision string) (string, error
 	return path, build(ctx, source, "./cmd/oda", path)
 }
 
-// query runs statements in a database of the cluster and returns the only value
-// of the last one.
+// query runs statements in a database of the cluster and returns the single
+// value of the last one.
 func (l *lab) query(ctx context.Context, dsn string, statements ...string) (value float64, err error) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	logged     figure = "of that, write-ahead log"
 )
 
-// runLarge lists, starts and uses an archive of many entities.
+// runLarge lists, starts and uses an archive with many entities.
 func runLarge(ctx context.Context, s *stage) error {
 	count := s.plan.entities
 	var arms []arm
@@ -58,9 +58,9 @@ func runLarge(ctx context.Context, s *stage) error {
 	})
 }
 
-// listArm asks for everything in one answer, over one connection, an oda that
-// was just started: one that has worked holds memory that a listing could use
-// unseen.
+// listArm requests everything in one answer, over one connection, from an oda
+// that was just started: one that has been working has free memory, which would
+// hide the cost of a listing.
 func listArm(srv *server, detail, query string, count int) arm {
 	return arm{name: srv.arm(detail), run: func(ctx context.Context, _ time.Duration) (sample, error) {
 		if _, err := srv.restart(ctx); err != nil {
@@ -99,12 +99,12 @@ func listPage(collection string) work {
 	}
 }
 
-// tenths are the parts in which an archive is filled.
+// tenths is the number of parts in which an archive is filled.
 const tenths = 10
 
 // fillTwo starts every oda twice, fills one of the two with count rows, part by
-// part, and says what that took for one of them. A fill returns how many rows
-// its part has.
+// part, and returns what that cost for one oda. fill returns the number of rows
+// of its part.
 func (s *stage) fillTwo(ctx context.Context, count int, fill func(ctx context.Context, srv *server, part int) (int, error)) (large, small []*server, err error) {
 	if large, err = s.startOdas(ctx); err != nil {
 		return nil, nil, err

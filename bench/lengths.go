@@ -6,10 +6,10 @@ import (
 
 const lengthConnections = 16
 
-// at is the name of a length.
+// at returns the name of a length.
 func at(length int) string { return ", " + format(float64(length), "") + " records" }
 
-// runLengths asks whether recording becomes dearer the more records a block has.
+// runLengths measures whether recording gets slower as a block gets longer.
 func runLengths(ctx context.Context, s *stage) error {
 	odas, err := s.startOdas(ctx)
 	if err != nil {

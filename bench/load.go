@@ -25,19 +25,19 @@ type request struct {
 // worker is one connection's share of the work.
 type worker struct {
 	next func() request
-	// answered is given the body of each answer, which is valid until it
-	// returns; nil: nobody looks at it.
+	// answered, if not nil, is called with the body of each answer, which is
+	// valid until it returns.
 	answered func(body []byte)
 }
 
-// load sends the requests of each worker over a connection of its own, and
-// waits for all answers. Every answer must be 200.
+// load sends the requests of each worker over its own connection, and waits for
+// all answers. Every answer must be 200.
 //
 // Without a rate the loop is closed: the next request follows the answer, and
-// the load is the most that the server can do. With a rate it is open: requests
-// are sent at that rate whatever the answers do, by whichever connection is
-// free, and latency counts from when a request was due, so that a server that
-// stalls is seen by all requests that had to wait.
+// the load is the most that the server can handle. With a rate it is open:
+// requests are sent at that rate whatever the answers do, by any free
+// connection, and latency is measured from when a request was due, so that a
+// stall of the server shows in all requests that had to wait.
 func load(ctx context.Context, addr string, workers []worker, length time.Duration, perSecond float64) (sample, error) {
 	client, err := connect(addr, len(workers))
 	if err != nil {
@@ -48,7 +48,7 @@ func load(ctx context.Context, addr string, workers []worker, length time.Durati
 		all, running = errgroup.WithContext(ctx)
 		latencies    = make([][]time.Duration, len(workers))
 		worked       = make([]time.Duration, len(workers))
-		taken        atomic.Int64 // requests of an open loop
+		taken        atomic.Int64 // number of requests of an open loop
 		start        = time.Now()
 	)
 	for i, w := range workers {
@@ -116,7 +116,7 @@ func (r request) render(to *fasthttp.Request) {
 	}
 }
 
-// connect makes the connections before the clock starts.
+// connect opens the connections before the clock starts.
 func connect(addr string, connections int) (*fasthttp.HostClient, error) {
 	ready := make(chan net.Conn, connections)
 	for range connections {
@@ -141,8 +141,8 @@ func connect(addr string, connections int) (*fasthttp.HostClient, error) {
 	}, nil
 }
 
-// summary is the rate and the quantiles of operations that one after the other,
-// or several at a time, took so long together.
+// summary computes the rate and the quantiles of operations that took this long
+// together.
 func summary(latencies []time.Duration, elapsed time.Duration) (sample, error) {
 	if len(latencies) == 0 {
 		return nil, fmt.Errorf("nothing was done within %v", elapsed)
@@ -157,8 +157,8 @@ func summary(latencies []time.Duration, elapsed time.Duration) (sample, error) {
 	}, nil
 }
 
-// mean is what operations are divided by: connections that ended early were
-// idle while the slowest one finished.
+// mean is the divisor for operations: connections that ended early were idle
+// while the slowest one finished.
 func mean(all []time.Duration) time.Duration {
 	var sum time.Duration
 	for _, one := range all {

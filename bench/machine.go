@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// describe names the machine and what is measured on it, and nothing of its
-// owner.
+// describe describes the machine and what is measured on it, but nothing about
+// its owner.
 func (l *lab) describe(ctx context.Context) ([][2]string, error) {
 	field := func(file, name, separator string) string {
-		text, _ := os.ReadFile(file) // what is not there is not known
+		text, _ := os.ReadFile(file) // a missing file means unknown
 		for line := range strings.Lines(string(text)) {
 			if key, value, found := strings.Cut(line, separator); found && strings.TrimSpace(key) == name {
 				return strings.Join(strings.Fields(strings.Trim(strings.TrimSpace(value), `"`)), " ")
@@ -26,7 +26,7 @@ func (l *lab) describe(ctx context.Context) ([][2]string, error) {
 		}
 		return "unknown"
 	}
-	load, _ := os.ReadFile("/proc/loadavg") // the same
+	load, _ := os.ReadFile("/proc/loadavg") // a missing file means unknown
 	before, _, _ := strings.Cut(string(load), " ")
 	append50, append99, err := syncTime(l.dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *lab) describe(ctx context.Context) ([][2]string, error) {
 	}, nil
 }
 
-// syncTime measures how long an appended page takes to be durable.
+// syncTime measures how long it takes to make an appended page durable.
 func syncTime(dir string) (p50, p99 time.Duration, err error) {
 	file, err := os.Create(filepath.Join(dir, "sync"))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command bench measures the archive beside the limits of the machine and
-// beside what people would pick instead, and writes docs/benchmarks.md. It
-// builds and starts everything itself, and ends it again. Run it by make, in
-// the folder above; README.md says how.
+// Command bench measures the archive against the limits of the machine and
+// against alternatives, and writes docs/benchmarks.md. It builds, starts and
+// stops everything itself. Run it with make, in the folder above; README.md
+// says how.
 package main
 
 import (
@@ -24,9 +24,9 @@ import (
 type options struct {
 	plan     plan
 	quick    bool
-	only     *regexp.Regexp // nil: everything that need not be asked for
-	against  string         // revision of an earlier oda; empty: none
-	profiles string         // folder for profiles of oda; empty: there are none
+	only     *regexp.Regexp // nil for all scenarios that need not be requested
+	against  string         // revision of an earlier oda; empty for none
+	profiles string         // folder for profiles of oda; empty for none
 	version  string
 	work     string // folder for what is built and stored
 	out      string // folder for the report
@@ -62,7 +62,7 @@ func main() {
 		o.plan.length = 5 * time.Second
 	}
 	if o.against != "" && !o.quick {
-		o.plan.rounds = 9 // a tenth is to be told from noise
+		o.plan.rounds = 9 // to distinguish a tenth from noise
 	}
 	switch {
 	case o.out != "":
@@ -73,11 +73,11 @@ func main() {
 	default:
 		o.out = filepath.Join("..", "docs")
 	}
-	// As little as possible of the two cores is for this program.
+	// This program should use as little as possible of the two cores.
 	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second interrupt ends it at once
+	context.AfterFunc(ctx, stop) // a second interrupt ends it at once
 	fail(o.run(ctx))
 }
 
@@ -88,7 +88,7 @@ func fail(err error) {
 	}
 }
 
-// run builds and starts what is needed, measures, and ends it again.
+// run builds and starts what is needed, measures, and stops it again.
 func (o options) run(ctx context.Context) error {
 	var list []scenario
 	names := ""
@@ -108,8 +108,8 @@ func (o options) run(ctx context.Context) error {
 	return errors.Join(o.measure(ctx, l, list), l.close())
 }
 
-// measure plays scenarios and writes the report. What failed is told at the
-// end; the rest is reported.
+// measure plays scenarios and writes the report. Failures are reported at the
+// end; the other results are kept.
 func (o options) measure(ctx context.Context, l *lab, list []scenario) error {
 	file := filepath.Join(o.out, "benchmarks", "results.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -129,7 +129,7 @@ func (o options) measure(ctx context.Context, l *lab, list []scenario) error {
 		l.say("\n[%d of %d] %s, after %v", i+1, len(list), sc.title, time.Since(start).Round(time.Second))
 		section, err := l.play(ctx, sc)
 		if ctx.Err() != nil {
-			return errors.New("interrupted; the report is left as it is")
+			return errors.New("interrupted; the report is unchanged")
 		}
 		if err != nil {
 			l.say("FAILED: %v", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// figure is something that a run of an arm measures.
+// figure is a quantity that a run of an arm measures.
 type figure string
 
 const (
@@ -19,12 +19,12 @@ const (
 	took   figure = "time"
 	memory figure = "memory"
 	disk   figure = "on disk"
-	// cost is the time that one operation takes of the busy machine, the
-	// inverse of the rate. It is worked out, not stored.
+	// cost is the time that one operation takes on the busy machine, the
+	// inverse of the rate. It is computed, not stored.
 	cost figure = "cost"
 )
 
-// unit is what a figure counts: seconds, bytes or, where it is empty, a number.
+// unit is the unit of a figure: seconds, bytes or, if empty, a plain number.
 func (f figure) unit() string {
 	switch f {
 	case p50, p99, p999, took, cost:
@@ -41,15 +41,15 @@ type sample map[figure]float64
 // arm is one of the things compared.
 type arm struct {
 	name string
-	// line and x place it in the plot of the table, where there is one.
+	// line and x are its place in the plot of the table, if there is one.
 	line string
 	x    float64
-	// run works for about this long. Any failure ends the scenario: a refusal
-	// that comes quickly must not look like a quick answer.
+	// run works for about this long. Any failure ends the scenario: a quick
+	// refusal must not look like a quick answer.
 	run func(ctx context.Context, length time.Duration) (sample, error)
 }
 
-// table is a comparison of arms, as it is kept in results.json.
+// table is a comparison of arms, as stored in results.json.
 type table struct {
 	Title   string   `json:"title,omitempty"`
 	Columns []column `json:"columns"`
@@ -57,7 +57,7 @@ type table struct {
 	Plot    *plotted `json:"plot,omitempty"`
 }
 
-// series is what one arm measured, round by round.
+// series has the measurements of one arm, round by round.
 type series struct {
 	Arm    string               `json:"arm"`
 	Line   string               `json:"line,omitempty"`
@@ -65,15 +65,15 @@ type series struct {
 	Rounds map[figure][]float64 `json:"rounds"`
 }
 
-// column shows a figure of each arm. With Over it is divided by the sum of that
-// figure of other arms; a name that begins with a space is added to that of the
-// arm itself.
+// column shows a figure of each arm. With Over, it is divided by the sum of
+// that figure for other arms; a name that begins with a space is appended to
+// that of the arm itself.
 type column struct {
 	Figure figure   `json:"figure"`
 	Over   []string `json:"over,omitempty"`
 }
 
-// title is the head of the column.
+// title returns the heading of the column.
 func (c column) title() string {
 	if len(c.Over) == 0 {
 		return string(c.Figure)
@@ -81,7 +81,7 @@ func (c column) title() string {
 	return "÷ " + c.below()
 }
 
-// below names what the figure is divided by.
+// below names the divisor of the figure.
 func (c column) below() string {
 	if len(c.Over) > 1 {
 		return "(" + strings.Join(c.Over, " + ") + ")"
@@ -89,7 +89,7 @@ func (c column) below() string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Over[0], " at "), ", ")
 }
 
-// plain are columns without a reference.
+// plain returns columns without a divisor.
 func plain(figures ...figure) []column {
 	columns := make([]column, len(figures))
 	for i, f := range figures {
@@ -102,13 +102,13 @@ func plain(figures ...figure) []column {
 type budget struct {
 	Work   string  `json:"work"`
 	Arm    string  `json:"arm"`
-	column         // what is measured of the arm
+	column         // what is measured
 	Limit  float64 `json:"limit"`
 	AtMost bool    `json:"at_most,omitempty"` // otherwise at least
 }
 
-// measure warms the arms up, then measures them in turn, so that what else the
-// machine does meets all of them alike. Every other round goes backwards, so
+// measure warms the arms up, then measures them in turn, so that other load on
+// the machine affects all of them alike. Every other round goes backwards, so
 // that no arm always follows the same one.
 func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error) {
 	if s.against() {
@@ -151,7 +151,7 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 	return &t, nil
 }
 
-// String lists the figures for the progress.
+// String formats the figures for progress messages.
 func (s sample) String() string {
 	var all []string
 	for _, f := range []figure{rate, p50, p99, took, memory, disk} {
@@ -162,7 +162,7 @@ func (s sample) String() string {
 	return strings.Join(all, ", ")
 }
 
-// of is one figure of an arm, round by round.
+// of returns one figure of an arm, round by round.
 func (t *table) of(arm string, f figure) []float64 {
 	for _, one := range t.Series {
 		switch {
@@ -180,9 +180,9 @@ func (t *table) of(arm string, f figure) []float64 {
 	return nil
 }
 
-// values is a column of an arm, round by round: neighbours in time are divided
-// by each other. It is empty where the arm, or one that it is compared with,
-// was not measured.
+// values returns a column of an arm, round by round: a ratio is taken between
+// measurements of the same round. It is empty if the arm, or one that it is
+// compared with, was not measured.
 func (t *table) values(arm string, c column) []float64 {
 	values := slices.Clone(t.of(arm, c.Figure))
 	if len(c.Over) == 0 {

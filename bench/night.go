@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// runNight sends a mix as fast as it goes, then at constant rates.
+// runNight sends a mix of requests as fast as possible, then at constant rates.
 func runNight(ctx context.Context, s *stage) error {
 	servers, err := s.startOdas(ctx)
 	if err != nil {

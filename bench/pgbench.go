@@ -14,22 +14,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// script is what pgbench does over and over on a database that the archive has
-// made. Texts and bodies are variables, which pgbench sends as parameters with
-// every statement, as the archive does.
+// script is what pgbench does over and over on a database made by the archive.
+// Texts and bodies are variables, which pgbench sends as parameters with every
+// statement, as the archive does.
 type script struct {
 	text      string
 	variables map[string]string
 }
 
-// sessionSettings are those that the archive gives its own connections, as far
-// as they have to do with plans.
+// sessionSettings are the settings of the archive's own connections that affect
+// plans.
 const sessionSettings = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
 
-// spacing keeps the numbers of the connections of one run apart.
+// spacing separates the number ranges of the connections of one run.
 const spacing = 1000
 
-// someEntity is one of count entities.
+// someEntity picks one of count entities.
 func someEntity(prefix string, count int) (set, expression string) {
 	return fmt.Sprintf(`\set i random(0, %d)`, count-1), fmt.Sprintf(`('%s-' || lpad(:i::text, 9, '0'))`, prefix)
 }
@@ -42,8 +42,8 @@ SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modifie
 		srv.storeEntities(ctx, "sbd-pgb", hot)
 }
 
-// recordScript inserts one row per transaction, like those that the archive
-// writes, with no look at the block and without moving its head.
+// recordScript inserts one row per transaction, like those of the archive,
+// without looking at the block or updating its head.
 func recordScript(context.Context, *server, int) (script, error) {
 	return script{
 		text: fmt.Sprintf(`\set n :n + 1
@@ -54,8 +54,8 @@ INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_
 	}, nil
 }
 
-// updateScript moves a head and inserts a version, in one statement and so in
-// one trip, as the archive does; it does not compare the metadata.
+// updateScript updates a head and inserts a version in one statement, and so in
+// one round trip, as the archive does; it does not compare the metadata.
 func updateScript(ctx context.Context, srv *server, connections int) (script, error) {
 	count := own * connections
 	if err := srv.storeEntities(ctx, "sbd-pgb", count); err != nil {
@@ -80,15 +80,15 @@ WITH head AS (UPDATE heads h SET version = h.version + 1, last_modified_by = 'De
 	}, err
 }
 
-// escaped writes bytes in PostgreSQL's escape format for bytea, in which only a
-// backslash is special: it is as long as what the archive sends.
+// escaped formats bytes in PostgreSQL's escape format for bytea, in which only
+// a backslash is special, so the length is the same as what the archive sends.
 func escaped(text []byte) string { return strings.ReplaceAll(string(text), `\`, `\\`) }
 
-// perSecond finds the rate in what pgbench says at its end.
+// perSecond matches the rate in the output of pgbench.
 var perSecond = regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection time\)`)
 
-// pgbenchArm lets one thread of pgbench keep so many connections to the
-// database of an oda busy. Its lengths are whole seconds.
+// pgbenchArm lets one thread of pgbench keep connections to the database of an
+// oda busy. Its lengths are whole seconds.
 func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 	return arm{name: pgbench, run: func(ctx context.Context, length time.Duration) (sample, error) {
 		dir, err := os.MkdirTemp(s.dir, "pgbench-")
@@ -103,9 +103,9 @@ func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 		args := []string{
 			"PGOPTIONS=" + sessionSettings, "LC_ALL=C", s.cluster.Program("pgbench"),
 			"-n", "-M", "prepared", "-j", "1", "-c", strconv.Itoa(connections), "-T", fmt.Sprint(math.Ceil(length.Seconds())), "-f", file,
-			// To write down the latency of every transaction would slow it.
+			// Logging the latency of every transaction would slow pgbench down.
 			"-l", "--log-prefix", filepath.Join(dir, "log"), "--sampling-rate", fmt.Sprint(1 / math.Ceil(float64(connections)/8)),
-			// Numbers that no run before used.
+			// Use numbers that no earlier run has used.
 			"-D", fmt.Sprintf("base=%d", time.Now().UnixMicro()*spacing), "-D", "n=0",
 		}
 		for name, value := range sc.variables {
@@ -117,7 +117,7 @@ func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 		}
 		match := perSecond.FindStringSubmatch(out)
 		if match == nil {
-			return nil, fmt.Errorf("pgbench says no rate: %s", out)
+			return nil, fmt.Errorf("pgbench reports no rate: %s", out)
 		}
 		logs, err := filepath.Glob(filepath.Join(dir, "log.*"))
 		if err != nil {
@@ -130,7 +130,7 @@ func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 				return nil, err
 			}
 			for line := range strings.Lines(string(text)) {
-				// The third word is how long a transaction took.
+				// The third word is the duration of a transaction.
 				if micros, err := strconv.Atoi(strings.Fields(line)[2]); err == nil {
 					latencies = append(latencies, time.Duration(micros)*time.Microsecond)
 				}

@@ -9,8 +9,8 @@ import (
 	_ "gonum.org/v1/plot/vg/vgsvg" // writes SVG
 )
 
-// plotted says how the series of a table are drawn: a line through those of
-// the same name.
+// plotted says how the series of a table are drawn: a line through those of the
+// same name.
 type plotted struct {
 	Title string `json:"title"`
 	X     string `json:"x"`
@@ -18,7 +18,7 @@ type plotted struct {
 	LogX  bool   `json:"log_x,omitempty"`
 }
 
-// colors of the lines can be told apart by everybody.
+// colors are distinguishable for everybody.
 var colors = []color.RGBA{{0, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0, 255}, {0, 0x9e, 0x73, 255}, {0xcc, 0x79, 0xa7, 255}}
 
 // draw writes an SVG file.
@@ -55,12 +55,12 @@ func (t *table) draw(path string) error {
 		p.Add(line, dots)
 		p.Legend.Add(name, line, dots)
 	}
-	// Room for the legend, and for the last number of the axis.
+	// Leave space for the legend, and for the last number of the axis.
 	p.Y.Max, p.X.Max = 1.3*p.Y.Max, 1.1*p.X.Max
 	return p.Save(7*vg.Inch, 4*vg.Inch, path)
 }
 
-// labelled writes the numbers of an axis as the tables do.
+// labelled formats the numbers of an axis as in the tables.
 type labelled struct {
 	plot.Ticker
 	unit string

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// startPocketBase starts a PocketBase with empty collections; it is built the
-// first time. All requests to it are answered 200.
+// startPocketBase starts a PocketBase with empty collections, and builds it the
+// first time. It answers all requests with 200.
 func (s *stage) startPocketBase(ctx context.Context) (*server, error) {
 	if s.pocket == "" {
 		s.say("building PocketBase")
@@ -58,7 +58,7 @@ func pocketCreate(_ context.Context, _ *server, connections int) ([]worker, erro
 	}), nil
 }
 
-// pocketUpdate stores documents again. The ones before are lost: PocketBase
+// pocketUpdate stores documents again. The earlier ones are lost: PocketBase
 // keeps no versions and compares nothing.
 func pocketUpdate(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	requests := make([]request, hot)

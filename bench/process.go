@@ -19,7 +19,7 @@ import (
 	"oda/internal/test/fault"
 )
 
-// Bounds of the life of a server. A start may have a large archive to look at.
+// Time limits for a server. At a start it may have to inspect a large archive.
 const (
 	startTimeout = time.Minute
 	stopTimeout  = 20 * time.Second
@@ -28,15 +28,15 @@ const (
 // process is a running server on 127.0.0.1.
 type process struct {
 	addr  string
-	pprof string // where an oda that is profiled has its profiles
+	pprof string // address of the profiles of an oda that is profiled
 	cmd   *exec.Cmd
 	log   string
 	ended chan struct{}
 }
 
-// startProcess starts a server and waits until the path ready answers 200.
-// {addr} in an argument stands for where it is to listen. Whatever this program
-// dies of, its servers die with it.
+// startProcess starts a server and waits until the path ready answers 200. In
+// an argument, {addr} stands for the address to listen on. Servers end with
+// this program, even if it is killed.
 func startProcess(ctx context.Context, log, ready, program string, args ...string) (*process, error) {
 	port, err := fault.FreePort()
 	if err != nil {
@@ -62,7 +62,7 @@ func startProcess(ctx context.Context, log, ready, program string, args ...strin
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = file, file
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	// Nothing of this shell is to configure an oda.
+	// The environment of this shell must not configure an oda.
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "ODA_") || strings.HasPrefix(variable, "SKUID_URL=")
 	})
@@ -72,7 +72,7 @@ func startProcess(ctx context.Context, log, ready, program string, args ...strin
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // how it ended is in its state
+		_ = p.cmd.Wait() // its state says how it ended
 	}()
 	if err := p.ready(ctx, ready); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w\n%s", program, err, p.tail()), p.stop())
@@ -90,18 +90,18 @@ func (p *process) ready(ctx context.Context, path string) error {
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("it ended at once, %v", p.cmd.ProcessState)
+			return fmt.Errorf("the server exited at once, %v", p.cmd.ProcessState)
 		case <-ctx.Done():
-			return fmt.Errorf("it is not ready: %w", err)
+			return fmt.Errorf("the server is not ready: %w", err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
-// client is for preparations; load has its own. Answers come as they are stored.
+// client is for preparations; load has its own. Answers are not decompressed.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: fillers, DisableCompression: true}}
 
-// do is one exchange, for preparations; the answer must be 200.
+// do sends one request, for preparations; the answer must be 200.
 func (p *process) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	return exchange(ctx, method, "http://"+p.addr+path, body)
 }
@@ -133,11 +133,11 @@ func (p *process) stop() error {
 		return fmt.Errorf("%s had ended, %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
 	default:
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has just ended
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if the process has just ended
 	select {
 	case <-p.ended:
 	case <-time.After(stopTimeout):
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the same
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only if the process has just ended
 		<-p.ended
 	}
 	if !p.cmd.ProcessState.Success() {
@@ -146,13 +146,13 @@ func (p *process) stop() error {
 	return os.Remove(p.log)
 }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (p *process) tail() []byte {
-	text, _ := os.ReadFile(p.log) // what cannot be read is not shown
+	text, _ := os.ReadFile(p.log) // empty if it cannot be read
 	return text[max(0, len(text)-4<<10):]
 }
 
-// proc reads a number from a file of a process in /proc, such as the VmRSS of
+// proc returns a number from a file of a process in /proc, such as VmRSS in
 // status.
 func proc(pid int, file, name string) (float64, error) {
 	path := fmt.Sprintf("/proc/%d/%s", pid, file)
@@ -168,7 +168,8 @@ func proc(pid int, file, name string) (float64, error) {
 	return 0, fmt.Errorf("no %s in %s", name, path)
 }
 
-// resident is the memory of the process, peak the most of it since resetPeak.
+// resident returns the memory of the process, and peak its maximum since
+// resetPeak.
 func (p *process) resident() (float64, error) { return p.kibibytes("VmRSS") }
 func (p *process) peak() (float64, error)     { return p.kibibytes("VmHWM") }
 
@@ -181,7 +182,7 @@ func (p *process) resetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0)
 }
 
-// run runs a program to its end, and returns what it said.
+// run runs a program and returns its output.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")

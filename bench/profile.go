@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// profiled is added to the program of the archive, which has no profiles of its
-// own, when it is built to be profiled.
+// profiled is added to the archive, which does not serve profiles itself, when
+// it is built to be profiled.
 const profiled = `package main
 
 import (
@@ -23,7 +23,7 @@ import (
 func init() { go http.ListenAndServe(os.Getenv("BENCH_PPROF"), nil) }
 `
 
-// overlay is the argument that builds the archive with profiles.
+// overlay returns the argument that builds the archive with profiles.
 func (l *lab) overlay() (string, error) {
 	added, err := filepath.Abs("../cmd/oda/bench_profile.go")
 	if err != nil {
@@ -40,8 +40,7 @@ func (l *lab) overlay() (string, error) {
 	return "-overlay=" + list, os.WriteFile(list, text, 0o644)
 }
 
-// profile writes in which functions of an oda the CPU time goes while an arm is
-// measured.
+// profile writes where an oda spends its CPU time while an arm is measured.
 func (srv *server) profile(ctx context.Context, arm string, length time.Duration) error {
 	samples, err := exchange(ctx, "GET", fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", srv.pprof, max(1, length.Seconds())), nil)
 	if err != nil {

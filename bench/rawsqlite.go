@@ -14,10 +14,9 @@ import (
 const rawPragmas = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 8000;
 	PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384`
 
-// rawArm records into a block of an archive straight from Go, with no HTTP, no
-// JSON and no rules: so many rows and the move of the head in a transaction,
-// which ends with a sync. A row counts as an operation that took as long as
-// the transaction.
+// rawArm records into a block of an archive directly from Go, without HTTP,
+// JSON or rules: each transaction adds rows, updates the head and ends with a
+// sync. A row counts as an operation that took as long as the transaction.
 func (s *stage) rawArm(ctx context.Context, together int) (arm, error) {
 	srv, err := s.startOda(ctx, s.odas[0], onSQLite)
 	if err != nil {

@@ -35,7 +35,7 @@ Everything that was measured, round by round, is in [benchmarks/results.json](be
 does nothing else: other work shows as wide spreads.
 `
 
-// report writes the results as a page for people, with its plots beside it.
+// report writes the results as a page for people, with its plots next to it.
 func (r *results) report(dir string) error {
 	plots, err := filepath.Glob(filepath.Join(dir, "benchmarks", "*.svg"))
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *results) report(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "benchmarks.md"), []byte(b.String()), 0o644)
 }
 
-// writeBudgets compares what was measured with what was promised.
+// writeBudgets compares the measurements with the promises.
 func (r *results) writeBudgets(w io.Writer) {
 	fmt.Fprint(w, "## Budgets\n\n| work | of | budget | measured | |\n|:---|:---|:---|---:|:---|\n")
 	for _, s := range r.Sections {
@@ -113,7 +113,7 @@ func (r *results) writeBudgets(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// unit is that of the figure, none where it is divided by another.
+// unit returns the unit of the figure, or none for a ratio.
 func (c column) unit() string {
 	if len(c.Over) > 0 {
 		return ""
@@ -121,7 +121,7 @@ func (c column) unit() string {
 	return c.Figure.unit()
 }
 
-// write writes the table, without columns that are empty.
+// write writes the table, without empty columns.
 func (t *table) write(w io.Writer) {
 	if t.Title != "" {
 		fmt.Fprintf(w, "**%s**\n\n", t.Title)
@@ -144,7 +144,7 @@ func (t *table) write(w io.Writer) {
 		if slices.ContainsFunc(columns, func(c column) bool {
 			return len(c.Over) == 1 && c.Over[0] == onSmall && strings.HasSuffix(one.Arm, onSmall)
 		}) {
-			continue // the ratio of the large one says it
+			continue // the ratio of the large archive says it
 		}
 		fmt.Fprintf(w, "| %s |", one.Arm)
 		for i, c := range columns {
@@ -159,7 +159,7 @@ func (t *table) write(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// formatAll shows the median of values with their ends.
+// formatAll formats the median of values with the smallest and the largest.
 func formatAll(values []float64, unit string) string {
 	if len(values) == 0 {
 		return "–"
@@ -173,7 +173,7 @@ func formatAll(values []float64, unit string) string {
 	return fmt.Sprintf("%s (%s–%s)", text, strings.TrimSuffix(low, " "+name), high)
 }
 
-// format shows a number with three digits, in the unit that suits it.
+// format formats a number with three digits, in a suitable unit.
 func format(value float64, unit string) string {
 	switch {
 	case value == 0:
@@ -196,7 +196,7 @@ func format(value float64, unit string) string {
 	return digits(value)
 }
 
-// digits rounds to three digits and puts commas between thousands.
+// digits rounds to three digits and separates thousands by commas.
 func digits(value float64) string {
 	if math.IsInf(value, 0) || math.IsNaN(value) {
 		return fmt.Sprint(value)

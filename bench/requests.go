@@ -13,17 +13,17 @@ import (
 
 const (
 	api     = "/api/v1"
-	hot     = 100 // entities that are read again and again
+	hot     = 100 // entities that are read repeatedly
 	own     = 16  // entities that a connection updates in turn
 	several = 100 // entities in a PUT of several
 	fillers = 8   // connections that fill an archive
 )
 
-// work prepares an archive, and makes the workers of so many connections to it.
-// It is the same for the bare server, which takes everything.
+// work prepares an archive, and returns a worker for each connection. It also
+// works with the bare server, which accepts everything.
 type work func(ctx context.Context, srv *server, connections int) ([]worker, error)
 
-// workers makes one for each connection.
+// workers returns a worker for each connection.
 func workers(connections int, one func(i int) worker) []worker {
 	all := make([]worker, connections)
 	for i := range all {
@@ -40,8 +40,9 @@ func anyOf(connection int, requests []request) worker {
 
 func identifier(prefix string, n int) string { return fmt.Sprintf("%s-%09d", prefix, n) }
 
-// template renders documents: only the identifier differs, and to make each
-// anew would cost the generator more than the archive takes to store it.
+// template renders documents, which differ only in the identifier. Building
+// each one anew would cost the generator more than storing it costs the
+// archive.
 var (
 	blank    = identifier("sbd-~~~", 0)
 	template = document(blank)
@@ -49,7 +50,7 @@ var (
 
 func documentOf(id string) []byte { return bytes.ReplaceAll(template, []byte(blank), []byte(id)) }
 
-// parallel calls do for 0 to count-1 over a few connections.
+// parallel calls do for 0 to count-1 over several connections.
 func parallel(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(fillers)
@@ -59,7 +60,7 @@ func parallel(ctx context.Context, count int, do func(ctx context.Context, i int
 	return all.Wait()
 }
 
-// putSeveral is the body of a PUT of the entities first, first+1, ...
+// putSeveral returns the body of a PUT of the entities first, first+1, ...
 func putSeveral(prefix string, first, count int) []byte {
 	documents := make([][]byte, count)
 	for i := range documents {
@@ -88,10 +89,10 @@ func (srv *server) storeBlocks(ctx context.Context, prefix string, count int) ([
 	return ids, err
 }
 
-// keys number the idempotency keys of batches.
+// keys counts the idempotency keys of batches.
 var keys atomic.Int64
 
-// batch is the body of a batch of records, each with a key of its own.
+// batch returns the body of a batch of records, each with its own key.
 func batch(records [][]byte) []byte {
 	body := []byte(`{"records":[`)
 	for i, text := range records {
@@ -104,7 +105,7 @@ func batch(records [][]byte) []byte {
 	return append(body, `]}`...)
 }
 
-// records are the first of a block.
+// records returns the first records of a block.
 func records(count int) [][]byte {
 	all := make([][]byte, count)
 	for i := range all {
@@ -113,10 +114,10 @@ func records(count int) [][]byte {
 	return all
 }
 
-// lengthen records so many records into a block, in batches.
+// lengthen adds this many records to a block, in batches.
 func (srv *server) lengthen(ctx context.Context, id string, length int) error {
 	for done := 0; done < length; {
-		some := records(min(5000, length-done)) // the most that the archive takes in one request
+		some := records(min(5000, length-done)) // the archive's limit per request
 		if _, err := srv.do(ctx, "POST", api+"/ebs/"+id+"/request_responses", batch(some)); err != nil {
 			return err
 		}
@@ -152,8 +153,8 @@ func createSeveral(_ context.Context, _ *server, connections int) ([]worker, err
 	}), nil
 }
 
-// updateEntities lets every connection store a few entities in turn, each as it
-// was answered the last time, as a client does that reads, changes and stores.
+// updateEntities lets every connection store a few entities in turn, each as
+// last returned, like a client that reads, changes and stores.
 func updateEntities(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	count := own * connections
 	if err := srv.storeEntities(ctx, "sbd-own", count); err != nil {
@@ -186,14 +187,14 @@ func recordTogether(ctx context.Context, srv *server, connections int) ([]worker
 	return recordInto(ctx, srv, connections, 1)
 }
 
-// recordInto records into so many blocks.
+// recordInto records into this many blocks.
 func recordInto(ctx context.Context, srv *server, connections, blocks int) ([]worker, error) {
 	ids, err := srv.storeBlocks(ctx, "eb-rec", blocks)
 	return workers(connections, func(i int) worker { return anyOf(i, recordings(ids[i%blocks])) }), err
 }
 
-// recordings are requests that record into a block. Which of them is sent makes
-// no difference to the server.
+// recordings returns requests that record into a block. They are all the same
+// to the server.
 func recordings(id string) []request {
 	requests := make([]request, 16)
 	for i, text := range records(len(requests)) {
@@ -214,8 +215,8 @@ func recordBatches(ctx context.Context, srv *server, connections int) ([]worker,
 	}), err
 }
 
-// recordAt records into blocks that have about so many records. When one has
-// twice as many, the next takes its place.
+// recordAt records into blocks of about this many records. When one has twice
+// as many, another replaces it.
 func recordAt(length, blocks int) work {
 	return func(ctx context.Context, srv *server, connections int) ([]worker, error) {
 		ids, err := srv.storeBlocks(ctx, fmt.Sprintf("eb-%d", length), blocks)
@@ -233,7 +234,7 @@ func recordAt(length, blocks int) work {
 	}
 }
 
-// readBlock reads a block with so many records.
+// readBlock reads a block with this many records.
 func readBlock(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	ids, err := srv.storeBlocks(ctx, "eb-long", 1)
 	if err == nil {
@@ -244,8 +245,8 @@ func readBlock(ctx context.Context, srv *server, connections int) ([]worker, err
 	}), err
 }
 
-// observe is what an archive does while a telescope observes: 95 % record, 3 %
-// read an entity, 2 % update one.
+// observe is the load of an archive while a telescope observes: 95 % record, 3
+// % read an entity, 2 % update one.
 func observe(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	var parts [3][]worker
 	for i, part := range []work{recordEach, readEntities, updateEntities} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// results is what a run found, and all that the report is made of.
+// results has everything that a run measured, and all that the report needs.
 type results struct {
 	Version  string        `json:"version"`
 	Against  string        `json:"against,omitempty"`
@@ -20,7 +20,7 @@ type results struct {
 	Sections []*section    `json:"sections"`
 }
 
-// section is what a scenario found.
+// section has the measurements of a scenario.
 type section struct {
 	Name     string    `json:"name"`
 	Title    string    `json:"title"`
@@ -31,7 +31,8 @@ type section struct {
 	Budgets  []budget  `json:"budgets,omitempty"`
 }
 
-// values finds what a budget is about. It is empty where that was not measured.
+// values returns the values that a budget is about, or nothing if they were not
+// measured.
 func (s *section) values(b budget) []float64 {
 	for _, t := range s.Tables {
 		if values := t.values(b.Arm, b.column); len(values) > 0 {
@@ -41,8 +42,8 @@ func (s *section) values(b budget) []float64 {
 	return nil
 }
 
-// against are the budgets where an earlier program is measured too: a tenth is
-// the most that anything may lose.
+// against returns the budgets for a comparison with an earlier program: nothing
+// may lose more than a tenth.
 func (s *section) against(suffix string) (all []budget) {
 	for _, t := range s.Tables {
 		if len(t.Columns) < 2 || len(t.Columns[1].Over) == 0 {
@@ -61,8 +62,8 @@ func (s *section) against(suffix string) (all []budget) {
 	return all
 }
 
-// merge puts what was found now into what was found before. Sections keep the
-// order of the scenarios; those of scenarios that are gone go.
+// merge merges new results into earlier ones. Sections are in the order of the
+// scenarios; those of removed scenarios are dropped.
 func (r *results) merge(before *results) {
 	now := map[string]*section{}
 	for _, all := range [][]*section{before.Sections, r.Sections} {
@@ -78,13 +79,13 @@ func (r *results) merge(before *results) {
 	}
 }
 
-// small values have no other objects in them, and stand on one line.
+// small values contain no objects, and are written on one line.
 var (
 	small  = regexp.MustCompile(`\{[^{}]*\}|\[[^{}\[\]]*\]`)
 	broken = regexp.MustCompile(`\n\s*`)
 )
 
-// write keeps the results, with four digits.
+// write saves the results, with four digits.
 func (r *results) write(path string) error {
 	for _, s := range r.Sections {
 		for _, t := range s.Tables {
@@ -105,7 +106,7 @@ func (r *results) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// readResults reads what a run before found.
+// readResults reads the results of an earlier run.
 func readResults(path string) (*results, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // runScale fills an archive with many records.
 func runScale(ctx context.Context, s *stage) error {
-	// From 2,000 to 20,000 records, evenly mixed.
+	// The lengths are spread evenly between 2,000 and 20,000 records.
 	var lengths []int
 	for left := s.plan.records; left > 0; {
 		lengths = append(lengths, min(left, 2000*(1+len(lengths)*7%10)))
@@ -71,8 +71,8 @@ func runScale(ctx context.Context, s *stage) error {
 	})
 }
 
-// output is what was written to disk so far, and how much of it went to
-// PostgreSQL's write-ahead log.
+// output returns how many bytes were written to disk so far, and how many of
+// them to PostgreSQL's write-ahead log.
 func (srv *server) output(ctx context.Context) (bytes, log float64, err error) {
 	processes := []int{srv.cmd.Process.Pid}
 	if srv.database != "" {
@@ -85,7 +85,7 @@ func (srv *server) output(ctx context.Context) (bytes, log float64, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		processes = []int{postmaster} // has what children wrote that have ended
+		processes = []int{postmaster} // includes the output of children that have ended
 		for child := range strings.FieldsSeq(string(children)) {
 			pid, err := strconv.Atoi(child)
 			if err != nil {
@@ -96,7 +96,7 @@ func (srv *server) output(ctx context.Context) (bytes, log float64, err error) {
 	}
 	for _, pid := range processes {
 		n, err := proc(pid, "io", "write_bytes")
-		if err != nil && !os.IsNotExist(err) { // it has ended meanwhile
+		if err != nil && !os.IsNotExist(err) { // the process has ended in the meantime
 			return 0, 0, err
 		}
 		bytes += n
@@ -104,7 +104,7 @@ func (srv *server) output(ctx context.Context) (bytes, log float64, err error) {
 	return bytes, log, nil
 }
 
-// sizes are the bytes of each table and index of an archive.
+// sizes returns the size of each table and index of an archive.
 func (srv *server) sizes(ctx context.Context) (map[string]float64, error) {
 	sizes := map[string]float64{}
 	if srv.database == "" {
@@ -139,7 +139,8 @@ func (srv *server) sizes(ctx context.Context) (map[string]float64, error) {
 	return sizes, err
 }
 
-// parts says where the bytes of an archive of many records are.
+// parts shows which tables and indexes take the space in an archive of many
+// records.
 func (s *stage) parts(ctx context.Context, srv *server) error {
 	sizes, err := srv.sizes(ctx)
 	if err != nil {

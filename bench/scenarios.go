@@ -11,21 +11,21 @@ type scenario struct {
 	name  string // for -only, and in links
 	title string
 	text  string
-	// asked scenarios run only when -only names them.
+	// Scenarios with asked set run only if -only names them.
 	asked   bool
 	run     func(context.Context, *stage) error
 	budgets []budget
 }
 
-// plan holds the counts and times of a run, so that a full, a quick and a
-// tiny one (for tests) differ by numbers alone.
+// plan has the counts and times of a run, so that a full, a quick and a tiny
+// run (for tests) differ only in numbers.
 type plan struct {
 	warm, length time.Duration // of one run of an arm
 	rounds       int
 	busy         int // connections, unless a scenario says otherwise
 	pocketBase   bool
 	lengths      []int // records in a block
-	prepared     int   // records that blocks of one length have together
+	prepared     int   // total number of records in blocks of one length
 	longBlock    int   // records in the block that is read
 	entities     int   // in a large archive
 	records      int   // in a very large one
@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// over names what a figure is divided by.
+// over names the divisor of a figure.
 func over(f figure, arms ...string) column { return column{f, arms} }
 
 // Limits of budgets.
@@ -60,8 +60,8 @@ func atMost(work, arm string, c column, limit float64) budget {
 	return budget{work, arm, c, limit, true}
 }
 
-// scenarios is everything that is measured, in the order of the report. The
-// budgets are those of the design.
+// scenarios returns all scenarios, in the order of the report. The budgets are
+// those of the design.
 func scenarios() []scenario {
 	return []scenario{
 		{

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// stage is where one scenario plays: on archives of its own, which end with it.
+// stage is where one scenario runs: on its own archives, which are removed at
+// the end.
 type stage struct {
 	*lab
 	section *section
 	dir     string
-	files   int            // to number them
-	undo    []func() error // when the stage ends, the last first
+	files   int            // number of files, to name them
+	undo    []func() error // called at the end, last one first
 }
 
-// play runs a scenario, and ends what it started.
+// play runs a scenario, and stops what it started.
 func (l *lab) play(ctx context.Context, sc scenario) (*section, error) {
 	s := &stage{
 		lab: l, dir: filepath.Join(l.dir, "archives", sc.name),
@@ -44,13 +45,13 @@ func (l *lab) play(ctx context.Context, sc scenario) (*section, error) {
 
 // server is something that answers HTTP.
 type server struct {
-	*process        // nil: it does not run
-	name     string // of an oda: onSQLite or onPostgres
-	suffix   string // tells an earlier oda from the one of these sources
-	db       string // of an oda, as in --db
-	database string // of an oda on PostgreSQL
+	*process        // nil if it is not running
+	name     string // for an oda: onSQLite or onPostgres
+	suffix   string // distinguishes an earlier oda
+	db       string // for an oda: the value of --db
+	database string // for an oda on PostgreSQL
 	stage    *stage
-	ready    string // path that answers 200
+	ready    string // path that answers 200 when ready
 	command  []string
 }
 
@@ -64,13 +65,13 @@ const (
 	pocketBase = "PocketBase"
 )
 
-// against says that an earlier program is measured too.
+// against reports whether an earlier program is measured too.
 func (s *stage) against() bool { return len(s.odas) > 1 }
 
-// alone says that nothing but oda is measured.
+// alone reports whether only oda is measured.
 func (s *stage) alone() bool { return s.against() || s.profiles != "" }
 
-// file names a file that no other server of the stage has.
+// file returns the name of a new file.
 func (s *stage) file(suffix string) string {
 	s.files++
 	return filepath.Join(s.dir, fmt.Sprint(s.files)+suffix)
@@ -84,8 +85,7 @@ func (s *stage) start(ctx context.Context, srv *server) (*server, error) {
 	return srv, err
 }
 
-// restart stops a server that runs and starts it again. It says how long the
-// start took.
+// restart restarts a running server, and returns how long the start took.
 func (srv *server) restart(ctx context.Context) (time.Duration, error) {
 	if err := srv.end(); err != nil {
 		return 0, err
@@ -96,7 +96,7 @@ func (srv *server) restart(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// arm is the name of what is measured on a server.
+// arm returns the name of what is measured on a server.
 func (srv *server) arm(detail string) string { return srv.name + detail + srv.suffix }
 
 func (srv *server) end() error {
@@ -107,7 +107,7 @@ func (srv *server) end() error {
 	return p.stop()
 }
 
-// drop removes the database of a server that has ended, if it has one.
+// drop removes the database of a stopped server, if it has one.
 func (srv *server) drop() error {
 	if srv.database == "" {
 		return nil
@@ -125,8 +125,7 @@ func (s *stage) startBare(ctx context.Context) (*server, error) {
 	return s.start(ctx, &server{name: bare, ready: "/", command: []string{self, serveBare, "{addr}"}})
 }
 
-// startOdas starts every program of the archive on an empty archive of each
-// engine.
+// startOdas starts every oda on an empty archive of each engine.
 func (s *stage) startOdas(ctx context.Context) (all []*server, err error) {
 	for _, engine := range []string{onSQLite, onPostgres} {
 		for _, program := range s.odas {
@@ -153,8 +152,8 @@ func (s *stage) startOda(ctx context.Context, program program, engine string) (*
 	return s.start(ctx, srv)
 }
 
-// settle gives PostgreSQL what its autovacuum does within minutes anyway, and a
-// checkpoint, so that neither falls into a measurement.
+// settle lets PostgreSQL do now what its autovacuum would do within minutes,
+// and a checkpoint, so that neither disturbs a measurement.
 func (srv *server) settle(ctx context.Context) error {
 	if srv.database == "" {
 		return nil

@@ -1,7 +1,7 @@
 // Command pocketbase is PocketBase with the collections that the measurements
-// need, open to everybody. It is a module of its own, so that PocketBase's
-// dependencies are neither those of the archive nor those of the measurements.
-// All settings are PocketBase's defaults.
+// need, open to everybody. It is a separate module, so that PocketBase's
+// dependencies affect neither the archive nor the measurements. All settings
+// are PocketBase's defaults.
 package main
 
 import (
@@ -26,8 +26,8 @@ func main() {
 	}
 }
 
-// prepare makes the collections if they are missing: documents by an
-// identifier of the caller's, and the records of blocks.
+// prepare makes the collections if they are missing: documents with identifiers
+// chosen by the caller, and the records of blocks.
 func prepare(app core.App) error {
 	if _, err := app.FindCollectionByNameOrId("sbds"); err == nil {
 		return nil
