@@ -32,7 +32,7 @@ def observe(scan_id, target, **options):
 
 
 def measure(calls, pause):
-    """Prints the row of one kind of archive, measured in this process."""
+    """Prints the row for one kind of archive, measured in this process."""
     logging.getLogger("oda_helper").setLevel(logging.CRITICAL)
     oda_helper.create_eb()
     times = []

@@ -1,4 +1,4 @@
-"""What the tests share: a real archive, and scripts that run as processes."""
+"""Shared by the tests: a real archive, and scripts that run as processes."""
 
 import atexit
 import json
@@ -20,9 +20,9 @@ from oda_helper import _capture, _process
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(os.path.dirname(HERE), "src")
 TREE = os.path.dirname(os.path.dirname(HERE))
-PATIENCE = 20.0  # this machine may be busy
+PATIENCE = 20.0  # the machine may be busy
 
-# Without a handler Python prints what is logged to stderr.
+# Without a handler, Python prints log messages to stderr.
 logging.getLogger("oda_helper").addHandler(logging.NullHandler())
 
 PREAMBLE = """
@@ -37,7 +37,7 @@ _built = []
 
 
 def binary():
-    """The path of oda: ODA_BIN, or built from the tree; skips where it cannot be."""
+    """The path of oda: ODA_BIN, or built from the tree; skips the test if that is impossible."""
     given = os.environ.get("ODA_BIN")
     if given:
         return given
@@ -63,7 +63,7 @@ def free_port():
 
 
 class Server:
-    """An archive as a process, which can be stopped and started again."""
+    """An archive in its own process, which can be stopped and restarted."""
 
     def __init__(self, *flags):
         self._binary, self._flags = binary(), flags
@@ -95,7 +95,7 @@ class Server:
             return False
 
     def stop(self):
-        """Kills it; the archive promises to survive that."""
+        """Kills it, which the archive promises to survive."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -107,7 +107,7 @@ class Server:
         shutil.rmtree(self.folder, True)
 
     def get(self, path):
-        """What a GET below /api/v1 answers."""
+        """The answer to a GET below /api/v1."""
         with urllib.request.urlopen(self.url + "/api/v1" + path, timeout=PATIENCE) as answer:
             return json.load(answer)
 
@@ -117,7 +117,7 @@ class Server:
 
 
 def wait_until(done, what, seconds=PATIENCE):
-    """Waits until something is so, or fails."""
+    """Waits until a condition holds, or fails."""
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:
@@ -126,7 +126,7 @@ def wait_until(done, what, seconds=PATIENCE):
 
 
 class Case(unittest.TestCase):
-    """A test with a spool and an environment of its own.
+    """A test with its own spool and environment.
 
     ``server`` is an archive that the tests of one class share.
     """
@@ -157,7 +157,7 @@ class Case(unittest.TestCase):
         """Forgets everything, as a new process would."""
         if _process._recorder is not None:
             _process._recorder.close(0.1)
-            _process._recorder._threads = None  # they end when they have done what they do
+            _process._recorder._threads = None  # they end after their current work
             _process._recorder.abandon()
         _process._recorder = None
         _capture._warned.clear()
@@ -171,7 +171,7 @@ class Case(unittest.TestCase):
         self.assertTrue(oda_helper.flush(PATIENCE), "not stored in time")
 
     def script(self, text, wait=True, **env):
-        """Runs a script as a process, after PREAMBLE, and gives it."""
+        """Runs a script as a process, after PREAMBLE, and returns the process."""
         settings = dict(os.environ, PYTHONPATH=SOURCE, PYTHONDONTWRITEBYTECODE="1", **env)
         process = subprocess.Popen(
             [sys.executable, "-c", PREAMBLE + textwrap.dedent(text)],

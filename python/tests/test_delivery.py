@@ -1,4 +1,4 @@
-"""What answers, links and settings do to records on their way."""
+"""How answers, links and settings affect delivery."""
 
 import errno
 import json
@@ -29,7 +29,7 @@ def problem(code, **more):
 
 
 class Gateway:
-    """Answers in the place of an archive, each request on a connection of its own.
+    """Answers instead of an archive, each request on its own connection.
 
     ``answer`` is a status and a body, or None: then the archive answers. It is called
     with the method and the length of the body if it can be.
@@ -59,7 +59,7 @@ class Gateway:
                 try:
                     self._serve(near)
                 except OSError:
-                    pass  # who asked is gone
+                    pass  # the client is gone
 
     def _serve(self, near):
         head, _, body = self._read(near, b"").partition(b"\r\n\r\n")
@@ -118,15 +118,15 @@ class OnlyTheArchiveItself(Case):
             "503 with endless JSON": (503, "[" * 200_000),
             "503 with an odd Retry-After": (503, "", ("Retry-After", "nan")),
             "a redirect": (302, "", ("Location", "/login")),
-            "the page of a portal": (200, PAGE),
+            "a portal's page": (200, PAGE),
             "a page that talks of a sequence": (200, '{"sequence":1,"sequence":2,"sequence":3}'),
             "nothing": (200, ""),
             "408 of the archive": (408, problem("request-timeout")),
-            "a body that arrived in part": (400, problem("invalid-request")),
-            "a parameter that is wrong": (400, problem("invalid-request", **pointer)),
-            "a user that is not accepted": (400, problem("invalid-user")),
-            "a problem of a later release": (422, problem("moon-phase")),
-            "a path that is unknown": (404, problem("no-such-path")),
+            "a body that was cut off": (400, problem("invalid-request")),
+            "an invalid parameter": (400, problem("invalid-request", **pointer)),
+            "a user that is refused": (400, problem("invalid-user")),
+            "a problem of a newer release": (422, problem("moon-phase")),
+            "an unknown path": (404, problem("no-such-path")),
         }.items():
             with self.subTest(name):
                 self.fresh()
@@ -146,7 +146,7 @@ class OnlyTheArchiveItself(Case):
                 self.assertTrue(oda_helper.close())
                 self.assertEqual(self.sessions(), [])
 
-    def test_is_given_less_by_a_gateway_that_takes_little(self):
+    def test_receives_every_record_through_a_gateway_that_accepts_little(self):
         gateway = Gateway(self, self.server)
         os.environ["ODA_URL"] = gateway.url
         eb_id = oda_helper.create_eb()
@@ -157,7 +157,7 @@ class OnlyTheArchiveItself(Case):
         self.assertEqual(numbers(self.server.records(eb_id)), list(range(100)))
         self.assertGreater(gateway.given, 0)
 
-    def test_ends_no_round_of_delivery_by_an_odd_answer(self):
+    def test_may_answer_oddly_without_ending_delivery(self):
         odd = Gateway(self, self.server, (503, '{"errors":7}'))
         os.environ.update(ODA_URL=odd.url, EB_ID="eb-odd")
         with self.assertLogs("oda_helper", "INFO") as logs:
@@ -213,7 +213,7 @@ class ASlowLink(Case):
         self.addCleanup(patched.stop)
         self.fresh()
         os.environ["EB_ID"] = eb_id
-        gateway.answer = (503, "{}")  # so that records wait, and go together
+        gateway.answer = (503, "{}")  # so that records wait and go together
         for n in range(100):
             scan(n)
         gateway.answer = silent
@@ -224,8 +224,8 @@ class ASlowLink(Case):
 
 
 class ManyBlocks(Case):
-    def test_keep_the_order_of_their_records_while_the_archive_is_away(self):
-        proxy = Proxy(free_port())  # nobody is there
+    def test_keep_the_order_of_their_records_during_an_outage(self):
+        proxy = Proxy(free_port())  # nobody listens there
         self.addCleanup(proxy.close)
         os.environ["ODA_URL"] = proxy.url
         with mock.patch.object(_archive, "CREATE_TIMEOUT", 0.2):
@@ -234,7 +234,7 @@ class ManyBlocks(Case):
             for block in blocks:
                 os.environ["EB_ID"] = block
                 scan(n)
-            oda_helper.flush(0.3)  # some sessions are let go in between
+            oda_helper.flush(0.3)  # some sessions are released in between
         self.assertEqual(oda_helper.lag(), 6 * len(blocks))
         proxy.forward(self.server.port)
         self.assertTrue(oda_helper.flush(60))
@@ -264,7 +264,7 @@ class ManyBlocks(Case):
         for eb_id in eb_ids:
             self.assertEqual(numbers(self.server.records(eb_id)), list(range(5)))
 
-    def test_are_not_said_to_be_stored_while_one_is_not(self):
+    def test_are_not_reported_as_stored_while_one_is_not(self):
         proxy = Proxy(free_port())
         self.addCleanup(proxy.close)
         os.environ["ODA_URL"] = proxy.url
@@ -275,8 +275,8 @@ class ManyBlocks(Case):
                 self.assertFalse(oda_helper.flush(0.05))
 
 
-class WhoAsks(Case):
-    """Nobody is told that something is stored that is not."""
+class ACaller(Case):
+    """A caller is never told that something is stored if it is not."""
 
     def test_learns_that_there_is_no_archive(self):
         del os.environ["ODA_URL"]
@@ -337,7 +337,7 @@ class WhoAsks(Case):
 
 
 class AWrongRun(Case):
-    """What one run left for a wrong address or block is no matter of later runs."""
+    """What one run left for a wrong address or block does not concern later runs."""
 
     def healthy(self):
         eb_id = oda_helper.create_eb()
@@ -349,7 +349,7 @@ class AWrongRun(Case):
 
     def wrong(self, **env):
         first = self.script("scan(1)", ODA_EXIT_TIMEOUT="0.3", **env)
-        self.assertNotEqual(first.err, "")  # the run itself is told
+        self.assertNotEqual(first.err, "")  # the run itself is warned
         self.assertEqual(len(self.sessions()), 1)
 
     def test_with_a_wrong_block(self):
@@ -384,7 +384,7 @@ class AWrongRun(Case):
         self.wrong(ODA_URL=gateway.url, EB_ID="eb-1")
         self.healthy()
 
-    def test_is_told_of_by_drain(self):
+    def test_is_reported_by_drain(self):
         self.wrong(EB_ID="eb-nobody-has-this")
         with self.assertLogs("oda_helper", "ERROR") as logs:
             self.assertFalse(oda_helper.drain(0.5))
@@ -392,7 +392,7 @@ class AWrongRun(Case):
 
 
 class ForkedChildren(Case):
-    def test_make_identifiers_of_their_own(self):
+    def test_make_their_own_identifiers(self):
         process = self.script(
             """
             from oda_helper import _archive
@@ -451,8 +451,8 @@ class ADiskThatCannotSync(Case):
             self.assertNotIn("Traceback", logs.output[0])
             failing[0] = False
             scan(2)
-        # Nobody knows what of the first segment is on disk, so another is begun,
-        # and its name is as safe as what is in it.
+        # Nobody knows which part of the first segment is on disk, so a new one
+        # is begun, and its name is synced like its content.
         (folder,) = self.sessions()
         self.assertIn(os.stat(os.path.join(folder, "00000002.log")).st_ino, synced)
         self.assertIn(os.stat(folder).st_ino, synced)

@@ -29,7 +29,7 @@ class Endless:
 
 
 class Lazy:
-    """Fails the test when anything but its repr is asked for."""
+    """Fails the test if anything but its repr is used."""
 
     def __getattribute__(self, name):
         raise AssertionError("asked for " + name)
@@ -50,7 +50,7 @@ Point = namedtuple("Point", "x y")
 
 
 class TextOfAValue(unittest.TestCase):
-    def test_is_its_repr_where_that_is_short(self):
+    def test_is_its_repr_if_that_is_short(self):
         values = [
             None, True, 5, -1.5, 1j, "it's", b"ab", bytearray(b"x"), [], [1, [2]], (), (1,), (1, 2),
             {}, {"a": {1: 2}}, set(), {1}, frozenset(), frozenset([1]), Point(1, 2), Colour.RED,
@@ -96,7 +96,7 @@ class TextOfAValue(unittest.TestCase):
 class Arguments(unittest.TestCase):
     def described(self, *args, **kwargs):
         found = arguments(args, kwargs)
-        # Strict JSON, with no lone surrogate, and nothing lost on the way.
+        # Strict JSON, without lone surrogates, and nothing lost on the way.
         written = json.dumps(found, allow_nan=False, ensure_ascii=False).encode("utf-8")
         self.assertEqual(json.loads(written), found)
         return found
@@ -136,7 +136,7 @@ class Arguments(unittest.TestCase):
         found = arguments(("u", "geheim"), {"api_token": "geheim", "options": {"Password": "geheim"}}, frozenset([1]))
         self.assertNotIn("geheim", json.dumps(found))
         self.assertEqual(found["args"], ["u", "***"])
-        # Also where the value is written as text.
+        # This also holds if the value is written as text.
         self.assertNotIn("geheim", json.dumps(arguments(({1: 2, "secret": "geheim"},), {})))
 
 

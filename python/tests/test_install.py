@@ -13,10 +13,11 @@ class Installing(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.pip("wheel", "--no-deps", "--wheel-dir", folder, os.path.join(TREE, "python"))
             (wheel,) = glob.glob(os.path.join(folder, "oda_helper-*-py3-none-any.whl"))
-            # A machine without a network needs nothing but the wheel.
+            # Installing the wheel needs no network.
             target = os.path.join(folder, "installed")
             self.pip("install", "--no-index", "--no-compile", "--target", target, wheel)
-            # Not from the checkout, and whole.
+            # The package is imported from the wheel, not the checkout, and is
+            # complete.
             code = "import oda_helper, oda_helper.__main__ as m; print(m.__file__, oda_helper.__version__)"
             env = dict(os.environ, PYTHONPATH=target, PYTHONDONTWRITEBYTECODE="1")
             run = subprocess.run([sys.executable, "-c", code], env=env, cwd="/", capture_output=True, text=True)

@@ -19,8 +19,8 @@ def numbers(records):
     return [record["request_args"]["args"][0] for record in records]
 
 
-class AnArchiveThatIsAway(Case):
-    """Each test has an archive of its own, which it stops and starts."""
+class AnUnavailableArchive(Case):
+    """Each test has its own archive, which it stops and starts."""
 
     needs_server = False
 
@@ -44,7 +44,7 @@ class AnArchiveThatIsAway(Case):
         self.assertEqual(self.server.get("/ebs/" + eb_id)["telescope"], "ska_low")
         self.assertEqual(oda_helper.lag(), 0)
 
-    def test_that_is_killed_again_and_again_loses_and_repeats_nothing(self):
+    def test_that_is_killed_repeatedly_loses_and_repeats_nothing(self):
         self.server.start()
         eb_id = oda_helper.create_eb()
         for n in range(300):
@@ -56,7 +56,7 @@ class AnArchiveThatIsAway(Case):
         self.flushed()
         self.assertEqual(numbers(self.server.records(eb_id)), list(range(300)))
 
-    def test_does_not_hold_up_the_end_of_a_process_for_long(self):
+    def test_does_not_delay_the_end_of_a_process_for_long(self):
         begun = time.monotonic()
         process = self.script(
             """
@@ -70,13 +70,13 @@ class AnArchiveThatIsAway(Case):
         self.assertIn("10 records could not be sent in time", process.err)
         self.assertEqual(len(self.sessions()), 1)
         self.server.start()
-        # Any later process ships them at its first call.
+        # Any later process sends them at its first call.
         second = self.script("scan(99)", EB_ID=oda_helper.create_eb())
         self.assertEqual((second.out, second.err), ("", ""))
         ids = self.server.get("/ebs?user=DefaultUser")
         self.assertEqual([numbers(self.server.records(eb_id)) for eb_id in ids], [[99], list(range(10))])
 
-    def test_that_hangs_does_not_hold_up_the_end_of_a_process_for_long(self):
+    def test_that_hangs_does_not_delay_the_end_of_a_process_for_long(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = "http://127.0.0.1:%d" % silent.getsockname()[1]
             begun = time.monotonic()
@@ -121,7 +121,7 @@ class AProcessThatIsKilled(Case):
         self.assertEqual(process.stdout.readline(), "done\n")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        for folder in self.sessions():  # the archive has moved meanwhile
+        for folder in self.sessions():  # the archive has moved in the meantime
             _repoint(folder, down, self.server.port)
         self.assertTrue(oda_helper.drain(PATIENCE))
         self.assertEqual(numbers(self.server.records(eb_id)), list(range(2000)))
@@ -164,10 +164,10 @@ class AnAnswerThatIsLost(Case):
         self.flushed()
         self.assertEqual(proxy.lost, 3)
         self.assertEqual(numbers(self.server.records(eb_id)), list(range(20)))
-        # Creating was tried twice under one key, then by PUT.
+        # Creation was tried twice under one key, then with PUT.
         self.assertLessEqual(len(self.server.get("/ebs?user=DefaultUser")), before + 2)
 
-    def test_to_a_put_is_met_by_comparing(self):
+    def test_to_a_put_is_resolved_by_comparing(self):
         down = free_port()
         os.environ["ODA_URL"] = "http://127.0.0.1:%d" % down
         eb_id = oda_helper.create_eb("ska_low")
@@ -210,7 +210,7 @@ def _repoint(folder, old, new):
 
 
 class AForkedChild(Case):
-    def test_records_in_a_session_of_its_own(self):
+    def test_records_in_its_own_session(self):
         proxy = Proxy(self.server.port, delay=0.1)  # the parent is sending when it forks
         self.addCleanup(proxy.close)
         eb_id = oda_helper.create_eb()
@@ -229,7 +229,7 @@ class AForkedChild(Case):
             assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
             """,
             ODA_URL=proxy.url,
-            PYTHONWARNINGS="ignore",  # Python 3.12 warns of a fork beside threads
+            PYTHONWARNINGS="ignore",  # Python 3.12 warns about forks with threads
         )
         self.assertEqual((process.out, process.err), ("", ""))
         found = numbers(self.server.records(eb_id))
@@ -286,7 +286,7 @@ class ManyAtOnce(Case):
             self.assertEqual([n % 1000 for n in found if n // 1000 == i], list(range(200)))
 
     def test_blocks_of_one_process_need_few_open_files(self):
-        proxy = Proxy(free_port())  # nobody is there
+        proxy = Proxy(free_port())  # nobody listens there
         os.environ["ODA_URL"] = proxy.url
         blocks = []
         before = len(os.listdir("/dev/fd"))

@@ -35,7 +35,7 @@ class ADefinitionIsStored(Case):
                 self.assertEqual(stored["telescope"], "ska_low")
                 self.assertEqual(stored["metadata"]["version"], 1)
 
-    def test_again_with_its_metadata_as_they_were_read(self):
+    def test_again_with_the_metadata_that_was_read(self):
         first = oda_helper.save({"name": "a"})
         first["name"] = "b"
         second = oda_helper.save(first)

@@ -45,7 +45,7 @@ class TheSpool(Case):
         self.assertEqual(oda_helper.drain(PATIENCE), well)
         return numbers(self.server.records(self.eb_id))
 
-    def test_has_the_form_that_is_described(self):
+    def test_has_the_documented_format(self):
         folder = self.left(3, ODA_USER="ada")
         session = folder[-16:]
         self.assertEqual(os.path.basename(folder), "%s.%s" % (self.eb_id, session))
@@ -64,7 +64,7 @@ class TheSpool(Case):
         self.assertEqual(self.sessions(), [])
 
     def test_of_another_program_is_read(self):
-        # As the recorder in Go writes it.
+        # As the Go recorder writes it.
         eb_id, session = self.eb_id + "x", "2c81153aee1a11b8"
         folder = os.path.join(self.spool, "%s.%s" % (eb_id, session))
         os.mkdir(folder)
@@ -92,7 +92,7 @@ class TheSpool(Case):
         lines[4] = b"garbage\n"
         foreign = b"0123456789abcdef-1 {}"
         lines[5] = b"%08x %s\n" % (zlib.crc32(foreign), foreign)
-        lines[6] = lines[6][:30]  # and with it its line break: it spoils the next
+        lines[6] = lines[6][:30]  # without its line break, it spoils the next
         lines[9] = lines[9][:-5]
         self.write(folder, lines)
         with self.assertLogs("oda_helper", "ERROR") as logs:
@@ -106,7 +106,7 @@ class TheSpool(Case):
         want = [(2, "checksum"), (4, "not a line"), (5, "key"), (6, "checksum"), (9, "cut off")]
         for comment, (line, why) in zip(kept[::2], want):
             self.assertRegex(comment.decode(), r"^# 1 %d .*%s" % (offsets[line], why))
-        # A second look neither sends nor reports them again.
+        # A second pass neither sends nor reports them again.
         self.fresh()
         with self.assertNoErrors():
             self.assertEqual(self.drained(), [0, 1, 3, 8])
@@ -141,7 +141,7 @@ class TheSpool(Case):
         self.assertEqual(kept[1::2], [lines[1], lines[3]])
         self.assertRegex(kept[0].decode(), r"^# 400 urn:oda:problem:invalid-request \S")
 
-    def test_is_shipped_from_where_it_was_shipped_to(self):
+    def test_is_shipped_from_the_saved_position(self):
         folder = self.left(4)
         lines = self.lines(folder)
         for note, want in [
@@ -185,7 +185,7 @@ class TheSpool(Case):
         self.script("assert oda_helper.drain(10)")
         self.assertEqual(self.sessions(), [folder])
 
-    def test_that_is_full_drops_what_is_new_and_says_so(self):
+    def test_that_is_full_drops_new_records_and_says_so(self):
         os.environ.update(ODA_URL="http://127.0.0.1:%d" % self.down, ODA_SPOOL_LIMIT="2000")
         with self.assertLogs("oda_helper", "ERROR") as logs:
             for n in range(50):
@@ -199,8 +199,8 @@ class TheSpool(Case):
         _repoint(folder, self.down, self.server.port)
         self.assertEqual(self.drained(), list(range(waiting)))
 
-    def test_on_a_disk_that_fails_keeps_whole_lines_and_goes_on(self):
-        # A limit on the size of files cuts a line in the middle, as a full disk does.
+    def test_on_a_failing_disk_keeps_complete_lines_and_goes_on(self):
+        # A limit on the file size cuts a line in the middle, like a full disk.
         process = self.script(
             """
             import resource
@@ -220,7 +220,7 @@ class TheSpool(Case):
         self.assertEqual(found, sorted(found))
         self.assertEqual(self.sessions(), [])  # nothing was damaged
 
-    def test_that_is_removed_under_a_script_is_made_again(self):
+    def test_that_is_removed_during_a_script_is_made_again(self):
         scan(1)
         self.flushed()
         (folder,) = self.sessions()

@@ -12,9 +12,9 @@ Every call of ``scan`` becomes a record of the ExecutionBlock. Recording never w
 for the archive, never fails the script, and loses nothing while the archive is
 unavailable: records are kept in a folder, the spool, and sent when it is back.
 
-Modules: _capture is the decorator, _session writes a record to the
-spool, _recorder has the thread that sends, _delivery what is sent. docs/scripts.md is
-the page for script authors, docs/spool.md the format of the spool.
+Modules: _capture is the decorator, _session writes a record to the spool, _recorder has
+the thread that sends, and _delivery does the sending. docs/scripts.md is for script
+authors, docs/spool.md describes the format of the spool.
 """
 
 from typing import Optional
@@ -41,9 +41,9 @@ __version__ = "1.0.0"
 def flush(timeout: Optional[float] = None) -> bool:
     """Waits until everything recorded so far is stored; returns whether it is.
 
-    Without a timeout it waits as long as the archive is unavailable. It is also False
-    if something of this process will not be stored: a call without ODA_URL or
-    EB_ID, a block created without ODA_URL, a record that was refused or dropped.
+    Without a timeout it waits as long as the archive is unavailable. It also returns
+    False if a part will never be stored: a call without ODA_URL or EB_ID, a block
+    created without ODA_URL, a record that was refused or dropped.
     """
     return _process.recorder().flush(timeout)
 
@@ -54,7 +54,7 @@ def lag() -> int:
 
 
 def drain(timeout: Optional[float] = None) -> bool:
-    """Sends what ended processes left in the spool; returns whether all was sent.
+    """Sends what ended processes left in the spool; returns whether everything was sent.
 
     The first recorded call of a process does this automatically, so this is
     only for a script that wants to wait for it.
@@ -63,7 +63,7 @@ def drain(timeout: Optional[float] = None) -> bool:
 
 
 def close(timeout: Optional[float] = None) -> bool:
-    """Sends what is left and cleans up; returns whether all was sent.
+    """Sends what is left and cleans up; returns whether everything was sent.
 
     A process does this automatically at its end. Without a timeout it takes as long as
     at the end of a process: ODA_EXIT_TIMEOUT, or 10 seconds. What could not be sent

@@ -1,7 +1,7 @@
-"""``python3 -m oda_helper [SECONDS]`` sends what is left in the spool.
+"""``python3 -m oda_helper [SECONDS]`` sends the records left in the spool.
 
-It does what ``oda record drain`` does, where there is Python but no oda. It ends with
-0 when nothing is left to send.
+It does the same as ``oda record drain``, for machines with Python but without oda. The
+exit code is 0 if nothing is left to send.
 """
 
 import logging
@@ -11,7 +11,7 @@ from . import drain
 
 
 def main() -> int:
-    """Sends what is left, for 60 seconds or as many as were given."""
+    """Sends for at most 60 seconds, or as many as given."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0

@@ -1,4 +1,4 @@
-"""What a script asks of the archive itself: a new block, a stored definition."""
+"""Requests that a script makes itself: create a block, store a definition."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ from ._http import FAILURES, Answer, Client, OdaError, OdaUnreachable, describe
 from ._mint import Minter
 from ._process import recorder
 
-CREATE_TIMEOUT = 3.0  # then the identifier is minted here
+CREATE_TIMEOUT = 3.0  # after this, the identifier is minted here
 SAVE_TIMEOUT = 30.0
 
 _log = logging.getLogger("oda_helper")
@@ -29,8 +29,7 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
     """Creates an ExecutionBlock, sets EB_ID and returns the identifier.
 
     If the archive is unavailable, the identifier is made here and the block is stored
-    as soon as the archive is back; that never raises, and never takes longer than
-    three seconds.
+    as soon as the archive is back. This never raises, and takes at most three seconds.
     """
     members = {}
     for name, value in (("telescope", telescope), ("sbi_ref", sbi_ref)):
@@ -47,16 +46,17 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
         recorder().remember(eb_id, dict(members, eb_id=eb_id))
     os.environ["EB_ID"] = eb_id
     if url is not None:
-        # Now, and not at the first recorded call: it takes a moment, and a
-        # block that was created while the archive is away must be kept.
+        # Open the session now, not at the first recorded call: it takes a
+        # moment, and a block that was created while the archive is unavailable
+        # must be kept.
         recorder().open(eb_id, url)
     return eb_id
 
 
 def _ask_for_block(url: str, members: Dict[str, str]) -> Optional[str]:
-    """The identifier from the archive, None if there was none in time."""
+    """The identifier from the archive, or None if none came in time."""
     answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
-    # Looking up a host has no time-out of its own, hence a thread.
+    # Looking up a host has no timeout, hence a thread.
     work = threading.Thread(
         target=lambda: answers.put(_post_block(url, members)), name="oda_helper_create", daemon=True
     )
@@ -89,7 +89,7 @@ def _post_block(url: str, members: Dict[str, str]) -> Tuple[Optional[str], str]:
 
 
 def _post(client: Client, path: str, body: bytes, until: float) -> Answer:
-    """Sends a POST under a key, so that it may be sent again: once, until a time."""
+    """Sends a POST under a key, and retries it once if there is time."""
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     try:
         return client.request("POST", path, body, _settings.user(), headers)
@@ -102,11 +102,11 @@ def _post(client: Client, path: str, body: bytes, until: float) -> Answer:
 
 
 def save(sbd: Any) -> Dict[str, Any]:
-    """Stores an SBDefinition and returns it as it is stored, with its sbd_id.
+    """Stores an SBDefinition and returns the stored document, with its sbd_id.
 
     Takes a dict, JSON text, or an object with model_dump_json, model_dump or to_dict.
     Without sbd_id it is created; with it, it is created or updated, and its metadata
-    must be as it was read. Raises OdaError if the archive refuses, and
+    must be as read. Raises OdaError if the archive refuses it, and
     OdaUnreachable if it does not answer: nothing is kept for later.
     """
     url = _settings.archive_url()

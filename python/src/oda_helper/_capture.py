@@ -1,8 +1,8 @@
 """The decorator that records a function called on the telescope.
 
-It is between a script and the telescope, so it has one rule above all: what
-the function returns or raises reaches the caller as if the decorator were not
-there, and at once. Errors in recording go to the log.
+It stands between a script and the telescope, so one rule is above all others: what
+the function returns or raises reaches the caller at once, as if there were no
+decorator. Errors in recording go to the log.
 """
 
 import functools
@@ -21,17 +21,17 @@ from ._process import recorder
 
 _log = logging.getLogger("oda_helper")
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_warned = set()  # of what this process has warned already
+_warned = set()  # variables that this process has warned about
 
 
 def capture_request_response(function: Callable) -> Callable:
     """Records every call of a function, with its arguments and its result.
 
     Works on functions, coroutine functions and methods. Generator functions are
-    returned as they are, and not recorded: what they do is done later, by the caller that
-    iterates. The record goes to the ExecutionBlock in EB_ID of the archive at
-    ODA_URL (or ODA_URI). If one of them is missing, a warning is logged once and
-    the function is simply called.
+    returned unchanged and not recorded, since they run later, when the caller
+    iterates. The record goes to the ExecutionBlock in EB_ID of the archive at ODA_URL
+    (or ODA_URI). If one of them is missing, a warning is logged once and the function
+    is simply called.
     """
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(capture_request_response(function.__func__))
@@ -97,10 +97,10 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
     if call is None:
         return
     try:
-        # By the steady clock: a clock set back meanwhile must not have the
-        # response come before the request.
+        # Use the monotonic clock: even if the clock is set back meanwhile, the
+        # response must not precede the request.
         received = call.sent + timedelta(seconds=time.perf_counter() - call.clock)
-        # A function may create the block that it is to be recorded in.
+        # A function may create the block that it is recorded in.
         eb_id, url = call.eb_id or _settings.block_id(), _settings.archive_url()
         if not eb_id or not url:
             found = os.environ.get("EB_ID", "")[:200]
@@ -135,7 +135,7 @@ def _secret_positions(function: Callable) -> FrozenSet[int]:
     try:
         names = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return frozenset()  # it does not tell its arguments
+        return frozenset()  # its signature is unknown
     return frozenset(
         i
         for i, found in enumerate(names)
@@ -153,7 +153,7 @@ def _stamp(at: datetime) -> str:
 
 
 def _warn(variable: str, fault: str) -> None:
-    """Warns of a variable, once in the life of the process."""
+    """Warns about a variable, once per process."""
     if variable not in _warned:
         _warned.add(variable)
         _log.warning("%s. Calls are not recorded.", fault)

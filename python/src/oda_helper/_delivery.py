@@ -1,8 +1,8 @@
 """Sends the records of one session to the archive, in order, each stored once.
 
-Every record has a key, by which the archive recognises it when it comes again; so a
-batch whose answer was lost is simply sent again. Nothing is dropped: what the
-archive refuses for good is set aside in the session's folder.
+Every record has a key, by which the archive recognises a repetition; so a batch whose
+answer was lost is simply sent again. Nothing is dropped: what the archive refuses for
+good is set aside in the session's folder.
 """
 
 import json
@@ -15,20 +15,20 @@ from ._http import ANSWER_TIMEOUT, FAILURES, Answer, Client, describe
 from ._outbox import BATCH_RECORDS, Line, Outbox
 
 FIRST_DELAY, LAST_DELAY = 0.1, 5.0
-UNKNOWN_DELAY = 30.0  # between tries where only a person can help
+UNKNOWN_DELAY = 30.0  # between tries if only a person can help
 STEPS = 16  # requests for one session before the next has its turn
 HURRIED_DELAY = 1.0  # between tries while the process waits to end
-SLOW = 5.0  # seconds of a request, after which the next has fewer records
+SLOW = 5.0  # seconds; after a slower request the next has fewer records
 
 _log = logging.getLogger("oda_helper")
 
 
 class Archive:
-    """An archive at a URL: the way to it, and whether it is worth trying.
+    """The archive at a URL: its connection, and whether to try it now.
 
-    All sessions for one archive share this, so that an unavailable one is tried
-    once and not once for each of them. A quiet one does not concern this process:
-    its failures are not warnings.
+    All sessions for one archive share it, so that an unavailable archive is tried once
+    and not once per session. A quiet one does not concern this process: its failures
+    are not warnings.
     """
 
     def __init__(self, url: str, quiet: bool = False):
@@ -49,7 +49,7 @@ class Archive:
         self._next = 0.0
 
     def bounded(self, delay: float) -> float:
-        """The delay, or less if somebody waits."""
+        """The delay, or less if a caller waits."""
         return min(delay, HURRIED_DELAY) if self.hurried else delay
 
     def level(self, level: int) -> int:
@@ -81,10 +81,10 @@ class Archive:
 
 
 class Delivery:
-    """The way of one session to the archive.
+    """Sends one session to the archive.
 
-    ``settle`` is called for records that wait no more, ``stored`` for the block, by its
-    identifier, when the archive has it.
+    ``settle`` is called for records that need no more waiting; ``stored`` is called with
+    the identifier of the block when the archive has it.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Delivery:
         self.creating = outbox.block.create is not None and not outbox.noted
 
     def steps(self, written: bool = False) -> Optional[float]:
-        """Takes some steps, and returns what the last of them returned.
+        """Takes several steps, and returns the result of the last.
 
         While a session is being written there is nearly always something new, and
-        sending it record by record would cost the script more than it gains.
-        So it is enough to have caught up.
+        sending it record by record would cost the script more than it gains. So
+        catching up once is enough.
         """
         for _ in range(STEPS):
             wait = self.step()
@@ -142,7 +142,7 @@ class Delivery:
         self._next = 0.0
 
     def _ask(self, method: str, path: str, body: Optional[bytes], headers=None) -> Optional[Answer]:
-        """Sends a request. None says that the archive is unavailable: try again."""
+        """Sends a request. None means that the archive is unavailable: try again."""
         block = self.outbox.block
         begun = time.monotonic()
         try:
@@ -162,7 +162,7 @@ class Delivery:
         return answer
 
     def _unusable(self, answer: Answer) -> None:
-        """Notes an answer that is not, or not yet, the archive's."""
+        """Notes an answer that is not from the archive, or temporary."""
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
         self.archive.failed(why, answer.retry_after, self.outbox.folder)
 
@@ -181,7 +181,8 @@ class Delivery:
         if answer.status == 200 and answer.document().get("eb_id") == block.eb_id:
             self.archive.worked()
             self.outbox.created()
-            # Told first: who waits for the block finds it stored.
+            # Report this first: a caller that waits for the block must find it
+            # stored.
             self._stored(block.eb_id)
             self.creating = False
         elif answer.refused():
@@ -203,7 +204,7 @@ class Delivery:
                 self.most = min(2 * self.most, BATCH_RECORDS)
             self._passed(lines)
         elif len(lines) > 1 and (answer.status == 413 or answer.refused()):
-            # Too much at once, or one of them is refused: it is found by halves.
+            # Too much at once, or one record is refused: halving finds it.
             self.most = len(lines) // 2
         elif answer.refused():
             problem = answer.problem()
@@ -224,12 +225,13 @@ class Delivery:
     def _passed(self, lines: List[Line]) -> None:
         """Notes that lines are stored or set aside."""
         self._said = ""
-        # Counted first: who waits for the place to be passed finds it so.
+        # Count first: a caller that waits for this position must find it
+        # passed.
         self._settle(len(lines), sum(len(line.text) + 1 for line in lines))
         self.outbox.done(len(lines))
 
     def _unknown(self, answer: Answer, again: float = UNKNOWN_DELAY) -> None:
-        """Reports an answer that waiting alone may not fix, and waits."""
+        """Reports an answer that may need a person's help, and waits."""
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
         self._next = time.monotonic() + self.archive.bounded(again)
         if why != self._said:
@@ -265,7 +267,7 @@ def _body(lines: List[Line]) -> bytes:
 
 
 def _acknowledges(answer: Answer, count: int) -> bool:
-    """Whether an answer is that of the archive to so many records.
+    """Whether this is the archive's answer to this many records.
 
     A gateway may answer instead of the archive.
     """
@@ -280,7 +282,7 @@ def _acknowledges(answer: Answer, count: int) -> bool:
 def _holds(stored: Dict[str, Any], create: Dict[str, Any]) -> bool:
     """Whether a stored document has every member of another.
 
-    What the archive writes itself is left out.
+    Members that the archive writes itself are ignored.
     """
     return all(
         name in stored and _canonical(stored[name]) == _canonical(value)
@@ -290,5 +292,5 @@ def _holds(stored: Dict[str, Any], create: Dict[str, Any]) -> bool:
 
 
 def _canonical(value: Any) -> str:
-    """The same text for the same value, however its numbers were spelt."""
+    """The same text for the same value, however its numbers are spelt."""
     return json.dumps(json.loads(json.dumps(value), parse_int=float), sort_keys=True)

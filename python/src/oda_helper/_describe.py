@@ -1,9 +1,9 @@
 """Turns any Python value into something that can be recorded, within bounds.
 
-Arguments that are JSON stay JSON. Everything else becomes text: what repr says,
-cut to a bound. Values of the program are never changed, iterated, awaited or
-asked for anything but their repr; only the built-in containers themselves are
-looked into. A repr that fails, recurses forever or is huge does no harm.
+Arguments that are JSON stay JSON. Everything else becomes text: its repr, cut to a
+bound. Values of the program are never changed, iterated, awaited or asked for anything
+but their repr; only built-in containers are looked into. A repr that fails, recurses
+forever or is huge does no harm.
 """
 
 from itertools import islice
@@ -11,10 +11,10 @@ from typing import Any, Dict, FrozenSet
 
 MAX_TEXT = 64 << 10  # characters of one value
 MAX_CHARACTERS = 256 << 10  # characters of all arguments of a call
-MAX_VALUES = 10000  # values that are looked at in one call
+MAX_VALUES = 10000  # values that are inspected in one call
 MAX_ARGUMENTS = 1000
 MAX_DEPTH = 20
-MAX_BITS = 256  # of an integer that is written as a number
+MAX_BITS = 256  # bits of an integer that is written as a number
 
 MASK = "***"
 _SECRETS = ("password", "passwd", "token", "secret")
@@ -30,7 +30,7 @@ _BRACKETS = {
 
 
 def is_secret(name: Any) -> bool:
-    """Whether an argument or a key of that name is masked."""
+    """Whether an argument or a key with this name is masked."""
     if not issubclass(type(name), str) or len(name) > 200:
         return False
     lower = name.lower()
@@ -49,14 +49,14 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or its beginning and how long it is."""
+    """The text, or its beginning and its length."""
     if len(text) <= limit:
         return clean(text)
     return clean("%s... (%d characters)" % (text[:limit], len(text)))
 
 
 def text(value: Any, limit: int = MAX_TEXT, mask: bool = False) -> str:
-    """The repr of a value, at most about limit characters of it."""
+    """The repr of a value, at most about limit characters."""
     try:
         writer = _Writer(limit, mask)
         writer.write(value, 0)
@@ -77,7 +77,7 @@ class _Writer:
         self._left = limit
         self._values = MAX_VALUES
         self._mask = mask
-        self._open = set()  # containers that are being written
+        self._open = set()  # containers being written
 
     def _add(self, piece: str) -> None:
         if len(piece) > self._left:
@@ -94,7 +94,7 @@ class _Writer:
             bits = value.bit_length()
             self._add(repr(value) if bits <= 8192 else "<int of %d bits>" % bits)
         elif kind is str or kind is bytes or kind is bytearray:
-            # A huge text is cut before its repr is made.
+            # Cut a huge text before taking its repr.
             if len(value) <= self._left:
                 self._add(repr(value))
             else:
@@ -116,7 +116,7 @@ class _Writer:
             return
         self._open.add(id(value))
         self._add(opening)
-        # Taken out at once, since another thread may change the container.
+        # Copy the items at once, since another thread may change the container.
         some = list(islice(value.items() if kind is dict else value, MAX_VALUES))
         for i, item in enumerate(some):
             if i:
@@ -153,7 +153,7 @@ class _NotPlain(Exception):
 
 
 class _Plainer:
-    """Makes JSON of the arguments of one call."""
+    """Turns the arguments of one call into JSON."""
 
     def __init__(self):
         self._values = MAX_VALUES
@@ -161,12 +161,12 @@ class _Plainer:
         self._open = set()
 
     def argument(self, value: Any) -> Any:
-        """The value as JSON, or else as text."""
+        """The value as JSON if possible, otherwise as text."""
         values, characters = self._values, self._characters
         try:
             return self._plain(value, 0)
         except _NotPlain:
-            # What the failed attempt used up is given back to the next one.
+            # What the failed attempt used is returned to the budget.
             self._values, self._characters = values, characters
             self._open.clear()
             return self._text(value)
@@ -183,9 +183,11 @@ class _Plainer:
             raise _NotPlain
         if value is None or kind is bool:
             return value
-        # By type and not by isinstance, which asks a lazy value for its class.
+        # Compare types instead of using isinstance, which asks a lazy value for
+        # its class.
         if issubclass(kind, str):
-            # Also an enumeration of strings, which is recorded as its value.
+            # This includes an enumeration of strings, which is recorded as its
+            # value.
             return self._string(str.__str__(value))
         if issubclass(kind, int):
             number = int.__index__(value)

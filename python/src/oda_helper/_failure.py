@@ -1,8 +1,8 @@
 """Describes an exception of a recorded function, within bounds.
 
-The exception is only looked at: its text, its traceback and its causes. What is
-written is close to what Python prints, and never takes long: lines of source come
-from memory where they have been read before, and only for a few frames.
+The exception is only inspected: its text, its traceback and its causes. The output
+resembles what Python prints, and never takes long: lines of source come from the cache
+if they have been read before, and only for a few frames.
 """
 
 import linecache
@@ -44,7 +44,7 @@ def detail(error: BaseException) -> str:
 def _stacktrace(error: BaseException) -> str:
     pieces: List[str] = []
     link = ""
-    # The first frame is that of the decorator, which is of no interest.
+    # The first frame is the decorator's, which is not interesting.
     trace = error.__traceback__ and error.__traceback__.tb_next
     seen = set()
     while error is not None and len(seen) < MAX_CAUSES and id(error) not in seen:
@@ -59,7 +59,7 @@ def _stacktrace(error: BaseException) -> str:
         trace = error.__traceback__
     whole = "\n".join(pieces)
     if len(whole) > MAX_STACKTRACE:
-        # The end says most: it is where the exception was raised.
+        # The end matters most: it is where the exception was raised.
         whole = "...\n" + whole[-MAX_STACKTRACE:]
     return cut(whole, MAX_STACKTRACE + 16)
 

@@ -1,9 +1,8 @@
 """One connection to the archive, and what its answers mean.
 
 A Client is used by one thread at a time. It keeps its connection open between
-requests; a kept connection that the archive has closed meanwhile is opened again
-once, which is safe because everything that is sent over a kept one may be sent
-twice.
+requests. If the archive has closed a kept connection meanwhile, it is opened again once;
+this is safe, because everything sent over a kept connection may be sent twice.
 """
 
 import http.client
@@ -20,14 +19,14 @@ MAX_ANSWER = 256 << 20
 # What can go wrong between here and the archive.
 FAILURES = (OSError, http.client.HTTPException, ValueError)
 
-PROBLEM = "urn:oda:problem:"  # what the types of the archive's problems begin with
-# Problems with what is in a body: it will never be taken.
+PROBLEM = "urn:oda:problem:"  # prefix of the archive's problem types
+# Problems with the body itself: it will never be accepted.
 _FINAL = {PROBLEM + code for code in ("invalid-json", "body-too-large", "key-reused")}
-_PASSING = (408, 425, 429)  # statuses below 500 that say: not now
+_PASSING = (408, 425, 429)  # statuses below 500 that mean "not now"
 
 
 class OdaError(Exception):
-    """The archive did not do what it was asked to.
+    """The archive did not do what was asked.
 
     ``status`` is the HTTP status and ``type`` the archive's name for the problem;
     both are None if there was no answer. The text says what to do.
@@ -45,14 +44,14 @@ class OdaUnreachable(OdaError, ConnectionError):
 
 
 class Answer(NamedTuple):
-    """What the archive answered."""
+    """An answer of the archive."""
 
     status: int
     body: bytes
     retry_after: Optional[float]
 
     def document(self) -> Dict[str, Any]:
-        """The body as a JSON object, empty if it is something else."""
+        """The body as a JSON object, or empty if it is something else."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -70,16 +69,16 @@ class Answer(NamedTuple):
     def passing(self) -> bool:
         """Whether the same request may succeed later, without anybody's help.
 
-        That is so for every answer that is not the archive's own.
+        This is so for every answer that does not come from the archive itself.
         """
         later = self.status in _PASSING or self.status >= 500
         return later or not self.problem()["type"].startswith(PROBLEM)
 
     def refused(self) -> bool:
-        """Whether the archive will never take what was sent.
+        """Whether the archive will never accept what was sent.
 
-        Only the archive itself can say so, and only about the body: the user, the
-        path, and whether all of it arrived are not faults of a record.
+        Only the archive itself can say so, and only about the body: the user, the path
+        and an incomplete transfer are not the fault of a record.
         """
         if not 400 <= self.status < 500:
             return False
@@ -146,7 +145,7 @@ class Client:
         try:
             connection.request(method, self._path + path, body, headers)
         except (BrokenPipeError, ConnectionResetError) as problem:
-            # The archive may have answered before it had all of the body.
+            # The archive may have answered before it received the whole body.
             try:
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException):
@@ -183,7 +182,7 @@ class Client:
 
 
 def _whole(response: http.client.HTTPResponse) -> bytes:
-    """The body of an answer, read in pieces: older Pythons reserve what is asked for."""
+    """The body of an answer, read in pieces: older Pythons allocate the requested size."""
     pieces = []
     left = MAX_ANSWER
     while left > 0:
@@ -196,7 +195,7 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
 
 
 def _faults(problem: Dict[str, Any]) -> List[Dict[str, Any]]:
-    """The places that a problem names."""
+    """The faults that a problem lists."""
     found = problem.get("errors")
     return [fault for fault in found if isinstance(fault, dict)] if isinstance(found, list) else []
 

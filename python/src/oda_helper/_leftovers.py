@@ -1,11 +1,11 @@
 """Sessions in the spool that this process does not write to.
 
-They were left by processes that ended before everything was sent, or that were
-killed, or by this process, which releases sessions if it has many. A
-session is locked only while it is worked on, so any number of them costs no open
-files, and another process may take over in between.
+They were left by processes that ended before everything was sent, or by this process,
+which releases sessions if it has many. A session is locked only while it is worked on,
+so any number of them needs no open files, and another process may take over in
+between.
 
-Of one block, the sessions are sent in the order in which they began.
+The sessions of one block are sent in the order in which they began.
 """
 
 import logging
@@ -19,7 +19,7 @@ from ._delivery import Archive, Delivery
 from ._outbox import BATCH_RECORDS, Outbox
 from ._spool import Block
 
-LOOK_AGAIN = 60.0  # for sessions that were left meanwhile
+LOOK_AGAIN = 60.0  # for sessions that were left in the meantime
 IN_OTHER_HANDS = 1.0  # between looks at a session of this process that another sends
 ELSEWHERE = 60.0  # between tries of an archive that this process does not use
 
@@ -36,12 +36,12 @@ class _Leftover:
 
 
 class Leftovers:
-    """What is left over in a spool. One thread works on it.
+    """The sessions left in a spool. One thread works on them.
 
-    ``stored`` is called for the blocks that an archive has received. ``uses`` tells
-    whether this process uses an archive itself. What goes wrong with
-    others does not concern an unrelated script: nobody is warned and
-    nothing waits for them, unless the script asks to have everything sent.
+    ``stored`` is called for the blocks that an archive has received. ``uses`` says
+    whether this process uses an archive itself. Failures of other archives do not
+    concern an unrelated script: nobody is warned and nothing waits for them, unless
+    the script asks to have everything sent.
     """
 
     def __init__(self, uses: Callable[[str], bool], stored: Callable[[str], None]):
@@ -50,11 +50,11 @@ class Leftovers:
         self._lock = threading.RLock()
         self._found: Dict[str, _Leftover] = {}
         self._nothing_to_do: Set[str] = set()
-        self._visiting: Optional[str] = None  # URL of the archive that is being tried
-        self.unsent: Set[str] = set()  # sessions that only a person can help
-        self.lost = 0  # sessions of this process of which not all is stored
-        self.looked = -1.0  # when the spool was last looked through
-        self.draining = 0  # callers that want everything sent
+        self._visiting: Optional[str] = None  # URL of the archive being tried
+        self.unsent: Set[str] = set()  # sessions that need a person's help
+        self.lost = 0  # sessions of this process that are not completely stored
+        self.looked = -1.0  # when the spool was last searched
+        self.draining = 0  # number of callers that want everything sent
         self.closing = False
         self._look = 0.0
 
@@ -74,7 +74,7 @@ class Leftovers:
         return sum(left.lag for left in self._all().values() if left.own)
 
     def own(self) -> Set[str]:
-        """The names of those whose records this process made."""
+        """The names of the sessions whose records this process made."""
         return {name for name, left in self._all().items() if left.own}
 
     def before(self, key: Tuple[str, str]) -> bool:
@@ -86,18 +86,18 @@ class Leftovers:
         return not self._found
 
     def finished(self, since: float) -> bool:
-        """Whether all was tried that this process should try before it ends."""
+        """Whether everything was tried that should be tried before the process ends."""
         if self.own():
             return False
         visiting = self._visiting
         if visiting is not None and not self._uses(visiting):
-            return True  # the rest is behind something that may hang
+            return True  # the rest waits for something that may hang
         return self.looked >= since and all(
             left.visited or not self._uses(left.key[1]) for left in self._all().values()
         )
 
     def hurry(self) -> None:
-        """Makes the next round look through the spool and try everything."""
+        """Makes the next round search the spool and try everything."""
         self._look = 0.0
         for left in self._all().values():
             left.due = 0.0
@@ -105,7 +105,7 @@ class Leftovers:
             archive.poke()
 
     def retry(self) -> None:
-        """As hurry, and tries again what was left to a person."""
+        """Like hurry, but also retries what was left to a person."""
         self._nothing_to_do -= self.unsent
         self.unsent.clear()
         self.hurry()
@@ -126,7 +126,7 @@ class Leftovers:
             self._look = now + LOOK_AGAIN
             self._search(spool, held)
             self.looked = now
-        behind: Set[str] = set()  # blocks of which an older session waits
+        behind: Set[str] = set()  # blocks with an older session that waits
         for name, left in self._all().items():
             eb_id, url = left.key
             skipped = self.closing and not self._uses(url)
@@ -149,7 +149,7 @@ class Leftovers:
         return max(0.0, min(dues + [self._look]) - time.monotonic())
 
     def _search(self, spool: str, held: Set[str]) -> None:
-        """Finds sessions that are new here, the oldest first."""
+        """Finds new sessions, oldest first."""
         found: List[Tuple[int, str, Tuple[str, str]]] = []
         for name in os.listdir(spool):
             if not _spool.split_name(name) or name in held or name in self._nothing_to_do:
@@ -193,7 +193,7 @@ class Leftovers:
             block = _spool.read_block(folder)
             guard = _spool.take_lock(path)
             if guard is None:
-                # Its order among the records of this process is our matter.
+                # This process itself keeps the order of its records.
                 return IN_OTHER_HANDS if left.own else None
             if not _spool.still_there(guard, path):
                 return None

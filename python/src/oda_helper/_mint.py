@@ -1,4 +1,4 @@
-"""Identifiers that are made without asking the archive.
+"""Identifiers that are made without the archive.
 
 The form is SKA's ADR-129, as the archive itself mints it: the type, a hyphen, and
 in Crockford's base 32 the milliseconds since 2026-01-07, a generator number of 10
@@ -17,20 +17,20 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class Minter:
-    """Makes identifiers, never one twice, even if the clock is set back."""
+    """Makes identifiers and never repeats one, even if the clock is set back."""
 
     def __init__(self, clock=time.time):
         self._clock = clock
         self._random = random.SystemRandom()
-        # Nobody hands out generator numbers to notebooks, so a random one is
-        # the least likely to be in use elsewhere. The process is added to it:
-        # forked children have the same random one, and must differ.
+        # Nobody assigns generator numbers to notebooks, so a random one is the
+        # least likely to be in use elsewhere. The process id is added because
+        # forked children share the random number and must differ.
         self._base = self._random.getrandbits(_GENERATOR_BITS)
         self._last = -1
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Makes it usable in a forked child, even if other threads were using it."""
+        """Makes the minter usable in a forked child, even if other threads were using it."""
         self._generator = (self._base + os.getpid()) % (1 << _GENERATOR_BITS)
         self._lock = threading.RLock()
 

@@ -15,11 +15,11 @@ from . import _spool
 from ._spool import Block
 
 BATCH_RECORDS = 1000
-BATCH_BYTES = (1 << 20) - (16 << 10)  # leaves room for what is put around records
-MAX_LINE = 64 << 20  # the largest body that an archive takes by default
+BATCH_BYTES = (1 << 20) - (16 << 10)  # leaves room for what surrounds the records
+MAX_LINE = 64 << 20  # the largest body that an archive accepts by default
 
-# The thread that runs Python code keeps the others of the process waiting, the
-# script among them. After so many lines it lets them go first.
+# A thread that runs Python code blocks the other threads of the process,
+# including the script. After this many lines it lets them run.
 _LINES_BEFORE_REST = 50
 _REST = 0.0002
 
@@ -27,7 +27,7 @@ _log = logging.getLogger("oda_helper")
 
 
 class Line(NamedTuple):
-    """A whole line of a segment, and the place after it."""
+    """A complete line of a segment, and the position after it."""
 
     key: bytes
     record: bytes
@@ -38,9 +38,8 @@ class Line(NamedTuple):
 class Outbox:
     """The records of a session that are not shipped.
 
-    ``writing`` gives the number of the segment that is still being written, 0 where
-    there is none yet, None when nobody writes: then a line without an end is cut
-    off for good.
+    ``writing`` returns the number of the segment that is being written, 0 before the
+    first, and None if nobody writes: then a line without an end is cut off for good.
     """
 
     def __init__(self, folder: str, block: Block, writing):
@@ -48,11 +47,11 @@ class Outbox:
         self.name = os.path.basename(folder)
         self._key = self.name[-16:].encode() + b"-"
         self._writing = writing
-        # Whether it was noted how far the session is shipped, and with that
-        # that the archive has the block.
+        # Whether a position was saved, which also means that the archive has
+        # the block.
         self.noted = True
         self.position = self._load()
-        self.damaged = 0  # lines put aside by this object
+        self.damaged = 0  # number of lines put aside by this object
         self._aside = self._known_damage()
         self._batch: List[Line] = []
         self._more = False  # there was more when the batch was read
@@ -88,8 +87,8 @@ class Outbox:
     def _read(self) -> List[Line]:
         segment, offset = self.position
         while True:
-            # Asked before the segment is read: the answer may be old by then,
-            # but what it says is complete is complete.
+            # Ask before reading the segment: the answer may be outdated by
+            # then, but a segment that it calls complete is complete.
             writing = self._writing()
             text = self._text(segment, offset, writing)
             end = text.rfind(b"\n") + 1
@@ -113,7 +112,7 @@ class Outbox:
             self._move((segment, offset))  # all of it was damaged
 
     def _text(self, segment: int, offset: int, writing: Optional[int]) -> bytes:
-        """The bytes there: at least a line, if there is a whole one."""
+        """The bytes from there: at least one complete line, if there is one."""
         try:
             with open(_spool.segment_path(self.folder, segment), "rb", buffering=0) as file:
                 if offset > os.fstat(file.fileno()).st_size:
@@ -128,7 +127,7 @@ class Outbox:
                 return text
         except FileNotFoundError:
             if segment == writing:
-                raise  # somebody removed it
+                raise  # it was removed
             return b""
 
     def _split(self, segment: int, offset: int, text: bytes) -> Tuple[List[Line], int]:
@@ -166,13 +165,13 @@ class Outbox:
     def _put_aside(self, segment: int, offset: int, why: str, text: bytes) -> None:
         place = (b"%d" % segment, b"%d" % offset)
         if place in self._aside:
-            return  # by whoever read this before, and could not move on
+            return  # it was put aside before the position could be saved
         self._keep(_spool.DAMAGED, "%d %d %s" % (segment, offset, why), text)
         self._aside.add(place)
         self.damaged += 1
 
     def refuse(self, line: Line, status: int, kind: str, detail: str) -> None:
-        """Sets aside a line that the archive will never take."""
+        """Sets aside a line that the archive will never accept."""
         self._keep(_spool.REFUSED, "%d %s %s" % (status, kind, detail), line.text)
 
     def _keep(self, name: str, why: str, text: bytes) -> None:
@@ -199,7 +198,8 @@ class Outbox:
         try:
             _spool.replace(os.path.join(self.folder, _spool.SHIPPED), b"%d %d\n" % position)
         except OSError as problem:
-            # On a full disk, say. Losing the note costs only sending again.
+            # The disk may be full. Without the note, records are only sent
+            # again.
             _log.debug("%s: %s", self.folder, problem)
         for segment in _spool.segments(self.folder):
             if segment < position[0]:

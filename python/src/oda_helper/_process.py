@@ -1,4 +1,4 @@
-"""The one recorder of this process: when it begins, ends, and what a fork does."""
+"""The single recorder of this process: how it begins, ends and survives a fork."""
 
 import atexit
 import os
@@ -24,7 +24,7 @@ def _at_exit() -> None:
 
 
 def _in_child() -> None:
-    # The child has none of the threads, and the sessions are the parent's.
+    # The child has none of the threads, and the sessions belong to the parent.
     global _recorder
     if _recorder is not None:
         _recorder = _recorder.abandon()

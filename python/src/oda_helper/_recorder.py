@@ -1,10 +1,10 @@
-"""The recorder of a process: takes records from any thread, ships them in its own.
+"""The recorder of a process: takes records from any thread and ships them in its own.
 
-A recorded call writes to the spool and goes on; see _session. Three daemon threads
-do the rest: one sends what is in the spool to the archive, one forces it to disk, and
-one takes over sessions in the spool that nobody holds: they are left from processes
-that ended before everything was sent. It has its own thread since they may be
-for another archive, which must not hold up this one.
+A recorded call writes to the spool and returns; see _session. Three daemon threads do
+the rest: one sends the spool to the archive, one forces it to disk, and one takes over
+sessions that nobody holds, left by processes that ended before everything was sent.
+The last is separate because its sessions may be for another archive, which must not
+delay this one.
 """
 
 import logging
@@ -19,20 +19,20 @@ from ._outbox import Outbox
 from ._session import CLOSED, NotSynced, Session
 from ._spool import Block
 
-MAX_SESSIONS = 16  # that are open at once
-IDLE_SECONDS = 60.0  # then a session that is not the newest is let go
+MAX_SESSIONS = 16  # maximum number of open sessions
+IDLE_SECONDS = 60.0  # after this, a session that is not the newest is released
 LINGER = 0.2  # gathers records into a batch; sending costs the script time
 SYNC_EVERY = 0.1
 REPORT_EVERY = 10.0
 POLL = 0.01
 TRY_AGAIN = 5.0  # after a failure of the spool
-BEHIND = 0.1  # between looks whether older records of a block are sent
+BEHIND = 0.1  # between checks whether older records of a block are sent
 
 _log = logging.getLogger("oda_helper")
 
 
 class _Live:
-    """A session of this process with its way to the archive."""
+    """A session of this process and its delivery."""
 
     def __init__(self, session: Session, archive: Archive, stored: Callable[[str], None]):
         self.session = session
@@ -41,9 +41,9 @@ class _Live:
         self.used = time.monotonic()
 
     def delivered(self, place: Tuple[int, int]) -> bool:
-        """Whether nothing before a place waits here any more."""
+        """Whether nothing before a position is waiting."""
         if self.session.closed or self.delivery.stuck:
-            return True  # it is among those left over, or there is nothing to wait for
+            return True  # it is a leftover, or there is nothing to wait for
         return self.delivery.outbox.position >= place and not self.delivery.creating
 
 
@@ -51,27 +51,27 @@ class Recorder:
     """Everything that one process records. A forked child makes its own."""
 
     def __init__(self, creates: Optional[Dict[str, Any]] = None):
-        # Blocks that were created while the archive was away: whoever opens a
-        # session for one stores it first.
+        # Blocks that were created while the archive was unavailable. A session
+        # for one of them stores the block first.
         self._creates: Dict[str, Any] = dict(creates or {})
-        self._unstored: Set[str] = set()  # those of this process that the archive lacks
+        self._unstored: Set[str] = set()  # blocks of this process that the archive lacks
         self._lock = threading.RLock()
         self._live: Dict[Tuple[str, str], _Live] = {}
         self._archives: Dict[str, Archive] = {}
         self._leftovers = Leftovers(lambda url: url in self._archives, self._unstored.discard)
         self._spool: Optional[str] = None
         self._open_again = 0.0
-        self._waiting = 0  # callers of flush
+        self._waiting = 0  # number of callers of flush
         self._closing = False
         self._dropped = 0
-        self._lost = 0  # calls and records of this process that are not stored, nor will be
+        self._lost = 0  # calls and records of this process that will never be stored
         self._reported = self._unsynced = -REPORT_EVERY
-        # A lock that is released to wake a thread: unlike an Event it can be
-        # set by a signal handler that interrupts the setting of it.
+        # A lock that is released to wake a thread. Unlike an Event, a signal
+        # handler can set it even while it interrupts the setting.
         self._wake, self._dirty, self._hurry, self._sweep = (threading.Lock() for _ in range(4))
-        self._threads: Optional[object] = None  # what the running ones were given
+        self._threads: Optional[object] = None  # token of the running threads
 
-    # What callers do.
+    # Called by callers.
 
     def record(self, eb_id: str, url: str, record: bytes) -> None:
         """Keeps a record for the archive. It is dropped only if the disk fails."""
@@ -104,7 +104,7 @@ class Recorder:
             self._unstored.add(eb_id)
 
     def open(self, eb_id: str, url: str) -> Optional[_Live]:
-        """The session for a block, made if there is none; None if that fails."""
+        """The session for a block, created if necessary; None if that fails."""
         with self._lock:
             found = self._live.get((eb_id, url))
             if found is not None:
@@ -125,7 +125,7 @@ class Recorder:
                 return None
             first = self._live.get((eb_id, url))
             if first is not None and not first.session.closed:
-                # A signal handler was here meanwhile.
+                # A signal handler has been here in the meantime.
                 session.release()
                 _spool.remove(session.folder)
                 return first
@@ -165,7 +165,7 @@ class Recorder:
         names = left | {live.session.name for live, _ in targets}
 
         def done() -> bool:
-            # In this order: a session goes from here to those left over.
+            # Keep this order: a session moves from here to the leftovers.
             return all(live.delivered(place) for live, place in targets) and not (
                 names & self._leftovers.own()
             )
@@ -173,7 +173,7 @@ class Recorder:
         return self._wait(done, timeout) and self._whole()
 
     def _whole(self) -> bool:
-        """Whether nothing of this process is known not to be stored."""
+        """Whether nothing of this process is known to be lost."""
         with self._lock:
             lives = list(self._live.values())
         aside = any(live.delivery.stuck or live.delivery.outbox.keeps() for live in lives)
@@ -196,7 +196,7 @@ class Recorder:
         return done and not self._leftovers.unsent
 
     def close(self, timeout: Optional[float]) -> bool:
-        """Sends what is left and ends the sessions; returns whether all was sent."""
+        """Sends what is left and ends the sessions; returns whether everything was sent."""
         if self._threads is None:
             return not self._live and self._whole()
         begun = time.monotonic()
@@ -218,7 +218,7 @@ class Recorder:
             self._closing = self._leftovers.closing = False
 
     def _wait(self, done: Callable[[], bool], timeout: Optional[float]) -> bool:
-        """Waits for something, with the thread trying its best meanwhile."""
+        """Waits for a condition while the threads hurry."""
         end = None if timeout is None else time.monotonic() + max(0.0, timeout)
         with self._lock:
             self._waiting += 1
@@ -240,15 +240,15 @@ class Recorder:
                 self._waiting -= 1
 
     def abandon(self) -> "Recorder":
-        """In a forked child: a new recorder, without what is the parent's."""
+        """In a forked child: a new recorder without the parent's sessions."""
         for live in list(self._live.values()):
             live.session.abandon()
         return Recorder(self._creates)
 
-    # What the threads do.
+    # Called by the threads.
 
     def start(self) -> None:
-        """Starts the threads, if they do not run."""
+        """Starts the threads unless they are running."""
         with self._lock:
             if self._threads is not None:
                 return
@@ -258,7 +258,8 @@ class Recorder:
                     name = "oda_helper" + work.__name__
                     threading.Thread(target=work, args=(token,), name=name, daemon=True).start()
             except RuntimeError:
-                # The interpreter is ending: the next start sends the records.
+                # The interpreter is shutting down: the next process sends the
+                # records.
                 self._threads = None
 
     def _stop(self) -> None:
@@ -300,7 +301,7 @@ class Recorder:
                 _log.error("The spool cannot be searched: %r.", problem)
                 self._spool = None
                 wait = TRY_AGAIN
-            _release(self._wake)  # what was behind it may go on
+            _release(self._wake)  # what waited for it may continue
             if wait > 0:
                 self._sweep.acquire(timeout=wait)
         self._leftovers.close()
@@ -308,8 +309,8 @@ class Recorder:
     def _round(self) -> Optional[float]:
         """Gives every session its turn; returns when the next one is due.
 
-        Those that were used longest ago come first, since they are the first to be
-        let go.
+        Those that were unused longest come first, since they are the first to be
+        released.
         """
         for archive in list(self._archives.values()):
             archive.hurried = self._closing
@@ -318,7 +319,7 @@ class Recorder:
             try:
                 wait = self._turn(key, live)
             except Exception:
-                # The others have their turn all the same.
+                # The others still get their turn.
                 _log.exception("Sending to the archive failed; trying again.")
                 wait = TRY_AGAIN
             if wait is not None:
@@ -326,7 +327,7 @@ class Recorder:
         return min(waits) if waits else None
 
     def _turn(self, key: Tuple[str, str], live: _Live) -> Optional[float]:
-        """Sends what it can of a session, and ends one that is not needed."""
+        """Sends what it can of a session, and ends it if it is no longer needed."""
         try:
             if self._leftovers.before(key):
                 wait: Optional[float] = BEHIND
@@ -335,7 +336,7 @@ class Recorder:
         except OSError as problem:
             _log.error("The spool %s cannot be read: %s.", live.session.folder, problem)
             if isinstance(problem, FileNotFoundError):
-                self._let_go(key, live)  # somebody removed it; the next is whole
+                self._let_go(key, live)  # it was removed; the next one will be complete
                 return None
             wait = TRY_AGAIN
         with self._lock:
@@ -355,7 +356,7 @@ class Recorder:
                 else:
                     _spool.remove(live.session.folder)
             elif crowded:
-                # It goes on as one that is left over, without open files.
+                # It continues as a leftover, without open files.
                 self._leftovers.add(live.session.name, live.session.block, live.session.lag())
                 _release(self._sweep)
             else:
@@ -364,7 +365,7 @@ class Recorder:
         return None
 
     def _let_go(self, key: Tuple[str, str], live: _Live) -> None:
-        """Ends the work on a session. What only this process has of it is lost."""
+        """Ends the work on a session. What only this process knows about it is lost."""
         with self._lock:
             if self._live.get(key) is live:
                 del self._live[key]
@@ -379,7 +380,7 @@ class Recorder:
             return self._archives[url]
 
     def _folder(self) -> str:
-        """The spool of this process, made where it is missing."""
+        """The spool of this process, created if necessary."""
         with self._lock:
             if self._spool is None:
                 wished, spare = _settings.spool_folders()
@@ -397,4 +398,4 @@ def _release(lock) -> None:
     try:
         lock.release()
     except RuntimeError:
-        pass  # it is awake already
+        pass  # it is already awake

@@ -1,9 +1,8 @@
 """The writing side of the spool: what a recorded call waits for.
 
-A record is one write to a file that the operating system holds in memory. It
-survives the end of the process, even by kill -9, and is synced to disk in the
-background. There is no network here, and nothing waits for a disk but under the
-policy "always".
+A record is one write to a file that the operating system caches. It survives the end
+of the process, even by kill -9, and is synced to disk in the background. There is no
+network here, and nothing waits for a disk except under the policy "always".
 """
 
 import errno
@@ -17,7 +16,7 @@ from typing import Deque, List, Optional, Tuple
 from . import _spool
 from ._spool import Block
 
-CLOSED = "closed"  # what append says of a session that takes no more records
+CLOSED = "closed"  # returned by append if the session accepts no more records
 
 
 class NotSynced(OSError):
@@ -27,8 +26,8 @@ class NotSynced(OSError):
 class Session:
     """A session of this process: its folder, its lock and its newest segment.
 
-    Signal handlers may record too, in the middle of anything, so the lock can be
-    taken again by the thread that holds it.
+    Signal handlers may record too, at any point, so the thread that holds the lock can
+    take it again.
     """
 
     def __init__(self, spool: str, block: Block, limit: int, policy: str):
@@ -38,7 +37,7 @@ class Session:
         self.closed = False
         self.segment = 0  # the newest; 0 before the first record
         self.recorded = 0  # records written
-        self.settled = 0  # of them, stored or put aside
+        self.settled = 0  # records stored or put aside
         self._key = self.name[-16:].encode()
         self._limit, self._policy = limit, policy
         self._lock = threading.RLock()
@@ -48,27 +47,28 @@ class Session:
         self._size = 0
         self._number = 0
         self._waiting = 0  # bytes that are not shipped
-        self._failed = False  # the last write
-        self._torn = False  # nothing more is written to the newest segment
+        self._failed = False  # the last write failed
+        self._torn = False  # the newest segment must not be written to
         self._dirty = False
         self._fresh = True  # there are names and small files to sync
         self._retired: List[int] = []
         self._guard = self._make(spool)
 
     def _make(self, spool: str) -> int:
-        # It appears whole and locked, so that nobody takes it for left over.
+        # It appears complete and locked, so that nobody mistakes it for
+        # abandoned.
         coming = os.path.join(spool, _spool.COMING + self.name[-16:])
         os.mkdir(coming, 0o700)
         guard = _spool.take_lock(os.path.join(coming, _spool.LOCK))
         if guard is None:
             raise OSError(errno.EBUSY, "the new session %s is held" % coming)
         try:
-            # Synced in the background, as the records are: a disk that is
-            # slow today must not hold up the call that opens the session.
+            # Sync in the background, as for records: a slow disk must not delay
+            # the call that opens the session.
             block = os.path.join(coming, _spool.BLOCK)
             _spool.replace(block, self.block.encode())
-            # The time by which sessions of one block are sent in order; clocks
-            # of disks are too coarse for two that are made at once.
+            # Sessions of one block are sent in order of this time; file times
+            # are too coarse for two that are made at once.
             began = time.time_ns()
             os.utime(block, ns=(began, began))
             os.rename(coming, self.folder)
@@ -82,7 +82,7 @@ class Session:
         with self._lock:
             if self._busy:
                 # A signal handler has interrupted the writing of another
-                # record, which goes on when the handler is done.
+                # record, which continues when the handler is done.
                 self._interrupting.append(record)
                 return None
             why = self._append(record)
@@ -100,7 +100,7 @@ class Session:
         try:
             return self._put(record)
         except FileNotFoundError:
-            self.closed = True  # somebody removed the folder
+            self.closed = True  # the folder was removed
             return CLOSED
         except OSError as problem:
             self._failed = True
@@ -115,8 +115,8 @@ class Session:
         line = _spool.line(self._key, self._number, record)
         if self._waiting + len(line) > self._limit:
             return "the spool is full: %d bytes wait" % self._waiting
-        # After a failure the next segment begins, so that the old one can be
-        # removed when it is shipped and make room.
+        # After a failure, begin the next segment, so that the old one can be
+        # removed once it is shipped.
         full = self._size >= _spool.SEGMENT_BYTES or self._failed and self._size
         if self._file is None or self._torn or full:
             self._rotate()
@@ -132,10 +132,10 @@ class Session:
         written = os.write(self._file, line)
         if written != len(line):
             try:
-                # A part of the line is there: take it back.
+                # A part of the line was written: remove it.
                 os.ftruncate(self._file, os.fstat(self._file).st_size - written)
             except OSError:
-                self._torn = True  # nothing is written behind it
+                self._torn = True  # nothing may be written after it
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _rotate(self) -> None:
@@ -155,7 +155,7 @@ class Session:
             return self.segment, os.fstat(self._file).st_size
 
     def settle(self, records: int, size: int) -> None:
-        """Notes that records need no more waiting for."""
+        """Notes that records were stored or put aside."""
         with self._lock:
             self.settled += records
             self._waiting = max(0, self._waiting - size)
@@ -183,11 +183,11 @@ class Session:
                     _spool.sync(self.folder)
                     _spool.sync(os.path.dirname(self.folder))
         except FileNotFoundError:
-            pass  # everything has been shipped meanwhile
+            pass  # everything has been shipped in the meantime
         except OSError:
             with self._lock:
-                # Nobody can tell what of the segment is on disk, and a later
-                # success would not say more: the next record begins another.
+                # Nobody can tell which part of the segment is on disk, not even
+                # after a later success: the next record begins a new segment.
                 self._torn, self._fresh = True, self._fresh or fresh
             raise
         finally:
@@ -195,7 +195,7 @@ class Session:
                 os.close(descriptor)
 
     def close_at(self, position: Tuple[int, int]) -> bool:
-        """Closes the session for writing if nothing was added after a place."""
+        """Closes the session for writing if nothing was added after a position."""
         with self._lock:
             if not self.closed and self.end() > position:
                 return False
@@ -215,9 +215,9 @@ class Session:
     def abandon(self) -> None:
         """In a forked child: leaves the session to the parent.
 
-        The lock belongs to the parent and to every copy of its descriptor, so
-        the copy goes. Nothing is waited for: another thread of the parent may
-        have held the lock of this object when the child was made.
+        The lock belongs to the parent and to every copy of its descriptor, so the copy
+        is closed. Do not wait: another thread of the parent may have held the lock of
+        this object when the child was made.
         """
         self.closed = True
         files = self._retired + [self._guard, self._file]

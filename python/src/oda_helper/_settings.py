@@ -1,4 +1,4 @@
-"""What the environment says: where the archive is, who acts, where the spool is.
+"""The settings in the environment: archive, user, spool.
 
 Variables are read when they are needed, so a notebook may set them in any cell
 before the first recorded call. Reading one never raises: a value that cannot be used
@@ -17,7 +17,7 @@ DEFAULT_LIMIT = 1 << 30
 DEFAULT_EXIT_TIMEOUT = 10.0
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
-# Compiled here, since that takes longer than a whole recorded call.
+# Compiled here, since compiling takes longer than a recorded call.
 _STRANGE = re.compile(r"[^!-~]|[?#]")
 _SIZE = re.compile(r"(\d{1,15})\s*(KiB|MiB|GiB|)\Z")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -26,7 +26,7 @@ _normalised = {}  # raw text of the variable -> URL or None, for the one or two 
 
 
 def archive_url() -> Optional[str]:
-    """The URL of the archive's interface, or None if there is no usable one."""
+    """The URL of the archive's API, or None if there is no usable one."""
     raw = os.environ.get("ODA_URL") or os.environ.get("ODA_URI")
     if not raw:
         return None
@@ -41,9 +41,9 @@ def archive_url() -> Optional[str]:
 
 
 def url_fault() -> str:
-    """Why archive_url gives None, without a full stop.
+    """Why archive_url returns None, without a full stop.
 
-    The URL may have a password, so it is not repeated.
+    The URL may contain a password, so it is not repeated.
     """
     name = "ODA_URL" if os.environ.get("ODA_URL") else "ODA_URI"
     raw = os.environ.get(name)
@@ -57,7 +57,7 @@ def url_fault() -> str:
 
 
 def normalise(raw: str) -> str:
-    """The URL that ends in /api/v1, however it was written; else ValueError says why.
+    """The URL with /api/v1, however it was written; raises ValueError with the reason.
 
     >>> normalise("archive:8080/") == normalise("http://archive:8080/api/v1/")
     True
@@ -99,12 +99,12 @@ def block_id() -> Optional[str]:
 
 
 def valid_id(text: str) -> bool:
-    """Whether the archive takes that identifier."""
+    """Whether the archive accepts this identifier."""
     return bool(_IDENTIFIER.match(text)) and text not in ("create", "search")
 
 
 def user() -> Optional[str]:
-    """Who acts, as ODA_USER says."""
+    """The acting user, from ODA_USER."""
     text = os.environ.get("ODA_USER", "").strip()
     if 1 <= len(text) <= 256 and text.isprintable():
         return text
@@ -135,7 +135,7 @@ def sync_policy() -> str:
 def spool_folders():
     """The folders that may be the spool, best first."""
     given = os.environ.get("ODA_SPOOL")
-    # The archive's own tools use the same default, so that they find it.
+    # The archive's own tools use the same default.
     wished = os.path.abspath(os.path.expanduser(given or DEFAULT_SPOOL))
     spare = os.path.join(tempfile.gettempdir(), "oda-spool-%d" % os.getuid())
     return [wished, spare]
@@ -145,7 +145,8 @@ def make_spool(folder: str) -> None:
     """Makes the folder, or raises OSError if it cannot be used."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found = os.lstat(folder)
-    # In a folder that everybody writes to, another user may have been first.
+    # In a folder that everybody can write to, another user may have created it
+    # first.
     foreign = found.st_uid not in (os.getuid(), 0) and not os.environ.get("ODA_SPOOL")
     if foreign or not (stat.S_ISDIR(found.st_mode) or os.path.isdir(folder)):
         raise PermissionError("%s belongs to another user" % folder)

@@ -19,19 +19,19 @@ VERSION = 1
 SEGMENT_BYTES = 8 << 20
 LOCK, BLOCK, SHIPPED = "lock", "block.json", "shipped"
 DAMAGED, REFUSED = "damaged.log", "refused.log"
-COMING, GOING = ".new-", ".done-"  # folders on their way in or out
+COMING, GOING = ".new-", ".done-"  # folders being created or removed
 
 _NAME = re.compile(r"(.+)\.([0-9a-f]{16})\Z")
 _SEGMENT = re.compile(r"([0-9]{8,})\.log\Z")
 
 
 class Block(NamedTuple):
-    """What a session knows of its ExecutionBlock."""
+    """The ExecutionBlock of a session."""
 
     eb_id: str
     url: str
     user: Optional[str]
-    create: Optional[Dict[str, Any]]  # to be stored first, if the archive was away
+    create: Optional[Dict[str, Any]]  # the document to store first, if the archive was unavailable
 
     def encode(self) -> bytes:
         """The content of block.json."""
@@ -43,11 +43,11 @@ class Block(NamedTuple):
 
 
 class Unusable(Exception):
-    """A folder of the spool is not a session that can be worked on."""
+    """A folder of the spool is not a usable session."""
 
 
 def split_name(name: str) -> Optional[Tuple[str, str]]:
-    """Identifier and session in the name of a folder, None for other names."""
+    """Identifier and session in the name of a folder, or None for other names."""
     found = _NAME.match(name)
     if found and valid_id(found.group(1)):
         return found.group(1), found.group(2)
@@ -75,7 +75,7 @@ def read_block(folder: str) -> Block:
 
 
 def take_lock(path: str) -> Optional[int]:
-    """Locks a file and returns its descriptor, None if another process holds it."""
+    """Locks a file and returns its descriptor, or None if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,7 +95,7 @@ def drop_lock(descriptor: int) -> None:
 
 
 def still_there(descriptor: int, path: str) -> bool:
-    """Whether the locked file is the one that has that name now."""
+    """Whether the locked file still has its name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -131,12 +131,12 @@ def replace(path: str, content: bytes) -> None:
         try:
             os.unlink(temporary)
         except OSError:
-            pass  # the first problem is the one to tell of
+            pass  # report the first problem
         raise
 
 
 def remove(folder: str) -> None:
-    """Removes a session; others see it whole or not at all."""
+    """Removes a session; others see it complete or not at all."""
     spool, name = os.path.split(folder)
     going = os.path.join(spool, GOING + name.rsplit(".", 1)[-1])
     os.rename(folder, going)
