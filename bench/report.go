@@ -16,23 +16,23 @@ import (
 const words = `## How to read and repeat it
 
 - Arms are measured in turn, A B C C B A, and each is warmed up first. One turn is a round. A figure is the median of the
-  rounds; the first column and ratios have the smallest and the largest in parentheses. A ratio is taken within a round: neighbours in time on one machine.
+  rounds; the first column and ratios show the smallest and the largest in parentheses. A ratio is taken within a round, between neighbours in time.
 - **Bare** is a net/http handler that reads the same bodies, writes the same bytes and stores nothing. **pgbench** runs SQL on
-  oda's tables over as many connections; **raw SQLite** does it straight from Go, on one connection, with oda's settings. **PocketBase**
-  runs with its defaults, under which a commit need not survive the end of the machine.
-- PostgreSQL has ` + "`shared_buffers` 512MB, `max_wal_size` 4GB" + ` and else its defaults: all its commits are durable, and so are all of oda's.
-- A loop is **closed** (the next request follows the answer; what a server can do at most) unless it has a constant rate (**open**:
-  latency counts from when a request was due, so that nothing that had to wait is forgotten).
+  oda's tables over as many connections; **raw SQLite** does so directly from Go, on one connection, with oda's settings. **PocketBase**
+  runs with its defaults, under which a power cut may lose commits.
+- PostgreSQL has ` + "`shared_buffers` 512MB, `max_wal_size` 4GB" + ` and otherwise its defaults: all its commits are durable, and so are all of oda's.
+- A loop is **closed** (the next request follows the answer: the most that a server can do) unless it has a constant rate (**open**:
+  latency is measured from when a request was due, so that waiting counts).
 
 ` + "```sh" + `
 make bench                                        # half an hour and 20 GB; writes this page
-make bench BENCH_ONLY='reading|night'             # some of it again, put into this page
+make bench BENCH_ONLY='reading|night'             # some of it again; updates this page
 make bench BENCH_ONLY=scale                       # 10,000,000 records: a quarter of an hour and 12 GB more
 make bench-against REV=v1 BENCH_ONLY=recording    # in turn with the oda of another revision
 ` + "```" + `
 
-Everything that was measured, round by round, is in [benchmarks/results.json](benchmarks/results.json). Measure on a machine that
-does nothing else: other work shows as wide spreads.
+Everything that was measured, round by round, is in [benchmarks/results.json](benchmarks/results.json). Measure on an
+otherwise idle machine: other load causes wide spreads.
 `
 
 // report writes the results as a page for people, with its plots next to it.
@@ -47,7 +47,7 @@ func (r *results) report(dir string) error {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("# Benchmarks\n\n<!-- Written by make bench. What is changed here by hand is lost at its next run. -->\n\n")
+	b.WriteString("# Benchmarks\n\n<!-- Written by make bench, whose next run overwrites changes by hand. -->\n\n")
 	fmt.Fprintf(&b, "oda %s", r.Version)
 	if r.Against != "" {
 		fmt.Fprintf(&b, " against %s", r.Against)

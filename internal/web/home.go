@@ -57,7 +57,7 @@ func (s *Site) homeView(r *http.Request) homeView {
 func meaning(k oda.Kind) string {
 	switch k {
 	case oda.SBDefinition:
-		return "How an observation is to be made"
+		return "How to make an observation"
 	case oda.SBInstance:
 		return "One use of a definition"
 	case oda.ExecutionBlock:

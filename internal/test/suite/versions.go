@@ -81,7 +81,7 @@ var versions = []scenario{
 			t.Fatalf("got %s", got)
 		}
 	}},
-	{"last_modified_on grows though the clock stands still or goes back", timeGoesOn},
+	{"last_modified_on grows even if the clock stands still or goes back", timeGoesOn},
 	{"the same document again makes a new version", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("s"), `{"a":[1,2]}`)
 		for version := int64(2); version < 5; version++ {
