@@ -157,8 +157,8 @@ func summary(latencies []time.Duration, elapsed time.Duration) (sample, error) {
 	}, nil
 }
 
-// mean is the divisor for operations: connections that ended early were idle
-// while the slowest one finished.
+// mean returns the mean of durations, by which operations are divided:
+// connections that ended early were idle while the slowest one finished.
 func mean(all []time.Duration) time.Duration {
 	var sum time.Duration
 	for _, one := range all {

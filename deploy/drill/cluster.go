@@ -106,8 +106,8 @@ func (c *cluster) get(ctx context.Context, url string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// leader returns the leader as the other nodes see it, or nil if there is none.
-// A node that is given is not accepted.
+// leader returns the leader as the other nodes see it, or nil if there is none
+// or it is the excepted node.
 func (c *cluster) leader(ctx context.Context, except *node) *node {
 	for _, from := range c.nodes {
 		if from == except {
@@ -171,7 +171,7 @@ func (c *cluster) whole(ctx context.Context, leader *node) bool {
 	return err == nil && streaming == nodeCount-1 && waitedFor > 0
 }
 
-// archiveDSN returns the DSN for oda: all nodes, of which it takes the one that
+// archiveDSN returns the DSN for oda. It lists all nodes; oda uses the one that
 // accepts writes.
 func (c *cluster) archiveDSN() string {
 	var hosts []string

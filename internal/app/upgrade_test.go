@@ -11,10 +11,10 @@ import (
 	"oda/internal/test/fixture"
 )
 
-// upgraded is what must hold of an archive that an earlier program wrote, once
-// this one has brought it up to date. Whatever the archive learns to answer, it
-// answers for what it held before, too: a feature that keeps something of its own
-// when an entity is stored has a line here. The last ones change the archive.
+// upgraded checks an archive that an earlier program wrote, once this one has
+// upgraded it. New features must also work for what the archive held before: a
+// feature that stores something with an entity has a line here. The last lines
+// change the archive.
 var upgraded = []struct {
 	name  string
 	check func(t *testing.T, a *env.Archive, old *fixture.Archive)

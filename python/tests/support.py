@@ -121,7 +121,7 @@ def wait_until(done, what, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:
-            raise AssertionError("in vain: " + what)
+            raise AssertionError("gave up waiting for " + what)
         time.sleep(0.01)
 
 

@@ -8,7 +8,7 @@ import (
 	"oda/internal/test/fixture"
 )
 
-// Fixtures gives the archives of earlier programs on an engine, "sqlite" or
+// Fixtures returns the archives of earlier programs on an engine, "sqlite" or
 // "postgres".
 func Fixtures(tb testing.TB, engine string) []*fixture.Archive {
 	tb.Helper()
@@ -19,8 +19,8 @@ func Fixtures(tb testing.TB, engine string) []*fixture.Archive {
 	return all
 }
 
-// Restore gives the test an archive of an earlier program, as its own: the
-// database as --db takes it. Nothing has opened it yet.
+// Restore makes a copy of an archive of an earlier program for the test, and
+// returns the value for --db. Nothing has opened it yet.
 func Restore(tb testing.TB, a *fixture.Archive) (database string) {
 	tb.Helper()
 	content, err := a.Content()

@@ -32,13 +32,13 @@ import (
 // complains if a response is not as described, if an invalid request succeeds,
 // and if a valid request is refused as invalid.
 type Judge struct {
-	next     http.RoundTripper
-	server   string // URL of the API, including /api/v1
-	depth    int    // maximum nesting
-	doc      *openapi3.T
-	beside   *routers.Route // for all paths that are not described
-	options  *openapi3filter.Options
-	complain func(string)
+	next        http.RoundTripper
+	server      string // URL of the API, including /api/v1
+	depth       int    // maximum nesting
+	doc         *openapi3.T
+	undescribed *routers.Route // for all paths that are not described
+	options     *openapi3filter.Options
+	complain    func(string)
 }
 
 // Description reads the API description once, with an independent reader. Its
@@ -97,17 +97,17 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 		return nil, err
 	}
 	responses := doc.Components.Responses
-	beside := openapi3.NewResponses(
+	undescribed := openapi3.NewResponses(
 		openapi3.WithStatus(http.StatusBadRequest, responses["BadStore"]), // a path that names nothing
 		openapi3.WithStatus(http.StatusForbidden, responses["CrossOrigin"]),
 		openapi3.WithStatus(http.StatusNotFound, responses["NoSuchPath"]),
 		openapi3.WithStatus(http.StatusMethodNotAllowed, responses["MethodNotAllowed"]),
 		openapi3.WithStatus(http.StatusServiceUnavailable, responses["Unavailable"]), // from /readyz
 	)
-	beside.Delete("default")
+	undescribed.Delete("default")
 	return &Judge{
 		next: next, server: server, depth: depth, doc: doc, complain: complain,
-		beside: &routers.Route{Spec: doc, PathItem: &openapi3.PathItem{}, Operation: &openapi3.Operation{OperationID: "beside", Responses: beside}},
+		undescribed: &routers.Route{Spec: doc, PathItem: &openapi3.PathItem{}, Operation: &openapi3.Operation{OperationID: "undescribed", Responses: undescribed}},
 		options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
 			SkipSettingDefaults:   true,
@@ -168,7 +168,7 @@ func (j *Judge) judge(request *http.Request, sent []byte, response *http.Respons
 			note("%v", err)
 		}
 	}
-	if input.Route == j.beside {
+	if input.Route == j.undescribed {
 		return complaints
 	}
 	success := response.StatusCode < 400
@@ -309,7 +309,7 @@ func (j *Judge) find(request *http.Request) (*routers.Route, map[string]string) 
 	address.RawQuery = ""
 	rest, ok := strings.CutPrefix(address.String(), j.server)
 	if !ok {
-		return j.beside, nil
+		return j.undescribed, nil
 	}
 	segments := strings.Split(rest, "/")
 	for _, path := range j.doc.Paths.InMatchingOrder() {
@@ -319,7 +319,7 @@ func (j *Judge) find(request *http.Request) (*routers.Route, map[string]string) 
 			return &routers.Route{Spec: j.doc, Path: path, PathItem: item, Method: request.Method, Operation: op}, params
 		}
 	}
-	return j.beside, nil
+	return j.undescribed, nil
 }
 
 func matchPath(described, segments []string) (map[string]string, bool) {
@@ -351,14 +351,14 @@ func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool
 	}
 	status := response.StatusCode
 	switch {
-	case input.Route == j.beside && status == http.StatusTemporaryRedirect:
+	case input.Route == j.undescribed && status == http.StatusTemporaryRedirect:
 		return checkRedirect(response, body)
-	case input.Route == j.beside && status == http.StatusOK:
+	case input.Route == j.undescribed && status == http.StatusOK:
 		if path := input.Request.URL.Path; !strings.HasSuffix(path, "/livez") && !strings.HasSuffix(path, "/readyz") {
 			return errors.New("a request to an undescribed path succeeds")
 		}
 		return nil
-	case status == http.StatusMethodNotAllowed && input.Route != j.beside:
+	case status == http.StatusMethodNotAllowed && input.Route != j.undescribed:
 		return errors.New("a described method is refused")
 	case status == http.StatusNotModified:
 		return checkNotModified(input.Route.Operation, response, body)

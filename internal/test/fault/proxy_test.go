@@ -17,9 +17,9 @@ import (
 	"oda/internal/test/fault"
 )
 
-// behind returns a proxy to the shared cluster, and the DSNs of a database with
+// newProxy returns a proxy to the shared cluster, and the DSNs of a database with
 // a table of notes, through the proxy and directly.
-func behind(t *testing.T) (proxy *fault.Proxy, through, past string) {
+func newProxy(t *testing.T) (proxy *fault.Proxy, through, past string) {
 	t.Helper()
 	past = env.Postgres(t)
 	env.Exec(t, env.Connect(t, past), "CREATE TABLE notes (note text)")
@@ -32,7 +32,7 @@ func behind(t *testing.T) (proxy *fault.Proxy, through, past string) {
 }
 
 func TestAProxyPassesEverythingByDefault(t *testing.T) {
-	_, through, _ := behind(t)
+	_, through, _ := newProxy(t)
 	for _, mode := range []string{"disable", "prefer"} {
 		conn := env.Connect(t, strings.Replace(through, "sslmode=disable", "sslmode="+mode, 1))
 		long := strings.Repeat("é", 3<<20)
@@ -63,7 +63,7 @@ func TestACommitIsCutBeforeInsideAndAfter(t *testing.T) {
 		{"before its answer: it is stored and the client does not know", fault.CutAnswer, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			proxy, through, past := behind(t)
+			proxy, through, past := newProxy(t)
 			conn := env.Connect(t, through)
 			proxy.OnClientMessage(func(message []byte) fault.Cut {
 				if message[0] == 'Q' && bytes.Contains(message, []byte("commit")) {
@@ -90,7 +90,7 @@ func TestACommitIsCutBeforeInsideAndAfter(t *testing.T) {
 
 // A statement of the extended protocol commits at its Sync message.
 func TestAPreparedStatementIsCutBeforeItsAnswer(t *testing.T) {
-	proxy, through, past := behind(t)
+	proxy, through, past := newProxy(t)
 	conn := env.Connect(t, through)
 	const statement = "INSERT INTO notes VALUES ($1)"
 	if _, err := conn.Exec(t.Context(), statement, "first"); err != nil {
@@ -130,7 +130,7 @@ func notesAtRest(t *testing.T, dsn string) int {
 func TestAnAnswerOrARequestIsCutInside(t *testing.T) {
 	for name, direction := range map[string]fault.Direction{"answer": fault.ToClient, "request": fault.ToServer} {
 		t.Run(name, func(t *testing.T) {
-			proxy, through, _ := behind(t)
+			proxy, through, _ := newProxy(t)
 			conn := env.Connect(t, through)
 			const long = "SELECT length($1), $1::text"
 			text := strings.Repeat("x", 100_000)
@@ -150,7 +150,7 @@ func TestAnAnswerOrARequestIsCutInside(t *testing.T) {
 }
 
 func TestCutAllResetsConnectionsAndAcceptsNewOnes(t *testing.T) {
-	proxy, through, _ := behind(t)
+	proxy, through, _ := newProxy(t)
 	first, second := env.Connect(t, through), env.Connect(t, through)
 	proxy.CutAll()
 	for _, conn := range []*pgx.Conn{first, second} {
@@ -162,7 +162,7 @@ func TestCutAllResetsConnectionsAndAcceptsNewOnes(t *testing.T) {
 }
 
 func TestNewConnectionsAreRefusedAndOldOnesStay(t *testing.T) {
-	proxy, through, _ := behind(t)
+	proxy, through, _ := newProxy(t)
 	old := env.Connect(t, through)
 	proxy.Refuse(true)
 	if conn, err := pgx.Connect(t.Context(), through); err == nil {
@@ -175,7 +175,7 @@ func TestNewConnectionsAreRefusedAndOldOnesStay(t *testing.T) {
 }
 
 func TestStalledBytesArriveLaterAndNoneIsLost(t *testing.T) {
-	proxy, through, _ := behind(t)
+	proxy, through, _ := newProxy(t)
 	conn := env.Connect(t, through)
 	proxy.Stall(true)
 	answers := make(chan int, 1)
@@ -196,7 +196,7 @@ func TestStalledBytesArriveLaterAndNoneIsLost(t *testing.T) {
 }
 
 func TestConnectionsGoToTheCurrentTarget(t *testing.T) {
-	_, _, past := behind(t)
+	_, _, past := newProxy(t)
 	config, err := pgx.ParseConfig(past)
 	if err != nil {
 		t.Fatal(err)

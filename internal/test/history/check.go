@@ -22,8 +22,8 @@ const checkTime = 30 * time.Second
 // clients saw.
 var ErrNotLinearizable = errors.New("the history is not linearizable")
 
-// check reports whether the history of a game is linearizable. If not, the
-// error is ErrNotLinearizable and says where below dir the history was saved.
+// check returns ErrNotLinearizable if the history of a game is not linearizable.
+// The error says where below dir the history was saved.
 func check(history []operation, entities int, dir string) error {
 	operations := make([]porcupine.Operation, 0, len(history))
 	for _, op := range settle(history) {

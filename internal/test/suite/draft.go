@@ -30,14 +30,14 @@ var fields = [...]string{"version", "created_by", "created_on", "last_modified_b
 
 // member is one member of a draft, with the white space around its parts.
 type member struct {
-	role              role
-	key               string // as spelled, in quotes
-	lead, mid, behind string // white space
-	value             string // value of a member without a role, as spelled
-	null              bool
-	spelling          int      // number of the spelling of the value
-	inner             []member // members of the metadata
-	tail              string   // white space in an object without members
+	role             role
+	key              string // as spelled, in quotes
+	lead, mid, trail string // white space
+	value            string // value of a member without a role, as spelled
+	null             bool
+	spelling         int      // number of the spelling of the value
+	inner            []member // members of the metadata
+	tail             string   // white space in an object without members
 }
 
 // draft is a document in pieces. It can be written as a caller sends it, and as
@@ -146,9 +146,9 @@ func object(members []member, tail, first string, last []string, value func(memb
 	for i, m := range members {
 		text := m.lead + m.key + m.mid + ":" + m.mid + value(m)
 		if i < len(members)-1 {
-			text += m.behind
+			text += m.trail
 		} else {
-			tail = m.behind
+			tail = m.trail
 		}
 		parts = append(parts, text)
 	}

@@ -31,7 +31,7 @@ func keyed(t *rapid.T, name string) string {
 // anyMember draws the parts that all members have.
 func anyMember(t *rapid.T, r role, name string) member {
 	m := member{role: r, key: keyed(t, name)}
-	m.lead, m.mid, m.behind = space.Draw(t, "lead"), space.Draw(t, "mid"), space.Draw(t, "behind")
+	m.lead, m.mid, m.trail = space.Draw(t, "lead"), space.Draw(t, "mid"), space.Draw(t, "trail")
 	m.spelling = rapid.IntRange(0, 3).Draw(t, "spelling")
 	return m
 }

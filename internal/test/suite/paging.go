@@ -70,10 +70,10 @@ var paging = []scenario{
 				{oda.Place{At: 1001, ID: "a"}, []string{}},
 			} {
 				q := oda.Query{Kind: oda.SBDefinition, Order: order, Start: &test.start}
-				same(t, fmt.Sprintf("behind %+v", test.start), ids(d.list(q)), test.want)
+				same(t, fmt.Sprintf("after %+v", test.start), ids(d.list(q)), test.want)
 				from := oda.Instant(1000) // a place does not widen a range
 				q.After = &from
-				same(t, fmt.Sprintf("behind %+v in a range", test.start), ids(d.list(q)), test.want)
+				same(t, fmt.Sprintf("after %+v in a range", test.start), ids(d.list(q)), test.want)
 			}
 		}
 	}},

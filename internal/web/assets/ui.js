@@ -1,5 +1,5 @@
-// Starts Swagger UI on the description beside this page. It is a file of its
-// own because the page's Content-Security-Policy allows no inline script.
+// Starts Swagger UI on the description next to this page. It is a separate file
+// because the page's Content-Security-Policy allows no inline script.
 "use strict";
 
 // Swagger UI has a dark look and leaves it to the page to ask for it.
@@ -11,7 +11,7 @@ applyLook();
 function start(description) {
   SwaggerUIBundle({
     // The description's relative servers are resolved against the page's own
-    // address, which stands beside it and has every prefix.
+    // address, which is next to it and has every prefix.
     spec: description,
     dom_id: "#swagger-ui",
     presets: [SwaggerUIBundle.presets.apis],

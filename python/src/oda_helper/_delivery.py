@@ -114,7 +114,7 @@ class Delivery:
             wait = self.step()
             if wait != 0:
                 return wait
-            if written and not self.creating and not self.outbox.behind():
+            if written and not self.creating and not self.outbox.has_more():
                 return None
         return 0.0
 

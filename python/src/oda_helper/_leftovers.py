@@ -126,12 +126,12 @@ class Leftovers:
             self._look = now + LOOK_AGAIN
             self._search(spool, held)
             self.looked = now
-        behind: Set[str] = set()  # blocks with an older session that waits
+        waiting: Set[str] = set()  # blocks with an older session that waits
         for name, left in self._all().items():
             eb_id, url = left.key
             skipped = self.closing and not self._uses(url)
-            if eb_id in behind or skipped or time.monotonic() < left.due:
-                behind.add(eb_id)
+            if eb_id in waiting or skipped or time.monotonic() < left.due:
+                waiting.add(eb_id)
                 continue
             self._visiting = url
             try:
@@ -143,7 +143,7 @@ class Leftovers:
                 with self._lock:
                     del self._found[name]
             else:
-                behind.add(eb_id)
+                waiting.add(eb_id)
                 left.due = time.monotonic() + wait
         dues = [left.due for left in self._all().values()]
         return max(0.0, min(dues + [self._look]) - time.monotonic())

@@ -80,7 +80,7 @@ class Outbox:
             self._batch = self._read()
         return self._batch
 
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether more was waiting when the last batch was read."""
         return bool(self._batch) or self._more
 
@@ -93,9 +93,9 @@ class Outbox:
             text = self._text(segment, offset, writing)
             end = text.rfind(b"\n") + 1
             if end:
-                behind = offset + len(text)
+                read_to = offset + len(text)
                 lines, offset = self._split(segment, offset, text[:end])
-                self._more = offset < behind or len(text) >= BATCH_BYTES or segment != writing
+                self._more = offset < read_to or len(text) >= BATCH_BYTES or segment != writing
                 if lines:
                     return lines
             elif writing is not None and segment >= writing:

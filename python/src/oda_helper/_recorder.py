@@ -26,7 +26,7 @@ SYNC_EVERY = 0.1
 REPORT_EVERY = 10.0
 POLL = 0.01
 TRY_AGAIN = 5.0  # after a failure of the spool
-BEHIND = 0.1  # between checks whether older records of a block are sent
+OLDER_FIRST = 0.1  # between checks whether older records of a block are sent
 
 _log = logging.getLogger("oda_helper")
 
@@ -330,7 +330,7 @@ class Recorder:
         """Sends what it can of a session, and ends it if it is no longer needed."""
         try:
             if self._leftovers.before(key):
-                wait: Optional[float] = BEHIND
+                wait: Optional[float] = OLDER_FIRST
             else:
                 wait = live.delivery.steps(written=True)
         except OSError as problem:
