@@ -150,7 +150,7 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func TestEveryOperationOfTheDescriptionHasACall(t *testing.T) {
+func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	noted := &calls{RoundTripper: archive.Client().Transport}

@@ -17,7 +17,7 @@ func refused(t *testing.T, err error, code oda.Code, status int) {
 	}
 }
 
-func TestADocumentComesBackAsItIsStored(t *testing.T) {
+func TestADocumentIsReturnedAsStored(t *testing.T) {
 	t.Parallel()
 	c := start(t, client.WithUser("ada"))
 	for _, kind := range oda.Kinds {

@@ -281,7 +281,7 @@ func TestARequestToASilentArchiveIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestASlowUploadIsNotTakenForSilence(t *testing.T) {
+func TestASlowUploadIsNotMistakenForSilence(t *testing.T) {
 	t.Parallel()
 	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		buf := make([]byte, 256<<10)

@@ -177,7 +177,7 @@ func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
 	wantNumbers(t, c, rec.BlockID(), 50)
 }
 
-func TestARecordLargerThanABatchGoesAlone(t *testing.T) {
+func TestARecordLargerThanABatchIsSentAlone(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, env.Oda(t, "serve").URL)
 	rec, _ := opened(t, c, recorder.Options{})

@@ -12,7 +12,7 @@ import (
 
 // The program in docs/client.md can be built in another module, in each of the
 // ways described there, and prints the output shown there.
-func TestTheProgramOfTheDocumentationRunsInAnotherModule(t *testing.T) {
+func TestTheDocumentedProgramRunsInAnotherModule(t *testing.T) {
 	t.Parallel()
 	source, err := filepath.Abs("../..")
 	if err != nil {

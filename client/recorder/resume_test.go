@@ -222,7 +222,7 @@ func TestTheRecordsOfALongOutageArriveInOrder(t *testing.T) {
 	wantNumbers(t, c, rec.BlockID(), records)
 }
 
-func TestASessionOfARunningProcessIsLeftToIt(t *testing.T) {
+func TestASessionOfARunningProcessIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := connect(t, env.Start(t))

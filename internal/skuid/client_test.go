@@ -182,7 +182,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestNobodyListeningIsAProblem(t *testing.T) {
+func TestMintFailsIfNobodyListens(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := server.Listener.Addr().String()
 	server.Close()

@@ -184,7 +184,7 @@ func TestMintingFailsAtTheEndOfTime(t *testing.T) {
 	}
 }
 
-func TestGeneratorsWithDifferentNumbersNeverMeet(t *testing.T) {
+func TestGeneratorsWithDifferentNumbersNeverClash(t *testing.T) {
 	clock := withClock(func() time.Time { return time.UnixMilli(epoch + 77) })
 	seen := make(map[uint64]bool)
 	for _, number := range []uint16{0, 1, 1022, 1023} {

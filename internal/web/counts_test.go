@@ -53,7 +53,7 @@ func TestRunRefreshesTheCounts(t *testing.T) {
 	})
 }
 
-func TestNoRequestCounts(t *testing.T) {
+func TestARequestNeverCounts(t *testing.T) {
 	var calls atomic.Int64
 	site := New(Config{Counts: func(ctx context.Context) (map[oda.Kind]int64, error) {
 		calls.Add(1)

@@ -94,7 +94,7 @@ func TestEveryLinkIsRelative(t *testing.T) {
 	}
 }
 
-func TestThousands(t *testing.T) {
+func TestThousandsAreSeparated(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0", 999: "999", 1000: "1\u202f000", 45678: "45\u202f678", 1234567: "1\u202f234\u202f567",
 	} {

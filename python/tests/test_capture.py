@@ -196,7 +196,7 @@ class ACallIsRecorded(Case):
         metadata = self.server.get("/ebs/" + eb_id)["metadata"]
         self.assertEqual((metadata["created_by"], metadata["last_modified_by"]), ("ada ä", "ada ä"))
 
-    def test_by_any_way_to_write_the_url(self):
+    def test_with_the_url_in_any_form(self):
         for variable in ("ODA_URL", "ODA_URI"):
             for end in ("", "/", "/api/v1", "/api/v1/"):
                 with self.subTest(variable=variable, end=end):
@@ -280,7 +280,7 @@ class TheCallerNoticesNothing(Case):
                 self.assertIn(variable, logs.output[0])
                 self.assertEqual(self.sessions(), [])
 
-    def test_nothing_is_raised_where_the_spool_cannot_be_made(self):
+    def test_nothing_is_raised_if_the_spool_cannot_be_made(self):
         os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1", ODA_SPOOL="/dev/null/x")
         tempfile.tempdir = "/dev/null"
         self.addCleanup(setattr, tempfile, "tempdir", None)
@@ -296,7 +296,7 @@ class TheCallerNoticesNothing(Case):
             oda_helper.close(0.2)
         self.assertEqual(out.getvalue(), "")
 
-    def test_an_identifier_is_minted_where_there_is_no_archive(self):
+    def test_an_identifier_is_minted_if_there_is_no_archive(self):
         found = {oda_helper.create_eb() for _ in range(20)}
         self.assertEqual(len(found), 20)
         for eb_id in found:

@@ -325,7 +325,7 @@ class ACaller(Case):
             scan(1)
         self.assertFalse(oda_helper.flush(PATIENCE))
 
-    def test_is_told_so_when_a_block_reaches_the_archive_later(self):
+    def test_learns_when_a_block_reaches_the_archive_later(self):
         del os.environ["ODA_URL"]
         with self.assertLogs("oda_helper", "WARNING"):
             eb_id = oda_helper.create_eb()

@@ -106,7 +106,7 @@ class AnUnavailableArchive(Case):
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
 
 
-class AProcessThatIsKilled(Case):
+class AKilledProcess(Case):
     def test_leaves_everything_to_the_next(self):
         eb_id, down = oda_helper.create_eb(), free_port()
         process = self.script(
@@ -152,7 +152,7 @@ class AProcessThatIsKilled(Case):
             self.assertGreaterEqual(len(part), 300)
 
 
-class AnAnswerThatIsLost(Case):
+class ALostAnswer(Case):
     def test_stores_each_record_and_each_block_once(self):
         proxy = Proxy(self.server.port, lose=3)
         self.addCleanup(proxy.close)
@@ -181,7 +181,7 @@ class AnAnswerThatIsLost(Case):
         self.assertEqual(proxy.lost, 1)
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
 
-    def test_and_another_block_of_that_name_is_not_touched(self):
+    def test_leaves_another_block_of_that_name_alone(self):
         down = free_port()
         os.environ["ODA_URL"] = "http://127.0.0.1:%d" % down
         eb_id = oda_helper.create_eb("ska_low")
@@ -327,8 +327,8 @@ class ASignalHandler(Case):
         self.assertEqual(found.count(-1), int(process.out))
 
 
-class AnAnswerThatIsNotTheArchives(Case):
-    def test_leaves_the_records_in_the_spool(self):
+class RecordsStayInTheSpool(Case):
+    def test_if_something_else_answers(self):
         for text in (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nlogin!", b"HTTP/1.1 400 No\r\n\r\n", b"x"):
             with self.subTest(text=text), socket.create_server(("127.0.0.1", 0)) as listener:
                 self.fresh()
@@ -353,7 +353,7 @@ class AnAnswerThatIsNotTheArchives(Case):
                 listener.shutdown(socket.SHUT_RDWR)
                 thread.join()
 
-    def test_or_an_unknown_block_does_too(self):
+    def test_if_the_block_is_unknown(self):
         os.environ["EB_ID"] = "eb-unknown"
         with self.assertLogs("oda_helper", "ERROR") as logs:
             scan(1)

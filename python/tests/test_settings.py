@@ -43,7 +43,7 @@ class TheEnvironment(unittest.TestCase):
 
 
 class Identifiers(unittest.TestCase):
-    def test_hold_time_generator_and_chance(self):
+    def test_contain_time_generator_and_random_bits(self):
         self.assertEqual(_mint.encode(0), "0")
         self.assertEqual(_mint.encode(32 * 31 + 17), "zh")
         minter = _mint.Minter(lambda: 1767744000.0 + 1)
@@ -52,7 +52,7 @@ class Identifiers(unittest.TestCase):
             number = number * 32 + _mint._DIGITS.index(digit)
         self.assertEqual(number >> 21, 1000)
 
-    def test_are_never_made_twice_when_the_clock_goes_back(self):
+    def test_are_never_repeated_if_the_clock_is_set_back(self):
         times = iter([5e9, 4e9, 4e9, 5e9, 0])
         minter = _mint.Minter(lambda: next(times))
         found = [minter.next("eb") for _ in range(5)]
