@@ -68,7 +68,7 @@ func TestTheJudgeCatches(t *testing.T) {
 			name: "a right method that is refused", method: "PUT", path: "/sbds/x", sent: `{}`, status: 405,
 			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "400", "405"), complaint: "method",
 		},
-		{name: "a path that nobody described", method: "GET", path: "/secret", status: 200, answer: `{}`, complaint: "not described"},
+		{name: "a path that nobody described", method: "GET", path: "/secret", status: 200, answer: `{}`, complaint: "undescribed"},
 		{name: "a redirect that leads away", method: "GET", path: "", status: 307, header: map[string]string{"Location": "/api/v1/"}, complaint: "relative"},
 		{
 			name: "a 405 without Allow", method: "DELETE", path: "/sbds/x", status: 405, contentType: "application/problem+json",
@@ -84,7 +84,7 @@ func TestTheJudgeCatches(t *testing.T) {
 		},
 		{
 			name: "a problem that shows the inside", method: "PUT", path: "/sbds/x", sent: `[]`, status: 400,
-			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "Do this", "open /tmp/x"), complaint: "inside",
+			contentType: "application/problem+json", answer: strings.ReplaceAll(goodProblem, "Do this", "open /tmp/x"), complaint: "internals",
 		},
 	}
 	for _, test := range tests {
