@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -56,6 +57,11 @@ type Query struct {
 type Place struct {
 	At Instant
 	ID string
+}
+
+// Compare orders places by their instants, then by the bytes of identifiers.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(cmp.Compare(p.At, other.At), strings.Compare(p.ID, other.ID))
 }
 
 // Range is what an engine searches its index for: instants from one to another,

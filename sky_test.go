@@ -90,9 +90,14 @@ func TestPositionsOnTheRimAreWithin(t *testing.T) {
 		ra, dec float64
 	}{
 		{Cone{204.253829, -29.865761, 0}, 204.253829, -29.865761},
-		{Cone{0, 0, 1}, 359, 0}, {Cone{359, 0, 1}, 0, 0}, {Cone{0.25, 10, 0.5}, 0.25, 10.5},
-		{Cone{12, 90, 1}, 300, 89}, {Cone{77, -90, 0}, 201, -90}, {Cone{0, 89.5, 1}, 180, 89.5},
-		{Cone{10, 20, 180}, 190, -20}, {Cone{360, 5, 0}, 0, 5},
+		{Cone{0, 0, 1}, 359, 0},
+		{Cone{359, 0, 1}, 0, 0},
+		{Cone{0.25, 10, 0.5}, 0.25, 10.5},
+		{Cone{12, 90, 1}, 300, 89},
+		{Cone{77, -90, 0}, 201, -90},
+		{Cone{0, 89.5, 1}, 180, 89.5},
+		{Cone{10, 20, 180}, 190, -20},
+		{Cone{360, 5, 0}, 0, 5},
 	} {
 		if !test.cone.holds(test.ra, test.dec) {
 			t.Errorf("%+v does not hold %v,%v: they are %v apart", test.cone, test.ra, test.dec, separation(test.cone.RA, test.cone.Dec, test.ra, test.dec))

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"oda"
@@ -75,7 +73,7 @@ type keptBack struct {
 // add takes the next place of the index. What is kept back and comes before it
 // is given out: nothing that follows can come before that.
 func (k *keptBack) add(p, listed oda.Place) error {
-	for len(k.places) > 0 && compare(k.places[0], listed) < 0 {
+	for len(k.places) > 0 && k.places[0].Compare(listed) < 0 {
 		if err := k.give(heap.Pop(k).(oda.Place)); err != nil {
 			return err
 		}
@@ -107,14 +105,10 @@ func (k *keptBack) give(p oda.Place) error {
 	return nil
 }
 
-func compare(a, b oda.Place) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.ID, b.ID))
-}
-
 // The methods of heap.Interface.
 
 func (k *keptBack) Len() int           { return len(k.places) }
-func (k *keptBack) Less(i, j int) bool { return compare(k.places[i], k.places[j]) < 0 }
+func (k *keptBack) Less(i, j int) bool { return k.places[i].Compare(k.places[j]) < 0 }
 func (k *keptBack) Swap(i, j int)      { k.places[i], k.places[j] = k.places[j], k.places[i] }
 func (k *keptBack) Push(p any)         { k.places = append(k.places, p.(oda.Place)) }
 

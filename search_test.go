@@ -1,0 +1,253 @@
+package oda_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+)
+
+// seek reads a raw query of a search.
+func seek(t testing.TB, raw string) (oda.Search, error) {
+	t.Helper()
+	params, err := url.ParseQuery(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oda.ParseSearch(oda.SBDefinition, params)
+}
+
+// sameSearch compares searches; conditions by their texts.
+var sameSearch = cmp.Comparer(func(a, b oda.Where) bool { return a.Text == b.Text })
+
+func TestSearches(t *testing.T) {
+	where := func(texts ...string) (all []oda.Where) {
+		for _, text := range texts {
+			w, err := oda.ParseWhere(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, w)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name, raw string
+		want      oda.Search
+	}{
+		{"nothing is everything", "", oda.Search{}},
+		{"a user", "user=mary", oda.Search{User: "mary", Match: oda.UserEquals}},
+		{"a part of a user", "user=ar&user_match_type=contains", oda.Search{User: "ar", Match: oda.UserContains}},
+		{"the beginning of a user", "user_match_type=starts_with&user=m", oda.Search{User: "m", Match: oda.UserStartsWith}},
+		{
+			"all times at once", "created_after=2026-01-01&created_before=2026-02-01+10:30&last_modified_after=2026-01-01T10:30:00+05:30&last_modified_before=2026-03-01",
+			oda.Search{
+				Created:  oda.Span{After: at(t, "2026-01-01"), Before: at(t, "2026-02-01T10:30:00Z")},
+				Modified: oda.Span{After: at(t, "2026-01-01T05:00:00Z"), Before: at(t, "2026-03-01")},
+			},
+		},
+		{"a finer time is rounded into the range", "created_after=2026-02-01T00:00:00.0000001Z", oda.Search{Created: oda.Span{After: at(t, "2026-02-01T00:00:00.000001Z")}}},
+		{"a telescope", "telescope=ska_mid", oda.Search{Telescope: "ska_mid"}},
+		{"a reference", "ref=sbd-1", oda.Search{Reference: "sbd-1"}},
+		{"a reference with its version", "ref=sbd-1&ref_version=3", oda.Search{Reference: "sbd-1", ReferenceVersion: 3}},
+		{"words", "q=Centaurus+A,+CAL", oda.Search{Words: []string{"centaurus", "a", "cal"}}},
+		{"a whole identifier", "q=eb-1j8w4r0q3t6m", oda.Search{Words: []string{"eb", "1j8w4r0q3t6m"}}},
+		{"a cone", "cone=201.365,-43.019,0.5", oda.Search{Cone: &oda.Cone{RA: 201.365, Dec: -43.019, Radius: 0.5}}},
+		{
+			"conditions", "where=" + url.QueryEscape(`/status = "x"`) + "&where=" + url.QueryEscape(`/n < 3`),
+			oda.Search{Where: where(`/status = "x"`, `/n < 3`)},
+		},
+		{"an order", "sort=-modified", oda.Search{Sort: oda.LastModifiedFirst}},
+		{"the default order", "sort=-created", oda.Search{}},
+		{"what is wanted", "fields=document&limit=1000", oda.Search{Fields: oda.WholeDocument, Limit: 1000}},
+	} {
+		got, err := seek(t, test.raw)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		test.want.Kind = oda.SBDefinition
+		if test.want.Limit == 0 {
+			test.want.Limit = oda.DefaultSearchLimit
+		}
+		if diff := cmp.Diff(test.want, got, sameSearch); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+}
+
+func TestSearchesThatCannotBeAnswered(t *testing.T) {
+	for _, test := range []struct{ raw, parameter, says string }{
+		{"user=", "user", "is empty"},
+		{"user=a&user=b", "user", "is given 2 times"},
+		{"user=%ff", "user", "UTF-8"},
+		{"user_match_type=equals", "user_match_type", "without user"},
+		{"user=a&user_match_type=like", "user_match_type", "equals, starts_with or contains"},
+		{"ref_version=1", "ref_version", "without ref"},
+		{"ref=a&ref_version=0", "ref_version", "whole number"},
+		{"ref=a&ref_version=x", "ref_version", "whole number"},
+		{"ref=a&ref_version=99999999999999999999", "ref_version", "whole number"},
+		{"ref=", "ref", "is empty"},
+		{"telescope=", "telescope", "is empty"},
+		{"telescope=a&telescope=b", "telescope", "is given 2 times"},
+		{"telescope=" + strings.Repeat("x", 2000), "telescope", "longer than"},
+		{"created_after=yesterday", "created_after", "not a valid time"},
+		{"created_after=2026-01-01&last_modified_before=x", "last_modified_before", "not a valid time"}, // nothing is ignored
+		{"q=", "q", "is empty"},
+		{"q=%2D+_", "q", "no word"},
+		{"cone=1,2", "cone", "three numbers"},
+		{"cone=", "cone", "is empty"},
+		{"where=", "where", "JSON pointer"},
+		{"where=/a+%3D+b", "where", "double quotes"},
+		{strings.Repeat("where=/a+%3D+1&", 17), "where", "at most 16"},
+		{"where=/a+%3D+%22" + strings.Repeat("x", 5000) + "%22", "where", "longer than"},
+		{"sort=name", "sort", "-created, created"},
+		{"sort=", "sort", "is empty"},
+		{"sort=id&sort=id", "sort", "is given 2 times"},
+		{"fields=all", "fields", "summary, id, document"},
+		{"limit=0", "limit", "from 1 to 1000"},
+		{"limit=1001", "limit", "from 1 to 1000"},
+		{"limit=ten", "limit", "from 1 to 1000"},
+		{"cursor=", "cursor", "is empty"},
+		{"cursor=x", "cursor", "is not a cursor"},
+	} {
+		got, err := seek(t, test.raw)
+		e, _ := errors.AsType[*oda.Error](err)
+		if e == nil || e.Code != oda.InvalidQuery || len(e.Faults) == 0 {
+			t.Errorf("%.80s is read as %+v, %v", test.raw, got, err)
+			continue
+		}
+		if e.Faults[0].Pointer != "query:"+test.parameter || !strings.Contains(e.Detail, test.says) {
+			t.Errorf("%.80s: %q at %s does not say %q", test.raw, e.Detail, e.Faults[0].Pointer, test.says)
+		}
+	}
+}
+
+// everySearch are searches with each filter and with all.
+func everySearch() []string {
+	all := []string{
+		"user=m%22%C3%AB&user_match_type=contains", "created_after=2026-01-01&created_before=9999-12-31T23:59:59.9999999Z", "last_modified_before=0000-01-01T00:00%2B05:00",
+		"telescope=ska_low", "ref=a%20b&ref_version=7", "q=%C8%BA%C8%BA+x", "cone=360,-90,0", "where=" + url.QueryEscape(`/a/*/~0~1 != {"<&>":[1e3,null]}`),
+		"sort=id", "user=x",
+	}
+	return append(all, "", strings.Join(all[:9], "&"))
+}
+
+func TestACursorCarriesItsSearch(t *testing.T) {
+	place := oda.Place{At: 1_700_000_000_000_001, ID: "sbd-1.x_Y"}
+	for _, raw := range everySearch() {
+		first, err := seek(t, raw+"&limit=7&fields=id")
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		want := first
+		want.Start = &place
+		cursor := "cursor=" + first.Cursor(place)
+		for _, with := range []string{cursor, raw + "&" + cursor, raw + "&limit=7&fields=id&" + cursor} {
+			if got, err := seek(t, with); err != nil || !cmp.Equal(want, got, sameSearch) {
+				t.Errorf("%s: %v, %s", with, err, cmp.Diff(want, got, sameSearch))
+			}
+		}
+		// What is wanted of the answer may change on the way.
+		got, err := seek(t, cursor+"&limit=9&fields=document")
+		if err != nil || got.Limit != 9 || got.Fields != oda.WholeDocument {
+			t.Errorf("%s with another limit: %+v, %v", raw, got, err)
+		}
+	}
+}
+
+func TestACursorWithAnotherSearchIsRefused(t *testing.T) {
+	for i, made := range everySearch() {
+		q, err := seek(t, made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cursor := "cursor=" + q.Cursor(oda.Place{At: 1, ID: "x"})
+		for j, sent := range everySearch() {
+			_, err := seek(t, sent+"&"+cursor)
+			if i != j && sent != "" && (oda.CodeOf(err) != oda.InvalidQuery || !strings.Contains(err.Error(), "another search")) {
+				t.Errorf("a cursor of %q with %q: %v", made, sent, err)
+			}
+		}
+		params, err := url.ParseQuery(cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := oda.ParseSearch(oda.Project, params); oda.CodeOf(err) != oda.InvalidQuery {
+			t.Errorf("a cursor of another collection: %v", err)
+		}
+	}
+}
+
+func TestRubbishIsNoCursorOfASearch(t *testing.T) {
+	listing, err := ask(t, oda.SBDefinition, "user=mary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(rubbishCursors(), listing.Cursor(oda.Place{At: 1, ID: "x"}))
+	for _, inside := range []string{
+		`{"c":"sbds","cr":{},"mo":{},"l":50,"t":1,"i":""}`,
+		`{"c":"nothing","cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","cr":{},"mo":{},"l":0,"t":1,"i":"x"}`,
+		`{"c":"sbds","cr":{},"mo":{},"l":1001,"t":1,"i":"x"}`,
+		`{"c":"sbds","u":"a","cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","m":9,"u":"a","cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","v":3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","r":"a","v":-3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","w":["Two Words"],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","w":[""],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","co":{"RA":361,"Dec":0,"Radius":1},"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","wh":["/a"],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","s":6,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","f":3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","cr":{"a":"x"},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","cr":{},"mo":{},"l":50,"t":1,"i":"x"} `,
+	} {
+		all = append(all, base64.RawURLEncoding.EncodeToString([]byte(inside)))
+	}
+	for _, text := range all {
+		_, err := seek(t, "cursor="+url.QueryEscape(text))
+		if oda.CodeOf(err) != oda.InvalidQuery || !strings.Contains(err.Error(), "is not a cursor of this archive") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// FuzzSearch reads any raw query. What is accepted is within its bounds, and its
+// cursor, alone or beside it, asks for the same.
+func FuzzSearch(f *testing.F) {
+	for _, seed := range everySearch() {
+		f.Add(seed)
+		f.Add(seed + "&limit=3&fields=id&cursor=eyJ9")
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		params, err := url.ParseQuery(raw)
+		if err != nil {
+			return
+		}
+		q, err := oda.ParseSearch(oda.SBDefinition, params)
+		if err != nil {
+			if oda.CodeOf(err) != oda.InvalidQuery {
+				t.Fatalf("%q: %v", raw, err)
+			}
+			return
+		}
+		if q.Limit < 1 || q.Limit > oda.MaxSearchLimit || (q.Match == oda.AnyUser) != (q.User == "") || q.ReferenceVersion > 0 && q.Reference == "" {
+			t.Fatalf("%q is read as %+v", raw, q)
+		}
+		want := q
+		want.Start = &oda.Place{At: 1, ID: "sbd-1"}
+		params.Set("cursor", q.Cursor(*want.Start))
+		for _, with := range []map[string][]string{params, {"cursor": params["cursor"]}} {
+			got, err := oda.ParseSearch(oda.SBDefinition, with)
+			if err != nil || !cmp.Equal(want, got, sameSearch) {
+				t.Fatalf("%q with its cursor is read as %+v, %v", raw, got, err)
+			}
+		}
+	})
+}

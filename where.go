@@ -1,0 +1,412 @@
+package oda
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"oda/internal/rawjson"
+)
+
+// Where is a condition on the text of a document: a value at a pointer compares
+// with another.
+type Where struct {
+	Text string // as it was written
+
+	path  []step
+	op    string
+	value value
+}
+
+// step is one reference token of a pointer.
+type step struct {
+	key   string
+	every bool // *: every member or element
+}
+
+// operators are how values compare, the longer before those that they begin
+// with.
+var operators = [...]string{"!=", "<=", ">=", "=", "<", ">", "~"}
+
+// Bounds of a search's conditions on the text, all of them together: each is
+// judged on every document that is left, and the cursor carries them.
+const (
+	maxWhere     = 16
+	maxWhereText = 4096
+)
+
+// ParseWhere reads POINTER OP VALUE, with single spaces between. The pointer
+// ends at the first space that an operator and a space follow, so keys may have
+// spaces.
+func ParseWhere(text string) (Where, error) {
+	w := Where{Text: text}
+	if !utf8.ValidString(text) {
+		return w, errors.New("is not valid UTF-8")
+	}
+	pointer, op, literal, found := cutCondition(text)
+	if !found {
+		return w, errors.New(`must be a JSON pointer, an operator and a JSON value with single spaces between, such as /status = "Observed"; ` +
+			`the operators are = != < <= > >= ~`)
+	}
+	w.op = op
+	var err error
+	if w.path, err = parsePointer(pointer); err != nil {
+		return w, err
+	}
+	if w.value, err = parseValue(literal); err != nil {
+		return w, err
+	}
+	return w, w.check()
+}
+
+// parseAllWhere reads all conditions of a search.
+func parseAllWhere(texts []string) ([]Where, error) {
+	if len(texts) > maxWhere {
+		return nil, fmt.Errorf("is given %d times; at most %d conditions are judged", len(texts), maxWhere)
+	}
+	size := 0
+	var all []Where
+	for _, text := range texts {
+		if size += len(text); size > maxWhereText {
+			return nil, fmt.Errorf("is longer than %d bytes, all conditions together", maxWhereText)
+		}
+		w, err := ParseWhere(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// cutCondition finds the operator.
+func cutCondition(text string) (pointer, op, literal string, found bool) {
+	for at := range len(text) {
+		if text[at] != ' ' {
+			continue
+		}
+		for _, op := range operators {
+			if rest, ok := strings.CutPrefix(text[at+1:], op+" "); ok {
+				return text[:at], op, rest, true
+			}
+		}
+	}
+	return "", "", "", false
+}
+
+func parsePointer(text string) ([]step, error) {
+	if text == "" {
+		return nil, nil // the whole document
+	}
+	if text[0] != '/' {
+		return nil, errors.New("must begin with a JSON pointer, such as /status; a pointer begins with a slash")
+	}
+	var path []step
+	for token := range strings.SplitSeq(text[1:], "/") {
+		key := strings.NewReplacer("~0", "~", "~1", "/").Replace(token)
+		if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
+			return nil, errors.New("has a ~ in its pointer that is neither ~0 nor ~1; write ~ as ~0 and / as ~1")
+		}
+		path = append(path, step{key: key, every: token == "*"})
+	}
+	return path, nil
+}
+
+// check refuses comparisons that can never hold.
+func (w Where) check() error {
+	switch {
+	case w.op == "~" && w.value.kind != rawjson.String:
+		return errors.New("has no string behind ~, which is for strings; write it in double quotes")
+	case w.op != "=" && w.op != "!=" && w.value.kind != rawjson.String && w.value.kind != rawjson.Number:
+		return fmt.Errorf("compares with %s by %s, which is for numbers and strings; use = or !=", w.value.kind, w.op)
+	}
+	return nil
+}
+
+// value is the value that a condition compares with.
+type value struct {
+	kind    rawjson.Kind
+	text    string // of a string or a literal
+	folded  string // of a string, without regard to case
+	number  number
+	list    []value
+	members map[string]value
+}
+
+// maxValueDepth bounds the nesting of a condition's value.
+const maxValueDepth = 100
+
+func parseValue(literal string) (value, error) {
+	s := rawjson.NewScanner([]byte(literal), maxValueDepth)
+	v, err := readValue(s, literal)
+	if err == nil {
+		err = s.End()
+	}
+	if err != nil {
+		return value{}, fmt.Errorf("has no JSON value behind its operator: %w; a string is written in double quotes", err)
+	}
+	return v, nil
+}
+
+func readValue(s *rawjson.Scanner, text string) (value, error) {
+	kind, err := s.Peek()
+	if err != nil {
+		return value{}, err
+	}
+	v := value{kind: kind}
+	switch kind {
+	case rawjson.Object:
+		v.members = make(map[string]value)
+		err = eachMember(s, func(key []byte) error {
+			member, err := readValue(s, text)
+			v.members[string(key)] = member
+			return err
+		})
+	case rawjson.Array:
+		err = eachElement(s, func(int) error {
+			element, err := readValue(s, text)
+			v.list = append(v.list, element)
+			return err
+		})
+	default:
+		var start, end int
+		if start, end, err = s.Skip(); err != nil {
+			return value{}, err
+		}
+		switch literal := []byte(text[start:end]); kind {
+		case rawjson.String:
+			v.text = rawjson.Unquote(literal)
+			v.folded = strings.Map(fold, v.text)
+		case rawjson.Number:
+			v.number = readNumber(literal)
+		default:
+			v.text = string(literal)
+		}
+	}
+	return v, err
+}
+
+// eachMember walks over the object that comes next. What it calls consumes the
+// value of the key.
+func eachMember(s *rawjson.Scanner, each func(key []byte) error) error {
+	if _, err := s.BeginObject(); err != nil {
+		return err
+	}
+	for {
+		key, more, err := s.NextKey()
+		if err != nil || !more {
+			return err
+		}
+		if err := each(key); err != nil {
+			return err
+		}
+	}
+}
+
+// eachElement walks over the array that comes next.
+func eachElement(s *rawjson.Scanner, each func(i int) error) error {
+	if _, err := s.BeginArray(); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		more, err := s.NextElement()
+		if err != nil || !more {
+			return err
+		}
+		if err := each(i); err != nil {
+			return err
+		}
+	}
+}
+
+// errHolds ends the walk over a document of which the condition holds.
+var errHolds = errors.New("the condition holds")
+
+// errDiffers ends the walk over a value that is not the one looked for.
+var errDiffers = errors.New("the values differ")
+
+// Holds tells whether the condition holds of a document, which was checked when
+// it was stored. The member of records is passed over.
+func (w Where) Holds(document []byte) bool {
+	walk := textWalk{Scanner: rawjson.NewScanner(document, deepest), text: document, where: &w}
+	return errors.Is(walk.follow(w.path, true), errHolds)
+}
+
+// deepest is no bound on nesting: a stored document was within the archive's
+// when it came.
+const deepest = 1 << 30
+
+// textWalk looks for the value of a condition in a document.
+type textWalk struct {
+	*rawjson.Scanner
+	text  []byte
+	where *Where
+}
+
+// follow consumes the value that comes next, and compares what the path leads to
+// from there.
+func (t textWalk) follow(path []step, isDocument bool) error {
+	kind, err := t.Peek()
+	if err != nil {
+		return err
+	}
+	enter := func(hit bool) error {
+		if hit {
+			return t.follow(path[1:], false)
+		}
+		return t.pass()
+	}
+	switch {
+	case len(path) == 0:
+		return t.compare(kind, isDocument)
+	case kind == rawjson.Object:
+		return eachMember(t.Scanner, func(key []byte) error {
+			hidden := isDocument && string(key) == recordsField
+			return enter(!hidden && (path[0].every || string(key) == path[0].key))
+		})
+	case kind == rawjson.Array:
+		index := path[0].index()
+		return eachElement(t.Scanner, func(i int) error { return enter(path[0].every || i == index) })
+	}
+	return t.pass()
+}
+
+// pass consumes the value that comes next.
+func (t textWalk) pass() error {
+	_, _, err := t.Skip()
+	return err
+}
+
+// index is the element that a step leads to, -1 where it leads to none.
+func (s step) index() int {
+	i, err := strconv.Atoi(s.key)
+	if err != nil || strconv.Itoa(i) != s.key {
+		return -1
+	}
+	return i
+}
+
+// compare consumes the value that comes next and compares it. What is of another
+// type than the condition's value is neither equal nor different.
+func (t textWalk) compare(kind rawjson.Kind, isDocument bool) error {
+	v := &t.where.value
+	if kind != v.kind {
+		return t.pass()
+	}
+	if kind == rawjson.Object || kind == rawjson.Array {
+		// Read apart, so that it can be left where it differs.
+		start, end, err := t.Skip()
+		if err != nil {
+			return err
+		}
+		inner := textWalk{Scanner: rawjson.NewScanner(t.text[start:end], deepest), text: t.text[start:end]}
+		err = inner.equal(v, isDocument)
+		if err != nil && !errors.Is(err, errDiffers) {
+			return err
+		}
+		return holds((err == nil) == (t.where.op == "="))
+	}
+	start, end, err := t.Skip()
+	if err != nil {
+		return err
+	}
+	literal := t.text[start:end]
+	switch kind {
+	case rawjson.Number:
+		return t.order(readNumber(literal).compare(v.number))
+	case rawjson.String:
+		text := rawjson.Unquote(literal)
+		if t.where.op == "~" {
+			return holds(strings.Contains(strings.Map(fold, text), v.folded))
+		}
+		return t.order(strings.Compare(text, v.text))
+	}
+	return t.order(strings.Compare(string(literal), v.text))
+}
+
+func holds(yes bool) error {
+	if yes {
+		return errHolds
+	}
+	return nil
+}
+
+// order judges two values of which the first is less (-1), equal or greater.
+func (t textWalk) order(c int) error {
+	switch t.where.op {
+	case "=":
+		return holds(c == 0)
+	case "!=":
+		return holds(c != 0)
+	case "<":
+		return holds(c < 0)
+	case "<=":
+		return holds(c <= 0)
+	case ">":
+		return holds(c > 0)
+	}
+	return holds(c >= 0)
+}
+
+// equal consumes the value that comes next if it is the given one: objects with
+// equal members in any order, arrays with equal elements in the same order,
+// numbers of one value, strings of the same characters. Else it is errDiffers.
+func (t textWalk) equal(v *value, isDocument bool) error {
+	kind, err := t.Peek()
+	switch {
+	case err != nil:
+		return err
+	case kind != v.kind:
+		return errDiffers
+	}
+	n := 0
+	switch kind {
+	case rawjson.Object:
+		err = eachMember(t.Scanner, func(key []byte) error {
+			if isDocument && string(key) == recordsField {
+				return t.pass()
+			}
+			n++
+			member, ok := v.members[string(key)]
+			if !ok {
+				return errDiffers
+			}
+			return t.equal(&member, false)
+		})
+		if err == nil && n != len(v.members) {
+			err = errDiffers
+		}
+		return err
+	case rawjson.Array:
+		err = eachElement(t.Scanner, func(i int) error {
+			if n++; i >= len(v.list) {
+				return errDiffers
+			}
+			return t.equal(&v.list[i], false)
+		})
+		if err == nil && n != len(v.list) {
+			err = errDiffers
+		}
+		return err
+	}
+	start, end, err := t.Skip()
+	if err != nil {
+		return err
+	}
+	literal := t.text[start:end]
+	same := false
+	switch kind {
+	case rawjson.Number:
+		same = readNumber(literal).compare(v.number) == 0
+	case rawjson.String:
+		same = rawjson.Unquote(literal) == v.text
+	default:
+		same = string(literal) == v.text
+	}
+	if !same {
+		return errDiffers
+	}
+	return nil
+}
