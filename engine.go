@@ -66,6 +66,15 @@ type Finder interface {
 	// is the one by which the listing is ordered.
 	List(ctx context.Context, q Query, emit func(id string, at Instant) error) error
 
+	// Look gives the current version of each of the entities as search sees it,
+	// nil where it is unknown.
+	Look(ctx context.Context, refs []Ref) ([]*Found, error)
+
+	// Candidates gives entities of a kind that may answer all of the clauses,
+	// at most so many. Whether they do has to be judged; those that do are among
+	// them, if they are complete. An acknowledged write is taken into account.
+	Candidates(ctx context.Context, kind Kind, clauses []Clause, most int) (found []Found, complete bool, err error)
+
 	// Counts gives the number of entities of each kind, at no cost that grows
 	// with them.
 	Counts(ctx context.Context) (map[Kind]int64, error)

@@ -67,6 +67,11 @@ func (s *Summary) Terms(ref Ref) []string {
 	for _, block := range s.Blocks {
 		add(blockTerm, plain(block))
 	}
+	for _, t := range s.Targets {
+		for _, cell := range cells(t.RA, t.Dec) {
+			add(cellTerm, cell)
+		}
+	}
 	if s.Telescope != "" {
 		add(telescopeTerm, plain(s.Telescope))
 	}

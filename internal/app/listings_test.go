@@ -108,7 +108,7 @@ func largePostgres(t *testing.T, parameters string) (dsn string) {
 	defer conn.Close(t.Context())
 	id := fmt.Sprintf(longID, "to_char(i, 'FM00000000')")
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO creations SELECT 1, %s, 'anna', i FROM generate_series(1, %d) i;
-		INSERT INTO heads SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, i FROM generate_series(1, %d) i`, id, manyEntities, id, manyEntities),
+		INSERT INTO heads SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, i, NULL, 0 FROM generate_series(1, %d) i`, id, manyEntities, id, manyEntities),
 		pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}

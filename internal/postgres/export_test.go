@@ -76,3 +76,12 @@ func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }
 
 // Connections is how many connections the pool has.
 func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }
+
+// LastStep is the number of the last schema step.
+var LastStep = func() int {
+	steps, err := schemaSteps()
+	if err != nil {
+		panic(err)
+	}
+	return len(steps)
+}()

@@ -264,7 +264,7 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	// Each right that it needs is looked at.
 	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT USAGE ON SEQUENCE positions TO "+role)
 	for _, right := range []string{
-		"INSERT ON heads", "UPDATE ON heads", "INSERT ON creations", "INSERT ON creation_keys",
+		"INSERT ON heads", "UPDATE ON heads", "INSERT ON creations", "UPDATE ON creations", "INSERT ON catalogue", "UPDATE ON catalogue", "INSERT ON creation_keys",
 		"INSERT ON versions", "INSERT ON records", "UPDATE ON counts", "USAGE ON SEQUENCE positions",
 	} {
 		do(t, admin, "REVOKE "+right+" FROM "+role)

@@ -34,6 +34,9 @@ var probes = []string{
 		VALUES (0, '', 0, '', 0, '', 0, 0, 0)`,
 	"UPDATE heads SET last_sequence = 1 WHERE kind = 0",
 	"INSERT INTO creations (kind, identifier, created_by, created_on) VALUES (0, '', '', 0)",
+	"UPDATE creations SET telescope = '' WHERE kind = 0",
+	"INSERT INTO catalogue (kind, identifier, summary, terms) VALUES (0, '', '', '')",
+	"UPDATE catalogue SET summary = '' WHERE kind = 0",
 	"INSERT INTO creation_keys (kind, key, identifier, digest) VALUES (0, '', '', '')",
 	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text)
 		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1)`,

@@ -207,9 +207,11 @@ func (p *plan) add(n node) {
 const (
 	seedSize = 25_000 // of each kind
 	seed     = `
-	INSERT INTO heads SELECT k, 'id-' || n, 1, 'user-' || n %% 50, n * 1000, 'user-' || n %% 50, n * 1000 + k, CASE k WHEN 3 THEN 8 ELSE 0 END, n * 1000 + k
+	INSERT INTO heads SELECT k, 'id-' || n, 1, 'user-' || n %% 50, n * 1000, 'user-' || n %% 50, n * 1000 + k, CASE k WHEN 3 THEN 8 ELSE 0 END, n * 1000 + k, 'ska_mid', %[2]d
 		FROM generate_series(1, 4) k, generate_series(1, %[1]d) n;
-	INSERT INTO creations SELECT kind, identifier, created_by, created_on FROM heads WHERE identifier LIKE 'id-%%';
+	INSERT INTO creations SELECT kind, identifier, created_by, created_on, telescope FROM heads WHERE identifier LIKE 'id-%%';
+	INSERT INTO catalogue SELECT kind, identifier, '\\x%[3]x',
+		array_to_tsvector(ARRAY[kind || 'wid', kind || 'w' || created_on / 1000, kind || 'rref-' || created_on / 100000]) FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
 		SELECT kind, identifier, 1, created_by, created_on, 0, 0, CASE kind WHEN 3 THEN '{}'::bigint[] END, CASE kind WHEN 3 THEN '{6,21}'::int[] ELSE '{}' END,
 			'{"request_responses":}' FROM heads WHERE identifier LIKE 'id-%%';
@@ -226,10 +228,11 @@ const (
 func grow(t *testing.T, dsn string) {
 	t.Helper()
 	conn := connect(t, dsn)
-	for _, table := range []string{"heads", "creations", "versions", "records", "creation_keys"} {
+	seeded := suite.Document(t, oda.SBDefinition, `{}`).Extract()
+	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "creation_keys"} {
 		do(t, conn, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)")
 	}
-	do(t, conn, "SET synchronous_commit = off", fmt.Sprintf(seed, seedSize))
+	do(t, conn, "SET synchronous_commit = off", fmt.Sprintf(seed, seedSize, seeded.Hash(), seeded.Summary().Pack()))
 }
 
 // runHot runs each operation and gives the plans of its statements.
@@ -276,7 +279,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	dsn := env.Postgres(t)
 	open(t, dsn)
 	grow(t, dsn)
-	for _, table := range []string{"heads", "creations", "versions", "records", "creation_keys", "counts"} {
+	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "creation_keys", "counts"} {
 		do(t, connect(t, dsn), "VACUUM (ANALYZE) "+table)
 	}
 	var plans []plan
@@ -299,7 +302,7 @@ func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
 	}
 	mustRecord(t, s, "id-1000", "x")
 	runHot(t, s, &plans, 0, false)
-	do(t, connect(t, dsn), "TRUNCATE heads, creations, versions, records, creation_keys")
+	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, creation_keys")
 	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
 	grow(t, dsn)
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)

@@ -27,11 +27,14 @@ import (
 //	$13 tags one of which must match, or null            $14 tags none of which may match, or null
 //	$15 new records  $16 runs, or null $17 slots         $18 text         $19 shard of the count
 //	$20 a stored entity may be updated
+//	$21 telescope, or null             $22 hash of the summary            $23 summary       $24 its terms
 const (
-	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on)
-		VALUES ($1, $2, 1, $3, $5, $3, $5, cardinality($15::bytea[]), $5)`
+	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on,
+			telescope, summary_hash)
+		VALUES ($1, $2, 1, $3, $5, $3, $5, cardinality($15::bytea[]), $5, $21, $22)`
 	updateHead = `SET version = h.version + 1, last_modified_by = $4, last_modified_on = greatest($5, h.last_modified_on + 1),
-			last_sequence = h.last_sequence + cardinality($15::bytea[]), listed_on = greatest($5, h.last_modified_on + 1)`
+			last_sequence = h.last_sequence + cardinality($15::bytea[]), listed_on = greatest($5, h.last_modified_on + 1),
+			telescope = $21, summary_hash = $22`
 	headMatches = `$20::boolean AND h.version = $6 AND h.created_by = $7 AND h.created_on = $8
 			AND (NOT $11::boolean OR h.last_modified_by = $9 AND h.last_modified_on = $10)
 			AND ($12::bigint IS NULL OR h.last_sequence = $12)
@@ -41,7 +44,13 @@ const (
 
 	// The rest of a store follows from the head, and happens only with it.
 	storeRest = `,
-	creation AS (INSERT INTO creations SELECT $1, $2, created_by, created_on FROM head WHERE version = 1),
+	creation AS (INSERT INTO creations (kind, identifier, created_by, created_on, telescope)
+		SELECT $1, $2, created_by, created_on, $21 FROM head WHERE version = 1),
+	entry AS (INSERT INTO catalogue (kind, identifier, summary, terms) SELECT $1, $2, $23, array_to_tsvector($24) FROM head WHERE version = 1),
+	restated AS (UPDATE catalogue c SET summary = $23, terms = array_to_tsvector($24) FROM head
+		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.summary <> $23),
+	moved AS (UPDATE creations c SET telescope = $21 FROM head
+		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.telescope IS DISTINCT FROM $21),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
 	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
 		SELECT $1, $2, head.last_sequence - cardinality($15::bytea[]) + r.nth, head.version, head.last_modified_by, head.last_modified_on, r.text
@@ -76,20 +85,20 @@ const (
 	keepNext    = next + bodySeen + headReturns + keepBody
 )
 
-// updateOnly stores the next version of an entity whose records stay out of it,
-// and nothing else: it says what storeNext says to this, and PostgreSQL has
-// half as many tables and indexes to open for it.
+// updateOnly stores the next version of an entity whose records stay out of it
+// and whose summary stays the same, and nothing else: it says what storeNext says
+// to this, and PostgreSQL has half as many tables and indexes to open for it.
 //
 //	$1 kind          $2 identifier     $3 modifier       $4 now
 //	$5 version       $6 created_by     $7 created_on     $8 last_modified_by, $9 last_modified_on, as expected
 //	$10 compare the last two           $11 last sequence as expected, or null
-//	$12 runs, or null                  $13 slots         $14 text
+//	$12 runs, or null                  $13 slots         $14 text         $15 hash of the summary
 const updateOnly = `WITH head AS (UPDATE heads h
 		SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1),
 			listed_on = greatest($4, h.last_modified_on + 1)
 		WHERE h.kind = $1 AND h.identifier = $2 AND h.version = $5 AND h.created_by = $6 AND h.created_on = $7
 			AND (NOT $10::boolean OR h.last_modified_by = $8 AND h.last_modified_on = $9)
-			AND ($11::bigint IS NULL OR h.last_sequence = $11)` + headReturns + `),
+			AND ($11::bigint IS NULL OR h.last_sequence = $11) AND h.summary_hash = $15` + headReturns + `),
 	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
 		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14 FROM head)
 	SELECT head.*, NULL::bigint[] FROM head`
@@ -106,8 +115,9 @@ type store struct {
 // statement gives the statement that carries the put out: one that creates or
 // updates, or one that updates only. It is nil where the put cannot match anything, and only
 // its refusal is to be worked out. A put with all metadata is an update almost
-// always, so it is taken for one unless the entity is known to be new.
-func statement(p *oda.Put, shared sharing, shard int16, isNew bool) *store {
+// always, so the first time it is taken for one that leaves the summary as it
+// is.
+func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	create := p.Condition.Match == nil
 	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
@@ -120,18 +130,20 @@ func statement(p *oda.Put, shared sharing, shard int16, isNew bool) *store {
 	}
 	runs, fresh := shared.place(p)
 	slots := encodeSlots(p.Body.Slots)
-	if update && !isNew && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.KeepRecords {
+	if update && !again && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.KeepRecords {
 		return &store{sql: updateOnly, put: p, args: []any{
 			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
 			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
-			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text,
+			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text, p.Extract.Hash(),
 		}}
 	}
+	e := entryOf(p.Ref, p.Extract)
 	args := []any{
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
 		p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, match, noneMatch,
 		fresh, runs, slots, p.Body.Text, shard, update,
+		e.telescope, p.Extract.Hash(), e.summary, e.terms,
 	}
 	st := &store{put: p, args: args}
 	switch {
@@ -180,6 +192,14 @@ func encodeSlots(slots []oda.Slot) []int32 {
 	return packed
 }
 
+func decodeSlots(packed []int32) []oda.Slot {
+	slots := make([]oda.Slot, 0, len(packed)/2)
+	for i := 0; i+1 < len(packed); i += 2 {
+		slots = append(slots, oda.Slot{Value: oda.SlotValue(packed[i]), Offset: int(packed[i+1])})
+	}
+	return slots
+}
+
 // errRefused says that a statement wrote nothing.
 var errRefused = errors.New("the stored state is not the expected one")
 
@@ -226,8 +246,7 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 		return nil, err
 	}
 	for i := range puts {
-		isNew := before != nil && before[i] == nil
-		if stores[i] = statement(&puts[i], based[i], shard, isNew); stores[i] == nil {
+		if stores[i] = statement(&puts[i], based[i], shard, before != nil); stores[i] == nil {
 			return nil, errRefused
 		}
 	}

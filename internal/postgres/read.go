@@ -59,9 +59,7 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 		return nil, err
 	}
 	r.runs = engine.Current(decodeRuns(runs), after, r.lastSequence)
-	for i := 0; i+1 < len(slots); i += 2 {
-		r.body.Slots = append(r.body.Slots, oda.Slot{Value: oda.SlotValue(slots[i]), Offset: int(slots[i+1])})
-	}
+	r.body.Slots = decodeSlots(slots)
 	return &r, nil
 }
 

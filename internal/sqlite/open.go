@@ -39,6 +39,10 @@ type Store struct {
 
 	queue *engine.Queue[*job]
 	heads map[oda.Ref]*head // of the last transactions; the writer's own
+
+	unindexed unindexed
+	indexed   int64 // up to that entity the index of terms goes; the writer's own
+
 	doubt atomic.Pointer[doubt]
 	done  sync.WaitGroup // the writer
 	once  sync.Once
@@ -104,6 +108,9 @@ func (s *Store) check(ctx context.Context, steps []step, tell ...func(migrate.St
 		return 0, err
 	}
 	if err := s.checkSchema(); err != nil {
+		return 0, err
+	}
+	if err := s.readUnindexed(); err != nil {
 		return 0, err
 	}
 	return s.checkLog()

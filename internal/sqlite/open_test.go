@@ -85,7 +85,7 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 		}, fmt.Sprintf("another oda has it open (process %d); stop that one", os.Getpid())},
 		"it is newer than the program": {func(t *testing.T, path string) string {
 			made(t, path)
-			script(t, path, "INSERT INTO migrations VALUES (2, 'later', 'x', 'y')")
+			script(t, path, "INSERT INTO migrations SELECT max(number) + 1, 'later', 'x', 'y' FROM migrations")
 			return path
 		}, "install a newer version of oda"},
 		"its first step is another": {func(t *testing.T, path string) string {
@@ -366,9 +366,10 @@ func TestStartingReadsAsLittleOfALargeArchive(t *testing.T) {
 		made(t, path)
 		script(t, path, fmt.Sprintf(`
 			WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
-			INSERT INTO heads SELECT i, 1, 'sbd-' || i, 1, 'anna', i, 'anna', i, 0, i, NULL, NULL FROM n;
+			INSERT INTO heads SELECT i, 1, 'sbd-' || i, 1, 'anna', i, 'anna', i, 0, i, NULL, NULL, NULL, 0 FROM n;
+			INSERT INTO catalogue SELECT entity, x'00' FROM heads WHERE entity >= 10;
 			INSERT INTO versions SELECT entity, entity, 1, 'anna', created_on, 0, 0, NULL, x'', CAST('{}' AS BLOB) FROM heads WHERE entity >= 10;
-			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d`, entities, entities))
+			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d, indexed_entity = (SELECT max(entity) FROM heads)`, entities, entities))
 		d := watch(t, path)
 		s := open(t, path)
 		if err := s.Close(); err != nil {

@@ -22,9 +22,10 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 			return nil, notStored(err)
 		}
 	}
+	entries := entriesOf(puts)
 	var entities []*oda.Entity
 	err := s.submit(ctx, size, func(tx *txn) (err error) {
-		entities, err = tx.put(ctx, puts, found)
+		entities, err = tx.put(ctx, puts, found, entries)
 		return err
 	})
 	if err != nil {
@@ -43,7 +44,7 @@ func sizeOf(p *oda.Put) int {
 }
 
 // put judges all entities and, if all match, writes them.
-func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing) ([]*oda.Entity, error) {
+func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing, entries []*entry) ([]*oda.Entity, error) {
 	heads := make([]*head, len(puts))
 	stored := make([]*oda.Metadata, len(puts))
 	shared := make([]engine.Sharing, len(puts))
@@ -66,23 +67,38 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing) ([]*oda.
 	}
 	entities := make([]*oda.Entity, len(puts))
 	for i := range puts {
-		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], shared[i], nil); err != nil {
+		var ahead *entry
+		if entries != nil {
+			ahead = entries[i]
+		}
+		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], shared[i], ahead, nil); err != nil {
 			return nil, err
 		}
 	}
 	return entities, nil
 }
 
-// writeVersion writes one version of an entity: its first if h is nil.
-func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, shared engine.Sharing, key *oda.Key) (*oda.Entity, error) {
+// writeVersion writes one version of an entity: its first if h is nil. The entry
+// is worked out if it is needed and nil.
+func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, shared engine.Sharing, entry *entry, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
 	var runs engine.Runs
-	if h == nil {
+	isNew := h == nil
+	if entry == nil && (isNew || h.summaryHash != p.Extract.Hash()) {
+		entry = entryOf(p.Ref, p.Extract)
+	}
+	switch {
+	case isNew:
 		var err error
-		if h, err = t.insertHead(p.Ref, m, key); err != nil {
+		if h, err = t.insertHead(p.Ref, m, key, entry); err != nil {
 			return nil, err
 		}
-	} else if p.KeepRecords {
+	case h.summaryHash != p.Extract.Hash():
+		if err := t.restate(p.Ref, h, entry); err != nil {
+			return nil, err
+		}
+	}
+	if !isNew && p.KeepRecords {
 		var err error
 		if runs, err = t.runs(h); err != nil {
 			return nil, err
@@ -235,6 +251,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
+	entry := entryOf(put.Ref, put.Extract)
 	var entity *oda.Entity
 	replayed := false
 	err := s.submit(ctx, sizeOf(&put), func(tx *txn) error {
@@ -253,7 +270,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		if h != nil {
 			return oda.ErrTaken
 		}
-		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), nil, key)
+		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), nil, entry, key)
 		return err
 	})
 	if err == nil && replayed {

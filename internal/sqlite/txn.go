@@ -12,7 +12,8 @@ type head struct {
 	metadata     oda.Metadata
 	lastSequence int64
 	position     int64 // of the current version's body
-	dirty        bool  // changed, and not written yet
+	summaryHash  int64
+	dirty        bool // changed, and not written yet
 }
 
 // headsKept is the number of heads that are kept from one transaction to the
@@ -30,6 +31,10 @@ type txn struct {
 	created  [5]int64
 	heads    map[oda.Ref]*head
 	fault    error // of the database: nothing of the transaction holds
+
+	unindexed []unindexedRow // what it adds to them
+	indexed   int64          // up to that entity the index of terms goes
+	moved     bool           // something was moved into it
 }
 
 func (s *Store) begin(last int64) (*txn, error) {
@@ -42,7 +47,7 @@ func (s *Store) begin(last int64) (*txn, error) {
 	if len(s.heads) > headsKept {
 		clear(s.heads)
 	}
-	return &txn{store: s, conn: s.writer, position: last, heads: make(map[oda.Ref]*head)}, nil
+	return &txn{store: s, conn: s.writer, position: last, heads: make(map[oda.Ref]*head), indexed: s.indexed}, nil
 }
 
 // next gives the next position of the log.
@@ -75,13 +80,14 @@ func (t *txn) head(ref oda.Ref) (*head, error) {
 		return h, nil
 	}
 	var h *head
-	err := t.query(`SELECT entity, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position
+	err := t.query(`SELECT entity, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position, summary_hash
 		FROM heads WHERE kind = ? AND identifier = ?`, func(stmt *sqlite.Stmt) error {
 		h = &head{
 			entity:       stmt.ColumnInt64(0),
 			metadata:     metadataOf(stmt, 1),
 			lastSequence: stmt.ColumnInt64(6),
 			position:     stmt.ColumnInt64(7),
+			summaryHash:  stmt.ColumnInt64(8),
 		}
 		return nil
 	}, int64(ref.Kind), ref.ID)
@@ -105,22 +111,23 @@ func metadataOf(stmt *sqlite.Stmt, column int) oda.Metadata {
 	}
 }
 
-// insertHead writes the head of a new entity.
-func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key) (*head, error) {
+// insertHead writes the head of a new entity, and its entry in the catalogue.
+func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key, e *entry) (*head, error) {
 	var keyValue, digest any
 	if key != nil {
 		keyValue, digest = key.Value, key.Digest[:]
 	}
 	err := t.exec(`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
-		last_sequence, position, create_key, create_digest) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)`,
-		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest)
+		last_sequence, position, create_key, create_digest, telescope, summary_hash) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?)`,
+		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest,
+		e.telescope, e.hash)
 	if err != nil {
 		return nil, err
 	}
-	h := &head{entity: t.conn.LastInsertRowID(), metadata: m}
+	h := &head{entity: t.conn.LastInsertRowID(), metadata: m, summaryHash: e.hash}
 	t.heads[ref] = h
 	t.created[ref.Kind]++
-	return h, nil
+	return h, t.enter(ref, h, e)
 }
 
 // commit writes the changed heads and the state, and commits. Readers of the
@@ -142,7 +149,7 @@ func (t *txn) commit() error {
 			return err
 		}
 	}
-	if len(changed) == 0 {
+	if len(changed) == 0 && !t.moved {
 		return t.conn.exec("ROLLBACK") // nothing was written
 	}
 	s := t.store
@@ -150,8 +157,8 @@ func (t *txn) commit() error {
 	for k, n := range t.created {
 		counts[k] += n
 	}
-	err := t.exec(`UPDATE state SET last_position = ?, sbdefinitions = ?, sbinstances = ?, executionblocks = ?, projects = ?`,
-		t.position, counts[1], counts[2], counts[3], counts[4])
+	err := t.exec(`UPDATE state SET last_position = ?, sbdefinitions = ?, sbinstances = ?, executionblocks = ?, projects = ?, indexed_entity = ?`,
+		t.position, counts[1], counts[2], counts[3], counts[4], t.indexed)
 	if err != nil {
 		t.rollback()
 		return err
@@ -171,6 +178,8 @@ func (t *txn) commit() error {
 		h.dirty = false
 		s.heads[ref] = h
 	}
+	s.indexed = t.indexed
+	s.unindexed.add(t.unindexed)
 	s.mu.Lock()
 	s.counts = counts
 	s.mu.Unlock()

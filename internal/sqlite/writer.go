@@ -61,17 +61,29 @@ func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) erro
 	return j.wait()
 }
 
-// write is the writer: it commits what is waiting together.
+// write is the writer: it commits what is waiting together. In between it moves
+// what is new into the index of terms, and what is left of that at the end.
 func (s *Store) write(last int64) {
+	var pause <-chan time.Time // until the next move; nil while there is nothing to move
 	for {
+		if pause == nil && len(s.unindexed.get()) > 0 {
+			pause = time.After(movePause)
+		}
 		select {
 		case first, open := <-s.queue.Items():
 			if !open {
+				s.moveAll(last)
 				return
 			}
 			s.gather()
 			last = s.commit(last, first, s.queue.Items())
 			s.watchLog()
+			if len(s.unindexed.get()) > unindexedMost {
+				_ = s.move(last) // it has told the log, and is tried again
+			}
+		case <-pause:
+			_ = s.move(last)
+			pause = nil
 		case answer := <-s.probes:
 			answer <- s.touch(last)
 		}

@@ -51,7 +51,7 @@ func send(t *testing.T, s *Store, run func(*txn) error) *job {
 // storeJob stores a new ExecutionBlock.
 func storeJob(ctx context.Context, p oda.Put) func(*txn) error {
 	return func(tx *txn) error {
-		_, err := tx.put(ctx, []oda.Put{p}, make([]sharing, 1))
+		_, err := tx.put(ctx, []oda.Put{p}, make([]sharing, 1), nil)
 		return err
 	}
 }

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/engine/migrate"
+)
+
+// entry is what the catalogue holds of an entity.
+type entry struct {
+	telescope *string
+	summary   []byte
+	terms     []string
+}
+
+func entryOf(ref oda.Ref, x *oda.Extract) entry {
+	s := x.Summary()
+	e := entry{summary: s.Pack(), terms: s.Terms(ref)}
+	if s.Telescope != "" {
+		e.telescope = &s.Telescope
+	}
+	return e
+}
+
+// catalogueStep fills the catalogue for what is stored.
+var catalogueStep = step{Number: 5, Name: "fill the catalogue", Checksum: "fill the catalogue 1", Work: fillCatalogue}
+
+// enteredAtOnce is how many entities one part of the step takes.
+const enteredAtOnce = 1000
+
+const (
+	// Another process that writes to these heads waits until the part is done.
+	nextBodies = `SELECT h.kind, h.identifier, v.slots, v.text FROM heads h JOIN versions v USING (kind, identifier, version)
+		WHERE (h.kind, h.identifier) > ($1, $2) ORDER BY h.kind, h.identifier LIMIT $3 FOR NO KEY UPDATE OF h`
+
+	enterEntity = `WITH head AS (UPDATE heads SET telescope = $3, summary_hash = $4 WHERE kind = $1 AND identifier = $2),
+			creation AS (UPDATE creations SET telescope = $3 WHERE kind = $1 AND identifier = $2 AND $3 IS NOT NULL)
+		INSERT INTO catalogue (kind, identifier, summary, terms) VALUES ($1, $2, $5, array_to_tsvector($6))`
+
+	useCatalogue = `CREATE INDEX creations_telescope ON creations (kind, telescope, created_on, identifier) WHERE telescope IS NOT NULL;
+		CREATE INDEX catalogue_terms ON catalogue USING gin (terms) WITH (fastupdate = on, gin_pending_list_limit = 512)`
+)
+
+// fillCatalogue does a part of the step: it enters the next entities, or takes
+// the catalogue into use.
+func fillCatalogue(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+	var f filling
+	var err error
+	if at != "" {
+		err = json.Unmarshal([]byte(at), &f)
+	} else {
+		err = tx.QueryRow(ctx, "SELECT sum(n)::bigint FROM counts").Scan(&f.Total)
+	}
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	if f.Filled {
+		return migrate.Part{Done: f.Done, Total: f.Total, End: true}, script(ctx, tx, useCatalogue)
+	}
+	if err := enterNext(ctx, tx, &f); err != nil {
+		return migrate.Part{}, err
+	}
+	text, err := json.Marshal(f)
+	return migrate.Part{At: string(text), Done: f.Done, Total: f.Total}, err
+}
+
+// enterNext enters the next entities into the catalogue.
+func enterNext(ctx context.Context, tx pgx.Tx, f *filling) error {
+	rows, err := tx.Query(ctx, nextBodies, f.Kind, f.Identifier, enteredAtOnce)
+	if err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	var kind int16
+	var id string
+	var slots []int32
+	var text []byte
+	_, err = pgx.ForEachRow(rows, []any{&kind, &id, &slots, &text}, func() error {
+		ref := oda.Ref{Kind: oda.Kind(kind), ID: id}
+		x, err := oda.ExtractOf(ref.Kind, oda.Body{Text: text, Slots: decodeSlots(slots)})
+		if err != nil {
+			return err
+		}
+		e := entryOf(ref, x)
+		batch.Queue(enterEntity, kind, id, e.telescope, x.Hash(), e.summary, e.terms)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f.Filled = batch.Len() < enteredAtOnce
+	f.Done += int64(batch.Len())
+	if batch.Len() == 0 {
+		return nil
+	}
+	f.Kind, f.Identifier = kind, id
+	return tx.SendBatch(ctx, &batch).Close()
+}

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine/migrate"
+)
+
+// entry is what the catalogue holds of an entity.
+type entry struct {
+	hash      int64
+	telescope any // nil: none
+	summary   []byte
+	terms     string // each with a space before and behind it
+}
+
+func entryOf(ref oda.Ref, x *oda.Extract) *entry {
+	s := x.Summary()
+	e := &entry{hash: x.Hash(), summary: s.Pack(), terms: termsText(ref, s)}
+	if s.Telescope != "" {
+		e.telescope = s.Telescope
+	}
+	return e
+}
+
+// termsText writes the terms of an entity with a space before and behind each.
+func termsText(ref oda.Ref, s *oda.Summary) string {
+	return " " + strings.Join(s.Terms(ref), " ") + " "
+}
+
+// entriesOf works out ahead of the writer what it is about to need: the entries
+// of those that are most likely new. It is nil where none is.
+func entriesOf(puts []oda.Put) []*entry {
+	var entries []*entry
+	for i := range puts {
+		if puts[i].Expected.Has != 0 {
+			continue
+		}
+		if entries == nil {
+			entries = make([]*entry, len(puts))
+		}
+		entries[i] = entryOf(puts[i].Ref, puts[i].Extract)
+	}
+	return entries
+}
+
+// enter writes the entry of a new entity.
+func (t *txn) enter(ref oda.Ref, h *head, e *entry) error {
+	t.unindexed = append(t.unindexed, unindexedRow{entity: h.entity, kind: ref.Kind, terms: e.terms})
+	return t.exec("INSERT INTO catalogue (entity, summary) VALUES (?, ?)", h.entity, e.summary)
+}
+
+// restate writes the entry of an entity whose summary has changed.
+func (t *txn) restate(ref oda.Ref, h *head, e *entry) error {
+	h.summaryHash = e.hash
+	t.unindexed = append(t.unindexed, unindexedRow{entity: h.entity, kind: ref.Kind, terms: e.terms, again: true})
+	err := t.exec("UPDATE heads SET telescope = ?, summary_hash = ? WHERE entity = ?", e.telescope, e.hash, h.entity)
+	if err == nil {
+		err = t.exec("UPDATE catalogue SET summary = ? WHERE entity = ?", e.summary, h.entity)
+	}
+	if err == nil {
+		err = t.exec("INSERT OR IGNORE INTO unindexed (entity) VALUES (?)", h.entity)
+	}
+	return err
+}
+
+// catalogueStep fills the catalogue for what is stored.
+var catalogueStep = step{Number: 3, Name: "fill the catalogue", Checksum: "fill the catalogue 1", Work: fillCatalogue}
+
+// enteredAtOnce is how many entities one part of the step takes.
+const enteredAtOnce = 1000
+
+// fillCatalogue enters the next entities, in the order of their numbers.
+func fillCatalogue(_ context.Context, c *conn, at string) (migrate.Part, error) {
+	after, done := int64(0), int64(0)
+	if at != "" {
+		number, count, _ := strings.Cut(at, " ")
+		var err error
+		if after, err = strconv.ParseInt(number, 10, 64); err == nil {
+			done, err = strconv.ParseInt(count, 10, 64)
+		}
+		if err != nil {
+			return migrate.Part{}, err
+		}
+	}
+	total, err := c.number("SELECT sbdefinitions + sbinstances + executionblocks + projects FROM state")
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	type row struct {
+		entity int64
+		ref    oda.Ref
+		body   oda.Body
+	}
+	var rows []row
+	err = c.query(`SELECT h.entity, h.kind, h.identifier, v.slots, v.text FROM heads h JOIN versions v ON v.position = h.position
+		WHERE h.entity > ? ORDER BY h.entity LIMIT ?`, func(stmt *sqlite.Stmt) error {
+		r := row{entity: stmt.ColumnInt64(0), ref: oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}}
+		r.body.Text = bytesOf(stmt, 4)
+		var err error
+		r.body.Slots, err = decodeSlots(bytesOf(stmt, 3), len(r.body.Text))
+		rows = append(rows, r)
+		return err
+	}, after, int64(enteredAtOnce))
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	for _, r := range rows {
+		x, err := oda.ExtractOf(r.ref.Kind, r.body)
+		if err != nil {
+			return migrate.Part{}, err
+		}
+		e := entryOf(r.ref, x)
+		after = r.entity
+		err = c.exec("UPDATE heads SET telescope = ?, summary_hash = ? WHERE entity = ?", e.telescope, e.hash, r.entity)
+		if err == nil {
+			err = c.exec("INSERT INTO catalogue (entity, summary) VALUES (?, ?)", r.entity, e.summary)
+		}
+		if err == nil {
+			err = c.exec(insertTerms, r.entity, e.terms)
+		}
+		if err != nil {
+			return migrate.Part{}, err
+		}
+	}
+	if err := c.exec("UPDATE state SET indexed_entity = ?", after); err != nil {
+		return migrate.Part{}, err
+	}
+	done += int64(len(rows))
+	at = strconv.FormatInt(after, 10) + " " + strconv.FormatInt(done, 10)
+	return migrate.Part{At: at, Done: done, Total: total, End: len(rows) < enteredAtOnce}, nil
+}

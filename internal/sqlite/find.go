@@ -1,0 +1,128 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+)
+
+const (
+	// foundColumns are what foundIn reads.
+	foundColumns = `h.entity, h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, c.summary`
+
+	selectFound = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.kind = ? AND h.identifier = ?`
+
+	selectEntity = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.entity = ?`
+
+	selectTerms = `SELECT ` + foundColumns + ` FROM terms t CROSS JOIN heads h ON h.entity = t.rowid CROSS JOIN catalogue c ON c.entity = t.rowid
+		WHERE t.terms MATCH ? LIMIT ?`
+)
+
+// foundIn reads the row at hand.
+func foundIn(stmt *sqlite.Stmt) (entity int64, found oda.Found, err error) {
+	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
+	found.Metadata = metadataOf(stmt, 3)
+	found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8))
+	return stmt.ColumnInt64(0), found, err
+}
+
+// Look implements oda.Engine.
+func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) {
+	all := make([]*oda.Found, len(refs))
+	err := s.finding(ctx, func(c *conn) error {
+		for i, ref := range refs {
+			err := c.query(selectFound, func(stmt *sqlite.Stmt) error {
+				_, found, err := foundIn(stmt)
+				all[i] = &found
+				return err
+			}, int64(ref.Kind), ref.ID)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Candidates implements oda.Engine. What is not in the index yet is asked first:
+// what is moved meanwhile is then found twice, and never missed.
+func (s *Store) Candidates(ctx context.Context, kind oda.Kind, clauses []oda.Clause, most int) (found []oda.Found, complete bool, err error) {
+	if slices.ContainsFunc(clauses, func(c oda.Clause) bool { return len(c.Any) == 0 }) {
+		return nil, true, nil
+	}
+	rows, questions := s.unindexed.get(), questionsOf(clauses)
+	seen := make(map[int64]bool)
+	err = s.finding(ctx, func(c *conn) error {
+		take := func(stmt *sqlite.Stmt) error {
+			entity, one, err := foundIn(stmt)
+			if err == nil && !seen[entity] {
+				seen[entity] = true
+				found = append(found, one)
+			}
+			return err
+		}
+		for i := range rows {
+			if len(found) > most {
+				return nil
+			}
+			r := &rows[i]
+			if r.kind != kind || seen[r.entity] || !r.matches(questions) {
+				continue
+			}
+			if err := c.query(selectEntity, take, r.entity); err != nil {
+				return err
+			}
+		}
+		// So many more, since some may be found again.
+		return c.query(selectTerms, take, matching(clauses), int64(most+1+len(found)))
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if len(found) > most {
+		return found[:most], false, nil
+	}
+	return found, true, nil
+}
+
+// finding runs work on a connection for listings, until the caller has gone.
+func (s *Store) finding(ctx context.Context, work func(*conn) error) error {
+	c, err := s.listers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.listers.give(c)
+	c.SetInterrupt(ctx.Done())
+	defer c.SetInterrupt(nil)
+	if err = work(c); err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return storageError(err)
+}
+
+// matching writes clauses as a question to FTS5. No term has a double quote in
+// it.
+func matching(clauses []oda.Clause) string {
+	var b strings.Builder
+	for i, c := range clauses {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		for j, term := range c.Any {
+			b.WriteString([]string{"(", " OR "}[min(j, 1)] + `"` + term + `"`)
+			if c.Prefix {
+				b.WriteString(" *")
+			}
+		}
+		b.WriteString(")")
+	}
+	return b.String()
+}
