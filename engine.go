@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 )
 
 // Engine is what keeps the archive. It is a compare-and-set: the rules work out
@@ -17,6 +18,7 @@ type Engine interface {
 	Reader
 	Writer
 	Finder
+	Diary
 
 	// Ping tells whether reading and writing work; an Error says why not.
 	Ping(ctx context.Context) error
@@ -79,6 +81,26 @@ type Finder interface {
 	// with them.
 	Counts(ctx context.Context) (map[Kind]int64, error)
 }
+
+// Diary finds records by the days of their calls.
+type Diary interface {
+	// BlocksOn gives the identifiers of the ExecutionBlocks that have calls on
+	// one of the days, or had some in a version before, each once, at most so
+	// many.
+	BlocksOn(ctx context.Context, days Days, most int) ([]string, error)
+
+	// RecordsOn reads records of the current version of a block, without their
+	// keys, in the order of their sequence numbers: all whose calls are of one
+	// of the days, and few others. Unknown: none.
+	RecordsOn(ctx context.Context, block string, days Days) iter.Seq2[Record, error]
+}
+
+// Days are days that follow each other, from the first to the last, at most
+// MaxDays.
+type Days struct{ First, Last Day }
+
+// MaxDays is how many days a night can touch.
+const MaxDays = 3
 
 // ErrTaken says that a generated identifier is in use already.
 var ErrTaken = errors.New("the identifier is taken")

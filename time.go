@@ -2,8 +2,6 @@ package oda
 
 import (
 	"errors"
-	"regexp"
-	"strings"
 	"time"
 )
 
@@ -31,41 +29,97 @@ func (i Instant) AppendTo(dst []byte) []byte {
 
 var errTime = errors.New("is not a valid time; write it as 2026-01-31T12:30:00Z, or as a date")
 
-// timeForm is how callers write times. What it lets through, time.Parse reads
-// once the spelling is made uniform.
-var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)?)?$`)
-
 // ParseTime reads a time as callers write them: RFC 3339, a date (midnight),
 // or YYYY-MM-DD HH:MM[:SS[.f]] with T or a space between. Without a zone it is
 // UTC. A leap second counts as the first second of the next minute.
 func ParseTime(text string) (time.Time, error) {
-	// The archive's own spelling, which most callers send back.
-	if len(text) == len(instantForm) && text[len("2006-01-02T15:04:05")] == '.' {
-		if t, err := time.Parse(instantForm, text); err == nil {
-			return t, nil
+	t, ok := parseTime(text)
+	if !ok {
+		return time.Time{}, errTime
+	}
+	return t, nil
+}
+
+// parseTime is ParseTime for a text in either form. Every record has two times,
+// so it is written out rather than matched.
+func parseTime[Text string | []byte](text Text) (t time.Time, ok bool) {
+	const date, minutes, seconds = len("2006-01-02"), len("2006-01-02T15:04"), len("2006-01-02T15:04:05")
+	if len(text) < date || text[4] != '-' || text[7] != '-' {
+		return t, false
+	}
+	year, month, day := digits(text, 0, 4), digits(text, 5, 2), digits(text, 8, 2)
+	if year < 0 || month < 1 || month > 12 || day < 1 || day > daysIn(month, year) {
+		return t, false
+	}
+	if len(text) == date {
+		return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC), true
+	}
+	if len(text) < minutes || text[date] != 'T' && text[date] != 't' && text[date] != ' ' || text[13] != ':' {
+		return t, false
+	}
+	hour, minute, second, nano := digits(text, 11, 2), digits(text, 14, 2), 0, 0
+	at := minutes
+	if at < len(text) && text[at] == ':' {
+		second, at = digits(text, at+1, 2), seconds
+		if at < len(text) && text[at] == '.' {
+			at++
+			begin := at
+			for unit := 100_000_000; at < len(text) && '0' <= text[at] && text[at] <= '9'; at++ {
+				nano += int(text[at]-'0') * unit
+				unit /= 10
+			}
+			if at == begin {
+				return t, false
+			}
 		}
 	}
-	if !timeForm.MatchString(text) {
-		return time.Time{}, errTime
+	offset, ok := zone(text, at)
+	if !ok || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
+		return t, false
 	}
-	const date, minute = len("2006-01-02"), len("2006-01-02T15:04")
-	if len(text) == date {
-		text += "T00:00:00Z"
+	return time.Date(year, time.Month(month), day, hour, minute-offset, second, nano, time.UTC), true
+}
+
+// zone reads what stands behind a time: nothing, a Z, or an offset, in minutes.
+func zone[Text string | []byte](text Text, at int) (offset int, ok bool) {
+	switch rest := len(text) - at; {
+	case rest == 0, rest == 1 && (text[at] == 'Z' || text[at] == 'z'):
+		return 0, true
+	case rest == len("+00:00") && (text[at] == '+' || text[at] == '-') && text[at+3] == ':':
+		hours, minutes := digits(text, at+1, 2), digits(text, at+4, 2)
+		offset = 60*hours + minutes
+		if text[at] == '-' {
+			offset = -offset
+		}
+		return offset, hours >= 0 && hours <= 23 && minutes >= 0 && minutes <= 59
 	}
-	text = text[:date] + "T" + strings.ToUpper(text[date+1:])
-	if len(text) == minute || text[minute] != ':' {
-		text = text[:minute] + ":00" + text[minute:]
+	return 0, false
+}
+
+// digits reads the number of n digits at a place, -1 where there is none.
+func digits[Text string | []byte](text Text, at, n int) int {
+	if len(text) < at+n {
+		return -1
 	}
-	if !strings.ContainsAny(text[minute:], "Z+-") {
-		text += "Z"
+	number := 0
+	for i := at; i < at+n; i++ {
+		if text[i] < '0' || text[i] > '9' {
+			return -1
+		}
+		number = 10*number + int(text[i]-'0')
 	}
-	leap := time.Duration(0)
-	if before, after, found := strings.Cut(text, ":60"); found && len(before) == minute {
-		text, leap = before+":59"+after, time.Second
+	return number
+}
+
+// daysIn is the number of days of a month.
+func daysIn(month, year int) int {
+	switch {
+	case month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0):
+		return 29
+	case month == 2:
+		return 28
+	case month == 4 || month == 6 || month == 9 || month == 11:
+		return 30
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, errTime
-	}
-	return t.Add(leap), nil
+	return 31
 }

@@ -8,8 +8,9 @@ import (
 
 // Numbered is the text of a record with its sequence number.
 type Numbered struct {
-	Sequence int64
-	Text     []byte
+	Sequence   int64
+	RecordedOn oda.Instant
+	Text       []byte
 }
 
 // InParts reads records in order. Records never change, so each part is a short
@@ -30,6 +31,17 @@ func InParts(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.S
 					}
 				}
 				at = part[len(part)-1].Sequence + 1
+			}
+		}
+	}
+}
+
+// Records gives what InParts reads to the rules.
+func Records(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[oda.Record, error] {
+	return func(yield func(oda.Record, error) bool) {
+		for r, err := range InParts(runs, read) {
+			if !yield(oda.Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn, Text: r.Text}, err) {
+				return
 			}
 		}
 	}

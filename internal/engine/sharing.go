@@ -51,6 +51,21 @@ func (s Sharing) Place(list [][]byte, last int64) (runs Runs, fresh [][]byte) {
 	return runs, fresh
 }
 
+// FreshOf gives of something that is known of each record of a list that of those
+// which are to be written.
+func FreshOf[T any](s Sharing, all []T) []T {
+	if s == nil {
+		return all
+	}
+	var fresh []T
+	for i, one := range all {
+		if s[i] == 0 {
+			fresh = append(fresh, one)
+		}
+	}
+	return fresh
+}
+
 // CheckNew holds the number of new records of a request against the bound.
 func CheckNew(puts []oda.Put, sharing []Sharing) error {
 	n := 0

@@ -26,7 +26,8 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 func (s *Store) AppendTogether(ctx context.Context, adds []oda.Append) ([]oda.Receipt, []error) {
 	batch := make([]*waiting, len(adds))
 	for i, add := range adds {
-		batch[i] = &waiting{Append: add, keys: add.Keys(), size: add.Size(), sent: time.Now(), done: make(chan error, 1)}
+		batch[i] = newWaiting(add)
+		batch[i].sent = time.Now()
 	}
 	g := gatherer{busy: make(map[string]bool)}
 	g.end(outcome{batch: batch, left: s.sendBatch(ctx, batch)})

@@ -32,7 +32,8 @@ const (
 // not at all.
 type waiting struct {
 	oda.Append
-	keys     oda.Keys // of the records
+	keys     oda.Keys  // of the records
+	days     []oda.Day // of their calls
 	size     int
 	sent     time.Time // for the first time
 	receipts []oda.Receipt
@@ -41,9 +42,13 @@ type waiting struct {
 	done     chan error
 }
 
+func newWaiting(add oda.Append) *waiting {
+	return &waiting{Append: add, keys: add.Keys(), days: add.Days(), size: add.Size(), done: make(chan error, 1)}
+}
+
 // Append implements oda.Engine.
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
-	w := &waiting{Append: add, keys: add.Keys(), size: add.Size(), done: make(chan error, 1)}
+	w := newWaiting(add)
 	if err := s.queue.Put(ctx, w); err != nil {
 		return nil, err
 	}
@@ -241,7 +246,7 @@ func (s *Store) appendTogether(ctx context.Context, batch []*waiting, patience t
 	defer cancel()
 	return s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return appendAll(ctx, conn.Conn(), batch, patience)
+			return s.appendAll(ctx, conn.Conn(), batch, patience)
 		})
 	})
 }

@@ -52,6 +52,7 @@ type Store struct {
 	health   *engine.Health
 
 	queue *engine.Queue[*waiting] // of records, before the gatherer
+	hints hints                   // about the index of days
 }
 
 // Open connects to the database that the DSN names and brings its schema up to

@@ -279,7 +279,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	dsn := env.Postgres(t)
 	open(t, dsn)
 	grow(t, dsn)
-	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "creation_keys", "counts"} {
+	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "call_days", "creation_keys", "counts"} {
 		do(t, connect(t, dsn), "VACUUM (ANALYZE) "+table)
 	}
 	var plans []plan
@@ -302,7 +302,7 @@ func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
 	}
 	mustRecord(t, s, "id-1000", "x")
 	runHot(t, s, &plans, 0, false)
-	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, creation_keys")
+	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, call_days, creation_keys")
 	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
 	grow(t, dsn)
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)

@@ -57,7 +57,7 @@ const (
 		FROM head, unnest($15::bytea[]) WITH ORDINALITY AS r (text, nth)),
 	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
 		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, `
-	storeBody = ")" + storeRest + `$16::bigint[], $17, $18 FROM head)
+	storeBody = storeRest + `$16::bigint[], $17, $18 FROM head)
 	SELECT head.*, NULL::bigint[] FROM head`
 
 	// A store that keeps the records reads the body of the version before. The
@@ -79,10 +79,24 @@ const (
 	either = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead + " WHERE " + headMatches
 	next   = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " + headMatches
 
-	storeEither = either + headReturns + storeBody
-	storeNext   = next + headReturns + storeBody
-	keepEither  = either + bodySeen + headReturns + keepBody
-	keepNext    = next + bodySeen + headReturns + keepBody
+	// Records that come with a store are added to the index of days. $25 to $27
+	// are spans of them, one for each day: the places of the first and the last,
+	// and the day, or null for that of the store.
+	storeDays = `,
+	noted AS (INSERT INTO call_days (kind, identifier, day, part, first)
+		SELECT $1, $2, coalesce(d.day, head.last_modified_on / 86400000000), part,
+			greatest(head.last_sequence - cardinality($15::bytea[]) + d.first, (part - 1) * 4096 + 1)
+		FROM head, unnest($25::integer[], $26::integer[], $27::integer[]) AS d (first, last, day)
+		CROSS JOIN LATERAL generate_series((head.last_sequence - cardinality($15::bytea[]) + d.first - 1) / 4096 + 1,
+			(head.last_sequence - cardinality($15::bytea[]) + d.last - 1) / 4096 + 1) AS part
+		ON CONFLICT DO NOTHING)`
+
+	storeEither     = either + headReturns + ")" + storeBody
+	storeNext       = next + headReturns + ")" + storeBody
+	storeEitherDays = either + headReturns + ")" + storeDays + storeBody
+	storeNextDays   = next + headReturns + ")" + storeDays + storeBody
+	keepEither      = either + bodySeen + headReturns + keepBody
+	keepNext        = next + bodySeen + headReturns + keepBody
 )
 
 // updateOnly stores the next version of an entity whose records stay out of it
@@ -146,13 +160,22 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		e.telescope, p.Extract.Hash(), e.summary, e.terms,
 	}
 	st := &store{put: p, args: args}
+	if len(fresh) > 0 {
+		var s spans
+		s.add(0, oda.CallDays(fresh), func(i int) int { return i + 1 })
+		st.args = append(st.args, s.first, s.last, s.day)
+	}
 	switch {
 	case create && p.KeepRecords:
 		st.sql = keepEither
+	case create && len(fresh) > 0:
+		st.sql = storeEitherDays
 	case create:
 		st.sql = storeEither
 	case update && p.KeepRecords:
 		st.sql = keepNext
+	case update && len(fresh) > 0:
+		st.sql = storeNextDays
 	case update:
 		st.sql = storeNext
 	default:

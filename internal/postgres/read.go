@@ -123,13 +123,13 @@ type queryer interface {
 
 // readPart reads the records from first to last.
 func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([]engine.Numbered, error) {
-	rows, err := q.Query(ctx, `SELECT sequence, text FROM records
+	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, text FROM records
 		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
 	if err != nil {
 		return nil, err
 	}
 	part, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.Numbered, err error) {
-		return r, row.Scan(&r.Sequence, &r.Text)
+		return r, row.Scan(&r.Sequence, &r.RecordedOn, &r.Text)
 	})
 	if err == nil && int64(len(part)) != last-first+1 {
 		err = oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's database. Tell the operator.")

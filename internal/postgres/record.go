@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -28,17 +29,33 @@ import (
 // The last record of each block comes with the block; those before it come by
 // themselves, with how many places they are ahead of it. So where each block has
 // one record, there is nothing to join.
-const addRecords = `WITH known AS (
+//
+// It is for records of one day for each block, which the index of days has
+// already up to them, as the head says. A block of which that is not so gets
+// nothing here. Records that do not say when their call was made are of the day
+// of their recording, so that must be before the end of it ($17).
+const addRecords = recordsBegin + recordsFrom + ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
+			AND greatest(h.last_modified_on, b.at) + b.records < b.until` + recordsAdded + recordsAnswer
+
+// addRecordsOnDays is addRecords for records of any days. It adds them to the
+// index of days: $18 to $21 are spans of records, one for each day.
+const addRecordsOnDays = recordsBegin + `, call_day = coalesce(b.day, ((greatest(h.last_modified_on, b.at) + b.records) / 86400000000)::integer),
+			calls_to = ((h.last_sequence + b.records - 1) / 4096 + 1) * 4096` + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
+
+const (
+	recordsBegin = `WITH known AS (
 		SELECT FROM unnest($14::text[], $15::text[]) AS k (identifier, key)
 		CROSS JOIN LATERAL (SELECT FROM records WHERE kind = 3 AND identifier = k.identifier AND key = k.key LIMIT 1) r
 	), moved AS (
 		UPDATE heads h SET last_sequence = h.last_sequence + b.records, last_modified_by = b.by,
 			last_modified_on = greatest(h.last_modified_on, b.at) + b.records,
 			listed_on = CASE WHEN greatest(h.last_modified_on, b.at) + b.records < h.listed_on + 100000 THEN h.listed_on
-				ELSE greatest(h.last_modified_on, b.at) + b.records END
-		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[])
-			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, nth)
-		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
+				ELSE greatest(h.last_modified_on, b.at) + b.records END`
+	recordsFrom = `
+		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $16::integer[], $17::bigint[])
+			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, day, until, nth)
+		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)`
+	recordsAdded = `
 		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
 			b.key, b.digest, b.text
 	), added AS (
@@ -48,8 +65,19 @@ const addRecords = `WITH known AS (
 		SELECT 3, m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest, r.text
 		FROM unnest($8::integer[], $9::integer[], $10::text[], $11::text[], $12::bytea[], $13::bytea[])
 			AS r (block, ahead, by, key, digest, text) JOIN moved m ON m.nth = r.block
-	)
+	)`
+	recordsOnDays = `, noted AS (
+		INSERT INTO call_days (kind, identifier, day, part, first)
+		SELECT 3, m.identifier, on_day, part, greatest(m.last_sequence - d.first, (part - 1) * 4096 + 1)
+		FROM unnest($18::integer[], $19::integer[], $20::integer[], $21::integer[]) AS d (block, first, last, day) JOIN moved m ON m.nth = d.block
+		CROSS JOIN LATERAL generate_series((m.last_sequence - d.first - 1) / 4096 + 1, (m.last_sequence - d.last - 1) / 4096 + 1) AS part
+		CROSS JOIN LATERAL generate_series(coalesce(d.day, (m.last_modified_on - d.first) / 86400000000),
+			coalesce(d.day, (m.last_modified_on - d.last) / 86400000000)) AS on_day
+		ON CONFLICT DO NOTHING
+	)`
+	recordsAnswer = `
 	SELECT nth - 1, last_sequence, version, created_by, created_on, last_modified_on FROM moved`
+)
 
 // findRecords finds the records that are stored with a key, one row for each
 // key that is known. It takes the heads, which says nothing new, but makes a
@@ -74,9 +102,13 @@ type fresh struct {
 // key is the key of the record, nil where it came without one.
 func (f fresh) key() *oda.Key { return f.keys.Of(f.nth) }
 
+// day is the day of the call.
+func (f fresh) day() oda.Day { return f.days[f.nth] }
+
 // appendAll stores the records of the requests, in one round trip where no key
-// is known. It waits no longer than that for a head that somebody holds.
-func appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
+// is known and the index of days has what it needs. It waits no longer than that
+// for a head that somebody holds.
+func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
 	var records []fresh
 	for _, w := range requests {
 		if w.settled {
@@ -89,9 +121,21 @@ func appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patienc
 		}
 	}
 	slices.SortStableFunc(records, func(a, b fresh) int { return strings.Compare(a.Block, b.Block) })
+	if b := batchOf(records); b.expectedBy(&s.hints) {
+		_, err := b.add(ctx, conn, addRecords, patience, &s.hints)
+		if err != nil && !keyKnown(err) {
+			return err
+		}
+		if err == nil {
+			records = settle(records)
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
 	// Between the two statements somebody may store one of the keys.
 	for range tries {
-		added, err := add(ctx, conn, records, patience)
+		added, err := batchOf(records).add(ctx, conn, addRecordsOnDays, patience, &s.hints)
 		if added || err != nil && !keyKnown(err) {
 			return err
 		}
@@ -128,54 +172,128 @@ func (r *rows) add(f fresh) {
 	r.by, r.keys, r.digests, r.texts = append(r.by, f.By), append(r.keys, key), append(r.digests, digest), append(r.texts, f.Records[f.nth].Text)
 }
 
-// add stores records, which are in the order of their blocks. It says whether
-// any were: none are if a key is known, or if no block is there.
-func add(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Duration) (added bool, err error) {
-	var (
-		blocks        [][]fresh
-		ids           []string
-		counts        []int32
-		at            []int64
-		last, others  rows
-		block, ahead  []int32
-		keyed, keysOf []string
-	)
+// batch is records to be added, by their blocks: the parameters of addRecords.
+type batch struct {
+	blocks        [][]fresh
+	ids           []string
+	counts        []int32
+	at            []int64
+	last, others  rows
+	block, ahead  []int32
+	keyed, keysOf []string
+	day           []int32 // of the calls of a block, as far as it can be known
+	until         []int64 // the recording must come before, lest it be another
+	mixed         bool    // a block has calls of several days
+}
+
+// batchOf makes a batch of records, which are in the order of their blocks.
+func batchOf(records []fresh) *batch {
+	b := &batch{}
 	for begin, end := 0, 0; begin < len(records); begin = end {
-		instant := int64(0)
 		for end = begin; end < len(records) && records[end].Block == records[begin].Block; end++ {
-			r := records[end]
-			instant = max(instant, int64(r.At)-int64(end-begin)-1)
-			if k := r.key(); k != nil {
-				keyed, keysOf = append(keyed, r.Block), append(keysOf, k.Value)
-			}
 		}
-		blocks, ids = append(blocks, records[begin:end]), append(ids, records[begin].Block)
-		counts, at = append(counts, int32(end-begin)), append(at, instant)
-		for i := begin; i < end-1; i++ {
-			others.add(records[i])
-			block, ahead = append(block, int32(len(ids))), append(ahead, int32(end-1-i))
-		}
-		last.add(records[end-1])
+		b.addBlock(records[begin:end])
 	}
-	var b int
+	return b
+}
+
+func (b *batch) addBlock(records []fresh) {
+	b.blocks, b.ids, b.counts = append(b.blocks, records), append(b.ids, records[0].Block), append(b.counts, int32(len(records)))
+	instant, until := int64(0), int64(math.MaxInt64)
+	day := records[0].day().Or(records[0].At)
+	for i, r := range records {
+		instant = max(instant, int64(r.At)-int64(i)-1)
+		if k := r.key(); k != nil {
+			b.keyed, b.keysOf = append(b.keyed, r.Block), append(b.keysOf, k.Value)
+		}
+		if r.day() == oda.DayOfRecording {
+			until = int64((day + 1).Begin())
+		}
+		b.mixed = b.mixed || r.day().Or(r.At) != day
+		if ahead := len(records) - 1 - i; ahead > 0 {
+			b.others.add(r)
+			b.block, b.ahead = append(b.block, int32(len(b.ids))), append(b.ahead, int32(ahead))
+		} else {
+			b.last.add(r)
+		}
+	}
+	b.at, b.day, b.until = append(b.at, instant), append(b.day, int32(day)), append(b.until, until)
+}
+
+// expectedBy tells whether the index of days should have what addRecords asks
+// for.
+func (b *batch) expectedBy(h *hints) bool {
+	if b.mixed {
+		return false
+	}
+	for i, block := range b.ids {
+		if !h.has(block, oda.Day(b.day[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// add stores the records. It says whether any were: none are if a key is known,
+// or if no block is there.
+func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, patience time.Duration, h *hints) (added bool, err error) {
+	args := []any{
+		b.ids, b.counts, b.at, b.last.by, b.last.keys, b.last.digests, b.last.texts,
+		b.block, b.ahead, b.others.by, b.others.keys, b.others.digests, b.others.texts, b.keyed, b.keysOf,
+	}
+	if sql == addRecords {
+		args = append(args, b.day, b.until)
+	} else {
+		args = append(args, b.onDays()...)
+	}
+	var i int
 	var newest oda.Receipt
 	m := &newest.Metadata
-	err = patiently(ctx, conn, patience, addRecords, []any{
-		ids, counts, at, last.by, last.keys, last.digests, last.texts,
-		block, ahead, others.by, others.keys, others.digests, others.texts, keyed, keysOf,
-	}, []any{&b, &newest.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn}, func() error {
+	row := []any{&i, &newest.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn}
+	err = patiently(ctx, conn, patience, sql, args, row, func() error {
 		added = true
-		for i, r := range blocks[b] {
-			ahead := len(blocks[b]) - 1 - i
+		for nth, r := range b.blocks[i] {
+			ahead := len(b.blocks[i]) - 1 - nth
 			receipt := newest
 			receipt.Sequence -= int64(ahead)
 			receipt.Metadata.LastModifiedBy = r.By
 			receipt.Metadata.LastModifiedOn -= oda.Instant(ahead)
 			r.receipts[r.nth], r.answer = receipt, nil
+			if ahead == 0 {
+				h.note(r.Block, r.day().Or(m.LastModifiedOn))
+			}
 		}
 		return nil
 	})
 	return added && err == nil, err
+}
+
+// onDays gives the parameters that addRecordsOnDays has besides.
+func (b *batch) onDays() []any {
+	var all spans
+	last := make([]*int32, len(b.blocks))
+	for i, block := range b.blocks {
+		days := make([]oda.Day, len(block))
+		for nth, r := range block {
+			days[nth] = r.day()
+		}
+		last[i] = dayOrNull(days[len(days)-1])
+		all.add(i+1, days, func(nth int) int { return len(days) - 1 - nth })
+	}
+	return []any{last, b.until, all.block, all.first, all.last, all.day}
+}
+
+// settle notes of those that are stored that they stay so, whatever becomes of
+// the rest, and gives the rest.
+func settle(records []fresh) (rest []fresh) {
+	for _, r := range records {
+		if r.answer == nil {
+			r.settled = true
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return rest
 }
 
 // find answers the records whose key is known, and gives the others. A request

@@ -25,7 +25,7 @@ func schemaSteps() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, listedStep, catalogueStep)
+	return migrate.Load(files, listedStep, catalogueStep, callDaysStep)
 }
 
 // prepare brings the schema up to date. Processes that start together wait for

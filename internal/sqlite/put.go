@@ -71,7 +71,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing, entries 
 		if entries != nil {
 			ahead = entries[i]
 		}
-		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], shared[i], ahead, nil); err != nil {
+		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], newRecords{shared[i], found[i].days}, ahead, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing, entries 
 
 // writeVersion writes one version of an entity: its first if h is nil. The entry
 // is worked out if it is needed and nil.
-func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, shared engine.Sharing, entry *entry, key *oda.Key) (*oda.Entity, error) {
+func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, l newRecords, entry *entry, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
 	var runs engine.Runs
 	isNew := h == nil
@@ -112,7 +112,7 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	before := h.lastSequence
 	if p.Listed {
 		var err error
-		if runs, err = t.insertRecords(p, h, m, shared); err != nil {
+		if runs, err = t.insertRecords(p, h, m, l); err != nil {
 			return nil, err
 		}
 		e.Records = oda.TextsOf(p.Records)
@@ -131,11 +131,26 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 
 // insertRecords writes those records of a new version that are not stored
 // already, and returns what the version holds.
-func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, shared engine.Sharing) (engine.Runs, error) {
+func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
 	first := h.lastSequence + 1
-	runs, fresh := shared.Place(p.Records, h.lastSequence)
+	runs, fresh := l.shared.Place(p.Records, h.lastSequence)
 	h.lastSequence += int64(len(fresh))
-	return runs, t.insertList(h, m, first, fresh)
+	if err := t.insertList(h, m, first, fresh); err != nil {
+		return nil, err
+	}
+	for i, day := range engine.FreshOf(l.shared, l.days) {
+		if err := t.note(h, first+int64(i), day.Or(m.LastModifiedOn)); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+// newRecords is what was found out about the records of a new version beforehand:
+// which are stored already, and the days of their calls.
+type newRecords struct {
+	shared engine.Sharing
+	days   []oda.Day
 }
 
 // insertList writes records that came in a list, from a sequence number on.
@@ -223,6 +238,7 @@ type sharing struct {
 	engine.Sharing
 	entity int64
 	tag    string
+	days   []oda.Day // of the calls of all records
 }
 
 // of gives what is shared with the stored state, nothing where it was found out
@@ -238,12 +254,13 @@ func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 	if len(p.Records) == 0 {
 		return sharing{}, nil
 	}
+	days := oda.CallDays(p.Records)
 	row, err := s.read(ctx, p.Ref)
 	if err != nil || row == nil || row.runs.Count() == 0 {
-		return sharing{}, err
+		return sharing{days: days}, err
 	}
 	shared, err := engine.Share(p.Records, engine.InParts(row.runs, s.parts(ctx, row.entity)))
-	return sharing{shared, row.entity, row.metadata.Tag()}, err
+	return sharing{shared, row.entity, row.metadata.Tag(), days}, err
 }
 
 // Create implements oda.Engine.
@@ -254,6 +271,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	entry := entryOf(put.Ref, put.Extract)
 	var entity *oda.Entity
 	replayed := false
+	days := oda.CallDays(put.Records)
 	err := s.submit(ctx, sizeOf(&put), func(tx *txn) error {
 		entity, replayed = nil, false
 		if key != nil {
@@ -270,7 +288,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		if h != nil {
 			return oda.ErrTaken
 		}
-		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), nil, entry, key)
+		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), newRecords{days: days}, entry, key)
 		return err
 	})
 	if err == nil && replayed {

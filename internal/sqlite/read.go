@@ -149,9 +149,9 @@ func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
 	last = min(last, first+partRecords-1)
 	part := make([]engine.Numbered, 0, last-first+1)
 	size := 0
-	err := c.query("SELECT sequence, text FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
+	err := c.query("SELECT sequence, recorded_on, text FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
 		func(stmt *sqlite.Stmt) error {
-			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), Text: bytesOf(stmt, 1)}
+			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Text: bytesOf(stmt, 2)}
 			part = append(part, r)
 			if size += len(r.Text); size > partBytes {
 				return errPartFull

@@ -13,10 +13,10 @@ import (
 // Append implements oda.Engine. Its cost does not depend on the length of the
 // block: rows are added, and the head is touched once per transaction.
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
-	keys := add.Keys()
+	keys, days := add.Keys(), add.Days()
 	var receipts []oda.Receipt
 	err := s.submit(ctx, add.Size(), func(tx *txn) (err error) {
-		receipts, err = tx.append(add, keys)
+		receipts, err = tx.append(add, keys, days)
 		return err
 	})
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 
 // append finds the records that are known, and then adds the others: a refusal
 // must have written nothing.
-func (t *txn) append(add oda.Append, keys oda.Keys) ([]oda.Receipt, error) {
+func (t *txn) append(add oda.Append, keys oda.Keys, days []oda.Day) ([]oda.Receipt, error) {
 	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}
 	h, err := t.head(ref)
 	if err != nil {
@@ -51,6 +51,9 @@ func (t *txn) append(add oda.Append, keys oda.Keys) ([]oda.Receipt, error) {
 		}
 		m := h.metadata.Touched(add.By, add.At)
 		if err := t.insertRecord(h, m, h.lastSequence+1, r.Text, keys.Of(i)); err != nil {
+			return nil, err
+		}
+		if err := t.note(h, h.lastSequence+1, days[i].Or(m.LastModifiedOn)); err != nil {
 			return nil, err
 		}
 		h.metadata, h.dirty = m, true

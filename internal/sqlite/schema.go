@@ -26,7 +26,7 @@ func schemaSteps() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, catalogueStep)
+	return migrate.Load(files, catalogueStep, callDaysStep)
 }
 
 // Two tables are about the steps. The first lists those that the file has had;

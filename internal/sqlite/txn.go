@@ -13,6 +13,7 @@ type head struct {
 	lastSequence int64
 	position     int64 // of the current version's body
 	summaryHash  int64
+	seen         seen // in the index of days
 	dirty        bool // changed, and not written yet
 }
 
@@ -65,6 +66,11 @@ func (t *txn) failed(err error) error {
 }
 
 func (t *txn) exec(query string, args ...any) error { return t.failed(t.conn.exec(query, args...)) }
+
+// note adds a record to the index of days.
+func (t *txn) note(h *head, sequence int64, day oda.Day) error {
+	return t.failed(t.conn.note(h.entity, &h.seen, sequence, day))
+}
 
 func (t *txn) query(query string, row func(*sqlite.Stmt) error, args ...any) error {
 	return t.failed(t.conn.query(query, row, args...))

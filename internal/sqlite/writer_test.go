@@ -75,7 +75,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	var jobs []*job
 	for range n {
 		jobs = append(jobs, send(t, s, func(tx *txn) error {
-			_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil)
+			_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil, []oda.Day{0})
 			return err
 		}))
 	}
@@ -143,7 +143,7 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 				}
 				good = append(good, send(t, s, storeJob(ctx, put(t, fmt.Sprintf("good-%d", i), `{}`, 1))))
 				good = append(good, send(t, s, func(tx *txn) error {
-					_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil)
+					_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil, []oda.Day{0})
 					return err
 				}))
 			}

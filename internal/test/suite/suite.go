@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"records", records},
 		{"record keys", recordKeys},
 		{"batches", batches},
+		{"days", days},
 		{"listing", listings},
 		{"paging", paging},
 		{"closing", closing},

@@ -1,0 +1,65 @@
+package oda
+
+import (
+	"regexp"
+	"testing"
+	"time"
+)
+
+// timeForm is how callers write times, as the API description says it.
+var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)?)?$`)
+
+func TestTheDayOfACall(t *testing.T) {
+	day := func(text string) Day {
+		at, err := time.Parse("2006-01-02", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Day(at.Unix() / 86400)
+	}
+	for record, want := range map[string]Day{
+		`{"request":"a"}`: DayOfRecording,
+		`{"request":"a","request_sent_at":null,"response_received_at":null}`:             DayOfRecording,
+		`{"request":"a","request_sent_at":"2026-03-01T23:59:59.999999Z"}`:                day("2026-03-01"),
+		`{"request":"a","request_sent_at":"2026-03-02"}`:                                 day("2026-03-02"),
+		`{"request":"a","request_sent_at":"2026-03-01T23:59:59.9999999Z"}`:               day("2026-03-01"),
+		`{"response_received_at":"2026-03-02T00:30:00Z","request":"a"}`:                  day("2026-03-02"),
+		`{"response_received_at":"2026-03-02T00:30:00Z","request_sent_at":"2026-03-01"}`: day("2026-03-01"),
+		`{"request":"a","request_sent_at":"2026-03-02T01:00:00+02:00"}`:                  day("2026-03-01"),
+		`{"request":"a","request_sent_at":"2026-03-01 23:30-01:00"}`:                     day("2026-03-02"),
+		`{"request":"a","request_s\u0065nt_at":"\u0032026-03-02"}`:                       day("2026-03-02"),
+		`{"request":"a","response":{"request_sent_at":"1999-01-01"}}`:                    DayOfRecording,
+		`{"request":"a","request_sent_at":"1970-01-01"}`:                                 0,
+		`{"request":"a","request_sent_at":"1969-12-31T23:59:59.5Z"}`:                     -1,
+		`{"request":"a","request_sent_at":"0001-01-01"}`:                                 -719162,
+		`{"request":"a","request_sent_at":"9999-12-31T23:59:59.999999Z"}`:                2932896,
+	} {
+		if got := CallDay([]byte(record)); got != want {
+			t.Errorf("%s: got the day %d, want %d", record, got, want)
+		}
+	}
+	if got := DayOfRecording.Or(3 * microsecondsOfDay); got != 3 {
+		t.Errorf("the day of the recording is %d, want 3", got)
+	}
+	if got := Day(-1).Or(0); got != -1 {
+		t.Errorf("the day of the call is %d, want -1", got)
+	}
+	for _, d := range []Day{-719162, -1, 0, 1, 2932896} {
+		if DayOf(d.Begin()) != d || DayOf(d.Begin()-1) != d-1 {
+			t.Errorf("the day %d does not begin at %s", d, d.Begin())
+		}
+	}
+}
+
+// FuzzTimeForm holds what is read as a time against the form that the API
+// description has for it, and the time against the standard library.
+func FuzzTimeForm(f *testing.F) {
+	for _, seed := range []string{"2024-07-07T19:44:55.432642Z", "2023-10-18 00:00", "2023-10-18", "2024-07-08T01:14:55+05:30", "2016-12-31t23:59:60z", "2023-10-18 07:05:09.25-23:59"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := ParseTime(text); err == nil && !timeForm.MatchString(text) {
+			t.Errorf("%q was read, but does not have the form of a time", text)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// The index of days, call_days, has a row for each block, each day of UTC on
+// which it has calls, and each part of engine.PartLength sequence numbers. The
+// head says for one day up to which sequence number it is there (call_day,
+// calls_to). So a record that follows another on the same day is added by a
+// statement that does not open the index. If the head says otherwise, that
+// statement does nothing, and a longer one follows.
+
+// spans are parameters of statements that add to the index of days. A day that
+// is null is that of the recording.
+type spans struct {
+	block       []int32 // of several, counted from 1
+	first, last []int32
+	day         []*int32
+}
+
+// add adds the records of a block. The place of a record is what place makes of
+// its number.
+func (s *spans) add(block int, days []oda.Day, place func(i int) int) {
+	for _, one := range engine.DaySpans(days) {
+		s.block, s.day = append(s.block, int32(block)), append(s.day, dayOrNull(one.Day))
+		s.first, s.last = append(s.first, int32(place(one.First))), append(s.last, int32(place(one.Last)))
+	}
+}
+
+func dayOrNull(day oda.Day) *int32 {
+	if day == oda.DayOfRecording {
+		return nil
+	}
+	number := int32(day)
+	return &number
+}
+
+// hints remember of blocks into which records came the day that their heads
+// have, so that the statement that will do is sent first. They may be wrong.
+type hints struct {
+	mu   sync.Mutex
+	days map[string]oda.Day
+}
+
+// hintsKept bounds them. Beyond it they begin anew.
+const hintsKept = 4096
+
+func (h *hints) has(block string, day oda.Day) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known, ok := h.days[block]
+	return ok && known == day
+}
+
+func (h *hints) note(block string, day oda.Day) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.days == nil || len(h.days) >= hintsKept {
+		h.days = make(map[string]oda.Day)
+	}
+	h.days[block] = day
+}
+
+const (
+	selectBlocksOn = `SELECT DISTINCT identifier FROM call_days WHERE kind = 3 AND day BETWEEN $1 AND $2 LIMIT $3`
+	selectRunsOn   = `SELECT h.last_sequence, v.sequence_after, v.runs,
+			(SELECT array_agg(first) FROM call_days d WHERE d.kind = 3 AND d.identifier = h.identifier AND d.day BETWEEN $2 AND $3)
+		FROM heads h CROSS JOIN LATERAL (SELECT sequence_after, runs FROM versions
+			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v
+		WHERE h.kind = 3 AND h.identifier = $1`
+)
+
+// BlocksOn implements oda.Engine.
+func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) (ids []string, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			rows, err := conn.Query(ctx, selectBlocksOn, int32(days.First), int32(days.Last), most)
+			if err == nil {
+				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			}
+			return err
+		})
+	})
+	return ids, s.storageError(ctx, err)
+}
+
+// RecordsOn implements oda.Engine.
+func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+	return func(yield func(oda.Record, error) bool) {
+		runs, err := s.runsOn(ctx, block, days)
+		if err != nil {
+			yield(oda.Record{}, s.storageError(ctx, err))
+			return
+		}
+		read := s.parts(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: block})
+		engine.Records(runs, func(first, last int64) ([]engine.Numbered, error) {
+			part, err := read(first, last)
+			return part, s.storageError(ctx, err)
+		})(yield)
+	}
+}
+
+// runsOn gives the records of the current version among which those of the days
+// are.
+func (s *Store) runsOn(ctx context.Context, block string, days oda.Days) (engine.Runs, error) {
+	var last, after int64
+	var packed, firsts []int64
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, selectRunsOn, block, int32(days.First), int32(days.Last)).Scan(&last, &after, &packed, &firsts)
+		})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return engine.Current(decodeRuns(packed), after, last).Within(engine.Parts(firsts)), err
+}

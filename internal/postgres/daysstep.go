@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/engine"
+	"oda/internal/engine/migrate"
+)
+
+// callDaysStep makes the index of days, of the records that are stored.
+var callDaysStep = step{Number: 6, Name: "index the days of calls", Checksum: "index the days of calls 1", Work: indexDays}
+
+const (
+	// A unique key begins with kind and identifier; nights look for days.
+	callDays = `CREATE TABLE call_days (
+			kind       smallint NOT NULL,
+			identifier text     COLLATE "C" NOT NULL,
+			day        integer  NOT NULL, -- of UTC, counted from 1970-01-01
+			part       bigint   NOT NULL, -- of 4096 sequence numbers, counted from 1
+			first      bigint   NOT NULL, -- sequence of a call on that day
+			PRIMARY KEY (kind, identifier, day, part)
+		);
+		CREATE INDEX call_days_day ON call_days (kind, day, identifier);
+		ALTER TABLE heads ADD COLUMN call_day integer, ADD COLUMN calls_to bigint`
+
+	// $1 and $2 are the record behind which it begins, $3 is how many it takes.
+	someRecords = `SELECT identifier, sequence, recorded_on, text FROM records
+		WHERE kind = 3 AND (identifier, sequence) > ($1, $2) ORDER BY identifier, sequence LIMIT $3`
+
+	// An older process that was left running may have recorded meanwhile. $1 is
+	// somewhat before the step began.
+	lateRecords = `SELECT r.identifier, r.sequence, r.recorded_on, r.text FROM heads h JOIN records r USING (kind, identifier)
+		WHERE h.kind = 3 AND h.listed_on >= $1 AND r.recorded_on >= $1 ORDER BY r.identifier, r.sequence`
+
+	insertDays = `INSERT INTO call_days (kind, identifier, day, part, first)
+		SELECT 3, d.* FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[]) AS d ON CONFLICT DO NOTHING`
+)
+
+// recordsAtOnce is how many records one part of the step takes.
+const recordsAtOnce = 20_000
+
+// late is how much earlier than the step the clock of another process may have
+// been.
+const late = time.Hour
+
+// indexing is where the step is: behind that record.
+type indexing struct {
+	Began    int64  `json:"began"`
+	Block    string `json:"block"`
+	Sequence int64  `json:"sequence"`
+	Done     int64  `json:"done"`
+	Total    int64  `json:"total"` // about
+	Filled   bool   `json:"filled"`
+}
+
+// indexDays does a part of the step: it makes the table, fills some of it, or
+// takes it into use.
+func indexDays(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+	var where indexing
+	var err error
+	if at != "" {
+		err = json.Unmarshal([]byte(at), &where)
+	}
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	switch {
+	case at == "":
+		where.Began = int64(oda.InstantOf(time.Now()))
+		if err = script(ctx, tx, callDays); err == nil {
+			err = tx.QueryRow(ctx, "SELECT greatest(reltuples::bigint, 0) FROM pg_class WHERE oid = 'records'::regclass").Scan(&where.Total)
+		}
+	case !where.Filled:
+		var n int
+		n, err = indexSome(ctx, tx, &where, someRecords, where.Block, where.Sequence, recordsAtOnce)
+		where.Filled = n < recordsAtOnce
+	default:
+		if err = script(ctx, tx, "LOCK TABLE heads IN EXCLUSIVE MODE"); err == nil {
+			_, err = indexSome(ctx, tx, &where, lateRecords, where.Began-late.Microseconds())
+		}
+		return migrate.Part{Done: where.Done, Total: where.Done, End: true}, err
+	}
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	text, err := json.Marshal(where)
+	return migrate.Part{At: string(text), Done: where.Done, Total: max(where.Done, where.Total)}, err
+}
+
+// indexSome adds records to the index and tells how many it read.
+func indexSome(ctx context.Context, tx pgx.Tx, where *indexing, query string, args ...any) (int, error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	type entry struct {
+		block string
+		day   oda.Day
+		part  int64
+	}
+	var (
+		last          entry
+		blocks        []string
+		days          []int32
+		parts, firsts []int64
+		recordedOn    oda.Instant
+		text          []byte
+		n             int
+	)
+	_, err = pgx.ForEachRow(rows, []any{&where.Block, &where.Sequence, &recordedOn, &text}, func() error {
+		n++
+		one := entry{where.Block, oda.CallDay(text).Or(recordedOn), engine.PartOf(where.Sequence)}
+		if one != last {
+			blocks, days, parts, firsts = append(blocks, one.block), append(days, int32(one.day)), append(parts, one.part), append(firsts, where.Sequence)
+			last = one
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	where.Done += int64(n)
+	_, err = tx.Exec(ctx, insertDays, blocks, days, parts, firsts)
+	return n, err
+}

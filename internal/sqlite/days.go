@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+	"oda/internal/engine/migrate"
+)
+
+// insertDay adds to the index of days. The first sequence of a day in a part is
+// the one that came first, since sequence numbers grow.
+const insertDay = "INSERT INTO call_days (day, entity, part, first) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+// seen is where the last record of a block stands in the index of days. Records
+// that follow on the same day do not touch it.
+type seen struct {
+	day  oda.Day
+	part int64 // 0: not known
+}
+
+// note adds a record to the index of days, unless that is known to have its day.
+func (c *conn) note(entity int64, s *seen, sequence int64, day oda.Day) error {
+	now := seen{day, engine.PartOf(sequence)}
+	if now == *s {
+		return nil
+	}
+	*s = now
+	return c.exec(insertDay, int64(day), entity, now.part, sequence)
+}
+
+const selectBlocksOn = `SELECT h.identifier FROM (SELECT DISTINCT entity FROM call_days WHERE day BETWEEN ?1 AND ?2 LIMIT ?3) d
+	JOIN heads h ON h.entity = d.entity`
+
+// BlocksOn implements oda.Engine.
+func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) ([]string, error) {
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.readers.give(c)
+	var ids []string
+	err = c.query(selectBlocksOn, func(stmt *sqlite.Stmt) error {
+		ids = append(ids, stmt.ColumnText(0))
+		return nil
+	}, int64(days.First), int64(days.Last), int64(most))
+	return ids, storageError(err)
+}
+
+// selectRunsOn has a row for each entry of the block in the index of days.
+const selectRunsOn = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs, d.first
+	FROM heads h JOIN versions v ON v.position = h.position JOIN call_days d ON d.day IN (?3, ?4, ?5) AND d.entity = h.entity
+	WHERE h.kind = ?1 AND h.identifier = ?2`
+
+// RecordsOn implements oda.Engine.
+func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+	return func(yield func(oda.Record, error) bool) {
+		entity, runs, err := s.runsOn(ctx, block, days)
+		if err != nil {
+			yield(oda.Record{}, storageError(err))
+			return
+		}
+		read := s.parts(ctx, entity)
+		engine.Records(runs, func(first, last int64) ([]engine.Numbered, error) {
+			part, err := read(first, last)
+			return part, storageError(err)
+		})(yield)
+	}
+}
+
+// runsOn gives the records of the current version among which those of the days
+// are.
+func (s *Store) runsOn(ctx context.Context, block string, days oda.Days) (entity int64, runs engine.Runs, err error) {
+	if err := s.readable(oda.Ref{Kind: oda.ExecutionBlock, ID: block}); err != nil {
+		return 0, nil, err
+	}
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer s.readers.give(c)
+	var firsts []int64
+	err = c.query(selectRunsOn, func(stmt *sqlite.Stmt) error {
+		if firsts = append(firsts, stmt.ColumnInt64(4)); len(firsts) > 1 {
+			return nil
+		}
+		entity = stmt.ColumnInt64(0)
+		stored, err := decodeRuns(bytesOf(stmt, 3))
+		runs = engine.Current(stored, stmt.ColumnInt64(2), stmt.ColumnInt64(1))
+		return err
+	}, int64(oda.ExecutionBlock), block, int64(days.First), int64(min(days.First+1, days.Last)), int64(days.Last))
+	return entity, runs.Within(engine.Parts(firsts)), err
+}
+
+// recordsAtOnce is how many records one part of the step takes.
+const recordsAtOnce = 50_000
+
+// callDaysStep makes the index of days, of the records that are stored.
+var callDaysStep = step{Number: 4, Name: "index the days of calls", Checksum: "index the days of calls 1", Work: indexDays}
+
+const callDays = `-- On which days of UTC (counted from 1970-01-01) a block has calls: for each day
+-- and each 4096 sequence numbers, the first sequence of that day.
+CREATE TABLE call_days (
+    day    INTEGER NOT NULL,
+    entity INTEGER NOT NULL,
+    part   INTEGER NOT NULL,
+    first  INTEGER NOT NULL,
+    PRIMARY KEY (day, entity, part)
+) STRICT, WITHOUT ROWID`
+
+// indexing is where the step is: behind that record.
+type indexing struct {
+	Entity   int64 `json:"entity"`
+	Sequence int64 `json:"sequence"`
+	Done     int64 `json:"done"`
+	Total    int64 `json:"total"`
+}
+
+// indexDays does a part of the step: it makes the table, or fills some of it.
+func indexDays(_ context.Context, c *conn, at string) (migrate.Part, error) {
+	var where indexing
+	var err error
+	ended := false
+	if at == "" {
+		if err = c.script(callDays); err == nil {
+			where.Total, err = c.number("SELECT count(*) FROM records")
+		}
+	} else if err = json.Unmarshal([]byte(at), &where); err == nil {
+		ended, err = c.indexSome(&where)
+	}
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	text, err := json.Marshal(where)
+	return migrate.Part{At: string(text), Done: where.Done, Total: where.Total, End: ended}, err
+}
+
+// indexSome adds the next records to the index.
+func (c *conn) indexSome(where *indexing) (ended bool, err error) {
+	var text []byte
+	var last seen
+	n := 0
+	err = c.query(`SELECT entity, sequence, recorded_on, text FROM records WHERE (entity, sequence) > (?, ?) ORDER BY entity, sequence LIMIT ?`,
+		func(stmt *sqlite.Stmt) error {
+			n++
+			if entity := stmt.ColumnInt64(0); entity != where.Entity {
+				where.Entity, last = entity, seen{}
+			}
+			where.Sequence = stmt.ColumnInt64(1)
+			text = append(text[:0], make([]byte, stmt.ColumnLen(3))...)
+			stmt.ColumnBytes(3, text)
+			return c.note(where.Entity, &last, where.Sequence, oda.CallDay(text).Or(oda.Instant(stmt.ColumnInt64(2))))
+		}, where.Entity, where.Sequence, int64(recordsAtOnce))
+	where.Done += int64(n)
+	return n < recordsAtOnce, err
+}

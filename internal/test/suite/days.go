@@ -1,0 +1,174 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"oda"
+)
+
+// days are about the index of the days of calls.
+var days = []scenario{
+	{"a block is found on the days of its calls", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		d.mustPut(eb("none"), `{}`)
+		d.mustRecord("b", sentOn("2026-03-01T23:59:59.999999Z"))
+		d.mustRecord("b", sentOn("2026-03-02T00:00:00Z"))
+		d.mustRecord("b", sentOn("2026-03-05T12:00:00+13:00"))
+		d.mustRecord("b", `{"request":"r","response_received_at":"2026-03-08"}`)
+		for day, want := range map[string][]int64{
+			"2026-02-28": nil, "2026-03-01": {1}, "2026-03-02": {2}, "2026-03-03": nil, "2026-03-04": {3}, "2026-03-05": nil, "2026-03-08": {4},
+		} {
+			d.mustFind(day, day, map[string][]int64{"b": want})
+		}
+		d.mustFind("2026-03-01", "2026-03-02", map[string][]int64{"b": {1, 2}})
+		d.mustFind("2026-03-02", "2026-03-04", map[string][]int64{"b": {2, 3}})
+	}},
+	{"a call without a time is of the day on which it is recorded", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		midnight := oda.InstantOf(at("2026-03-02"))
+		d.clock.Set(midnight-2, 0)
+		// Time never stands still, so the third is recorded on the next day.
+		for range 3 {
+			d.mustRecord("b", call("r"))
+		}
+		d.clock.Set(midnight-1, 0) // the clock is set back
+		d.mustRecord("b", call("r"))
+		d.mustRecord("b", sentOn("2026-03-01"))
+		d.mustRecord("b", call("r"))
+		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": {1, 2, 5}})
+		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {3, 4, 6}})
+	}},
+	{"several records at once, of many days, some of them known", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		d.clock.Set(oda.InstantOf(at("2026-03-02"))-2, 0)
+		batch := []oda.NewRecord{
+			d.keyed("1", sentOn("2026-03-07")), d.keyed("2", call("r")), d.keyed("3", call("r")), d.keyed("4", call("r")),
+			d.keyed("5", sentOn("2026-03-07")), d.keyed("6", sentOn("2026-03-05")),
+		}
+		for _, some := range [][]oda.NewRecord{batch[:4], batch, batch} {
+			if _, err := d.store.Append(d.ctx, d.adding("b", some...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": {2}})
+		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {3, 4}})
+		d.mustFind("2026-03-05", "2026-03-07", map[string][]int64{"b": {1, 5, 6}})
+	}},
+	{"records that come in a list, and those that the next version shares", func(t *testing.T, d *desk) {
+		first, second := sentOn("2026-03-01T12:00:00Z"), sentOn("2026-03-02T12:00:00Z")
+		d.mustPut(eb("b"), `{`+listing(first, second, call("recorded with its block"))+`}`)
+		d.mustFind("2026-01-01", "2026-01-01", map[string][]int64{"b": {3}})
+		d.mustFind("2026-03-01", "2026-03-02", map[string][]int64{"b": {1, 2}})
+		d.mustUpdate(eb("b"), listing(sentOn("2026-03-09"), second))
+		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": nil})
+		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {2}})
+		d.mustFind("2026-03-09", "2026-03-09", map[string][]int64{"b": {4}})
+		d.mustUpdate(eb("b"), "")
+		d.mustFind("2026-03-01", "2026-03-03", map[string][]int64{"b": nil})
+		d.mustRecord("b", sentOn("2026-03-02"))
+		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {5}})
+		m := d.mustGet(eb("b")).Metadata
+		if _, err := d.send(d.keep(eb("b"), document(m, ""))); err != nil {
+			t.Fatal(err)
+		}
+		d.mustRecord("b", sentOn("2026-03-02"))
+		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {5, 6}})
+	}},
+	{"a block that is created with a list", func(t *testing.T, d *desk) {
+		put := d.write(eb("b"), `{`+listing(sentOn("2026-03-01"), sentOn("2026-03-02"))+`}`)
+		if _, err := d.store.Create(d.ctx, put, keyOf("k", "")); err != nil {
+			t.Fatal(err)
+		}
+		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {2}})
+	}},
+	{"calls of any year that can be written", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		for i, day := range []string{"0000-01-01", "0001-01-01", "1969-12-31", "1970-01-01", "9999-12-31"} {
+			d.mustRecord("b", sentOn(day+"T23:59:59.999999999Z"))
+			d.mustFind(day, day, map[string][]int64{"b": {int64(i + 1)}})
+		}
+	}},
+	{"a day is found in a long block, and little else is read", func(t *testing.T, d *desk) {
+		var list []string
+		for i := range 9000 {
+			list = append(list, fmt.Sprintf(`{"request":"%d","request_sent_at":"2026-03-%02dT12:00:00Z"}`, i, 1+i/1000))
+		}
+		d.mustPut(eb("b"), `{`+listing(list...)+`}`)
+		read := 0
+		for _, err := range d.store.RecordsOn(d.ctx, "b", oda.Days{First: day("2026-03-08"), Last: day("2026-03-08")}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			read++
+		}
+		if read < 1000 || read > 4096+1000 {
+			t.Errorf("%d of 9000 records were read for a day that has 1000", read)
+		}
+		var want []int64
+		for i := range int64(1000) {
+			want = append(want, 4001+i)
+		}
+		d.mustFind("2026-03-05", "2026-03-05", map[string][]int64{"b": want})
+	}},
+	{"many blocks are found, but no more than are wanted", func(t *testing.T, d *desk) {
+		want := map[string][]int64{}
+		for i := range 30 {
+			id := fmt.Sprint("b", i)
+			d.mustPut(eb(id), `{`+listing(sentOn("2026-03-01"), sentOn("2026-03-02"))+`}`)
+			want[id] = []int64{1, 2}
+		}
+		d.mustFind("2026-03-01", "2026-03-02", want)
+		ids, err := d.store.BlocksOn(d.ctx, oda.Days{First: day("2026-03-01"), Last: day("2026-03-02")}, 7)
+		if err != nil || len(ids) != 7 {
+			t.Errorf("got %d blocks and %v, want 7", len(ids), err)
+		}
+	}},
+}
+
+// sentOn is a record of a call that was made at a time.
+func sentOn(time string) string { return `{"request":"r","request_sent_at":"` + time + `"}` }
+
+// at is a time.
+func at(text string) time.Time {
+	t, err := oda.ParseTime(text)
+	if err != nil {
+		panic("suite: " + text + " " + err.Error())
+	}
+	return t
+}
+
+// day is the day of a date.
+func day(date string) oda.Day { return oda.DayOf(oda.InstantOf(at(date))) }
+
+// mustFind demands that these are the calls of the days, by their sequence
+// numbers.
+func (d *desk) mustFind(first, last string, want map[string][]int64) {
+	d.tb.Helper()
+	days := oda.Days{First: day(first), Last: day(last)}
+	ids, err := d.store.BlocksOn(d.ctx, days, 1000)
+	if err != nil {
+		d.tb.Fatalf("blocks on %s to %s: %v", first, last, err)
+	}
+	slices.Sort(ids)
+	if unique := slices.Compact(slices.Clone(ids)); len(unique) != len(ids) {
+		d.tb.Errorf("blocks were found twice: %v", ids)
+	}
+	for block, sequences := range want {
+		if sequences != nil && !slices.Contains(ids, block) {
+			d.tb.Errorf("the block %s was not found on %s to %s, but %v", block, first, last, ids)
+		}
+		var got []int64
+		for r, err := range d.store.RecordsOn(d.ctx, block, days) {
+			if err != nil {
+				d.tb.Fatalf("calls of %s on %s to %s: %v", block, first, last, err)
+			}
+			if on := oda.CallDay(r.Text).Or(r.RecordedOn); on >= days.First && on <= days.Last {
+				got = append(got, r.Sequence)
+			}
+		}
+		same(d.tb, fmt.Sprintf("the calls of %s on %s to %s", block, first, last), got, sequences)
+	}
+}
