@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"crypto/sha256"
 	"io"
 	"slices"
 	"strconv"
@@ -10,11 +11,19 @@ import (
 
 // Body is a document as it is kept: the text as received, less the values that
 // the server owns, and the slots at which an answer splices them in. Recording
-// and versioning therefore never rewrite a text.
+// and versioning therefore never rewrite a text. The digest is kept with it, and
+// tells whether the text is still the one that was stored.
 type Body struct {
-	Text  []byte
-	Slots []Slot
+	Text   []byte
+	Slots  []Slot
+	Digest Digest
 }
+
+// Digest is the SHA-256 of a text as it is kept.
+type Digest [sha256.Size]byte
+
+// DigestOf works out the digest of a text.
+func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
 // Slot is a place in a text where a value of the server's goes.
 type Slot struct {
@@ -72,6 +81,7 @@ func (d *Document) Body(id string) Body {
 		at = e.end
 	}
 	body.Text = append(body.Text, d.text[at:end]...)
+	body.Digest = DigestOf(body.Text)
 	return body
 }
 

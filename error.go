@@ -36,6 +36,7 @@ const (
 	KeyReused          Code = "key-reused"          // 422: an idempotency key came again with another body
 
 	Internal          Code = "internal"           // 500: a fault of the server
+	DamagedText       Code = "damaged"            // 500: what is stored is not what was stored once
 	IdentifierService Code = "identifier-service" // 500: no identifier is available
 	Overloaded        Code = "overloaded"         // 503: a bound on concurrent work is reached
 	Unavailable       Code = "unavailable"        // 503: the engine does not answer
@@ -84,6 +85,23 @@ func Uncertain(err error) *Error {
 	return Errorf(Unavailable, "The archive's storage did not confirm this write: it may or may not be stored. "+
 		"Read the entity to find out before you send the write again. "+
 		"A request with an Idempotency-Key can be sent again as it is: it is never stored twice.").Because(err)
+}
+
+// Damaged is the error for a stored text that does not fit its digest: that of a
+// version, or that of one of its records where the sequence is not 0.
+func Damaged(ref Ref, version, sequence int64) *Error {
+	what := fmt.Sprintf("Version %d of %s %s", version, ref.Kind, ref.ID)
+	if sequence != 0 {
+		what = fmt.Sprintf("Record %d in version %d of %s %s", sequence, version, ref.Kind, ref.ID)
+	}
+	return Errorf(DamagedText, "%s is damaged: its text is not the one that was stored. It is not served. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", what)
+}
+
+// Lost is the error for a record that a version holds and that is not there.
+func Lost(ref Ref, version, sequence int64) *Error {
+	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version is not served. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", sequence, version, ref.Kind, ref.ID)
 }
 
 // CodeOf gives the code of the Error in err's chain, Internal when there is

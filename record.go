@@ -1,7 +1,6 @@
 package oda
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"iter"
 )
@@ -45,31 +44,13 @@ func (a Append) Size() int {
 	return size
 }
 
-// Keys are the keys of records, at the same places: nil where one comes without,
-// and altogether nil where all do.
-type Keys []*Key
-
-// Of gives the key of a record, nil where it comes without one.
-func (k Keys) Of(i int) *Key {
-	if k == nil {
-		return nil
-	}
-	return k[i]
-}
-
-// Keys works out the keys of the records.
-func (a Append) Keys() Keys {
-	var keys Keys
+// Digests works out the digests of the records.
+func (a Append) Digests() []Digest {
+	digests := make([]Digest, len(a.Records))
 	for i, r := range a.Records {
-		if r.Key == "" {
-			continue
-		}
-		if keys == nil {
-			keys = make(Keys, len(a.Records))
-		}
-		keys[i] = &Key{Value: r.Key, Digest: sha256.Sum256(r.Text)}
+		digests[i] = DigestOf(r.Text)
 	}
-	return keys
+	return digests
 }
 
 // checkKeys refuses a key that stands twice.

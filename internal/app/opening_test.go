@@ -1,12 +1,10 @@
 package app_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,29 +18,12 @@ import (
 // far the upgrade is. All other requests are told to try again later.
 func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	first, err := os.ReadFile("../postgres/schema/0001_archive.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// As the first version of the schema left it, with a step in progress in
-	// another process.
-	for _, statement := range []string{
-		string(first),
-		fmt.Sprintf(`CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now());
-		CREATE TABLE migration_progress (number integer PRIMARY KEY, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL);
-		INSERT INTO migrations VALUES (1, 'archive', '%x')`, sha256.Sum256(first)),
-		`INSERT INTO migration_progress VALUES (2, '', 3, 7); SELECT pg_advisory_lock(1868849409)`,
-	} {
-		if _, err := conn.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
-		}
-	}
+	old := env.Fixtures(t, "postgres")[0]
+	dsn := env.Restore(t, old)
+	conn := env.Connect(t, dsn)
+	// The next step is under way in another process.
+	env.Exec(t, conn, "SELECT pg_advisory_lock(1868849409)",
+		fmt.Sprintf("INSERT INTO migration_progress VALUES (%d, '', 3, 7)", old.Schema+1))
 	p := env.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory")
 	origin := strings.TrimSuffix(p.URL, "/observatory/readyz")
 	ask := func(method, path string) (int, string, string) {
@@ -69,7 +50,7 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 		status, after, text := ask("GET", prefix+"/readyz")
 		var problem struct{ Type, Detail string }
 		if err := json.Unmarshal([]byte(text), &problem); err != nil || status != 503 || after == "" ||
-			!strings.Contains(problem.Detail, "(listed), 3 of 7") {
+			!strings.Contains(problem.Detail, fmt.Sprintf("schema step %d of ", old.Schema+1)) || !strings.Contains(problem.Detail, ", 3 of 7") {
 			t.Errorf("readyz answers %d, Retry-After %q: %s", status, after, text)
 		}
 	}

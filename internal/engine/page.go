@@ -9,22 +9,38 @@ import (
 // PageBytes is the size of records from which on a page takes no more.
 const PageBytes = 4 << 20
 
-// Page gathers records until there are enough of them.
-type Page struct {
-	oda.RecordPage
-	bytes int
-}
+// errPageFull ends the reading of a page.
+var errPageFull = errors.New("the page is full")
 
-// ErrPageFull ends the gathering of a page.
-var ErrPageFull = errors.New("the page is full")
-
-// Add takes the next record, or says that the page is full.
-func (p *Page) Add(r oda.Record, limit int) error {
-	if len(p.Records) >= limit || p.bytes >= PageBytes {
-		p.More = true
-		return ErrPageFull
+// Page reads records of a version in the order of the runs, and checks each, until
+// the page is full. Read gives the records of a run in order, at most so many, to
+// add, and passes its error on.
+func Page(of Version, runs Runs, limit int, read func(run Run, most int, add func(oda.Record, oda.Digest) error) error) (oda.RecordPage, error) {
+	var page oda.RecordPage
+	size := 0
+	for _, run := range runs {
+		at := run.First
+		err := read(run, limit+1, func(r oda.Record, digest oda.Digest) error {
+			if len(page.Records) >= limit || size >= PageBytes {
+				page.More = true
+				return errPageFull
+			}
+			if err := of.checkRecord(at, Numbered{Sequence: r.Sequence, Text: r.Text, Digest: digest}); err != nil {
+				return err
+			}
+			page.Records = append(page.Records, r)
+			size += len(r.Text)
+			at++
+			return nil
+		})
+		switch {
+		case errors.Is(err, errPageFull):
+			return page, nil
+		case err != nil:
+			return oda.RecordPage{}, err
+		case at <= run.Last:
+			return oda.RecordPage{}, oda.Lost(of.Ref, of.Number, at)
+		}
 	}
-	p.Records = append(p.Records, r)
-	p.bytes += len(r.Text)
-	return nil
+	return page, nil
 }

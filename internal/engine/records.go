@@ -6,17 +6,20 @@ import (
 	"oda"
 )
 
-// Numbered is the text of a record with its sequence number.
+// Numbered is the text of a record with its sequence number, and its digest as
+// it is stored.
 type Numbered struct {
 	Sequence   int64
 	RecordedOn oda.Instant
 	Text       []byte
+	Digest     oda.Digest
 }
 
-// InParts reads records in order. Records never change, so each part is a short
-// read of its own, and a slow reader holds nothing up. Read gives the records
-// from first to last, or some of them from first on, and at least one.
-func InParts(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[Numbered, error] {
+// InParts reads records of a version in order, and checks each. Records never
+// change, so each part is a short read of its own, and a slow reader holds
+// nothing up. Read gives the records from first to last, or some of them from
+// first on.
+func InParts(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[Numbered, error] {
 	return func(yield func(Numbered, error) bool) {
 		for _, run := range runs {
 			for at := run.First; at <= run.Last; {
@@ -25,21 +28,29 @@ func InParts(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.S
 					yield(Numbered{}, err)
 					return
 				}
+				if len(part) == 0 {
+					yield(Numbered{}, oda.Lost(of.Ref, of.Number, at))
+					return
+				}
 				for _, r := range part {
+					if err := of.checkRecord(at, r); err != nil {
+						yield(Numbered{}, err)
+						return
+					}
 					if !yield(r, nil) {
 						return
 					}
+					at++
 				}
-				at = part[len(part)-1].Sequence + 1
 			}
 		}
 	}
 }
 
 // Records gives what InParts reads to the rules.
-func Records(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[oda.Record, error] {
+func Records(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
-		for r, err := range InParts(runs, read) {
+		for r, err := range InParts(of, runs, read) {
 			if !yield(oda.Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn, Text: r.Text}, err) {
 				return
 			}
@@ -48,9 +59,9 @@ func Records(runs Runs, read func(first, last int64) ([]Numbered, error)) iter.S
 }
 
 // Texts is InParts without the sequence numbers.
-func Texts(runs Runs, read func(first, last int64) ([]Numbered, error)) oda.Texts {
+func Texts(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) oda.Texts {
 	return func(yield func([]byte, error) bool) {
-		for r, err := range InParts(runs, read) {
+		for r, err := range InParts(of, runs, read) {
 			if !yield(r.Text, err) {
 				return
 			}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"iter"
 
 	"oda"
@@ -14,38 +13,50 @@ import (
 type Sharing []int64
 
 // Share finds which records of a list are among the stored ones of the version
-// before. Each stored record is used once, the earliest first. It keeps digests,
-// not texts, since a block may be much longer than the list that replaces it.
-func Share(list [][]byte, stored iter.Seq2[Numbered, error]) (Sharing, error) {
-	known := make(map[[sha256.Size]byte][]int64)
+// before, by their digests. Each stored record is used once, the earliest first.
+func Share(list []Fresh, stored iter.Seq2[Numbered, error]) (Sharing, error) {
+	known := make(map[oda.Digest][]int64)
 	for r, err := range stored {
 		if err != nil {
 			return nil, err
 		}
-		digest := sha256.Sum256(r.Text)
-		known[digest] = append(known[digest], r.Sequence)
+		known[r.Digest] = append(known[r.Digest], r.Sequence)
 	}
 	sharing := make(Sharing, len(list))
-	for i, text := range list {
-		digest := sha256.Sum256(text)
-		if equal := known[digest]; len(equal) > 0 {
+	for i, r := range list {
+		if equal := known[r.Digest]; len(equal) > 0 {
 			sharing[i] = equal[0]
-			known[digest] = equal[1:]
+			known[r.Digest] = equal[1:]
 		}
 	}
 	return sharing, nil
 }
 
+// Fresh is a record of a list that may have to be stored.
+type Fresh struct {
+	Text   []byte
+	Digest oda.Digest
+}
+
+// List works out the digests of a list of records.
+func List(texts [][]byte) []Fresh {
+	list := make([]Fresh, len(texts))
+	for i, text := range texts {
+		list[i] = Fresh{text, oda.DigestOf(text)}
+	}
+	return list
+}
+
 // Place gives the runs of a version that holds this list, in a block whose last
 // sequence is given, and the records that are to be written behind it.
-func (s Sharing) Place(list [][]byte, last int64) (runs Runs, fresh [][]byte) {
-	runs, fresh = Runs{}, [][]byte{}
-	for i, text := range list {
+func (s Sharing) Place(list []Fresh, last int64) (runs Runs, fresh []Fresh) {
+	runs = Runs{}
+	for i, r := range list {
 		if s != nil && s[i] != 0 {
 			runs = runs.Add(s[i])
 			continue
 		}
-		fresh = append(fresh, text)
+		fresh = append(fresh, r)
 		runs = runs.Add(last + int64(len(fresh)))
 	}
 	return runs, fresh

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"oda"
 	"oda/internal/engine"
 )
 
@@ -20,11 +21,14 @@ func bytesOf(texts []string) [][]byte {
 	return out
 }
 
+// listOf makes a list of records.
+func listOf(texts []string) []engine.Fresh { return engine.List(bytesOf(texts)) }
+
 // share finds what is shared with stored records that are numbered from first.
 func share(t interface{ Fatalf(string, ...any) }, first int64, stored, listed []string) engine.Sharing {
-	sharing, err := engine.Share(bytesOf(listed), func(yield func(engine.Numbered, error) bool) {
+	sharing, err := engine.Share(listOf(listed), func(yield func(engine.Numbered, error) bool) {
 		for i, text := range stored {
-			if !yield(engine.Numbered{Sequence: first + int64(i), Text: []byte(text)}, nil) {
+			if !yield(engine.Numbered{Sequence: first + int64(i), Digest: oda.DigestOf([]byte(text))}, nil) {
 				return
 			}
 		}
@@ -88,20 +92,20 @@ func TestSharingNeverChangesARecord(t *testing.T) {
 
 func TestRecordsThatCannotBeReadAreNotTakenForNew(t *testing.T) {
 	lost := errors.New("the disk is gone")
-	_, err := engine.Share(bytesOf([]string{"a"}), func(yield func(engine.Numbered, error) bool) { yield(engine.Numbered{}, lost) })
+	_, err := engine.Share(listOf([]string{"a"}), func(yield func(engine.Numbered, error) bool) { yield(engine.Numbered{}, lost) })
 	if !errors.Is(err, lost) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestNewRecordsAreNumberedBehindTheLast(t *testing.T) {
-	list := bytesOf([]string{"a", "new", "b", "newer"})
+	list := listOf([]string{"a", "new", "b", "newer"})
 	runs, fresh := engine.Sharing{1, 0, 2, 0}.Place(list, 7)
 	if want := (engine.Runs{{First: 1, Last: 1}, {First: 8, Last: 8}, {First: 2, Last: 2}, {First: 9, Last: 9}}); !slices.Equal(runs, want) {
 		t.Errorf("the runs are %v, want %v", runs, want)
 	}
-	if len(fresh) != 2 || string(fresh[0]) != "new" || string(fresh[1]) != "newer" {
-		t.Errorf("to be written are %q", fresh)
+	if len(fresh) != 2 || string(fresh[0].Text) != "new" || string(fresh[1].Text) != "newer" {
+		t.Errorf("to be written are %v", fresh)
 	}
 	runs, fresh = engine.Sharing(nil).Place(list, 7)
 	if want := (engine.Runs{{First: 8, Last: 11}}); !slices.Equal(runs, want) || len(fresh) != 4 {

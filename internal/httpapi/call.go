@@ -151,7 +151,8 @@ func (c *call) logLine() {
 	if c.probe && c.status < 400 {
 		level = slog.LevelDebug
 	}
-	if c.failure != nil && c.status >= 500 && c.status != statusGone {
+	cutOff := c.status < 400 // what failed after the answer had begun
+	if c.failure != nil && (c.status >= 500 || cutOff) && c.status != statusGone {
 		level = slog.LevelError
 	}
 	ctx, log := c.r.Context(), c.api.log.Handler()

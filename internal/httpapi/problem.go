@@ -35,6 +35,7 @@ var problems = map[oda.Code]problemKind{
 	oda.DuplicateEntity:    {http.StatusUnprocessableEntity, "Duplicate entity"},
 	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used with another body"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},
+	oda.DamagedText:        {http.StatusInternalServerError, "The stored text is damaged"},
 	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier available"},
 	oda.Overloaded:         {http.StatusServiceUnavailable, "The server is overloaded"},
 	oda.Unavailable:        {http.StatusServiceUnavailable, "The database is unavailable"},

@@ -27,9 +27,16 @@ func entryOf(ref oda.Ref, x *oda.Extract) entry {
 }
 
 // catalogueStep fills the catalogue for what is stored.
-var catalogueStep = step{Number: 5, Name: "fill the catalogue", Checksum: "fill the catalogue 1", Work: fillCatalogue}
+func catalogueStep(rows int) step {
+	return step{
+		Number: 5, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
+		Work: func(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+			return fillCatalogue(ctx, tx, at, min(rows, enteredAtOnce))
+		},
+	}
+}
 
-// enteredAtOnce is how many entities one part of the step takes.
+// enteredAtOnce is how many entities one part of the step takes at most.
 const enteredAtOnce = 1000
 
 const (
@@ -47,7 +54,7 @@ const (
 
 // fillCatalogue does a part of the step: it enters the next entities, or takes
 // the catalogue into use.
-func fillCatalogue(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int) (migrate.Part, error) {
 	var f filling
 	var err error
 	if at != "" {
@@ -61,7 +68,7 @@ func fillCatalogue(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, err
 	if f.Filled {
 		return migrate.Part{Done: f.Done, Total: f.Total, End: true}, script(ctx, tx, useCatalogue)
 	}
-	if err := enterNext(ctx, tx, &f); err != nil {
+	if err := enterNext(ctx, tx, &f, most); err != nil {
 		return migrate.Part{}, err
 	}
 	text, err := json.Marshal(f)
@@ -69,8 +76,8 @@ func fillCatalogue(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, err
 }
 
 // enterNext enters the next entities into the catalogue.
-func enterNext(ctx context.Context, tx pgx.Tx, f *filling) error {
-	rows, err := tx.Query(ctx, nextBodies, f.Kind, f.Identifier, enteredAtOnce)
+func enterNext(ctx context.Context, tx pgx.Tx, f *filling, most int) error {
+	rows, err := tx.Query(ctx, nextBodies, f.Kind, f.Identifier, most)
 	if err != nil {
 		return err
 	}
@@ -81,7 +88,11 @@ func enterNext(ctx context.Context, tx pgx.Tx, f *filling) error {
 	var text []byte
 	_, err = pgx.ForEachRow(rows, []any{&kind, &id, &slots, &text}, func() error {
 		ref := oda.Ref{Kind: oda.Kind(kind), ID: id}
-		x, err := oda.ExtractOf(ref.Kind, oda.Body{Text: text, Slots: decodeSlots(slots)})
+		places, err := decodeSlots(slots, len(text))
+		if err != nil {
+			return err
+		}
+		x, err := oda.ExtractOf(ref.Kind, oda.Body{Text: text, Slots: places})
 		if err != nil {
 			return err
 		}
@@ -92,7 +103,7 @@ func enterNext(ctx context.Context, tx pgx.Tx, f *filling) error {
 	if err != nil {
 		return err
 	}
-	f.Filled = batch.Len() < enteredAtOnce
+	f.Filled = batch.Len() < most
 	f.Done += int64(batch.Len())
 	if batch.Len() == 0 {
 		return nil

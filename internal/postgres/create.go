@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // Create implements oda.Engine. Without a key it is one statement; with one, the
@@ -19,7 +20,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		return nil, err
 	}
 	deadline := time.Now().Add(alonePatience)
-	stores := []*store{statement(&put, sharing{}, anyShard(), true)}
+	stores := []*store{statement(&put, sharing{records: engine.List(put.Records)}, anyShard(), true)}
 	try := func(patience time.Duration) error {
 		if key == nil {
 			return s.storeAlone(ctx, stores[0], patience)
@@ -74,7 +75,7 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 // there as well, also if the first answer was lost together with the wait for
 // it. Nobody else ever takes that row.
 const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	v.sequence_after, v.runs, v.slots, v.text, c.identifier, c.digest
+	v.sequence_after, v.runs, v.slots, v.text, v.digest, c.identifier, c.digest
 	FROM creation_keys c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
 	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 
@@ -84,8 +85,8 @@ func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.E
 	if err != nil || r == nil {
 		return nil, s.writeError(ctx, err)
 	}
-	if err := key.Check(r.digest); err != nil {
+	if err := key.Check(r.keyDigest); err != nil {
 		return nil, err
 	}
-	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r), nil
+	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r)
 }

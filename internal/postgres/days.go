@@ -74,7 +74,7 @@ func (h *hints) note(block string, day oda.Day) {
 const (
 	selectBlocksOn = `SELECT DISTINCT identifier FROM call_days WHERE kind = 3 AND day BETWEEN $1 AND $2 LIMIT $3`
 	selectRunsOn   = `SELECT h.last_sequence, v.sequence_after, v.runs,
-			(SELECT array_agg(first) FROM call_days d WHERE d.kind = 3 AND d.identifier = h.identifier AND d.day BETWEEN $2 AND $3)
+			(SELECT array_agg(first) FROM call_days d WHERE d.kind = 3 AND d.identifier = h.identifier AND d.day BETWEEN $2 AND $3), h.version
 		FROM heads h CROSS JOIN LATERAL (SELECT sequence_after, runs FROM versions
 			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v
 		WHERE h.kind = 3 AND h.identifier = $1`
@@ -97,13 +97,14 @@ func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) (ids []st
 // RecordsOn implements oda.Engine.
 func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
-		runs, err := s.runsOn(ctx, block, days)
+		of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
+		runs, err := s.runsOn(ctx, &of, days)
 		if err != nil {
 			yield(oda.Record{}, s.storageError(ctx, err))
 			return
 		}
-		read := s.parts(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: block})
-		engine.Records(runs, func(first, last int64) ([]engine.Numbered, error) {
+		read := s.parts(ctx, of.Ref)
+		engine.Records(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 			part, err := read(first, last)
 			return part, s.storageError(ctx, err)
 		})(yield)
@@ -112,12 +113,12 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 
 // runsOn gives the records of the current version among which those of the days
 // are.
-func (s *Store) runsOn(ctx context.Context, block string, days oda.Days) (engine.Runs, error) {
+func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (engine.Runs, error) {
 	var last, after int64
 	var packed, firsts []int64
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, selectRunsOn, block, int32(days.First), int32(days.Last)).Scan(&last, &after, &packed, &firsts)
+			return conn.QueryRow(ctx, selectRunsOn, of.ID, int32(days.First), int32(days.Last)).Scan(&last, &after, &packed, &firsts, &of.Number)
 		})
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -13,7 +13,14 @@ import (
 )
 
 // callDaysStep makes the index of days, of the records that are stored.
-var callDaysStep = step{Number: 6, Name: "index the days of calls", Checksum: "index the days of calls 1", Work: indexDays}
+func callDaysStep(rows int) step {
+	return step{
+		Number: 6, Name: "index the days of calls", Checksum: "index the days of calls 1",
+		Work: func(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+			return indexDays(ctx, tx, at, rows)
+		},
+	}
+}
 
 const (
 	// A unique key begins with kind and identifier; nights look for days.
@@ -41,9 +48,6 @@ const (
 		SELECT 3, d.* FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[]) AS d ON CONFLICT DO NOTHING`
 )
 
-// recordsAtOnce is how many records one part of the step takes.
-const recordsAtOnce = 20_000
-
 // late is how much earlier than the step the clock of another process may have
 // been.
 const late = time.Hour
@@ -60,7 +64,7 @@ type indexing struct {
 
 // indexDays does a part of the step: it makes the table, fills some of it, or
 // takes it into use.
-func indexDays(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+func indexDays(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Part, error) {
 	var where indexing
 	var err error
 	if at != "" {
@@ -77,8 +81,8 @@ func indexDays(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) 
 		}
 	case !where.Filled:
 		var n int
-		n, err = indexSome(ctx, tx, &where, someRecords, where.Block, where.Sequence, recordsAtOnce)
-		where.Filled = n < recordsAtOnce
+		n, err = indexSome(ctx, tx, &where, someRecords, where.Block, where.Sequence, rows)
+		where.Filled = n < rows
 	default:
 		if err = script(ctx, tx, "LOCK TABLE heads IN EXCLUSIVE MODE"); err == nil {
 			_, err = indexSome(ctx, tx, &where, lateRecords, where.Began-late.Microseconds())

@@ -51,11 +51,12 @@ func (s *Store) UpdatesWaiting() int {
 	return len(s.updates.waiting)
 }
 
-// HeadsAtOnce is how many heads a part of the second schema step takes.
-const HeadsAtOnce = headsAtOnce
+// StepRows is how many rows a part of a schema step takes.
+const StepRows = stepRows
 
-// PrepareUntil takes the schema steps up to that number, as an older program did.
-func PrepareUntil(ctx context.Context, dsn string, last int) error {
+// PrepareUntil takes the schema steps up to that number, as an older program did;
+// 0: all of them. Their parts take so many rows at most.
+func PrepareUntil(ctx context.Context, dsn string, last, rows int, tell ...func(migrate.Status)) error {
 	config, err := parse(dsn)
 	if err != nil {
 		return err
@@ -65,11 +66,14 @@ func PrepareUntil(ctx context.Context, dsn string, last int) error {
 		return err
 	}
 	defer pool.Close()
-	steps, err := schemaSteps()
+	steps, err := schemaSteps(rows)
 	if err != nil {
 		return err
 	}
-	return migrate.Run(ctx, database{pool}, steps[:last], slog.New(slog.DiscardHandler))
+	if last == 0 {
+		last = len(steps)
+	}
+	return migrate.Run(ctx, database{pool}, steps[:last], slog.New(slog.DiscardHandler), tell...)
 }
 
 // TryWrite makes the small write that tells whether writing works.
@@ -77,12 +81,3 @@ func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }
 
 // Connections is how many connections the pool has.
 func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }
-
-// LastStep is the number of the last schema step.
-var LastStep = func() int {
-	steps, err := schemaSteps()
-	if err != nil {
-		panic(err)
-	}
-	return len(steps)
-}()

@@ -32,8 +32,8 @@ const (
 // not at all.
 type waiting struct {
 	oda.Append
-	keys     oda.Keys  // of the records
-	days     []oda.Day // of their calls
+	digests  []oda.Digest // of the records
+	days     []oda.Day    // of their calls
 	size     int
 	sent     time.Time // for the first time
 	receipts []oda.Receipt
@@ -43,7 +43,7 @@ type waiting struct {
 }
 
 func newWaiting(add oda.Append) *waiting {
-	return &waiting{Append: add, keys: add.Keys(), days: add.Days(), size: add.Size(), done: make(chan error, 1)}
+	return &waiting{Append: add, digests: add.Digests(), days: add.Days(), size: add.Size(), done: make(chan error, 1)}
 }
 
 // Append implements oda.Engine.

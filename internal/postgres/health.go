@@ -38,9 +38,9 @@ var probes = []string{
 	"INSERT INTO catalogue (kind, identifier, summary, terms) VALUES (0, '', '', '')",
 	"UPDATE catalogue SET summary = '' WHERE kind = 0",
 	"INSERT INTO creation_keys (kind, key, identifier, digest) VALUES (0, '', '', '')",
-	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text)
-		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1)`,
-	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text) VALUES (0, '', 0, 0, '', 0, $1)",
+	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text, digest, seal)
+		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1, '', '')`,
+	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",
 	"UPDATE counts SET n = n WHERE kind = 1 AND shard = 0",
 }
 

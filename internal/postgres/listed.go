@@ -20,13 +20,14 @@ import (
 //
 // The checksum is that of the step's first form, one transaction in SQL, which
 // left the same schema behind.
-var listedStep = step{
-	Number: 2, Name: "listed", Work: listHeads,
-	Checksum: "5e30db340208183f583999e4293f5c960865bea172f99d4ac394142b973e69b4",
+func listedStep(rows int) step {
+	return step{
+		Number: 2, Name: "listed", Checksum: "5e30db340208183f583999e4293f5c960865bea172f99d4ac394142b973e69b4",
+		Work: func(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+			return listHeads(ctx, tx, at, rows)
+		},
+	}
 }
-
-// headsAtOnce is how many heads one part of the step takes.
-const headsAtOnce = 20_000
 
 const (
 	// $1 and $2 are the head behind which it begins, $3 is how many it takes.
@@ -54,9 +55,9 @@ type filling struct {
 	Filled     bool   `json:"filled"` // all that were there
 }
 
-// listHeads does a part of the step: it adds the column, fills some of it, or
-// takes it into use.
-func listHeads(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
+// listHeads does a part of the step: it adds the column, fills so many rows of it,
+// or takes it into use.
+func listHeads(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Part, error) {
 	var f filling
 	var err error
 	if at != "" {
@@ -71,7 +72,7 @@ func listHeads(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) 
 			err = tx.QueryRow(ctx, "SELECT sum(n)::bigint FROM counts").Scan(&f.Total)
 		}
 	case !f.Filled:
-		err = fill(ctx, tx, &f)
+		err = fill(ctx, tx, &f, rows)
 	default:
 		return migrate.Part{Done: f.Done, Total: f.Total, End: true}, script(ctx, tx, useListed)
 	}
@@ -83,9 +84,9 @@ func listHeads(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) 
 }
 
 // fill fills the column of the next heads.
-func fill(ctx context.Context, tx pgx.Tx, f *filling) error {
+func fill(ctx context.Context, tx pgx.Tx, f *filling, rows int) error {
 	var n int64
-	err := tx.QueryRow(ctx, fillListed, f.Kind, f.Identifier, headsAtOnce).Scan(&n, &f.Kind, &f.Identifier)
+	err := tx.QueryRow(ctx, fillListed, f.Kind, f.Identifier, rows).Scan(&n, &f.Kind, &f.Identifier)
 	if errors.Is(err, pgx.ErrNoRows) {
 		f.Filled = true
 		return nil

@@ -117,7 +117,7 @@ func hotOperations() []hot {
 		{
 			"Record again", "A record with a key that is known: nothing is added, and the record is found.",
 			func(_ *testing.T, s *postgres.Store, _ int) error {
-				_, err := one(ctx, s, adding("id-1010", "x", "seed-4"))
+				_, err := one(ctx, s, adding("id-1010", "y", "seed-4"))
 				if oda.CodeOf(err) == oda.KeyReused { // with another body
 					return nil
 				}
@@ -212,14 +212,14 @@ const (
 	INSERT INTO creations SELECT kind, identifier, created_by, created_on, telescope FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO catalogue SELECT kind, identifier, '\\x%[3]x',
 		array_to_tsvector(ARRAY[kind || 'wid', kind || 'w' || created_on / 1000, kind || 'rref-' || created_on / 100000]) FROM heads WHERE identifier LIKE 'id-%%';
-	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		SELECT kind, identifier, 1, created_by, created_on, 0, 0, CASE kind WHEN 3 THEN '{}'::bigint[] END, CASE kind WHEN 3 THEN '{6,21}'::int[] ELSE '{}' END,
-			'{"request_responses":}' FROM heads WHERE identifier LIKE 'id-%%';
-	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
-		SELECT 3, 'id-5000', n, 'user-1', n, 0, 0, '{}', '{6,21}', '{"request_responses":}' FROM generate_series(2, 2000) n;
+			'{"request_responses":}', sha256('{"request_responses":}'), '' FROM heads WHERE identifier LIKE 'id-%%';
+	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+		SELECT 3, 'id-5000', n, 'user-1', n, 0, 0, '{}', '{6,21}', '{"request_responses":}', sha256('{"request_responses":}'), '' FROM generate_series(2, 2000) n;
 	UPDATE heads SET version = 2000 WHERE kind = 3 AND identifier = 'id-5000';
-	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text)
-		SELECT 3, 'id-' || n, s, 1, 'user-1', n * 1000 + s, 'seed-' || s, '\x00', '{"request":"x"}' FROM generate_series(1, %[1]d) n, generate_series(1, 8) s;
+	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
+		SELECT 3, 'id-' || n, s, 1, 'user-1', n * 1000 + s, 'seed-' || s, sha256('{"request":"x"}'), '{"request":"x"}', '' FROM generate_series(1, %[1]d) n, generate_series(1, 8) s;
 	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`
 )
 

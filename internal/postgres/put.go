@@ -28,6 +28,7 @@ import (
 //	$15 new records  $16 runs, or null $17 slots         $18 text         $19 shard of the count
 //	$20 a stored entity may be updated
 //	$21 telescope, or null             $22 hash of the summary            $23 summary       $24 its terms
+//	$25 digest of the text             $26 digests of the new records
 const (
 	insertHead = `INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on,
 			telescope, summary_hash)
@@ -52,12 +53,16 @@ const (
 	moved AS (UPDATE creations c SET telescope = $21 FROM head
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.telescope IS DISTINCT FROM $21),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
-	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
-		SELECT $1, $2, head.last_sequence - cardinality($15::bytea[]) + r.nth, head.version, head.last_modified_by, head.last_modified_on, r.text
-		FROM head, unnest($15::bytea[]) WITH ORDINALITY AS r (text, nth)),
-	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
-		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, `
-	storeBody = storeRest + `$16::bigint[], $17, $18 FROM head)
+	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal)
+		SELECT $1, $2, r.sequence, head.version, head.last_modified_by, head.last_modified_on, r.text, r.digest,
+			archive_record_seal($2, r.sequence, head.version, head.last_modified_by, head.last_modified_on, NULL, r.digest)
+		FROM head CROSS JOIN LATERAL (SELECT head.last_sequence - cardinality($15::bytea[]) + nth AS sequence, text, digest
+			FROM unnest($15::bytea[], $26::bytea[]) WITH ORDINALITY AS u (text, digest, nth)) r),
+	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $18, $25,
+			archive_version_seal($1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $25)
+		FROM (SELECT head.*, `
+	storeBody = storeRest + `$16::bigint[] AS runs FROM head) h)
 	SELECT head.*, NULL::bigint[] FROM head`
 
 	// A store that keeps the records reads the body of the version before. The
@@ -73,20 +78,20 @@ const (
 			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
 		FROM head CROSS JOIN LATERAL (SELECT * FROM versions
 			WHERE kind = $1 AND identifier = $2 AND version = head.version - 1 OFFSET 0) v)` + storeRest +
-		`CASE WHEN version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END, $17, $18 FROM head)
+		`CASE WHEN version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END AS runs FROM head) h)
 	SELECT head.*, (SELECT runs FROM before WHERE listed) FROM head`
 
 	either = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead + " WHERE " + headMatches
 	next   = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " + headMatches
 
-	// Records that come with a store are added to the index of days. $25 to $27
+	// Records that come with a store are added to the index of days. $27 to $29
 	// are spans of them, one for each day: the places of the first and the last,
 	// and the day, or null for that of the store.
 	storeDays = `,
 	noted AS (INSERT INTO call_days (kind, identifier, day, part, first)
 		SELECT $1, $2, coalesce(d.day, head.last_modified_on / 86400000000), part,
 			greatest(head.last_sequence - cardinality($15::bytea[]) + d.first, (part - 1) * 4096 + 1)
-		FROM head, unnest($25::integer[], $26::integer[], $27::integer[]) AS d (first, last, day)
+		FROM head, unnest($27::integer[], $28::integer[], $29::integer[]) AS d (first, last, day)
 		CROSS JOIN LATERAL generate_series((head.last_sequence - cardinality($15::bytea[]) + d.first - 1) / 4096 + 1,
 			(head.last_sequence - cardinality($15::bytea[]) + d.last - 1) / 4096 + 1) AS part
 		ON CONFLICT DO NOTHING)`
@@ -107,14 +112,16 @@ const (
 //	$5 version       $6 created_by     $7 created_on     $8 last_modified_by, $9 last_modified_on, as expected
 //	$10 compare the last two           $11 last sequence as expected, or null
 //	$12 runs, or null                  $13 slots         $14 text         $15 hash of the summary
+//	$16 digest of the text
 const updateOnly = `WITH head AS (UPDATE heads h
 		SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1),
 			listed_on = greatest($4, h.last_modified_on + 1)
 		WHERE h.kind = $1 AND h.identifier = $2 AND h.version = $5 AND h.created_by = $6 AND h.created_on = $7
 			AND (NOT $10::boolean OR h.last_modified_by = $8 AND h.last_modified_on = $9)
 			AND ($11::bigint IS NULL OR h.last_sequence = $11) AND h.summary_hash = $15` + headReturns + `),
-	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
-		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14 FROM head)
+	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14, $16,
+			archive_version_seal($1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12, $13, $16) FROM head)
 	SELECT head.*, NULL::bigint[] FROM head`
 
 // store is the statement for one entity, ready to run, and what came of it.
@@ -137,18 +144,18 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
 	var match, noneMatch []string
 	if m := p.Condition.Match; m != nil && !m.Any {
-		match = texts(m.List)
+		match = possibleTexts(m.List)
 	}
 	if n := p.Condition.NoneMatch; n != nil {
-		noneMatch = texts(n.List)
+		noneMatch = possibleTexts(n.List)
 	}
-	runs, fresh := shared.place(p)
+	runs, texts, digests := shared.place(p)
 	slots := encodeSlots(p.Body.Slots)
-	if update && !again && p.Condition == (oda.Condition{}) && len(fresh) == 0 && !p.KeepRecords {
+	if update && !again && p.Condition == (oda.Condition{}) && len(texts) == 0 && !p.KeepRecords {
 		return &store{sql: updateOnly, put: p, args: []any{
 			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
 			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
-			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text, p.Extract.Hash(),
+			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text, p.Extract.Hash(), p.Body.Digest[:],
 		}}
 	}
 	e := entryOf(p.Ref, p.Extract)
@@ -156,25 +163,25 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
 		p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, match, noneMatch,
-		fresh, runs, slots, p.Body.Text, shard, update,
-		e.telescope, p.Extract.Hash(), e.summary, e.terms,
+		texts, runs, slots, p.Body.Text, shard, update,
+		e.telescope, p.Extract.Hash(), e.summary, e.terms, p.Body.Digest[:], digests,
 	}
 	st := &store{put: p, args: args}
-	if len(fresh) > 0 {
+	if len(texts) > 0 {
 		var s spans
-		s.add(0, oda.CallDays(fresh), func(i int) int { return i + 1 })
+		s.add(0, oda.CallDays(texts), func(i int) int { return i + 1 })
 		st.args = append(st.args, s.first, s.last, s.day)
 	}
 	switch {
 	case create && p.KeepRecords:
 		st.sql = keepEither
-	case create && len(fresh) > 0:
+	case create && len(texts) > 0:
 		st.sql = storeEitherDays
 	case create:
 		st.sql = storeEither
 	case update && p.KeepRecords:
 		st.sql = keepNext
-	case update && len(fresh) > 0:
+	case update && len(texts) > 0:
 		st.sql = storeNextDays
 	case update:
 		st.sql = storeNext
@@ -184,9 +191,9 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	return st
 }
 
-// texts gives those that can be a text in PostgreSQL. The others equal nothing
-// that is stored.
-func texts(all []string) []string {
+// possibleTexts gives those that can be a text in PostgreSQL. The others equal
+// nothing that is stored.
+func possibleTexts(all []string) []string {
 	possible := make([]string, 0, len(all))
 	for _, one := range all {
 		if isText(one) {
@@ -215,12 +222,19 @@ func encodeSlots(slots []oda.Slot) []int32 {
 	return packed
 }
 
-func decodeSlots(packed []int32) []oda.Slot {
+// decodeSlots unpacks slots as they are stored, for a text of that length.
+func decodeSlots(packed []int32, length int) ([]oda.Slot, error) {
 	slots := make([]oda.Slot, 0, len(packed)/2)
+	at := int32(0)
 	for i := 0; i+1 < len(packed); i += 2 {
-		slots = append(slots, oda.Slot{Value: oda.SlotValue(packed[i]), Offset: int(packed[i+1])})
+		value, offset := packed[i], packed[i+1]
+		if value < int32(oda.SlotVersion) || value > int32(oda.SlotRecordsMember) || offset < at || int(offset) > length {
+			return nil, errors.New("the slots of a stored document are damaged")
+		}
+		slots = append(slots, oda.Slot{Value: oda.SlotValue(value), Offset: int(offset)})
+		at = offset
 	}
-	return slots
+	return slots, nil
 }
 
 // errRefused says that a statement wrote nothing.
@@ -410,9 +424,10 @@ func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, stores []*store
 			continue
 		}
 		var err error
+		of := engine.Version{Ref: e.Ref, Number: e.Metadata.Version}
 		e.Records, err = engine.Ahead(decodeRuns(e.kept),
-			func(runs engine.Runs) oda.Texts { return textsWithin(ctx, tx, e.Ref, runs) },
-			func(runs engine.Runs) oda.Texts { return s.texts(caller, e.Ref, runs) })
+			func(runs engine.Runs) oda.Texts { return textsWithin(ctx, tx, of, runs) },
+			func(runs engine.Runs) oda.Texts { return s.texts(caller, of, runs) })
 		if err != nil {
 			return err
 		}

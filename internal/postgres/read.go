@@ -18,9 +18,9 @@ const partRecords = 512
 // selectCurrent looks the version up for the head that was found. A plain join
 // may read all versions of the entity and then compare them with the head.
 const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	v.sequence_after, v.runs, v.slots, v.text, '', ''::bytea
-	FROM heads h CROSS JOIN LATERAL (SELECT * FROM versions
-		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v
+	coalesce(v.sequence_after, 0), v.runs, v.slots, v.text, v.digest, '', ''::bytea
+	FROM heads h LEFT JOIN LATERAL (SELECT * FROM versions
+		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 	WHERE h.kind = $1 AND h.identifier = $2`
 
 // row is what one statement reads of an entity.
@@ -29,10 +29,11 @@ type row struct {
 	lastSequence int64
 	body         oda.Body
 	runs         engine.Runs // nil: no list of records
+	damage       error       // what of it cannot be read
 
 	// Of a row that was found by its key:
-	id     string
-	digest []byte
+	id        string
+	keyDigest []byte
 }
 
 // runner runs work on a connection: with or write.
@@ -49,7 +50,7 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 		return run(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return conn.QueryRow(ctx, query, args...).Scan(
 				&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.lastSequence,
-				&after, &runs, &slots, &r.body.Text, &r.id, &r.digest)
+				&after, &runs, &slots, &r.body.Text, (*digest)(&r.body.Digest), &r.id, &r.keyDigest)
 		})
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -59,8 +60,21 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 		return nil, err
 	}
 	r.runs = engine.Current(decodeRuns(runs), after, r.lastSequence)
-	r.body.Slots = decodeSlots(slots)
+	r.body.Slots, r.damage = decodeSlots(slots, len(r.body.Text))
 	return &r, nil
+}
+
+// digest reads the digest of a text. A column that holds none gives one that no
+// text has.
+type digest oda.Digest
+
+// ScanBytes implements pgtype.BytesScanner.
+func (d *digest) ScanBytes(v []byte) error {
+	*d = digest{}
+	if len(v) == len(d) {
+		copy(d[:], v)
+	}
+	return nil
 }
 
 // Get implements oda.Engine.
@@ -72,22 +86,29 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if r == nil {
 		return nil, oda.Missing(ref)
 	}
-	return s.entity(ctx, ref, r), nil
+	return s.entity(ctx, ref, r)
 }
 
-// entity gives what was read to the rules.
-func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) *oda.Entity {
+// entity gives what was read to the rules, if its text is the one that was stored.
+func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) (*oda.Entity, error) {
+	of := engine.Version{Ref: ref, Number: r.metadata.Version}
+	if r.damage != nil {
+		return nil, oda.Damaged(ref, of.Number, 0).Because(r.damage)
+	}
+	if err := of.Check(r.body); err != nil {
+		return nil, err
+	}
 	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
 	if r.runs != nil {
-		e.Records = s.texts(ctx, ref, r.runs)
+		e.Records = s.texts(ctx, of, r.runs)
 	}
-	return e
+	return e, nil
 }
 
 // texts reads the records of a version.
-func (s *Store) texts(ctx context.Context, ref oda.Ref, runs engine.Runs) oda.Texts {
-	read := s.parts(ctx, ref)
-	return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
+func (s *Store) texts(ctx context.Context, of engine.Version, runs engine.Runs) oda.Texts {
+	read := s.parts(ctx, of.Ref)
+	return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 		part, err := read(first, last)
 		return part, s.storageError(ctx, err)
 	})
@@ -108,11 +129,11 @@ func (s *Store) parts(ctx context.Context, ref oda.Ref) func(first, last int64) 
 
 // textsWithin reads records within a transaction. Its parts grow, since few
 // records may be all that is needed, and the head is locked meanwhile.
-func textsWithin(ctx context.Context, tx pgx.Tx, ref oda.Ref, runs engine.Runs) oda.Texts {
+func textsWithin(ctx context.Context, tx pgx.Tx, of engine.Version, runs engine.Runs) oda.Texts {
 	size := int64(8)
-	return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
+	return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 		size = min(2*size, partRecords)
-		return readPart(ctx, tx, ref, first, min(last, first+size-1))
+		return readPart(ctx, tx, of.Ref, first, min(last, first+size-1))
 	})
 }
 
@@ -123,18 +144,14 @@ type queryer interface {
 
 // readPart reads the records from first to last.
 func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([]engine.Numbered, error) {
-	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, text FROM records
+	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, text, digest FROM records
 		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
 	if err != nil {
 		return nil, err
 	}
-	part, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.Numbered, err error) {
-		return r, row.Scan(&r.Sequence, &r.RecordedOn, &r.Text)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.Numbered, err error) {
+		return r, row.Scan(&r.Sequence, &r.RecordedOn, &r.Text, (*digest)(&r.Digest))
 	})
-	if err == nil && int64(len(part)) != last-first+1 {
-		err = oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's database. Tell the operator.")
-	}
-	return part, err
 }
 
 // Counts implements oda.Engine.

@@ -59,10 +59,12 @@ const (
 		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
 			b.key, b.digest, b.text
 	), added AS (
-		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text)
-		SELECT 3, identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest, text FROM moved
+		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
+		SELECT 3, identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest, text,
+			archive_record_seal(identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest) FROM moved
 		UNION ALL
-		SELECT 3, m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest, r.text
+		SELECT 3, m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest, r.text,
+			archive_record_seal(m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest)
 		FROM unnest($8::integer[], $9::integer[], $10::text[], $11::text[], $12::bytea[], $13::bytea[])
 			AS r (block, ahead, by, key, digest, text) JOIN moved m ON m.nth = r.block
 	)`
@@ -99,8 +101,8 @@ type fresh struct {
 	nth int // within its request
 }
 
-// key is the key of the record, nil where it came without one.
-func (f fresh) key() *oda.Key { return f.keys.Of(f.nth) }
+// key is the key of the record, empty where it came without one.
+func (f fresh) key() string { return f.Records[f.nth].Key }
 
 // day is the day of the call.
 func (f fresh) day() oda.Day { return f.days[f.nth] }
@@ -164,12 +166,17 @@ type rows struct {
 }
 
 func (r *rows) add(f fresh) {
-	var key *string
-	var digest []byte
-	if k := f.key(); k != nil {
-		key, digest = &k.Value, k.Digest[:]
+	record := &f.Records[f.nth]
+	r.by, r.keys = append(r.by, f.By), append(r.keys, keyOrNull(record.Key))
+	r.digests, r.texts = append(r.digests, f.digests[f.nth][:]), append(r.texts, record.Text)
+}
+
+// keyOrNull gives a key as it is stored.
+func keyOrNull(key string) *string {
+	if key == "" {
+		return nil
 	}
-	r.by, r.keys, r.digests, r.texts = append(r.by, f.By), append(r.keys, key), append(r.digests, digest), append(r.texts, f.Records[f.nth].Text)
+	return &key
 }
 
 // batch is records to be added, by their blocks: the parameters of addRecords.
@@ -203,8 +210,8 @@ func (b *batch) addBlock(records []fresh) {
 	day := records[0].day().Or(records[0].At)
 	for i, r := range records {
 		instant = max(instant, int64(r.At)-int64(i)-1)
-		if k := r.key(); k != nil {
-			b.keyed, b.keysOf = append(b.keyed, r.Block), append(b.keysOf, k.Value)
+		if key := r.key(); key != "" {
+			b.keyed, b.keysOf = append(b.keyed, r.Block), append(b.keysOf, key)
 		}
 		if r.day() == oda.DayOfRecording {
 			until = int64((day + 1).Begin())
@@ -302,10 +309,7 @@ func settle(records []fresh) (rest []fresh) {
 func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Duration) ([]fresh, error) {
 	ids, keys := make([]string, len(records)), make([]*string, len(records))
 	for i, r := range records {
-		ids[i] = r.Block
-		if k := r.key(); k != nil {
-			keys[i] = &k.Value
-		}
+		ids[i], keys[i] = r.Block, keyOrNull(r.key())
 	}
 	known, refused := make([]bool, len(records)), make(map[*waiting]bool)
 	var i int
@@ -316,7 +320,8 @@ func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Du
 	err := patiently(ctx, conn, patience, findRecords, []any{ids, keys}, row, func() error {
 		r := records[i]
 		known[i] = true
-		if err := r.key().Check(digest); err != nil {
+		key := oda.Key{Value: r.key(), Digest: r.digests[r.nth]}
+		if err := key.Check(digest); err != nil {
 			refused[r.waiting], r.answer = true, err
 		} else if !refused[r.waiting] {
 			r.receipts[r.nth], r.answer = first, nil

@@ -12,58 +12,52 @@ import (
 )
 
 const (
-	selectRuns = `SELECT h.last_sequence, v.sequence_after, v.runs
+	selectRuns = `SELECT h.last_sequence, v.sequence_after, v.runs, h.version
 		FROM heads h JOIN versions v USING (kind, identifier, version) WHERE h.kind = 3 AND h.identifier = $1`
-	selectRecords = `SELECT sequence, coalesce(key, ''), recorded_on, text FROM records
+	selectRecords = `SELECT sequence, coalesce(key, ''), recorded_on, text, digest FROM records
 		WHERE kind = 3 AND identifier = $1 AND sequence BETWEEN $2 AND $3 ORDER BY sequence LIMIT $4`
 )
 
 // Records implements oda.Engine.
 func (s *Store) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
-	var page engine.Page
+	var page oda.RecordPage
 	err := s.again(ctx, func(ctx context.Context) error {
-		page = engine.Page{}
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return readPage(ctx, conn, block, after, limit, &page)
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+			page, err = readPage(ctx, conn, block, after, limit)
+			return err
 		})
 	})
-	if err != nil {
-		return oda.RecordPage{}, s.storageError(ctx, err)
-	}
-	return page.RecordPage, nil
+	return page, s.storageError(ctx, err)
 }
 
-func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64, limit int, page *engine.Page) error {
+func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64, limit int) (oda.RecordPage, error) {
+	of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
 	var last, stored int64
 	var packed []int64
-	err := conn.QueryRow(ctx, selectRuns, block).Scan(&last, &stored, &packed)
+	err := conn.QueryRow(ctx, selectRuns, block).Scan(&last, &stored, &packed, &of.Number)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: block})
+		return oda.RecordPage{}, oda.Missing(of.Ref)
 	}
 	if err != nil {
-		return err
+		return oda.RecordPage{}, err
 	}
-	for _, run := range engine.Current(decodeRuns(packed), stored, last).Behind(after) {
-		rows, err := conn.Query(ctx, selectRecords, block, run.First, run.Last, limit+1)
+	runs := engine.Current(decodeRuns(packed), stored, last).Behind(after)
+	return engine.Page(of, runs, limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
+		rows, err := conn.Query(ctx, selectRecords, block, run.First, run.Last, most)
 		if err != nil {
 			return err
 		}
-		for err == nil && rows.Next() {
+		defer rows.Close()
+		for rows.Next() {
 			var r oda.Record
-			if err = rows.Scan(&r.Sequence, &r.Key, &r.RecordedOn, &r.Text); err == nil {
-				err = page.Add(r, limit)
+			var d digest
+			if err := rows.Scan(&r.Sequence, &r.Key, &r.RecordedOn, &r.Text, &d); err != nil {
+				return err
+			}
+			if err := add(r, oda.Digest(d)); err != nil {
+				return err
 			}
 		}
-		rows.Close()
-		if errors.Is(err, engine.ErrPageFull) {
-			return nil
-		}
-		if err == nil {
-			err = rows.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return rows.Err()
+	})
 }

@@ -19,20 +19,24 @@ var schema embed.FS
 // step is a schema step in Go.
 type step = migrate.Step[pgx.Tx]
 
-// schemaSteps are all steps, those in SQL and those in Go.
-func schemaSteps() ([]step, error) {
+// stepRows is how many rows one part of a step in Go takes.
+const stepRows = 20_000
+
+// schemaSteps are all steps, those in SQL and those in Go, whose parts take at
+// most so many rows.
+func schemaSteps(rows int) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, listedStep, catalogueStep, callDaysStep)
+	return migrate.Load(files, listedStep(rows), catalogueStep(rows), callDaysStep(rows), digestsStep(rows))
 }
 
 // prepare brings the schema up to date. Processes that start together wait for
 // each other; one that finds nothing to do takes no lock and needs no right to
 // change the schema.
 func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, tell ...func(migrate.Status)) error {
-	steps, err := schemaSteps()
+	steps, err := schemaSteps(stepRows)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 func olderArchive(t *testing.T, entities int) (dsn string) {
 	t.Helper()
 	dsn = env.Postgres(t)
-	if err := postgres.PrepareUntil(t.Context(), dsn, 1); err != nil {
+	if err := postgres.PrepareUntil(t.Context(), dsn, 1, postgres.StepRows); err != nil {
 		t.Fatal(err)
 	}
 	do(t, connect(t, dsn), fmt.Sprintf(`INSERT INTO heads SELECT 1, 'sbd-' || to_char(i, 'FM000000'), 1, 'anna', i, 'anna', i, 0 FROM generate_series(1, %d) i;
@@ -65,21 +65,21 @@ func opening(ctx context.Context, dsn string, log *slog.Logger, tell ...func(mig
 
 func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
-	const entities = 2*postgres.HeadsAtOnce + 100
+	const entities = 2*postgres.StepRows + 100
 	dsn := olderArchive(t, entities)
 	watch := connect(t, dsn)
 
 	ctx, cut := context.WithCancel(t.Context())
 	err := <-opening(ctx, dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) {
-		if at.Done == postgres.HeadsAtOnce {
+		if at.Done == postgres.StepRows {
 			cut()
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("it was cut off and ended with %v", err)
 	}
-	if n := query[int](t, watch, "SELECT count(*) FROM heads WHERE listed_on IS NOT NULL"); n != postgres.HeadsAtOnce {
-		t.Fatalf("%d heads were done when it was cut off, want %d", n, postgres.HeadsAtOnce)
+	if n := query[int](t, watch, "SELECT count(*) FROM heads WHERE listed_on IS NOT NULL"); n != postgres.StepRows {
+		t.Fatalf("%d heads were done when it was cut off, want %d", n, postgres.StepRows)
 	}
 	const written = "SELECT xmin::text FROM heads WHERE identifier = 'sbd-000001'"
 	before := query[string](t, watch, written)
@@ -88,15 +88,18 @@ func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 		"UPDATE heads SET last_modified_on = 999999999 WHERE identifier = 'sbd-000002'")
 
 	var told []migrate.Status
-	s, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) })
+	s, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) {
+		at.Last = 0 // there may be any number of later steps
+		told = append(told, at)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if told[0] != (migrate.Status{Number: 2, Last: postgres.LastStep, Name: "listed", Done: postgres.HeadsAtOnce, Total: entities}) {
+	if told[0] != (migrate.Status{Number: 2, Name: "listed", Done: postgres.StepRows, Total: entities}) {
 		t.Errorf("it went on from %+v", told[0])
 	}
-	if done := (migrate.Status{Number: 2, Last: postgres.LastStep, Name: "listed", Done: entities, Total: entities}); !slices.Contains(told, done) {
+	if done := (migrate.Status{Number: 2, Name: "listed", Done: entities, Total: entities}); !slices.Contains(told, done) {
 		t.Errorf("it was told %+v, and not that the step is done", told)
 	}
 	if after := query[string](t, watch, written); after != before {
@@ -189,7 +192,7 @@ func TestADatabaseThatHadTheStepInSQLIsKnown(t *testing.T) {
 func TestCreationsOfAnOlderArchiveAreStillKnown(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	if err := postgres.PrepareUntil(t.Context(), dsn, 2); err != nil {
+	if err := postgres.PrepareUntil(t.Context(), dsn, 2, postgres.StepRows); err != nil {
 		t.Fatal(err)
 	}
 	key := oda.Key{Value: "key"}

@@ -11,7 +11,8 @@ import (
 // sequence of the block on which that rests.
 type sharing struct {
 	engine.Sharing
-	lastSequence *int64 // nil: it rests on nothing
+	records      []engine.Fresh // that the version lists
+	lastSequence *int64         // nil: it rests on nothing
 }
 
 // share reads the records that are stored now, where the put lists any. What it
@@ -21,34 +22,40 @@ func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 	if len(p.Records) == 0 {
 		return sharing{}, nil
 	}
-	last := int64(0)
+	found := sharing{records: engine.List(p.Records), lastSequence: new(int64)}
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	if !matchable { // it can only be the first version
-		return sharing{lastSequence: &last}, nil
+		return found, nil
 	}
 	r, err := s.read(ctx, s.with, selectCurrent, int16(p.Kind), p.ID)
 	if err != nil || r == nil {
-		return sharing{lastSequence: &last}, err
+		return found, err
 	}
 	if expected.Tag() != r.metadata.Tag() {
 		return sharing{}, errRefused
 	}
-	shared, err := engine.Share(p.Records, engine.InParts(r.runs, s.parts(ctx, p.Ref)))
-	return sharing{shared, &r.lastSequence}, err
+	of := engine.Version{Ref: p.Ref, Number: r.metadata.Version}
+	found.lastSequence = &r.lastSequence
+	found.Sharing, err = engine.Share(found.records, engine.InParts(of, r.runs, s.parts(ctx, p.Ref)))
+	return found, err
 }
 
 // place gives the runs of the new version, nil for no list, and the records that
-// are to be written.
-func (s sharing) place(p *oda.Put) (runs []int64, fresh [][]byte) {
+// are to be written: their texts and digests.
+func (s sharing) place(p *oda.Put) (runs []int64, texts, digests [][]byte) {
+	texts, digests = [][]byte{}, [][]byte{}
 	if !p.Listed {
-		return nil, [][]byte{}
+		return nil, texts, digests
 	}
 	last := int64(0)
 	if s.lastSequence != nil {
 		last = *s.lastSequence
 	}
-	list, fresh := s.Place(p.Records, last)
-	return encodeRuns(list), fresh
+	list, fresh := s.Place(s.records, last)
+	for i := range fresh {
+		texts, digests = append(texts, fresh[i].Text), append(digests, fresh[i].Digest[:])
+	}
+	return encodeRuns(list), texts, digests
 }
 
 func encodeRuns(list engine.Runs) []int64 {

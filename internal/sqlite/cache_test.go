@@ -80,7 +80,10 @@ func TestASlowReaderDoesNotBringAnOldStateBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := s.entity(ctx, block("b"), r)
+	old, err := s.entity(ctx, block("b"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := old.Render(); err != nil {
 		t.Fatal(err)
 	}

@@ -70,13 +70,20 @@ func (t *txn) restate(ref oda.Ref, h *head, e *entry) error {
 }
 
 // catalogueStep fills the catalogue for what is stored.
-var catalogueStep = step{Number: 3, Name: "fill the catalogue", Checksum: "fill the catalogue 1", Work: fillCatalogue}
+func catalogueStep(rows int) step {
+	return step{
+		Number: 3, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
+		Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) {
+			return fillCatalogue(c, at, min(rows, enteredAtOnce))
+		},
+	}
+}
 
-// enteredAtOnce is how many entities one part of the step takes.
+// enteredAtOnce is how many entities one part of the step takes at most.
 const enteredAtOnce = 1000
 
 // fillCatalogue enters the next entities, in the order of their numbers.
-func fillCatalogue(_ context.Context, c *conn, at string) (migrate.Part, error) {
+func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
 	after, done := int64(0), int64(0)
 	if at != "" {
 		number, count, _ := strings.Cut(at, " ")
@@ -106,7 +113,7 @@ func fillCatalogue(_ context.Context, c *conn, at string) (migrate.Part, error) 
 		r.body.Slots, err = decodeSlots(bytesOf(stmt, 3), len(r.body.Text))
 		rows = append(rows, r)
 		return err
-	}, after, int64(enteredAtOnce))
+	}, after, int64(most))
 	if err != nil {
 		return migrate.Part{}, err
 	}
@@ -133,5 +140,5 @@ func fillCatalogue(_ context.Context, c *conn, at string) (migrate.Part, error) 
 	}
 	done += int64(len(rows))
 	at = strconv.FormatInt(after, 10) + " " + strconv.FormatInt(done, 10)
-	return migrate.Part{At: at, Done: done, Total: total, End: len(rows) < enteredAtOnce}, nil
+	return migrate.Part{At: at, Done: done, Total: total, End: len(rows) < most}, nil
 }

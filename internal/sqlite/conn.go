@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"oda"
 )
 
 // conn is one connection with its statements. SQLite plans a statement anew
@@ -163,6 +165,15 @@ func (c *conn) close() error {
 		_ = stmt.Finalize() // reports the error of its last run, which was handled
 	}
 	return c.Close()
+}
+
+// digestOf reads the digest of a text. A column that holds none gives one that no
+// text has.
+func digestOf(stmt *sqlite.Stmt, column int) (digest oda.Digest) {
+	if stmt.ColumnLen(column) == len(digest) {
+		stmt.ColumnBytes(column, digest[:])
+	}
+	return digest
 }
 
 // bytesOf copies a blob out of the row at hand; nil where it is NULL.

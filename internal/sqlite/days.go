@@ -52,20 +52,21 @@ func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) ([]string
 }
 
 // selectRunsOn has a row for each entry of the block in the index of days.
-const selectRunsOn = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs, d.first
+const selectRunsOn = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs, d.first, h.version
 	FROM heads h JOIN versions v ON v.position = h.position JOIN call_days d ON d.day IN (?3, ?4, ?5) AND d.entity = h.entity
 	WHERE h.kind = ?1 AND h.identifier = ?2`
 
 // RecordsOn implements oda.Engine.
 func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
-		entity, runs, err := s.runsOn(ctx, block, days)
+		of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
+		entity, runs, err := s.runsOn(ctx, &of, days)
 		if err != nil {
 			yield(oda.Record{}, storageError(err))
 			return
 		}
 		read := s.parts(ctx, entity)
-		engine.Records(runs, func(first, last int64) ([]engine.Numbered, error) {
+		engine.Records(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 			part, err := read(first, last)
 			return part, storageError(err)
 		})(yield)
@@ -74,8 +75,8 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 
 // runsOn gives the records of the current version among which those of the days
 // are.
-func (s *Store) runsOn(ctx context.Context, block string, days oda.Days) (entity int64, runs engine.Runs, err error) {
-	if err := s.readable(oda.Ref{Kind: oda.ExecutionBlock, ID: block}); err != nil {
+func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (entity int64, runs engine.Runs, err error) {
+	if err := s.readable(of.Ref); err != nil {
 		return 0, nil, err
 	}
 	c, err := s.readers.take(ctx)
@@ -88,19 +89,24 @@ func (s *Store) runsOn(ctx context.Context, block string, days oda.Days) (entity
 		if firsts = append(firsts, stmt.ColumnInt64(4)); len(firsts) > 1 {
 			return nil
 		}
-		entity = stmt.ColumnInt64(0)
+		entity, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(5)
 		stored, err := decodeRuns(bytesOf(stmt, 3))
+		if err != nil {
+			return oda.Damaged(of.Ref, of.Number, 0).Because(err)
+		}
 		runs = engine.Current(stored, stmt.ColumnInt64(2), stmt.ColumnInt64(1))
-		return err
-	}, int64(oda.ExecutionBlock), block, int64(days.First), int64(min(days.First+1, days.Last)), int64(days.Last))
+		return nil
+	}, int64(oda.ExecutionBlock), of.ID, int64(days.First), int64(min(days.First+1, days.Last)), int64(days.Last))
 	return entity, runs.Within(engine.Parts(firsts)), err
 }
 
-// recordsAtOnce is how many records one part of the step takes.
-const recordsAtOnce = 50_000
-
 // callDaysStep makes the index of days, of the records that are stored.
-var callDaysStep = step{Number: 4, Name: "index the days of calls", Checksum: "index the days of calls 1", Work: indexDays}
+func callDaysStep(rows int) step {
+	return step{
+		Number: 4, Name: "index the days of calls", Checksum: "index the days of calls 1",
+		Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) { return indexDays(c, at, rows) },
+	}
+}
 
 const callDays = `-- On which days of UTC (counted from 1970-01-01) a block has calls: for each day
 -- and each 4096 sequence numbers, the first sequence of that day.
@@ -121,7 +127,7 @@ type indexing struct {
 }
 
 // indexDays does a part of the step: it makes the table, or fills some of it.
-func indexDays(_ context.Context, c *conn, at string) (migrate.Part, error) {
+func indexDays(c *conn, at string, rows int) (migrate.Part, error) {
 	var where indexing
 	var err error
 	ended := false
@@ -130,7 +136,7 @@ func indexDays(_ context.Context, c *conn, at string) (migrate.Part, error) {
 			where.Total, err = c.number("SELECT count(*) FROM records")
 		}
 	} else if err = json.Unmarshal([]byte(at), &where); err == nil {
-		ended, err = c.indexSome(&where)
+		ended, err = c.indexSome(&where, rows)
 	}
 	if err != nil {
 		return migrate.Part{}, err
@@ -140,7 +146,7 @@ func indexDays(_ context.Context, c *conn, at string) (migrate.Part, error) {
 }
 
 // indexSome adds the next records to the index.
-func (c *conn) indexSome(where *indexing) (ended bool, err error) {
+func (c *conn) indexSome(where *indexing, rows int) (ended bool, err error) {
 	var text []byte
 	var last seen
 	n := 0
@@ -154,7 +160,7 @@ func (c *conn) indexSome(where *indexing) (ended bool, err error) {
 			text = append(text[:0], make([]byte, stmt.ColumnLen(3))...)
 			stmt.ColumnBytes(3, text)
 			return c.note(where.Entity, &last, where.Sequence, oda.CallDay(text).Or(oda.Instant(stmt.ColumnInt64(2))))
-		}, where.Entity, where.Sequence, int64(recordsAtOnce))
+		}, where.Entity, where.Sequence, int64(rows))
 	where.Done += int64(n)
-	return n < recordsAtOnce, err
+	return n < rows, err
 }

@@ -126,8 +126,8 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 	}
 	for _, want := range []struct{ query, step string }{
 		{"FROM heads WHERE kind = ? AND identifier = ?", "SEARCH heads USING INDEX heads_identifier (kind=? AND identifier=?)"},
-		{"FROM heads h JOIN versions v ON v.position", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier=?)"},
-		{"FROM heads h JOIN versions v ON v.position", "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)"},
+		{"FROM heads h LEFT JOIN versions v ON v.position", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier=?)"},
+		{"FROM heads h LEFT JOIN versions v ON v.position", "SEARCH v USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN"},
 		{"FROM heads h JOIN versions v ON v.entity", "SEARCH h USING INDEX heads_create_key (kind=? AND create_key=?)"},
 		{"FROM heads h JOIN versions v ON v.entity", "SEARCH v USING INDEX versions_entity (entity=? AND version=?)"},
 		{"SELECT create_digest FROM heads", "SEARCH heads USING INDEX heads_create_key (kind=? AND create_key=?)"},

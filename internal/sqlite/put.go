@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -13,7 +14,7 @@ import (
 
 // Put implements oda.Engine.
 func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
-	found := make([]sharing, len(puts))
+	found := make([]recordList, len(puts))
 	size := 0
 	for i := range puts {
 		size += sizeOf(&puts[i])
@@ -44,7 +45,7 @@ func sizeOf(p *oda.Put) int {
 }
 
 // put judges all entities and, if all match, writes them.
-func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing, entries []*entry) ([]*oda.Entity, error) {
+func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entries []*entry) ([]*oda.Entity, error) {
 	heads := make([]*head, len(puts))
 	stored := make([]*oda.Metadata, len(puts))
 	shared := make([]engine.Sharing, len(puts))
@@ -71,7 +72,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []sharing, entries 
 		if entries != nil {
 			ahead = entries[i]
 		}
-		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], newRecords{shared[i], found[i].days}, ahead, nil); err != nil {
+		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], newRecords{found[i].records, shared[i], found[i].days}, ahead, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -100,11 +101,11 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	}
 	if !isNew && p.KeepRecords {
 		var err error
-		if runs, err = t.runs(h); err != nil {
+		if runs, err = t.runs(p.Ref, h); err != nil {
 			return nil, err
 		}
 		if runs != nil {
-			if e.Records, err = t.kept(ctx, h.entity, runs); err != nil {
+			if e.Records, err = t.kept(ctx, engine.Version{Ref: p.Ref, Number: m.Version}, h.entity, runs); err != nil {
 				return nil, err
 			}
 		}
@@ -112,7 +113,7 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	before := h.lastSequence
 	if p.Listed {
 		var err error
-		if runs, err = t.insertRecords(p, h, m, l); err != nil {
+		if runs, err = t.insertRecords(h, m, l); err != nil {
 			return nil, err
 		}
 		e.Records = oda.TextsOf(p.Records)
@@ -122,18 +123,24 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	if runs != nil {
 		packed = encodeRuns(runs)
 	}
-	err := t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	var room placeRoom
+	row := engine.VersionRow{
+		Place: place(&room, h.position, h.entity), Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
+		Before: before, After: h.lastSequence, Runs: runs, Slots: p.Body.Slots, Digest: p.Body.Digest,
+	}
+	seal := row.Seal()
+	err := t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		h.position, h.entity, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), before, h.lastSequence, packed,
-		encodeSlots(p.Body.Slots), p.Body.Text)
+		encodeSlots(p.Body.Slots), p.Body.Text, p.Body.Digest[:], seal[:])
 	return e, err
 }
 
 // insertRecords writes those records of a new version that are not stored
 // already, and returns what the version holds.
-func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
+func (t *txn) insertRecords(h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
 	first := h.lastSequence + 1
-	runs, fresh := l.shared.Place(p.Records, h.lastSequence)
+	runs, fresh := l.shared.Place(l.records, h.lastSequence)
 	h.lastSequence += int64(len(fresh))
 	if err := t.insertList(h, m, first, fresh); err != nil {
 		return nil, err
@@ -147,29 +154,32 @@ func (t *txn) insertRecords(p *oda.Put, h *head, m oda.Metadata, l newRecords) (
 }
 
 // newRecords is what was found out about the records of a new version beforehand:
-// which are stored already, and the days of their calls.
+// their digests, which are stored already, and the days of their calls.
 type newRecords struct {
-	shared engine.Sharing
-	days   []oda.Day
+	records []engine.Fresh
+	shared  engine.Sharing
+	days    []oda.Day
 }
 
 // insertList writes records that came in a list, from a sequence number on.
-func (t *txn) insertList(h *head, m oda.Metadata, first int64, texts [][]byte) error {
+func (t *txn) insertList(h *head, m oda.Metadata, first int64, list []engine.Fresh) error {
 	var args []any
-	for len(texts) >= rowsAtOnce {
+	for len(list) >= rowsAtOnce {
 		args = append(args[:0], t.position+1, h.entity, first, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn))
-		for _, text := range texts[:rowsAtOnce] {
-			args = append(args, text)
+		for i := range list[:rowsAtOnce] {
+			r := &list[i]
+			seal := sealOf(t.position+1+int64(i), h, m, first+int64(i), "", r.Digest)
+			args = append(args, r.Text, r.Digest[:], seal[:])
 		}
 		if err := t.exec(insertRows, args...); err != nil {
 			return err
 		}
 		t.position += rowsAtOnce
 		first += rowsAtOnce
-		texts = texts[rowsAtOnce:]
+		list = list[rowsAtOnce:]
 	}
-	for i, text := range texts {
-		if err := t.insertRecord(h, m, first+int64(i), text, nil); err != nil {
+	for i := range list {
+		if err := t.insertRecord(h, m, first+int64(i), oda.NewRecord{Text: list[i].Text}, &list[i].Digest); err != nil {
 			return err
 		}
 	}
@@ -180,43 +190,66 @@ func (t *txn) insertList(h *head, m oda.Metadata, first int64, texts [][]byte) e
 // and sequence numbers count up. That takes half the time of as many statements.
 var insertRows = func() string {
 	var b strings.Builder
-	b.WriteString("INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, text) VALUES ")
+	b.WriteString("INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES ")
 	for i := range rowsAtOnce {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "(?1 + %d, ?2, ?3 + %[1]d, ?4, ?5, ?6, ?%d)", i, 7+i)
+		fmt.Fprintf(&b, "(?1 + %d, ?2, ?3 + %[1]d, ?4, ?5, ?6, ?%d, ?%d, ?%d)", i, 7+3*i, 8+3*i, 9+3*i)
 	}
 	return b.String()
 }()
 
 const rowsAtOnce = 64
 
-func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, text []byte, key *oda.Key) error {
-	var keyValue, digest any
-	if key != nil {
-		keyValue, digest = key.Value, key.Digest[:]
+func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, r oda.NewRecord, digest *oda.Digest) error {
+	var key any
+	if r.Key != "" {
+		key = r.Key
 	}
-	return t.exec(`INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, key, digest, text)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		t.next(), h.entity, sequence, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest, text)
+	position := t.next()
+	seal := sealOf(position, h, m, sequence, r.Key, *digest)
+	return t.exec(`INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		position, h.entity, sequence, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), key, digest[:], r.Text, seal[:])
+}
+
+// sealOf works out the seal of a record that is written with that metadata.
+func sealOf(position int64, h *head, m oda.Metadata, sequence int64, key string, digest oda.Digest) engine.Seal {
+	var room placeRoom
+	row := engine.RecordRow{
+		Place: place(&room, position, h.entity), Sequence: sequence, Version: m.Version,
+		By: m.LastModifiedBy, On: m.LastModifiedOn, Key: key, Digest: digest,
+	}
+	return row.Seal()
+}
+
+// placeRoom has room for a place.
+type placeRoom [48]byte
+
+// place is where a row is, for its seal.
+func place(room *placeRoom, position, entity int64) []byte {
+	b := append(strconv.AppendInt(room[:0], position, 10), '\n')
+	return strconv.AppendInt(b, entity, 10)
 }
 
 // kept gives the records that a version carries over. The first of them are
 // read within the transaction: its answer must not fail once it is committed.
-func (t *txn) kept(ctx context.Context, entity int64, runs engine.Runs) (oda.Texts, error) {
-	return engine.Ahead(runs,
+func (t *txn) kept(ctx context.Context, of engine.Version, entity int64, runs engine.Runs) (oda.Texts, error) {
+	records, err := engine.Ahead(runs,
 		func(runs engine.Runs) oda.Texts {
-			return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
-				part, err := t.conn.part(entity, first, last)
-				return part, t.failed(err)
+			return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
+				return t.conn.part(entity, first, last)
 			})
 		},
-		func(runs engine.Runs) oda.Texts { return t.store.texts(ctx, entity, runs) })
+		func(runs engine.Runs) oda.Texts { return t.store.texts(ctx, of, entity, runs) })
+	// A record that is damaged undoes the transaction, too: other entities of the
+	// request may have been written.
+	return records, t.failed(err)
 }
 
 // runs gives the records of the current version, nil where it has no list.
-func (t *txn) runs(h *head) (engine.Runs, error) {
+func (t *txn) runs(ref oda.Ref, h *head) (engine.Runs, error) {
 	var packed []byte
 	var after int64
 	err := t.query("SELECT runs, sequence_after FROM versions WHERE position = ?", func(stmt *sqlite.Stmt) error {
@@ -227,40 +260,46 @@ func (t *txn) runs(h *head) (engine.Runs, error) {
 		return nil, err
 	}
 	runs, err := decodeRuns(packed)
-	return engine.Current(runs, after, h.lastSequence), t.failed(err)
+	if err != nil {
+		return nil, t.failed(oda.Damaged(ref, h.metadata.Version, 0).Because(err))
+	}
+	return engine.Current(runs, after, h.lastSequence), nil
 }
 
-// sharing says which records of a new version are stored already. It is found
-// out before the transaction, since reading a long block must not hold the
-// writer up. It holds for the state that it was made on; that is the state that
-// the caller read, or the write is refused in any case.
-type sharing struct {
-	engine.Sharing
-	entity int64
-	tag    string
-	days   []oda.Day // of the calls of all records
+// recordList is the records of a new version with their digests, and which of them
+// are stored already. That is found out before the transaction, since reading a
+// long block must not hold the writer up. It holds for the state that it was made
+// on; that is the state that the caller read, or the write is refused in any case.
+type recordList struct {
+	records []engine.Fresh
+	days    []oda.Day // of the calls of all records
+	sharing engine.Sharing
+	entity  int64
+	tag     string
 }
 
 // of gives what is shared with the stored state, nothing where it was found out
 // on another one.
-func (s sharing) of(h *head) engine.Sharing {
-	if h == nil || s.tag != h.metadata.Tag() || s.entity != h.entity {
+func (l recordList) of(h *head) engine.Sharing {
+	if h == nil || l.tag != h.metadata.Tag() || l.entity != h.entity {
 		return nil
 	}
-	return s.Sharing
+	return l.sharing
 }
 
-func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
+func (s *Store) share(ctx context.Context, p *oda.Put) (recordList, error) {
 	if len(p.Records) == 0 {
-		return sharing{}, nil
+		return recordList{}, nil
 	}
-	days := oda.CallDays(p.Records)
+	list := recordList{records: engine.List(p.Records), days: oda.CallDays(p.Records)}
 	row, err := s.read(ctx, p.Ref)
 	if err != nil || row == nil || row.runs.Count() == 0 {
-		return sharing{days: days}, err
+		return list, err
 	}
-	shared, err := engine.Share(p.Records, engine.InParts(row.runs, s.parts(ctx, row.entity)))
-	return sharing{shared, row.entity, row.metadata.Tag(), days}, err
+	of := engine.Version{Ref: p.Ref, Number: row.metadata.Version}
+	list.entity, list.tag = row.entity, row.metadata.Tag()
+	list.sharing, err = engine.Share(list.records, engine.InParts(of, row.runs, s.parts(ctx, row.entity)))
+	return list, err
 }
 
 // Create implements oda.Engine.
@@ -270,6 +309,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	}
 	entry := entryOf(put.Ref, put.Extract)
 	var entity *oda.Entity
+	records := engine.List(put.Records)
 	replayed := false
 	days := oda.CallDays(put.Records)
 	err := s.submit(ctx, sizeOf(&put), func(tx *txn) error {
@@ -288,7 +328,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		if h != nil {
 			return oda.ErrTaken
 		}
-		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), newRecords{days: days}, entry, key)
+		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), newRecords{records: records, days: days}, entry, key)
 		return err
 	})
 	if err == nil && replayed {

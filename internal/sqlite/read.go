@@ -29,10 +29,11 @@ type row struct {
 	metadata oda.Metadata
 	body     oda.Body
 	runs     engine.Runs // nil: no list of records
+	damage   error       // what of it cannot be read
 
 	// Of a row that was found by its key:
-	id     string
-	digest []byte
+	id        string
+	keyDigest []byte
 }
 
 // Get implements oda.Engine.
@@ -51,7 +52,9 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if r == nil {
 		return nil, oda.Missing(ref)
 	}
-	e = s.entity(ctx, ref, r)
+	if e, err = s.entity(ctx, ref, r); err != nil {
+		return nil, err
+	}
 	if len(r.body.Text) > cacheEntry || r.runs.Count() > renderRecords {
 		return e, nil
 	}
@@ -63,8 +66,8 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 }
 
 const selectCurrent = `SELECT h.entity, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	v.sequence_after, v.runs, v.slots, v.text
-	FROM heads h JOIN versions v ON v.position = h.position WHERE h.kind = ? AND h.identifier = ?`
+	v.sequence_after, v.runs, v.slots, v.text, v.digest
+	FROM heads h LEFT JOIN versions v ON v.position = h.position WHERE h.kind = ? AND h.identifier = ?`
 
 // read reads the current version, nil where the entity is unknown.
 func (s *Store) read(ctx context.Context, ref oda.Ref) (*row, error) {
@@ -81,17 +84,16 @@ func (s *Store) readRow(ctx context.Context, query string, args ...any) (*row, e
 	var r *row
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
 		r = &row{entity: stmt.ColumnInt64(0), metadata: metadataOf(stmt, 1)}
-		stored, err := decodeRuns(bytesOf(stmt, 8))
-		if err != nil {
-			return err
-		}
+		stored, runsErr := decodeRuns(bytesOf(stmt, 8))
 		r.runs = engine.Current(stored, stmt.ColumnInt64(7), stmt.ColumnInt64(6))
-		r.body.Text = bytesOf(stmt, 10)
-		if stmt.ColumnCount() > 11 {
-			r.id, r.digest = stmt.ColumnText(11), bytesOf(stmt, 12)
+		r.body.Text, r.body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
+		if stmt.ColumnCount() > 12 {
+			r.id, r.keyDigest = stmt.ColumnText(12), bytesOf(stmt, 13)
 		}
-		r.body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(r.body.Text))
-		return err
+		var slotsErr error
+		r.body.Slots, slotsErr = decodeSlots(bytesOf(stmt, 9), len(r.body.Text))
+		r.damage = errors.Join(runsErr, slotsErr)
+		return nil
 	}, args...)
 	return r, err
 }
@@ -99,7 +101,7 @@ func (s *Store) readRow(ctx context.Context, query string, args ...any) (*row, e
 // selectCreated reads the first version as it was stored: without what has been
 // recorded since.
 const selectCreated = `SELECT h.entity, v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	v.sequence_after, v.runs, v.slots, v.text, h.identifier, h.create_digest
+	v.sequence_after, v.runs, v.slots, v.text, v.digest, h.identifier, h.create_digest
 	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
 
 // Created implements oda.Engine.
@@ -108,25 +110,32 @@ func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.E
 	if err != nil || r == nil {
 		return nil, storageError(err)
 	}
-	if err := key.Check(r.digest); err != nil {
+	if err := key.Check(r.keyDigest); err != nil {
 		return nil, err
 	}
-	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r), nil
+	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r)
 }
 
-// entity gives what was read to the rules.
-func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) *oda.Entity {
+// entity gives what was read to the rules, if its text is the one that was stored.
+func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) (*oda.Entity, error) {
+	of := engine.Version{Ref: ref, Number: r.metadata.Version}
+	if r.damage != nil {
+		return nil, oda.Damaged(ref, of.Number, 0).Because(r.damage)
+	}
+	if err := of.Check(r.body); err != nil {
+		return nil, err
+	}
 	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
 	if r.runs != nil {
-		e.Records = s.texts(ctx, r.entity, r.runs)
+		e.Records = s.texts(ctx, of, r.entity, r.runs)
 	}
-	return e
+	return e, nil
 }
 
 // texts reads the records of a version.
-func (s *Store) texts(ctx context.Context, entity int64, runs engine.Runs) oda.Texts {
+func (s *Store) texts(ctx context.Context, of engine.Version, entity int64, runs engine.Runs) oda.Texts {
 	read := s.parts(ctx, entity)
-	return engine.Texts(runs, func(first, last int64) ([]engine.Numbered, error) {
+	return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 		part, err := read(first, last)
 		return part, storageError(err)
 	})
@@ -149,9 +158,11 @@ func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
 	last = min(last, first+partRecords-1)
 	part := make([]engine.Numbered, 0, last-first+1)
 	size := 0
-	err := c.query("SELECT sequence, recorded_on, text FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
+	err := c.query("SELECT sequence, recorded_on, text, digest FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
 		func(stmt *sqlite.Stmt) error {
-			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Text: bytesOf(stmt, 2)}
+			r := engine.Numbered{
+				Sequence: stmt.ColumnInt64(0), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Text: bytesOf(stmt, 2), Digest: digestOf(stmt, 3),
+			}
 			part = append(part, r)
 			if size += len(r.Text); size > partBytes {
 				return errPartFull
@@ -160,9 +171,6 @@ func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
 		}, entity, first, last)
 	if err != nil && !errors.Is(err, errPartFull) {
 		return nil, err
-	}
-	if len(part) == 0 || part[0].Sequence != first {
-		return nil, oda.Errorf(oda.Internal, "Records of this ExecutionBlock are missing in the archive's file. Tell the operator.")
 	}
 	return part, nil
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 
 	"zombiezen.com/go/sqlite"
 
@@ -13,10 +12,10 @@ import (
 // Append implements oda.Engine. Its cost does not depend on the length of the
 // block: rows are added, and the head is touched once per transaction.
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
-	keys, days := add.Keys(), add.Days()
+	digests, days := add.Digests(), add.Days()
 	var receipts []oda.Receipt
 	err := s.submit(ctx, add.Size(), func(tx *txn) (err error) {
-		receipts, err = tx.append(add, keys, days)
+		receipts, err = tx.append(add, digests, days)
 		return err
 	})
 	if err != nil {
@@ -27,7 +26,7 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 
 // append finds the records that are known, and then adds the others: a refusal
 // must have written nothing.
-func (t *txn) append(add oda.Append, keys oda.Keys, days []oda.Day) ([]oda.Receipt, error) {
+func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]oda.Receipt, error) {
 	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}
 	h, err := t.head(ref)
 	if err != nil {
@@ -37,11 +36,11 @@ func (t *txn) append(add oda.Append, keys oda.Keys, days []oda.Day) ([]oda.Recei
 		return nil, oda.Missing(ref)
 	}
 	receipts := make([]oda.Receipt, len(add.Records))
-	for i, key := range keys {
-		if key == nil {
+	for i, r := range add.Records {
+		if r.Key == "" {
 			continue
 		}
-		if receipts[i], err = t.recordedBefore(h, *key); err != nil {
+		if receipts[i], err = t.recordedBefore(h, oda.Key{Value: r.Key, Digest: digests[i]}); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +49,7 @@ func (t *txn) append(add oda.Append, keys oda.Keys, days []oda.Day) ([]oda.Recei
 			continue
 		}
 		m := h.metadata.Touched(add.By, add.At)
-		if err := t.insertRecord(h, m, h.lastSequence+1, r.Text, keys.Of(i)); err != nil {
+		if err := t.insertRecord(h, m, h.lastSequence+1, r, &digests[i]); err != nil {
 			return nil, err
 		}
 		if err := t.note(h, h.lastSequence+1, days[i].Or(m.LastModifiedOn)); err != nil {
@@ -87,15 +86,16 @@ func (t *txn) recordedBefore(h *head, key oda.Key) (oda.Receipt, error) {
 	return r, nil
 }
 
-const selectRuns = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs
+const selectRuns = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs, h.version
 	FROM heads h JOIN versions v ON v.position = h.position WHERE h.kind = ? AND h.identifier = ?`
 
-const selectRecords = `SELECT sequence, key, recorded_on, text FROM records
+const selectRecords = `SELECT sequence, key, recorded_on, text, digest FROM records
 	WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?`
 
 // Records implements oda.Engine.
 func (s *Store) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
-	if err := s.readable(oda.Ref{Kind: oda.ExecutionBlock, ID: block}); err != nil {
+	of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
+	if err := s.readable(of.Ref); err != nil {
 		return oda.RecordPage{}, err
 	}
 	c, err := s.readers.take(ctx)
@@ -105,31 +105,27 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 	defer s.readers.give(c)
 	entity, runs := int64(0), engine.Runs(nil)
 	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
-		entity = stmt.ColumnInt64(0)
+		entity, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(4)
 		stored, err := decodeRuns(bytesOf(stmt, 3))
+		if err != nil {
+			return oda.Damaged(of.Ref, of.Number, 0).Because(err)
+		}
 		runs = engine.Current(stored, stmt.ColumnInt64(2), stmt.ColumnInt64(1))
-		return err
+		return nil
 	}, int64(oda.ExecutionBlock), block)
 	if err != nil {
 		return oda.RecordPage{}, storageError(err)
 	}
 	if entity == 0 {
-		return oda.RecordPage{}, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: block})
+		return oda.RecordPage{}, oda.Missing(of.Ref)
 	}
-	var page engine.Page
-	for _, run := range runs.Behind(after) {
-		err := c.query(selectRecords, func(stmt *sqlite.Stmt) error {
-			return page.Add(oda.Record{
+	page, err := engine.Page(of, runs.Behind(after), limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
+		return c.query(selectRecords, func(stmt *sqlite.Stmt) error {
+			return add(oda.Record{
 				Sequence: stmt.ColumnInt64(0), Key: stmt.ColumnText(1),
 				RecordedOn: oda.Instant(stmt.ColumnInt64(2)), Text: bytesOf(stmt, 3),
-			}, limit)
-		}, entity, run.First, run.Last, int64(limit+1))
-		if errors.Is(err, engine.ErrPageFull) {
-			break
-		}
-		if err != nil {
-			return oda.RecordPage{}, storageError(err)
-		}
-	}
-	return page.RecordPage, nil
+			}, digestOf(stmt, 4))
+		}, entity, run.First, run.Last, int64(most))
+	})
+	return page, storageError(err)
 }

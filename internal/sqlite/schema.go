@@ -20,13 +20,17 @@ var schema embed.FS
 // step is a schema step.
 type step = migrate.Step[*conn]
 
-// schemaSteps are all steps.
-func schemaSteps() ([]step, error) {
+// stepRows is how many rows one part of a step in Go takes.
+const stepRows = 5000
+
+// schemaSteps are all steps, those in SQL and those in Go, whose parts take at
+// most so many rows.
+func schemaSteps(rows int) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, catalogueStep, callDaysStep)
+	return migrate.Load(files, catalogueStep(rows), callDaysStep(rows), digestsStep(rows))
 }
 
 // Two tables are about the steps. The first lists those that the file has had;

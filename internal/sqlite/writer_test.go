@@ -48,10 +48,15 @@ func send(t *testing.T, s *Store, run func(*txn) error) *job {
 	return j
 }
 
+// recordWithin adds records within a transaction.
+func recordWithin(tx *txn, add oda.Append) ([]oda.Receipt, error) {
+	return tx.append(add, add.Digests(), add.Days())
+}
+
 // storeJob stores a new ExecutionBlock.
 func storeJob(ctx context.Context, p oda.Put) func(*txn) error {
 	return func(tx *txn) error {
-		_, err := tx.put(ctx, []oda.Put{p}, make([]sharing, 1), nil)
+		_, err := tx.put(ctx, []oda.Put{p}, make([]recordList, 1), nil)
 		return err
 	}
 }
@@ -75,7 +80,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	var jobs []*job
 	for range n {
 		jobs = append(jobs, send(t, s, func(tx *txn) error {
-			_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil, []oda.Day{0})
+			_, err := recordWithin(tx, oneRecord("b", `{"request":"r"}`))
 			return err
 		}))
 	}
@@ -143,7 +148,7 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 				}
 				good = append(good, send(t, s, storeJob(ctx, put(t, fmt.Sprintf("good-%d", i), `{}`, 1))))
 				good = append(good, send(t, s, func(tx *txn) error {
-					_, err := tx.append(oneRecord("b", `{"request":"r"}`), nil, []oda.Day{0})
+					_, err := recordWithin(tx, oneRecord("b", `{"request":"r"}`))
 					return err
 				}))
 			}

@@ -1,0 +1,70 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"oda/internal/engine/migrate"
+	"oda/internal/postgres"
+	"oda/internal/test/env"
+)
+
+// An archive whose upgrade is cut off in the middle of each part, and begun
+// again, ends as one that was upgraded at once.
+func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
+	t.Parallel()
+	for _, old := range env.Fixtures(t, "postgres") {
+		dsn := env.Restore(t, old)
+		cuts := 0
+		for ; ; cuts++ {
+			ctx, cut := context.WithCancel(t.Context())
+			told := 0
+			err := postgres.PrepareUntil(ctx, dsn, 0, 10, func(migrate.Status) {
+				// It is told that a part begins, that it is done, and that the next begins.
+				if told++; told == 3 {
+					cut()
+				}
+			})
+			cut()
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, context.Canceled) || cuts > 1000 {
+				t.Fatalf("%s: cut off %d times, it ends with %v", old.Name(), cuts, err)
+			}
+		}
+		if old.Schema == 3 && cuts < 10 {
+			t.Errorf("%s was cut off %d times only", old.Name(), cuts)
+		}
+		whole := env.Restore(t, old)
+		open(t, whole)
+		if diff := cmp.Diff(everyRow(t, whole), everyRow(t, dsn)); diff != "" {
+			t.Errorf("%s upgraded at once (-) and with %d cuts (+):\n%s", old.Name(), cuts, diff)
+		}
+	}
+}
+
+// everyRow gives all rows of all tables but those about the steps.
+func everyRow(t *testing.T, dsn string) (all []string) {
+	t.Helper()
+	conn := connect(t, dsn)
+	rows := func(sql string) []string {
+		found, err := conn.Query(t.Context(), sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, err := pgx.CollectRows(found, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return texts
+	}
+	for _, table := range rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'migration%' ORDER BY 1") {
+		all = append(all, rows("SELECT '"+table+" ' || t::text FROM "+table+" t ORDER BY 1")...)
+	}
+	return all
+}

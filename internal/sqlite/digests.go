@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+	"oda/internal/engine/migrate"
+)
+
+// digestsStep works out digests and seals of what was stored before there were
+// any, in the order of positions, first of versions, then of records.
+func digestsStep(rows int) step {
+	return step{Number: 6, Name: "digests of what is stored", Checksum: "digests", Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) {
+		var f digesting
+		if at != "" {
+			if err := json.Unmarshal([]byte(at), &f); err != nil {
+				return migrate.Part{}, err
+			}
+		}
+		return f.part(c, rows)
+	}}
+}
+
+// digesting is how far the step is.
+type digesting struct {
+	Records  bool  `json:"records"`  // the versions are done
+	Position int64 `json:"position"` // behind that one
+	Done     int64 `json:"done"`
+}
+
+// digestsBytes is the size of texts after which a part ends.
+const digestsBytes = 8 << 20
+
+// sealed is a row with what it lacks.
+type sealed struct {
+	position int64
+	digest   oda.Digest
+	seal     any // nil where the row cannot be read
+}
+
+// part fills the next rows.
+func (f digesting) part(c *conn, rows int) (migrate.Part, error) {
+	read, update := sealVersions, "UPDATE versions SET digest = ?, seal = ? WHERE position = ?"
+	if f.Records {
+		read, update = sealRecords, "UPDATE records SET digest = ?, seal = ? WHERE position = ?"
+	}
+	total, err := c.number("SELECT last_position FROM state")
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	found, err := read(c, f.Position, rows)
+	if err != nil {
+		return migrate.Part{}, err
+	}
+	for i := range found {
+		r := &found[i]
+		if err := c.exec(update, r.digest[:], r.seal, r.position); err != nil {
+			return migrate.Part{}, err
+		}
+		f.Position = r.position
+	}
+	f.Done += int64(len(found))
+	if len(found) == 0 {
+		if f.Records {
+			return migrate.Part{Done: total, Total: total, End: true}, nil
+		}
+		f.Records, f.Position = true, 0
+	}
+	text, err := json.Marshal(f)
+	return migrate.Part{At: string(text), Done: f.Done, Total: total}, err
+}
+
+// sealVersions works out what versions behind a position lack.
+func sealVersions(c *conn, behind int64, rows int) (found []sealed, err error) {
+	size := 0
+	err = c.query(`SELECT position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text
+		FROM versions WHERE position > ? ORDER BY position LIMIT ?`, func(stmt *sqlite.Stmt) error {
+		text := bytesOf(stmt, 9)
+		r := sealed{position: stmt.ColumnInt64(0), digest: oda.DigestOf(text)}
+		runs, runsErr := decodeRuns(bytesOf(stmt, 7))
+		slots, slotsErr := decodeSlots(bytesOf(stmt, 8), len(text))
+		if runsErr == nil && slotsErr == nil {
+			var room placeRoom
+			row := engine.VersionRow{
+				Place: place(&room, r.position, stmt.ColumnInt64(1)), Version: stmt.ColumnInt64(2),
+				By: stmt.ColumnText(3), On: oda.Instant(stmt.ColumnInt64(4)), Before: stmt.ColumnInt64(5), After: stmt.ColumnInt64(6),
+				Runs: runs, Slots: slots, Digest: r.digest,
+			}
+			seal := row.Seal()
+			r.seal = seal[:]
+		}
+		found = append(found, r)
+		return partFull(&size, len(text))
+	}, behind, int64(rows))
+	return found, notFull(err)
+}
+
+// sealRecords works out what records behind a position lack. Those that came with
+// a key have their digest.
+func sealRecords(c *conn, behind int64, rows int) (found []sealed, err error) {
+	size := 0
+	err = c.query(`SELECT position, entity, sequence, version, recorded_by, recorded_on, key, digest, text
+		FROM records WHERE position > ? ORDER BY position LIMIT ?`, func(stmt *sqlite.Stmt) error {
+		r := sealed{position: stmt.ColumnInt64(0), digest: digestOf(stmt, 7)}
+		text := bytesOf(stmt, 8)
+		if stmt.ColumnIsNull(7) {
+			r.digest = oda.DigestOf(text)
+		}
+		var room placeRoom
+		row := engine.RecordRow{
+			Place: place(&room, r.position, stmt.ColumnInt64(1)), Sequence: stmt.ColumnInt64(2), Version: stmt.ColumnInt64(3),
+			By: stmt.ColumnText(4), On: oda.Instant(stmt.ColumnInt64(5)), Key: stmt.ColumnText(6), Digest: r.digest,
+		}
+		seal := row.Seal()
+		r.seal = seal[:]
+		found = append(found, r)
+		return partFull(&size, len(text))
+	}, behind, int64(rows))
+	return found, notFull(err)
+}
+
+// partFull ends a part by its size.
+func partFull(size *int, more int) error {
+	if *size += more; *size > digestsBytes {
+		return errPartFull
+	}
+	return nil
+}
+
+// notFull is the error of a part, if being full is none.
+func notFull(err error) error {
+	if errors.Is(err, errPartFull) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"zombiezen.com/go/sqlite"
+
+	"oda/internal/engine/migrate"
+	"oda/internal/test/fixture"
+)
+
+// An archive whose upgrade is cut off in the middle of each part, and begun
+// again, ends as one that was upgraded at once.
+func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
+	archives, err := fixture.All("../../testdata/archives", "sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range archives {
+		steps, err := schemaSteps(10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := restored(t, old)
+		cuts := 0
+		for ; ; cuts++ {
+			ctx, cut := context.WithCancel(t.Context())
+			told := 0
+			s, err := openWith(ctx, path, slog.New(slog.DiscardHandler), steps, func(migrate.Status) {
+				// It is told that a part begins, that it is done, and that the next begins.
+				if told++; told == 3 {
+					cut()
+				}
+			})
+			cut()
+			if err == nil {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if !errors.Is(err, context.Canceled) || cuts > 1000 {
+				t.Fatalf("%s: cut off %d times, it ends with %v", old.Name(), cuts, err)
+			}
+		}
+		if old.Schema == 1 && cuts < 10 {
+			t.Errorf("%s was cut off %d times only", old.Name(), cuts)
+		}
+		if diff := cmp.Diff(everyRow(t, open(t, restored(t, old))), everyRow(t, open(t, path))); diff != "" {
+			t.Errorf("%s upgraded at once (-) and with %d cuts (+):\n%s", old.Name(), cuts, diff)
+		}
+	}
+}
+
+// restored gives the test an archive of an earlier program.
+func restored(t *testing.T, old *fixture.Archive) string {
+	t.Helper()
+	content, err := old.Content()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := archivePath(t)
+	if err := os.WriteFile(path, content, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// everyRow gives all rows of all tables, but not those in which SQLite keeps an
+// index of words.
+func everyRow(t *testing.T, s *Store) (rows []string) {
+	t.Helper()
+	var tables []string
+	err := s.writer.query(`SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'
+		AND NOT EXISTS (SELECT 1 FROM sqlite_schema v WHERE v.sql LIKE '%VIRTUAL%' AND sqlite_schema.name LIKE v.name || '\_%' ESCAPE '\') ORDER BY name`,
+		func(stmt *sqlite.Stmt) error { tables = append(tables, stmt.ColumnText(0)); return nil })
+	for _, table := range tables {
+		err = errors.Join(err, s.writer.query("SELECT * FROM "+table, func(stmt *sqlite.Stmt) error {
+			line := table
+			for i := range stmt.ColumnCount() {
+				line += fmt.Sprintf(" %s=%q", stmt.ColumnName(i), stmt.ColumnText(i))
+			}
+			rows = append(rows, line)
+			return nil
+		}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(rows)
+	return rows
+}
