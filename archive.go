@@ -24,11 +24,12 @@ type Archive struct {
 	engine Engine
 	minter Minter
 	now    func() time.Time
+	nights chan struct{} // has room for those that are reported at once
 }
 
 // NewArchive puts an archive together.
 func NewArchive(engine Engine, minter Minter) *Archive {
-	return &Archive{engine: engine, minter: minter, now: time.Now}
+	return &Archive{engine: engine, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce)}
 }
 
 // Write is what comes with a document or record besides its content.

@@ -9,13 +9,16 @@ import (
 
 // call is what a record says about the call that it is of.
 type call struct {
+	request        []byte  // a JSON string, as in the record
 	sent, received Instant // unsaid: the record does not say
+	failed         bool
 }
 
 // unsaid is no instant.
 const unsaid Instant = math.MinInt64
 
-// readCall reads a record that was checked when it was stored.
+// readCall reads a record that was checked when it was stored. A call has failed
+// if its status is there and not OK, or if it has an error.
 func readCall(record []byte) call {
 	c := call{sent: unsaid, received: unsaid}
 	members := rawjson.MembersOf(record)
@@ -25,13 +28,22 @@ func readCall(record []byte) call {
 			return c
 		}
 		switch string(key) {
+		case "request":
+			c.request = value
 		case "request_sent_at":
 			c.sent = instantIn(value)
 		case "response_received_at":
 			c.received = instantIn(value)
+		case "status":
+			c.failed = c.failed || string(value) != "null" && !isOK(value)
+		case "error":
+			c.failed = c.failed || string(value) != "null"
 		}
 	}
 }
+
+// isOK compares a status, without regard to case.
+func isOK(value []byte) bool { return bytes.EqualFold(textIn(value), []byte("OK")) }
 
 // instantIn reads a time, which may be null.
 func instantIn(value []byte) Instant {
@@ -63,6 +75,15 @@ func (c *call) at(recordedOn Instant) Instant {
 		return c.received
 	}
 	return recordedOn
+}
+
+// took is how long the call took, if the record says it and the response did
+// not come before the request was sent.
+func (c *call) took() (Elapsed, bool) {
+	if c.sent == unsaid || c.received < c.sent {
+		return 0, false
+	}
+	return Elapsed(c.received - c.sent), true
 }
 
 // Day is a day of UTC, counted from the first of January 1970.

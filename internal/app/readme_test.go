@@ -13,7 +13,6 @@ import (
 // The tour in the README works as written: its commands run in a shell, from
 // top to bottom, and the answers look like those shown.
 func TestTheTourInTheREADMEWorks(t *testing.T) {
-	p := env.Oda(t, "serve")
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +22,22 @@ func TestTheTourInTheREADMEWorks(t *testing.T) {
 		t.Fatal("the README has no tour")
 	}
 	tour, _, _ = strings.Cut(tour, "\n## ")
+	follow(t, tour)
+}
 
+// So do the commands of a page that has a whole example.
+func TestThePageAboutNightsWorks(t *testing.T) {
+	text, err := os.ReadFile("../../docs/night.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(t, string(text))
+}
+
+// follow runs the commands of a text against a new archive.
+func follow(t *testing.T, tour string) {
+	t.Helper()
+	p := env.Oda(t, "serve")
 	script := "set -eu\n"
 	var shown []string // answers shown in the README, as patterns, in order
 	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(tour, -1) {
@@ -40,13 +54,13 @@ func TestTheTourInTheREADMEWorks(t *testing.T) {
 	command := exec.Command("sh", "-c", script)
 	output, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("the tour fails: %v\n%s", err, output)
+		t.Fatalf("the commands fail: %v\n%s", err, output)
 	}
 	rest := string(output)
 	for _, want := range shown {
-		at := regexp.MustCompile("(?m)^" + want + "$").FindStringIndex(rest)
+		at := regexp.MustCompile("(?m)^ *" + want + "$").FindStringIndex(rest)
 		if at == nil {
-			t.Fatalf("the README shows an answer that did not arrive:\n%s\ngot:\n%s", want, rest)
+			t.Fatalf("the text shows an answer that did not arrive:\n%s\ngot:\n%s", want, rest)
 		}
 		rest = rest[at[1]:]
 	}

@@ -300,6 +300,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",
 		"GET /ebs/{eb_id}/request_responses readRecords", "POST /ebs/{eb_id}/request_responses recordBatch",
 		"GET /guide guide",
+		"GET /night night",
 		"GET /openapi.json descriptionJSON", "GET /openapi.yaml descriptionYAML",
 		"GET /prjs listPRJs", "POST /prjs createPRJ", "GET /prjs/{prj_id} getPRJ", "PUT /prjs/{prj_id} storePRJ",
 		"GET /problems problems", "GET /problems/{code} problem",

@@ -107,6 +107,8 @@ func (op *Operation) CheckParameters(lookup func(in, name string) (value string,
 // check returns a sentence that says what is wrong with a parameter, or "".
 func (p *parameter) check(value string, given bool) string {
 	switch {
+	case !given && p.required && p.schema.rule != "":
+		return "This parameter is missing. It must be " + p.schema.rule + "."
 	case !given && p.required:
 		return "This parameter is missing."
 	case !given, p.ignorable:

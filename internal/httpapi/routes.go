@@ -54,6 +54,8 @@ func (a *API) routes() []route {
 		{operation: "recordBatch", kind: oda.ExecutionBlock, handle: a.recordBatch},
 		{operation: "readRecords", kind: oda.ExecutionBlock, handle: a.readRecords},
 
+		{operation: "night", handle: a.night},
+
 		{operation: "home", page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
 		{operation: "guide", page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},
 		{operation: "problems", page: true, handle: func(c *call) error { return a.pages.Problems(c, c.r) }},

@@ -81,3 +81,6 @@ func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }
 
 // Connections is how many connections the pool has.
 func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }
+
+// IndexDays does a part of the schema step that indexes the days of calls.
+var IndexDays = indexDays

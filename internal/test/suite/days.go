@@ -113,6 +113,30 @@ var days = []scenario{
 		}
 		d.mustFind("2026-03-05", "2026-03-05", map[string][]int64{"b": want})
 	}},
+	{"records of one day that end one part of a block and begin the next", func(t *testing.T, d *desk) {
+		var list []string
+		var want []int64
+		for i := range 4090 {
+			list = append(list, fmt.Sprintf(`{"request":"%d","request_sent_at":"2026-03-01"}`, i))
+			want = append(want, int64(i+1))
+		}
+		d.mustPut(eb("b"), `{`+listing(list...)+`}`)
+		for range 5 { // one by one, and three at a time
+			want = append(want, d.mustRecord("b", sentOn("2026-03-01T12:00:00Z")).Sequence)
+			one := d.keyed("", sentOn("2026-03-01"))
+			receipts, err := d.store.Append(d.ctx, d.adding("b", one, one, one))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range receipts {
+				want = append(want, r.Sequence)
+			}
+		}
+		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": want})
+		d.mustUpdate(eb("b"), listing(list[:10]...))
+		want = append(want[:10:10], d.mustRecord("b", sentOn("2026-03-01")).Sequence)
+		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": want})
+	}},
 	{"many blocks are found, but no more than are wanted", func(t *testing.T, d *desk) {
 		want := map[string][]int64{}
 		for i := range 30 {

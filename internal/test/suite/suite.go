@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"record keys", recordKeys},
 		{"batches", batches},
 		{"days", days},
+		{"nights", nights},
 		{"listing", listings},
 		{"paging", paging},
 		{"closing", closing},

@@ -1,0 +1,36 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+
+	"oda"
+)
+
+// Night says which night to report on.
+type Night struct {
+	Date      string // on which it began, such as 2026-03-01
+	Zone      string // in which it lasts from noon to noon, by its IANA name; empty: UTC
+	Telescope string // empty: any
+}
+
+// Night reports what was done in a night: its calls, those that failed and the
+// slowest, and the ExecutionBlocks that they belong to.
+func (c *Client) Night(ctx context.Context, night Night) (*oda.Night, error) {
+	values := url.Values{}
+	for name, value := range map[string]string{"date": night.Date, "zone": night.Zone, "telescope": night.Telescope} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	r, err := c.read(ctx, "/night?"+values.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	var report oda.Night
+	if err := json.Unmarshal(r.body, &report); err != nil {
+		return nil, garbled(r, err)
+	}
+	return &report, nil
+}

@@ -1,0 +1,140 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/internal/test/env"
+)
+
+// observed is an archive with two blocks in which calls were recorded.
+func observed(t *testing.T) *env.Archive {
+	a := env.Start(t)
+	store(t, a, "/ebs/eb-1", `{"telescope":"ska_mid","sbi_ref":"sbi-1","sbd_ref":"sbd-1","sbd_version":3}`, "X-Forwarded-User", "ada")
+	store(t, a, "/ebs/eb-2", `{"request_responses":[{"request":"park <all>","request_sent_at":"2026-03-02T09:59:59.999999Z"}]}`, "X-Forwarded-User", "bob")
+	for _, record := range []string{
+		`{"request":"scan","status":"OK","request_sent_at":"2026-03-01T22:00:00+02:00","response_received_at":"2026-03-01T20:10:00.5Z"}`,
+		`{"request":"scan","status":"ERROR","request_sent_at":"2026-03-01T10:00:00Z","response_received_at":"2026-03-01T10:00:01Z"}`,
+		`{"request":"point","status":"ok","error":{"detail":"wind"},"request_sent_at":"2026-03-01 21:00"}`,
+		`{"request":"scan","status":"ERROR","request_sent_at":"2026-03-01T09:59:59.9999999Z"}`,
+		`{"request":"scan","status":"ERROR","request_sent_at":"2026-03-02T10:00:00Z"}`,
+	} {
+		want(t, http.StatusOK, a.Do("POST", "/ebs/eb-1/request_response", record))
+	}
+	return a
+}
+
+func TestANightIsReported(t *testing.T) {
+	a := observed(t)
+	const whole = `{"from":"2026-03-01T10:00:00.000000Z","to":"2026-03-02T10:00:00.000000Z","calls":4,"failures":2,"seconds_in_calls":601.5,` +
+		`"blocks":[` +
+		`{"id":"eb-1","telescope":"ska_mid","created_by":"ada","first_call":"2026-03-01T10:00:00.000000Z","last_call":"2026-03-01T21:00:00.000000Z",` +
+		`"calls":3,"failures":2,"seconds_in_calls":601.5,"references":[REFERENCES]},` +
+		`{"id":"eb-2","telescope":null,"created_by":"bob","first_call":"2026-03-02T09:59:59.999999Z","last_call":"2026-03-02T09:59:59.999999Z",` +
+		`"calls":1,"failures":0,"seconds_in_calls":0,"references":[]}],` +
+		`"slowest":[{"id":"eb-1","sequence":1,"request":"scan","sent_at":"2026-03-01T20:00:00.000000Z","seconds":600.5},` +
+		`{"id":"eb-1","sequence":2,"request":"scan","sent_at":"2026-03-01T10:00:00.000000Z","seconds":1}],` +
+		`"failures_by_request":[{"request":"point","failures":1,"calls":1},{"request":"scan","failures":1,"calls":2}]}`
+	r := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-01&zone=Africa/Johannesburg", ""))
+	references := `{"kind":"sbds","id":"sbd-1","version":3,"field":"sbd_ref"},{"kind":"sbis","id":"sbi-1","version":null,"field":"sbi_ref"}`
+	equalJSON(t, r.Body, strings.Replace(whole, "REFERENCES", references, 1))
+	if got := r.Header.Get("Cache-Control"); got != "private, no-cache" {
+		t.Errorf("Cache-Control is %q", got)
+	}
+	if r.Header.Get("Etag") != "" {
+		t.Error("a report has an entity tag")
+	}
+	var in oda.Night
+	if err := json.Unmarshal(r.Body, &in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Tally != (oda.Tally{Calls: 4, Failures: 2, Took: 601_500_000}) || len(in.Blocks[0].References) != 2 {
+		t.Errorf("it is read as %+v", in)
+	}
+
+	for query, calls := range map[string]int64{
+		"date=2026-03-01":          4, // the first begins earlier, the last ends later
+		"date=2026-02-28":          2,
+		"date=2026-03-01&zone=UTC": 4,
+		"date=2026-03-01&zone=Africa/Johannesburg&telescope=ska_mid":     3,
+		"date=2026-03-01&zone=Africa/Johannesburg&telescope=SKA_MID":     0,
+		"date=2026-03-01&zone=Africa%2FJohannesburg&telescope=ska%5Fmid": 3,
+		"date=2026-03-05": 0,
+		"telescope=ska_mid&date=2026-03-02&zone=Africa/Johannesburg": 1,
+		"date=1066-10-14": 0,
+	} {
+		var night oda.Night
+		if err := json.Unmarshal(want(t, http.StatusOK, a.Do("GET", "/night?"+query, "")).Body, &night); err != nil {
+			t.Fatal(err)
+		}
+		if night.Calls != calls {
+			t.Errorf("%s: %d calls, want %d", query, night.Calls, calls)
+		}
+	}
+	none := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-05", ""))
+	equalJSON(t, none.Body, `{"from":"2026-03-05T12:00:00.000000Z","to":"2026-03-06T12:00:00.000000Z","calls":0,"failures":0,"seconds_in_calls":0,"blocks":[],"slowest":[],"failures_by_request":[]}`)
+}
+
+// equalJSON compares documents as JSON values.
+func equalJSON(t *testing.T, got []byte, want string) {
+	t.Helper()
+	var a, b any
+	if err := json.Unmarshal(got, &a); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	if err := json.Unmarshal([]byte(want), &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b, a); diff != "" {
+		t.Errorf("- wanted, + got:\n%s", diff)
+	}
+}
+
+func TestANightThatCannotBeReported(t *testing.T) {
+	a := env.Start(t)
+	for query, test := range map[string]struct {
+		code  oda.Code
+		words string
+	}{
+		"":                               {oda.InvalidQuery, "a date such as 2026-03-01"},
+		"zone=UTC":                       {oda.InvalidQuery, "missing"},
+		"date=":                          {oda.InvalidQuery, "a date such as 2026-03-01"},
+		"date=yesterday":                 {oda.InvalidQuery, "a date such as 2026-03-01"},
+		"date=2026-02-30":                {oda.InvalidQuery, "write it as 2026-01-31"},
+		"date=2026-03-01T12:00:00Z":      {oda.InvalidQuery, "a date such as 2026-03-01"},
+		"date=9999-12-31":                {oda.InvalidQuery, "9999-12-30"},
+		"date=2026-03-01&date=2026-3-2":  {oda.InvalidQuery, "2 times"},
+		"date=2026-03-01&zone=Mars":      {oda.InvalidQuery, "Africa/Johannesburg"},
+		"date=2026-03-01&zone=Local":     {oda.InvalidQuery, "Africa/Johannesburg"},
+		"date=2026-03-01&zone=../x":      {oda.InvalidQuery, "Africa/Johannesburg"},
+		"date=2026-03-01&telescope=":     {oda.InvalidQuery, "at least 1 character"},
+		"date=2026-03-01&telescope=%FF":  {oda.InvalidQuery, "UTF-8"},
+		"date=2026-03-01&telescopes=mid": {oda.InvalidRequest, "Did you mean telescope?"},
+		"day=2026-03-01":                 {oda.InvalidRequest, "Did you mean date?"},
+	} {
+		refused(t, a.Do("GET", "/night?"+query, ""), http.StatusBadRequest, test.code, test.words)
+	}
+	refused(t, a.Do("POST", "/night?date=2026-03-01", "{}"), http.StatusMethodNotAllowed, oda.WrongMethod, "GET, HEAD")
+}
+
+func TestAReportIsCompressedAndHasALength(t *testing.T) {
+	a := env.Start(t)
+	for i := range 20 {
+		store(t, a, fmt.Sprint("/ebs/eb-", i), `{"request_responses":[{"request":"r","request_sent_at":"2026-03-01T20:00:00Z"}]}`)
+	}
+	plain := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-01", ""))
+	packed := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-01", "", "Accept-Encoding", "gzip"))
+	if packed.Header.Get("Content-Encoding") != "gzip" || len(packed.Raw) >= len(plain.Raw) {
+		t.Errorf("%d bytes became %d, in %q", len(plain.Raw), len(packed.Raw), packed.Header.Get("Content-Encoding"))
+	}
+	head := want(t, http.StatusOK, a.Do("HEAD", "/night?date=2026-03-01", ""))
+	if got := head.Header.Get("Content-Length"); got != fmt.Sprint(len(plain.Body)) || len(head.Body) != 0 {
+		t.Errorf("HEAD says %s bytes and has %d, GET has %d", got, len(head.Body), len(plain.Body))
+	}
+}

@@ -1,0 +1,133 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+	"oda/internal/postgres"
+	"oda/internal/test/env"
+)
+
+// onDay adds a record of a call of a day.
+func onDay(t *testing.T, s *postgres.Store, id, day string) error {
+	t.Helper()
+	_, err := s.Append(t.Context(), oda.Append{Block: id, By: "anna", At: 1, Records: []oda.NewRecord{
+		{Text: fmt.Appendf(nil, `{"request":"r","request_sent_at":%q}`, day)},
+	}})
+	return err
+}
+
+func mustRecordOn(t *testing.T, s *postgres.Store, id, day string) {
+	t.Helper()
+	if err := onDay(t, s, id, day); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entries is the index of days in words.
+func entries(t *testing.T, conn *pgx.Conn) string {
+	t.Helper()
+	return query[string](t, conn, `SELECT coalesce(string_agg(identifier || ' ' || day || ' ' || part || ' ' || first, ', '
+		ORDER BY identifier, day, part), '') FROM call_days`)
+}
+
+func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("b"), `{}`))
+	mustRecordOn(t, s, "b", "2026-03-01")
+	// What is not there cannot be touched.
+	do(t, conn, "ALTER TABLE call_days RENAME TO hidden")
+	for range 20 {
+		mustRecordOn(t, s, "b", "2026-03-01T12:00:00Z")
+	}
+	if onDay(t, s, "b", "2026-03-02") == nil {
+		t.Error("the first record of a day did not need the index")
+	}
+	do(t, conn, "ALTER TABLE hidden RENAME TO call_days")
+	mustRecordOn(t, s, "b", "2026-03-02")
+	if got := query[int](t, conn, "SELECT count(*) FROM records"); got != 22 {
+		t.Errorf("there are %d records", got)
+	}
+}
+
+// A process that remembers another day than the head has finds out.
+func TestProcessesShareTheIndexOfDays(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	one, other, conn := open(t, dsn), open(t, dsn), connect(t, dsn)
+	mustPut(t, one, write(t, block("b"), `{}`))
+	mustRecordOn(t, one, "b", "1970-01-02")
+	mustRecordOn(t, other, "b", "1970-01-03")
+	mustRecordOn(t, one, "b", "1970-01-02")
+	mustRecordOn(t, other, "b", "1970-01-04")
+	mustRecordOn(t, one, "b", "1970-01-04")
+	mustRecordOn(t, one, "b", "1970-01-02")
+	if got, want := entries(t, conn), "b 1 1 1, b 2 1 2, b 3 1 4"; got != want {
+		t.Errorf("the index has %s, want %s", got, want)
+	}
+	// What was lost with a server is lost with its head.
+	do(t, conn, "DELETE FROM call_days", "UPDATE heads SET call_day = NULL, calls_to = NULL")
+	mustRecordOn(t, one, "b", "1970-01-02")
+	if got, want := entries(t, conn), "b 1 1 7"; got != want {
+		t.Errorf("the index has %s, want %s", got, want)
+	}
+}
+
+func TestTheDaysOfStoredCallsAreIndexedInParts(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	var list []string
+	for i := range 5000 {
+		list = append(list, fmt.Sprintf(`{"request":"%d","request_sent_at":"2026-03-%02d"}`, i, 1+i/2000))
+	}
+	for i := range 4 {
+		mustPut(t, s, write(t, block(fmt.Sprint("b", i)), `{"request_responses":[`+strings.Join(list, ",")+`]}`))
+	}
+	mustPut(t, s, write(t, block("unsaid"), `{"request_responses":[{"request":"r"}]}`))
+	want := entries(t, conn)
+	do(t, conn, "DROP TABLE call_days", "ALTER TABLE heads DROP COLUMN call_day, DROP COLUMN calls_to")
+
+	parts, at := 0, ""
+	for ended := false; !ended; parts++ {
+		// Each part is cut off before its end once, and done again.
+		for _, commit := range []bool{false, true} {
+			tx, err := conn.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			part, err := postgres.IndexDays(t.Context(), tx, at, 6000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !commit {
+				err = tx.Rollback(t.Context())
+			} else if err = tx.Commit(t.Context()); err == nil {
+				at, ended = part.At, part.End
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if parts == 1 {
+			// A process of the older version that was left running records on.
+			do(t, conn, "CREATE TEMP TABLE late AS SELECT * FROM records WHERE identifier = 'b0' AND sequence = 5000",
+				"UPDATE late SET sequence = 5001, recorded_on = 4000000000000000, text = '{\"request\":\"r\",\"request_sent_at\":\"1970-01-02\"}'",
+				"INSERT INTO records SELECT * FROM late",
+				"UPDATE heads SET last_sequence = 5001, last_modified_on = 4000000000000000, listed_on = 4000000000000000 WHERE identifier = 'b0'")
+			want = "b0 1 2 5001, " + want
+		}
+	}
+	if got := entries(t, conn); got != want {
+		t.Errorf("the step made the index\n%s\nwant\n%s", got, want)
+	}
+	if parts < 5 {
+		t.Errorf("the step had %d parts", parts)
+	}
+}

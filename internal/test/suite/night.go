@@ -1,0 +1,272 @@
+package suite
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oda"
+)
+
+var nights = []scenario{
+	{"a night is the sum of what is read of its blocks", func(t *testing.T, d *desk) {
+		round := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			round++
+			own := *d
+			own.tb = rt
+			o := &observatory{desk: &own, name: fmt.Sprint("r", round), noon: at("2020-01-01T12:00:00Z").AddDate(0, 0, 30*round)}
+			for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+				o.step(rt)
+			}
+			for range 4 {
+				o.compare(rt)
+			}
+		})
+	}},
+	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		archive := oda.NewArchive(d.store, nil)
+		q := oda.NightQuery{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
+		stop, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					ended <- nil
+					return
+				default:
+				}
+				pair := d.adding("b", oda.NewRecord{Text: []byte(sentOn("2026-03-01T23:00:00Z"))}, oda.NewRecord{Text: []byte(sentOn("2026-03-02T01:00:00Z"))})
+				if _, err := d.store.Append(d.ctx, pair); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		last := int64(0)
+		for range 30 {
+			night, err := archive.Night(d.ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if night.Calls < last || night.Calls%2 != 0 {
+				t.Errorf("%d calls are reported, after %d", night.Calls, last)
+			}
+			last = night.Calls
+		}
+		close(stop)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}},
+}
+
+// observatory makes random calls on the days around a date.
+type observatory struct {
+	*desk
+	name string
+	noon time.Time
+}
+
+func (o *observatory) block(t *rapid.T) string {
+	return o.name + rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "block")
+}
+
+// step stores or records something.
+func (o *observatory) step(t *rapid.T) {
+	o.clock.Set(oda.InstantOf(o.moment(t)), time.Microsecond)
+	ref := eb(o.block(t))
+	stored, err := o.store.Get(o.ctx, ref)
+	if err != nil {
+		o.mustPut(ref, `{`+o.members(t, true)+`}`)
+		return
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "step") {
+	case 0:
+		o.mustPut(ref, document(stored.Metadata, o.members(t, true)))
+	case 1:
+		if _, err := o.send(o.keep(ref, document(stored.Metadata, o.members(t, false)))); err != nil {
+			t.Fatalf("keep: %v", err)
+		}
+	default:
+		var batch []oda.NewRecord
+		for i, text := range o.calls(t, 1) {
+			key := rapid.SampledFrom([]string{"", "", fmt.Sprint(i), fmt.Sprint(i, text)}).Draw(t, "key")
+			batch = append(batch, o.keyed(key, text))
+		}
+		if _, err := o.store.Append(o.ctx, o.adding(ref.ID, batch...)); err != nil && oda.CodeOf(err) != oda.KeyReused {
+			t.Fatalf("record: %v", err)
+		}
+	}
+}
+
+// moment is some time around the date, often close to an end of a night or day.
+func (o *observatory) moment(t *rapid.T) time.Time {
+	hours := rapid.SampledFrom([]int{0, 0, 12, 24, 36, -12, 2, 10, 13, 23}).Draw(t, "hours")
+	return o.noon.Add(time.Duration(hours)*time.Hour + time.Duration(rapid.SampledFrom([]int{-1, 0, 1, 60_000_000}).Draw(t, "microseconds"))*time.Microsecond)
+}
+
+// members are those of a block, with a list of records where it may have one.
+func (o *observatory) members(t *rapid.T, list bool) string {
+	members := rapid.SampledFrom([]string{`"a":1`, `"telescope":"ska_mid"`, `"telescope":"ska_low","sbi_ref":"sbi-1"`}).Draw(t, "members")
+	if list && rapid.Bool().Draw(t, "listed") {
+		members += "," + listing(o.calls(t, 0)...)
+	}
+	return members
+}
+
+// calls are records of some calls.
+func (o *observatory) calls(t *rapid.T, least int) []string {
+	var records []string
+	for range rapid.IntRange(least, 4).Draw(t, "calls") {
+		record := fmt.Sprintf(`{"request":"r%d"`, rapid.IntRange(0, 2).Draw(t, "request"))
+		for _, name := range []string{"request_sent_at", "response_received_at"} {
+			zone := time.FixedZone("", 60*rapid.SampledFrom([]int{0, 330, -720}).Draw(t, "offset"))
+			switch moment := o.moment(t).In(zone); rapid.IntRange(0, 3).Draw(t, "form") {
+			case 0:
+				record += fmt.Sprintf(`,%q:null`, name)
+			case 1:
+				record += fmt.Sprintf(`,%q:%q`, name, moment.Format("2006-01-02T15:04:05.999999999Z07:00"))
+			case 2:
+				record += fmt.Sprintf(`,%q:%q`, name, moment.UTC().Format("2006-01-02 15:04:05.000000999"))
+			}
+		}
+		record += rapid.SampledFrom([]string{``, ``, `,"status":"OK"`, `,"status":"ok"`, `,"status":"ERROR"`, `,"status":null`, `,"status":""`}).Draw(t, "status")
+		record += rapid.SampledFrom([]string{``, ``, ``, `,"error":null`, `,"error":{}`}).Draw(t, "error")
+		records = append(records, record+`}`)
+	}
+	return records
+}
+
+// compare asks for a night and adds up itself what all blocks answer.
+func (o *observatory) compare(t *rapid.T) {
+	zone := rapid.SampledFrom([]string{"UTC", "Africa/Johannesburg", "Pacific/Kiritimati", "Pacific/Honolulu", "America/New_York"}).Draw(t, "zone")
+	date := o.noon.AddDate(0, 0, rapid.IntRange(-2, 2).Draw(t, "night")).Format("2006-01-02")
+	params := map[string][]string{"date": {date}, "zone": {zone}}
+	telescope := rapid.SampledFrom([]string{"", "", "ska_low"}).Draw(t, "telescope")
+	if telescope != "" {
+		params["telescope"] = []string{telescope}
+	}
+	q, err := oda.ParseNight(params)
+	if err != nil {
+		t.Fatalf("%v: %v", params, err)
+	}
+	got, err := oda.NewArchive(o.store, nil).Night(o.ctx, q)
+	if err != nil {
+		t.Fatalf("%v: %v", params, err)
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	noon, err := time.ParseInLocation("2006-01-02 15", date+" 12", location)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	same(t, fmt.Sprintf("the night %v", params), *got, o.night(t, noon, noon.AddDate(0, 0, 1), telescope))
+}
+
+// night adds up, the plain way.
+func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) oda.Night {
+	night := oda.Night{From: oda.InstantOf(from), To: oda.InstantOf(to), Blocks: []oda.NightBlock{}, Slowest: []oda.SlowCall{}, FailuresByRequest: []oda.FailedRequest{}}
+	requests := map[string]oda.FailedRequest{}
+	for _, place := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
+		if !strings.HasPrefix(place.ID, o.name) {
+			continue
+		}
+		block := o.observed(place.ID)
+		if telescope != "" && (block.Telescope == nil || *block.Telescope != telescope) {
+			continue
+		}
+		page, err := o.store.Records(o.ctx, place.ID, 0, 10_000)
+		if err != nil {
+			t.Fatalf("records: %v", err)
+		}
+		for _, r := range page.Records {
+			var c struct {
+				Request  string          `json:"request"`
+				Sent     string          `json:"request_sent_at"`
+				Received string          `json:"response_received_at"`
+				Status   *string         `json:"status"`
+				Error    *map[string]any `json:"error"`
+			}
+			if err := json.Unmarshal(r.Text, &c); err != nil {
+				t.Fatalf("%s: %v", r.Text, err)
+			}
+			when := r.RecordedOn.Time()
+			if c.Received != "" {
+				when = at(c.Received)
+			}
+			if c.Sent != "" {
+				when = at(c.Sent)
+			}
+			if when.Before(from) || !when.Before(to) {
+				continue
+			}
+			tally := oda.Tally{Calls: 1}
+			if c.Error != nil || c.Status != nil && !strings.EqualFold(*c.Status, "OK") {
+				tally.Failures = 1
+			}
+			if c.Sent != "" && c.Received != "" && !oda.InstantOf(at(c.Received)).Time().Before(oda.InstantOf(at(c.Sent)).Time()) {
+				tally.Took = oda.Elapsed(oda.InstantOf(at(c.Received)) - oda.InstantOf(at(c.Sent)))
+				night.Slowest = append(night.Slowest, oda.SlowCall{Block: place.ID, Sequence: r.Sequence, Request: c.Request, SentAt: oda.InstantOf(at(c.Sent)), Took: tally.Took})
+			}
+			i := oda.InstantOf(when)
+			if block.Calls == 0 {
+				block.FirstCall, block.LastCall = i, i
+			}
+			block.FirstCall, block.LastCall = min(block.FirstCall, i), max(block.LastCall, i)
+			block.Tally = sum(block.Tally, tally)
+			night.Tally = sum(night.Tally, tally)
+			request := requests[c.Request]
+			requests[c.Request] = oda.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
+		}
+		if block.Calls > 0 {
+			night.Blocks = append(night.Blocks, block)
+		}
+	}
+	slices.SortFunc(night.Blocks, func(a, b oda.NightBlock) int {
+		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), cmp.Compare(a.ID, b.ID))
+	})
+	slices.SortFunc(night.Slowest, func(a, b oda.SlowCall) int {
+		return cmp.Or(cmp.Compare(b.Took, a.Took), cmp.Compare(a.SentAt, b.SentAt), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	night.Slowest = night.Slowest[:min(20, len(night.Slowest))]
+	for _, r := range requests {
+		if r.Failures > 0 {
+			night.FailuresByRequest = append(night.FailuresByRequest, r)
+		}
+	}
+	slices.SortFunc(night.FailuresByRequest, func(a, b oda.FailedRequest) int {
+		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.Request, b.Request))
+	})
+	return night
+}
+
+func sum(a, b oda.Tally) oda.Tally {
+	return oda.Tally{Calls: a.Calls + b.Calls, Failures: a.Failures + b.Failures, Took: a.Took + b.Took}
+}
+
+// observed reads what a report says of a block as such.
+func (o *observatory) observed(id string) oda.NightBlock {
+	block := oda.NightBlock{ID: id, CreatedBy: o.mustGet(eb(id)).Metadata.CreatedBy, References: []oda.Reference{}}
+	var in struct {
+		Telescope *string `json:"telescope"`
+		SBI       string  `json:"sbi_ref"`
+	}
+	if err := json.Unmarshal([]byte(o.text(eb(id))), &in); err != nil {
+		o.tb.Fatalf("%v", err)
+	}
+	block.Telescope = in.Telescope
+	if in.SBI != "" {
+		block.References = append(block.References, oda.Reference{Kind: oda.SBInstance, ID: in.SBI, Field: "sbi_ref"})
+	}
+	return block
+}

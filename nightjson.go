@@ -1,0 +1,84 @@
+package oda
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// MarshalText writes the instant as String does.
+func (i Instant) MarshalText() ([]byte, error) { return i.AppendTo(nil), nil }
+
+// UnmarshalText reads a time as ParseTime does.
+func (i *Instant) UnmarshalText(text []byte) error {
+	t, ok := parseTime(text)
+	if !ok {
+		return errTime
+	}
+	*i = InstantOf(t)
+	return nil
+}
+
+// Elapsed is a length of time in microseconds. In JSON it is a number of seconds.
+type Elapsed int64
+
+// Seconds is the length in seconds.
+func (s Elapsed) Seconds() float64 { return float64(s) / 1e6 }
+
+// MarshalJSON writes it exactly.
+func (s Elapsed) MarshalJSON() ([]byte, error) {
+	text := strconv.AppendInt(nil, int64(s/1e6), 10)
+	if part := s % 1e6; part != 0 {
+		text = append(text, '.')
+		for unit := Elapsed(1e5); part > 0; unit /= 10 {
+			text = append(text, byte('0'+part/unit))
+			part %= unit
+		}
+	}
+	return text, nil
+}
+
+// UnmarshalJSON reads a number of seconds.
+func (s *Elapsed) UnmarshalJSON(text []byte) error {
+	seconds, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return err
+	}
+	*s = Elapsed(math.Round(min(seconds*1e6, math.MaxInt64/2)))
+	return nil
+}
+
+// reference is a Reference on the wire.
+type reference struct {
+	Kind    string `json:"kind"`
+	ID      string `json:"id"`
+	Version *int64 `json:"version"`
+	Field   string `json:"field"`
+}
+
+// MarshalJSON writes the reference with the collection as its kind.
+func (r Reference) MarshalJSON() ([]byte, error) {
+	out := reference{Kind: r.Kind.Collection(), ID: r.ID, Field: r.Field}
+	if r.Version != 0 {
+		out.Version = &r.Version
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Reference) UnmarshalJSON(text []byte) error {
+	var in reference
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	kind, ok := KindOf(in.Kind)
+	if !ok {
+		return fmt.Errorf("there is no collection %q", in.Kind)
+	}
+	*r = Reference{Kind: kind, ID: in.ID, Field: in.Field}
+	if in.Version != nil {
+		r.Version = *in.Version
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package oda
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// nightSum adds up calls of a night as they are read. Several are made beside
+// each other and put together at the end.
+type nightSum struct {
+	query    NightQuery
+	blocks   []NightBlock
+	slowest  []SlowCall // in order, as many as are reported
+	requests map[string]*FailedRequest
+	records  int // read so far
+}
+
+// recordsBetween is how many records are read before others have their turn,
+// who have little to do each.
+const recordsBetween = 256
+
+func newNightSum(q NightQuery) nightSum {
+	return nightSum{query: q, blocks: []NightBlock{}, slowest: []SlowCall{}, requests: make(map[string]*FailedRequest)}
+}
+
+// read adds the calls of a block.
+func (s *nightSum) read(ctx context.Context, from Diary, days Days, block *Found) error {
+	sum := NightBlock{
+		ID: block.ID, CreatedBy: block.Metadata.CreatedBy, References: block.Summary.References,
+		FirstCall: math.MaxInt64, LastCall: math.MinInt64,
+	}
+	if sum.References == nil {
+		sum.References = []Reference{}
+	}
+	if block.Summary.Telescope != "" {
+		sum.Telescope = &block.Summary.Telescope
+	}
+	for r, err := range from.RecordsOn(ctx, block.ID, days) {
+		if err != nil {
+			return err
+		}
+		s.add(&sum, r)
+		if s.records++; s.records%recordsBetween == 0 {
+			runtime.Gosched()
+		}
+	}
+	if sum.Calls > 0 {
+		s.blocks = append(s.blocks, sum)
+	}
+	return nil
+}
+
+// add counts a record if its call was made in the night.
+func (s *nightSum) add(block *NightBlock, r Record) {
+	c := readCall(r.Text)
+	at := c.at(r.RecordedOn)
+	if at < s.query.From || at >= s.query.To {
+		return
+	}
+	took, known := c.took()
+	block.FirstCall, block.LastCall = min(block.FirstCall, at), max(block.LastCall, at)
+	block.Tally.add(Tally{1, count(c.failed), took})
+	request := s.request(c.request)
+	request.Calls++
+	request.Failures += count(c.failed)
+	if known {
+		s.slow(SlowCall{block.ID, r.Sequence, request.Request, c.sent, took})
+	}
+}
+
+func count(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// add adds counts up. No sum of times is beyond the largest one.
+func (t *Tally) add(other Tally) {
+	t.Calls += other.Calls
+	t.Failures += other.Failures
+	if t.Took += other.Took; t.Took < 0 {
+		t.Took = math.MaxInt64
+	}
+}
+
+// request gives the counts of a request, by its name as it stands in a record.
+func (s *nightSum) request(literal []byte) *FailedRequest {
+	name := textIn(literal)
+	if len(name) > requestBytes {
+		name = append(bytes.ToValidUTF8(name[:requestBytes], nil), "…"...)
+	}
+	if known := s.requests[string(name)]; known != nil {
+		return known
+	}
+	return s.distinct(string(name))
+}
+
+// distinct begins the counts of a request, unless there are too many to tell
+// apart.
+func (s *nightSum) distinct(name string) *FailedRequest {
+	if len(s.requests) >= nightRequests {
+		name = otherRequests
+	}
+	known := s.requests[name]
+	if known == nil {
+		known = &FailedRequest{Request: name}
+		s.requests[name] = known
+	}
+	return known
+}
+
+// slow takes a call among the slowest if it is one of them.
+func (s *nightSum) slow(c SlowCall) {
+	if n := len(s.slowest); n == slowestCalls {
+		if slower(c, s.slowest[n-1]) > 0 {
+			return
+		}
+		s.slowest = s.slowest[:n-1]
+	}
+	at, _ := slices.BinarySearchFunc(s.slowest, c, slower)
+	s.slowest = slices.Insert(s.slowest, at, c)
+}
+
+// slower orders calls: the slowest first, and of equal ones the earliest.
+func slower(a, b SlowCall) int {
+	return cmp.Or(cmp.Compare(b.Took, a.Took), cmp.Compare(a.SentAt, b.SentAt), strings.Compare(a.Block, b.Block), cmp.Compare(a.Sequence, b.Sequence))
+}
+
+// reportOf puts sums together.
+func reportOf(q NightQuery, sums []nightSum) *Night {
+	all := newNightSum(q)
+	for i := range sums {
+		all.join(&sums[i])
+	}
+	night := &Night{From: q.From, To: q.To, Blocks: all.blocks, Slowest: all.slowest, FailuresByRequest: []FailedRequest{}}
+	for i := range night.Blocks {
+		night.Tally.add(night.Blocks[i].Tally)
+	}
+	slices.SortFunc(night.Blocks, func(a, b NightBlock) int {
+		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
+	})
+	for _, r := range all.requests {
+		if r.Failures > 0 {
+			night.FailuresByRequest = append(night.FailuresByRequest, *r)
+		}
+	}
+	slices.SortFunc(night.FailuresByRequest, func(a, b FailedRequest) int {
+		return cmp.Or(cmp.Compare(b.Failures, a.Failures), strings.Compare(a.Request, b.Request))
+	})
+	return night
+}
+
+// join adds another sum.
+func (s *nightSum) join(other *nightSum) {
+	s.blocks = append(s.blocks, other.blocks...)
+	for _, c := range other.slowest {
+		s.slow(c)
+	}
+	for name, r := range other.requests {
+		known := s.requests[name]
+		if known == nil {
+			known = s.distinct(name)
+		}
+		known.Calls += r.Calls
+		known.Failures += r.Failures
+	}
+}
