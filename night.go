@@ -74,8 +74,8 @@ func nightOf(date string, zone *time.Location) (from, to Instant, ok bool) {
 
 // Night is what was done in a night. Its numbers are sums over the blocks.
 type Night struct {
-	From Instant `json:"from"`
-	To   Instant `json:"to"`
+	From Moment `json:"from"`
+	To   Moment `json:"to"`
 	Tally
 	Blocks            []NightBlock    `json:"blocks"`              // by their first call
 	Slowest           []SlowCall      `json:"slowest"`             // the slowest first
@@ -96,8 +96,8 @@ type NightBlock struct {
 	ID        string  `json:"id"`
 	Telescope *string `json:"telescope"` // nil: none
 	CreatedBy string  `json:"created_by"`
-	FirstCall Instant `json:"first_call"`
-	LastCall  Instant `json:"last_call"`
+	FirstCall Moment  `json:"first_call"`
+	LastCall  Moment  `json:"last_call"`
 	Tally
 	References []Reference `json:"references"`
 }
@@ -107,7 +107,7 @@ type SlowCall struct {
 	Block    string  `json:"id"`
 	Sequence int64   `json:"sequence"`
 	Request  string  `json:"request"`
-	SentAt   Instant `json:"sent_at"`
+	SentAt   Moment  `json:"sent_at"`
 	Took     Elapsed `json:"seconds"`
 }
 

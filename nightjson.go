@@ -5,18 +5,28 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 )
 
-// MarshalText writes the instant as String does.
-func (i Instant) MarshalText() ([]byte, error) { return i.AppendTo(nil), nil }
+// Moment is an instant that is a text in JSON, as the archive writes times.
+type Moment Instant
 
-// UnmarshalText reads a time as ParseTime does.
-func (i *Instant) UnmarshalText(text []byte) error {
+// Time is the moment as a time in UTC.
+func (m Moment) Time() time.Time { return Instant(m).Time() }
+
+// String writes the moment as the archive always does.
+func (m Moment) String() string { return Instant(m).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Moment) MarshalText() ([]byte, error) { return Instant(m).AppendTo(nil), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Moment) UnmarshalText(text []byte) error {
 	t, ok := parseTime(text)
 	if !ok {
 		return errTime
 	}
-	*i = InstantOf(t)
+	*m = Moment(InstantOf(t))
 	return nil
 }
 

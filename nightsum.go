@@ -63,13 +63,13 @@ func (s *nightSum) add(block *NightBlock, r Record) {
 		return
 	}
 	took, known := c.took()
-	block.FirstCall, block.LastCall = min(block.FirstCall, at), max(block.LastCall, at)
+	block.FirstCall, block.LastCall = min(block.FirstCall, Moment(at)), max(block.LastCall, Moment(at))
 	block.Tally.add(Tally{1, count(c.failed), took})
 	request := s.request(c.request)
 	request.Calls++
 	request.Failures += count(c.failed)
 	if known {
-		s.slow(SlowCall{block.ID, r.Sequence, request.Request, c.sent, took})
+		s.slow(SlowCall{block.ID, r.Sequence, request.Request, Moment(c.sent), took})
 	}
 }
 
@@ -138,7 +138,7 @@ func reportOf(q NightQuery, sums []nightSum) *Night {
 	for i := range sums {
 		all.join(&sums[i])
 	}
-	night := &Night{From: q.From, To: q.To, Blocks: all.blocks, Slowest: all.slowest, FailuresByRequest: []FailedRequest{}}
+	night := &Night{From: Moment(q.From), To: Moment(q.To), Blocks: all.blocks, Slowest: all.slowest, FailuresByRequest: []FailedRequest{}}
 	for i := range night.Blocks {
 		night.Tally.add(night.Blocks[i].Tally)
 	}

@@ -175,7 +175,7 @@ func (o *observatory) compare(t *rapid.T) {
 
 // night adds up, the plain way.
 func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) oda.Night {
-	night := oda.Night{From: oda.InstantOf(from), To: oda.InstantOf(to), Blocks: []oda.NightBlock{}, Slowest: []oda.SlowCall{}, FailuresByRequest: []oda.FailedRequest{}}
+	night := oda.Night{From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []oda.NightBlock{}, Slowest: []oda.SlowCall{}, FailuresByRequest: []oda.FailedRequest{}}
 	requests := map[string]oda.FailedRequest{}
 	for _, place := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
 		if !strings.HasPrefix(place.ID, o.name) {
@@ -216,9 +216,9 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 			}
 			if c.Sent != "" && c.Received != "" && !oda.InstantOf(at(c.Received)).Time().Before(oda.InstantOf(at(c.Sent)).Time()) {
 				tally.Took = oda.Elapsed(oda.InstantOf(at(c.Received)) - oda.InstantOf(at(c.Sent)))
-				night.Slowest = append(night.Slowest, oda.SlowCall{Block: place.ID, Sequence: r.Sequence, Request: c.Request, SentAt: oda.InstantOf(at(c.Sent)), Took: tally.Took})
+				night.Slowest = append(night.Slowest, oda.SlowCall{Block: place.ID, Sequence: r.Sequence, Request: c.Request, SentAt: oda.Moment(oda.InstantOf(at(c.Sent))), Took: tally.Took})
 			}
-			i := oda.InstantOf(when)
+			i := oda.Moment(oda.InstantOf(when))
 			if block.Calls == 0 {
 				block.FirstCall, block.LastCall = i, i
 			}
