@@ -42,7 +42,8 @@ var rooms = map[string][]string{
 	"oda/internal/engine":            {"oda"},
 	"oda/internal/engine/migrate":    {},
 	"oda/internal/files":             {},
-	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/content", "oda/internal/contract", "oda/internal/rawjson"},
+	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/content", "oda/internal/contract", "oda/internal/jsondiff", "oda/internal/rawjson"},
+	"oda/internal/jsondiff":          {"oda/internal/rawjson"},
 	"oda/internal/postgres":          {"oda", "oda/internal/engine", "oda/internal/engine/migrate"},
 	"oda/internal/rawjson":           {},
 	"oda/internal/serving":           {},
@@ -59,7 +60,7 @@ var rooms = map[string][]string{
 
 // alone are the packages that need the standard library only, beside what rooms
 // allows them.
-var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files"}
+var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/jsondiff"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 
