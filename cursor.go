@@ -22,13 +22,29 @@ type cursor struct {
 
 // Cursor is the text with which the listing goes on behind a place.
 func (q Query) Cursor(behind Place) string {
-	text, err := json.Marshal(cursor{
+	return writeCursor(cursor{
 		q.Kind.Collection(), q.Order, q.User, q.Match, q.After, q.Before, behind.At, behind.ID,
 	})
+}
+
+// writeCursor makes an opaque text of what a cursor carries.
+func writeCursor(carried any) string {
+	text, err := json.Marshal(carried)
 	if err != nil {
 		panic("oda: a cursor cannot be written: " + err.Error())
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// readCursor reads what writeCursor wrote, and says whether it can be that.
+func readCursor(text string, carried any) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(carried) == nil && decoder.InputOffset() == int64(len(raw))
 }
 
 const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
@@ -36,15 +52,8 @@ const wrongCursor = "is not a cursor of this archive; take it from the Link head
 // cursor reads a cursor into the query. The query fields may be left out
 // beside it; where they are given, they must be those that it was made for.
 func (p *queryParser) cursor(q *Query, text string) {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		p.fault("cursor", wrongCursor)
-		return
-	}
 	var c cursor
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if decoder.Decode(&c) != nil || decoder.InputOffset() != int64(len(raw)) || !c.valid() {
+	if !readCursor(text, &c) || !c.valid() {
 		p.fault("cursor", wrongCursor)
 		return
 	}

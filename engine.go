@@ -32,6 +32,18 @@ type Reader interface {
 	// Get reads the current version. Unknown: NotFound.
 	Get(ctx context.Context, ref Ref) (*Entity, error)
 
+	// Version reads a version as it last was while it was current: with its last
+	// metadata, and the records that were recorded into it. Unknown: NotFound.
+	Version(ctx context.Context, ref Ref, version int64) (*Entity, error)
+
+	// AsOf reads the state with the latest LastModifiedOn that is not after the
+	// instant. If there is none: NotFound.
+	AsOf(ctx context.Context, ref Ref, at Instant) (*Entity, error)
+
+	// Versions tells of the versions before the given one, newest first, as many
+	// as fit: at most limit. Unknown: NotFound.
+	Versions(ctx context.Context, ref Ref, before int64, limit int) ([]VersionInfo, error)
+
 	// Records reads the records of the current version of a block in the order
 	// of their sequence numbers, behind the given one, as many as fit: at most
 	// limit, and not many bytes. Unknown: NotFound.

@@ -14,6 +14,10 @@ type Entity struct {
 	Body     Body
 	Records  Texts // nil where the document has no list of records
 
+	// Superseded says that there is a later version, so that what was read never
+	// changes again.
+	Superseded bool
+
 	rendered []byte
 }
 

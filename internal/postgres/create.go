@@ -75,7 +75,7 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 // there as well, also if the first answer was lost together with the wait for
 // it. Nobody else ever takes that row.
 const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	v.sequence_after, v.runs, v.slots, v.text, v.digest, c.identifier, c.digest
+	v.sequence_after, v.runs, v.slots, v.text, v.digest, false, c.identifier, c.digest
 	FROM creation_keys c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
 	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 

@@ -18,7 +18,7 @@ const partRecords = 512
 // selectCurrent looks the version up for the head that was found. A plain join
 // may read all versions of the entity and then compare them with the head.
 const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	coalesce(v.sequence_after, 0), v.runs, v.slots, v.text, v.digest, '', ''::bytea
+	coalesce(v.sequence_after, 0), v.runs, v.slots, v.text, v.digest, false, '', ''::bytea
 	FROM heads h LEFT JOIN LATERAL (SELECT * FROM versions
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 	WHERE h.kind = $1 AND h.identifier = $2`
@@ -29,6 +29,7 @@ type row struct {
 	lastSequence int64
 	body         oda.Body
 	runs         engine.Runs // nil: no list of records
+	superseded   bool        // there is a later version
 	damage       error       // what of it cannot be read
 
 	// Of a row that was found by its key:
@@ -50,7 +51,7 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 		return run(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return conn.QueryRow(ctx, query, args...).Scan(
 				&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.lastSequence,
-				&after, &runs, &slots, &r.body.Text, (*digest)(&r.body.Digest), &r.id, &r.keyDigest)
+				&after, &runs, &slots, &r.body.Text, (*digest)(&r.body.Digest), &r.superseded, &r.id, &r.keyDigest)
 		})
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -98,7 +99,7 @@ func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) (*oda.Entity, e
 	if err := of.Check(r.body); err != nil {
 		return nil, err
 	}
-	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
+	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body, Superseded: r.superseded}
 	if r.runs != nil {
 		e.Records = s.texts(ctx, of, r.runs)
 	}

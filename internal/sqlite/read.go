@@ -31,6 +31,8 @@ type row struct {
 	runs     engine.Runs // nil: no list of records
 	damage   error       // what of it cannot be read
 
+	superseded bool // there is a later version
+
 	// Of a row that was found by its key:
 	id        string
 	keyDigest []byte
@@ -55,7 +57,7 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if e, err = s.entity(ctx, ref, r); err != nil {
 		return nil, err
 	}
-	if len(r.body.Text) > cacheEntry || r.runs.Count() > renderRecords {
+	if !r.renderable() {
 		return e, nil
 	}
 	if err := e.Render(); err != nil {
@@ -66,7 +68,7 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 }
 
 const selectCurrent = `SELECT h.entity, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	v.sequence_after, v.runs, v.slots, v.text, v.digest
+	v.sequence_after, v.runs, v.slots, v.text, v.digest, 0
 	FROM heads h LEFT JOIN versions v ON v.position = h.position WHERE h.kind = ? AND h.identifier = ?`
 
 // read reads the current version, nil where the entity is unknown.
@@ -81,14 +83,19 @@ func (s *Store) readRow(ctx context.Context, query string, args ...any) (*row, e
 		return nil, err
 	}
 	defer s.readers.give(c)
-	var r *row
+	return c.row(query, args...)
+}
+
+// row reads one row of selectCurrent's form, nil where there is none.
+func (c *conn) row(query string, args ...any) (r *row, err error) {
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
 		r = &row{entity: stmt.ColumnInt64(0), metadata: metadataOf(stmt, 1)}
 		stored, runsErr := decodeRuns(bytesOf(stmt, 8))
 		r.runs = engine.Current(stored, stmt.ColumnInt64(7), stmt.ColumnInt64(6))
 		r.body.Text, r.body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
-		if stmt.ColumnCount() > 12 {
-			r.id, r.keyDigest = stmt.ColumnText(12), bytesOf(stmt, 13)
+		r.superseded = stmt.ColumnBool(12)
+		if stmt.ColumnCount() > 13 {
+			r.id, r.keyDigest = stmt.ColumnText(13), bytesOf(stmt, 14)
 		}
 		var slotsErr error
 		r.body.Slots, slotsErr = decodeSlots(bytesOf(stmt, 9), len(r.body.Text))
@@ -98,10 +105,16 @@ func (s *Store) readRow(ctx context.Context, query string, args ...any) (*row, e
 	return r, err
 }
 
+// renderable says whether the document is small enough to be rendered in memory,
+// where it may be kept.
+func (r *row) renderable() bool {
+	return len(r.body.Text) <= cacheEntry && r.runs.Count() <= renderRecords
+}
+
 // selectCreated reads the first version as it was stored: without what has been
 // recorded since.
 const selectCreated = `SELECT h.entity, v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	v.sequence_after, v.runs, v.slots, v.text, v.digest, h.identifier, h.create_digest
+	v.sequence_after, v.runs, v.slots, v.text, v.digest, 0, h.identifier, h.create_digest
 	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
 
 // Created implements oda.Engine.
@@ -125,7 +138,7 @@ func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) (*oda.Entity, e
 	if err := of.Check(r.body); err != nil {
 		return nil, err
 	}
-	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body}
+	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body, Superseded: r.superseded}
 	if r.runs != nil {
 		e.Records = s.texts(ctx, of, r.entity, r.runs)
 	}

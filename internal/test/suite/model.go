@@ -21,6 +21,13 @@ type entity struct {
 	hasList  bool
 	last     int64 // sequence
 	keys     map[string]recorded
+	past     []moment // every state that there was
+}
+
+// moment is a state of an entity, as a GET answers it.
+type moment struct {
+	text string
+	info oda.VersionInfo
 }
 
 type numbered struct {
@@ -117,11 +124,56 @@ func (m *model) store(w write) {
 	e.draft = w.draft
 	e.metadata.Version++
 	e.touch(w.user, w.at)
-	if w.keep {
-		return
+	if !w.keep {
+		e.hasList = w.draft.listed()
+		e.list, e.last = replaced(e.list, w.draft.records, e.last)
 	}
-	e.hasList = w.draft.listed()
-	e.list, e.last = replaced(e.list, w.draft.records, e.last)
+	m.remember(w.ref)
+}
+
+// remember keeps a state that there is now.
+func (m *model) remember(ref oda.Ref) {
+	e := m.entities[ref]
+	now := moment{m.text(ref), oda.VersionInfo{Metadata: e.metadata, Listed: e.hasList, Records: int64(len(e.list))}}
+	// The text that is kept is the answer without what the server owns.
+	kept := len(now.text)
+	for f := range lastModifiedOn + 1 {
+		kept -= len(spelled(e.metadata, f, 0))
+	}
+	if e.hasList {
+		kept -= len("[]") + max(0, len(e.list)-1)
+		for _, r := range e.list {
+			kept -= len(r.text)
+		}
+		if !e.draft.listed() {
+			kept -= len(`,"request_responses":`)
+		}
+	}
+	now.info.Bytes = int64(kept)
+	e.past = append(e.past, now)
+}
+
+// asOf gives the latest state that is not after an instant, nil where there is
+// none.
+func (e *entity) asOf(at oda.Instant) *moment {
+	var found *moment
+	for i := range e.past {
+		if e.past[i].info.Metadata.LastModifiedOn <= at {
+			found = &e.past[i]
+		}
+	}
+	return found
+}
+
+// version gives how a version ended, or is; nil if there is no such version.
+func (e *entity) version(version int64) *moment {
+	var found *moment
+	for i := range e.past {
+		if e.past[i].info.Metadata.Version == version {
+			found = &e.past[i]
+		}
+	}
+	return found
 }
 
 // replaced returns the list of records of a new version. A record that is also
@@ -185,6 +237,7 @@ func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Recei
 	e.touch(user, at)
 	e.last++
 	e.list, e.hasList = append(e.list, numbered{e.last, text}), true
+	m.remember(eb(block))
 	answer := oda.Receipt{Sequence: e.last, Metadata: e.metadata}
 	e.keys[key] = recorded{text, answer}
 	return answer, ""

@@ -18,7 +18,7 @@ var properties = []scenario{
 			m := newMachine(rt, d, round)
 			rt.Repeat(map[string]func(*rapid.T){
 				"store": m.store, "update": m.update, "update again": m.update, "several": m.several, "create": m.create,
-				"record": m.record, "record again": m.record, "get": m.get, "list": m.list, "tick": m.tick,
+				"record": m.record, "record again": m.record, "batch": m.batch, "get": m.get, "list": m.list, "tick": m.tick,
 			})
 			m.compareAll(rt)
 		})
@@ -205,6 +205,28 @@ func (m *machine) record(t *rapid.T) {
 	same(t, "the answer", got, want)
 }
 
+// batch records several at once. They come without keys: what a known key does
+// to the others is shown elsewhere.
+func (m *machine) batch(t *rapid.T) {
+	block, user := m.ref(t).ID, m.user(t)
+	if m.model.entities[eb(block)] == nil {
+		t.Skip("not stored yet")
+	}
+	add := oda.Append{Block: block, By: user, At: m.now}
+	var want []oda.Receipt
+	for range rapid.IntRange(2, 5).Draw(t, "records") {
+		text := anyRecord(t)
+		add.Records = append(add.Records, oda.NewRecord{Text: Record(t, text)})
+		receipt, _ := m.model.record(block, text, "", user, m.now)
+		want = append(want, receipt)
+	}
+	got, err := m.desk.store.Append(m.desk.ctx, add)
+	if err != nil {
+		t.Fatalf("the store refused what the model records: %v", err)
+	}
+	same(t, "the answer", got, want)
+}
+
 func (m *machine) get(t *rapid.T) { m.compare(t, m.ref(t)) }
 
 // compare compares what a reader gets with the model.
@@ -249,6 +271,7 @@ func (m *machine) compareAll(t *rapid.T) {
 	want := m.before
 	for ref := range m.model.entities {
 		m.compare(t, ref)
+		m.comparePast(t, ref)
 		want[ref.Kind]++
 	}
 	same(t, "the count", m.desk.counts(), want)

@@ -20,6 +20,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		scenarios []scenario
 	}{
 		{"versions", versions},
+		{"past", past},
 		{"documents", documents},
 		{"conditions", conditions},
 		{"several", several},

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// A version ends where the next one (n) begins. Its metadata is that of the last
+// record (r) that was recorded into it, or of its store.
+const (
+	versionMetadata = `h.created_by, h.created_on, coalesce(r.recorded_by, v.stored_by, ''), coalesce(r.recorded_on, v.stored_on, 0)`
+	nextVersion     = `LEFT JOIN LATERAL (SELECT version, sequence_before FROM versions
+		WHERE kind = $1 AND identifier = $2 AND version = v.version + 1 OFFSET 0) n ON true`
+	lastRecord = `LEFT JOIN LATERAL (SELECT recorded_by, recorded_on FROM records
+		WHERE kind = $1 AND identifier = $2 AND sequence = e.sequence AND e.sequence > v.sequence_after OFFSET 0) r ON true`
+)
+
+// selectVersion reads a version as it ended, in selectCurrent's form.
+const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, coalesce(v.sequence_after, 0), v.runs, v.slots, v.text, v.digest,
+	h.version > $3, '', ''::bytea
+	FROM heads h
+	LEFT JOIN LATERAL (SELECT * FROM versions WHERE kind = $1 AND identifier = $2 AND version = $3 OFFSET 0) v ON true
+	` + nextVersion + `
+	CROSS JOIN LATERAL (SELECT coalesce(n.sequence_before, h.last_sequence) AS sequence) e
+	` + lastRecord + `
+	WHERE h.kind = $1 AND h.identifier = $2 AND h.version >= $3 AND $3 > 0`
+
+// selectAsOf reads the latest state that is not after an instant, in
+// selectCurrent's form. It finds the version, and then the last record, by
+// halving: the rule of engine.LastNotAfter. If a row is missing on the way, there
+// is no text, which is damage.
+const selectAsOf = `WITH RECURSIVE h AS (
+		SELECT * FROM heads WHERE kind = $1 AND identifier = $2 AND created_on <= $3
+	), versions_left (low, high) AS (
+		SELECT CASE WHEN last_modified_on <= $3 THEN version ELSE 1 END, version FROM h
+		UNION ALL
+		SELECT CASE WHEN m.stored_on <= $3 THEN m.version ELSE low END, CASE WHEN m.stored_on <= $3 THEN high ELSE m.version - 1 END
+		FROM versions_left CROSS JOIN LATERAL (SELECT version, stored_on FROM versions
+			WHERE kind = $1 AND identifier = $2 AND version = low + (high - low + 1) / 2 OFFSET 0) m
+		WHERE low < high
+	), v AS (
+		SELECT f.* FROM versions_left CROSS JOIN LATERAL (SELECT * FROM versions
+			WHERE kind = $1 AND identifier = $2 AND version = low OFFSET 0) f
+		WHERE low = high
+	), n AS (
+		SELECT n.version, coalesce(n.sequence_before, h.last_sequence) AS sequence
+		FROM h CROSS JOIN v ` + nextVersion + `
+	), records_left (low, high) AS (
+		SELECT CASE WHEN h.last_modified_on <= $3 THEN n.sequence ELSE v.sequence_after END, n.sequence FROM h CROSS JOIN v CROSS JOIN n
+		UNION ALL
+		SELECT CASE WHEN m.recorded_on <= $3 THEN m.sequence ELSE low END, CASE WHEN m.recorded_on <= $3 THEN high ELSE m.sequence - 1 END
+		FROM records_left CROSS JOIN LATERAL (SELECT sequence, recorded_on FROM records
+			WHERE kind = $1 AND identifier = $2 AND sequence = low + (high - low + 1) / 2 OFFSET 0) m
+		WHERE low < high
+	), e AS (SELECT low AS sequence FROM records_left WHERE low = high)
+	SELECT coalesce(v.version, h.version), ` + versionMetadata + `, coalesce(e.sequence, 0), coalesce(v.sequence_after, 0), v.runs, v.slots,
+		CASE WHEN e.sequence IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
+	FROM h LEFT JOIN v ON true LEFT JOIN n ON true LEFT JOIN e ON true ` + lastRecord
+
+// Version implements oda.Engine.
+func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.Entity, error) {
+	return s.past(ctx, ref, oda.MissingVersion(ref, version), selectVersion, version)
+}
+
+// AsOf implements oda.Engine.
+func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Entity, error) {
+	return s.past(ctx, ref, oda.MissingAsOf(ref, at), selectAsOf, int64(at))
+}
+
+// past reads a state that is or was.
+func (s *Store) past(ctx context.Context, ref oda.Ref, missing error, query string, which int64) (*oda.Entity, error) {
+	r, err := s.read(ctx, s.with, query, int16(ref.Kind), ref.ID, which)
+	if err != nil {
+		return nil, s.storageError(ctx, err)
+	}
+	if r == nil {
+		return nil, missing
+	}
+	return s.entity(ctx, ref, r)
+}
+
+const selectVersions = `SELECT v.version, ` + versionMetadata + `, e.sequence, v.sequence_after, v.runs, v.bytes
+	FROM heads h
+	CROSS JOIN LATERAL (SELECT version, stored_by, stored_on, sequence_after, runs, octet_length(text) AS bytes FROM versions
+		WHERE kind = $1 AND identifier = $2 AND version < $3 ORDER BY version DESC LIMIT $4) v
+	` + nextVersion + `
+	CROSS JOIN LATERAL (SELECT coalesce(n.sequence_before, h.last_sequence) AS sequence) e
+	` + lastRecord + `
+	WHERE h.kind = $1 AND h.identifier = $2 ORDER BY v.version DESC`
+
+// Versions implements oda.Engine.
+func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit int) ([]oda.VersionInfo, error) {
+	var page engine.VersionPage
+	err := s.again(ctx, func(ctx context.Context) error {
+		page = engine.VersionPage{}
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			rows, err := conn.Query(ctx, selectVersions, int16(ref.Kind), ref.ID, before, limit)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var m oda.Metadata
+				var last, after, bytes int64
+				var runs []int64
+				if err := rows.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &after, &runs, &bytes); err != nil {
+					return err
+				}
+				if !page.Add(m, bytes, engine.Current(decodeRuns(runs), after, last)) {
+					return nil
+				}
+			}
+			return rows.Err()
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, s.storageError(ctx, err)
+	case len(page.Versions) == 0:
+		return nil, oda.Missing(ref)
+	}
+	return page.Versions, nil
+}

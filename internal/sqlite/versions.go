@@ -1,0 +1,203 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// A version ends where the next one (n) begins. Its metadata is that of the last
+// record (r) that was recorded into it, or of its store.
+const (
+	versionMetadata = `h.created_by, h.created_on, coalesce(r.recorded_by, v.stored_by), coalesce(r.recorded_on, v.stored_on)`
+	versionEnd      = `LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1
+	LEFT JOIN records r ON r.entity = v.entity AND r.sequence > v.sequence_after AND r.sequence = `
+)
+
+// selectVersion reads a version in selectCurrent's form, with its records not
+// beyond a sequence number.
+const selectVersion = `SELECT h.entity, ?3, ` + versionMetadata + `, min(coalesce(n.sequence_before, h.last_sequence), ?4),
+	v.sequence_after, v.runs, v.slots, v.text, v.digest, h.version > ?3
+	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = ?3
+	` + versionEnd + `min(coalesce(n.sequence_before, h.last_sequence), ?4)
+	WHERE h.kind = ?1 AND h.identifier = ?2 AND h.version >= ?3 AND ?3 > 0`
+
+// Version implements oda.Engine.
+func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.Entity, error) {
+	if err := s.readable(ref); err != nil {
+		return nil, err
+	}
+	if e := s.cache.version(ref, version); e != nil {
+		return e, nil
+	}
+	r, err := s.readRow(ctx, selectVersion, int64(ref.Kind), ref.ID, version, int64(math.MaxInt64))
+	if err != nil {
+		return nil, storageError(err)
+	}
+	if r == nil {
+		return nil, oda.MissingVersion(ref, version)
+	}
+	return s.past(ctx, ref, r, true)
+}
+
+// past gives a state that was read to the rules. If it is how a version ended, it
+// never changes again and may be kept in the cache.
+func (s *Store) past(ctx context.Context, ref oda.Ref, r *row, ended bool) (*oda.Entity, error) {
+	e, err := s.entity(ctx, ref, r)
+	if err != nil {
+		return nil, err
+	}
+	if !ended || !e.Superseded || !r.renderable() {
+		return e, nil
+	}
+	if err := e.Render(); err != nil {
+		return nil, storageError(err)
+	}
+	s.cache.keep(e)
+	return e, nil
+}
+
+// AsOf implements oda.Engine.
+func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Entity, error) {
+	if err := s.readable(ref); err != nil {
+		return nil, err
+	}
+	r, found, err := s.readAsOf(ctx, ref, at)
+	switch {
+	case err != nil:
+		return nil, storageError(err)
+	case r == nil:
+		return found.cached, nil
+	}
+	return s.past(ctx, ref, r, found.ended)
+}
+
+// state is a state of an entity.
+type state struct {
+	version  int64
+	sequence int64       // of its last record
+	ended    bool        // it is how the version ended
+	cached   *oda.Entity // the state itself, if it is in the cache
+}
+
+// readAsOf finds a state and reads it, from one snapshot. The row is nil if the
+// state is in the cache.
+func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *row, found state, err error) {
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, state{}, err
+	}
+	defer s.readers.give(c)
+	if err := c.exec("BEGIN"); err != nil {
+		return nil, state{}, err
+	}
+	defer func() {
+		if endErr := c.exec("ROLLBACK"); err == nil {
+			err = endErr
+		}
+	}()
+	if found, err = c.stateAt(ref, at); err != nil {
+		return nil, state{}, err
+	}
+	if found.ended {
+		// What is in the cache may be newer than the snapshot.
+		if e := s.cache.version(ref, found.version); e != nil && e.Metadata.LastModifiedOn <= at {
+			found.cached = e
+			return nil, found, nil
+		}
+	}
+	r, err = c.row(selectVersion, int64(ref.Kind), ref.ID, found.version, found.sequence)
+	return r, found, err
+}
+
+// stateAt finds the latest state that is not after an instant.
+func (c *conn) stateAt(ref oda.Ref, at oda.Instant) (state, error) {
+	var entity, version, last int64
+	var created, modified oda.Instant
+	err := c.query("SELECT entity, version, last_sequence, created_on, last_modified_on FROM heads WHERE kind = ? AND identifier = ?",
+		func(stmt *sqlite.Stmt) error {
+			entity, version, last = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(2)
+			created, modified = oda.Instant(stmt.ColumnInt64(3)), oda.Instant(stmt.ColumnInt64(4))
+			return nil
+		}, int64(ref.Kind), ref.ID)
+	switch {
+	case err != nil:
+		return state{}, err
+	case version == 0 || at < created:
+		return state{}, oda.MissingAsOf(ref, at)
+	case at >= modified:
+		return state{version: version, sequence: last, ended: true}, nil
+	}
+	if version, err = engine.LastNotAfter(at, 1, version, c.instants("SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)); err != nil {
+		return state{}, err
+	}
+	var after int64
+	err = c.query(`SELECT v.sequence_after, coalesce(n.sequence_before, ?3) FROM versions v
+		LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1 WHERE v.entity = ?1 AND v.version = ?2`,
+		func(stmt *sqlite.Stmt) error {
+			after, last = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+			return nil
+		}, entity, version, last)
+	if err != nil {
+		return state{}, err
+	}
+	sequence, err := engine.LastNotAfter(at, after, last, c.instants("SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity))
+	return state{version: version, sequence: sequence, ended: sequence == last}, err
+}
+
+// instants reads an instant of an entity by its number.
+func (c *conn) instants(query string, entity int64) func(number int64) (oda.Instant, error) {
+	return func(number int64) (oda.Instant, error) {
+		instant, found := oda.Instant(0), false
+		err := c.query(query, func(stmt *sqlite.Stmt) error {
+			instant, found = oda.Instant(stmt.ColumnInt64(0)), true
+			return nil
+		}, entity, number)
+		if err == nil && !found {
+			err = oda.Errorf(oda.DamagedText, "A part of the history of this entity is missing in the archive's file, so its past cannot be read. "+
+				"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.")
+		}
+		return instant, err
+	}
+}
+
+const selectVersions = `SELECT v.version, ` + versionMetadata + `, coalesce(n.sequence_before, h.last_sequence), v.sequence_after, v.runs, length(v.text)
+	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version < ?3
+	` + versionEnd + `coalesce(n.sequence_before, h.last_sequence)
+	WHERE h.kind = ?1 AND h.identifier = ?2 ORDER BY v.version DESC LIMIT ?4`
+
+// Versions implements oda.Engine.
+func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit int) ([]oda.VersionInfo, error) {
+	if err := s.readable(ref); err != nil {
+		return nil, err
+	}
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.readers.give(c)
+	var page engine.VersionPage
+	err = c.query(selectVersions, func(stmt *sqlite.Stmt) error {
+		stored, err := decodeRuns(bytesOf(stmt, 7))
+		if err != nil {
+			return err
+		}
+		runs := engine.Current(stored, stmt.ColumnInt64(6), stmt.ColumnInt64(5))
+		if !page.Add(metadataOf(stmt, 0), stmt.ColumnInt64(8), runs) {
+			return errPartFull
+		}
+		return nil
+	}, int64(ref.Kind), ref.ID, before, int64(limit))
+	switch {
+	case err != nil && !errors.Is(err, errPartFull):
+		return nil, storageError(err)
+	case len(page.Versions) == 0:
+		return nil, oda.Missing(ref)
+	}
+	return page.Versions, nil
+}

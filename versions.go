@@ -1,0 +1,129 @@
+package oda
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// VersionInfo is what is known of a version without its document.
+type VersionInfo struct {
+	Metadata Metadata // as it last was while the version was current
+	Bytes    int64    // of the text as stored, without records
+	Listed   bool     // the document has a list of records
+	Records  int64    // how many records it has
+}
+
+// AppendJSON appends the info as an object: the managed fields, the size, and
+// the number of records where there is a list of them.
+func (v VersionInfo) AppendJSON(dst []byte) []byte {
+	dst = v.Metadata.AppendJSON(dst)
+	dst = strconv.AppendInt(append(dst[:len(dst)-1], `,"bytes":`...), v.Bytes, 10)
+	if v.Listed {
+		dst = strconv.AppendInt(append(dst, `,"records":`...), v.Records, 10)
+	}
+	return append(dst, '}')
+}
+
+// VersionPage is some of the versions of an entity, newest first.
+type VersionPage struct {
+	Versions []VersionInfo
+	More     bool // there are older ones
+}
+
+// MaxVersions bounds a page of versions.
+const MaxVersions = 1000
+
+// Versions reads a page of the versions of an entity, newest first: those before
+// the given one, or the newest where that is 0.
+func (a *Archive) Versions(ctx context.Context, ref Ref, before int64, limit int) (VersionPage, error) {
+	if !ValidID(ref.ID) {
+		return VersionPage{}, Missing(ref)
+	}
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	versions, err := a.engine.Versions(ctx, ref, before, limit)
+	if err != nil {
+		return VersionPage{}, err
+	}
+	// Versions count from 1, and none is ever missing.
+	return VersionPage{versions, versions[len(versions)-1].Metadata.Version > 1}, nil
+}
+
+// versionCursor is what a cursor of versions carries: whose they are, and where
+// the page before ended.
+type versionCursor struct {
+	Collection string `json:"c"`
+	ID         string `json:"i"`
+	Version    int64  `json:"v"`
+}
+
+// Cursor is the text with which the versions of an entity go on behind a page.
+func (p VersionPage) Cursor(ref Ref) string {
+	return writeCursor(versionCursor{ref.Kind.Collection(), ref.ID, p.Versions[len(p.Versions)-1].Metadata.Version})
+}
+
+// ParseVersionCursor gives the version before which a page begins.
+func ParseVersionCursor(ref Ref, text string) (before int64, err error) {
+	var c versionCursor
+	detail := ""
+	switch {
+	case !readCursor(text, &c) || c.Version < 2:
+		detail = wrongCursor
+	case c.Collection != ref.Kind.Collection() || c.ID != ref.ID:
+		detail = "belongs to another entity; send it with the path it came from"
+	default:
+		return c.Version, nil
+	}
+	return 0, &Error{Code: InvalidQuery, Detail: "Invalid query: cursor " + detail + ".", Faults: []Fault{{"query:cursor", detail}}}
+}
+
+// Version reads a version of an entity as it last was while it was current.
+func (a *Archive) Version(ctx context.Context, ref Ref, version int64) (*Entity, error) {
+	if !ValidID(ref.ID) || version < 1 {
+		return nil, MissingVersion(ref, version)
+	}
+	return a.engine.Version(ctx, ref, version)
+}
+
+// ParseVersion reads the number of a version of an entity. What is no number of a
+// version is one that is not in the archive.
+func ParseVersion(ref Ref, text string) (int64, error) {
+	version, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strconv.FormatInt(version, 10) != text {
+		return 0, Errorf(NotFound, "Version %s of %s could not be found among the %s: versions are numbers, from 1.",
+			clip(text), clip(ref.ID), ref.Kind.Collection())
+	}
+	return version, nil
+}
+
+// MissingVersion is the error for a version that is not in the archive.
+func MissingVersion(ref Ref, version int64) *Error {
+	return Errorf(NotFound, "Version %d of %s could not be found among the %s.", version, clip(ref.ID), ref.Kind.Collection())
+}
+
+// AsOf reads an entity as it was at an instant.
+func (a *Archive) AsOf(ctx context.Context, ref Ref, at Instant) (*Entity, error) {
+	if !ValidID(ref.ID) {
+		return nil, Missing(ref)
+	}
+	return a.engine.AsOf(ctx, ref, at)
+}
+
+// MissingAsOf is the error for an entity that was not in the archive at an
+// instant, whether it is now or not.
+func MissingAsOf(ref Ref, at Instant) *Error {
+	return Errorf(NotFound, "The requested identifier %s could not be found among the %s as of %s.", clip(ref.ID), ref.Kind.Collection(), at)
+}
+
+// ParseAsOf reads the instant of which a caller wants to know. A time finer than
+// the archive's own is rounded down: the state of then is the one before.
+func ParseAsOf(text string) (Instant, error) {
+	t, err := parseQueryTime(text)
+	if err != nil {
+		return 0, &Error{Code: InvalidQuery, Detail: fmt.Sprintf("Invalid query: at %v.", err), Faults: []Fault{{"query:at", err.Error()}}}
+	}
+	return InstantOf(t), nil
+}
