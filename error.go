@@ -17,7 +17,7 @@ const (
 	InvalidJSON       Code = "invalid-json"       // 400: the body is not one strict JSON document
 	InvalidRequest    Code = "invalid-request"    // 400: the request does not match the API description
 	InvalidIdentifier Code = "invalid-identifier" // 400: nothing can be stored under that identifier
-	InvalidQuery      Code = "invalid-query"      // 400: the list query cannot be answered
+	InvalidQuery      Code = "invalid-query"      // 400: the query cannot be answered
 	InvalidUser       Code = "invalid-user"       // 400: the acting user is no valid user name
 
 	CrossOrigin Code = "cross-origin" // 403: a browser page of another origin tried to write
@@ -34,6 +34,7 @@ const (
 	MetadataMismatch   Code = "metadata-mismatch"   // 422: the metadata is not that of the stored version
 	DuplicateEntity    Code = "duplicate-entity"    // 422: one identifier twice in one collection
 	KeyReused          Code = "key-reused"          // 422: an idempotency key came again with another body
+	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to be compared
 
 	Internal          Code = "internal"           // 500: a fault of the server
 	DamagedText       Code = "damaged"            // 500: what is stored is not what was stored once

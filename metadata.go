@@ -78,6 +78,15 @@ var managed = [...]struct {
 	{FieldLastModifiedOn, "last_modified_on", SlotLastModifiedOn},
 }
 
+// ManagedPointers gives the JSON pointers to the managed fields of a document.
+func ManagedPointers() []string {
+	pointers := make([]string, len(managed))
+	for i, m := range managed {
+		pointers[i] = "/metadata/" + m.name
+	}
+	return pointers
+}
+
 // Received is the metadata of a document as its caller sent it. Has tells
 // which fields were there and not null.
 type Received struct {

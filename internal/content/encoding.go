@@ -1,5 +1,5 @@
-// Package content is the part of HTTP that pages and API share: the encoding of
-// answers, and the entity tags of states.
+// Package content is the part of HTTP that pages and API share: the encoding and
+// the media type of answers, and the entity tags of states.
 package content
 
 import (

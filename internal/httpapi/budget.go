@@ -2,7 +2,8 @@ package httpapi
 
 import "sync/atomic"
 
-// budget bounds the bytes of request bodies that are in memory together.
+// budget bounds the bytes of requests that are in memory together: bodies, and
+// documents that are compared.
 type budget struct {
 	most int64
 	used atomic.Int64

@@ -35,6 +35,8 @@ type call struct {
 	status    int
 	sent      int64
 	failure   error
+	lasting   bool // the answer never changes
+	accept    bool // the answer depends on what the client accepts
 	out       response
 
 	// The values of the answer's headers. They lie together here, so that they

@@ -7,16 +7,33 @@ import (
 	"oda/internal/rawjson"
 )
 
-// get answers with the current version of an entity, or that the client has it.
+// get answers with the current version of an entity, or with what it was at a
+// time.
 func (a *API) get(c *call) error {
-	e, err := a.archive.Get(c.r.Context(), oda.Ref{Kind: c.kind, ID: c.id})
+	at, err := c.one("at")
 	if err != nil {
 		return err
 	}
+	if at != "" {
+		return a.getAsOf(c, at)
+	}
+	e, err := a.archive.Get(c.r.Context(), c.ref())
+	if err != nil {
+		return err
+	}
+	return c.read(e)
+}
+
+// ref names the entity that the path does.
+func (c *call) ref() oda.Ref { return oda.Ref{Kind: c.kind, ID: c.id} }
+
+// read answers with an entity, or that the client has it.
+func (c *call) read(e *oda.Entity) error {
 	asked := condition(c.r.Header)
 	if err := (oda.Condition{Match: asked.Match}).Check(e.Ref, &e.Metadata); err != nil {
 		return err
 	}
+	c.lasting = e.Superseded
 	if !asked.Holds(&e.Metadata) {
 		return c.notModified(e)
 	}

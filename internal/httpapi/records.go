@@ -80,25 +80,15 @@ const readRecordsDefault = 1000
 
 // readRecords answers with records and what the server knows of each.
 func (a *API) readRecords(c *call) error {
-	after, limit := int64(0), readRecordsDefault
-	text, err := c.one("after")
+	after, err := c.integer("after", 0)
 	if err != nil {
 		return err
 	}
-	if text != "" {
-		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return err // the description allows what an int64 holds
-		}
-	}
-	if text, err = c.one("limit"); err != nil {
+	limit, err := c.integer("limit", readRecordsDefault)
+	if err != nil {
 		return err
 	}
-	if text != "" {
-		if limit, err = strconv.Atoi(text); err != nil {
-			return err // the description allows small numbers only
-		}
-	}
-	page, err := a.archive.Records(c.r.Context(), c.id, after, limit)
+	page, err := a.archive.Records(c.r.Context(), c.id, after, int(limit))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,6 +118,16 @@ func (c *call) one(name string) (string, error) {
 	}
 }
 
+// integer returns the value of an integer in the query, or another if there is
+// none.
+func (c *call) integer(name string, otherwise int64) (int64, error) {
+	text, err := c.one(name)
+	if err != nil || text == "" {
+		return otherwise, err
+	}
+	return strconv.ParseInt(text, 10, 64) // the description allows what an int64 holds
+}
+
 // body reads the body and checks it against the API description. It returns the
 // text and the index of its declared values.
 func (c *call) body() ([]byte, []rawjson.Node, error) {
@@ -204,11 +215,19 @@ func (c *call) readBody() ([]byte, error) {
 }
 
 func (c *call) take(n int64) error {
-	if !c.api.inFlight.take(n) {
+	if !c.reserve(n) {
 		return oda.Errorf(oda.Overloaded, "Too many bytes are being sent to the archive at once. Nothing was stored. Try again shortly.")
 	}
-	c.taken += n
 	return nil
+}
+
+// reserve takes memory for the call until it ends, if there is any left.
+func (c *call) reserve(n int64) bool {
+	if !c.api.inFlight.take(n) {
+		return false
+	}
+	c.taken += n
+	return true
 }
 
 func (c *call) tooLarge() error {

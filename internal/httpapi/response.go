@@ -29,18 +29,27 @@ type response struct {
 	started bool
 }
 
-// respond begins an answer that may be kept, but not used again without asking:
-// no cache serves an old state.
+// respond begins an answer that may be kept.
 func (c *call) respond(contentType, tag string, hold int) *response {
 	c.head("Content-Type", contentType)
-	c.revalidate()
+	c.keeping()
 	c.out = response{c: c, tag: tag, hold: hold}
 	return &c.out
 }
 
-func (c *call) revalidate() {
-	c.head("Vary", "Accept-Encoding")
-	c.head("Cache-Control", "private, no-cache")
+// keeping says how an answer may be kept: as a rule not to be used again without
+// asking, so that no cache serves an old state.
+func (c *call) keeping() {
+	if c.accept {
+		c.head("Vary", "Accept, Accept-Encoding")
+	} else {
+		c.head("Vary", "Accept-Encoding")
+	}
+	if c.lasting {
+		c.head("Cache-Control", "private, max-age=31536000, immutable")
+	} else {
+		c.head("Cache-Control", "private, no-cache")
+	}
 }
 
 // Write holds the text back, or sends it once there is too much.
@@ -190,7 +199,7 @@ func (c *call) notModified(e *oda.Entity) error {
 
 func (c *call) unchanged(tag string) error {
 	c.head("Etag", tag)
-	c.revalidate()
+	c.keeping()
 	c.WriteHeader(http.StatusNotModified)
 	return nil
 }

@@ -44,6 +44,21 @@ func (a *API) routes() []route {
 		{operation: "getEB", kind: oda.ExecutionBlock, handle: a.get},
 		{operation: "getPRJ", kind: oda.Project, handle: a.get},
 
+		{operation: "listSBDVersions", kind: oda.SBDefinition, handle: a.listVersions},
+		{operation: "listSBIVersions", kind: oda.SBInstance, handle: a.listVersions},
+		{operation: "listEBVersions", kind: oda.ExecutionBlock, handle: a.listVersions},
+		{operation: "listPRJVersions", kind: oda.Project, handle: a.listVersions},
+
+		{operation: "getSBDVersion", kind: oda.SBDefinition, handle: a.getVersion},
+		{operation: "getSBIVersion", kind: oda.SBInstance, handle: a.getVersion},
+		{operation: "getEBVersion", kind: oda.ExecutionBlock, handle: a.getVersion},
+		{operation: "getPRJVersion", kind: oda.Project, handle: a.getVersion},
+
+		{operation: "diffSBD", kind: oda.SBDefinition, handle: a.diff},
+		{operation: "diffSBI", kind: oda.SBInstance, handle: a.diff},
+		{operation: "diffEB", kind: oda.ExecutionBlock, handle: a.diff},
+		{operation: "diffPRJ", kind: oda.Project, handle: a.diff},
+
 		{operation: "storeSBD", kind: oda.SBDefinition, handle: a.store},
 		{operation: "storeSBI", kind: oda.SBInstance, handle: a.store},
 		{operation: "storeEB", kind: oda.ExecutionBlock, handle: a.store},

@@ -249,7 +249,8 @@ func ignored(p *openapi3.Parameter, query url.Values) bool {
 
 // beyondSchema reports whether a refusal follows a rule that the description
 // can state only in words: which parameters of a listing are used, and their
-// form; which dates and time zones there are; that records=keep forbids a list of records; that parameters and
+// form; which dates and time zones there are, and that no version comes before
+// version 1; that records=keep forbids a list of records; that parameters and
 // headers must not be repeated; and how many entities one request may have. The
 // validator also accepts texts that are not UTF-8 and queries with broken
 // escapes.
@@ -274,7 +275,7 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 	switch problem.Type {
 	case "urn:oda:problem:invalid-query":
 		id := input.Route.Operation.OperationID
-		return strings.HasPrefix(id, "list") || id == "night"
+		return strings.HasPrefix(id, "list") || id == "night" || strings.HasPrefix(id, "diff") && !query.Has("from") || query.Has("at")
 	case "urn:oda:problem:invalid-request":
 		if input.Route.Operation.OperationID == "storeSeveral" {
 			return strings.Contains(problem.Detail, "10,000 entities")

@@ -1,0 +1,111 @@
+package oda
+
+import (
+	"context"
+	"math"
+)
+
+// MaxDiff is how many bytes two documents may have together to be compared.
+const MaxDiff = 16 << 20
+
+// Diff is two versions of an entity that are to be compared.
+type Diff struct{ From, To *Entity }
+
+// Diff reads two versions of an entity, each as it last was while it was
+// current. Where to is 0 it is the current version, and where from is 0 it is the
+// version before to.
+func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, error) {
+	if !ValidID(ref.ID) {
+		return Diff{}, Missing(ref)
+	}
+	newer, err := a.info(ctx, ref, to)
+	if err != nil {
+		return Diff{}, err
+	}
+	to = newer.Metadata.Version
+	if from == 0 {
+		from = to - 1
+	}
+	if from == 0 {
+		return Diff{}, &Error{
+			Code:   InvalidQuery,
+			Detail: "There is no version before version 1 to compare it with. Say which versions to compare, with from and to.",
+			Faults: []Fault{{"query:from", "is missing, and there is no version before version 1"}},
+		}
+	}
+	older, err := a.info(ctx, ref, from)
+	if err != nil {
+		return Diff{}, err
+	}
+	// The texts alone may be too large to be held.
+	if newer.Bytes+older.Bytes > MaxDiff {
+		return Diff{}, diffTooLarge()
+	}
+	var d Diff
+	if d.To, err = a.engine.Version(ctx, ref, to); err != nil || from == to {
+		return Diff{d.To, d.To}, err
+	}
+	d.From, err = a.engine.Version(ctx, ref, from)
+	return d, err
+}
+
+// info tells of one version, of the current one where it is 0.
+func (a *Archive) info(ctx context.Context, ref Ref, version int64) (VersionInfo, error) {
+	before := version + 1
+	if version == 0 || version == math.MaxInt64 {
+		before = math.MaxInt64
+	}
+	all, err := a.engine.Versions(ctx, ref, before, 1)
+	if err != nil {
+		return VersionInfo{}, err
+	}
+	if version != 0 && all[0].Metadata.Version != version {
+		return VersionInfo{}, MissingVersion(ref, version)
+	}
+	return all[0], nil
+}
+
+func diffTooLarge() *Error {
+	return Errorf(DiffTooLarge, "These two versions are together larger than the limit of %d bytes for a comparison. "+
+		"Read both, and compare them yourself.", MaxDiff)
+}
+
+// Documents renders both documents. Room is asked for before it is taken.
+func (d Diff) Documents(room func(bytes int64) error) (from, to []byte, err error) {
+	w := diffWriter{room: room}
+	if from, err = w.render(d.From); err != nil || d.From == d.To {
+		return from, from, err
+	}
+	to, err = w.render(d.To)
+	return from, to, err
+}
+
+// diffWriter holds documents that are to be compared, within the bound.
+type diffWriter struct {
+	room  func(bytes int64) error
+	taken int // by the document that is complete
+	text  []byte
+}
+
+func (w *diffWriter) render(e *Entity) ([]byte, error) {
+	w.taken += len(w.text)
+	w.text = nil
+	_, err := e.WriteTo(w)
+	return w.text, err
+}
+
+func (w *diffWriter) Write(p []byte) (int, error) {
+	need := len(w.text) + len(p)
+	if w.taken+need > MaxDiff {
+		return 0, diffTooLarge()
+	}
+	if need > cap(w.text) {
+		size := max(need, 2*cap(w.text))
+		if err := w.room(int64(size - cap(w.text))); err != nil {
+			return 0, err
+		}
+		w.text = append(make([]byte, 0, size), w.text...)
+	}
+	w.text = append(w.text, p...)
+	return len(p), nil
+}

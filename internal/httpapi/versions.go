@@ -1,0 +1,122 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+
+	"oda"
+	"oda/internal/content"
+	"oda/internal/jsondiff"
+)
+
+// versionsDefault is the default length of a page of versions.
+const versionsDefault = 100
+
+// listVersions answers with what is known of the versions of an entity.
+func (a *API) listVersions(c *call) error {
+	limit, err := c.integer("limit", versionsDefault)
+	if err != nil {
+		return err
+	}
+	cursor, err := c.one("cursor")
+	if err != nil {
+		return err
+	}
+	before := int64(0)
+	if cursor != "" {
+		if before, err = oda.ParseVersionCursor(c.ref(), cursor); err != nil {
+			return err
+		}
+	}
+	page, err := a.archive.Versions(c.r.Context(), c.ref(), before, int(limit))
+	if err != nil {
+		return err
+	}
+	out := append(make([]byte, 0, 32+256*len(page.Versions)), `{"versions":[`...)
+	for i, v := range page.Versions {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = v.AppendJSON(out)
+	}
+	if page.More {
+		c.head("Link", fmt.Sprintf(`<versions?cursor=%s&limit=%d>; rel="next"`, url.QueryEscape(page.Cursor(c.ref())), limit))
+	}
+	return c.sendError(c.respond("application/json", "", held).whole(append(out, ']', '}')))
+}
+
+// getVersion answers with one version of an entity.
+func (a *API) getVersion(c *call) error {
+	version, err := oda.ParseVersion(c.ref(), c.r.PathValue("version"))
+	if err != nil {
+		return err
+	}
+	e, err := a.archive.Version(c.r.Context(), c.ref(), version)
+	if err != nil {
+		return err
+	}
+	return c.read(e)
+}
+
+// getAsOf answers with an entity as it was at a time.
+func (a *API) getAsOf(c *call, at string) error {
+	instant, err := oda.ParseAsOf(at)
+	if err != nil {
+		return err
+	}
+	e, err := a.archive.AsOf(c.r.Context(), c.ref(), instant)
+	if err != nil {
+		return err
+	}
+	return c.read(e)
+}
+
+// The media types of a comparison.
+const (
+	jsonPatch = "application/json-patch+json"
+	plainText = "text/plain"
+)
+
+// diffRoom is about how much memory a comparison takes besides the documents.
+func diffRoom(documents int) int64 { return min(12*int64(documents), 96<<20) }
+
+// diff answers with how one version of an entity became another.
+func (a *API) diff(c *call) error {
+	from, err := c.integer("from", 0)
+	if err != nil {
+		return err
+	}
+	to, err := c.integer("to", 0)
+	if err != nil {
+		return err
+	}
+	d, err := a.archive.Diff(c.r.Context(), c.ref(), from, to)
+	if err != nil {
+		return err
+	}
+	room := func(n int64) error {
+		if !c.reserve(n) {
+			return oda.Errorf(oda.Overloaded, "Too many large documents are being compared at once. Try again shortly.")
+		}
+		return nil
+	}
+	older, newer, err := d.Documents(room)
+	if err != nil {
+		return err
+	}
+	if err := room(diffRoom(len(older) + len(newer))); err != nil {
+		return err
+	}
+	c.accept = true
+	if content.Preferred(c.r.Header, jsonPatch, plainText) == jsonPatch {
+		return c.sendError(c.respond(jsonPatch, "", held).whole(jsondiff.Patch(older, newer)))
+	}
+	w := c.respond(plainText+"; charset=utf-8", "", held)
+	side := func(e *oda.Entity, text []byte) jsondiff.Side {
+		return jsondiff.Side{Text: text, Name: fmt.Sprintf("%s/%s/versions/%d\t%s", e.Kind.Collection(), e.ID, e.Metadata.Version, e.Metadata.LastModifiedOn)}
+	}
+	if err := jsondiff.Unified(w, side(d.From, older), side(d.To, newer), oda.ManagedPointers()...); err != nil {
+		return c.sendError(err)
+	}
+	return c.sendError(w.close())
+}
