@@ -160,6 +160,9 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		must(c.Create(ctx, kind, []byte(`{}`), ""))(t)
 		must(c.Store(ctx, kind, "x-1", []byte(`{}`)))(t)
 		must(c.Get(ctx, kind, "x-1"))(t)
+		must(c.Version(ctx, kind, "x-1", 1))(t)
+		must(c.Diff(ctx, kind, "x-1", 1, 1))(t)
+		collect(t, c.Versions(ctx, kind, "x-1"))
 		collect(t, c.List(ctx, kind, everything))
 	}
 	must(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)

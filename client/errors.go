@@ -85,7 +85,7 @@ var codes = map[oda.Code]bool{
 	oda.InvalidJSON: true, oda.InvalidRequest: true, oda.InvalidIdentifier: true, oda.InvalidQuery: true, oda.InvalidUser: true,
 	oda.CrossOrigin: true, oda.NotFound: true, oda.NoSuchPath: true, oda.WrongMethod: true, oda.RequestTimeout: true, oda.Precondition: true,
 	oda.BodyTooLarge: true, oda.WrongMedia: true, oda.IdentifierMismatch: true, oda.MetadataMismatch: true,
-	oda.DuplicateEntity: true, oda.KeyReused: true, oda.Internal: true, oda.DamagedText: true, oda.IdentifierService: true,
+	oda.DuplicateEntity: true, oda.KeyReused: true, oda.DiffTooLarge: true, oda.Internal: true, oda.DamagedText: true, oda.IdentifierService: true,
 	oda.Overloaded: true, oda.Unavailable: true,
 }
 
