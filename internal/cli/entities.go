@@ -9,19 +9,23 @@ import (
 	"os"
 
 	"oda"
+	"oda/client"
 )
 
 // entities are the commands for every kind of entity.
 type entities struct {
-	Get   get   `cmd:"" help:"Print entities."`
-	Query query `cmd:"" help:"Print the identifiers that match."`
-	Put   put   `cmd:"" help:"Store documents under the identifiers in them."`
-	Post  post  `cmd:"" help:"Store documents under new identifiers."`
+	Get      get      `cmd:"" help:"Print entities."`
+	Query    query    `cmd:"" help:"Print the identifiers that match."`
+	Versions versions `cmd:"" help:"Print the versions of an entity, or one of them."`
+	Diff     diff     `cmd:"" help:"Print what changed from one version to another."`
+	Put      put      `cmd:"" help:"Store documents under the identifiers in them."`
+	Post     post     `cmd:"" help:"Store documents under new identifiers."`
 }
 
 // get prints documents.
 type get struct {
 	ID []string `arg:"" name:"id" help:"Identifiers."`
+	At moment   `placeholder:"TIME" help:"Print them as they were then."`
 	acting
 }
 
@@ -32,18 +36,30 @@ func (g *get) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		return err
 	}
 	for _, id := range g.ID {
-		d, err := archive.Get(ctx, kind, id)
+		var d *client.Document
+		if g.At.IsZero() {
+			d, err = archive.Get(ctx, kind, id)
+		} else {
+			d, err = archive.AsOf(ctx, kind, id, g.At.Time)
+		}
 		if err != nil {
 			return explain(archive, id, err)
 		}
-		if last := len(d.Body) - 1; d.Body[last] != '\n' {
-			d.Body = append(d.Body, '\n')
-		}
-		if _, err := to.out.Write(d.Body); err != nil {
+		if err := writeDocument(to.out, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeDocument prints a document, and ends its line.
+func writeDocument(out io.Writer, d *client.Document) error {
+	body := d.Body
+	if body[len(body)-1] != '\n' {
+		body = append(body, '\n')
+	}
+	_, err := out.Write(body)
+	return err
 }
 
 // put stores documents.
