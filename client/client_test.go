@@ -163,6 +163,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		must(c.Version(ctx, kind, "x-1", 1))(t)
 		must(c.Diff(ctx, kind, "x-1", 1, 1))(t)
 		collect(t, c.Versions(ctx, kind, "x-1"))
+		must(c.Provenance(ctx, kind, "x-1"))(t)
 		collect(t, c.List(ctx, kind, everything))
 	}
 	must(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)

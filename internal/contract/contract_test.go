@@ -296,7 +296,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 	want := []string{
 		"GET / home", "PUT / storeSeveral",
 		"GET /ebs listEBs", "POST /ebs createEB", "POST /ebs/create createEmptyEB",
-		"GET /ebs/{eb_id} getEB", "PUT /ebs/{eb_id} storeEB", "GET /ebs/{eb_id}/diff diffEB",
+		"GET /ebs/{eb_id} getEB", "PUT /ebs/{eb_id} storeEB", "GET /ebs/{eb_id}/diff diffEB", "GET /ebs/{eb_id}/provenance provenanceOfEB",
 		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",
 		"GET /ebs/{eb_id}/request_responses readRecords", "POST /ebs/{eb_id}/request_responses recordBatch",
 		"GET /ebs/{eb_id}/versions listEBVersions", "GET /ebs/{eb_id}/versions/{version} getEBVersion",
@@ -304,12 +304,12 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"GET /night night",
 		"GET /openapi.json descriptionJSON", "GET /openapi.yaml descriptionYAML",
 		"GET /prjs listPRJs", "POST /prjs createPRJ", "GET /prjs/{prj_id} getPRJ", "PUT /prjs/{prj_id} storePRJ",
-		"GET /prjs/{prj_id}/diff diffPRJ", "GET /prjs/{prj_id}/versions listPRJVersions", "GET /prjs/{prj_id}/versions/{version} getPRJVersion",
+		"GET /prjs/{prj_id}/diff diffPRJ", "GET /prjs/{prj_id}/provenance provenanceOfPRJ", "GET /prjs/{prj_id}/versions listPRJVersions", "GET /prjs/{prj_id}/versions/{version} getPRJVersion",
 		"GET /problems problems", "GET /problems/{code} problem",
 		"GET /sbds listSBDs", "POST /sbds createSBD", "GET /sbds/{sbd_id} getSBD", "PUT /sbds/{sbd_id} storeSBD",
-		"GET /sbds/{sbd_id}/diff diffSBD", "GET /sbds/{sbd_id}/versions listSBDVersions", "GET /sbds/{sbd_id}/versions/{version} getSBDVersion",
+		"GET /sbds/{sbd_id}/diff diffSBD", "GET /sbds/{sbd_id}/provenance provenanceOfSBD", "GET /sbds/{sbd_id}/versions listSBDVersions", "GET /sbds/{sbd_id}/versions/{version} getSBDVersion",
 		"GET /sbis listSBIs", "POST /sbis createSBI", "GET /sbis/{sbi_id} getSBI", "PUT /sbis/{sbi_id} storeSBI",
-		"GET /sbis/{sbi_id}/diff diffSBI", "GET /sbis/{sbi_id}/versions listSBIVersions", "GET /sbis/{sbi_id}/versions/{version} getSBIVersion",
+		"GET /sbis/{sbi_id}/diff diffSBI", "GET /sbis/{sbi_id}/provenance provenanceOfSBI", "GET /sbis/{sbi_id}/versions listSBIVersions", "GET /sbis/{sbi_id}/versions/{version} getSBIVersion",
 		"GET /ui ui", "GET /ui/{file} uiAsset",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

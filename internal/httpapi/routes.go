@@ -59,6 +59,11 @@ func (a *API) routes() []route {
 		{operation: "diffEB", kind: oda.ExecutionBlock, handle: a.diff},
 		{operation: "diffPRJ", kind: oda.Project, handle: a.diff},
 
+		{operation: "provenanceOfSBD", kind: oda.SBDefinition, handle: a.provenance},
+		{operation: "provenanceOfSBI", kind: oda.SBInstance, handle: a.provenance},
+		{operation: "provenanceOfEB", kind: oda.ExecutionBlock, handle: a.provenance},
+		{operation: "provenanceOfPRJ", kind: oda.Project, handle: a.provenance},
+
 		{operation: "storeSBD", kind: oda.SBDefinition, handle: a.store},
 		{operation: "storeSBI", kind: oda.SBInstance, handle: a.store},
 		{operation: "storeEB", kind: oda.ExecutionBlock, handle: a.store},

@@ -15,8 +15,8 @@ var oddValues = []string{
 	`{"request_responses":[{"a":1}] , "eb_id":"x"}`, "[\n\t{\"a\":\r\n1}\n]",
 }
 
-// oddKeys are keys that mean nothing to the archive.
-var oddKeys = []string{`"a"`, `""`, `"\u0062"`, `"Metadata"`, `"é"`, `"x y"`, `"$ref"`, `"request"`}
+// oddKeys are keys that mean nothing to the archive, but for search.
+var oddKeys = []string{`"n\u0061me"`, `"telescope"`, `"x_title"`, `"a"`, `""`, `"\u0062"`, `"Metadata"`, `"é"`, `"x y"`, `"$ref"`, `"request"`}
 
 var space = rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t \r\n"})
 

@@ -272,6 +272,7 @@ func (m *machine) compareAll(t *rapid.T) {
 	for ref := range m.model.entities {
 		m.compare(t, ref)
 		m.comparePast(t, ref)
+		m.desk.mustBeCatalogued(ref)
 		want[ref.Kind]++
 	}
 	same(t, "the count", m.desk.counts(), want)

@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"nights", nights},
 		{"listing", listings},
 		{"paging", paging},
+		{"catalogue", catalogue},
+		{"provenance", provenance},
 		{"closing", closing},
 		{"concurrency", concurrency},
 		{"histories", histories},

@@ -1,0 +1,67 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"oda"
+)
+
+// named is an entity as a provenance names it.
+type named struct {
+	Kind    string `json:"kind"`
+	ID      string `json:"id"`
+	Version int64  `json:"version"` // 0 for null
+}
+
+func (n named) ref() (oda.Ref, error) {
+	kind, ok := oda.KindOf(n.Kind)
+	if !ok {
+		return oda.Ref{}, fmt.Errorf("it has an entity of the unknown kind %.20q", n.Kind)
+	}
+	return oda.Ref{Kind: kind, ID: n.ID}, nil
+}
+
+// Provenance returns where an entity comes from and what came of it: everything
+// that can be reached over references in both directions, nearest first. If the
+// entity is unknown, the error is oda.NotFound.
+func (c *Client) Provenance(ctx context.Context, kind oda.Kind, id string) (*oda.Provenance, error) {
+	a, err := c.read(ctx, path(kind, id)+"/provenance", nil)
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Nodes []struct {
+			named
+			Exists bool   `json:"exists"`
+			Name   string `json:"name"`
+		} `json:"nodes"`
+		Edges []struct {
+			From  named  `json:"from"`
+			To    named  `json:"to"`
+			Field string `json:"field"`
+		} `json:"edges"`
+		Truncated bool `json:"truncated"`
+	}
+	if err := json.Unmarshal(a.body, &in); err != nil {
+		return nil, garbled(a, err)
+	}
+	p := &oda.Provenance{Nodes: make([]oda.Node, len(in.Nodes)), Edges: make([]oda.Edge, len(in.Edges)), Truncated: in.Truncated}
+	for i, n := range in.Nodes {
+		p.Nodes[i] = oda.Node{Exists: n.Exists, Version: n.Version, Name: n.Name}
+		if p.Nodes[i].Ref, err = n.ref(); err != nil {
+			return nil, garbled(a, err)
+		}
+	}
+	for i, e := range in.Edges {
+		p.Edges[i] = oda.Edge{Version: e.To.Version, Field: e.Field}
+		if p.Edges[i].From, err = e.From.ref(); err != nil {
+			return nil, garbled(a, err)
+		}
+		if p.Edges[i].To, err = e.To.ref(); err != nil {
+			return nil, garbled(a, err)
+		}
+	}
+	return p, nil
+}

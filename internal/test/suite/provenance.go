@@ -1,0 +1,120 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+
+	"oda"
+)
+
+func sbi(id string) oda.Ref { return oda.Ref{Kind: oda.SBInstance, ID: id} }
+func prj(id string) oda.Ref { return oda.Ref{Kind: oda.Project, ID: id} }
+
+// provenance gives that of an entity.
+func (d *desk) provenance(ref oda.Ref) *oda.Provenance {
+	d.tb.Helper()
+	p, err := oda.NewArchive(d.store, nil).Provenance(d.ctx, ref)
+	if err != nil {
+		d.tb.Fatalf("provenance of %s: %v", ref.ID, err)
+	}
+	return p
+}
+
+// refs gives the nodes in order.
+func refs(p *oda.Provenance) []oda.Ref {
+	var all []oda.Ref
+	for _, n := range p.Nodes {
+		all = append(all, n.Ref)
+	}
+	return all
+}
+
+func stored(ref oda.Ref, version int64, name string) oda.Node {
+	return oda.Node{Ref: ref, Exists: true, Version: version, Name: name}
+}
+
+var provenance = []scenario{
+	{"everything is reached in both directions, nearest first", func(t *testing.T, d *desk) {
+		d.mustPut(sbd("sbd"), `{"name":"Plan","ob_ref":"ob-2"}`)
+		d.mustUpdate(sbd("sbd"), `"name":"Plan","ob_ref":"ob-2","n":1`)
+		d.mustPut(sbi("sbi"), `{"sbd_ref":"sbd","sbd_version":1,"eb_ref":"eb"}`)
+		d.mustPut(eb("eb"), `{"sbd_ref":"sbd","sbd_version":1,"sbi_ref":"sbi"}`)
+		d.mustPut(prj("prj"), `{"title":"Survey","obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["sbd"]},{"obs_block_id":"ob-2","sbd_ids":["other","sbd"]}]}`)
+		d.mustPut(sbd("stranger"), `{"ob_ref":"ob-3"}`)
+		p := d.provenance(eb("eb"))
+		same(t, "the nodes", p.Nodes, []oda.Node{
+			stored(eb("eb"), 1, ""),
+			stored(sbd("sbd"), 2, "Plan"), stored(sbi("sbi"), 1, ""),
+			stored(prj("prj"), 1, "Survey"),
+			{Ref: sbd("other")},
+		})
+		same(t, "the edges", p.Edges, []oda.Edge{
+			{From: eb("eb"), To: sbd("sbd"), Version: 1, Field: "sbd_ref"},
+			{From: eb("eb"), To: sbi("sbi"), Field: "sbi_ref"},
+			{From: sbd("sbd"), To: prj("prj"), Field: "ob_ref"},
+			{From: sbi("sbi"), To: sbd("sbd"), Version: 1, Field: "sbd_ref"},
+			{From: sbi("sbi"), To: eb("eb"), Field: "eb_ref"},
+			{From: prj("prj"), To: sbd("sbd"), Field: "obs_blocks/0/sbd_ids/0"},
+			{From: prj("prj"), To: sbd("other"), Field: "obs_blocks/1/sbd_ids/0"},
+			{From: prj("prj"), To: sbd("sbd"), Field: "obs_blocks/1/sbd_ids/1"},
+		})
+		same(t, "whether there is more", p.Truncated, false)
+		same(t, "the nodes from the other end", refs(d.provenance(prj("prj"))), []oda.Ref{prj("prj"), sbd("other"), sbd("sbd"), sbi("sbi"), eb("eb")})
+	}},
+	{"references dangle, lead to themselves, and have older names", func(t *testing.T, d *desk) {
+		d.mustPut(sbi("sbi"), `{"sbd_id":"gone","sbd_version":4,"eb_ref":"no identifier/"}`)
+		p := d.provenance(sbi("sbi"))
+		same(t, "the nodes", p.Nodes, []oda.Node{stored(sbi("sbi"), 1, ""), {Ref: sbd("gone")}, {Ref: eb("no identifier/")}})
+		same(t, "the edges", p.Edges, []oda.Edge{
+			{From: sbi("sbi"), To: sbd("gone"), Version: 4, Field: "sbd_id"}, {From: sbi("sbi"), To: eb("no identifier/"), Field: "eb_ref"},
+		})
+		d.mustPut(sbi("friend"), `{"sbd_ref":"gone"}`)
+		same(t, "the nodes beyond what is not stored", refs(d.provenance(sbi("sbi"))), []oda.Ref{sbi("sbi"), sbd("gone"), eb("no identifier/"), sbi("friend")})
+
+		d.mustPut(prj("self"), `{"obs_blocks":[{"obs_block_id":"self-ob","sbd_ids":["loop"]}]}`)
+		d.mustPut(sbd("loop"), `{"ob_ref":"self-ob","prj_ref":"self"}`)
+		p = d.provenance(sbd("loop"))
+		same(t, "the nodes of a loop", refs(p), []oda.Ref{sbd("loop"), prj("self")})
+		same(t, "the number of edges of a loop", len(p.Edges), 3)
+		d.mustPut(sbd("lonely"), `{"ob_ref":"nobody","prj_ref":"lonely"}`)
+		same(t, "the nodes of one that nothing has", d.provenance(sbd("lonely")).Nodes,
+			[]oda.Node{stored(sbd("lonely"), 1, ""), {Ref: prj("lonely")}, {Ref: prj("nobody")}})
+	}},
+	{"only current versions count", func(t *testing.T, d *desk) {
+		d.mustPut(sbd("a"), `{}`)
+		d.mustPut(sbi("i"), `{"sbd_ref":"a"}`)
+		same(t, "the nodes", refs(d.provenance(sbd("a"))), []oda.Ref{sbd("a"), sbi("i")})
+		d.mustUpdate(sbi("i"), `"sbd_ref":"b"`)
+		same(t, "the nodes of what is not referred to any more", refs(d.provenance(sbd("a"))), []oda.Ref{sbd("a")})
+		same(t, "the nodes now", refs(d.provenance(sbi("i"))), []oda.Ref{sbi("i"), sbd("b")})
+	}},
+	{"identifiers of different kinds are different entities", func(t *testing.T, d *desk) {
+		d.mustPut(sbd("x"), `{}`)
+		d.mustPut(sbi("x"), `{"sbd_ref":"x","eb_ref":"x"}`)
+		d.mustPut(eb("x"), `{"sbi_ref":"x"}`)
+		d.mustPut(prj("x"), `{}`)
+		same(t, "the nodes of the Project", refs(d.provenance(prj("x"))), []oda.Ref{prj("x")})
+		same(t, "the nodes of the others", refs(d.provenance(sbd("x"))), []oda.Ref{sbd("x"), sbi("x"), eb("x")})
+	}},
+	{"there are at most 1,000 nodes", func(t *testing.T, d *desk) {
+		var puts []oda.Put
+		for i := range 1100 {
+			puts = append(puts, d.write(eb(fmt.Sprintf("eb-%04d", i)), `{"sbd_ref":"hub","sbd_version":3}`))
+		}
+		puts = append(puts, d.write(sbi("sbi"), `{"sbd_ref":"hub"}`))
+		if _, err := d.store.Put(d.ctx, puts); err != nil {
+			t.Fatal(err)
+		}
+		p := d.provenance(sbi("sbi"))
+		if len(p.Nodes) != 1000 || !p.Truncated || p.Nodes[1].Ref != sbd("hub") || p.Nodes[1].Exists || len(p.Edges) != 999 {
+			t.Fatalf("%d nodes, truncated: %t, the second is %+v, %d edges", len(p.Nodes), p.Truncated, p.Nodes[1], len(p.Edges))
+		}
+	}},
+	{"an unknown entity has none", func(t *testing.T, d *desk) {
+		d.mustPut(sbi("sbi"), `{"sbd_ref":"unknown"}`)
+		for _, id := range []string{"unknown", "no identifier/", ""} {
+			_, err := oda.NewArchive(d.store, nil).Provenance(d.ctx, sbd(id))
+			refused(t, err, oda.NotFound)
+		}
+	}},
+}
