@@ -32,7 +32,7 @@ func angle(text string) (value float64, sexagesimal, ok bool) {
 	}
 	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ':' || r == ' ' })
 	sexagesimal = len(parts) > 1
-	if len(parts) == 0 || len(parts) > 3 {
+	if len(parts) == 0 || len(parts) > 3 || !sexagesimal && parts[0] != text {
 		return 0, false, false
 	}
 	scale := 1.0

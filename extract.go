@@ -66,11 +66,32 @@ func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Ex
 		for int(x.Places[x.root].Start) != start {
 			x.root = x.Places[x.root].In
 		}
+		x.bound()
 		// The places of a document stand together, its own first.
 		x.Places = x.Places[:x.lastPlace()+1]
 	}
 	x.hash = x.digest()
 	return x
+}
+
+// maxNoted is how many notes of one document count.
+const maxNoted = 50_000
+
+// bound leaves out what is beyond the bound.
+func (x *Extract) bound() {
+	if len(x.Notes.Notes) <= maxNoted {
+		return
+	}
+	counted := 0
+	for i := range x.Notes.Notes {
+		if !x.counts(&x.Notes.Notes[i]) {
+			continue
+		}
+		if counted++; counted == maxNoted {
+			x.Notes.Notes = x.Notes.Notes[:i+1]
+			return
+		}
+	}
 }
 
 func (x *Extract) lastPlace() int32 {
