@@ -25,11 +25,17 @@ type Archive struct {
 	minter Minter
 	now    func() time.Time
 	nights chan struct{} // has room for those that are reported at once
+
+	searches   chan struct{} // places for searches that walk
+	searchTime time.Duration // for a page of a search
 }
 
 // NewArchive puts an archive together.
 func NewArchive(engine Engine, minter Minter) *Archive {
-	return &Archive{engine: engine, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce)}
+	return &Archive{
+		engine: engine, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce),
+		searches: make(chan struct{}, searchTurns()), searchTime: searchTime,
+	}
 }
 
 // Write is what comes with a document or record besides its content.

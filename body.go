@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"io"
 	"slices"
@@ -195,6 +196,13 @@ func (b Body) WriteTo(w io.Writer, m Metadata, records Texts) error {
 	}
 	_, err := w.Write(b.Text[at:])
 	return err
+}
+
+// withoutRecords renders the document without its records.
+func (b Body) withoutRecords(m Metadata) ([]byte, error) {
+	text := bytes.NewBuffer(make([]byte, 0, len(b.Text)+256))
+	err := b.WriteTo(text, m, nil)
+	return text.Bytes(), err
 }
 
 func writeRecords(w io.Writer, records Texts) error {

@@ -92,6 +92,12 @@ type Finder interface {
 	// Counts gives the number of entities of each kind, at no cost that grows
 	// with them.
 	Counts(ctx context.Context) (map[Kind]int64, error)
+
+	// Walk calls emit for entities in the order of the walk's sort, at most as
+	// many as its limit, until emit returns an error, which Walk passes on. Fewer
+	// than the limit are all that there are. The body is that of the current
+	// version, for a walk that wants it.
+	Walk(ctx context.Context, walk Walk, emit func(found *Found, body Body) error) error
 }
 
 // Diary finds records by the days of their calls.

@@ -48,6 +48,15 @@ func (e *Entity) Render() error {
 	return nil
 }
 
+// textWithoutRecords is the document for those who do not look at the records,
+// which may be many. Where it is rendered already, they are in it.
+func (e *Entity) textWithoutRecords() ([]byte, error) {
+	if e.rendered != nil {
+		return e.rendered, nil
+	}
+	return e.Body.withoutRecords(e.Metadata)
+}
+
 // AtLeast gives the size of the document, or n where it is no smaller: no more
 // of it is rendered than that takes.
 func (e *Entity) AtLeast(n int) (int, error) {

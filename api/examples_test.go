@@ -36,10 +36,14 @@ func TestExamplesWorkTogether(t *testing.T) {
 					continue
 				}
 				value := fmt.Sprint(p.Value.Example)
-				switch p.Value.In {
-				case "path":
+				switch list, several := p.Value.Example.([]any); {
+				case several:
+					for _, one := range list {
+						query.Add(p.Value.Name, fmt.Sprint(one))
+					}
+				case p.Value.In == "path":
 					address = strings.ReplaceAll(address, "{"+p.Value.Name+"}", value)
-				case "query":
+				case p.Value.In == "query":
 					query.Set(p.Value.Name, value)
 				default:
 					headers = append(headers, p.Value.Name, value)

@@ -165,6 +165,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		collect(t, c.Versions(ctx, kind, "x-1"))
 		must(c.Provenance(ctx, kind, "x-1"))(t)
 		collect(t, c.List(ctx, kind, everything))
+		collect(t, c.SearchIDs(ctx, kind, client.Search{}))
 	}
 	must(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)
 	block := must(c.CreateBlock(ctx, nil, ""))(t).ID

@@ -13,11 +13,7 @@ import (
 // The tour in the README works as written: its commands run in a shell, from
 // top to bottom, and the answers look like those shown.
 func TestTheTourInTheREADMEWorks(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, tour, ok := strings.Cut(string(text), "## A tour in five minutes")
+	_, tour, ok := strings.Cut(page(t, "README.md"), "## A tour in five minutes")
 	if !ok {
 		t.Fatal("the README has no tour")
 	}
@@ -25,22 +21,27 @@ func TestTheTourInTheREADMEWorks(t *testing.T) {
 	follow(t, tour)
 }
 
-// So do the commands of a page that has a whole example.
-func TestThePageAboutNightsWorks(t *testing.T) {
-	text, err := os.ReadFile("../../docs/night.md")
+// So do the commands of pages that have a whole example.
+func TestThePageAboutNightsWorks(t *testing.T)    { follow(t, page(t, "docs/night.md")) }
+func TestThePageAboutSearchingWorks(t *testing.T) { follow(t, page(t, "docs/searching.md")) }
+
+// page reads a page of the repository.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	follow(t, string(text))
+	return string(text)
 }
 
 // follow runs the commands of a text against a new archive.
-func follow(t *testing.T, tour string) {
+func follow(t *testing.T, text string) {
 	t.Helper()
 	p := env.Oda(t, "serve")
 	script := "set -eu\n"
-	var shown []string // answers shown in the README, as patterns, in order
-	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(tour, -1) {
+	var shown []string // answers shown on the page, as patterns, in order
+	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		if block[1] == "sh" {
 			script += block[2]
 			continue

@@ -69,10 +69,18 @@ func (p parameter) checkable() error {
 	switch {
 	case p.in != "path" && p.in != "query" && p.in != "header":
 		return fmt.Errorf("it cannot be in %q", p.in)
+	case p.repeats():
+		return nil
 	case !text && !(p.schema.kinds == setOf(rawjson.Number) && p.schema.integer):
 		return errors.New("only texts and integers are checked")
 	}
 	return nil
+}
+
+// repeats reports whether the parameter may be given several times in a query,
+// each time a text. What may stand there is for the rules to say.
+func (p parameter) repeats() bool {
+	return p.in == "query" && p.schema.kinds == setOf(rawjson.Array) && p.schema.items != nil && p.schema.items.kinds == setOf(rawjson.String)
 }
 
 // ReadsQuery reports whether the operation has a parameter in the query.
@@ -111,7 +119,7 @@ func (p *parameter) check(value string, given bool) string {
 		return "This parameter is missing. It must be " + p.schema.rule + "."
 	case !given && p.required:
 		return "This parameter is missing."
-	case !given, p.ignorable:
+	case !given, p.ignorable, p.repeats():
 		return ""
 	case p.schema.integer && !isInteger(value):
 		return "Must be an integer."

@@ -165,7 +165,9 @@ func TestIdentifiersOfCallers(t *testing.T) {
 					if len(p.Errors) != 1 || p.Errors[0].Pointer != "path:"+k.idField {
 						t.Errorf("the faults are %v", p.Errors)
 					}
-					refused(t, a.Do("GET", path, ""), 404, oda.NotFound, "could not be found")
+					if id != "search" { // which is an operation of its own
+						refused(t, a.Do("GET", path, ""), 404, oda.NotFound, "could not be found")
+					}
 				}
 			})
 		})

@@ -33,6 +33,11 @@ func (a *API) routes() []route {
 		{operation: "listEBs", kind: oda.ExecutionBlock, handle: a.list},
 		{operation: "listPRJs", kind: oda.Project, handle: a.list},
 
+		{operation: "searchSBDs", kind: oda.SBDefinition, handle: a.search},
+		{operation: "searchSBIs", kind: oda.SBInstance, handle: a.search},
+		{operation: "searchEBs", kind: oda.ExecutionBlock, handle: a.search},
+		{operation: "searchPRJs", kind: oda.Project, handle: a.search},
+
 		{operation: "createSBD", kind: oda.SBDefinition, handle: a.create},
 		{operation: "createSBI", kind: oda.SBInstance, handle: a.create},
 		{operation: "createEB", kind: oda.ExecutionBlock, handle: a.create},
@@ -130,8 +135,8 @@ func (a *API) register() error {
 	}
 
 	for path := range allowed {
-		if strings.HasSuffix(path, "/ebs/create") {
-			continue // GET and PUT there mean an identifier, if one that nothing has
+		if strings.HasSuffix(path, "/ebs/create") || strings.HasSuffix(path, "/search") {
+			continue // other methods there mean an identifier, if one that nothing has
 		}
 		a.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			methods := allowed[path]

@@ -19,7 +19,7 @@ import (
 const applicationID = 0x6f646131
 
 // listingsAtOnce is the number of listings without a limit that are read at the
-// same time. There are more connections for listings: pages need not wait.
+// same time. There are more connections: pages and searches need not wait.
 const listingsAtOnce = 4
 
 // Store is the embedded engine. It implements oda.Engine.
@@ -90,7 +90,7 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 		pool     *pool
 		size     int
 		settings string
-	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0)), queryOnly}, {&s.listers, listingsAtOnce + 2, queryOnly + smallCache}} {
+	}{{&s.readers, max(4, 2*runtime.GOMAXPROCS(0)), queryOnly}, {&s.listers, listingsAtOnce + 4, queryOnly + smallCache}} {
 		if err := p.pool.fill(s.file.path, p.size, p.settings); err != nil {
 			return nil, err
 		}

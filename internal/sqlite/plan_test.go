@@ -46,9 +46,36 @@ func work(t *testing.T, s *Store) {
 			t.Fatalf("list %+v: %d, %v", q, found, err)
 		}
 	}
+	for _, w := range walks() {
+		found := 0
+		err := s.Walk(ctx, w, func(*oda.Found, oda.Body) error {
+			found++
+			return nil
+		})
+		if err != nil || found != 1 && w.Telescope == "" {
+			t.Fatalf("walk %+v: %d, %v", w, found, err)
+		}
+	}
 	if err := s.Ping(ctx); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// walks are walks of every form, with and without bodies.
+func walks() []oda.Walk {
+	var all []oda.Walk
+	for order := range oda.ByIdentifierReversed + 1 {
+		for _, bodies := range []bool{false, true} {
+			w := oda.Walk{Kind: oda.ExecutionBlock, Sort: order, Limit: 10, Bodies: bodies}
+			all = append(all, w)
+			if order == oda.NewestFirst || order == oda.OldestFirst {
+				user, telescope := w, w
+				user.User, telescope.Telescope = "anna", "ska_mid"
+				all = append(all, user, telescope)
+			}
+		}
+	}
+	return all
 }
 
 // plans gives for each kept statement of a connection how SQLite runs it.
@@ -139,6 +166,11 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 		{listUserEquals, "SEARCH heads USING COVERING INDEX heads_user (kind=? AND created_by=? AND created_on>? AND created_on<?)"},
 		{listUserStartsWith, "SEARCH heads USING COVERING INDEX heads_created (kind=? AND created_on>? AND created_on<?)"},
 		{listUserContains, "SEARCH heads USING COVERING INDEX heads_created (kind=? AND created_on>? AND created_on<?)"},
+		{"INDEXED BY heads_created\n", "SEARCH h USING INDEX heads_created (kind=? AND (created_on,identifier)>(?,?) AND (created_on,identifier)<(?,?))"},
+		{"INDEXED BY heads_user\n", "SEARCH h USING INDEX heads_user (kind=? AND created_by=? AND (created_on,identifier)>(?,?) AND (created_on,identifier)<(?,?))"},
+		{"INDEXED BY heads_telescope\n", "SEARCH h USING INDEX heads_telescope (kind=? AND telescope=? AND (created_on,identifier)>(?,?) AND (created_on,identifier)<(?,?))"},
+		{"INDEXED BY heads_modified\n", "SEARCH h USING INDEX heads_modified (kind=? AND (last_modified_on,identifier)>(?,?) AND (last_modified_on,identifier)<(?,?))"},
+		{"INDEXED BY heads_identifier\n", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier>? AND identifier<?)"},
 	} {
 		found := false
 		for query, steps := range all {

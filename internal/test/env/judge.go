@@ -275,7 +275,7 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 	switch problem.Type {
 	case "urn:oda:problem:invalid-query":
 		id := input.Route.Operation.OperationID
-		return strings.HasPrefix(id, "list") || id == "night" || strings.HasPrefix(id, "diff") && !query.Has("from") || query.Has("at")
+		return strings.HasPrefix(id, "list") || strings.HasPrefix(id, "search") || id == "night" || strings.HasPrefix(id, "diff") && !query.Has("from") || query.Has("at")
 	case "urn:oda:problem:invalid-request":
 		if input.Route.Operation.OperationID == "storeSeveral" {
 			return strings.Contains(problem.Detail, "10,000 entities")
@@ -308,7 +308,7 @@ func (j *Judge) input(request *http.Request, sent []byte) *openapi3filter.Reques
 // Paths without parameters take precedence.
 func (j *Judge) find(request *http.Request) (*routers.Route, map[string]string) {
 	address := *request.URL
-	address.RawQuery = ""
+	address.RawQuery, address.ForceQuery = "", false
 	rest, ok := strings.CutPrefix(address.String(), j.server)
 	if !ok {
 		return j.undescribed, nil

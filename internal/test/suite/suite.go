@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"paging", paging},
 		{"catalogue", catalogue},
 		{"provenance", provenance},
+		{"search", searches},
 		{"closing", closing},
 		{"concurrency", concurrency},
 		{"histories", histories},

@@ -1,0 +1,110 @@
+package client_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/client"
+	"oda/internal/test/env"
+)
+
+func TestASearchAnswersEveryQuestion(t *testing.T) {
+	t.Parallel()
+	archive := env.Start(t)
+	c := connect(t, archive, client.WithUser("ada"))
+	first := must(c.Store(t.Context(), oda.SBDefinition, "s1", []byte(`{"name":"Centaurus A","telescope":"ska_mid","prj_ref":"p1","n":1,"targets":[{"name":"Cen A","ra":201.365,"dec":-43.019}]}`)))(t)
+	must(connect(t, archive, client.WithUser("bob")).Store(t.Context(), oda.SBDefinition, "s2", []byte(`{"name":"Centaurus B","telescope":"ska_low","n":2}`)))(t)
+	last := must(c.Store(t.Context(), oda.SBDefinition, "s3", []byte(`{"n":3}`)))(t)
+	must(c.Store(t.Context(), oda.ExecutionBlock, "e1", []byte(`{"sbd_ref":"s1","sbd_version":1}`)))(t)
+	for name, test := range map[string]struct {
+		search client.Search
+		want   []string
+	}{
+		"everything":       {client.Search{}, []string{"s3", "s2", "s1"}},
+		"in another order": {client.Search{Sort: oda.ByIdentifier}, []string{"s1", "s2", "s3"}},
+		"words":            {client.Search{Words: "centaurus a"}, []string{"s1"}},
+		"user":             {client.Search{User: "ada"}, []string{"s3", "s1"}},
+		"part of a user":   {client.Search{User: "o", Match: oda.UserContains}, []string{"s2"}},
+		"telescope":        {client.Search{Telescope: "ska_low"}, []string{"s2"}},
+		"reference":        {client.Search{Reference: "p1"}, []string{"s1"}},
+		"cone":             {client.Search{Cone: &oda.Cone{RA: 201, Dec: -43, Radius: 1}}, []string{"s1"}},
+		"conditions":       {client.Search{Where: []string{"/n > 1", "/n < 3"}}, []string{"s2"}},
+		"created":          {client.Search{CreatedAfter: last.Metadata.CreatedOn.Time()}, []string{"s3"}},
+		"modified":         {client.Search{LastModifiedBefore: first.Metadata.LastModifiedOn.Time().In(time.FixedZone("", 3600))}, []string{"s1"}},
+		"nothing":          {client.Search{Words: "nothing"}, nil},
+	} {
+		for _, page := range []int{0, 1, 2} {
+			test.search.Page = page
+			what := fmt.Sprintf("%s, by %d", name, page)
+			equal(t, what, collect(t, c.SearchIDs(t.Context(), oda.SBDefinition, test.search)), test.want)
+			var found, read []string
+			for f, err := range c.Search(t.Context(), oda.SBDefinition, test.search) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = append(found, f.ID)
+			}
+			for d, err := range c.SearchDocuments(t.Context(), oda.SBDefinition, test.search) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				equal(t, "the document", string(d.Body), string(must(c.Get(t.Context(), oda.SBDefinition, d.ID))(t).Body))
+				read = append(read, d.ID)
+			}
+			equal(t, what, found, test.want)
+			equal(t, what, read, test.want)
+		}
+	}
+	for f, err := range c.Search(t.Context(), oda.ExecutionBlock, client.Search{Reference: "s1", ReferenceVersion: 1}) {
+		if err != nil || f.Kind != oda.ExecutionBlock || len(f.Summary.References) != 1 ||
+			f.Summary.References[0] != (oda.Reference{Kind: oda.SBDefinition, ID: "s1", Version: 1, Field: "sbd_ref"}) {
+			t.Errorf("found %+v, %v", f, err)
+		}
+	}
+	for f, err := range c.Search(t.Context(), oda.SBDefinition, client.Search{Words: "Centaurus A"}) {
+		if err != nil || f.Metadata != first.Metadata || f.Summary.Name != "Centaurus A" || f.Summary.Telescope != "ska_mid" ||
+			len(f.Summary.Targets) != 1 || f.Summary.Targets[0] != (oda.Target{Name: "Cen A", RA: 201.365, Dec: -43.019}) {
+			t.Errorf("found %+v, %v", f, err)
+		}
+	}
+	pages := 0
+	for page, err := range c.SearchPages(t.Context(), oda.SBDefinition, client.Search{Page: 2}) {
+		if pages++; err != nil || len(page) != 3-pages {
+			t.Errorf("page %d has %d items, %v", pages, len(page), err)
+		}
+	}
+	for _, err := range c.SearchIDs(t.Context(), oda.SBDefinition, client.Search{Where: []string{"n = 1"}}) {
+		if oda.CodeOf(err) != oda.InvalidQuery {
+			t.Errorf("a condition without a slash: %v", err)
+		}
+	}
+}
+
+func ExampleClient_Search() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"items":[{"kind":"ebs","id":"eb-1k5v3r8q4x","metadata":{"version":1,"created_by":"mary",
+			"created_on":"2026-03-01T20:59:58.000000Z","last_modified_by":"mary","last_modified_on":"2026-03-01T21:04:05.000000Z"},
+			"telescope":"ska_mid","name":null,"targets":[],"references":[]}],"next":null}`)
+	}))
+	defer server.Close()
+	archive, err := client.New(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// Which ExecutionBlocks ran version 3 of this SBDefinition?
+	search := client.Search{Reference: "sbd-1k5v3r8m0q", ReferenceVersion: 3, Sort: oda.OldestFirst}
+	for block, err := range archive.Search(bg, oda.ExecutionBlock, search) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(block.ID, "on", block.Summary.Telescope, "at", block.Metadata.CreatedOn)
+	}
+	// Output: eb-1k5v3r8q4x on ska_mid at 2026-03-01T20:59:58.000000Z
+}

@@ -1,0 +1,257 @@
+package oda
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Walk asks an engine for entities in an order. The engine looks at what its
+// indexes have, so that each entity that it gives costs the same: the bounds of
+// the instant by which is sorted, and, by creation, a user or else a telescope.
+// What else the walk says it need not look at. The rules judge what they get.
+type Walk struct {
+	Kind      Kind
+	Sort      Sort
+	Bounds    Span   // of the instant by which is sorted
+	User      string // created_by, where it is sorted by creation
+	Telescope string // where it is sorted by creation and no user is given
+	Behind    *Place
+	Limit     int
+	Bodies    bool // wants the version bodies too
+}
+
+// Range is what an engine searches its index for: the places between two, both
+// of them left out. An identifier that is empty comes before all, beyondIDs
+// after all.
+func (w Walk) Range() (low, top Place) {
+	low, top = Place{At: math.MinInt64}, Place{At: math.MaxInt64, ID: beyondIDs}
+	if w.Bounds.After != nil {
+		low = Place{At: *w.Bounds.After}
+	}
+	if w.Bounds.Before != nil {
+		top = Place{At: *w.Bounds.Before, ID: beyondIDs}
+	}
+	if w.Behind != nil && w.Sort.Descends() && w.Behind.Compare(top) < 0 {
+		top = *w.Behind
+	}
+	if w.Behind != nil && !w.Sort.Descends() && w.Behind.Compare(low) > 0 {
+		low = *w.Behind
+	}
+	return low, top
+}
+
+// beyondIDs comes behind every valid identifier, in the order of bytes.
+const beyondIDs = "~"
+
+// SearchPage is a page of what a search finds.
+type SearchPage struct {
+	Items []Found
+	Next  string // the cursor of the next page, empty where there is none
+}
+
+// Bounds of a search.
+const (
+	// fewFound is how many entities a filter may leave to be judged and sorted
+	// here. Where it leaves more, they are walked through in order.
+	fewFound = 1500
+
+	// searchTime is how long a page is looked for before it is given as it is.
+	searchTime = time.Second
+
+	// searchWait is how long a search waits for its turn.
+	searchWait = 5 * time.Second
+
+	// A walk is read in parts, so that it holds nothing for long: entities, or
+	// bodies, which are large.
+	walkPart, bodyPart = 1000, 32
+)
+
+// searchTurns is how many searches walk through the archive at once. They take
+// what the processors have, and others must go on.
+func searchTurns() int { return max(2, runtime.GOMAXPROCS(0)/2) }
+
+// turn waits until fewer searches are walking. It must be given back.
+func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
+	timer := time.NewTimer(searchWait)
+	defer timer.Stop()
+	select {
+	case a.searches <- struct{}{}:
+		return func() { <-a.searches }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+		return nil, Errorf(Overloaded, "Too many searches are looking through the archive at once. Try again shortly, "+
+			"or narrow yours down, by words, a reference, a position, a user or a range of times.")
+	}
+}
+
+// Search finds a page of entities. Filters that an index has are used first.
+// What they leave is judged here, so the answer is the same on every engine; if
+// they leave much, in the order of the sort and within a bound on time. The page
+// is then short and has a next one.
+func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
+	found, complete, err := a.few(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	j := &judge{search: q, late: time.Now().Add(a.searchTime)}
+	if complete {
+		err = a.judgeFew(ctx, j, found)
+	} else {
+		err = a.walk(ctx, j)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j.page(), nil
+}
+
+// few asks the indexes of filters that a walk in the order of the sort would
+// not use. It is complete where one of them leaves few entities.
+func (a *Archive) few(ctx context.Context, q *Search) (found []Found, complete bool, err error) {
+	if clauses := q.clauses(); clauses != nil {
+		if found, complete, err = a.engine.Candidates(ctx, q.Kind, clauses, fewFound); complete || err != nil {
+			return found, complete, err
+		}
+	}
+	for _, w := range q.detours() {
+		found, w.Limit = nil, fewFound+1
+		err := a.engine.Walk(ctx, w, func(f *Found, _ Body) error {
+			found = append(found, *f)
+			return nil
+		})
+		if len(found) <= fewFound || err != nil {
+			return found, err == nil, err
+		}
+	}
+	return nil, false, nil
+}
+
+// along is a walk in an order, with the filters that the index of that order
+// has.
+func (q *Search) along(order Sort) Walk {
+	w := Walk{Kind: q.Kind, Sort: order}
+	switch {
+	case order.byModification():
+		w.Bounds = q.Modified
+	case order.byCreation():
+		w.Bounds = q.Created
+		if q.Match == UserEquals {
+			w.User = q.User
+		} else {
+			w.Telescope = q.Telescope
+		}
+	}
+	return w
+}
+
+// detours are walks along the indexes of filters that a walk in the order of the
+// sort does not use.
+func (q *Search) detours() []Walk {
+	var list []Walk
+	for _, w := range []Walk{q.along(OldestFirst), q.along(LastModifiedLast)} {
+		isNarrow := !w.Bounds.open() || w.User != "" || w.Telescope != ""
+		isDirect := w.Sort.byCreation() && q.Sort.byCreation() || w.Sort.byModification() && q.Sort.byModification()
+		if isNarrow && !isDirect {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// judgeFew judges all entities that an index has left.
+func (a *Archive) judgeFew(ctx context.Context, j *judge, found []Found) error {
+	q := j.search
+	place := func(f *Found) Place { return q.Sort.place(f.ID, f.Metadata) }
+	found = slices.DeleteFunc(found, func(f Found) bool {
+		return q.Start != nil && q.Sort.compare(place(&f), *q.Start) <= 0 || !q.matches(&f)
+	})
+	slices.SortFunc(found, func(a, b Found) int { return q.Sort.compare(place(&a), place(&b)) })
+	if len(q.Where) > 0 {
+		giveBack, err := a.turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer giveBack()
+	}
+	for i := range found {
+		f := &found[i]
+		err := j.see(f, func() (bool, error) {
+			e, err := a.Document(ctx, q, f)
+			if e == nil || err != nil {
+				return false, err
+			}
+			text, err := e.textWithoutRecords()
+			return err == nil && q.holdsOf(text), err
+		})
+		if errors.Is(err, errEnded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk judges what it meets in the order of the sort. What it meets at first is
+// often all that is wanted; only from there on it waits for a turn.
+func (a *Archive) walk(ctx context.Context, j *judge) error {
+	q := j.search
+	w := q.along(q.Sort)
+	w.Behind, w.Bodies = q.Start, len(q.Where) > 0
+	most := walkPart
+	if w.Bodies {
+		most = bodyPart
+	}
+	w.Limit = min(q.Limit+1, most)
+	for turns := false; ; {
+		n := 0
+		err := a.engine.Walk(ctx, w, func(f *Found, body Body) error {
+			n++
+			return j.see(f, func() (bool, error) {
+				text, err := body.withoutRecords(f.Metadata)
+				return err == nil && q.holdsOf(text), err
+			})
+		})
+		if err != nil || n < w.Limit {
+			if errors.Is(err, errEnded) {
+				err = nil
+			}
+			return err
+		}
+		if !turns {
+			giveBack, err := a.turn(ctx)
+			if err != nil {
+				return err
+			}
+			defer giveBack()
+			turns = true
+		}
+		w.Behind, w.Limit = j.last, most
+	}
+}
+
+// Document reads an entity that a search has found. Where it was changed
+// meanwhile, it is judged again, and nil where it no longer matches.
+func (a *Archive) Document(ctx context.Context, q *Search, f *Found) (*Entity, error) {
+	e, err := a.engine.Get(ctx, f.Ref)
+	if err != nil || e.Metadata == f.Metadata {
+		return e, err
+	}
+	looked, err := a.engine.Look(ctx, []Ref{f.Ref})
+	if err != nil || looked[0] == nil {
+		return nil, err
+	}
+	*f = *looked[0]
+	f.Metadata = e.Metadata
+	text, err := e.textWithoutRecords()
+	if err != nil || !q.matches(f) || !q.holdsOf(text) {
+		return nil, err
+	}
+	return e, nil
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// search answers with a page of what was found.
+func (a *API) search(c *call) error {
+	q, err := oda.ParseSearch(c.kind, c.query)
+	if err != nil {
+		return err
+	}
+	page, err := a.archive.Search(c.r.Context(), &q)
+	if err != nil {
+		return err
+	}
+	next := "null"
+	if page.Next != "" {
+		c.head("Link", fmt.Sprintf(`<search?cursor=%s&fields=%s&limit=%d>; rel="next"`, url.QueryEscape(page.Next), q.Fields, q.Limit))
+		next = `"` + page.Next + `"`
+	}
+	w := c.respond("application/json", "", held)
+	if err := a.writeItems(c, w, &q, page.Items); err != nil {
+		return c.sendError(err)
+	}
+	if _, err := w.Write([]byte(`],"next":` + next + `}`)); err != nil {
+		return c.sendError(err)
+	}
+	return c.sendError(w.close())
+}
+
+// writeItems writes the beginning of the answer: what was found, without the
+// end of the list.
+func (a *API) writeItems(c *call, w *response, q *oda.Search, items []oda.Found) error {
+	before := `{"items":[`
+	for i := range items {
+		item, err := a.item(c, q, &items[i])
+		if err != nil {
+			return err
+		}
+		if item == nil {
+			continue
+		}
+		if _, err := w.Write([]byte(before)); err != nil {
+			return err
+		}
+		before = ","
+		if err := item(w); err != nil {
+			return err
+		}
+	}
+	if before != "," {
+		_, err := w.Write([]byte(before))
+		return err
+	}
+	return nil
+}
+
+// item gives what writes an item, nil where the entity was changed meanwhile and
+// is not to be found any more. Documents are read one by one, as they are
+// written: together they may be large.
+func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error, error) {
+	if q.Fields == oda.WholeDocument {
+		e, err := a.archive.Document(c.r.Context(), q, f)
+		if err != nil || e == nil {
+			return nil, err
+		}
+		return func(w *response) error {
+			_, err := e.WriteTo(w)
+			return err
+		}, nil
+	}
+	text := rawjson.AppendQuoted(nil, f.ID)
+	if q.Fields == oda.SummaryFields {
+		var err error
+		if text, err = summary(f); err != nil {
+			return nil, err
+		}
+	}
+	return func(w *response) error {
+		_, err := w.Write(text)
+		return err
+	}, nil
+}
+
+// The summary of an entity on the wire. What is not there is null, or an empty
+// list.
+type (
+	summaryItem struct {
+		Kind       string          `json:"kind"`
+		ID         string          `json:"id"`
+		Metadata   json.RawMessage `json:"metadata"`
+		Telescope  *string         `json:"telescope"`
+		Name       *string         `json:"name"`
+		Targets    []targetItem    `json:"targets"`
+		References []referenceItem `json:"references"`
+	}
+	targetItem struct {
+		Name *string `json:"name"`
+		RA   float64 `json:"ra"`
+		Dec  float64 `json:"dec"`
+	}
+	referenceItem struct {
+		Kind    string `json:"kind"`
+		ID      string `json:"id"`
+		Version *int64 `json:"version"`
+		Field   string `json:"field"`
+	}
+)
+
+func summary(f *oda.Found) ([]byte, error) {
+	item := summaryItem{
+		Kind: f.Kind.Collection(), ID: f.ID, Metadata: f.Metadata.AppendJSON(nil),
+		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: []referenceItem{},
+	}
+	for _, t := range f.Summary.Targets {
+		item.Targets = append(item.Targets, targetItem{orNull(t.Name), t.RA, t.Dec})
+	}
+	for _, r := range f.Summary.References {
+		item.References = append(item.References, referenceItem{r.Kind.Collection(), r.ID, orNull(r.Version), r.Field})
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(item); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(text.Bytes()), nil
+}
+
+// orNull gives nil for what is not there.
+func orNull[T comparable](value T) *T {
+	var nothing T
+	if value == nothing {
+		return nil
+	}
+	return &value
+}

@@ -1,0 +1,297 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/internal/test/env"
+)
+
+// found is a page of a search on the wire.
+type found struct {
+	Items []json.RawMessage `json:"items"`
+	Next  *string           `json:"next"`
+}
+
+// search asks for a page; the parameters are name, value, name, value...
+func search(t testing.TB, a *env.Archive, collection string, params ...string) (found, *env.Reply) {
+	t.Helper()
+	query := url.Values{}
+	for i := 0; i+1 < len(params); i += 2 {
+		query.Add(params[i], params[i+1])
+	}
+	r := want(t, 200, a.Do("GET", "/"+collection+"/search?"+query.Encode(), ""))
+	var page found
+	if err := json.Unmarshal(r.Body, &page); err != nil || page.Items == nil {
+		t.Fatalf("the answer is %s: %v", r.Body, err)
+	}
+	return page, r
+}
+
+func TestASearchAnswersSummaries(t *testing.T) {
+	a := env.Start(t)
+	store(t, a, "/sbds/sbd-1", `{"telescope":"ska_mid","name":"Calibrator <scan> & more","prj_ref":"prj-1",
+		"targets":[{"name":"Cen A","reference_coordinate":{"ra_str":"13:25:27.6","dec_str":"-43:01:08.4"}}]}`, "X-Forwarded-User", "anna")
+	m := store(t, a, "/ebs/eb-1", `{"sbd_ref":"sbd-1","sbd_version":3,"sbi_ref":null}`)
+	page, r := search(t, a, "ebs")
+	want := fmt.Sprintf(`{"items":[{"kind":"ebs","id":"eb-1","metadata":%s,"telescope":null,"name":null,"targets":[],`+
+		`"references":[{"kind":"sbds","id":"sbd-1","version":3,"field":"sbd_ref"}]}],"next":null}`, m.text())
+	if !sameJSON(t, r.Body, []byte(want)) {
+		t.Errorf("the answer is %s, want %s", r.Body, want)
+	}
+	if r.Header.Get("Link") != "" || r.Header.Get("Cache-Control") != "private, no-cache" || r.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("the headers are %v", r.Header)
+	}
+	if page, _ = search(t, a, "sbds"); len(page.Items) != 1 {
+		t.Fatalf("found %d", len(page.Items))
+	}
+	var item struct {
+		Telescope, Name string
+		Targets         []struct {
+			Name    *string
+			RA, Dec float64
+		}
+		References []struct {
+			Kind, ID, Field string
+			Version         *int64
+		}
+	}
+	if err := json.Unmarshal(page.Items[0], &item); err != nil {
+		t.Fatal(err)
+	}
+	if item.Telescope != "ska_mid" || item.Name != "Calibrator <scan> & more" || len(item.Targets) != 1 || *item.Targets[0].Name != "Cen A" ||
+		item.Targets[0].RA < 201.364 || item.Targets[0].RA > 201.366 || item.Targets[0].Dec > -43.018 || item.Targets[0].Dec < -43.020 {
+		t.Errorf("the summary is %s", page.Items[0])
+	}
+	if len(item.References) != 1 || item.References[0].Kind != "prjs" || item.References[0].Version != nil || item.References[0].Field != "prj_ref" {
+		t.Errorf("the references are %s", page.Items[0])
+	}
+}
+
+// sameJSON compares two JSON texts as values.
+func sameJSON(t testing.TB, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		t.Fatalf("one of these is no JSON: %s %s", a, b)
+	}
+	return cmp.Equal(x, y)
+}
+
+func TestASearchGivesIdentifiersOrDocuments(t *testing.T) {
+	a := env.Start(t)
+	for _, id := range []string{"b", "a"} {
+		store(t, a, "/ebs/"+id, `{ "x": 1.50,"request_responses":[{"request":"r"}]}`)
+	}
+	_, r := search(t, a, "ebs", "fields", "id")
+	if r.Text() != `{"items":["a","b"],"next":null}` {
+		t.Errorf("identifiers are %s", r.Body)
+	}
+	_, r = search(t, a, "ebs", "fields", "document", "sort", "id")
+	want := `{"items":[` + a.Do("GET", "/ebs/a", "").Text() + "," + a.Do("GET", "/ebs/b", "").Text() + `],"next":null}`
+	if r.Text() != want {
+		t.Errorf("documents are %s, want %s", r.Body, want)
+	}
+	for _, fields := range []string{"id", "summary", "document"} {
+		if _, r := search(t, a, "ebs", "fields", fields, "q", "nothing"); r.Text() != `{"items":[],"next":null}` {
+			t.Errorf("nothing, as %s, is %s", fields, r.Body)
+		}
+	}
+}
+
+func TestASearchComesInPages(t *testing.T) {
+	a := env.Start(t)
+	var all []string
+	for i := range 7 {
+		all = append(all, fmt.Sprintf("s%d", i))
+		store(t, a, "/sbds/"+all[i], fmt.Sprintf(`{"name":"page","n":%d}`, i))
+	}
+	for _, filter := range []string{"", "&q=page", "&where=" + url.QueryEscape("/n < 100"), "&telescope=none"} {
+		want, pages := all, 4
+		if strings.Contains(filter, "none") {
+			want, pages = nil, 1
+		}
+		for _, byLink := range []bool{true, false} {
+			var got []string
+			path, n := "/sbds/search?fields=id&limit=2&sort=id"+filter, 0
+			for path != "" {
+				r := a.Do("GET", path, "")
+				var page struct {
+					Items []string
+					Next  *string
+				}
+				if err := json.Unmarshal(r.Body, &page); err != nil || r.Status != 200 {
+					t.Fatalf("%s: %d %s", path, r.Status, r.Body)
+				}
+				got, path = append(got, page.Items...), ""
+				link := r.Header.Get("Link")
+				if (link == "") != (page.Next == nil) {
+					t.Fatalf("next is %v, the link is %q", page.Next, link)
+				}
+				if page.Next != nil {
+					path = "/sbds/search?cursor=" + *page.Next
+				}
+				if byLink && link != "" {
+					path = "/sbds/" + strings.TrimPrefix(strings.TrimSuffix(link, `>; rel="next"`), "<")
+				}
+				n++
+			}
+			if !slices.Equal(got, want) || n != pages {
+				t.Errorf("%q gives %v in %d pages", filter, got, n)
+			}
+		}
+	}
+}
+
+func TestSearchesThatAreRefused(t *testing.T) {
+	a := env.Start(t)
+	for query, words := range map[string]string{
+		"telescop=ska_mid":             "Did you mean telescope",
+		"Q=x":                          "Did you mean q",
+		"q=":                           "q",
+		"q=%2D":                        "no word",
+		"user_match_type=equals":       "without user",
+		"ref_version=3":                "without ref",
+		"telescope=a&telescope=b":      "2 times",
+		"limit=1001":                   "limit",
+		"limit=0":                      "limit",
+		"sort=name":                    "sort",
+		"fields=everything":            "fields",
+		"cone=1,2":                     "cone",
+		"cursor=rubbish":               "not a cursor",
+		"where=%2Fa":                   "JSON pointer",
+		"where=%2Fa+%3D+1&where=":      "JSON pointer",
+		"created_after=now":            "created_after",
+		"last_modified_before=2026-13": "last_modified_before",
+	} {
+		p := a.Do("GET", "/sbds/search?"+query, "")
+		if p.Status != 400 || !strings.Contains(p.Text(), words) {
+			t.Errorf("%s: %d %s", query, p.Status, p.Body)
+		}
+	}
+	// Where a search is made, nothing can be stored.
+	refused(t, a.Do("PUT", "/sbds/search", `{}`), 400, oda.InvalidIdentifier)
+	for _, method := range []string{"POST", "DELETE", "PATCH"} {
+		if r := a.Do(method, "/ebs/search", `{}`); r.Status != 405 || !strings.Contains(r.Header.Get("Allow"), "GET") {
+			t.Errorf("%s: %d, %s", method, r.Status, r.Header.Get("Allow"))
+		}
+	}
+	if r := a.Do("GET", "/sbds/search", "", "If-Match", `"1-1"`); r.Status != 400 {
+		t.Errorf("If-Match: %d %s", r.Status, r.Body)
+	}
+}
+
+func TestSearchAnswersAreCompressedAndHaveHeads(t *testing.T) {
+	a := env.Start(t)
+	for i := range 30 {
+		store(t, a, fmt.Sprintf("/sbds/s%d", i), `{"name":"`+strings.Repeat("long ", 40)+`"}`)
+	}
+	for _, fields := range []string{"id", "summary", "document"} {
+		path := "/sbds/search?limit=20&fields=" + fields
+		plain := want(t, 200, a.Do("GET", path, ""))
+		for _, encoding := range []string{"gzip", "zstd"} {
+			if r := want(t, 200, a.Do("GET", path, "", "Accept-Encoding", encoding)); len(plain.Body) > 1024 && r.Header.Get("Content-Encoding") != encoding {
+				t.Errorf("%s is not compressed by %s", fields, encoding)
+			}
+		}
+		head := want(t, 200, a.Do("HEAD", path, ""))
+		if len(head.Raw) != 0 || head.Header.Get("Link") != plain.Header.Get("Link") || head.Header.Get("Content-Length") != plain.Header.Get("Content-Length") {
+			t.Errorf("%s: HEAD answers %v and %d bytes", fields, head.Header, len(head.Raw))
+		}
+	}
+}
+
+// A page of documents is streamed: it is never in memory as a whole.
+func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
+	a := env.Start(t)
+	const n, size = 16, 1 << 20
+	for i := range n {
+		store(t, a, fmt.Sprintf("/sbds/s%d", i), `{"text":"`+strings.Repeat("0123456789abcdef", size/16)+`"}`)
+	}
+	var most atomic.Uint64
+	watch := func() {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		most.Store(max(most.Load(), m.HeapAlloc))
+	}
+	runtime.GC()
+	watch()
+	before := most.Load()
+	r, err := http.Get(a.URL() + "/sbds/search?fields=document")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	total := int64(0)
+	for {
+		n, err := io.CopyN(io.Discard, r.Body, size)
+		total += n
+		watch()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if total < n*size {
+		t.Fatalf("%d bytes came", total)
+	}
+	if grown := int64(most.Load()) - int64(before); grown > n*size/2 {
+		t.Errorf("%d bytes took %d bytes of memory", total, grown)
+	}
+}
+
+// While searches look through everything, others are answered.
+func TestSlowSearchesDoNotHoldUpOthers(t *testing.T) {
+	a := env.Start(t)
+	for i := range 100 {
+		store(t, a, fmt.Sprintf("/sbds/s%d", i), `{"list":[`+strings.Repeat(`{"a":[1,2,3]},`, 300)+`0]}`)
+	}
+	done := make(chan struct{})
+	searching := make(chan int, 6)
+	for range cap(searching) {
+		go func() {
+			n := 0
+			for {
+				select {
+				case <-done:
+					searching <- n
+					return
+				default:
+				}
+				r := a.Do("GET", "/sbds/search?where="+url.QueryEscape(`/list/*/a/*/b = 1`), "")
+				if r.Status != 200 && r.Status != 503 {
+					t.Errorf("a search answers %d %s", r.Status, r.Body)
+				}
+				n++
+			}
+		}()
+	}
+	for i := range 20 {
+		began := time.Now()
+		want(t, 200, a.Do("GET", fmt.Sprintf("/sbds/s%d", i), ""))
+		want(t, 200, a.Do("PUT", fmt.Sprintf("/sbds/new%d", i), `{}`))
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("reading and storing took %v", took)
+		}
+	}
+	close(done)
+	for range cap(searching) {
+		if <-searching == 0 {
+			t.Error("a search was never answered")
+		}
+	}
+}

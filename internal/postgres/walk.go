@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// A walk is one statement, and so one snapshot. It goes along an index, in its
+// order or in the reverse, between two places, and looks up the rest entity by
+// entity, so each costs the same. $1 is the kind, $2 the limit, $3 and $4 are the
+// identifiers of the two places, $5 and $6 their instants.
+const (
+	walkColumns = `SELECT h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, c.summary`
+
+	walkIdentifiers = ` FROM heads h %[1]s WHERE h.kind = $1 AND h.identifier > $3 AND h.identifier < $4
+		ORDER BY h.identifier %[2]s LIMIT $2`
+
+	walkCreated = ` FROM creations o CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = o.kind AND identifier = o.identifier OFFSET 0) h %[1]s
+		WHERE o.kind = $1 AND (o.created_on, o.identifier) > ($5, $3) AND (o.created_on, o.identifier) < ($6, $4) %[3]s
+		ORDER BY o.created_on %[2]s, o.identifier %[2]s LIMIT $2`
+
+	// The index by modification lags behind (listed.go). So the first entities
+	// that it has are not always the first. But they say how far those can be: not
+	// further than the lag beyond the last of them. What is in the index as far as
+	// that is sorted. $7 is where the index begins.
+	walkModified = ` FROM (SELECT * FROM heads WHERE kind = $1 AND listed_on > $7 AND listed_on <= $6
+			AND (last_modified_on, identifier) > ($5, $3) AND (last_modified_on, identifier) < ($6, $4)
+			AND %[3]s (SELECT listed_on FROM heads WHERE kind = $1 AND listed_on > $7 AND listed_on <= $6
+				AND (last_modified_on, identifier) > ($5, $3) AND (last_modified_on, identifier) < ($6, $4)
+				ORDER BY listed_on %[2]s, identifier %[2]s LIMIT $2) AS first)
+			ORDER BY last_modified_on %[2]s, identifier %[2]s LIMIT $2) h %[1]s
+		ORDER BY h.last_modified_on %[2]s, h.identifier %[2]s`
+	asFarAsForward  = `listed_on < (SELECT max(listed_on) + 100000 FROM`
+	asFarAsBackward = `listed_on > (SELECT min(listed_on) - 100000 FROM`
+
+	walkSummaries = `CROSS JOIN LATERAL (SELECT summary FROM catalogue WHERE kind = h.kind AND identifier = h.identifier OFFSET 0) c`
+	walkBodies    = ` LEFT JOIN LATERAL (SELECT slots, text, digest FROM versions
+		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true`
+)
+
+// walkStatement builds the statement of a walk.
+func walkStatement(w oda.Walk) (string, []any) {
+	columns, beside := walkColumns+`, NULL::integer[], NULL::bytea, NULL::bytea`, walkSummaries
+	if w.Bodies {
+		columns, beside = walkColumns+`, v.slots, v.text, v.digest`, walkSummaries+walkBodies
+	}
+	direction, asFarAs := "ASC", asFarAsForward
+	if w.Sort.Descends() {
+		direction, asFarAs = "DESC", asFarAsBackward
+	}
+	from, to := w.Range()
+	args := []any{int16(w.Kind), w.Limit, from.ID, to.ID}
+	switch w.Sort {
+	case oda.ByIdentifier, oda.ByIdentifierReversed:
+		return columns + fmt.Sprintf(walkIdentifiers, beside, direction), args
+	case oda.LastModifiedFirst, oda.LastModifiedLast:
+		begins := max(from.At, math.MinInt64+lag) - lag
+		return columns + fmt.Sprintf(walkModified, beside, direction, asFarAs), append(args, int64(from.At), int64(to.At), int64(begins))
+	}
+	args = append(args, int64(from.At), int64(to.At))
+	filter := ""
+	switch {
+	case w.User != "":
+		filter, args = "AND o.created_by = $7", append(args, w.User)
+	case w.Telescope != "":
+		filter, args = "AND o.telescope = $7", append(args, w.Telescope)
+	}
+	return columns + fmt.Sprintf(walkCreated, beside, direction, filter), args
+}
+
+// Walk implements oda.Engine.
+func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.Body) error) error {
+	if !isText(w.User) || !isText(w.Telescope) {
+		return nil // nobody has that name
+	}
+	query, args := walkStatement(w)
+	var (
+		id      string
+		m       oda.Metadata
+		summary []byte
+		slots   []int32
+		body    oda.Body
+	)
+	row := []any{
+		&id, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &summary,
+		&slots, &body.Text, (*digest)(&body.Digest),
+	}
+	_, err := s.stream(ctx, query, args, row, func() error {
+		found := oda.Found{Ref: oda.Ref{Kind: w.Kind, ID: id}, Metadata: m}
+		var err error
+		if found.Summary, err = oda.UnpackSummary(summary); err != nil {
+			return err
+		}
+		if w.Bodies {
+			of := engine.Version{Ref: found.Ref, Number: m.Version}
+			if body.Slots, err = decodeSlots(slots, len(body.Text)); err != nil {
+				return oda.Damaged(found.Ref, of.Number, 0).Because(err)
+			}
+			if err := of.Check(body); err != nil {
+				return err
+			}
+		}
+		return emit(&found, body)
+	})
+	return err
+}

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// walkStatement builds the statement of a walk. It goes along one index, in its
+// order or in the reverse, between two places, and looks up the rest by the
+// number of the entity: so every entity costs the same, and nothing is sorted.
+func walkStatement(w oda.Walk) (string, []any) {
+	index, filter := "heads_identifier", ""
+	place, low, top := "h.identifier", "?3", "?5"
+	instant := ""
+	switch w.Sort {
+	case oda.NewestFirst, oda.OldestFirst:
+		index, instant = "heads_created", "h.created_on"
+	case oda.LastModifiedFirst, oda.LastModifiedLast:
+		index, instant = "heads_modified", "h.last_modified_on"
+	}
+	from, to := w.Range()
+	args := []any{int64(w.Kind), int64(from.At), from.ID, int64(to.At), to.ID, int64(w.Limit)}
+	switch {
+	case w.User != "":
+		index, filter, args = "heads_user", "AND h.created_by = ?7", append(args, w.User)
+	case w.Telescope != "":
+		index, filter, args = "heads_telescope", "AND h.telescope = ?7", append(args, w.Telescope)
+	}
+	order := "h.identifier"
+	if instant != "" {
+		place, low, top = "("+instant+", h.identifier)", "(?2, ?3)", "(?4, ?5)"
+		order = instant + " %[1]s, h.identifier"
+	}
+	direction := "ASC"
+	if w.Sort.Descends() {
+		direction = "DESC"
+	}
+	body, versions := "", ""
+	if w.Bodies {
+		body, versions = ", v.slots, v.text, v.digest", "LEFT JOIN versions v ON v.position = h.position"
+	}
+	return fmt.Sprintf(`SELECT `+foundColumns+body+` FROM heads h INDEXED BY `+index+`
+		CROSS JOIN catalogue c ON c.entity = h.entity `+versions+`
+		WHERE h.kind = ?1 AND `+place+` > `+low+` AND `+place+` < `+top+` `+filter+`
+		ORDER BY `+order+` %[1]s LIMIT ?6`, direction), args
+}
+
+// Walk implements oda.Engine. It is one statement, and so one snapshot.
+func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.Body) error) error {
+	query, args := walkStatement(w)
+	var stopped error // by the caller, whose error is passed on as it is
+	err := s.finding(ctx, func(c *conn) error {
+		return c.query(query, func(stmt *sqlite.Stmt) error {
+			_, found, err := foundIn(stmt)
+			if err != nil {
+				return err
+			}
+			var body oda.Body
+			if w.Bodies {
+				of := engine.Version{Ref: found.Ref, Number: found.Metadata.Version}
+				body.Text, body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
+				if body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(body.Text)); err != nil {
+					return oda.Damaged(found.Ref, of.Number, 0).Because(err)
+				}
+				if err := of.Check(body); err != nil {
+					return err
+				}
+			}
+			stopped = emit(&found, body)
+			return stopped
+		}, args...)
+	})
+	if stopped != nil {
+		return stopped
+	}
+	return err
+}

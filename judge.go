@@ -1,0 +1,147 @@
+package oda
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (s Span) open() bool { return s.After == nil && s.Before == nil }
+
+func (s Span) holds(at Instant) bool {
+	return (s.After == nil || at >= *s.After) && (s.Before == nil || at <= *s.Before)
+}
+
+// matches judges an entity by all filters but those on its text.
+func (q *Search) matches(f *Found) bool {
+	return q.matchesMetadata(f.Metadata) &&
+		(q.Telescope == "" || f.Summary.Telescope == q.Telescope) &&
+		(q.Reference == "" || slices.ContainsFunc(f.Summary.References, q.matchesReference)) &&
+		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t Target) bool { return q.Cone.holds(t.RA, t.Dec) })) &&
+		q.matchesWords(f)
+}
+
+func (q *Search) matchesMetadata(m Metadata) bool {
+	return q.matchesUser(m.CreatedBy) && q.Created.holds(m.CreatedOn) && q.Modified.holds(m.LastModifiedOn)
+}
+
+func (q *Search) matchesUser(user string) bool {
+	switch q.Match {
+	case UserEquals:
+		return user == q.User
+	case UserStartsWith:
+		return strings.HasPrefix(user, q.User)
+	case UserContains:
+		return strings.Contains(user, q.User)
+	}
+	return true
+}
+
+func (q *Search) matchesReference(r Reference) bool {
+	return r.ID == q.Reference && (q.ReferenceVersion == 0 || r.Version == q.ReferenceVersion)
+}
+
+// matchesWords tells whether every word occurs, the last one as the beginning
+// of a word.
+func (q *Search) matchesWords(f *Found) bool {
+	if q.Words == nil {
+		return true
+	}
+	last := len(q.Words) - 1
+	own := Words(f.ID)
+	for _, word := range q.Words[:last] {
+		if _, found := slices.BinarySearch(f.Summary.Words, word); !found && !slices.Contains(own, word) {
+			return false
+		}
+	}
+	begins := func(word string) bool { return strings.HasPrefix(word, q.Words[last]) }
+	at, _ := slices.BinarySearch(f.Summary.Words, q.Words[last])
+	return at < len(f.Summary.Words) && begins(f.Summary.Words[at]) || slices.ContainsFunc(own, begins)
+}
+
+// holdsOf tells whether all conditions hold of the text of a document.
+func (q *Search) holdsOf(text []byte) bool {
+	return !slices.ContainsFunc(q.Where, func(w Where) bool { return !w.Holds(text) })
+}
+
+// clauses are what the search asks the inverted index, nil where it has nothing
+// to ask it. A telescope, which many entities share, is asked for beside others
+// only: by itself it has a better index.
+func (q *Search) clauses() []Clause {
+	var list []Clause
+	add := func(class byte, values ...string) {
+		c := Clause{}
+		for _, value := range values {
+			c.Any = append(c.Any, term(q.Kind, class, value))
+		}
+		list = append(list, c)
+	}
+	for _, word := range q.Words {
+		add(wordTerm, word)
+	}
+	if list != nil {
+		list[len(list)-1].Prefix = true
+	}
+	switch {
+	case q.ReferenceVersion > 0:
+		add(versionTerm, atVersion(q.Reference, q.ReferenceVersion))
+	case q.Reference != "":
+		add(referenceTerm, plain(q.Reference))
+	}
+	if q.Cone != nil {
+		add(cellTerm, q.Cone.cells()...)
+	}
+	if list != nil && q.Telescope != "" {
+		add(telescopeTerm, plain(q.Telescope))
+	}
+	return list
+}
+
+// judge picks a page out of the entities that it is shown in the order of the
+// sort.
+type judge struct {
+	search *Search
+	late   time.Time
+
+	items []Found
+	last  *Place // the last one judged
+	more  bool
+}
+
+// errEnded ends a walk: the page is full, or it is late.
+var errEnded = errors.New("the page ends here")
+
+// see judges the next entity. The condition on its text, if there is any, is
+// judged last; it may find that the entity has been changed since.
+func (j *judge) see(f *Found, holds func() (bool, error)) error {
+	place := j.search.Sort.place(f.ID, f.Metadata)
+	ok := j.search.matches(f)
+	if ok && len(j.search.Where) > 0 {
+		var err error
+		if ok, err = holds(); err != nil {
+			return err
+		}
+	}
+	if ok && len(j.items) == j.search.Limit {
+		j.more = true
+		return errEnded
+	}
+	if ok {
+		j.items = append(j.items, *f)
+	}
+	j.last = &place
+	if time.Now().After(j.late) {
+		j.more = true
+		return errEnded
+	}
+	return nil
+}
+
+func (j *judge) page() *SearchPage {
+	page := &SearchPage{Items: j.items}
+	if j.more {
+		page.Next = j.search.Cursor(*j.last)
+	}
+	return page
+}
