@@ -245,6 +245,18 @@ func readBlock(ctx context.Context, srv *server, connections int) ([]worker, err
 	}), err
 }
 
+// reportNight asks for the night of all records of some blocks.
+func reportNight(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	plan := srv.stage.plan
+	ids, err := srv.storeBlocks(ctx, "eb-night", plan.nightBlocks)
+	if err == nil {
+		err = parallel(ctx, len(ids), func(ctx context.Context, i int) error { return srv.lengthen(ctx, ids[i], plan.nightRecords) })
+	}
+	return workers(connections, func(i int) worker {
+		return anyOf(i, []request{{method: "GET", path: api + "/night?date=2026-02-28"}})
+	}), err
+}
+
 // observe is the load of an archive while a telescope observes: 95 % record, 3
 // % read an entity, 2 % update one.
 func observe(ctx context.Context, srv *server, connections int) ([]worker, error) {

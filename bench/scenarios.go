@@ -27,6 +27,8 @@ type plan struct {
 	lengths      []int // records in a block
 	prepared     int   // total number of records in blocks of one length
 	longBlock    int   // records in the block that is read
+	nightBlocks  int   // of the night that is reported
+	nightRecords int   // in each of them
 	entities     int   // in a large archive
 	records      int   // in a very large one
 	shares       []float64
@@ -38,12 +40,12 @@ type plan struct {
 var (
 	full = plan{
 		warm: time.Second, length: 2 * time.Second, rounds: 5, busy: 64, pocketBase: true,
-		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000,
+		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000, nightBlocks: 200, nightRecords: 1_000,
 		entities: 1_000_000, records: 10_000_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second,
 	}
 	quick = plan{
 		length: 500 * time.Millisecond, rounds: 1, busy: 64,
-		lengths: []int{10, 100, 1_000}, prepared: 3_000, longBlock: 1_000,
+		lengths: []int{10, 100, 1_000}, prepared: 3_000, longBlock: 1_000, nightBlocks: 20, nightRecords: 100,
 		entities: 10_000, records: 100_000, shares: []float64{0.25, 0.75}, idle: time.Second,
 	}
 )
@@ -147,6 +149,15 @@ func scenarios() []scenario {
 			text: fmt.Sprintf("95 %% record, 3 %% read and 2 %% update an entity, over %d connections: first as fast as it goes, then at constant rates, which are shares of what the slowest did. "+
 				"A telescope does not wait for the archive, so there a latency counts from when a request was due.", full.busy),
 			run: runNight,
+		},
+		{
+			name: "night-report", title: "The report on a night",
+			text: fmt.Sprintf("`GET /night` for a night of %s blocks with %s records each, over one connection.", format(float64(full.nightBlocks), ""), format(float64(full.nightRecords), "")),
+			run:  compare{connections: 1, work: reportNight, columns: plain(p50, p99, rate), odaOnly: true}.run,
+			budgets: []budget{
+				atMost("report on a night of 200,000 records in 200 blocks, p50", onSQLite, over(p50), 1),
+				atMost("report on a night of 200,000 records in 200 blocks, p50", onPostgres, over(p50), 1),
+			},
 		},
 		{
 			name: "large", title: "A large archive",
