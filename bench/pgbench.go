@@ -29,6 +29,9 @@ const sessionSettings = "-c plan_cache_mode=force_generic_plan -c enable_seqscan
 // spacing separates the number ranges of the connections of one run.
 const spacing = 1000
 
+// seals take the place of a digest and a seal, and are as long as these.
+var seals = fmt.Sprintf(`'\x%064d'::bytea, '\x%016d'::bytea`, 0, 0)
+
 // someEntity picks one of count entities.
 func someEntity(prefix string, count int) (set, expression string) {
 	return fmt.Sprintf(`\set i random(0, %d)`, count-1), fmt.Sprintf(`('%s-' || lpad(:i::text, 9, '0'))`, prefix)
@@ -48,8 +51,8 @@ func recordScript(context.Context, *server, int) (script, error) {
 	return script{
 		text: fmt.Sprintf(`\set n :n + 1
 \set sequence :base + :n * %d + :client_id
-INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text) VALUES (3, 'eb-pgb-' || :client_id::text, :sequence, 1, 'DefaultUser', :sequence, :record);
-`, spacing),
+INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (3, 'eb-pgb-' || :client_id::text, :sequence, 1, 'DefaultUser', :sequence, :record, %s);
+`, spacing, seals),
 		variables: map[string]string{"record": escaped(record(1))},
 	}, nil
 }
@@ -74,8 +77,8 @@ func updateScript(ctx context.Context, srv *server, connections int) (script, er
 		text: fmt.Sprintf(`%s
 \set n :n + 1
 \set now :base / %d + :n
-WITH head AS (UPDATE heads h SET version = h.version + 1, last_modified_by = 'DefaultUser', last_modified_on = greatest(:now, h.last_modified_on + 1), listed_on = greatest(:now, h.last_modified_on + 1) WHERE h.kind = 1 AND h.identifier = %s RETURNING h.*), body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text) SELECT 1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, NULL, :slots, :body FROM head) SELECT version, created_by, created_on, last_modified_by, last_modified_on, last_sequence FROM head;
-`, set, spacing, id),
+WITH head AS (UPDATE heads h SET version = h.version + 1, last_modified_by = 'DefaultUser', last_modified_on = greatest(:now, h.last_modified_on + 1), listed_on = greatest(:now, h.last_modified_on + 1) WHERE h.kind = 1 AND h.identifier = %s RETURNING h.*), body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) SELECT 1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, NULL, :slots, :body, %s FROM head) SELECT version, created_by, created_on, last_modified_by, last_modified_on, last_sequence FROM head;
+`, set, spacing, id, seals),
 		variables: map[string]string{"slots": slots, "body": escaped(text)},
 	}, err
 }
