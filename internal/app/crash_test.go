@@ -33,7 +33,8 @@ const (
 // write is there, once and in order; every unanswered one is there completely
 // or not at all.
 func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
-	db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+	database := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+	db := "--db=" + database
 	p := env.Oda(t, "serve", db)
 	l := &load{t: t}
 	var writers []writer
@@ -55,8 +56,11 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	if os.Getenv("ODA_PROOF") != "" {
 		times = proofKills
 	}
-	for range times {
+	for i := range times {
 		l.live(p, writers, shortLife+rand.N(longLife-shortLife))
+		if i == 0 { // with what the kill has left of the write-ahead log
+			wantWhole(t, database)
+		}
 		p = env.Oda(t, "serve", db)
 		if t.Failed() {
 			t.FailNow()
@@ -75,6 +79,7 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	if code := p.Stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+	wantWhole(t, database)
 	checkFile(t, db[len("--db=sqlite:"):], writers)
 }
 

@@ -28,6 +28,10 @@ var textReaders = []textReader{
 	{"a record of a block", "GET", "/ebs/eb-damaged", "", []string{"ExecutionBlock eb-damaged", "version 1", "Record 2"}},
 	{"a page of records", "GET", "/ebs/eb-damaged/request_responses", "", []string{"ExecutionBlock eb-damaged", "version 1", "Record 2"}},
 	{"a page behind it", "GET", "/ebs/eb-damaged/request_responses?after=1&limit=1", "", []string{"Record 2"}},
+	{"a version by its number", "GET", "/sbds/sbd-damaged/versions/2", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
+	{"an entity as of an instant", "GET", "/sbds/sbd-damaged?at=2100-01-01", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
+	{"a block as of an instant", "GET", "/ebs/eb-damaged?at=2100-01-01", "", []string{"ExecutionBlock eb-damaged", "version 1", "Record 2"}},
+	{"the difference of two versions", "GET", "/sbds/sbd-damaged/diff", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
 	{"what a key created", "POST", "/prjs", `{"name": "to be damaged in a project"}`, []string{"Project ", "Version 1"}},
 	{"the records that a version keeps", "PUT", "/ebs/eb-damaged?records=keep", `{"eb_id": "eb-damaged", "metadata": %s}`, []string{"ExecutionBlock eb-damaged", "Record 2"}},
 }

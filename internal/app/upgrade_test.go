@@ -36,6 +36,10 @@ func TestAnArchiveOfAnEarlierProgramIsUpgraded(t *testing.T) {
 				for _, u := range upgraded {
 					t.Run(u.name, func(t *testing.T) { u.check(t, a, old) })
 				}
+				if err := a.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				wantWhole(t, database)
 			})
 		}
 	}

@@ -21,6 +21,7 @@ import (
 // commands are the commands of oda.
 type commands struct {
 	Serve   serve   `cmd:"" help:"Serve an archive over HTTP."`
+	Verify  verify  `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
 	Skuid   skuids  `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
 	Record  spool   `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
 	Version version `cmd:"" help:"Print the version."`

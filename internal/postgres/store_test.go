@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -10,13 +11,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/engine/audit"
+	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/suite"
 )
 
 func TestTheEngineIsAStore(t *testing.T) {
 	t.Parallel()
-	suite.Run(t, func(tb testing.TB) oda.Engine { return open(tb, env.Postgres(tb)) })
+	suite.Run(t, func(tb testing.TB) oda.Engine {
+		dsn := env.Postgres(tb)
+		tb.Cleanup(func() { wantWhole(tb, dsn) })
+		return open(tb, dsn)
+	})
+}
+
+// wantWhole demands that an archive has no fault.
+func wantWhole(tb testing.TB, dsn string) {
+	tb.Helper()
+	report := audit.NewReport(20, func(f audit.Fault) { tb.Errorf("%s: %s: %s", f.Class, f.Place, f.Detail) })
+	if err := postgres.Verify(context.Background(), dsn, report); err != nil {
+		tb.Error(err)
+	}
 }
 
 // In a database with the collation of a language "a" stands before "B", and "_"

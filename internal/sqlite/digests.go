@@ -8,7 +8,6 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
-	"oda/internal/engine"
 	"oda/internal/engine/migrate"
 )
 
@@ -78,19 +77,12 @@ func (f digesting) part(c *conn, rows int) (migrate.Part, error) {
 // sealVersions works out what versions behind a position lack.
 func sealVersions(c *conn, behind int64, rows int) (found []sealed, err error) {
 	size := 0
-	err = c.query(`SELECT position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text
+	err = c.query(`SELECT entity, position, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, NULL
 		FROM versions WHERE position > ? ORDER BY position LIMIT ?`, func(stmt *sqlite.Stmt) error {
-		text := bytesOf(stmt, 9)
-		r := sealed{position: stmt.ColumnInt64(0), digest: oda.DigestOf(text)}
-		runs, runsErr := decodeRuns(bytesOf(stmt, 7))
-		slots, slotsErr := decodeSlots(bytesOf(stmt, 8), len(text))
-		if runsErr == nil && slotsErr == nil {
-			var room placeRoom
-			row := engine.VersionRow{
-				Place: place(&room, r.position, stmt.ColumnInt64(1)), Version: stmt.ColumnInt64(2),
-				By: stmt.ColumnText(3), On: oda.Instant(stmt.ColumnInt64(4)), Before: stmt.ColumnInt64(5), After: stmt.ColumnInt64(6),
-				Runs: runs, Slots: slots, Digest: r.digest,
-			}
+		row, text, damage := versionRow(stmt)
+		row.Digest = oda.DigestOf(text)
+		r := sealed{position: stmt.ColumnInt64(1), digest: row.Digest}
+		if damage == nil {
 			seal := row.Seal()
 			r.seal = seal[:]
 		}
@@ -104,21 +96,14 @@ func sealVersions(c *conn, behind int64, rows int) (found []sealed, err error) {
 // a key have their digest.
 func sealRecords(c *conn, behind int64, rows int) (found []sealed, err error) {
 	size := 0
-	err = c.query(`SELECT position, entity, sequence, version, recorded_by, recorded_on, key, digest, text
+	err = c.query(`SELECT entity, position, sequence, version, recorded_by, recorded_on, key, digest, text
 		FROM records WHERE position > ? ORDER BY position LIMIT ?`, func(stmt *sqlite.Stmt) error {
-		r := sealed{position: stmt.ColumnInt64(0), digest: digestOf(stmt, 7)}
-		text := bytesOf(stmt, 8)
+		row, text := recordRow(stmt), bytesOf(stmt, 8)
 		if stmt.ColumnIsNull(7) {
-			r.digest = oda.DigestOf(text)
-		}
-		var room placeRoom
-		row := engine.RecordRow{
-			Place: place(&room, r.position, stmt.ColumnInt64(1)), Sequence: stmt.ColumnInt64(2), Version: stmt.ColumnInt64(3),
-			By: stmt.ColumnText(4), On: oda.Instant(stmt.ColumnInt64(5)), Key: stmt.ColumnText(6), Digest: r.digest,
+			row.Digest = oda.DigestOf(text)
 		}
 		seal := row.Seal()
-		r.seal = seal[:]
-		found = append(found, r)
+		found = append(found, sealed{stmt.ColumnInt64(1), row.Digest, seal[:]})
 		return partFull(&size, len(text))
 	}, behind, int64(rows))
 	return found, notFull(err)

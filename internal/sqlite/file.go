@@ -134,8 +134,7 @@ func (f *file) lockSelf() error {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
-	const setLock, start = 37, 1 << 62 // F_OFD_SETLK
-	err = syscall.FcntlFlock(self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: start, Len: 1})
+	err = syscall.FcntlFlock(self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: lockStart, Len: 1})
 	switch {
 	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES):
 		return errors.New("another oda has it open through another mount; " +
@@ -145,6 +144,9 @@ func (f *file) lockSelf() error {
 	}
 	return nil
 }
+
+// setLock is F_OFD_SETLK, and lockStart the byte that is locked.
+const setLock, lockStart = 37, 1 << 62
 
 // rewriteLog makes sure that what a crash left of the write-ahead log is on disk
 // as it is read. After a sync that failed, the operating system may hold parts

@@ -8,11 +8,25 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/engine/audit"
 	"oda/internal/test/suite"
 )
 
 func TestTheEngineIsAStore(t *testing.T) {
-	suite.Run(t, func(tb testing.TB) oda.Engine { return fresh(tb) })
+	suite.Run(t, func(tb testing.TB) oda.Engine {
+		path := archivePath(tb)
+		tb.Cleanup(func() { wantWhole(tb, path) }) // once it is closed
+		return open(tb, path)
+	})
+}
+
+// wantWhole demands that an archive, which nobody has open, has no fault.
+func wantWhole(tb testing.TB, path string) {
+	tb.Helper()
+	report := audit.NewReport(20, func(f audit.Fault) { tb.Errorf("%s: %s: %s", f.Class, f.Place, f.Detail) })
+	if err := Verify(context.Background(), path, report); err != nil {
+		tb.Error(err)
+	}
 }
 
 // open opens an archive that is closed when the test ends.

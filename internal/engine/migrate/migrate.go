@@ -61,6 +61,9 @@ type State struct {
 // ErrNewer says that the database has steps which this binary does not know.
 var ErrNewer = errors.New("the database is newer than this program; install a newer version of oda")
 
+// ErrOlder says that the database lacks steps, for those who only read it.
+var ErrOlder = errors.New("its schema is older than this program; start \"oda serve\" with it once, which upgrades it, or use the oda that wrote it")
+
 // Load reads the steps in SQL of a directory and joins those in Go to them.
 // Together they must be numbered from 1 without a gap.
 func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {

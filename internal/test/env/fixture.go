@@ -35,6 +35,8 @@ func Restore(tb testing.TB, a *fixture.Archive) (database string) {
 		return "sqlite:" + path
 	}
 	dsn := Postgres(tb)
-	Exec(tb, Connect(tb, dsn), string(content))
+	if err := execute(dsn, string(content)); err != nil {
+		tb.Fatalf("restore %s: %v", a.Name(), err)
+	}
 	return dsn
 }

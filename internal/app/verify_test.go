@@ -1,0 +1,256 @@
+package app_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"oda/internal/app"
+	"oda/internal/engine/audit"
+	"oda/internal/test/env"
+)
+
+// verified gives the faults of an archive, each as a line.
+func verified(t *testing.T, database string) (faults []string) {
+	t.Helper()
+	report := audit.NewReport(1000, func(f audit.Fault) { faults = append(faults, fmt.Sprintf("%s: %s: %s", f.Class, f.Place, f.Detail)) })
+	if err := app.Verify(t.Context(), database, report); err != nil {
+		t.Fatal(err)
+	}
+	if int(report.Faulty.Load()) != len(faults) {
+		t.Errorf("%d faults are told of, and %d counted", len(faults), report.Faulty.Load())
+	}
+	return faults
+}
+
+// wantWhole demands that an archive has no fault.
+func wantWhole(t *testing.T, database string) {
+	t.Helper()
+	if faults := verified(t, database); len(faults) > 0 {
+		t.Errorf("the archive has faults:\n%s", strings.Join(faults, "\n"))
+	}
+}
+
+// damage is something that happens to an archive, and what is found of it. In
+// statements, "BLOCK" stands for the rows of the block eb-m51, "SBD" for those of
+// the SBDefinition sbd-m51, and "HEAD" for the head of the block.
+type damage struct {
+	name     string
+	sqlite   string
+	postgres string // as sqlite, where it is empty; "-": not on PostgreSQL
+	find     []string
+}
+
+var damages = []damage{
+	{
+		"the text of a record is edited", `UPDATE records SET text = CAST(replace(CAST(text AS TEXT), 'it snowed', 'it snowet') AS BLOB) WHERE BLOCK`,
+		`UPDATE records SET text = convert_to(replace(convert_from(text, 'UTF8'), 'it snowed', 'it snowet'), 'UTF8') WHERE BLOCK`,
+		[]string{"text: ExecutionBlock eb-m51, record 12: "},
+	},
+	{
+		"the text of an old version is edited", `UPDATE versions SET text = CAST(replace(CAST(text AS TEXT), 'M51', 'M52') AS BLOB) WHERE SBD AND version = 2`,
+		`UPDATE versions SET text = convert_to(replace(convert_from(text, 'UTF8'), 'M51', 'M52'), 'UTF8') WHERE SBD AND version = 2`,
+		[]string{"text: SBDefinition sbd-m51, version 2: "},
+	},
+	{"a record is deleted", `DELETE FROM records WHERE BLOCK AND sequence = 3`, "", []string{"gap: ExecutionBlock eb-m51: record 3 is missing"}},
+	{"several records are deleted", `DELETE FROM records WHERE BLOCK AND sequence BETWEEN 4 AND 6`, "", []string{"gap: ExecutionBlock eb-m51: records 4 to 6 are missing"}},
+	{
+		"the last record is deleted", `DELETE FROM records WHERE BLOCK AND sequence = (SELECT max(sequence) FROM records WHERE BLOCK)`, "",
+		[]string{"gap: ExecutionBlock eb-m51: record 13 is missing"},
+	},
+	{"an old version is deleted", `DELETE FROM versions WHERE BLOCK AND version = 2`, "", []string{"gap: ExecutionBlock eb-m51: version 2 is missing"}},
+	{"the current version is deleted", `DELETE FROM versions WHERE SBD AND version = 6`, "", []string{"gap: SBDefinition sbd-m51: version 6 is missing"}},
+	{"the first version is deleted", `DELETE FROM versions WHERE SBD AND version = 1`, "", []string{"gap: SBDefinition sbd-m51: version 1 is missing"}},
+	{"a head is deleted", `DELETE FROM heads WHERE identifier = 'eb-m51'`, "", []string{"orphan: ", "4 versions and 13 records"}},
+	{
+		"two records are exchanged", `UPDATE records SET sequence = -sequence WHERE BLOCK AND sequence IN (2, 3);
+		UPDATE records SET sequence = 5 + sequence WHERE BLOCK AND sequence < 0`, "",
+		[]string{"row: ExecutionBlock eb-m51, record 2: ", "row: ExecutionBlock eb-m51, record 3: "},
+	},
+	{
+		"the texts of two records are exchanged, with their digests", `CREATE TABLE other AS SELECT text, digest FROM records WHERE BLOCK AND sequence = 2;
+		UPDATE records SET (text, digest) = (SELECT r.text, r.digest FROM records r WHERE r.BLOCK AND r.sequence = 3) WHERE BLOCK AND sequence = 2;
+		UPDATE records SET (text, digest) = (SELECT text, digest FROM other) WHERE BLOCK AND sequence = 3; DROP TABLE other`, "",
+		[]string{"row: ExecutionBlock eb-m51, record 2: ", "row: ExecutionBlock eb-m51, record 3: "},
+	},
+	{
+		"two versions are exchanged", `UPDATE versions SET version = -version WHERE SBD AND version IN (2, 3); UPDATE versions SET version = 5 + version WHERE SBD AND version < 0`, "",
+		[]string{"row: SBDefinition sbd-m51, version 2: ", "row: SBDefinition sbd-m51, version 3: "},
+	},
+	{
+		"two records exchange their positions", `UPDATE records SET position = -position WHERE BLOCK AND sequence IN (2, 3);
+		UPDATE records SET position = (SELECT -position FROM records WHERE BLOCK AND sequence = 3) WHERE BLOCK AND sequence = 2;
+		UPDATE records SET position = (SELECT max(position) - 1 FROM records r WHERE r.BLOCK AND sequence < 4) WHERE BLOCK AND sequence = 3`, "-",
+		[]string{"row: ExecutionBlock eb-m51, record 2: ", "log: ExecutionBlock eb-m51, record 3: has the position "},
+	},
+	{"who recorded is edited", `UPDATE records SET recorded_by = 'somebody' WHERE BLOCK AND sequence = 4`, "", []string{"row: ExecutionBlock eb-m51, record 4: "}},
+	{
+		"when it was recorded is edited", `UPDATE records SET recorded_on = recorded_on - 60000000 WHERE BLOCK AND sequence = 4`, "",
+		[]string{"row: ExecutionBlock eb-m51, record 4: ", "log: ExecutionBlock eb-m51, record 4: was recorded at "},
+	},
+	{"a key is edited", `UPDATE records SET key = 'another' WHERE BLOCK AND sequence = 4`, "", []string{"row: ExecutionBlock eb-m51, record 4: "}},
+	{
+		"the digest of a record is edited", `UPDATE records SET digest = CAST('nothing that fits' AS BLOB) WHERE BLOCK AND sequence = 4`,
+		`UPDATE records SET digest = 'nothing that fits' WHERE BLOCK AND sequence = 4`,
+		[]string{"text: ExecutionBlock eb-m51, record 4: "},
+	},
+	{"who stored is edited", `UPDATE versions SET stored_by = 'somebody' WHERE SBD AND version = 3`, "", []string{"row: SBDefinition sbd-m51, version 3: "}},
+	{
+		"the records of a version are edited", `UPDATE versions SET runs = x'0103' WHERE BLOCK AND version = 2`, `UPDATE versions SET runs = '{1,4}' WHERE BLOCK AND version = 2`,
+		[]string{"row: ExecutionBlock eb-m51, version 2: "},
+	},
+	{
+		"a version holds records that never were", `UPDATE versions SET runs = x'0163' WHERE BLOCK AND version = 2`, `UPDATE versions SET runs = '{1,100}' WHERE BLOCK AND version = 2`,
+		[]string{"log: ExecutionBlock eb-m51, version 2: holds the records 1 to 100"},
+	},
+	{
+		"slots lead beyond the text", `UPDATE versions SET slots = x'01ffff03' WHERE SBD AND version = 3`, `UPDATE versions SET slots = '{1,1000000}' WHERE SBD AND version = 3`,
+		[]string{"row: SBDefinition sbd-m51, version 3: "},
+	},
+	{
+		"slots are moved", `UPDATE versions SET slots = x'010102010301040105010601' WHERE SBD AND version = 3`, `UPDATE versions SET slots = '{1,1,2,2}' WHERE SBD AND version = 3`,
+		[]string{"row: SBDefinition sbd-m51, version 3: ", "document: SBDefinition sbd-m51, version 3: is not a JSON object"},
+	},
+	{"a head is set back to an earlier version", `UPDATE heads SET version = 3 WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says version 3, but version 4 is there"}},
+	{"a head forgets records", `UPDATE heads SET last_sequence = last_sequence - 2 WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says that the last record is 11, but record 13 is there"}},
+	{"a head counts records that are not there", `UPDATE heads SET last_sequence = last_sequence + 2 WHERE HEAD`, "", []string{"gap: ExecutionBlock eb-m51: records 14 to 15 are missing"}},
+	{
+		"a head says another time", `UPDATE heads SET last_modified_on = last_modified_on - 1 WHERE HEAD`, `UPDATE heads SET last_modified_on = last_modified_on - 1, listed_on = listed_on - 1 WHERE HEAD`,
+		[]string{"head: ExecutionBlock eb-m51: its head says that "},
+	},
+	{"a head says another user", `UPDATE heads SET last_modified_by = 'somebody' WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says that \"somebody\" modified it last"}},
+	{"a head says another creator", `UPDATE heads SET created_by = 'somebody' WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says that \"somebody\" created it"}},
+	{
+		"a head leads to an older body", `UPDATE heads SET position = (SELECT position FROM versions WHERE BLOCK AND version = 3) WHERE HEAD`, "-",
+		[]string{"head: ExecutionBlock eb-m51: its head leads to position "},
+	},
+	{"a head says another telescope", `UPDATE heads SET telescope = 'ska_low' WHERE HEAD`, "", []string{`head: ExecutionBlock eb-m51: its head says that its telescope is "ska_low"`}},
+	{
+		"two heads exchange their identifiers", `UPDATE heads SET identifier = 'other' WHERE identifier = 'sbd-m51'; UPDATE heads SET identifier = 'sbd-m51' WHERE identifier = 'sbd-m101';
+		UPDATE heads SET identifier = 'sbd-m101' WHERE identifier = 'other'`, "-",
+		[]string{"document: SBDefinition sbd-m51, version 1: is the document of SBDefinition sbd-m101"},
+	},
+	{"a position is skipped", `UPDATE records SET position = position + 100000 WHERE BLOCK AND sequence = 13`, "-", []string{"gap: the log: the positions "}},
+	{"a count is edited", `UPDATE state SET projects = projects + 1`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
+	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
+	{"a summary is another's", `UPDATE catalogue SET summary = (SELECT c.summary FROM catalogue c WHERE c.SBD) WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches know another summary"}},
+	{"a term is lost", "", `UPDATE catalogue SET terms = ts_delete(terms, (SELECT min(l) FROM unnest(tsvector_to_array(terms)) l)) WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: the index of words and references"}},
+	{"a listing lacks an entity", "", `DELETE FROM creations WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: listings do not know it"}},
+	{"a listing has another user", "", `UPDATE creations SET created_by = 'somebody' WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: listings know another creator"}},
+	{"a day is lost", `DELETE FROM call_days WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: the index of days does not lead to record 1, a call of 2026-11-12T00:00:00.000000Z"}},
+	{"a key of creation leads nowhere", `UPDATE heads SET create_digest = NULL WHERE create_key = 'opened'`, `UPDATE creation_keys SET identifier = 'nobody' WHERE key = 'opened'`, []string{"index: ExecutionBlock "}},
+}
+
+func TestEachDamageIsFoundAndNamed(t *testing.T) {
+	t.Parallel()
+	for engine, damager := range map[string]func(t *testing.T, healthy string) func(damage) (database string){"sqlite": sqliteDamager, "postgres": postgresDamager} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			fixtures := env.Fixtures(t, engine)
+			healthy := env.Restore(t, fixtures[len(fixtures)-1])
+			if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if faults := verified(t, healthy); len(faults) > 0 {
+				t.Fatalf("a healthy archive has faults:\n%s", strings.Join(faults, "\n"))
+			}
+			hurt := damager(t, healthy)
+			for _, d := range damages {
+				if engine == "postgres" && d.postgres == "-" || engine == "sqlite" && d.sqlite == "" {
+					continue
+				}
+				faults := strings.Join(verified(t, hurt(d)), "\n")
+				for _, find := range d.find {
+					if !strings.Contains(faults, find) {
+						t.Errorf("%s: there is no fault\n%s\nbut\n%s", d.name, find, faults)
+					}
+				}
+			}
+		})
+	}
+}
+
+// sqliteDamager damages copies of a file.
+func sqliteDamager(t *testing.T, healthy string) func(damage) string {
+	content, err := os.ReadFile(strings.TrimPrefix(healthy, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "archive.db")
+	const entity = "entity = (SELECT entity FROM heads WHERE identifier = '"
+	words := strings.NewReplacer("r.BLOCK", "r."+entity+"eb-m51')", "c.SBD", "c."+entity+"sbd-m51')",
+		"BLOCK", entity+"eb-m51')", "SBD", entity+"sbd-m51')", "HEAD", "identifier = 'eb-m51'")
+	return func(d damage) string {
+		if err := os.WriteFile(path, content, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(sqlitex.ExecuteScript(conn, words.Replace(d.sqlite), nil), conn.Close()); err != nil {
+			t.Fatalf("%s: %v", d.name, err)
+		}
+		return "sqlite:" + path
+	}
+}
+
+// postgresDamager damages a database that it has brought back to its first state.
+func postgresDamager(t *testing.T, healthy string) func(damage) string {
+	conn := env.Connect(t, healthy)
+	env.Exec(t, conn, "CREATE SCHEMA healthy")
+	restore := "TRUNCATE"
+	for i, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days"} {
+		env.Exec(t, conn, "CREATE TABLE healthy."+table+" AS TABLE "+table)
+		restore = strings.Replace(restore, "TRUNCATE", "TRUNCATE "+table+strings.Repeat(",", min(i, 1)), 1) + "; INSERT INTO " + table + " SELECT * FROM healthy." + table
+	}
+	words := strings.NewReplacer("r.BLOCK", "r.kind = 3 AND r.identifier = 'eb-m51'", "c.SBD", "c.kind = 1 AND c.identifier = 'sbd-m51'",
+		"BLOCK", "kind = 3 AND identifier = 'eb-m51'", "SBD", "kind = 1 AND identifier = 'sbd-m51'", "HEAD", "identifier = 'eb-m51'")
+	return func(d damage) string {
+		env.Exec(t, conn, restore, words.Replace(cmp.Or(d.postgres, d.sqlite)))
+		return healthy
+	}
+}
+
+// A byte that changes in the file itself is found wherever it stands: in a text,
+// in another column, in an index, in a page's own structure.
+func TestABitThatFlipsInTheFileIsFound(t *testing.T) {
+	t.Parallel()
+	fixtures := env.Fixtures(t, "sqlite")
+	healthy := env.Restore(t, fixtures[len(fixtures)-1])
+	if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(strings.TrimPrefix(healthy, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"it snowed":                      "text: ExecutionBlock eb-m51, record 12: ",
+		"Large Magellanic Cloud":         "text: SBDefinition sbd-lmc, version 1: ",
+		"functions.release_resources":    "text: ExecutionBlock ",
+		"The Whirlpool galaxy, and its ": "text: SBDefinition sbd-m51, version ",
+	} {
+		at := bytes.Index(content, []byte(text))
+		if at < 0 {
+			t.Fatalf("%q is not in the file", text)
+		}
+		flipped := bytes.Clone(content)
+		flipped[at+3] ^= 1
+		path := filepath.Join(t.TempDir(), "archive.db")
+		if err := os.WriteFile(path, flipped, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if faults := strings.Join(verified(t, "sqlite:"+path), "\n"); !strings.Contains(faults, want) {
+			t.Errorf("%q was edited at byte %d of the file, and there is no fault\n%s\nbut\n%s", text, at+3, want, faults)
+		}
+	}
+}

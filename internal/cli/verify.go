@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"oda/internal/app"
+	"oda/internal/engine/audit"
+)
+
+// verify checks an archive.
+type verify struct {
+	Db    string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
+	Most  int    `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
+	Quiet bool   `short:"q" help:"Print no progress."`
+	JSON  bool   `name:"json" help:"Print the result as one JSON object."`
+}
+
+// Help is what "oda verify --help" says besides the flags.
+func (*verify) Help() string {
+	return `Reads every document and record in an archive, and says whether each is what was
+stored and whether nothing is missing. It changes nothing. A file of the embedded
+engine must not be open in a server meanwhile; a PostgreSQL database may be in use.
+
+Exit codes: 0 everything fits; 1 something does not, and is listed; 2 the archive
+could not be verified.`
+}
+
+// Validate checks what the types of the flags do not.
+func (v *verify) Validate() error {
+	if v.Most < 0 {
+		return errors.New("--most must not be negative")
+	}
+	return nil
+}
+
+// Exit codes of verify.
+const (
+	exitDamaged    = 1
+	exitUnverified = 2
+)
+
+// progressEvery is how often progress is printed where it goes to a log.
+const progressEvery = 5 * time.Second
+
+// Run verifies the archive.
+func (v *verify) Run(ctx context.Context, to streams) error {
+	p := newProgress(to.err, v.Quiet)
+	faults := []audit.Fault{}
+	report := audit.NewReport(v.Most, func(f audit.Fault) {
+		faults = append(faults, f)
+		if !v.JSON {
+			p.clear()
+			fmt.Fprintf(to.out, "%s: %s: %s\n", f.Class, f.Place, f.Detail)
+		}
+	})
+	began := time.Now()
+	stop := p.follow(report, began)
+	err := app.Verify(ctx, v.Db, report)
+	stop()
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = errors.New("stopped before everything was read")
+		}
+		return &failure{exitUnverified, err.Error()}
+	}
+	if err := v.print(to.out, report, faults, time.Since(began)); err != nil {
+		return &failure{exitUnverified, err.Error()}
+	}
+	if n := report.Faulty.Load(); n > 0 {
+		return &failure{exitDamaged, fmt.Sprintf("the archive is damaged in %s places. Keep a copy of it as it is, and stop writing to it. "+
+			"Restore it from the last backup that verifies; docs/operations.md says how", grouped(n))}
+	}
+	return nil
+}
+
+// print prints the result.
+func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault, took time.Duration) error {
+	counts := report.Faults()
+	if v.JSON {
+		text, err := json.Marshal(map[string]any{
+			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(),
+			"faults": report.Faulty.Load(), "faults_by_class": counts, "listed": faults, "seconds": took.Seconds(),
+		})
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%s\n", text)
+		}
+		return err
+	}
+	result := "everything fits"
+	if report.Faulty.Load() > 0 {
+		var parts []string
+		for _, class := range audit.Classes {
+			if n := counts[class]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s", grouped(n), class))
+			}
+		}
+		result = "faults: " + strings.Join(parts, ", ")
+	}
+	_, err := fmt.Fprintf(out, "%s entities, %s versions and %s records read in %s; %s\n",
+		grouped(report.Entities.Load()), grouped(report.Versions.Load()), grouped(report.Records.Load()), took.Round(10*time.Millisecond), result)
+	return err
+}
+
+// progress prints how far verifying is: a bar on a terminal, a line now and then
+// elsewhere.
+type progress struct {
+	out      io.Writer
+	quiet    bool
+	terminal bool
+	shown    bool // a bar stands in the line at hand
+	mu       sync.Mutex
+}
+
+func newProgress(out io.Writer, quiet bool) *progress {
+	p := &progress{out: out, quiet: quiet}
+	if f, ok := out.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+// follow prints until it is stopped.
+func (p *progress) follow(report *audit.Report, began time.Time) (stop func()) {
+	if p.quiet {
+		return func() {}
+	}
+	every := progressEvery
+	if p.terminal {
+		every = 200 * time.Millisecond
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ended:
+				p.clear()
+				return
+			case <-ticker.C:
+				p.show(report, time.Since(began))
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-done
+	}
+}
+
+// show prints how far it is.
+func (p *progress) show(report *audit.Report, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	done, total := report.Versions.Load()+report.Records.Load(), report.Total.Load()
+	line := report.Doing()
+	if total > 0 && done > 0 {
+		share := min(float64(done)/float64(total), 1)
+		line = fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", line, grouped(done), grouped(total), 100*share, grouped(int64(float64(done)/took.Seconds())))
+		if p.terminal {
+			const width = 30
+			full := int(share * width)
+			line = "[" + strings.Repeat("=", full) + strings.Repeat(" ", width-full) + "] " + line
+		}
+	}
+	if n := report.Faulty.Load(); n > 0 {
+		line += fmt.Sprintf("; %s faults", grouped(n))
+	}
+	if p.terminal {
+		fmt.Fprintf(p.out, "\r\x1b[K%s", line)
+		p.shown = true
+	} else {
+		fmt.Fprintln(p.out, line)
+	}
+}
+
+// clear removes the bar.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// grouped writes a number with commas.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

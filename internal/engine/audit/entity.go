@@ -1,0 +1,229 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// entity is what the log of one entity adds up to, as far as it has been read.
+type entity struct {
+	*auditor
+	key  Key
+	head *HeadRow // nil: there is none
+	name string
+
+	version  int64 // the last one
+	sequence int64 // the last one
+	by       string
+	on       oda.Instant
+	position int64       // the last one, where positions are ordered
+	body     int64       // position of the last version
+	created  *VersionRow // the first version
+	current  *VersionRow // the last one
+	calls    map[dayPart]int64
+}
+
+// entity audits one entity: the head, if there is one, and all of its log.
+func (a *auditor) entity(key Key) {
+	e := &entity{auditor: a, key: key, name: nameOf(key.Ref), calls: make(map[dayPart]int64)}
+	if key.Number != 0 {
+		e.name = fmt.Sprintf("entity %d", key.Number)
+	}
+	if a.heads.more && a.heads.row.Entity == key {
+		head := a.heads.row
+		e.head, e.name = &head, nameOf(head.Ref)
+		a.heads.advance()
+		a.report.Entities.Add(1)
+	}
+	versions, records := a.report.Versions.Load(), a.report.Records.Load()
+	e.log()
+	entry, days := e.entry(), e.indexedDays()
+	if e.head == nil {
+		versions, records = a.report.Versions.Load()-versions, a.report.Records.Load()-records
+		if versions+records == 0 {
+			a.report.Add(Orphan, e.name, "is known to listings or searches, but is not there")
+		} else {
+			a.report.Add(Orphan, e.name, "has no head, but %d versions and %d records", versions, records)
+		}
+		return
+	}
+	e.checkHead()
+	e.checkEntry(entry)
+	e.checkDays(days)
+}
+
+func nameOf(ref oda.Ref) string { return fmt.Sprintf("%s %s", ref.Kind, ref.ID) }
+
+// log goes through versions and records in the order in which they were written:
+// what was recorded before a version, the records that came with it, the version.
+func (e *entity) log() {
+	for e.versions.more && e.versions.row.Entity == e.key {
+		v := e.versions.row
+		e.versions.advance()
+		e.report.Versions.Add(1)
+		if v.Version > e.version+1 {
+			e.report.Add(Gap, e.name, "%s missing", span("version", e.version+1, v.Version-1))
+		}
+		if v.Before < e.sequence {
+			e.report.Add(Log, e.place(&v), "says that %d records came before it, but there were %d", v.Before, e.sequence)
+		}
+		e.recorded(v.Before, v.Version-1)
+		e.listed(&v)
+		e.checkVersion(&v)
+		e.version, e.by, e.on, e.body = v.Version, v.By, v.On, v.Position
+		if e.current = &v; e.created == nil {
+			e.created = &VersionRow{VersionRow: engine.VersionRow{Version: v.Version, By: v.By, On: v.On}}
+		}
+	}
+	last := int64(math.MaxInt64)
+	latest := e.version
+	if e.head != nil {
+		latest = max(latest, e.head.Metadata.Version)
+	}
+	e.recorded(last, latest)
+}
+
+// recorded goes through records that came one by one, up to that sequence, while
+// the last version that was read was the current one, or one that is missing, up
+// to the latest.
+func (e *entity) recorded(upTo, latest int64) {
+	e.each(upTo, func(r *RecordRow) {
+		if r.Version < e.version || r.Version > latest {
+			e.report.Add(Log, e.record(r), "says that it came in version %d, but it stands in the log of version %d", r.Version, e.version)
+		}
+		if r.On <= e.on {
+			e.report.Add(Log, e.record(r), "was recorded at %s, not after what is before it (%s)", r.On, e.on)
+		}
+		e.by, e.on = r.By, r.On
+	})
+}
+
+// listed goes through the records that came with a version.
+func (e *entity) listed(v *VersionRow) {
+	if v.After < v.Before {
+		e.report.Add(Log, e.place(v), "says that the last record was %d before it and %d after it", v.Before, v.After)
+	}
+	e.each(v.After, func(r *RecordRow) {
+		if r.Version != v.Version || r.By != v.By || r.On != v.On || r.Key != "" {
+			e.report.Add(Log, e.record(r), "came with version %d, but does not say so", v.Version)
+		}
+	})
+}
+
+// each goes through the records up to a sequence.
+func (e *entity) each(upTo int64, check func(*RecordRow)) {
+	for e.records.more && e.records.row.Entity == e.key && e.records.row.Sequence <= upTo {
+		r := e.records.row
+		e.records.advance()
+		e.report.Records.Add(1)
+		if r.Sequence > e.sequence+1 {
+			e.report.Add(Gap, e.name, "%s missing", span("record", e.sequence+1, r.Sequence-1))
+		}
+		e.sequence = r.Sequence
+		e.checkRecord(&r)
+		check(&r)
+	}
+	if upTo != math.MaxInt64 && e.sequence < upTo {
+		e.report.Add(Gap, e.name, "%s missing", span("record", e.sequence+1, upTo))
+		e.sequence = upTo
+	}
+}
+
+// checkVersion checks a version by itself.
+func (e *entity) checkVersion(v *VersionRow) {
+	place := e.place(v)
+	if v.On <= e.on && e.version != 0 {
+		e.report.Add(Log, place, "was stored at %s, not after what is before it (%s)", v.On, e.on)
+	}
+	e.inOrder(place, v.Position)
+	if oda.DigestOf(v.Text) != v.Digest {
+		e.report.Add(Text, place, "its text is not the one that was stored")
+	}
+	if v.Damage != nil {
+		e.report.Add(Row, place, "%v", v.Damage)
+		return
+	}
+	if seal := v.VersionRow.Seal(); string(seal[:]) != string(v.Seal) {
+		e.report.Add(Row, place, "its row was edited, or has changed places with another")
+	}
+	for _, run := range v.Runs {
+		if run.First < 1 || run.Last < run.First || run.Last > v.After {
+			e.report.Add(Log, place, "holds the records %d to %d, but the last one then was %d", run.First, run.Last, v.After)
+		}
+	}
+	if e.head != nil {
+		if fault := e.document.check(e.head.Ref, oda.Body{Text: v.Text, Slots: v.Slots}); fault != "" {
+			e.report.Add(Document, place, "%s", fault)
+		}
+	}
+}
+
+// checkRecord checks a record by itself.
+func (e *entity) checkRecord(r *RecordRow) {
+	place := e.record(r)
+	e.inOrder(place, r.Position)
+	if oda.DigestOf(r.Text) != r.Digest {
+		e.report.Add(Text, place, "its text is not the one that was stored")
+	}
+	if seal := r.RecordRow.Seal(); string(seal[:]) != string(r.Seal) {
+		e.report.Add(Row, place, "its row was edited, or has changed places with another")
+	}
+	if fault := isObject(r.Text); fault != "" {
+		e.report.Add(Document, place, "%s", fault)
+		return
+	}
+	call := dayPart{oda.CallDay(r.Text).Or(r.On), engine.PartOf(r.Sequence)}
+	if _, known := e.calls[call]; !known && len(e.calls) < mostDays {
+		e.calls[call] = r.Sequence
+	}
+}
+
+// inOrder checks that positions grow.
+func (e *entity) inOrder(place string, position int64) {
+	if !e.ordered {
+		return
+	}
+	if position <= e.position {
+		e.report.Add(Log, place, "has the position %d, which is not behind %d", position, e.position)
+	}
+	e.position = max(e.position, position)
+}
+
+// checkHead compares the head with what the log adds up to.
+func (e *entity) checkHead() {
+	h, m := e.head, e.head.Metadata
+	switch {
+	case m.Version > e.version:
+		e.report.Add(Gap, e.name, "%s missing", span("version", e.version+1, m.Version))
+	case m.Version < e.version:
+		e.report.Add(Head, e.name, "its head says version %d, but version %d is there", m.Version, e.version)
+	case h.Position != e.body && h.Position != 0:
+		e.report.Add(Head, e.name, "its head leads to position %d, but version %d is at %d", h.Position, e.version, e.body)
+	}
+	switch {
+	case h.LastSequence > e.sequence:
+		e.report.Add(Gap, e.name, "%s missing", span("record", e.sequence+1, h.LastSequence))
+	case h.LastSequence < e.sequence:
+		e.report.Add(Head, e.name, "its head says that the last record is %d, but record %d is there", h.LastSequence, e.sequence)
+	case m.Version == e.version && (m.LastModifiedBy != e.by || m.LastModifiedOn != e.on):
+		e.report.Add(Head, e.name, "its head says that %q modified it last, at %s, but the log says %q, at %s", m.LastModifiedBy, m.LastModifiedOn, e.by, e.on)
+	}
+	if v := e.created; v != nil && v.Version == 1 && (m.CreatedBy != v.By || m.CreatedOn != v.On) {
+		e.report.Add(Head, e.name, "its head says that %q created it, at %s, but the log says %q, at %s", m.CreatedBy, m.CreatedOn, v.By, v.On)
+	}
+}
+
+func (e *entity) place(v *VersionRow) string { return fmt.Sprintf("%s, version %d", e.name, v.Version) }
+
+func (e *entity) record(r *RecordRow) string { return fmt.Sprintf("%s, record %d", e.name, r.Sequence) }
+
+// span names what is missing.
+func span(what string, first, last int64) string {
+	if first == last {
+		return fmt.Sprintf("%s %d is", what, first)
+	}
+	return fmt.Sprintf("%ss %d to %d are", what, first, last)
+}

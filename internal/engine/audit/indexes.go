@@ -1,0 +1,92 @@
+package audit
+
+import (
+	"bytes"
+	"slices"
+
+	"oda"
+)
+
+// entry takes what listings and searches know of the entity.
+func (e *entity) entry() (entry EntryRow) {
+	if e.entries.more && e.entries.row.Entity == e.key {
+		entry = e.entries.row
+		e.entries.advance()
+	}
+	return entry
+}
+
+// checkEntry compares what listings and searches know with the current version.
+func (e *entity) checkEntry(entry EntryRow) {
+	m, h := e.head.Metadata, e.head
+	if e.listedApart {
+		switch l := entry.Listed; {
+		case l == nil:
+			e.report.Add(Index, e.name, "listings do not know it")
+		case l.CreatedBy != m.CreatedBy || l.CreatedOn != m.CreatedOn || l.Telescope != h.Telescope:
+			e.report.Add(Index, e.name, "listings know another creator, time of creation or telescope")
+		}
+	}
+	if e.current == nil || e.current.Damage != nil || e.version != m.Version {
+		return
+	}
+	extract, err := oda.ExtractOf(h.Ref.Kind, oda.Body{Text: e.current.Text, Slots: e.current.Slots})
+	if err != nil {
+		return // the document has been found damaged already
+	}
+	summary := extract.Summary()
+	switch {
+	case h.Telescope != summary.Telescope:
+		e.report.Add(Head, e.name, "its head says that its telescope is %q, but its document says %q", h.Telescope, summary.Telescope)
+	case h.SummaryHash != extract.Hash():
+		e.report.Add(Head, e.name, "its head has the summary of another document")
+	}
+	switch {
+	case entry.Summary == nil:
+		e.report.Add(Index, e.name, "searches do not know it")
+	case !bytes.Equal(entry.Summary, summary.Pack()):
+		e.report.Add(Index, e.name, "searches know another summary than that of its document")
+	case entry.Terms != nil && !sameTerms(entry.Terms, summary.Terms(h.Ref)):
+		e.report.Add(Index, e.name, "the index of words and references has other terms than its document")
+	}
+}
+
+// sameTerms compares terms without regard to their order.
+func sameTerms(kept, made []string) bool {
+	slices.Sort(kept)
+	made = slices.Clone(made)
+	slices.Sort(made)
+	return slices.Equal(kept, slices.Compact(made))
+}
+
+// dayPart is what a row of the index of days stands for.
+type dayPart struct {
+	day  oda.Day
+	part int64
+}
+
+// mostDays is of how many days and parts of a block the index is checked: no block
+// of a telescope has so many.
+const mostDays = 100_000
+
+// indexedDays takes what the index of days has of the block.
+func (e *entity) indexedDays() map[dayPart]int64 {
+	indexed := make(map[dayPart]int64)
+	for e.days.more && e.days.row.Entity == e.key {
+		if len(indexed) < 2*mostDays {
+			indexed[dayPart{e.days.row.Day, e.days.row.Part}] = e.days.row.First
+		}
+		e.days.advance()
+	}
+	return indexed
+}
+
+// checkDays makes sure that the index of days leads to all calls. It may lead to
+// some that are not of the day.
+func (e *entity) checkDays(indexed map[dayPart]int64) {
+	for call, first := range e.calls {
+		if at, known := indexed[call]; !known || at > first {
+			e.report.Add(Index, e.name, "the index of days does not lead to record %d, a call of %s", first, call.day.Begin())
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/url"
+	"os"
+	"runtime"
+	"syscall"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+	"oda/internal/engine/audit"
+	"oda/internal/engine/migrate"
+)
+
+// Verify reads everything in the archive of a file and reports what does not fit.
+// It changes nothing in it. No other process may have the file open meanwhile. The
+// error says why it could not be verified, for the operator.
+func Verify(ctx context.Context, path string, report *audit.Report) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("cannot verify the archive %s: %w", path, openError(err))
+		}
+	}()
+	f, err := claimToRead(path)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	c, err := openToRead(f.path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	c.SetInterrupt(ctx.Done())
+	if err := recognise(c); err != nil {
+		return err
+	}
+	if err := upToDate(ctx, c); err != nil {
+		return err
+	}
+	if err := c.script("BEGIN"); err != nil {
+		return err
+	}
+	v := verifier{c, report}
+	for _, phase := range []struct {
+		doing string
+		check func() error
+	}{
+		{"checking the file", v.file},
+		{"reading versions and records", v.rows},
+		{"checking positions", v.positions},
+		{"checking counts and indexes", v.indexes},
+	} {
+		report.Do(phase.doing)
+		err := phase.check()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// What cannot be read is damage, too. The other checks may find more.
+		if code := sqlite.ErrCode(err).ToPrimary(); code == sqlite.ResultCorrupt || code == sqlite.ResultNotADB {
+			report.Add(audit.File, "the file", "SQLite cannot go on %s: %v", phase.doing, code)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimToRead finds the file and makes sure that no server has it open, without
+// making or changing anything but the side file of the lock.
+func claimToRead(path string) (*file, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("there is no such file; name the archive with --db")
+	case err != nil:
+		return nil, reason(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file; name another file with --db")
+	}
+	if path, err = resolve(path); err != nil {
+		return nil, err
+	}
+	f := &file{path: path}
+	if f.side, err = lockSide(path + ".lock"); err != nil {
+		return nil, err
+	}
+	if f.self, err = os.Open(path); err == nil {
+		err = f.lockToRead()
+	}
+	if err != nil {
+		f.release()
+		return nil, reason(err)
+	}
+	return f, nil
+}
+
+// lockToRead takes the lock of lockSelf in a way that needs no right to write.
+func (f *file) lockToRead() error {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	err := syscall.FcntlFlock(f.self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_RDLCK, Start: lockStart, Len: 1})
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
+		return errors.New("another oda has it open through another mount; stop that one first")
+	}
+	return err
+}
+
+// openToRead opens a connection that changes nothing. Without a write-ahead log
+// SQLite is told that nobody else does either, so it makes no files of its own.
+func openToRead(path string) (*conn, error) {
+	query := "mode=ro"
+	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+		query += "&immutable=1"
+	}
+	uri := url.URL{Scheme: "file", Path: path, RawQuery: query}
+	raw, err := sqlite.OpenConn(uri.String(), sqlite.OpenReadOnly, sqlite.OpenURI)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{raw, make(map[string]*sqlite.Stmt)}
+	// What is sorted may be large, so it goes to files.
+	if err := c.script(queryOnly + "PRAGMA cache_size = -65536; PRAGMA temp_store = FILE"); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// upToDate makes sure that the schema is the one that this program knows.
+func upToDate(ctx context.Context, c *conn) error {
+	steps, err := schemaSteps(stepRows)
+	if err != nil {
+		return err
+	}
+	state, err := archiveFile{c}.State(ctx)
+	if err != nil {
+		return err
+	}
+	pending, err := migrate.Pending(steps, state)
+	if err == nil && len(pending) > 0 {
+		err = migrate.ErrOlder
+	}
+	return err
+}
+
+// verifier checks an archive through a connection.
+type verifier struct {
+	*conn
+	report *audit.Report
+}
+
+// file lets SQLite check its own structures.
+func (v verifier) file() error {
+	err := v.query("PRAGMA integrity_check(100)", func(stmt *sqlite.Stmt) error {
+		if text := stmt.ColumnText(0); text != "ok" {
+			v.report.Add(audit.File, "the file", "SQLite says: %s", text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	now, err := schemaChecksum(v.conn)
+	if err != nil {
+		return err
+	}
+	return v.query("SELECT schema_checksum FROM migrations ORDER BY number DESC LIMIT 1", func(stmt *sqlite.Stmt) error {
+		if stmt.ColumnText(0) != now {
+			v.report.Add(audit.File, "the file", "its tables or indexes were changed by something other than oda")
+		}
+		return nil
+	})
+}
+
+// all gives the rows of a query, each as one makes it.
+func all[T any](c *conn, query string, one func(*sqlite.Stmt) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		stopped := errors.New("stopped")
+		err := c.query(query, func(stmt *sqlite.Stmt) error {
+			if !yield(one(stmt), nil) {
+				return stopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, stopped) {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// rows audits all rows.
+func (v verifier) rows() error {
+	total, err := v.number("SELECT last_position FROM state")
+	if err != nil {
+		return err
+	}
+	v.report.Total.Store(total)
+	numbered := func(stmt *sqlite.Stmt) audit.Key { return audit.Key{Number: stmt.ColumnInt64(0)} }
+	return audit.Run(audit.Rows{
+		Ordered: true,
+		Heads: all(v.conn, `SELECT entity, kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
+			last_sequence, position, telescope, summary_hash FROM heads ORDER BY entity`, func(stmt *sqlite.Stmt) audit.HeadRow {
+			return audit.HeadRow{
+				Entity: numbered(stmt), Ref: oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}, Metadata: metadataOf(stmt, 3),
+				LastSequence: stmt.ColumnInt64(8), Position: stmt.ColumnInt64(9), Telescope: stmt.ColumnText(10), SummaryHash: stmt.ColumnInt64(11),
+			}
+		}),
+		Versions: all(v.conn, `SELECT entity, position, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal
+			FROM versions ORDER BY entity, version`, func(stmt *sqlite.Stmt) audit.VersionRow {
+			row, text, err := versionRow(stmt)
+			return audit.VersionRow{Entity: numbered(stmt), VersionRow: row, Position: stmt.ColumnInt64(1), Text: text, Seal: bytesOf(stmt, 11), Damage: err}
+		}),
+		Records: all(v.conn, `SELECT entity, position, sequence, version, recorded_by, recorded_on, key, digest, text, seal
+			FROM records ORDER BY entity, sequence`, func(stmt *sqlite.Stmt) audit.RecordRow {
+			return audit.RecordRow{Entity: numbered(stmt), RecordRow: recordRow(stmt), Position: stmt.ColumnInt64(1), Text: bytesOf(stmt, 8), Seal: bytesOf(stmt, 9)}
+		}),
+		Entries: all(v.conn, "SELECT entity, summary FROM catalogue ORDER BY entity", func(stmt *sqlite.Stmt) audit.EntryRow {
+			return audit.EntryRow{Entity: numbered(stmt), Summary: bytesOf(stmt, 1)}
+		}),
+		Days: all(v.conn, "SELECT entity, day, part, first FROM call_days ORDER BY entity, day, part", func(stmt *sqlite.Stmt) audit.DayRow {
+			return audit.DayRow{Entity: numbered(stmt), Day: oda.Day(stmt.ColumnInt64(1)), Part: stmt.ColumnInt64(2), First: stmt.ColumnInt64(3)}
+		}),
+	}, v.report)
+}
+
+// versionRow reads the columns of a version: entity, position, version, stored_by,
+// stored_on, sequence_before, sequence_after, runs, slots, text, digest.
+func versionRow(stmt *sqlite.Stmt) (row engine.VersionRow, text []byte, err error) {
+	text = bytesOf(stmt, 9)
+	runs, runsErr := decodeRuns(bytesOf(stmt, 7))
+	slots, slotsErr := decodeSlots(bytesOf(stmt, 8), len(text))
+	return engine.VersionRow{
+		Place: place(new(placeRoom), stmt.ColumnInt64(1), stmt.ColumnInt64(0)), Version: stmt.ColumnInt64(2),
+		By: stmt.ColumnText(3), On: oda.Instant(stmt.ColumnInt64(4)), Before: stmt.ColumnInt64(5), After: stmt.ColumnInt64(6),
+		Runs: runs, Slots: slots, Digest: digestOf(stmt, 10),
+	}, text, errors.Join(runsErr, slotsErr)
+}
+
+// recordRow reads the columns of a record: entity, position, sequence, version,
+// recorded_by, recorded_on, key, digest.
+func recordRow(stmt *sqlite.Stmt) engine.RecordRow {
+	return engine.RecordRow{
+		Place: place(new(placeRoom), stmt.ColumnInt64(1), stmt.ColumnInt64(0)), Sequence: stmt.ColumnInt64(2), Version: stmt.ColumnInt64(3),
+		By: stmt.ColumnText(4), On: oda.Instant(stmt.ColumnInt64(5)), Key: stmt.ColumnText(6), Digest: digestOf(stmt, 7),
+	}
+}
+
+// positions makes sure that the log has no gap: the positions of versions and
+// records together count from 1 to the last one.
+func (v verifier) positions() error {
+	last := int64(0)
+	err := v.query("SELECT position FROM versions UNION ALL SELECT position FROM records ORDER BY position", func(stmt *sqlite.Stmt) error {
+		position := stmt.ColumnInt64(0)
+		switch {
+		case position == last:
+			v.report.Add(audit.Log, "the log", "has position %d twice", position)
+		case position > last+1:
+			v.report.Add(audit.Gap, "the log", "the positions %d to %d are missing", last+1, position-1)
+		}
+		last = position
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	should, err := v.number("SELECT last_position FROM state")
+	if err == nil && should != last {
+		v.report.Add(audit.Gap, "the log", "ends at position %d, but should end at %d", last, should)
+	}
+	return err
+}
+
+// indexes compares counts, keys of creation and the index of words with the
+// heads.
+func (v verifier) indexes() error {
+	err := v.query(`SELECT k.kind, k.n, (SELECT count(*) FROM heads WHERE kind = k.kind) FROM (SELECT 1 AS kind, sbdefinitions AS n FROM state
+		UNION ALL SELECT 2, sbinstances FROM state UNION ALL SELECT 3, executionblocks FROM state UNION ALL SELECT 4, projects FROM state) k`,
+		func(stmt *sqlite.Stmt) error {
+			if counted, there := stmt.ColumnInt64(1), stmt.ColumnInt64(2); counted != there {
+				v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, oda.Kind(stmt.ColumnInt(0)), there)
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	err = v.query(`SELECT kind, identifier FROM heads WHERE (create_key IS NULL) <> (create_digest IS NULL) OR length(create_digest) <> 32`,
+		func(stmt *sqlite.Stmt) error {
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s", oda.Kind(stmt.ColumnInt(0)), stmt.ColumnText(1)), "the key with which it was created is damaged")
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	return v.query(`SELECT kind, identifier FROM heads WHERE entity <= (SELECT indexed_entity FROM state)
+		AND NOT EXISTS (SELECT 1 FROM unindexed u WHERE u.entity = heads.entity) AND NOT EXISTS (SELECT 1 FROM terms_docsize d WHERE d.id = heads.entity)`,
+		func(stmt *sqlite.Stmt) error {
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s", oda.Kind(stmt.ColumnInt(0)), stmt.ColumnText(1)), "the index of words and references does not have it")
+			return nil
+		})
+}
