@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"oda/internal/app"
 	"oda/internal/test/env"
@@ -32,6 +33,9 @@ var textReaders = []textReader{
 	{"an entity as of an instant", "GET", "/sbds/sbd-damaged?at=2100-01-01", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
 	{"a block as of an instant", "GET", "/ebs/eb-damaged?at=2100-01-01", "", []string{"ExecutionBlock eb-damaged", "version 1", "Record 2"}},
 	{"the difference of two versions", "GET", "/sbds/sbd-damaged/diff", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
+	{"documents that a search finds", "GET", "/sbds/search?fields=document", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
+	{"documents on which a condition is judged", "GET", "/sbds/search?where=/name%20=%20%22x%22", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
+	{"a night", "GET", "/night?date=" + time.Now().UTC().Add(-12*time.Hour).Format(time.DateOnly), "", []string{"is damaged", "Record "}},
 	{"what a key created", "POST", "/prjs", `{"name": "to be damaged in a project"}`, []string{"Project ", "Version 1"}},
 	{"the records that a version keeps", "PUT", "/ebs/eb-damaged?records=keep", `{"eb_id": "eb-damaged", "metadata": %s}`, []string{"ExecutionBlock eb-damaged", "Record 2"}},
 }
