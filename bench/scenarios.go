@@ -31,6 +31,8 @@ type plan struct {
 	nightRecords int   // in each of them
 	entities     int   // in a large archive
 	records      int   // in a very large one
+	versions     int   // of an entity whose past is read
+	past         int   // records in a block whose past is read
 	shares       []float64
 	idle         time.Duration
 }
@@ -41,12 +43,12 @@ var (
 	full = plan{
 		warm: time.Second, length: 2 * time.Second, rounds: 5, busy: 64, pocketBase: true,
 		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000, nightBlocks: 200, nightRecords: 1_000,
-		entities: 1_000_000, records: 10_000_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second,
+		entities: 1_000_000, records: 10_000_000, versions: 10_000, past: 100_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second,
 	}
 	quick = plan{
 		length: 500 * time.Millisecond, rounds: 1, busy: 64,
 		lengths: []int{10, 100, 1_000}, prepared: 3_000, longBlock: 1_000, nightBlocks: 20, nightRecords: 100,
-		entities: 10_000, records: 100_000, shares: []float64{0.25, 0.75}, idle: time.Second,
+		entities: 10_000, records: 100_000, versions: 1_000, past: 10_000, shares: []float64{0.25, 0.75}, idle: time.Second,
 	}
 )
 
@@ -143,6 +145,23 @@ func scenarios() []scenario {
 			name: "long-block", title: "Reading a long block",
 			text: fmt.Sprintf("`GET` of a block of %s records, whole, over one connection. Each engine puts it together from its records.", format(float64(full.longBlock), "")),
 			run:  compare{connections: 1, work: readBlock, columns: plain(p50, p99, rate), odaOnly: true}.run,
+		},
+		{
+			name: "versions", title: "Reading what was",
+			text: fmt.Sprintf("An entity of %d bytes with %s versions, any of them but the current one, by its number and as of an instant, beside the `GET` of other entities of that size. "+
+				"And a block with %s records, as it was when it had %d, beside the `GET` of a block that has %d. %d connections.",
+				documentSize, format(float64(full.versions), ""), format(float64(full.past), ""), shortRecords, shortRecords, full.busy),
+			run: runPast,
+			budgets: []budget{
+				atMost("an old version at 10,000 versions", onSQLite+oldVersion, over(cost, onSQLite+getEntity), 1.5),
+				atMost("an old version at 10,000 versions", onPostgres+oldVersion, over(cost, onPostgres+getEntity), 1.5),
+				atMost("as of an instant at 10,000 versions", onSQLite+asOf, over(cost, onSQLite+getEntity), 1.5),
+				atMost("as of an instant at 10,000 versions", onPostgres+asOf, over(cost, onPostgres+getEntity), 1.5),
+				atMost("an old version at 100,000 records", onSQLite+oldBlock, over(cost, onSQLite+getBlock), 1.5),
+				atMost("an old version at 100,000 records", onPostgres+oldBlock, over(cost, onPostgres+getBlock), 1.5),
+				atMost("as of an instant at 100,000 records", onSQLite+asOfInBlock, over(cost, onSQLite+getBlock), 1.5),
+				atMost("as of an instant at 100,000 records", onPostgres+asOfInBlock, over(cost, onPostgres+getBlock), 1.5),
+			},
 		},
 		{
 			name: "night", title: "A mixed night",

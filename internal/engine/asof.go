@@ -1,26 +1,47 @@
 package engine
 
-import "oda"
+import (
+	"math"
 
-// LastNotAfter gives the last of the numbers from low to high whose instant is
-// not after the given one, or low if there is none. Instants grow with the
-// numbers. Read gives the instant of a number; that of low is not asked for.
+	"oda"
+)
+
+// Mark is a number and the instant that belongs to it: of a version, or of a
+// record.
+type Mark struct {
+	Number int64
+	On     oda.Instant
+}
+
+// Around finds the two neighbours between which an instant lies, where instants
+// grow with the numbers: the last that is not after it, and the first that is.
+// Low and high are such marks, perhaps far apart. Read gives the instant of a
+// number between them.
 //
-// The statement with which PostgreSQL finds a state (selectAsOf) does the same.
-func LastNotAfter(at oda.Instant, low, high int64, read func(number int64) (oda.Instant, error)) (int64, error) {
-	for low < high {
-		middle := low + (high-low+1)/2
-		instant, err := read(middle)
-		if err != nil {
-			return 0, err
+// What happens at a steady rate is found in a few steps: each looks where the
+// number should be, a little beyond on the side that is still far. Every fifth
+// step halves what is left, so that no rate makes it slow.
+func Around(at oda.Instant, low, high Mark, read func(number int64) (oda.Instant, error)) (Mark, Mark, error) {
+	beyond := int64(0) // 1: above, -1: below
+	for step := 1; high.Number-low.Number > 1; step++ {
+		span := high.Number - low.Number
+		share := float64(at-low.On) / float64(high.On-low.On)
+		next := low.Number + int64(share*float64(span)) + beyond*(1+int64(math.Sqrt(float64(span))/3))
+		if step%5 == 0 {
+			next = low.Number + span/2
 		}
-		if instant <= at {
-			low = middle
+		next = min(max(next, low.Number+1), high.Number-1)
+		on, err := read(next)
+		if err != nil {
+			return low, high, err
+		}
+		if on <= at {
+			low, beyond = Mark{next, on}, 1
 		} else {
-			high = middle - 1
+			high, beyond = Mark{next, on}, -1
 		}
 	}
-	return low, nil
+	return low, high, nil
 }
 
 // maxRuns bounds how much of the runs of versions is read for one page: a page

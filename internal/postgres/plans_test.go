@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -69,6 +70,34 @@ func hotOperations() []hot {
 				_, err = s.Put(ctx, []oda.Put{put})
 				return err
 			}, 48,
+		},
+		{
+			"An old version", "Reading one of 2,000 versions by its number.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.Version(ctx, block("id-5000"), 1000)
+				return err
+			}, 24,
+		},
+		{
+			"As of an instant", "Finding one of 2,000 versions by an instant, and the last record of then.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				e, err := s.Version(ctx, block("id-5000"), 1000)
+				if err != nil {
+					return err
+				}
+				_, err = s.AsOf(ctx, block("id-5000"), e.Metadata.LastModifiedOn)
+				if err == nil {
+					_, err = s.AsOf(ctx, sbd("id-1000"), math.MaxInt64)
+				}
+				return err
+			}, 160,
+		},
+		{
+			"A page of versions", "What is known of 100 versions, of 2,000.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.Versions(ctx, block("id-5000"), 1900, 100)
+				return err
+			}, 100 * 12,
 		},
 		{
 			"Records of a block", "Reading a part of the records of a block, in order.",
@@ -216,8 +245,8 @@ const (
 		SELECT kind, identifier, 1, created_by, created_on, 0, 0, CASE kind WHEN 3 THEN '{}'::bigint[] END, CASE kind WHEN 3 THEN '{6,21}'::int[] ELSE '{}' END,
 			'{"request_responses":}', sha256('{"request_responses":}'), '' FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
-		SELECT 3, 'id-5000', n, 'user-1', n, 0, 0, '{}', '{6,21}', '{"request_responses":}', sha256('{"request_responses":}'), '' FROM generate_series(2, 2000) n;
-	UPDATE heads SET version = 2000 WHERE kind = 3 AND identifier = 'id-5000';
+		SELECT 3, 'id-5000', n, 'user-1', 5000000 + n, 0, 0, '{}', '{6,21}', '{"request_responses":}', sha256('{"request_responses":}'), '' FROM generate_series(2, 2000) n;
+	UPDATE heads SET version = 2000, last_modified_on = 5003000, listed_on = 5003000 WHERE kind = 3 AND identifier = 'id-5000';
 	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, 'id-' || n, s, 1, 'user-1', n * 1000 + s, 'seed-' || s, sha256('{"request":"x"}'), '{"request":"x"}', '' FROM generate_series(1, %[1]d) n, generate_series(1, 8) s;
 	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`

@@ -29,37 +29,52 @@ const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, c
 	` + lastRecord + `
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.version >= $3 AND $3 > 0`
 
-// selectAsOf reads the latest state that is not after an instant, in
-// selectCurrent's form. It finds the version, and then the last record, by
-// halving: the rule of engine.LastNotAfter. If a row is missing on the way, there
-// is no text, which is damage.
-const selectAsOf = `WITH RECURSIVE h AS (
+// A search for the last of a row of numbers that is not after an instant ($3),
+// between two marks: the rule of engine.Around. It ends with high = low + 1.
+const (
+	searchNext = `least(high - 1, greatest(low + 1, CASE WHEN step % 5 = 0 THEN (low + high) / 2
+		ELSE low + floor(($3 - low_on)::float8 / (high_on - low_on) * (high - low))::bigint + beyond * (1 + floor(sqrt(high - low) / 3)::bigint) END))`
+	searchStep = `CASE WHEN m.at <= $3 THEN m.number ELSE low END, CASE WHEN m.at <= $3 THEN m.at ELSE low_on END,
+			CASE WHEN m.at <= $3 THEN high ELSE m.number END, CASE WHEN m.at <= $3 THEN high_on ELSE m.at END,
+			CASE WHEN m.at <= $3 THEN 1 ELSE -1 END, step + 1`
+	searchVersion = `WITH RECURSIVE h AS (
 		SELECT * FROM heads WHERE kind = $1 AND identifier = $2 AND created_on <= $3
-	), versions_left (low, high) AS (
-		SELECT CASE WHEN last_modified_on <= $3 THEN version ELSE 1 END, version FROM h
+	), versions_left (low, low_on, high, high_on, beyond, step) AS (
+		SELECT CASE WHEN last_modified_on <= $3 THEN version ELSE 1 END, created_on, version + 1, last_modified_on, 0, 1 FROM h
 		UNION ALL
-		SELECT CASE WHEN m.stored_on <= $3 THEN m.version ELSE low END, CASE WHEN m.stored_on <= $3 THEN high ELSE m.version - 1 END
-		FROM versions_left CROSS JOIN LATERAL (SELECT version, stored_on FROM versions
-			WHERE kind = $1 AND identifier = $2 AND version = low + (high - low + 1) / 2 OFFSET 0) m
-		WHERE low < high
+		SELECT ` + searchStep + ` FROM versions_left CROSS JOIN LATERAL (SELECT version AS number, stored_on AS at FROM versions
+			WHERE kind = $1 AND identifier = $2 AND version = ` + searchNext + ` OFFSET 0) m
+		WHERE high - low > 1
 	), v AS (
-		SELECT f.* FROM versions_left CROSS JOIN LATERAL (SELECT * FROM versions
+		SELECT f.*, high_on FROM versions_left CROSS JOIN LATERAL (SELECT * FROM versions
 			WHERE kind = $1 AND identifier = $2 AND version = low OFFSET 0) f
-		WHERE low = high
-	), n AS (
-		SELECT n.version, coalesce(n.sequence_before, h.last_sequence) AS sequence
-		FROM h CROSS JOIN v ` + nextVersion + `
-	), records_left (low, high) AS (
-		SELECT CASE WHEN h.last_modified_on <= $3 THEN n.sequence ELSE v.sequence_after END, n.sequence FROM h CROSS JOIN v CROSS JOIN n
+		WHERE high - low = 1
+	)`
+)
+
+// selectAsOf reads the latest state that is not after an instant, in
+// selectCurrent's form. If a row is missing on the way, there is no text, which
+// is damage. Nothing is recorded into an entity that is not a block.
+const (
+	selectAsOf = searchVersion + `
+	SELECT coalesce(v.version, h.version), h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), 0::bigint, 0::bigint,
+		v.runs, v.slots, v.text, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
+	FROM h LEFT JOIN v ON true`
+
+	selectBlockAsOf = searchVersion + `, n AS (
+		SELECT coalesce(n.sequence_before, h.last_sequence) AS sequence FROM h CROSS JOIN v ` + nextVersion + `
+	), records_left (low, low_on, high, high_on, beyond, step) AS (
+		SELECT CASE WHEN h.last_modified_on <= $3 THEN n.sequence ELSE v.sequence_after END, v.stored_on, n.sequence + 1, v.high_on, 0, 1
+		FROM h CROSS JOIN v CROSS JOIN n
 		UNION ALL
-		SELECT CASE WHEN m.recorded_on <= $3 THEN m.sequence ELSE low END, CASE WHEN m.recorded_on <= $3 THEN high ELSE m.sequence - 1 END
-		FROM records_left CROSS JOIN LATERAL (SELECT sequence, recorded_on FROM records
-			WHERE kind = $1 AND identifier = $2 AND sequence = low + (high - low + 1) / 2 OFFSET 0) m
-		WHERE low < high
-	), e AS (SELECT low AS sequence FROM records_left WHERE low = high)
+		SELECT ` + searchStep + ` FROM records_left CROSS JOIN LATERAL (SELECT sequence AS number, recorded_on AS at FROM records
+			WHERE kind = $1 AND identifier = $2 AND sequence = ` + searchNext + ` OFFSET 0) m
+		WHERE high - low > 1
+	), e AS (SELECT low AS sequence FROM records_left WHERE high - low = 1)
 	SELECT coalesce(v.version, h.version), ` + versionMetadata + `, coalesce(e.sequence, 0), coalesce(v.sequence_after, 0), v.runs, v.slots,
 		CASE WHEN e.sequence IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
-	FROM h LEFT JOIN v ON true LEFT JOIN n ON true LEFT JOIN e ON true ` + lastRecord
+	FROM h LEFT JOIN v ON true LEFT JOIN e ON true ` + lastRecord
+)
 
 // Version implements oda.Engine.
 func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.Entity, error) {
@@ -68,7 +83,11 @@ func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.E
 
 // AsOf implements oda.Engine.
 func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Entity, error) {
-	return s.past(ctx, ref, oda.MissingAsOf(ref, at), selectAsOf, int64(at))
+	query := selectAsOf
+	if ref.Kind == oda.ExecutionBlock {
+		query = selectBlockAsOf
+	}
+	return s.past(ctx, ref, oda.MissingAsOf(ref, at), query, int64(at))
 }
 
 // past reads a state that is or was.

@@ -3,12 +3,14 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"oda"
+	"oda/internal/test/suite"
 )
 
 // benchText is an ExecutionBlock of about 5 KB.
@@ -39,6 +41,42 @@ func BenchmarkGetFromFile(b *testing.B) {
 		s.cache.leave(refs)
 		s.cache.settle(refs)
 		if _, err := s.Get(ctx, refs[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// longPast stores an entity of about 5 KB with so many versions, each a second
+// after the one before.
+func longPast(b *testing.B, s *Store, versions int) {
+	b.Helper()
+	e := mustPut(b, s, put(b, "b", benchText(), 1_000_000))
+	for i := 1; i < versions; i++ {
+		e = mustPut(b, s, put(b, "b", suite.Render(b, e), oda.Instant(i+1)*1_000_000))
+	}
+}
+
+// Any of 2,000 versions.
+func BenchmarkVersion(b *testing.B) {
+	s, ctx := fresh(b), context.Background()
+	const versions = 2000
+	longPast(b, s, versions)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Version(ctx, block("b"), 1+rand.Int64N(versions-1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// As of any instant of 2,000 versions.
+func BenchmarkAsOf(b *testing.B) {
+	s, ctx := fresh(b), context.Background()
+	const versions = 2000
+	longPast(b, s, versions)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.AsOf(ctx, block("b"), oda.Instant(1_000_000+rand.Int64N(versions*1_000_000))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,8 +20,8 @@ const (
 // every moment: once anybody has read a new state, nobody reads the old one
 // from here. For that the writer takes an entity out before it commits a change
 // of it and lets it back in afterwards, and a reader that looked before may not
-// put in what it found (the ticket). A version that is no longer current never
-// changes, so it may come and go at any time.
+// put in what it found (the ticket). What is past never changes, so it may come
+// and go at any time.
 type cache struct {
 	seed   maphash.Seed
 	shards [cacheShards]shard
@@ -29,7 +29,7 @@ type cache struct {
 
 type shard struct {
 	mu      sync.Mutex
-	entries map[cacheKey]*list.Element // of *oda.Entity
+	entries map[cacheKey]*list.Element // of *cached
 	recent  *list.List
 	bytes   int
 	most    int
@@ -37,17 +37,18 @@ type shard struct {
 	changes uint64 // begun so far
 }
 
-// cacheKey names a document: the current one of an entity, or an older version.
+// cacheKey names a document: the current one of an entity, an older version, or
+// what a version was before it ended.
 type cacheKey struct {
 	oda.Ref
-	version int64 // 0: the current one
+	version int64       // 0: the current one
+	on      oda.Instant // of its last modification; 0: as the version ended
 }
 
-func cacheKeyOf(e *oda.Entity) cacheKey {
-	if e.Superseded {
-		return cacheKey{e.Ref, e.Metadata.Version}
-	}
-	return cacheKey{e.Ref, 0}
+// cached is a document in the cache.
+type cached struct {
+	*oda.Entity
+	key cacheKey
 }
 
 // ticket lets a reader put in what it read, if nothing has changed since.
@@ -66,12 +67,12 @@ func newCache(bytes int) *cache {
 }
 
 func (c *cache) shard(name cacheKey) *shard {
-	return &c.shards[(maphash.String(c.seed, name.ID)+uint64(name.Kind)+uint64(name.version))%cacheShards]
+	return &c.shards[(maphash.String(c.seed, name.ID)+uint64(name.Kind)+uint64(name.version)+uint64(name.on))%cacheShards]
 }
 
 // get gives the entity, or nil and a ticket for putting it in.
 func (c *cache) get(ref oda.Ref) (*oda.Entity, ticket) {
-	name := cacheKey{ref, 0}
+	name := cacheKey{Ref: ref}
 	s := c.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,18 +82,23 @@ func (c *cache) get(ref oda.Ref) (*oda.Entity, ticket) {
 	return nil, ticket{s, s.changes, s.writing > 0}
 }
 
-// version gives a version of an entity, the current one too, or nil.
+// version gives a version of an entity as it ended, the current one too, or nil.
 func (c *cache) version(ref oda.Ref, version int64) *oda.Entity {
-	for _, name := range [...]cacheKey{{ref, version}, {ref, 0}} {
-		s := c.shard(name)
-		s.mu.Lock()
-		e := s.use(name)
-		s.mu.Unlock()
-		if e != nil && e.Metadata.Version == version {
-			return e
-		}
+	if e := c.past(cacheKey{Ref: ref, version: version}); e != nil {
+		return e
+	}
+	if e := c.past(cacheKey{Ref: ref}); e != nil && e.Metadata.Version == version {
+		return e
 	}
 	return nil
+}
+
+// past gives a document by its key, or nil.
+func (c *cache) past(name cacheKey) *oda.Entity {
+	s := c.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.use(name)
 }
 
 // use gives a document, nil if it is not there.
@@ -102,7 +108,7 @@ func (s *shard) use(name cacheKey) *oda.Entity {
 		return nil
 	}
 	s.recent.MoveToFront(el)
-	return el.Value.(*oda.Entity)
+	return el.Value.(*cached).Entity
 }
 
 // put keeps a rendered entity that was read after the ticket was given.
@@ -111,24 +117,23 @@ func (c *cache) put(e *oda.Entity, t ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !t.void && s.changes == t.changes {
-		s.add(e)
+		s.add(cacheKey{Ref: e.Ref}, e)
 	}
 }
 
-// keep keeps a rendered version that is no longer current.
-func (c *cache) keep(e *oda.Entity) {
-	s := c.shard(cacheKeyOf(e))
+// keep keeps a rendered document that never changes.
+func (c *cache) keep(name cacheKey, e *oda.Entity) {
+	s := c.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(e)
+	s.add(name, e)
 }
 
-func (s *shard) add(e *oda.Entity) {
-	name := cacheKeyOf(e)
+func (s *shard) add(name cacheKey, e *oda.Entity) {
 	if len(e.Rendered()) > cacheEntry || s.entries[name] != nil {
 		return
 	}
-	s.entries[name] = s.recent.PushFront(e)
+	s.entries[name] = s.recent.PushFront(&cached{e, name})
 	s.bytes += cost(e)
 	for s.bytes > s.most {
 		s.remove(s.recent.Back())
@@ -138,16 +143,16 @@ func (s *shard) add(e *oda.Entity) {
 func cost(e *oda.Entity) int { return len(e.Rendered()) + entryCost }
 
 func (s *shard) remove(el *list.Element) {
-	e := el.Value.(*oda.Entity)
+	c := el.Value.(*cached)
 	s.recent.Remove(el)
-	delete(s.entries, cacheKeyOf(e))
-	s.bytes -= cost(e)
+	delete(s.entries, c.key)
+	s.bytes -= cost(c.Entity)
 }
 
 // leave takes entities out before a change of them is committed.
 func (c *cache) leave(refs []oda.Ref) {
 	for _, ref := range refs {
-		name := cacheKey{ref, 0}
+		name := cacheKey{Ref: ref}
 		s := c.shard(name)
 		s.mu.Lock()
 		s.changes++
@@ -162,7 +167,7 @@ func (c *cache) leave(refs []oda.Ref) {
 // settle ends what leave began, whether the commit went well or not.
 func (c *cache) settle(refs []oda.Ref) {
 	for _, ref := range refs {
-		s := c.shard(cacheKey{ref, 0})
+		s := c.shard(cacheKey{Ref: ref})
 		s.mu.Lock()
 		s.writing--
 		s.mu.Unlock()

@@ -110,7 +110,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 			s := &c.shards[i]
 			counted := 0
 			for el := s.recent.Front(); el != nil; el = el.Next() {
-				counted += cost(el.Value.(*oda.Entity))
+				counted += cost(el.Value.(*cached).Entity)
 			}
 			if counted != s.bytes || len(s.entries) != s.recent.Len() {
 				t.Fatalf("a shard has %d bytes in %d of %d entries, and counts %d", counted, s.recent.Len(), len(s.entries), s.bytes)

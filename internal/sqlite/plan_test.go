@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,15 @@ func work(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	mustKeep(t, s, "b", mustPut(t, s, put(t, "b", suite.Render(t, e), 3)))
+	if _, err := s.Version(ctx, block("b"), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AsOf(ctx, block("b"), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Versions(ctx, block("b"), math.MaxInt64, 10); err != nil {
+		t.Fatal(err)
+	}
 	for _, q := range []oda.Query{
 		{Order: oda.ByCreation},
 		{Order: oda.ByModification},
@@ -157,6 +167,12 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 		{"FROM heads h LEFT JOIN versions v ON v.position", "SEARCH v USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN"},
 		{"FROM heads h JOIN versions v ON v.entity", "SEARCH h USING INDEX heads_create_key (kind=? AND create_key=?)"},
 		{"FROM heads h JOIN versions v ON v.entity", "SEARCH v USING INDEX versions_entity (entity=? AND version=?)"},
+		{selectVersion, "SEARCH v USING INDEX versions_entity (entity=? AND version=?) LEFT-JOIN"},
+		{selectVersion, "SEARCH n USING INDEX versions_entity (entity=? AND version=?) LEFT-JOIN"},
+		{selectVersion, "SEARCH r USING INDEX records_sequence (entity=? AND sequence=?) LEFT-JOIN"},
+		{selectVersions, "SEARCH v USING INDEX versions_entity (entity=? AND version<?)"},
+		{"SELECT stored_on FROM versions", "SEARCH versions USING INDEX versions_entity (entity=? AND version=?)"},
+		{"SELECT recorded_on FROM records", "SEARCH records USING INDEX records_sequence (entity=? AND sequence=?)"},
 		{"SELECT create_digest FROM heads", "SEARCH heads USING INDEX heads_create_key (kind=? AND create_key=?)"},
 		{"FROM records WHERE entity = ? AND key = ?", "SEARCH records USING INDEX records_key (entity=? AND key=?)"},
 		{"FROM records WHERE entity = ? AND sequence", "SEARCH records USING INDEX records_sequence (entity=? AND sequence>? AND sequence<?)"},

@@ -25,12 +25,15 @@ const selectVersion = `SELECT h.entity, ?3, ` + versionMetadata + `, min(coalesc
 	v.sequence_after, v.runs, v.slots, v.text, v.digest, h.version > ?3
 	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = ?3
 	` + versionEnd + `min(coalesce(n.sequence_before, h.last_sequence), ?4)
-	WHERE h.kind = ?1 AND h.identifier = ?2 AND h.version >= ?3 AND ?3 > 0`
+	WHERE h.kind = ?1 AND h.identifier = ?2 AND h.version >= ?3`
 
 // Version implements oda.Engine.
 func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.Entity, error) {
 	if err := s.readable(ref); err != nil {
 		return nil, err
+	}
+	if version < 1 {
+		return nil, oda.MissingVersion(ref, version)
 	}
 	if e := s.cache.version(ref, version); e != nil {
 		return e, nil
@@ -42,23 +45,20 @@ func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.E
 	if r == nil {
 		return nil, oda.MissingVersion(ref, version)
 	}
-	return s.past(ctx, ref, r, true)
+	return s.past(ctx, r, state{key: cacheKey{Ref: ref, version: version}, ended: true})
 }
 
-// past gives a state that was read to the rules. If it is how a version ended, it
-// never changes again and may be kept in the cache.
-func (s *Store) past(ctx context.Context, ref oda.Ref, r *row, ended bool) (*oda.Entity, error) {
-	e, err := s.entity(ctx, ref, r)
-	if err != nil {
-		return nil, err
-	}
-	if !ended || !e.Superseded || !r.renderable() {
-		return e, nil
+// past gives a state that was read to the rules. It is kept in the cache, if it
+// never changes again.
+func (s *Store) past(ctx context.Context, r *row, found state) (*oda.Entity, error) {
+	e, err := s.entity(ctx, found.key.Ref, r)
+	if err != nil || found.ended && !e.Superseded || !r.renderable() {
+		return e, err
 	}
 	if err := e.Render(); err != nil {
 		return nil, storageError(err)
 	}
-	s.cache.keep(e)
+	s.cache.keep(found.key, e)
 	return e, nil
 }
 
@@ -71,22 +71,23 @@ func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Ent
 	switch {
 	case err != nil:
 		return nil, storageError(err)
-	case r == nil:
+	case found.cached != nil:
 		return found.cached, nil
 	}
-	return s.past(ctx, ref, r, found.ended)
+	return s.past(ctx, r, found)
 }
 
 // state is a state of an entity.
 type state struct {
-	version  int64
-	sequence int64       // of its last record
-	ended    bool        // it is how the version ended
-	cached   *oda.Entity // the state itself, if it is in the cache
+	key        cacheKey
+	sequence   int64       // of its last record
+	ended      bool        // it is how the version ended, or is
+	superseded bool        // there is a later version
+	cached     *oda.Entity // the state itself, if it is in the cache
 }
 
-// readAsOf finds a state and reads it, from one snapshot. The row is nil if the
-// state is in the cache.
+// readAsOf finds a state and reads it, from one snapshot, unless it is in the
+// cache.
 func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *row, found state, err error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
@@ -104,14 +105,21 @@ func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *r
 	if found, err = c.stateAt(ref, at); err != nil {
 		return nil, state{}, err
 	}
+	cached := s.cache.past(found.key)
 	if found.ended {
-		// What is in the cache may be newer than the snapshot.
-		if e := s.cache.version(ref, found.version); e != nil && e.Metadata.LastModifiedOn <= at {
-			found.cached = e
-			return nil, found, nil
-		}
+		cached = s.cache.version(ref, found.key.version)
 	}
-	r, err = c.row(selectVersion, int64(ref.Kind), ref.ID, found.version, found.sequence)
+	// What is current in the cache may be newer than the snapshot, and what was
+	// read while its version was current may be superseded by now.
+	if cached != nil && cached.Metadata.LastModifiedOn <= at {
+		if cached.Superseded != found.superseded {
+			now := *cached
+			now.Superseded, cached = found.superseded, &now
+		}
+		found.cached = cached
+		return nil, found, nil
+	}
+	r, err = c.row(selectVersion, int64(ref.Kind), ref.ID, found.key.version, found.sequence)
 	return r, found, err
 }
 
@@ -131,23 +139,32 @@ func (c *conn) stateAt(ref oda.Ref, at oda.Instant) (state, error) {
 	case version == 0 || at < created:
 		return state{}, oda.MissingAsOf(ref, at)
 	case at >= modified:
-		return state{version: version, sequence: last, ended: true}, nil
+		return state{key: cacheKey{Ref: ref, version: version}, sequence: last, ended: true}, nil
 	}
-	if version, err = engine.LastNotAfter(at, 1, version, c.instants("SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)); err != nil {
-		return state{}, err
-	}
-	var after int64
-	err = c.query(`SELECT v.sequence_after, coalesce(n.sequence_before, ?3) FROM versions v
-		LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1 WHERE v.entity = ?1 AND v.version = ?2`,
-		func(stmt *sqlite.Stmt) error {
-			after, last = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
-			return nil
-		}, entity, version, last)
+	low, high, err := engine.Around(at, engine.Mark{Number: 1, On: created}, engine.Mark{Number: version + 1, On: modified},
+		c.instants("SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity))
 	if err != nil {
 		return state{}, err
 	}
-	sequence, err := engine.LastNotAfter(at, after, last, c.instants("SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity))
-	return state{version: version, sequence: sequence, ended: sequence == last}, err
+	found := state{key: cacheKey{Ref: ref, version: low.Number}, ended: true, superseded: low.Number < version}
+	if ref.Kind != oda.ExecutionBlock {
+		return found, nil // nothing else is recorded into
+	}
+	err = c.query(`SELECT v.sequence_after, coalesce(n.sequence_before, ?3) FROM versions v
+		LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1 WHERE v.entity = ?1 AND v.version = ?2`,
+		func(stmt *sqlite.Stmt) error {
+			found.sequence, last = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+			return nil
+		}, entity, low.Number, last)
+	if err != nil {
+		return state{}, err
+	}
+	low, _, err = engine.Around(at, engine.Mark{Number: found.sequence, On: low.On}, engine.Mark{Number: last + 1, On: high.On},
+		c.instants("SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity))
+	if found.sequence = low.Number; found.sequence < last {
+		found.key.on, found.ended = low.On, false
+	}
+	return found, err
 }
 
 // instants reads an instant of an entity by its number.
