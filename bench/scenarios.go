@@ -198,6 +198,13 @@ func scenarios() []scenario {
 			},
 		},
 		{
+			name: "search", title: "Searching",
+			text: fmt.Sprintf("An archive of %s ExecutionBlocks of 400 bytes. Each search has one filter, which leaves at most 1,000 of them, and asks for the first page of 50 summaries, over one connection.",
+				format(float64(full.entities), "")),
+			run:     runSearch,
+			budgets: searchBudgets(),
+		},
+		{
 			name: "footprint", title: "Idle memory and size of the program",
 			text: "Resident memory a second after a start on an empty archive, and the size of the program.",
 			run:  runFootprint,

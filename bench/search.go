@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	searchGroup  = 500  // entities that a filter leaves
+	searchBatch  = 1000 // entities that are stored in one request
+	searchWrites = 500  // records per second beside searches
+)
+
+// Details of arms.
+const (
+	whileWriting = ", while records come in"
+	anyValue     = ", by any value"
+)
+
+// searched is the document of an entity that is searched for: each filter finds
+// its group.
+func searched(id string, n, groups int) []byte {
+	random := rand.New(rand.NewPCG(9, uint64(n)))
+	group := n % groups
+	return fmt.Appendf(nil, `{"eb_id":%q,"telescope":"telescope-%06d","name":"Observation of w%06d, run %d","sbd_ref":"sbd-%06d","sbd_version":%d,`+
+		`"targets":[{"name":"field","reference_coordinate":{"ra":%.6f,"dec":%.6f}}],"n":%d,"metadata":{"created_by":"user-%06d"}}`,
+		id, group, group, n, group, 1+group%3, 360*random.Float64(), math.Asin(2*random.Float64()-1)*180/math.Pi, n, group)
+}
+
+// storeSearched fills an archive.
+func (srv *server) storeSearched(ctx context.Context, count int) error {
+	size := min(searchBatch, count)
+	return parallel(ctx, count/size, func(ctx context.Context, part int) error {
+		documents := make([][]byte, size)
+		for i := range documents {
+			n := part*size + i
+			documents[i] = searched(identifier("eb-found", n), n, max(count/searchGroup, 1))
+		}
+		_, err := srv.do(ctx, "PUT", api+"/", slices.Concat([]byte(`{"ebs":[`), bytes.Join(documents, []byte(",")), []byte(`]}`)))
+		return err
+	})
+}
+
+// searches are searches by one filter each, with different values.
+func searches(ctx context.Context, srv *server, count int) (names []string, all map[string][]request, err error) {
+	all = make(map[string][]request)
+	add := func(name string, params ...string) {
+		query := url.Values{}
+		for i := 0; i < len(params); i += 2 {
+			query.Set(params[i], params[i+1])
+		}
+		if all[name] == nil {
+			names = append(names, name)
+		}
+		all[name] = append(all[name], request{method: "GET", path: api + "/ebs/search?" + query.Encode()})
+	}
+	random := rand.New(rand.NewPCG(10, 1))
+	for range 200 {
+		n := random.IntN(count)
+		group := n % max(count/searchGroup, 1)
+		user := fmt.Sprintf("user-%06d", group)
+		add(", by a word", "q", fmt.Sprintf("w%06d", group))
+		add(", by telescope", "telescope", fmt.Sprintf("telescope-%06d", group))
+		add(", by user", "user", user)
+		add(", by user, last modified first", "user", user, "sort", "-modified")
+		add(", by reference", "ref", fmt.Sprintf("sbd-%06d", group), "ref_version", fmt.Sprint(1+group%3))
+		add(", by position", "cone", fmt.Sprintf("%.3f,%.3f,1", 360*random.Float64(), 180*random.Float64()-90))
+		text, err := srv.do(ctx, "GET", api+"/ebs/"+identifier("eb-found", n), nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		var stored struct {
+			Metadata struct {
+				CreatedOn string `json:"created_on"`
+			}
+		}
+		if err := json.Unmarshal(text, &stored); err != nil {
+			return nil, nil, err
+		}
+		at := stored.Metadata.CreatedOn
+		add(", by creation", "created_after", at, "created_before", at)
+		add(", by modification", "last_modified_after", at, "last_modified_before", at)
+	}
+	return names, all, nil
+}
+
+// runSearch searches a large archive, by one filter each time.
+func runSearch(ctx context.Context, s *stage) error {
+	servers, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	var quiet, busy, values []arm
+	for _, srv := range servers {
+		begin := time.Now()
+		if err := srv.storeSearched(ctx, s.plan.entities); err != nil {
+			return err
+		}
+		s.say("  %s: filled in %v", srv.arm(""), time.Since(begin).Round(time.Second))
+		if err := srv.settle(ctx); err != nil {
+			return err
+		}
+		names, all, err := searches(ctx, srv, s.plan.entities)
+		if err != nil {
+			return err
+		}
+		writers, err := recordEach(ctx, srv, fillers)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			one := []worker{anyOf(1, all[name])}
+			quiet = append(quiet, loadArm(srv, name, one, 1))
+			busy = append(busy, arm{name: srv.arm(name + whileWriting), run: func(ctx context.Context, length time.Duration) (found sample, err error) {
+				both, ctx := errgroup.WithContext(ctx)
+				both.Go(func() error {
+					_, err := load(ctx, srv.addr, writers, length, searchWrites)
+					return err
+				})
+				both.Go(func() error {
+					found, err = load(ctx, srv.addr, one, length, 0)
+					return err
+				})
+				return found, both.Wait()
+			}})
+		}
+		none := []request{{method: "GET", path: api + "/ebs/search?where=" + url.QueryEscape(`/n = -1`)}}
+		values = append(values, loadArm(srv, anyValue, []worker{anyOf(1, none)}, 1))
+	}
+	columns := plain(p50, p99, rate)
+	if _, err := s.measure(ctx, table{Title: "The first page, over one connection", Columns: columns}, quiet); err != nil {
+		return err
+	}
+	title := fmt.Sprintf("The same, while %d records per second come in", searchWrites)
+	if _, err := s.measure(ctx, table{Title: title, Columns: columns}, busy); err != nil {
+		return err
+	}
+	_, err = s.measure(ctx, table{Title: "A condition that nothing fits: a page ends after a second", Columns: plain(p50)}, values)
+	return err
+}
+
+// searchBudgets are those of every filter.
+func searchBudgets() []budget {
+	var all []budget
+	for _, engine := range []string{onSQLite, onPostgres} {
+		for _, name := range []string{", by a word", ", by telescope", ", by user", ", by user, last modified first", ", by reference", ", by position", ", by creation", ", by modification"} {
+			all = append(all, atMost("search"+name+", p99", engine+name, over(p99), 0.010))
+			all = append(all, atMost("search"+name+whileWriting+", p99", engine+name+whileWriting, over(p99), 0.010))
+		}
+	}
+	return all
+}
