@@ -21,6 +21,7 @@ type Walk struct {
 	Telescope string // where it is sorted by creation and no user is given
 	Behind    *Place
 	Limit     int
+	Bare      bool // wants no summaries
 	Bodies    bool // wants the version bodies too
 }
 
@@ -94,15 +95,18 @@ func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
 // they leave much, in the order of the sort and within a bound on time. The page
 // is then short and has a next one.
 func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
-	found, complete, err := a.few(ctx, q)
+	j := &judge{search: q, late: time.Now().Add(a.searchTime)}
+	found, complete, err := a.few(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{search: q, late: time.Now().Add(a.searchTime)}
 	if complete {
 		err = a.judgeFew(ctx, j, found)
 	} else {
 		err = a.walk(ctx, j)
+	}
+	if err == nil {
+		err = a.addSummaries(ctx, j)
 	}
 	if err != nil {
 		return nil, err
@@ -112,7 +116,8 @@ func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 
 // few asks the indexes of filters that a walk in the order of the sort would
 // not use. It is complete where one of them leaves few entities.
-func (a *Archive) few(ctx context.Context, q *Search) (found []Found, complete bool, err error) {
+func (a *Archive) few(ctx context.Context, j *judge) (found []Found, complete bool, err error) {
+	q := j.search
 	if clauses := q.clauses(); clauses != nil {
 		if found, complete, err = a.engine.Candidates(ctx, q.Kind, clauses, fewFound); complete || err != nil {
 			return found, complete, err
@@ -120,11 +125,16 @@ func (a *Archive) few(ctx context.Context, q *Search) (found []Found, complete b
 	}
 	for _, w := range q.detours() {
 		found, w.Limit = nil, fewFound+1
+		w.Bare = q.Words == nil && q.Reference == "" && q.Cone == nil && q.Telescope == w.Telescope
 		err := a.engine.Walk(ctx, w, func(f *Found, _ Body) error {
+			if w.Bare {
+				f.Summary.Telescope = w.Telescope // as all that it gives
+			}
 			found = append(found, *f)
 			return nil
 		})
 		if len(found) <= fewFound || err != nil {
+			j.bare = w.Bare
 			return found, err == nil, err
 		}
 	}
@@ -161,6 +171,38 @@ func (q *Search) detours() []Walk {
 		}
 	}
 	return list
+}
+
+// addSummaries looks up the summaries of a page whose entities came without.
+func (a *Archive) addSummaries(ctx context.Context, j *judge) error {
+	if !j.bare || j.search.Fields != SummaryFields {
+		return nil
+	}
+	refs := make([]Ref, len(j.items))
+	for i := range j.items {
+		refs[i] = j.items[i].Ref
+	}
+	looked, err := a.engine.Look(ctx, refs)
+	if err != nil {
+		return err
+	}
+	items := j.items[:0]
+	for i, f := range j.items {
+		if looked[i] != nil && looked[i].Metadata == f.Metadata {
+			items = append(items, *looked[i])
+			continue
+		}
+		// It was changed meanwhile, and is judged again.
+		e, err := a.Document(ctx, j.search, &f)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			items = append(items, f)
+		}
+	}
+	j.items = items
+	return nil
 }
 
 // judgeFew judges all entities that an index has left.

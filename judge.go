@@ -103,6 +103,7 @@ func (q *Search) clauses() []Clause {
 type judge struct {
 	search *Search
 	late   time.Time
+	bare   bool // what it is shown has no summaries
 
 	items []Found
 	last  *Place // the last one judged

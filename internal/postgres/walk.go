@@ -14,7 +14,7 @@ import (
 // entity, so each costs the same. $1 is the kind, $2 the limit, $3 and $4 are the
 // identifiers of the two places, $5 and $6 their instants.
 const (
-	walkColumns = `SELECT h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, c.summary`
+	walkColumns = `SELECT h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, `
 
 	walkIdentifiers = ` FROM heads h %[1]s WHERE h.kind = $1 AND h.identifier > $3 AND h.identifier < $4
 		ORDER BY h.identifier %[2]s LIMIT $2`
@@ -44,9 +44,12 @@ const (
 
 // walkStatement builds the statement of a walk.
 func walkStatement(w oda.Walk) (string, []any) {
-	columns, beside := walkColumns+`, NULL::integer[], NULL::bytea, NULL::bytea`, walkSummaries
-	if w.Bodies {
-		columns, beside = walkColumns+`, v.slots, v.text, v.digest`, walkSummaries+walkBodies
+	columns, beside := walkColumns+`c.summary, NULL::integer[], NULL::bytea, NULL::bytea`, walkSummaries
+	switch {
+	case w.Bare:
+		columns, beside = walkColumns+`NULL::bytea, NULL::integer[], NULL::bytea, NULL::bytea`, ""
+	case w.Bodies:
+		columns, beside = walkColumns+`c.summary, v.slots, v.text, v.digest`, walkSummaries+walkBodies
 	}
 	direction, asFarAs := "ASC", asFarAsForward
 	if w.Sort.Descends() {
@@ -92,8 +95,10 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 	_, err := s.stream(ctx, query, args, row, func() error {
 		found := oda.Found{Ref: oda.Ref{Kind: w.Kind, ID: id}, Metadata: m}
 		var err error
-		if found.Summary, err = oda.UnpackSummary(summary); err != nil {
-			return err
+		if !w.Bare {
+			if found.Summary, err = oda.UnpackSummary(summary); err != nil {
+				return err
+			}
 		}
 		if w.Bodies {
 			of := engine.Version{Ref: found.Ref, Number: m.Version}

@@ -11,8 +11,10 @@ import (
 )
 
 const (
+	headColumns = `h.entity, h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on`
+
 	// foundColumns are what foundIn reads.
-	foundColumns = `h.entity, h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, c.summary`
+	foundColumns = headColumns + `, c.summary`
 
 	selectFound = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.kind = ? AND h.identifier = ?`
 
@@ -26,7 +28,9 @@ const (
 func foundIn(stmt *sqlite.Stmt) (entity int64, found oda.Found, err error) {
 	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 	found.Metadata = metadataOf(stmt, 3)
-	found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8))
+	if !stmt.ColumnIsNull(8) { // else it was not asked for
+		found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8))
+	}
 	return stmt.ColumnInt64(0), found, err
 }
 

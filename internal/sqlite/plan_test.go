@@ -77,7 +77,7 @@ func walks() []oda.Walk {
 	for order := range oda.ByIdentifierReversed + 1 {
 		for _, bodies := range []bool{false, true} {
 			w := oda.Walk{Kind: oda.ExecutionBlock, Sort: order, Limit: 10, Bodies: bodies}
-			all = append(all, w)
+			all = append(all, w, oda.Walk{Kind: oda.ExecutionBlock, Sort: order, Limit: 10, Bare: true})
 			if order == oda.NewestFirst || order == oda.OldestFirst {
 				user, telescope := w, w
 				user.User, telescope.Telescope = "anna", "ska_mid"

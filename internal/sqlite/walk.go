@@ -40,12 +40,16 @@ func walkStatement(w oda.Walk) (string, []any) {
 	if w.Sort.Descends() {
 		direction = "DESC"
 	}
-	body, versions := "", ""
-	if w.Bodies {
-		body, versions = ", v.slots, v.text, v.digest", "LEFT JOIN versions v ON v.position = h.position"
+	columns, beside := foundColumns, "CROSS JOIN catalogue c ON c.entity = h.entity"
+	switch {
+	case w.Bare:
+		columns, beside = headColumns+", NULL", ""
+	case w.Bodies:
+		columns += ", v.slots, v.text, v.digest"
+		beside += " LEFT JOIN versions v ON v.position = h.position"
 	}
-	return fmt.Sprintf(`SELECT `+foundColumns+body+` FROM heads h INDEXED BY `+index+`
-		CROSS JOIN catalogue c ON c.entity = h.entity `+versions+`
+	return fmt.Sprintf(`SELECT `+columns+` FROM heads h INDEXED BY `+index+`
+		`+beside+`
 		WHERE h.kind = ?1 AND `+place+` > `+low+` AND `+place+` < `+top+` `+filter+`
 		ORDER BY `+order+` %[1]s LIMIT ?6`, direction), args
 }
