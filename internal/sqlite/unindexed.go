@@ -17,7 +17,7 @@ import (
 // many at a time: when nobody writes, or when there is much of it. The tables say
 // what is not moved yet, so that it is known again after a crash.
 const (
-	unindexedMost = 4096 // from there on some are moved after each commit
+	unindexedMost = 4096 // what is beyond it is moved after each commit
 	movedAtOnce   = 512
 	movePause     = 250 * time.Millisecond // between moves otherwise
 )
@@ -97,7 +97,7 @@ func (s *Store) move(last int64) error {
 	rows := s.unindexed.get()
 	tx, err := s.begin(last)
 	if err == nil {
-		n := min(len(rows), movedAtOnce)
+		n := min(len(rows), max(movedAtOnce, len(rows)-unindexedMost))
 		if err = tx.move(rows, n); err != nil {
 			tx.rollback()
 		} else if err = tx.commit(); err == nil {
