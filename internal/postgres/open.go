@@ -51,8 +51,9 @@ type Store struct {
 	listings *engine.Listings // that are read at the pace of their readers
 	health   *engine.Health
 
-	queue *engine.Queue[*waiting] // of records, before the gatherer
-	hints hints                   // about the index of days
+	queue    *engine.Queue[*waiting] // of records, before the gatherer
+	gatherer *gatherer
+	hints    hints // about the index of days
 }
 
 // Open connects to the database that the DSN names and brings its schema up to
@@ -99,12 +100,12 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	g := gatherer{
-		queue: s.queue.Items(), busy: make(map[string]bool),
+	s.gatherer = &gatherer{
+		queue: s.queue.Items(), busy: make(map[string]bool), wake: make(chan struct{}, 1),
 		send:    func(batch []*waiting) []*waiting { return s.sendBatch(background, batch) },
 		sendOne: func(block []*waiting) { s.sendBlock(background, block) },
 	}
-	s.done.Go(g.run)
+	s.done.Go(s.gatherer.run)
 	return s, nil
 }
 
