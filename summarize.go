@@ -31,8 +31,8 @@ type summarizer struct {
 	*Extract
 	objects []about // by place, from the document's on
 	title   string
-	refs    map[rawjson.Interest]string // of fields at the top
-	version int64                       // of the SBDefinition that the document refers to
+	refs    [ofOBRef + 1]string // of fields at the top
+	version int64               // of the SBDefinition that the document refers to
 	words   []string
 	summary Summary
 	kept    struct{ references, words, blocks int } // bytes
@@ -67,10 +67,11 @@ func (x *Extract) summarize() Summary {
 
 // take takes a note over.
 func (s *summarizer) take(n *rawjson.Note) {
-	value := s.text[n.Start:n.End]
-	text := string(value)
-	if n.Kind == rawjson.String {
+	var text string
+	if value := s.text[n.Start:n.End]; n.Kind == rawjson.String {
 		text = rawjson.Unquote(value)
+	} else {
+		text = string(value)
 	}
 	isMember := n.Index < 0
 	object := &s.objects[n.In-s.root]
@@ -111,9 +112,6 @@ func (s *summarizer) take(n *rawjson.Note) {
 			s.kept.blocks += len(text)
 		}
 	case ofSBDRef, ofSBDID, ofSBIRef, ofEBRef, ofPRJRef, ofOBRef:
-		if s.refs == nil {
-			s.refs = make(map[rawjson.Interest]string)
-		}
 		s.refs[n.Of] = text
 	default:
 		s.named(n, object, text, isMember)
@@ -158,8 +156,8 @@ func (s *summarizer) fields() {
 		{ofPRJRef, Project, "prj_ref"},
 		{ofOBRef, Project, "ob_ref"},
 	} {
-		id, ok := s.refs[f.of]
-		if !ok || f.of == ofSBDID && s.refs[ofSBDRef] != "" {
+		id := s.refs[f.of]
+		if id == "" || f.of == ofSBDID && s.refs[ofSBDRef] != "" {
 			continue
 		}
 		r := Reference{Kind: f.kind, ID: id, Field: f.field}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Search narrows down what it looks at by an inverted index. Both engines have
@@ -52,8 +53,21 @@ func atVersion(id string, version int64) string {
 
 // Terms gives the terms of an entity, sorted, each once.
 func (s *Summary) Terms(ref Ref) []string {
-	terms := make([]string, 0, 16+len(s.Words)+2*len(s.References)+2*len(s.Targets)+len(s.Blocks))
-	add := func(class byte, value string) { terms = append(terms, term(ref.Kind, class, value)) }
+	terms := strings.Fields(s.TermList(ref))
+	slices.Sort(terms)
+	return slices.Compact(terms)
+}
+
+// TermList writes the terms of an entity with a space between them. Some may
+// stand there twice.
+func (s *Summary) TermList(ref Ref) string {
+	list := make([]byte, 0, 512)
+	add := func(class byte, value string) {
+		if len(list) > 0 {
+			list = append(list, ' ')
+		}
+		list = append(append(list, '0'+byte(ref.Kind), class), value...)
+	}
 	words(ref.ID, func(word string) { add(wordTerm, word) })
 	for _, word := range s.Words {
 		add(wordTerm, word)
@@ -75,8 +89,7 @@ func (s *Summary) Terms(ref Ref) []string {
 	if s.Telescope != "" {
 		add(telescopeTerm, plain(s.Telescope))
 	}
-	slices.Sort(terms)
-	return slices.Compact(terms)
+	return string(list)
 }
 
 // Has tells whether terms, sorted, satisfy a clause.

@@ -14,12 +14,12 @@ import (
 type entry struct {
 	telescope *string
 	summary   []byte
-	terms     []string
+	terms     string // with a space between them
 }
 
 func entryOf(ref oda.Ref, x *oda.Extract) entry {
 	s := x.Summary()
-	e := entry{summary: s.Pack(), terms: s.Terms(ref)}
+	e := entry{summary: s.Pack(), terms: s.TermList(ref)}
 	if s.Telescope != "" {
 		e.telescope = &s.Telescope
 	}
@@ -46,7 +46,7 @@ const (
 
 	enterEntity = `WITH head AS (UPDATE heads SET telescope = $3, summary_hash = $4 WHERE kind = $1 AND identifier = $2),
 			creation AS (UPDATE creations SET telescope = $3 WHERE kind = $1 AND identifier = $2 AND $3 IS NOT NULL)
-		INSERT INTO catalogue (kind, identifier, summary, terms) VALUES ($1, $2, $5, array_to_tsvector($6))`
+		INSERT INTO catalogue (kind, identifier, summary, terms) VALUES ($1, $2, $5, array_to_tsvector(string_to_array($6, ' ')))`
 
 	useCatalogue = `CREATE INDEX creations_telescope ON creations (kind, telescope, created_on, identifier) WHERE telescope IS NOT NULL;
 		CREATE INDEX catalogue_terms ON catalogue USING gin (terms) WITH (fastupdate = on, gin_pending_list_limit = 512)`

@@ -47,8 +47,8 @@ const (
 	storeRest = `,
 	creation AS (INSERT INTO creations (kind, identifier, created_by, created_on, telescope)
 		SELECT $1, $2, created_by, created_on, $21 FROM head WHERE version = 1),
-	entry AS (INSERT INTO catalogue (kind, identifier, summary, terms) SELECT $1, $2, $23, array_to_tsvector($24) FROM head WHERE version = 1),
-	restated AS (UPDATE catalogue c SET summary = $23, terms = array_to_tsvector($24) FROM head
+	entry AS (INSERT INTO catalogue (kind, identifier, summary, terms) SELECT $1, $2, $23, array_to_tsvector(string_to_array($24, ' ')) FROM head WHERE version = 1),
+	restated AS (UPDATE catalogue c SET summary = $23, terms = array_to_tsvector(string_to_array($24, ' ')) FROM head
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.summary <> $23),
 	moved AS (UPDATE creations c SET telescope = $21 FROM head
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.telescope IS DISTINCT FROM $21),

@@ -6,8 +6,11 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"oda/internal/test/suite"
 
 	"oda"
 	"oda/internal/test/suite"
@@ -125,4 +128,33 @@ func usualRecord() oda.Append {
 			`"status":"OK","request_sent_at":"2026-03-01T21:04:05.500000Z","response":{"result":"resources are assigned"},` +
 			`"response_received_at":"2026-03-01T21:04:05.900000Z"}`)}},
 	}
+}
+
+// plan is an SBDefinition of about 5 KB with a few targets.
+func plan() string {
+	var b strings.Builder
+	b.WriteString(`{"telescope":"ska_mid","description":"Interferometric observation of the target field.","targets":[`)
+	for i := range 6 {
+		fmt.Fprintf(&b, `{"target_id":"target-%03d","reference_coordinate":{"kind":"equatorial","ra":"%02d:39:25.026","dec":"-%02d:42:45.63"}},`, i, 3*i, 10*i)
+	}
+	return b.String() + `{}],"rest":"` + strings.Repeat("x", 4200) + `"}`
+}
+
+// New entities from many callers at once, which are committed together. The
+// terms of most are moved into the index meanwhile.
+func BenchmarkCreateTogether(b *testing.B) {
+	s := fresh(b)
+	var number atomic.Int64
+	b.SetParallelism(32)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			id := fmt.Sprintf("sbd-new-%07d", number.Add(1))
+			d := suite.Document(b, oda.SBDefinition, plan())
+			if _, err := s.Put(context.Background(), []oda.Put{suite.Put(d, id, "anna", 1)}); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
 }

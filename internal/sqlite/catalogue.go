@@ -30,7 +30,7 @@ func entryOf(ref oda.Ref, x *oda.Extract) *entry {
 
 // termsText writes the terms of an entity with a space before and behind each.
 func termsText(ref oda.Ref, s *oda.Summary) string {
-	return " " + strings.Join(s.Terms(ref), " ") + " "
+	return " " + s.TermList(ref) + " "
 }
 
 // entriesOf works out ahead of the writer what it is about to need: the entries
