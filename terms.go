@@ -91,14 +91,3 @@ func (s *Summary) TermList(ref Ref) string {
 	}
 	return string(list)
 }
-
-// Has tells whether terms, sorted, satisfy a clause.
-func (c Clause) Has(terms []string) bool {
-	for _, want := range c.Any {
-		i, found := slices.BinarySearch(terms, want)
-		if found || c.Prefix && i < len(terms) && len(terms[i]) >= len(want) && terms[i][:len(want)] == want {
-			return true
-		}
-	}
-	return false
-}

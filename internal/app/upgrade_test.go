@@ -1,11 +1,13 @@
 package app_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
 	"oda/internal/test/fixture"
@@ -22,6 +24,7 @@ var upgraded = []struct {
 	{"every document is what it was", documentsAreTheSame},
 	{"records and lists are what they were", answersAreTheSame},
 	{"a request with a known key is answered again", keysAreKnown},
+	{"the references of every document are known", referencesAreKnown},
 	{"writing goes on", writingGoesOn},
 }
 
@@ -81,6 +84,48 @@ func keysAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
 		}
 	}
 	documentsAreTheSame(t, a, old) // nothing was stored
+}
+
+func referencesAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	known := 0
+	for _, s := range old.Current() {
+		collection, id, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
+		kind, _ := oda.KindOf(collection)
+		x, err := oda.ExtractOf(kind, oda.Body{Text: []byte(s.Text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{}
+		for _, r := range x.Summary().References {
+			want[r.Field] = true
+		}
+		var answer struct {
+			Nodes []struct{ Kind, ID, Name string }
+			Edges []struct {
+				From  struct{ Kind, ID string }
+				Field string
+			}
+		}
+		if err := json.Unmarshal([]byte(a.Do("GET", s.Path+"/provenance", "").Text()), &answer); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		for _, e := range answer.Edges {
+			if e.From.Kind == collection && e.From.ID == id {
+				got[e.Field] = true
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("references of %s (- in the document, + known):\n%s", s.Path, diff)
+		}
+		if answer.Nodes[0].Name != x.Summary().Name {
+			t.Errorf("%s is named %q", s.Path, answer.Nodes[0].Name)
+		}
+		known += len(got)
+	}
+	if known == 0 {
+		t.Error("the archive has no references")
+	}
 }
 
 func writingGoesOn(t *testing.T, a *env.Archive, old *fixture.Archive) {

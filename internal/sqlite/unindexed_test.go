@@ -1,31 +1,143 @@
 package sqlite
 
 import (
-	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"zombiezen.com/go/sqlite"
 
 	"oda"
 	"oda/internal/test/suite"
 )
 
+// candidates counts what the index gives for a term.
+func candidates(t *testing.T, s *Store, term string) int {
+	t.Helper()
+	found, complete, err := s.Candidates(t.Context(), oda.SBDefinition, []oda.Clause{{Any: []string{term}}}, 10_000)
+	if err != nil || !complete {
+		t.Fatalf("candidates for %s: %v, complete: %t", term, err, complete)
+	}
+	return len(found)
+}
+
+// several stores as many SBDefinitions at once, all with one word.
+func several(t *testing.T, s *Store, n int, word string) []*oda.Entity {
+	t.Helper()
+	puts := make([]oda.Put, n)
+	for i := range puts {
+		puts[i] = suite.Put(suite.Document(t, oda.SBDefinition, `{"name":"`+word+`"}`), fmt.Sprint(word, "-", i), "anna", 1)
+	}
+	entities, err := s.Put(t.Context(), puts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entities
+}
+
+// awaitIndexed waits until everything is in the index.
+func awaitIndexed(t *testing.T, s *Store) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); len(s.unindexed.get()) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d entities are still not in the index", len(s.unindexed.get()))
+		}
+	}
+}
+
+func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
+	s := fresh(t)
+	const n = 2*movedAtOnce + 7
+	entities := several(t, s, n, "word")
+	if got := candidates(t, s, "1wword"); got != n {
+		t.Errorf("of %d that were just stored, %d are found", n, got)
+	}
+	awaitIndexed(t, s)
+	if got := candidates(t, s, "1wword"); got != n {
+		t.Errorf("of %d that are in the index, %d are found", n, got)
+	}
+	// One changes twice before it is moved again, and one does not change.
+	for _, name := range []string{"other", "another"} {
+		e := entities[3]
+		text := `{"metadata":` + string(e.Metadata.AppendJSON(nil)) + `,"name":"` + name + `"}`
+		entities[3] = mustPut(t, s, suite.Put(suite.Document(t, oda.SBDefinition, text), e.ID, "anna", 2))
+		if got := candidates(t, s, "1w"+name); got != 1 {
+			t.Errorf("what was changed to %s is found %d times", name, got)
+		}
+	}
+	awaitIndexed(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openConn(s.file.path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	for query, want := range map[string]int64{
+		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wword\"'":    n, // also as a word of the identifier
+		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wanother\"'": 1,
+		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wother\"'":   0,
+		"SELECT count(*) FROM unindexed":                               0,
+		"SELECT indexed_entity FROM state":                             n,
+	} {
+		if got, err := c.number(query); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", query, got, err, want)
+		}
+	}
+	if err := c.script("INSERT INTO terms (terms) VALUES ('integrity-check'); PRAGMA integrity_check"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A crash leaves terms that are in no index. The next start knows them again.
+func TestTermsThatWereNotMovedAreKnownAfterACrash(t *testing.T) {
+	path := archivePath(t)
+	s := open(t, path)
+	entities := several(t, s, 10, "moved")
+	awaitIndexed(t, s)
+	e := entities[0]
+	mustPut(t, s, suite.Put(suite.Document(t, oda.SBDefinition, `{"metadata":`+string(e.Metadata.AppendJSON(nil))+`,"name":"changed"}`), e.ID, "anna", 2))
+	several(t, s, 10, "left")
+	if len(s.unindexed.get()) == 0 {
+		t.Skip("they were moved before they could be left behind")
+	}
+	// What a crash leaves is what the files hold now.
+	crashed := filepath.Join(t.TempDir(), "archive.db")
+	for _, suffix := range []string{"", "-wal"} {
+		content, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(crashed+suffix, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := open(t, crashed)
+	for term, want := range map[string]int{"1wleft": 10, "1wchanged": 1, "1wmoved": 10} {
+		if got := candidates(t, again, term); got != want {
+			t.Errorf("%s gives %d after the crash, want %d", term, got, want)
+		}
+	}
+	awaitIndexed(t, again)
+	for term, want := range map[string]int{"1wleft": 10, "1wchanged": 1, "1wmoved": 10} {
+		if got := candidates(t, again, term); got != want {
+			t.Errorf("%s gives %d once all are moved, want %d", term, got, want)
+		}
+	}
+}
+
 // However fast entities are stored, few of them are not in the index of terms:
 // every search looks through these.
 func TestTheIndexOfTermsKeepsUpWithALoad(t *testing.T) {
 	s := fresh(t)
-	ctx := context.Background()
-	document := suite.Document(t, oda.SBDefinition, `{"name":"loaded"}`)
 	for part := range 6 {
-		puts := make([]oda.Put, 2500)
-		for i := range puts {
-			puts[i] = suite.Put(document, fmt.Sprintf("s-%d-%d", part, i), "anna", 1)
-		}
-		if _, err := s.Put(ctx, puts); err != nil {
-			t.Fatal(err)
-		}
+		several(t, s, 2500, fmt.Sprint("loaded", part))
 	}
 	// The writer comes to this when it is done with what the last store left.
-	err := s.submit(ctx, 0, func(*txn) error {
+	err := s.submit(t.Context(), 0, func(*txn) error {
 		if n := len(s.unindexed.get()); n > unindexedMost {
 			return fmt.Errorf("%d entities are not indexed", n)
 		}

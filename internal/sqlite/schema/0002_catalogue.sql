@@ -14,7 +14,7 @@ CREATE TABLE catalogue (
 -- all entities up to state.indexed_entity are in it as they are, except for
 -- those in unindexed, which are in it as they were, or not at all.
 CREATE VIRTUAL TABLE terms USING fts5 (list, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '._-@'");
-INSERT INTO terms (terms, rank) VALUES ('automerge', 8);
+INSERT INTO terms (terms, rank) VALUES ('automerge', 16);
 CREATE TABLE unindexed (
     entity INTEGER PRIMARY KEY
 ) STRICT;
