@@ -13,7 +13,6 @@ import (
 	"oda/internal/test/suite"
 
 	"oda"
-	"oda/internal/test/suite"
 )
 
 // benchText is an ExecutionBlock of about 5 KB.
