@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ var upgraded = []struct {
 	{"records and lists are what they were", answersAreTheSame},
 	{"a request with a known key is answered again", keysAreKnown},
 	{"the references of every document are known", referencesAreKnown},
+	{"searches find what it held", searchesFindIt},
 	{"writing goes on", writingGoesOn},
 }
 
@@ -125,6 +127,38 @@ func referencesAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	}
 	if known == 0 {
 		t.Error("the archive has no references")
+	}
+}
+
+// searchesFindIt asks for each document by its identifier, its telescope, what
+// it refers to and its text, and wants it byte for byte.
+func searchesFindIt(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	asked := map[string]int{}
+	for _, s := range old.Current() {
+		_, collection, _ := strings.Cut(s.Path, "/")
+		collection, id, _ := strings.Cut(collection, "/")
+		var document map[string]any
+		if err := json.Unmarshal([]byte(s.Text), &document); err != nil {
+			continue // a number that is too large for this reader
+		}
+		filters := map[string]string{"q": id, "where": `/` + collection[:len(collection)-1] + `_id = "` + id + `"`}
+		for name, field := range map[string]string{"telescope": "telescope", "ref": "sbd_ref"} {
+			if text, ok := document[field].(string); ok && text != "" && collection != "prjs" && (name != "ref" || collection != "sbds") {
+				filters[name] = text
+			}
+		}
+		for name, value := range filters {
+			asked[name]++
+			query := url.Values{name: {value}, "fields": {"document"}, "limit": {"1000"}}
+			if reply := a.Do("GET", "/"+collection+"/search?"+query.Encode(), ""); reply.Status != 200 || !strings.Contains(reply.Text(), s.Text) {
+				t.Errorf("%s is not found by %s=%s: %d %.300s", s.Path, name, value, reply.Status, reply.Text())
+			}
+		}
+	}
+	for _, name := range []string{"q", "where", "telescope", "ref"} {
+		if asked[name] == 0 {
+			t.Errorf("nothing was searched by %s", name)
+		}
 	}
 }
 
