@@ -151,6 +151,7 @@ func (t *txn) move(rows []unindexedRow, n int) error {
 type question struct {
 	terms []string        // with a space before them, and behind them unless they are prefixes
 	many  map[string]bool // of many exact ones, without spaces
+	class string          // how all of these begin, with a space before it
 }
 
 // fewTerms is up to how many terms each is looked for by itself.
@@ -161,7 +162,7 @@ func questionsOf(clauses []oda.Clause) []question {
 	for i, c := range clauses {
 		q := &questions[i]
 		if len(c.Any) > fewTerms && !c.Prefix {
-			q.many = make(map[string]bool, len(c.Any))
+			q.many, q.class = make(map[string]bool, len(c.Any)), " "+c.Any[0][:2]
 			for _, term := range c.Any {
 				q.many[term] = true
 			}
@@ -183,13 +184,15 @@ func (r *unindexedRow) matches(questions []question) bool {
 }
 
 func (q *question) holds(terms string) bool {
-	for term := range strings.FieldsSeq(terms) {
-		if q.many == nil {
-			break
-		}
+	if q.many == nil {
+		return slices.ContainsFunc(q.terms, func(term string) bool { return strings.Contains(terms, term) })
+	}
+	for at := strings.Index(terms, q.class); at >= 0; at = strings.Index(terms, q.class) {
+		term, _, _ := strings.Cut(terms[at+1:], " ")
 		if q.many[term] {
 			return true
 		}
+		terms = terms[at+1+len(term):]
 	}
-	return slices.ContainsFunc(q.terms, func(term string) bool { return strings.Contains(terms, term) })
+	return false
 }
