@@ -221,3 +221,18 @@ func mustKeep(t *testing.T, s *Store, id string, e *oda.Entity) *oda.Entity {
 	}
 	return entities[0]
 }
+
+// Between a look at the head and one into the cache, somebody may change an
+// entity.
+func TestWhatIsNewerThanAnInstantIsNotTakenFromTheCache(t *testing.T) {
+	s := fresh(t)
+	then := mustPut(t, s, put(t, "b", `{"n":1}`, 1_000_000))
+	newer := rendered(t, "b", 10)
+	newer.Metadata = then.Metadata
+	newer.Metadata.LastModifiedOn += 5
+	s.cache.keep(cacheKey{Ref: newer.Ref}, newer)
+	got, err := s.AsOf(t.Context(), newer.Ref, then.Metadata.LastModifiedOn+1)
+	if err != nil || got.Metadata != then.Metadata {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

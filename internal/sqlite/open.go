@@ -30,6 +30,7 @@ type Store struct {
 	readers pool // for single documents
 	listers pool // for listings
 	cache   *cache
+	marks   marks // instants of the past
 
 	listings  *engine.Listings // that are read at the pace of their readers
 	logIsHeld bool             // no listing may begin; the writer's own

@@ -86,31 +86,24 @@ type state struct {
 	cached     *oda.Entity // the state itself, if it is in the cache
 }
 
-// readAsOf finds a state and reads it, from one snapshot, unless it is in the
-// cache.
+// readAsOf finds a state and reads it, unless it is in the cache. The head is
+// read once, and all that it says of the past never changes, so no snapshot is
+// needed.
 func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *row, found state, err error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, state{}, err
 	}
 	defer s.readers.give(c)
-	if err := c.exec("BEGIN"); err != nil {
-		return nil, state{}, err
-	}
-	defer func() {
-		if endErr := c.exec("ROLLBACK"); err == nil {
-			err = endErr
-		}
-	}()
-	if found, err = c.stateAt(ref, at); err != nil {
+	if found, err = s.stateAt(c, ref, at); err != nil {
 		return nil, state{}, err
 	}
 	cached := s.cache.past(found.key)
 	if found.ended {
 		cached = s.cache.version(ref, found.key.version)
 	}
-	// What is current in the cache may be newer than the snapshot, and what was
-	// read while its version was current may be superseded by now.
+	// What is current in the cache may be newer than the head, and what was read
+	// while its version was current may be superseded by now.
 	if cached != nil && cached.Metadata.LastModifiedOn <= at {
 		if cached.Superseded != found.superseded {
 			now := *cached
@@ -119,12 +112,15 @@ func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *r
 		found.cached = cached
 		return nil, found, nil
 	}
-	r, err = c.row(selectVersion, int64(ref.Kind), ref.ID, found.key.version, found.sequence)
-	return r, found, err
+	if r, err = c.row(selectVersion, int64(ref.Kind), ref.ID, found.key.version, found.sequence); err != nil {
+		return nil, state{}, err
+	}
+	r.superseded = found.superseded
+	return r, found, nil
 }
 
 // stateAt finds the latest state that is not after an instant.
-func (c *conn) stateAt(ref oda.Ref, at oda.Instant) (state, error) {
+func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	var entity, version, last int64
 	var created, modified oda.Instant
 	err := c.query("SELECT entity, version, last_sequence, created_on, last_modified_on FROM heads WHERE kind = ? AND identifier = ?",
@@ -142,7 +138,7 @@ func (c *conn) stateAt(ref oda.Ref, at oda.Instant) (state, error) {
 		return state{key: cacheKey{Ref: ref, version: version}, sequence: last, ended: true}, nil
 	}
 	low, high, err := engine.Around(at, engine.Mark{Number: 1, On: created}, engine.Mark{Number: version + 1, On: modified},
-		c.instants("SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity))
+		s.marks.through(entity, 1, c.instants("SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)))
 	if err != nil {
 		return state{}, err
 	}
@@ -160,7 +156,7 @@ func (c *conn) stateAt(ref oda.Ref, at oda.Instant) (state, error) {
 		return state{}, err
 	}
 	low, _, err = engine.Around(at, engine.Mark{Number: found.sequence, On: low.On}, engine.Mark{Number: last + 1, On: high.On},
-		c.instants("SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity))
+		s.marks.through(entity, -1, c.instants("SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity)))
 	if found.sequence = low.Number; found.sequence < last {
 		found.key.on, found.ended = low.On, false
 	}
