@@ -87,4 +87,3 @@ func TestAnUpgradeThatIsKilledGoesOn(t *testing.T) {
 		})
 	}
 }
-

@@ -24,6 +24,10 @@ var upgraded = []struct {
 }{
 	{"every document is what it was", documentsAreTheSame},
 	{"records and lists are what they were", answersAreTheSame},
+	{"versions and instants of the past are known", pastIsKnown},
+	{"searches find it", searchesFind},
+	{"references are followed", provenanceIsKnown},
+	{"nights are reported on", nightsAreKnown},
 	{"a request with a known key is answered again", keysAreKnown},
 	{"the references of every document are known", referencesAreKnown},
 	{"searches find what it held", searchesFindIt},
