@@ -239,18 +239,22 @@ func TestABitThatFlipsInTheFileIsFound(t *testing.T) {
 		"functions.release_resources":    "text: ExecutionBlock ",
 		"The Whirlpool galaxy, and its ": "text: SBDefinition sbd-m51, version ",
 	} {
-		at := bytes.Index(content, []byte(text))
-		if at < 0 {
-			t.Fatalf("%q is not in the file", text)
+		// It may also be in an index, or in a place that is no longer used.
+		found := false
+		for at := range content {
+			if !bytes.HasPrefix(content[at:], []byte(text)) {
+				continue
+			}
+			flipped := bytes.Clone(content)
+			flipped[at+3] ^= 1
+			path := filepath.Join(t.TempDir(), "archive.db")
+			if err := os.WriteFile(path, flipped, 0o640); err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(strings.Join(verified(t, "sqlite:"+path), "\n"), want)
 		}
-		flipped := bytes.Clone(content)
-		flipped[at+3] ^= 1
-		path := filepath.Join(t.TempDir(), "archive.db")
-		if err := os.WriteFile(path, flipped, 0o640); err != nil {
-			t.Fatal(err)
-		}
-		if faults := strings.Join(verified(t, "sqlite:"+path), "\n"); !strings.Contains(faults, want) {
-			t.Errorf("%q was edited at byte %d of the file, and there is no fault\n%s\nbut\n%s", text, at+3, want, faults)
+		if !found {
+			t.Errorf("%q was edited wherever it stands in the file, and there is no fault %s", text, want)
 		}
 	}
 }
