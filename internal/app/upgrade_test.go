@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,6 +32,7 @@ var upgraded = []struct {
 	{"a request with a known key is answered again", keysAreKnown},
 	{"the references of every document are known", referencesAreKnown},
 	{"searches find what it held", searchesFindIt},
+	{"every call is in its night", callsAreInTheirNights},
 	{"writing goes on", writingGoesOn},
 }
 
@@ -162,6 +164,53 @@ func searchesFindIt(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	for _, name := range []string{"q", "where", "telescope", "ref"} {
 		if asked[name] == 0 {
 			t.Errorf("nothing was searched by %s", name)
+		}
+	}
+}
+
+func callsAreInTheirNights(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	nights := map[string]int64{}
+	for _, s := range old.Current() {
+		if !strings.HasPrefix(s.Path, "/ebs/") {
+			continue
+		}
+		var page struct {
+			Records []struct {
+				RecordedAt string `json:"recorded_at"`
+				Record     struct {
+					Sent     string `json:"request_sent_at"`
+					Received string `json:"response_received_at"`
+				} `json:"record"`
+			} `json:"records"`
+		}
+		if err := json.Unmarshal(a.Do("GET", s.Path+"/request_responses?limit=5000", "").Body, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			text := r.RecordedAt
+			if r.Record.Received != "" {
+				text = r.Record.Received
+			}
+			if r.Record.Sent != "" {
+				text = r.Record.Sent
+			}
+			at, err := oda.ParseTime(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nights[at.UTC().Add(-12*time.Hour).Format("2006-01-02")]++
+		}
+	}
+	if len(nights) == 0 {
+		t.Error("the archive has no calls")
+	}
+	for date, calls := range nights {
+		var night oda.Night
+		if err := json.Unmarshal(a.Do("GET", "/night?date="+date, "").Body, &night); err != nil {
+			t.Fatal(err)
+		}
+		if night.Calls != calls {
+			t.Errorf("the night of %s has %d calls, want %d", date, night.Calls, calls)
 		}
 	}
 }

@@ -52,6 +52,24 @@ func hotOperations() []hot {
 	}
 	return append([]hot{
 		{
+			"Find the blocks of a night", "The blocks that have calls on one of two days.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.BlocksOn(ctx, oda.Days{First: -1, Last: 0}, 100)
+				return err
+			}, 48,
+		},
+		{
+			"Read a block of a night", "Its records on these days: which there are, and then a part of them.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				for _, err := range s.RecordsOn(ctx, "id-1000", oda.Days{First: -1, Last: 0}) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}, 24,
+		},
+		{
 			"Get", "Reading the current version of an entity: its head and its body.",
 			func(t *testing.T, s *postgres.Store, _ int) error {
 				_, err := s.Get(ctx, sbd("id-1000"))
