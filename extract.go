@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sync"
 
 	"oda/internal/rawjson"
 )
@@ -21,9 +20,6 @@ type Extract struct {
 	rawjson.Notes
 	root int32 // the document among the places; -1 if nothing was noted
 	hash int64
-
-	once    sync.Once
-	summary Summary
 }
 
 // Extract gives what was noted of the document.
@@ -66,32 +62,11 @@ func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Ex
 		for int(x.Places[x.root].Start) != start {
 			x.root = x.Places[x.root].In
 		}
-		x.bound()
 		// The places of a document stand together, its own first.
 		x.Places = x.Places[:x.lastPlace()+1]
 	}
 	x.hash = x.digest()
 	return x
-}
-
-// maxNoted is how many notes of one document count.
-const maxNoted = 50_000
-
-// bound leaves out what is beyond the bound.
-func (x *Extract) bound() {
-	if len(x.Notes.Notes) <= maxNoted {
-		return
-	}
-	counted := 0
-	for i := range x.Notes.Notes {
-		if !x.counts(&x.Notes.Notes[i]) {
-			continue
-		}
-		if counted++; counted == maxNoted {
-			x.Notes.Notes = x.Notes.Notes[:i+1]
-			return
-		}
-	}
 }
 
 func (x *Extract) lastPlace() int32 {
@@ -106,10 +81,11 @@ func (x *Extract) lastPlace() int32 {
 // same, so are they.
 func (x *Extract) Hash() int64 { return x.hash }
 
-// Summary puts the summary together.
+// Summary puts the summary together. It may be larger than the document by far,
+// so it is not kept.
 func (x *Extract) Summary() *Summary {
-	x.once.Do(func() { x.summary = x.summarize() })
-	return &x.summary
+	s := x.summarize()
+	return &s
 }
 
 // digest is the hash: over everything that the summary is made of, as it is

@@ -33,7 +33,8 @@ type summarizer struct {
 	title   string
 	refs    [ofOBRef + 1]string // of fields at the top
 	version int64               // of the SBDefinition that the document refers to
-	words   []string
+	called  []string            // the words of the document's name and title
+	words   []string            // all others
 	summary Summary
 	kept    struct{ references, words, blocks int } // bytes
 }
@@ -54,15 +55,23 @@ func (x *Extract) summarize() Summary {
 	}
 	s.fields()
 	s.targets()
-	slices.Sort(s.words)
-	for _, word := range slices.Compact(s.words) {
+	s.keepWords(s.called)
+	s.keepWords(s.words)
+	slices.Sort(s.summary.Words)
+	s.summary.Words = slices.Compact(s.summary.Words)
+	return s.summary
+}
+
+// keepWords keeps words, within bounds.
+func (s *summarizer) keepWords(list []string) {
+	slices.Sort(list)
+	for _, word := range slices.Compact(list) {
 		if len(s.summary.Words) == maxWords || s.kept.words+len(word) > maxWordBytes {
-			break
+			return
 		}
 		s.summary.Words = append(s.summary.Words, word)
 		s.kept.words += len(word)
 	}
-	return s.summary
 }
 
 // take takes a note over.
@@ -120,9 +129,13 @@ func (s *summarizer) take(n *rawjson.Note) {
 
 // named takes a string over that names something.
 func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember bool) {
+	list := &s.words
+	if n.In == s.root && isMember && (n.Of == ofName || n.Of == ofTitle) {
+		list = &s.called
+	}
 	words(text, func(word string) {
-		if len(s.words) < 10*maxWords {
-			s.words = append(s.words, word)
+		if len(*list) < 10*maxWords {
+			*list = append(*list, word)
 		}
 	})
 	if !isMember {

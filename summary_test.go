@@ -1,6 +1,8 @@
 package oda_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,6 +189,51 @@ func TestNamesTelescopesWordsAndBlocksAreFound(t *testing.T) {
 				t.Errorf("- wanted, + found:\n%s", diff)
 			}
 		})
+	}
+}
+
+// What stands beside a document in a request, before it or behind it, changes
+// nothing of what search knows of the document.
+func TestADocumentTakesNothingFromTheOthersOfItsRequest(t *testing.T) {
+	small := `{"sbd_id":"small","telescope":"ska_mid","name":"findme please","prj_ref":"prj-1","t":{"ra":77.5,"dec":10.25}}`
+	large := `{"sbd_id":"large-%d","name":[` + strings.Repeat(`"a",`, 150_000) + `"b"],"telescope":"ska_low"}`
+	want := summaryOf(t, oda.SBDefinition, small)
+	for _, d := range several(t, `{"sbds":[`+fmt.Sprintf(large, 1)+`,`+small+`,`+fmt.Sprintf(large, 2)+`]}`) {
+		x := d.Extract()
+		if d.ID == "small" {
+			if diff := cmp.Diff(want, *x.Summary()); diff != "" {
+				t.Errorf("- alone, + beside others:\n%s", diff)
+			}
+		} else if x.Summary().Telescope != "ska_low" {
+			t.Errorf("%s has the telescope %q", d.ID, x.Summary().Telescope)
+		}
+		again, err := oda.ExtractOf(d.Kind, d.Body(d.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Hash() != again.Hash() {
+			t.Errorf("%s has another hash once it is stored", d.ID)
+		}
+	}
+}
+
+// However much of something stands in a document, what it says of itself is
+// known: its telescope, its name, and what it refers to.
+func TestWhatADocumentSaysOfItselfIsKnownBehindMuchElse(t *testing.T) {
+	objects := make([]string, 60_000)
+	for i := range objects {
+		objects[i] = fmt.Sprintf(`{"name":"aaa%d aab%d aac%d","target_id":"b","ra":1,"dec":2,"telescope":"x","sbd_ref":"y","sbd_ids":["z"]}`, i, i, i)
+	}
+	s := summaryOf(t, oda.SBInstance, `{"list":[`+strings.Join(objects, ",")+
+		`],"telescope":"ska_mid","name":"findme please","sbd_ref":"sbd-1","sbd_version":3,"eb_ref":"eb-1"}`)
+	references := []oda.Reference{
+		{Kind: oda.SBDefinition, ID: "sbd-1", Version: 3, Field: "sbd_ref"}, {Kind: oda.ExecutionBlock, ID: "eb-1", Field: "eb_ref"},
+	}
+	if s.Telescope != "ska_mid" || s.Name != "findme please" || !slices.Equal(s.References, references) {
+		t.Errorf("got telescope %q, name %q, references %v", s.Telescope, s.Name, s.References)
+	}
+	if !slices.Contains(s.Words, "findme") || !slices.Contains(s.Words, "please") || !slices.IsSorted(s.Words) {
+		t.Errorf("the words of the name are not among its %d words", len(s.Words))
 	}
 }
 

@@ -146,6 +146,9 @@ func (c *call) documents() ([]byte, rawjson.Index, error) {
 		return nil, rawjson.Index{}, err
 	}
 	index, err := c.op.CheckWatched(text, c.api.bounds.Depth, oda.Watched)
+	if more := index.Notes.Size() - int64(len(text)); more > 0 && err == nil && len(text) > firstRead {
+		err = c.take(more) // as much as the body takes is expected
+	}
 	return text, index, err
 }
 

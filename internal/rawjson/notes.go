@@ -1,10 +1,15 @@
 package rawjson
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Interest is what somebody who watches a scan wants with the values under a
-// key; 0 is nothing. The numbers are theirs, but for Blind.
+// key; 0 is nothing. The numbers are theirs, below maxInterests but for Blind.
 type Interest uint8
+
+const maxInterests = 32
 
 // Blind says that nothing inside the value is of interest, whatever its keys
 // are.
@@ -40,9 +45,14 @@ type Notes struct {
 	Places []Place
 }
 
-// maxNotes is how many values of a text are noted: no real document has as many,
-// and what a hostile one takes of memory is about as much as it brings.
-func maxNotes(text []byte) int { return 100_000 + len(text)/32 }
+// maxNotes is how many values of one interest are noted in one document. Members
+// of the document itself count apart, so that nothing that stands deeper, however
+// much it is, hides what a document says of itself.
+const maxNotes = 20_000
+
+// counts are the notes of the document under way, by interest: those within it,
+// and its own members.
+type counts [2][maxInterests]int32
 
 // Watch makes the scan note what it sees of interest from now on; nil ends that.
 // Of a text beyond 2 GiB nothing is noted.
@@ -50,6 +60,11 @@ func (s *Scanner) Watch(watch Watch) {
 	if len(s.data) <= math.MaxInt32 {
 		s.watch = watch
 	}
+}
+
+// Size is about how many bytes the notes take.
+func (n Notes) Size() int64 {
+	return int64(cap(n.Notes))*int64(unsafe.Sizeof(Note{})) + int64(cap(n.Places))*int64(unsafe.Sizeof(Place{}))
 }
 
 // Notes gives what was noted.
@@ -80,14 +95,21 @@ func (s *Scanner) note(kind Kind, start int) {
 	if f.array {
 		index = int32(f.n - 1)
 	}
+	if s.counts == nil {
+		s.counts = new(counts)
+	}
+	count := &s.counts[0][f.of]
+	if len(s.frames)-1 == s.floor && !f.array {
+		count = &s.counts[1][f.of]
+	}
+	if *count == maxNotes {
+		return
+	}
+	*count++
 	if s.notes.Notes == nil {
 		// About as many as there will be, so that memory is taken once.
 		s.notes.Notes = make([]Note, 0, min(8+len(s.data)/64, 1024))
 		s.notes.Places = make([]Place, 0, min(8+len(s.data)/64, 1024))
-	}
-	if len(s.notes.Notes) == maxNotes(s.data) {
-		s.watch = nil
-		return
 	}
 	s.notes.Notes = append(s.notes.Notes, Note{
 		Start: int32(start), End: int32(s.pos), In: s.place(len(s.frames) - 1), Index: index, Of: f.of, Kind: kind,

@@ -47,6 +47,7 @@ type Scanner struct {
 	keys     [][]byte // of the objects under way, for finding duplicates
 	watch    Watch    // nil: nobody does
 	notes    Notes
+	counts   *counts // nil: nothing was noted yet
 	err      error
 
 	// Room for what most documents need, so that a scan takes memory once.
@@ -170,11 +171,14 @@ func (s *Scanner) skipArray() error {
 	}
 }
 
-// CountFromHere counts the nesting from the value that comes next, which is a
+// CountFromHere counts the nesting, and the notes, from the value that comes next, which is a
 // document within the document. Once that value is consumed, CountFrom with the
 // result counts as before.
 func (s *Scanner) CountFromHere() (before int) {
 	before, s.floor = s.floor, len(s.frames)
+	if s.counts != nil {
+		*s.counts = counts{}
+	}
 	return before
 }
 
