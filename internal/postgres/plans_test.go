@@ -375,6 +375,9 @@ a number of pages, here and with plans that were made while the tables were empt
 
 ` + "```sh\nODA_WRITE_PLANS=1 go test -run TestHotStatementsUseTheirIndexes$ ./internal/postgres\n```\n")
 	for _, h := range hotOperations() {
+		if h.isSearch() {
+			continue // they are many, and much alike
+		}
 		fmt.Fprintf(&page, "\n## %s\n\n%s At most %d pages.\n", h.name, h.purpose, h.buffers)
 		for _, p := range all[h.name] {
 			fmt.Fprintf(&page, "\n```sql\n%s\n```\n\n```text\n%s\n```\n", strings.TrimSpace(undent(p.statement)), strings.TrimRight(p.text, "\n"))
