@@ -31,51 +31,67 @@ const (
 	ofObsBlockID
 )
 
-// keys are those of interest by themselves.
-var keys = map[string]rawjson.Interest{
-	"name":           ofName,
-	"title":          ofTitle,
-	"target_name":    ofTargetName,
-	"target_id":      ofTargetID,
-	"ra":             ofRA,
-	"ra_str":         ofRAText,
-	"dec":            ofDec,
-	"dec_str":        ofDecText,
-	"telescope":      ofTelescope,
-	"sbd_ref":        ofSBDRef,
-	"sbd_id":         ofSBDID,
-	"sbd_version":    ofSBDVersion,
-	"sbi_ref":        ofSBIRef,
-	"eb_ref":         ofEBRef,
-	"prj_ref":        ofPRJRef,
-	"ob_ref":         ofOBRef,
-	"sbd_ids":        ofSBDIDs,
-	"obs_blocks":     ofObsBlocks,
-	"obs_programmes": ofObsProgrammes,
-	"obs_block_id":   ofObsBlockID,
-	recordsField:     rawjson.Blind,
+// interest is that in a key that is of interest by itself.
+func interest(key []byte) rawjson.Interest {
+	switch string(key) {
+	case "name":
+		return ofName
+	case "title":
+		return ofTitle
+	case "target_name":
+		return ofTargetName
+	case "target_id":
+		return ofTargetID
+	case "ra":
+		return ofRA
+	case "ra_str":
+		return ofRAText
+	case "dec":
+		return ofDec
+	case "dec_str":
+		return ofDecText
+	case "telescope":
+		return ofTelescope
+	case "sbd_ref":
+		return ofSBDRef
+	case "sbd_id":
+		return ofSBDID
+	case "sbd_version":
+		return ofSBDVersion
+	case "sbi_ref":
+		return ofSBIRef
+	case "eb_ref":
+		return ofEBRef
+	case "prj_ref":
+		return ofPRJRef
+	case "ob_ref":
+		return ofOBRef
+	case "sbd_ids":
+		return ofSBDIDs
+	case "obs_blocks":
+		return ofObsBlocks
+	case "obs_programmes":
+		return ofObsProgrammes
+	case "obs_block_id":
+		return ofObsBlockID
+	case recordsField:
+		return rawjson.Blind
+	}
+	return 0
 }
 
 // wordKeys are the ends of keys whose strings are searched for words.
 var wordKeys = [...][]byte{[]byte("name"), []byte("title"), []byte("description"), []byte("target_id")}
 
 // endings marks the last bytes of all of them: most keys end otherwise.
-var endings = func() (t [256]bool) {
-	for key := range keys {
-		t[key[len(key)-1]] = true
-	}
-	for _, end := range wordKeys {
-		t[end[len(end)-1]] = true
-	}
-	return t
-}()
+var endings = [256]bool{'a': true, 'c': true, 'd': true, 'e': true, 'f': true, 'n': true, 'r': true, 's': true}
 
 // Watched is what a scan of documents watches for.
 func Watched(key []byte) rawjson.Interest {
 	if len(key) == 0 || !endings[key[len(key)-1]] {
 		return 0
 	}
-	if of, ok := keys[string(key)]; ok {
+	if of := interest(key); of != 0 {
 		return of
 	}
 	for _, end := range wordKeys {

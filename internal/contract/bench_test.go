@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"oda"
+	"oda/internal/rawjson"
 )
 
 func BenchmarkCheckBody(b *testing.B) {
@@ -17,12 +20,16 @@ func BenchmarkCheckBody(b *testing.B) {
 		"metadata": {"version": 1, "created_by": "mary", "created_on": "2026-03-01T20:59:58.000000Z",
 			"last_modified_by": "john", "last_modified_on": "2026-03-01T22:15:00.250000Z"}}`)
 	op := load(b).Operation("storeSBD")
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := op.CheckBody(body, maxDepth); err != nil {
-			b.Fatal(err)
-		}
+	for name, watch := range map[string]rawjson.Watch{"checked": nil, "and noted": oda.Watched} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := op.CheckWatched(body, maxDepth, watch); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
