@@ -65,8 +65,7 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 		{`{"maxItems": 0, "items": {}}`, `[]`, `[1]`, ` Must have at most 0 elements.`},
 		{`{"minLength": 2}`, `"éé"`, `"é"`, ` Must have at least 2 characters.`},
 		{`{"maxLength": 2}`, `"\ud83d\ude00é"`, `"abc"`, ` Must have at most 2 characters.`},
-		{`{"pattern": "^a+$"}`, `"\u0061a"`, `"ab"`, ` Must match the pattern ^a+$.`},
-		{`{"pattern": "^a+$", "x-rule": "all a"}`, `"a"`, `"ab"`, ` Must be all a.`},
+		{`{"pattern": "^a+$", "x-rule": "all a"}`, `"\u0061a"`, `"ab"`, ` Must be all a.`},
 		{`{"enum": ["a", "b"]}`, `"b"`, `"c"`, ` Must be one of: a, b.`},
 		{`{"enum": ["a"]}`, `"a"`, `null`, ` Must be a string, not null.`},
 		{`{"type": "string", "not": {"enum": ["a"]}}`, `"b"`, `"\u0061"`, ` Must not be one of: a.`},
@@ -130,7 +129,8 @@ func TestLoadRefusesKeywordsThatItDoesNotEnforce(t *testing.T) {
 		`{"additionalProperties": {"type": "string"}}`,
 		`{"required": ["a"]}`,
 		`{"not": {"type": "string"}}`,
-		`{"pattern": "("}`,
+		`{"pattern": "(", "x-rule": "a parenthesis"}`,
+		`{"pattern": "^a+$"}`,
 		`{"oneOf": [{"type": "string", "minLength": 1}]}`,
 		`{"oneOf": [{"type": "string"}, {"type": "string"}]}`,
 		`{"oneOf": [{"type": "integer"}, {"type": "number"}]}`,
@@ -432,7 +432,7 @@ func TestABodyMustAlsoMatchXAlso(t *testing.T) {
 		})
 	}
 	for _, pair := range [][2]string{
-		{`{"pattern": "a"}`, `{"pattern": "b"}`},
+		{`{"pattern": "a", "x-rule": "an a"}`, `{"pattern": "b", "x-rule": "a b"}`},
 		{`{"enum": ["a"]}`, `{"enum": ["a", "b"]}`},
 		{`{}`, `{"properties": {"a": {}}, "additionalProperties": false}`},
 		{`{"additionalProperties": false}`, `{"properties": {"a": {}}}`},

@@ -39,7 +39,7 @@ func (s *schema) textFault(text []byte) string {
 		return fmt.Sprintf("Must have at most %s.", counted(*s.text.max, "character"))
 	}
 	if s.pattern != nil && !s.pattern.Match(text) {
-		return "Must match the pattern " + s.pattern.String() + "."
+		return "Must be " + s.rule + "."
 	}
 	if s.timestamp {
 		if _, err := oda.ParseTime(string(text)); err != nil {

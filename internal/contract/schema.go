@@ -302,6 +302,9 @@ func (c *compiler) texts(s *schema, k *keywords) (err error) {
 		return fmt.Errorf("the format %q is not checked", k.Format)
 	}
 	if k.Pattern != nil {
+		if k.Rule == "" {
+			return errors.New("the pattern has no x-rule that says it to people")
+		}
 		if s.pattern, err = regexp.Compile(*k.Pattern); err != nil {
 			return err
 		}

@@ -173,8 +173,9 @@ func TestSearchesThatAreRefused(t *testing.T) {
 		"cursor=rubbish":               "not a cursor",
 		"where=%2Fa":                   "JSON pointer",
 		"where=%2Fa+%3D+1&where=":      "JSON pointer",
-		"created_after=now":            "created_after",
-		"last_modified_before=2026-13": "last_modified_before",
+		"created_after=now":            "created_after: Must be a time, such as 2026-01-31T12:30:00Z",
+		"last_modified_before=2026-13": "last_modified_before: Must be a time, such as 2026-01-31T12:30:00Z",
+		"created_before=":              "created_before: Must be a time, such as 2026-01-31T12:30:00Z",
 	} {
 		p := a.Do("GET", "/sbds/search?"+query, "")
 		if p.Status != 400 || !strings.Contains(p.Text(), words) {
