@@ -127,6 +127,16 @@ func TestLargeDocumentsAreNotCompared(t *testing.T) {
 	store(t, a, "/sbds/a", strings.Replace(text(10), "{", `{"metadata":`+m.text()+",", 1))
 	refused(t, a.Do("GET", "/sbds/a/diff", ""), 422, oda.DiffTooLarge)
 
+	// Deep nesting makes a long text of little; the patch is short.
+	deep := func(n string) string {
+		return `{"a":` + strings.Repeat("[", 90) + strings.Repeat(n+",", 300_000) + n + strings.Repeat("]", 90) + "}"
+	}
+	store(t, a, "/sbds/deep", deep("1"))
+	m = metadataOf(t, a.Do("GET", "/sbds/deep", "").Body)
+	store(t, a, "/sbds/deep", strings.Replace(deep("2"), "{", `{"metadata":`+m.text()+",", 1))
+	refused(t, a.Do("GET", "/sbds/deep/diff", "", "Accept", "text/plain"), 422, oda.DiffTooLarge, "As text", "JSON Patch")
+	want(t, 200, a.Do("GET", "/sbds/deep/diff", ""))
+
 	// Records count, though they are not in the text.
 	store(t, a, "/ebs/b", `{}`)
 	for i := range 9 {

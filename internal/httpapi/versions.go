@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 
@@ -115,7 +116,12 @@ func (a *API) diff(c *call) error {
 	side := func(e *oda.Entity, text []byte) jsondiff.Side {
 		return jsondiff.Side{Text: text, Name: fmt.Sprintf("%s/%s/versions/%d\t%s", e.Kind.Collection(), e.ID, e.Metadata.Version, e.Metadata.LastModifiedOn)}
 	}
-	if err := jsondiff.Unified(w, side(d.From, older), side(d.To, newer), oda.ManagedPointers()...); err != nil {
+	err = jsondiff.Unified(w, side(d.From, older), side(d.To, newer), oda.ManagedPointers()...)
+	switch {
+	case errors.Is(err, jsondiff.ErrTooLong):
+		return oda.Errorf(oda.DiffTooLarge, "As text, what differs between these two versions is longer than the limit of %d bytes. "+
+			"Ask for it as a JSON Patch, with Accept: %s, or read both versions and compare them yourself.", jsondiff.MaxUnified, jsonPatch)
+	case err != nil:
 		return c.sendError(err)
 	}
 	return c.sendError(w.close())

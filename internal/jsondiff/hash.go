@@ -14,7 +14,8 @@ import (
 // answer is.
 type hasher struct{ seed maphash.Seed }
 
-// value gives the number of the value that begins at i, and where it ends.
+// value gives the number of the value that begins at i, and where it ends. That
+// of a long value is remembered, since it is asked for at every level around it.
 func (h hasher) value(t text, i int) (sum uint64, end int) {
 	switch t.data[i] {
 	case '"':
@@ -25,7 +26,10 @@ func (h hasher) value(t text, i int) (sum uint64, end int) {
 		end = t.scalarEnd(i)
 		return maphash.Bytes(h.seed, t.data[i:end]), end
 	}
-	object := t.data[i] == '{'
+	if known, ok := t.sums[int32(i)]; ok {
+		return known.sum, known.end
+	}
+	object, start := t.data[i] == '{', i
 	sum = uint64(t.data[i])
 	for i = t.space(i + 1); t.data[i] != '}' && t.data[i] != ']'; i = t.space(i) {
 		if t.data[i] == ',' {
@@ -41,7 +45,10 @@ func (h hasher) value(t text, i int) (sum uint64, end int) {
 			sum = mix(sum, one)
 		}
 	}
-	return sum, i + 1
+	if end = i + 1; end-start >= long {
+		t.sums[int32(start)] = hashed{sum, end}
+	}
+	return sum, end
 }
 
 func (h hasher) string(literal []byte) uint64 {

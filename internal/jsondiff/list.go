@@ -103,10 +103,9 @@ func (d *differ) prints(t text, values []child) []print {
 	for i, v := range values {
 		p := print{kind: t.data[v.start]}
 		if p.kind == '{' || p.kind == '[' {
-			d.work -= int(v.end - v.start)
 			in := t.inside(v)
 			for c, more := in.next(); more && len(p.children) < printSize; c, more = in.next() {
-				number, _ := d.hasher.value(t, int(c.start))
+				number := d.number(t, c)
 				if p.kind == '{' {
 					key := d.hasher.string(t.data[c.key:t.stringEnd(int(c.key))])
 					p.keys = append(p.keys, key)

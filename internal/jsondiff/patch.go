@@ -125,10 +125,18 @@ func (d *differ) arrays(from, to child) {
 func (d *differ) numbers(t text, values []child) []uint64 {
 	all := make([]uint64, len(values))
 	for i, v := range values {
-		d.work -= int(v.end - v.start)
-		all[i], _ = d.hasher.value(t, int(v.start))
+		all[i] = d.number(t, v)
 	}
 	return all
+}
+
+// number gives the number of a value.
+func (d *differ) number(t text, v child) uint64 {
+	if _, known := t.sums[v.start]; !known {
+		d.work -= int(v.end - v.start)
+	}
+	sum, _ := d.hasher.value(t, int(v.start))
+	return sum
 }
 
 // placeByPlace compares two lists that are too long for anything else.

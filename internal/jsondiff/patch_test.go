@@ -3,6 +3,7 @@ package jsondiff
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -300,13 +301,29 @@ func TestHostileDocumentsAreComparedWithinBounds(t *testing.T) {
 			}
 			before = taken()
 			var out countingWriter
-			if err := Unified(&out, Side{"a", from}, Side{"b", to}); err != nil {
+			if err := Unified(&out, Side{"a", from}, Side{"b", to}); err != nil && !errors.Is(err, ErrTooLong) {
 				t.Error(err)
 			}
 			if took := taken() - before; took > 8*size+160<<20 {
 				t.Errorf("the unified diff of %d bytes took %d bytes of memory", size, took)
 			}
 		})
+	}
+}
+
+// However deep a long list lies, it is read through once to be compared.
+func TestADeepListIsComparedAsAnyOther(t *testing.T) {
+	var list strings.Builder
+	for i := range 250_000 {
+		fmt.Fprintf(&list, `,"element %d"`, i)
+	}
+	nested := func(list string) []byte {
+		return []byte(strings.Repeat("[0,", 90) + "[" + list + "]" + strings.Repeat("]", 90))
+	}
+	patch := Patch(nested(list.String()[1:]), nested(`"new"`+list.String()))
+	want := `[{"op":"add","path":"` + strings.Repeat("/1", 90) + `/0","value":"new"}]`
+	if got := string(patch); got != want {
+		t.Errorf("got  %.300s\nwant %s", got, want)
 	}
 }
 

@@ -106,6 +106,11 @@ func (p pretty) append(dst []byte, l line) []byte {
 	for range min(l.indent, deepest) {
 		dst = append(dst, "  "...)
 	}
+	return p.appendText(dst, l)
+}
+
+// appendText writes a line without its indentation.
+func (p pretty) appendText(dst []byte, l line) []byte {
 	start := l.start
 	if l.flags&hasKey != 0 {
 		dst = append(dst, p.data[start:p.stringEnd(int(start))]...)

@@ -2,6 +2,7 @@ package jsondiff
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -14,6 +15,23 @@ const (
 	unifiedLines = 1 << 20 // of both documents that are compared
 )
 
+// MaxUnified is how many bytes a unified diff may have. Indentation makes it
+// longer than the documents, by far where they are nested deeply.
+const MaxUnified = 64 << 20
+
+// ErrTooLong says that a unified diff would be longer than that.
+var ErrTooLong = errors.New("the unified diff is too long")
+
+// meter counts what is written to it, up to the bound.
+type meter struct{ written int }
+
+func (m *meter) Write(p []byte) (int, error) {
+	if m.written += len(p); m.written > MaxUnified {
+		return 0, ErrTooLong
+	}
+	return len(p), nil
+}
+
 // Side is one of the two documents of a unified diff.
 type Side struct {
 	Name string // what the diff calls it
@@ -21,7 +39,7 @@ type Side struct {
 }
 
 // Unified writes the unified diff of two documents, printed with a value to a
-// line. Nothing is written if they are the same. Hidden are pointers to members
+// line. Nothing is written if they are the same, or if the answer is ErrTooLong. Hidden are pointers to members
 // that do not count, each of them within a member of the document.
 func Unified(w io.Writer, from, to Side, hidden ...string) error {
 	without := hide(hidden)
@@ -30,16 +48,28 @@ func Unified(w io.Writer, from, to Side, hidden ...string) error {
 	older, all := gather(u.from.lines(), unifiedLines)
 	newer, allToo := gather(u.to.lines(), unifiedLines-len(older))
 	if !all || !allToo {
-		u.whole(header)
-		return u.err
+		return u.whole(header)
 	}
 	pairs := match(u.numbers(u.from, older), u.numbers(u.to, newer))
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !u.equal(older[p.from], newer[p.to]) })
 	if len(pairs) == len(older) && len(pairs) == len(newer) {
 		return nil
 	}
-	u.print(header)
-	u.hunks(older, newer, pairs)
+	return u.measured(func() {
+		u.print(header)
+		u.hunks(older, newer, pairs)
+	})
+}
+
+// measured writes a diff, once it is known not to be too long.
+func (u *unified) measured(write func()) error {
+	out := u.out
+	u.out = new(meter)
+	write()
+	u.out = out
+	if u.err == nil {
+		write()
+	}
 	return u.err
 }
 
@@ -67,15 +97,19 @@ type unified struct {
 func (u *unified) numbers(p pretty, lines []line) []uint64 {
 	all := make([]uint64, len(lines))
 	for i, l := range lines {
-		u.room = p.append(u.room[:0], l)
-		all[i] = maphash.Bytes(u.seed, u.room)
+		all[i] = u.number(p, l)
 	}
 	return all
 }
 
+func (u *unified) number(p pretty, l line) uint64 {
+	u.room = p.appendText(u.room[:0], l)
+	return mix(maphash.Bytes(u.seed, u.room), uint64(l.indent))
+}
+
 func (u *unified) equal(from, to line) bool {
-	u.room, u.other = u.from.append(u.room[:0], from), u.to.append(u.other[:0], to)
-	return bytes.Equal(u.room, u.other)
+	u.room, u.other = u.from.appendText(u.room[:0], from), u.to.appendText(u.other[:0], to)
+	return from.indent == to.indent && bytes.Equal(u.room, u.other)
 }
 
 // hunks writes the changes, those that are near each other together.
@@ -127,26 +161,31 @@ func extent(first, count int) string {
 
 // whole says that all of one document became all of the other, unless they are
 // the same: they are too long for more.
-func (u *unified) whole(header string) {
+func (u *unified) whole(header string) error {
 	n, sum := u.total(u.from)
 	m, otherSum := u.total(u.to)
 	if n == m && sum == otherSum {
-		return
+		return nil
 	}
-	u.print(header + fmt.Sprintf("@@ -%s +%s @@\n", extent(0, n), extent(0, m)))
-	for l := range u.from.lines() {
-		u.line('-', u.from, l)
-	}
-	for l := range u.to.lines() {
-		u.line('+', u.to, l)
-	}
+	return u.measured(func() {
+		u.print(header + fmt.Sprintf("@@ -%s +%s @@\n", extent(0, n), extent(0, m)))
+		for l := range u.from.lines() {
+			if u.line('-', u.from, l); u.err != nil {
+				return
+			}
+		}
+		for l := range u.to.lines() {
+			if u.line('+', u.to, l); u.err != nil {
+				return
+			}
+		}
+	})
 }
 
 // total counts the lines of a document, and gives a number to all of them.
 func (u *unified) total(p pretty) (n int, sum uint64) {
 	for l := range p.lines() {
-		u.room = p.append(u.room[:0], l)
-		sum = mix(sum, maphash.Bytes(u.seed, u.room))
+		sum = mix(sum, u.number(p, l))
 		n++
 	}
 	return n, sum

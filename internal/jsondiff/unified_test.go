@@ -2,6 +2,7 @@ package jsondiff
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,6 +78,24 @@ func TestNothingIsWrittenOfDocumentsThatReadTheSame(t *testing.T) {
 	err := Unified(&out, Side{"one", []byte(`{"metadata":{"version":1},"a":[1]}`)}, Side{"two", []byte(`{ "metadata":{"version":2}, "a":[ 1 ]}`)}, "/metadata/version")
 	if err != nil || out.Len() > 0 {
 		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// Indentation makes much of little, so it is measured before it is written.
+func TestAUnifiedDiffThatWouldBeTooLongIsNotWritten(t *testing.T) {
+	nested := func(element string, n int) []byte {
+		return []byte(strings.Repeat("[", 97) + strings.Repeat(element+",", n) + "0" + strings.Repeat("]", 97))
+	}
+	for _, n := range []int{200_000, 600_000} { // the longer ones are not aligned
+		var out countingWriter
+		err := Unified(&out, Side{"a", nested("1", n)}, Side{"b", nested("2", n)})
+		if !errors.Is(err, ErrTooLong) || out > 0 {
+			t.Errorf("%d elements: %v, and %d bytes were written", n, err, out)
+		}
+	}
+	var out countingWriter
+	if err := Unified(&out, Side{"a", nested("1", 200_000)}, Side{"b", nested("1", 200_001)}); err != nil || out > 4096 {
+		t.Errorf("one more element: %v, %d bytes", err, out)
 	}
 }
 

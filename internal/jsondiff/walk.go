@@ -12,6 +12,13 @@ import (
 type text struct {
 	data []byte
 	long []child // values that are not looked through to find their end
+	sums map[int32]hashed
+}
+
+// hashed is the number of a long value, by its start.
+type hashed struct {
+	sum uint64
+	end int
 }
 
 // long is the size from which on it is remembered where a value ends. However
@@ -20,7 +27,7 @@ const long = 4 << 10
 
 // read finds the long values of a document.
 func read(data []byte) text {
-	t := text{data: data}
+	t := text{data: data, sums: map[int32]hashed{}}
 	var open []int // values under way, by their places in t.long
 	for i := 0; i < len(data) && len(data) >= long; {
 		switch data[i] {
