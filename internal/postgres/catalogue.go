@@ -29,20 +29,28 @@ func entryOf(ref oda.Ref, x *oda.Extract) entry {
 // catalogueStep fills the catalogue for what is stored.
 func catalogueStep(rows int) step {
 	return step{
-		Number: 5, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
+		Number: 6, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
 		Work: func(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
 			return fillCatalogue(ctx, tx, at, min(rows, enteredAtOnce))
 		},
 	}
 }
 
-// enteredAtOnce is how many entities one part of the step takes at most.
-const enteredAtOnce = 1000
+// What one part of the step takes at most.
+const (
+	enteredAtOnce = 1000     // entities
+	enteredBytes  = 16 << 20 // of their texts, and one more text
+)
 
 const (
-	// Another process that writes to these heads waits until the part is done.
-	nextBodies = `SELECT h.kind, h.identifier, v.slots, v.text FROM heads h JOIN versions v USING (kind, identifier, version)
-		WHERE (h.kind, h.identifier) > ($1, $2) ORDER BY h.kind, h.identifier LIMIT $3 FOR NO KEY UPDATE OF h`
+	// The next bodies behind a head ($1, $2), at most $3 of them, and no more once
+	// there are so many bytes ($4).
+	nextBodies = `SELECT kind, identifier, slots, text FROM (
+			SELECT h.kind, h.identifier, v.slots, v.text,
+				sum(octet_length(v.text)) OVER (ORDER BY h.kind, h.identifier) - octet_length(v.text) AS before
+			FROM heads h JOIN versions v USING (kind, identifier, version)
+			WHERE (h.kind, h.identifier) > ($1, $2) ORDER BY h.kind, h.identifier LIMIT $3) part
+		WHERE before < $4 ORDER BY kind, identifier`
 
 	enterEntity = `WITH head AS (UPDATE heads SET telescope = $3, summary_hash = $4 WHERE kind = $1 AND identifier = $2),
 			creation AS (UPDATE creations SET telescope = $3 WHERE kind = $1 AND identifier = $2 AND $3 IS NOT NULL)
@@ -77,7 +85,7 @@ func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int) (migrate
 
 // enterNext enters the next entities into the catalogue.
 func enterNext(ctx context.Context, tx pgx.Tx, f *filling, most int) error {
-	rows, err := tx.Query(ctx, nextBodies, f.Kind, f.Identifier, most)
+	rows, err := tx.Query(ctx, nextBodies, f.Kind, f.Identifier, most, enteredBytes)
 	if err != nil {
 		return err
 	}
@@ -103,11 +111,10 @@ func enterNext(ctx context.Context, tx pgx.Tx, f *filling, most int) error {
 	if err != nil {
 		return err
 	}
-	f.Filled = batch.Len() < most
-	f.Done += int64(batch.Len())
-	if batch.Len() == 0 {
+	if f.Filled = batch.Len() == 0; f.Filled {
 		return nil
 	}
+	f.Done += int64(batch.Len())
 	f.Kind, f.Identifier = kind, id
 	return tx.SendBatch(ctx, &batch).Close()
 }

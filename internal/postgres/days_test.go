@@ -115,14 +115,6 @@ func TestTheDaysOfStoredCallsAreIndexedInParts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if parts == 1 {
-			// A process of the older version that was left running records on.
-			do(t, conn, "CREATE TEMP TABLE late AS SELECT * FROM records WHERE identifier = 'b0' AND sequence = 5000",
-				"UPDATE late SET sequence = 5001, recorded_on = 4000000000000000, text = '{\"request\":\"r\",\"request_sent_at\":\"1970-01-02\"}'",
-				"INSERT INTO records SELECT * FROM late",
-				"UPDATE heads SET last_sequence = 5001, last_modified_on = 4000000000000000, listed_on = 4000000000000000 WHERE identifier = 'b0'")
-			want = "b0 1 2 5001, " + want
-		}
 	}
 	if got := entries(t, conn); got != want {
 		t.Errorf("the step made the index\n%s\nwant\n%s", got, want)

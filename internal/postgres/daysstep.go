@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,7 +14,7 @@ import (
 // callDaysStep makes the index of days, of the records that are stored.
 func callDaysStep(rows int) step {
 	return step{
-		Number: 6, Name: "index the days of calls", Checksum: "index the days of calls 1",
+		Number: 7, Name: "index the days of calls", Checksum: "index the days of calls 1",
 		Work: func(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
 			return indexDays(ctx, tx, at, rows)
 		},
@@ -39,31 +38,20 @@ const (
 	someRecords = `SELECT identifier, sequence, recorded_on, text FROM records
 		WHERE kind = 3 AND (identifier, sequence) > ($1, $2) ORDER BY identifier, sequence LIMIT $3`
 
-	// An older process that was left running may have recorded meanwhile. $1 is
-	// somewhat before the step began.
-	lateRecords = `SELECT r.identifier, r.sequence, r.recorded_on, r.text FROM heads h JOIN records r USING (kind, identifier)
-		WHERE h.kind = 3 AND h.listed_on >= $1 AND r.recorded_on >= $1 ORDER BY r.identifier, r.sequence`
-
 	insertDays = `INSERT INTO call_days (kind, identifier, day, part, first)
 		SELECT 3, d.* FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[]) AS d ON CONFLICT DO NOTHING`
 )
 
-// late is how much earlier than the step the clock of another process may have
-// been.
-const late = time.Hour
-
 // indexing is where the step is: behind that record.
 type indexing struct {
-	Began    int64  `json:"began"`
 	Block    string `json:"block"`
 	Sequence int64  `json:"sequence"`
 	Done     int64  `json:"done"`
 	Total    int64  `json:"total"` // about
-	Filled   bool   `json:"filled"`
 }
 
-// indexDays does a part of the step: it makes the table, fills some of it, or
-// takes it into use.
+// indexDays does a part of the step: it makes the table, or fills some of
+// it.
 func indexDays(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Part, error) {
 	var where indexing
 	var err error
@@ -73,21 +61,15 @@ func indexDays(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Par
 	if err != nil {
 		return migrate.Part{}, err
 	}
-	switch {
-	case at == "":
-		where.Began = int64(oda.InstantOf(time.Now()))
+	if at == "" {
 		if err = script(ctx, tx, callDays); err == nil {
 			err = tx.QueryRow(ctx, "SELECT greatest(reltuples::bigint, 0) FROM pg_class WHERE oid = 'records'::regclass").Scan(&where.Total)
 		}
-	case !where.Filled:
+	} else {
 		var n int
-		n, err = indexSome(ctx, tx, &where, someRecords, where.Block, where.Sequence, rows)
-		where.Filled = n < rows
-	default:
-		if err = script(ctx, tx, "LOCK TABLE heads IN EXCLUSIVE MODE"); err == nil {
-			_, err = indexSome(ctx, tx, &where, lateRecords, where.Began-late.Microseconds())
+		if n, err = indexSome(ctx, tx, &where, rows); n < rows && err == nil {
+			return migrate.Part{Done: where.Done, Total: where.Done, End: true}, nil
 		}
-		return migrate.Part{Done: where.Done, Total: where.Done, End: true}, err
 	}
 	if err != nil {
 		return migrate.Part{}, err
@@ -97,8 +79,8 @@ func indexDays(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Par
 }
 
 // indexSome adds records to the index and tells how many it read.
-func indexSome(ctx context.Context, tx pgx.Tx, where *indexing, query string, args ...any) (int, error) {
-	rows, err := tx.Query(ctx, query, args...)
+func indexSome(ctx context.Context, tx pgx.Tx, where *indexing, most int) (int, error) {
+	rows, err := tx.Query(ctx, someRecords, where.Block, where.Sequence, most)
 	if err != nil {
 		return 0, err
 	}

@@ -44,14 +44,7 @@ const (
 			FROM part p WHERE r.kind = p.kind AND r.identifier = p.identifier AND r.sequence = p.sequence)
 		SELECT (SELECT count(*) FROM part), kind, identifier, sequence FROM part ORDER BY kind DESC, identifier DESC, sequence DESC LIMIT 1`
 
-	// An older process that was left running may have written rows meanwhile.
-	useDigests = `LOCK TABLE versions, records IN ACCESS EXCLUSIVE MODE;
-		UPDATE versions SET digest = sha256(text), seal = archive_version_seal(kind, identifier, version,
-			stored_by, stored_on, sequence_before, sequence_after, runs, slots, sha256(text)) WHERE seal IS NULL;
-		UPDATE records SET digest = coalesce(digest, sha256(text)), seal = archive_record_seal(identifier, sequence, version,
-			recorded_by, recorded_on, key, coalesce(digest, sha256(text))) WHERE seal IS NULL;
-		ALTER TABLE versions ALTER COLUMN digest SET NOT NULL, ALTER COLUMN seal SET NOT NULL;
-		ALTER TABLE records ALTER COLUMN digest SET NOT NULL, ALTER COLUMN seal SET NOT NULL`
+	useDigests = "ALTER TABLE records ALTER COLUMN digest SET NOT NULL"
 )
 
 // digesting is how far the step is: behind that key.

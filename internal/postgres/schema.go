@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda/internal/engine/migrate"
@@ -104,7 +105,7 @@ const unboundedTime = `SELECT set_config(name, '0', true) FROM pg_settings WHERE
 
 // Transact implements migrate.Database.
 func (d database) Transact(ctx context.Context, work func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, unboundedTime); err != nil {
 			return err
 		}
@@ -117,6 +118,10 @@ func (d database) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 		}
 		return work(tx)
 	})
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == codeDeadlock {
+		return migrate.ErrLocked // by writers, which go on
+	}
+	return err
 }
 
 // Script implements migrate.Database.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"oda"
 	"oda/internal/engine/migrate"
 	"oda/internal/postgres"
@@ -115,6 +117,44 @@ func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 	err = s.List(t.Context(), oda.Query{Kind: oda.SBDefinition, Order: oda.ByModification}, func(string, oda.Instant) error { listed++; return nil })
 	if err != nil || listed != entities+1 {
 		t.Errorf("%d of %d are listed, %v", listed, entities+1, err)
+	}
+}
+
+// What an older program wrote while the steps run would be missing in the
+// catalogue and in the index of days.
+func TestAnOlderProgramCannotWriteOnceTheStepsBegin(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	if err := postgres.PrepareUntil(t.Context(), dsn, 3, postgres.StepRows); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, dsn)
+	const head = "INSERT INTO heads VALUES (3, 'eb-%s', 1, 'anna', 1, 'anna', 1, 0, 1) RETURNING *"
+	const body = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text)
+		SELECT kind, identifier, version, 'anna', 1, 0, 0, NULL, '{}', '{}' FROM head`
+	older := map[string]string{
+		"create": "WITH head AS (" + fmt.Sprintf(head, "new") + ") " + body,
+		"update": "WITH head AS (UPDATE heads SET version = version + 1 WHERE identifier = 'eb-old' RETURNING *) " + body,
+		"record": `WITH head AS (UPDATE heads SET last_sequence = last_sequence + 1 WHERE identifier = 'eb-old' RETURNING *)
+			INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text)
+			SELECT kind, identifier, last_sequence, version, 'anna', 1, '{"request":"r"}' FROM head`,
+	}
+	do(t, conn, "WITH head AS ("+fmt.Sprintf(head, "old")+") "+body, "INSERT INTO creations VALUES (3, 'eb-old', 'anna', 1)", older["update"], older["record"])
+
+	for last := 4; last <= 5; last++ {
+		if err := postgres.PrepareUntil(t.Context(), dsn, last, postgres.StepRows); err != nil {
+			t.Fatal(err)
+		}
+		for what, statement := range older {
+			_, err := conn.Exec(t.Context(), statement)
+			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "23502" {
+				t.Errorf("after step %d, to %s gives %v", last, what, err)
+			}
+		}
+	}
+	open(t, dsn)
+	if got := query[string](t, conn, "SELECT string_agg(identifier || ' ' || version || ' ' || last_sequence, ',') FROM heads"); got != "eb-old 2 1" {
+		t.Errorf("the heads are %s", got)
 	}
 }
 

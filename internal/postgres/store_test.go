@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -35,10 +37,31 @@ func wantWhole(tb testing.TB, dsn string) {
 	}
 }
 
+// documentedGrants are the rights that docs/postgres.md gives the role of a
+// service.
+func documentedGrants(tb testing.TB, schema, role string) []string {
+	tb.Helper()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var grants []string
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "GRANT ") && strings.Contains(line, " TO oda_service;") {
+			grants = append(grants, strings.NewReplacer("SCHEMA public", "SCHEMA "+schema, "oda_service", role).Replace(line))
+		}
+	}
+	if len(grants) == 0 {
+		tb.Fatal("docs/postgres.md gives no rights")
+	}
+	return grants
+}
+
 // In a database with the collation of a language "a" stands before "B", and "_"
 // counts for nothing. The order of the archive is that of the bytes anywhere.
-// Here many archives share that database, each in a schema of its own.
-func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
+// Here many archives share that database, each in a schema of its own, and are
+// served with the rights that the documentation gives.
+func TestTheEngineIsAStoreWhateverTheCollationAndWithDocumentedRightsOnly(t *testing.T) {
 	t.Parallel()
 	server := env.Postgres(t)
 	admin := connect(t, server)
@@ -47,7 +70,9 @@ func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
 	}
 	name := "collated_" + query[string](t, admin, "SELECT current_database()")
 	do(t, admin, "CREATE DATABASE "+name+" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'")
-	t.Cleanup(func() { do(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
+	role := "service_" + name
+	do(t, admin, "CREATE ROLE "+role+" LOGIN")
+	t.Cleanup(func() { do(t, admin, "DROP DATABASE "+name+" WITH (FORCE)", "DROP ROLE "+role) })
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +86,12 @@ func TestTheEngineIsAStoreWhateverTheCollationOfTheDatabase(t *testing.T) {
 	suite.Run(t, func(tb testing.TB) oda.Engine {
 		schema := fmt.Sprintf("archive_%d", archives.Add(1))
 		do(tb, connect(tb, u.String()), "CREATE SCHEMA "+schema)
-		return open(tb, with(tb, u.String(), "search_path", schema))
+		owner := with(tb, u.String(), "search_path", schema)
+		if err := postgres.PrepareUntil(tb.Context(), owner, 0, postgres.StepRows); err != nil {
+			tb.Fatal(err)
+		}
+		do(tb, connect(tb, owner), documentedGrants(tb, schema, role)...)
+		return open(tb, with(tb, owner, "user", role))
 	})
 }
 

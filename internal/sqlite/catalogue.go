@@ -105,16 +105,20 @@ func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
 		body   oda.Body
 	}
 	var rows []row
+	size := 0
 	err = c.query(`SELECT h.entity, h.kind, h.identifier, v.slots, v.text FROM heads h JOIN versions v ON v.position = h.position
 		WHERE h.entity > ? ORDER BY h.entity LIMIT ?`, func(stmt *sqlite.Stmt) error {
 		r := row{entity: stmt.ColumnInt64(0), ref: oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}}
 		r.body.Text = bytesOf(stmt, 4)
 		var err error
 		r.body.Slots, err = decodeSlots(bytesOf(stmt, 3), len(r.body.Text))
+		if err != nil {
+			return err
+		}
 		rows = append(rows, r)
-		return err
+		return partFull(&size, len(r.body.Text))
 	}, after, int64(most))
-	if err != nil {
+	if err = notFull(err); err != nil {
 		return migrate.Part{}, err
 	}
 	for _, r := range rows {
@@ -140,5 +144,5 @@ func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
 	}
 	done += int64(len(rows))
 	at = strconv.FormatInt(after, 10) + " " + strconv.FormatInt(done, 10)
-	return migrate.Part{At: at, Done: done, Total: total, End: len(rows) < most}, nil
+	return migrate.Part{At: at, Done: done, Total: total, End: len(rows) == 0}, nil
 }

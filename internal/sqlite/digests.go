@@ -32,8 +32,8 @@ type digesting struct {
 	Done     int64 `json:"done"`
 }
 
-// digestsBytes is the size of texts after which a part ends.
-const digestsBytes = 8 << 20
+// partTexts is the size of texts after which a part of a step ends.
+const partTexts = 8 << 20
 
 // sealed is a row with what it lacks.
 type sealed struct {
@@ -111,7 +111,7 @@ func sealRecords(c *conn, behind int64, rows int) (found []sealed, err error) {
 
 // partFull ends a part by its size.
 func partFull(size *int, more int) error {
-	if *size += more; *size > digestsBytes {
+	if *size += more; *size > partTexts {
 		return errPartFull
 	}
 	return nil

@@ -13,3 +13,4 @@ ALTER TABLE creations ADD COLUMN telescope text COLLATE "C";
 ALTER TABLE heads
     ADD COLUMN telescope    text COLLATE "C",
     ADD COLUMN summary_hash bigint NOT NULL DEFAULT 0; -- the same summary has the same
+ALTER TABLE heads ALTER COLUMN summary_hash DROP DEFAULT;

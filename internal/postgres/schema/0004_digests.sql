@@ -1,10 +1,18 @@
 -- What tells whether a row is still as it was written. The digest is the
 -- SHA-256 of its text; reading compares them. Records had one with their key
 -- before, and now all have. The seal is the beginning of a SHA-256 over the
--- other columns and the digest; "oda verify" compares it. The next step fills
--- them and makes them NOT NULL.
-ALTER TABLE versions ADD COLUMN digest bytea, ADD COLUMN seal bytea;
-ALTER TABLE records ADD COLUMN seal bytea;
+-- other columns and the digest; "oda verify" compares it. A later step fills
+-- them.
+--
+-- A program that knows nothing of these columns must not write any more: what it
+-- wrote while the steps run would be missing in the catalogue and in the index of
+-- days. So they are NOT NULL from here on, and have no default: its writes fail
+-- as a whole. The locks come first, so that no writer is caught halfway.
+LOCK TABLE heads, versions, records IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE versions ADD COLUMN digest bytea NOT NULL DEFAULT '', ADD COLUMN seal bytea NOT NULL DEFAULT '';
+ALTER TABLE versions ALTER COLUMN digest DROP DEFAULT, ALTER COLUMN seal DROP DEFAULT;
+ALTER TABLE records ADD COLUMN seal bytea NOT NULL DEFAULT '';
+ALTER TABLE records ALTER COLUMN seal DROP DEFAULT;
 
 -- The seals are over one line for each column, without those that are null,
 -- followed by the digest. engine.VersionRow and engine.RecordRow do the same.
