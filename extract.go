@@ -50,6 +50,9 @@ func ExtractOf(kind Kind, body Body) (*Extract, error) {
 	return newExtract(kind, b.Bytes(), scan.Notes(), start, end), nil
 }
 
+// NoExtract is that of a document that cannot be read: nothing was noted.
+func NoExtract(kind Kind) *Extract { return newExtract(kind, nil, rawjson.Notes{}, 0, 0) }
+
 // newExtract makes the extract of the document that stands in the text from
 // start to end.
 func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Extract {

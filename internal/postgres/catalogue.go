@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,11 +28,11 @@ func entryOf(ref oda.Ref, x *oda.Extract) entry {
 }
 
 // catalogueStep fills the catalogue for what is stored.
-func catalogueStep(rows int) step {
+func catalogueStep(rows int, log *slog.Logger) step {
 	return step{
 		Number: 6, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
 		Work: func(ctx context.Context, tx pgx.Tx, at string) (migrate.Part, error) {
-			return fillCatalogue(ctx, tx, at, min(rows, enteredAtOnce))
+			return fillCatalogue(ctx, tx, at, min(rows, enteredAtOnce), log)
 		},
 	}
 }
@@ -41,6 +42,10 @@ const (
 	enteredAtOnce = 1000     // entities
 	enteredBytes  = 16 << 20 // of their texts, and one more text
 )
+
+// damagedDocument is logged where a document cannot be read. One that is damaged
+// must not keep the others from being served.
+const damagedDocument = "a stored document is damaged and is not in the catalogue; run oda verify"
 
 const (
 	// The next bodies behind a head ($1, $2), at most $3 of them, and no more once
@@ -62,7 +67,7 @@ const (
 
 // fillCatalogue does a part of the step: it enters the next entities, or takes
 // the catalogue into use.
-func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int) (migrate.Part, error) {
+func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int, log *slog.Logger) (migrate.Part, error) {
 	var f filling
 	var err error
 	if at != "" {
@@ -76,7 +81,7 @@ func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int) (migrate
 	if f.Filled {
 		return migrate.Part{Done: f.Done, Total: f.Total, End: true}, script(ctx, tx, useCatalogue)
 	}
-	if err := enterNext(ctx, tx, &f, most); err != nil {
+	if err := enterNext(ctx, tx, &f, most, log); err != nil {
 		return migrate.Part{}, err
 	}
 	text, err := json.Marshal(f)
@@ -84,7 +89,7 @@ func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int) (migrate
 }
 
 // enterNext enters the next entities into the catalogue.
-func enterNext(ctx context.Context, tx pgx.Tx, f *filling, most int) error {
+func enterNext(ctx context.Context, tx pgx.Tx, f *filling, most int, log *slog.Logger) error {
 	rows, err := tx.Query(ctx, nextBodies, f.Kind, f.Identifier, most, enteredBytes)
 	if err != nil {
 		return err
@@ -96,13 +101,14 @@ func enterNext(ctx context.Context, tx pgx.Tx, f *filling, most int) error {
 	var text []byte
 	_, err = pgx.ForEachRow(rows, []any{&kind, &id, &slots, &text}, func() error {
 		ref := oda.Ref{Kind: oda.Kind(kind), ID: id}
+		var x *oda.Extract
 		places, err := decodeSlots(slots, len(text))
-		if err != nil {
-			return err
+		if err == nil {
+			x, err = oda.ExtractOf(ref.Kind, oda.Body{Text: text, Slots: places})
 		}
-		x, err := oda.ExtractOf(ref.Kind, oda.Body{Text: text, Slots: places})
 		if err != nil {
-			return err
+			log.Error(damagedDocument, "kind", ref.Kind.Collection(), "identifier", ref.ID, "error", err)
+			x = oda.NoExtract(ref.Kind)
 		}
 		e := entryOf(ref, x)
 		batch.Queue(enterEntity, kind, id, e.telescope, x.Hash(), e.summary, e.terms)

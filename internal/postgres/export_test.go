@@ -66,7 +66,7 @@ func PrepareUntil(ctx context.Context, dsn string, last, rows int, tell ...func(
 		return err
 	}
 	defer pool.Close()
-	steps, err := schemaSteps(rows)
+	steps, err := schemaSteps(rows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -25,19 +25,19 @@ const stepRows = 20_000
 
 // schemaSteps are all steps, those in SQL and those in Go, whose parts take at
 // most so many rows.
-func schemaSteps(rows int) ([]step, error) {
+func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, listedStep(rows), catalogueStep(rows), callDaysStep(rows), digestsStep(rows))
+	return migrate.Load(files, listedStep(rows), catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows))
 }
 
 // prepare brings the schema up to date. Processes that start together wait for
 // each other; one that finds nothing to do takes no lock and needs no right to
 // change the schema.
 func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, tell ...func(migrate.Status)) error {
-	steps, err := schemaSteps(stepRows)
+	steps, err := schemaSteps(stepRows, log)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,4 +68,24 @@ func everyRow(t *testing.T, dsn string) (all []string) {
 		all = append(all, rows("SELECT '"+table+" ' || t::text FROM "+table+" t ORDER BY 1")...)
 	}
 	return all
+}
+
+// One damaged document must not keep the others from being served.
+func TestADamagedDocumentDoesNotStopAnUpgrade(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []string{`text = '{"'`, "slots = '{1}'"} {
+		dsn := env.Restore(t, env.Fixtures(t, "postgres")[0])
+		do(t, connect(t, dsn), "UPDATE versions v SET "+damage+" FROM heads h WHERE h.kind = 1 AND v.kind = 1 AND v.identifier = h.identifier AND v.version = h.version")
+		var log safeLog
+		s, err := postgres.Open(t.Context(), dsn, log.logger())
+		if err != nil {
+			t.Fatalf("%s: %v", damage, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(log.String(), "a stored document is damaged") || !strings.Contains(log.String(), "identifier=") {
+			t.Errorf("%s: the log does not name the document:\n%s", damage, log.String())
+		}
+	}
 }

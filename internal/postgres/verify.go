@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -46,7 +47,7 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 	if err != nil {
 		return err
 	}
-	steps, err := schemaSteps(stepRows)
+	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

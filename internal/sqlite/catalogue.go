@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -70,11 +71,11 @@ func (t *txn) restate(ref oda.Ref, h *head, e *entry) error {
 }
 
 // catalogueStep fills the catalogue for what is stored.
-func catalogueStep(rows int) step {
+func catalogueStep(rows int, log *slog.Logger) step {
 	return step{
 		Number: 3, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
 		Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) {
-			return fillCatalogue(c, at, min(rows, enteredAtOnce))
+			return fillCatalogue(c, at, min(rows, enteredAtOnce), log)
 		},
 	}
 }
@@ -83,7 +84,7 @@ func catalogueStep(rows int) step {
 const enteredAtOnce = 1000
 
 // fillCatalogue enters the next entities, in the order of their numbers.
-func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
+func fillCatalogue(c *conn, at string, most int, log *slog.Logger) (migrate.Part, error) {
 	after, done := int64(0), int64(0)
 	if at != "" {
 		number, count, _ := strings.Cut(at, " ")
@@ -103,6 +104,7 @@ func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
 		entity int64
 		ref    oda.Ref
 		body   oda.Body
+		damage error
 	}
 	var rows []row
 	size := 0
@@ -110,11 +112,7 @@ func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
 		WHERE h.entity > ? ORDER BY h.entity LIMIT ?`, func(stmt *sqlite.Stmt) error {
 		r := row{entity: stmt.ColumnInt64(0), ref: oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}}
 		r.body.Text = bytesOf(stmt, 4)
-		var err error
-		r.body.Slots, err = decodeSlots(bytesOf(stmt, 3), len(r.body.Text))
-		if err != nil {
-			return err
-		}
+		r.body.Slots, r.damage = decodeSlots(bytesOf(stmt, 3), len(r.body.Text))
 		rows = append(rows, r)
 		return partFull(&size, len(r.body.Text))
 	}, after, int64(most))
@@ -122,9 +120,16 @@ func fillCatalogue(c *conn, at string, most int) (migrate.Part, error) {
 		return migrate.Part{}, err
 	}
 	for _, r := range rows {
-		x, err := oda.ExtractOf(r.ref.Kind, r.body)
+		var x *oda.Extract
+		err := r.damage
+		if err == nil {
+			x, err = oda.ExtractOf(r.ref.Kind, r.body)
+		}
 		if err != nil {
-			return migrate.Part{}, err
+			// One damaged document must not keep the others from being served.
+			log.Error("a stored document is damaged and is not in the catalogue; run oda verify",
+				"kind", r.ref.Kind.Collection(), "identifier", r.ref.ID, "error", err)
+			x = oda.NoExtract(r.ref.Kind)
 		}
 		e := entryOf(r.ref, x)
 		after = r.entity

@@ -56,7 +56,7 @@ type Store struct {
 // up to date, however long that takes; tell hears how far it is. Its errors are
 // one sentence each, meant for the operator.
 func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
-	steps, err := schemaSteps(stepRows)
+	steps, err := schemaSteps(stepRows, log)
 	if err != nil {
 		return nil, err
 	}

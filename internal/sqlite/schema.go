@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	"zombiezen.com/go/sqlite"
 
@@ -25,12 +26,12 @@ const stepRows = 5000
 
 // schemaSteps are all steps, those in SQL and those in Go, whose parts take at
 // most so many rows.
-func schemaSteps(rows int) ([]step, error) {
+func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, catalogueStep(rows), callDaysStep(rows), digestsStep(rows))
+	return migrate.Load(files, catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows))
 }
 
 // Two tables are about the steps. The first lists those that the file has had;

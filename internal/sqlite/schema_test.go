@@ -44,7 +44,7 @@ func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := schemaSteps(stepRows)
+	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
 
 func TestAStepEndsWhenTheServerIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "archive.db")
-	steps, err := schemaSteps(stepRows)
+	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,13 @@ import (
 // kept in memory at first, where a search looks too, and moved into the index
 // many at a time: when nobody writes, or when there is much of it. The tables say
 // what is not moved yet, so that it is known again after a crash.
+// A move holds writers up, so it is bounded in entities and in bytes of terms.
 const (
-	unindexedMost = 4096 // what is beyond it is moved after each commit
-	movedAtOnce   = 512
-	movePause     = 250 * time.Millisecond // between moves otherwise
+	unindexedMost  = 4096     // what is beyond it, or beyond so many bytes, is moved after each commit
+	unindexedBytes = 64 << 20 // more than one request can bring
+	movedAtOnce    = 512
+	movedBytes     = 128 << 10
+	movePause      = 250 * time.Millisecond // between moves otherwise
 )
 
 // unindexedRow is an entity that the index does not hold as it is.
@@ -34,8 +37,9 @@ type unindexedRow struct {
 // there twice, the last holds. A row that was added stays as it is, so whoever
 // has got the rows may go on reading them.
 type unindexed struct {
-	mu   sync.RWMutex
-	rows []unindexedRow
+	mu    sync.RWMutex
+	rows  []unindexedRow
+	bytes int // of their terms
 }
 
 func (u *unindexed) get() []unindexedRow {
@@ -51,12 +55,37 @@ func (u *unindexed) add(rows []unindexedRow) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.rows = append(u.rows, rows...)
+	for _, r := range rows {
+		u.bytes += len(r.terms)
+	}
+}
+
+// full says that there is more than may stay.
+func (u *unindexed) full() bool {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return len(u.rows) > unindexedMost || u.bytes > unindexedBytes
+}
+
+// due is how many of the rows a move takes.
+func (u *unindexed) due() int {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	n, size := 0, 0
+	for n < len(u.rows) && (n < movedAtOnce && size < movedBytes || n < len(u.rows)-unindexedMost || size < u.bytes-unindexedBytes) {
+		size += len(u.rows[n].terms)
+		n++
+	}
+	return n
 }
 
 // drop takes the first rows out.
 func (u *unindexed) drop(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	for _, r := range u.rows[:n] {
+		u.bytes -= len(r.terms)
+	}
 	u.rows = slices.Clone(u.rows[n:])
 }
 
@@ -97,7 +126,7 @@ func (s *Store) move(last int64) error {
 	rows := s.unindexed.get()
 	tx, err := s.begin(last)
 	if err == nil {
-		n := min(len(rows), max(movedAtOnce, len(rows)-unindexedMost))
+		n := s.unindexed.due()
 		if err = tx.move(rows, n); err != nil {
 			tx.rollback()
 		} else if err = tx.commit(); err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,5 +146,28 @@ func TestTheIndexOfTermsKeepsUpWithALoad(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A move holds up whoever writes, so one of entities with many words takes few of
+// them.
+func TestAMoveIntoTheIndexIsBoundedInBytes(t *testing.T) {
+	terms := strings.Repeat(" 1wsomething", movedBytes/4/len(" 1wsomething")) + " "
+	rows := make([]unindexedRow, 40)
+	for i := range rows {
+		rows[i] = unindexedRow{entity: int64(i + 1), kind: oda.SBDefinition, terms: terms}
+	}
+	var u unindexed
+	u.add(rows)
+	for left := len(rows); left > 0; {
+		n := u.due()
+		if n < 1 || n > 5 {
+			t.Fatalf("of %d entities with a quarter of the bytes each, %d are moved at once", left, n)
+		}
+		u.drop(n)
+		left -= n
+	}
+	if u.bytes != 0 {
+		t.Errorf("%d bytes are left of nothing", u.bytes)
 	}
 }

@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +26,7 @@ func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, old := range archives {
-		steps, err := schemaSteps(10)
+		steps, err := schemaSteps(10, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,4 +98,27 @@ func everyRow(t *testing.T, s *Store) (rows []string) {
 	}
 	slices.Sort(rows)
 	return rows
+}
+
+// One damaged document must not keep the others from being served.
+func TestADamagedDocumentDoesNotStopAnUpgrade(t *testing.T) {
+	archives, err := fixture.All("../../testdata/archives", "sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damage := range []string{"text = x'7b22'", "slots = x'ffff'"} {
+		path := restored(t, archives[0])
+		script(t, path, "UPDATE versions SET "+damage+" WHERE position = (SELECT position FROM heads WHERE kind = 1 LIMIT 1)")
+		var log bytes.Buffer
+		s, err := Open(t.Context(), path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatalf("%s: %v", damage, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(log.String(), "a stored document is damaged") || !strings.Contains(log.String(), "identifier=") {
+			t.Errorf("%s: the log does not name the document:\n%s", damage, log.String())
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"log/slog"
 	"net/url"
 	"os"
 	"runtime"
@@ -136,7 +137,7 @@ func openToRead(path string) (*conn, error) {
 
 // upToDate makes sure that the schema is the one that this program knows.
 func upToDate(ctx context.Context, c *conn) error {
-	steps, err := schemaSteps(stepRows)
+	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (s *Store) write(last int64) {
 			s.gather()
 			last = s.commit(last, first, s.queue.Items())
 			s.watchLog()
-			if len(s.unindexed.get()) > unindexedMost {
+			if s.unindexed.full() {
 				_ = s.move(last) // it has told the log, and is tried again
 			}
 		case <-pause:
