@@ -30,14 +30,16 @@ func refusal(e *pgconn.PgError) string {
 // probes are all the ways in which the archive writes. They find out whether it
 // still has the right to, and whether there is room in the files of the tables.
 var probes = []string{
-	`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on)
-		VALUES (0, '', 0, '', 0, '', 0, 0, 0)`,
+	`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on,
+			summary_hash) VALUES (0, '', 0, '', 0, '', 0, 0, 0, 0)`,
 	"UPDATE heads SET last_sequence = 1 WHERE kind = 0",
 	"INSERT INTO creations (kind, identifier, created_by, created_on) VALUES (0, '', '', 0)",
 	"UPDATE creations SET telescope = '' WHERE kind = 0",
 	"INSERT INTO catalogue (kind, identifier, summary, terms) VALUES (0, '', '', '')",
 	"UPDATE catalogue SET summary = '' WHERE kind = 0",
 	"INSERT INTO creation_keys (kind, key, identifier, digest) VALUES (0, '', '', '')",
+	"SELECT FROM creation_keys WHERE kind = 0 FOR NO KEY UPDATE",
+	"INSERT INTO call_days (kind, identifier, day, part, first) VALUES (0, '', 0, 0, 0)",
 	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text, digest, seal)
 		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1, '', '')`,
 	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",
