@@ -84,10 +84,12 @@ type Finder interface {
 	// nil where it is unknown.
 	Look(ctx context.Context, refs []Ref) ([]*Found, error)
 
-	// Candidates gives entities of a kind that may answer all of the clauses,
-	// at most so many. Whether they do has to be judged; those that do are among
-	// them, if they are complete. An acknowledged write is taken into account.
-	Candidates(ctx context.Context, kind Kind, clauses []Clause, most int) (found []Found, complete bool, err error)
+	// Candidates calls take for the entities that may answer a question, in no
+	// order. Take judges them, and says whether it takes one. Those that answer
+	// the question are among them, if they are complete: they are not where a
+	// bound of the question is reached. An acknowledged write is taken into
+	// account.
+	Candidates(ctx context.Context, q Question, take func(*Found) bool) (complete bool, err error)
 
 	// Counts gives the number of entities of each kind, at no cost that grows
 	// with them.

@@ -48,10 +48,14 @@ func (w Walk) Range() (low, top Place) {
 // beyondIDs comes behind every valid identifier, in the order of bytes.
 const beyondIDs = "~"
 
-// SearchPage is a page of what a search finds.
+// SearchPage is a page of what a search finds. Where the summaries of all items
+// would take much memory, More gives those behind the first.
 type SearchPage struct {
 	Items []Found
 	Next  string // the cursor of the next page, empty where there is none
+
+	rest []Found // without summaries
+	part int     // how many of them are looked up next
 }
 
 // Bounds of a search.
@@ -65,6 +69,18 @@ const (
 
 	// searchWait is how long a search waits for its turn.
 	searchWait = 5 * time.Second
+
+	// candidateBytes is how much of packed summaries is read to find those few.
+	// An ordinary one has some hundred bytes.
+	candidateBytes = 16 << 20
+
+	// keptBytes is how much the summaries that are kept for a page may take.
+	keptBytes = 8 << 20
+
+	// Summaries are looked up in parts, so that they take little memory: few at
+	// once where they may be large, more where those before were small.
+	lookedAtFirst, lookedAtOnce = 16, 128
+	smallPart                   = 64 << 10
 
 	// A walk is read in parts, so that it holds nothing for long: entities, or
 	// bodies, which are large.
@@ -95,8 +111,8 @@ func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
 // they leave much, in the order of the sort and within a bound on time. The page
 // is then short and has a next one.
 func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
-	j := &judge{search: q, late: time.Now().Add(a.searchTime)}
-	found, complete, err := a.few(ctx, j)
+	j := &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
+	found, complete, err := a.few(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -105,40 +121,130 @@ func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 	} else {
 		err = a.walk(ctx, j)
 	}
-	if err == nil {
-		err = a.addSummaries(ctx, j)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return j.page(), nil
+	page := &SearchPage{Items: j.items.found, Next: j.next()}
+	if j.items.bare && q.Fields == SummaryFields {
+		page.Items, page.rest = nil, page.Items
+		for bytes := 0; bytes < keptBytes && len(page.rest) > 0; {
+			more, err := a.More(ctx, q, page)
+			if err != nil {
+				return nil, err
+			}
+			bytes += sizeOf(more)
+			page.Items = append(page.Items, more...)
+		}
+	}
+	return page, nil
+}
+
+// More looks up the next items of a page, none where there are no more.
+func (a *Archive) More(ctx context.Context, q *Search, page *SearchPage) ([]Found, error) {
+	var items []Found
+	for len(items) == 0 && len(page.rest) > 0 {
+		part := page.rest[:min(max(page.part, lookedAtFirst), len(page.rest))]
+		page.rest = page.rest[len(part):]
+		refs := make([]Ref, len(part))
+		for i := range part {
+			refs[i] = part[i].Ref
+		}
+		looked, err := a.engine.Look(ctx, refs)
+		if err != nil {
+			return nil, err
+		}
+		for i, f := range part {
+			if looked[i] != nil && looked[i].Metadata == f.Metadata {
+				items = append(items, *looked[i])
+				continue
+			}
+			// It was changed meanwhile, and is judged again.
+			e, err := a.Document(ctx, q, &f)
+			if err != nil {
+				return nil, err
+			}
+			if e != nil {
+				items = append(items, f)
+			}
+		}
+		page.part = lookedAtFirst
+		if sizeOf(items) < smallPart {
+			page.part = min(4*len(part), lookedAtOnce)
+		}
+	}
+	return items, nil
+}
+
+func sizeOf(found []Found) (bytes int) {
+	for i := range found {
+		bytes += found[i].Summary.size()
+	}
+	return bytes
+}
+
+// kept are entities, with their summaries as long as these take little memory.
+type kept struct {
+	found []Found
+	bytes int
+	bare  bool // they have no summaries
+}
+
+func (k *kept) add(f *Found) {
+	if !k.bare {
+		if k.bytes += f.Summary.size(); k.bytes > keptBytes {
+			k.bare = true
+			for i := range k.found {
+				k.found[i].Summary = Summary{}
+			}
+		}
+	}
+	one := *f
+	if k.bare {
+		one.Summary = Summary{}
+	}
+	k.found = append(k.found, one)
 }
 
 // few asks the indexes of filters that a walk in the order of the sort would
-// not use. It is complete where one of them leaves few entities.
-func (a *Archive) few(ctx context.Context, j *judge) (found []Found, complete bool, err error) {
-	q := j.search
+// not use, and judges what they give. It is complete where one of them leaves
+// few entities.
+func (a *Archive) few(ctx context.Context, q *Search) (found kept, complete bool, err error) {
+	take := func(f *Found) bool {
+		isWanted := (q.Start == nil || q.Sort.compare(q.Sort.place(f.ID, f.Metadata), *q.Start) > 0) && q.matches(f)
+		if isWanted {
+			found.add(f)
+		}
+		return isWanted
+	}
 	if clauses := q.clauses(); clauses != nil {
-		if found, complete, err = a.engine.Candidates(ctx, q.Kind, clauses, fewFound); complete || err != nil {
+		question := Question{Kind: q.Kind, Clauses: clauses, Most: fewFound, Bytes: candidateBytes}
+		if complete, err = a.engine.Candidates(ctx, question, take); complete || err != nil {
 			return found, complete, err
 		}
 	}
 	for _, w := range q.detours() {
-		found, w.Limit = nil, fewFound+1
+		n, bytes := 0, 0
+		found, w.Limit = kept{}, fewFound+1
 		w.Bare = q.Words == nil && q.Reference == "" && q.Cone == nil && q.Telescope == w.Telescope
+		found.bare = w.Bare
 		err := a.engine.Walk(ctx, w, func(f *Found, _ Body) error {
 			if w.Bare {
 				f.Summary.Telescope = w.Telescope // as all that it gives
 			}
-			found = append(found, *f)
+			if bytes += f.Summary.size(); bytes > candidateBytes {
+				return errEnded
+			}
+			n++
+			take(f)
 			return nil
 		})
-		if len(found) <= fewFound || err != nil {
-			j.bare = w.Bare
+		switch {
+		case errors.Is(err, errEnded):
+		case n <= fewFound || err != nil:
 			return found, err == nil, err
 		}
 	}
-	return nil, false, nil
+	return kept{}, false, nil
 }
 
 // along is a walk in an order, with the filters that the index of that order
@@ -173,46 +279,13 @@ func (q *Search) detours() []Walk {
 	return list
 }
 
-// addSummaries looks up the summaries of a page whose entities came without.
-func (a *Archive) addSummaries(ctx context.Context, j *judge) error {
-	if !j.bare || j.search.Fields != SummaryFields {
-		return nil
-	}
-	refs := make([]Ref, len(j.items))
-	for i := range j.items {
-		refs[i] = j.items[i].Ref
-	}
-	looked, err := a.engine.Look(ctx, refs)
-	if err != nil {
-		return err
-	}
-	items := j.items[:0]
-	for i, f := range j.items {
-		if looked[i] != nil && looked[i].Metadata == f.Metadata {
-			items = append(items, *looked[i])
-			continue
-		}
-		// It was changed meanwhile, and is judged again.
-		e, err := a.Document(ctx, j.search, &f)
-		if err != nil {
-			return err
-		}
-		if e != nil {
-			items = append(items, f)
-		}
-	}
-	j.items = items
-	return nil
-}
-
-// judgeFew judges all entities that an index has left.
-func (a *Archive) judgeFew(ctx context.Context, j *judge, found []Found) error {
-	q := j.search
-	place := func(f *Found) Place { return q.Sort.place(f.ID, f.Metadata) }
-	found = slices.DeleteFunc(found, func(f Found) bool {
-		return q.Start != nil && q.Sort.compare(place(&f), *q.Start) <= 0 || !q.matches(&f)
-	})
-	slices.SortFunc(found, func(a, b Found) int { return q.Sort.compare(place(&a), place(&b)) })
+// judgeFew judges all entities that an index has left, which match but for their
+// texts.
+func (a *Archive) judgeFew(ctx context.Context, j *judge, few kept) error {
+	q, found := j.search, few.found
+	j.matched = true
+	j.items.bare = j.items.bare || few.bare
+	slices.SortFunc(found, func(a, b Found) int { return q.Sort.Compare(&a, &b) })
 	if len(q.Where) > 0 {
 		giveBack, err := a.turn(ctx)
 		if err != nil {

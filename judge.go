@@ -101,11 +101,11 @@ func (q *Search) clauses() []Clause {
 // judge picks a page out of the entities that it is shown in the order of the
 // sort.
 type judge struct {
-	search *Search
-	late   time.Time
-	bare   bool // what it is shown has no summaries
+	search  *Search
+	late    time.Time
+	matched bool // what it is shown matches but for its text
 
-	items []Found
+	items kept
 	last  *Place // the last one judged
 	more  bool
 }
@@ -117,19 +117,19 @@ var errEnded = errors.New("the page ends here")
 // judged last; it may find that the entity has been changed since.
 func (j *judge) see(f *Found, holds func() (bool, error)) error {
 	place := j.search.Sort.place(f.ID, f.Metadata)
-	ok := j.search.matches(f)
+	ok := j.matched || j.search.matches(f)
 	if ok && len(j.search.Where) > 0 {
 		var err error
 		if ok, err = holds(); err != nil {
 			return err
 		}
 	}
-	if ok && len(j.items) == j.search.Limit {
+	if ok && len(j.items.found) == j.search.Limit {
 		j.more = true
 		return errEnded
 	}
 	if ok {
-		j.items = append(j.items, *f)
+		j.items.add(f)
 	}
 	j.last = &place
 	if time.Now().After(j.late) {
@@ -139,10 +139,10 @@ func (j *judge) see(f *Found, holds func() (bool, error)) error {
 	return nil
 }
 
-func (j *judge) page() *SearchPage {
-	page := &SearchPage{Items: j.items}
-	if j.more {
-		page.Next = j.search.Cursor(*j.last)
+// next is the cursor of the page behind this one, empty where there is none.
+func (j *judge) next() string {
+	if !j.more {
+		return ""
 	}
-	return page
+	return j.search.Cursor(*j.last)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,11 +34,16 @@ type Edge struct {
 	Field    string
 }
 
-// Bounds of a provenance.
+// Bounds of a provenance. What is beyond them is left out, and it is truncated.
 const (
 	maxNodes       = 1000
+	maxEdges       = 10_000
 	provenanceTime = 5 * time.Second
 	askedAtOnce    = 500 // terms in one question to the index
+
+	traceBytes = 512 << 20 // of packed summaries that one question reads
+	traceKept  = 32 << 20  // of what is remembered of them
+	traceFree  = 1 << 20   // of that, what is remembered without a turn
 )
 
 // referring are the kinds whose documents may refer to a kind.
@@ -53,7 +59,11 @@ func (a *Archive) Provenance(ctx context.Context, ref Ref) (*Provenance, error) 
 	if !ValidID(ref.ID) {
 		return nil, Missing(ref)
 	}
-	t := tracer{finder: a.engine, known: map[Ref]*Found{}, reached: map[Ref]bool{}, byBlock: map[string][]Ref{}}
+	t := tracer{
+		finder: a.engine, known: map[Ref]*traced{}, reached: map[Ref]bool{}, byBlock: map[string][]Ref{},
+		turn: a.turn, giveBack: func() {},
+	}
+	defer func() { t.giveBack() }()
 	if err := t.look(ctx, []Ref{ref}); err != nil {
 		return nil, err
 	}
@@ -76,15 +86,85 @@ func (a *Archive) Provenance(ctx context.Context, ref Ref) (*Provenance, error) 
 	return t.provenance(), nil
 }
 
+// traced is what is remembered of an entity.
+type traced struct {
+	version    int64
+	name       string
+	references []Reference // to each entity once, and more while there are few
+	blocks     []string
+}
+
 // tracer follows references, a ring of nodes at one distance at a time. Each
 // ring takes a few questions to the engine, however many nodes it has.
 type tracer struct {
 	finder    Finder
-	known     map[Ref]*Found   // what was looked at; nil if it is not stored
+	known     map[Ref]*traced  // what was looked at; nil if it is not stored
 	byBlock   map[string][]Ref // the Projects that have an obs_block_id, or none
 	reached   map[Ref]bool
 	nodes     []Ref // in the order in which they were reached
 	truncated bool
+
+	kept     int // bytes that are remembered
+	again    int // references that are remembered to what has one from there already
+	turn     func(context.Context) (giveBack func(), err error)
+	hasTurn  bool
+	giveBack func()
+}
+
+// remember remembers an entity, as far as there is room. The texts of a summary
+// are parts of one, so what is to stay is copied.
+func (t *tracer) remember(f *Found) {
+	if t.known[f.Ref] != nil {
+		return
+	}
+	one := &traced{version: f.Metadata.Version, name: strings.Clone(f.Summary.Name)}
+	t.known[f.Ref] = one
+	t.kept += 256 + len(one.name)
+	seen := make(map[Ref]bool, min(len(f.Summary.References), 16))
+	for _, r := range f.Summary.References {
+		to := Ref{r.Kind, r.ID}
+		if seen[to] {
+			if t.again == maxEdges {
+				t.truncated = true
+				continue
+			}
+			t.again++
+		}
+		if !t.room(64 + len(r.ID) + len(r.Field)) {
+			break
+		}
+		seen[to] = true
+		r.ID, r.Field = strings.Clone(r.ID), strings.Clone(r.Field)
+		one.references = append(one.references, r)
+	}
+	for _, block := range f.Summary.Blocks {
+		if !t.room(64 + len(block)) {
+			break
+		}
+		one.blocks = append(one.blocks, strings.Clone(block))
+	}
+}
+
+// room takes room for what is remembered, if there is any left.
+func (t *tracer) room(bytes int) bool {
+	if t.kept+bytes > traceKept {
+		t.truncated = true
+		return false
+	}
+	t.kept += bytes
+	return true
+}
+
+// wait waits for a turn, once much is remembered.
+func (t *tracer) wait(ctx context.Context) error {
+	if t.hasTurn || t.kept <= traceFree {
+		return nil
+	}
+	giveBack, err := t.turn(ctx)
+	if err == nil {
+		t.hasTurn, t.giveBack = true, giveBack
+	}
+	return err
 }
 
 // reach makes nodes of those that are none yet, as many as there is room for, and
@@ -127,7 +207,7 @@ func (t *tracer) around(ctx context.Context, ring []Ref) ([]Ref, error) {
 // references are those of an entity, none if it is not stored.
 func (t *tracer) references(ref Ref) []Reference {
 	if found := t.known[ref]; found != nil {
-		return found.Summary.References
+		return found.references
 	}
 	return nil
 }
@@ -167,12 +247,15 @@ func (t *tracer) resolve(ctx context.Context, ring []Ref) error {
 	if err := t.look(ctx, refs); err != nil {
 		return err
 	}
-	return t.ask(ctx, Project, blocks, func(f *Found) {
+	return t.ask(ctx, Project, blocks, func(f *Found) bool {
+		isOne := false
 		for _, block := range f.Summary.Blocks {
-			if projects, asked := t.byBlock[block]; asked && !slices.Contains(projects, f.Ref) {
+			projects, asked := t.byBlock[block]
+			if isOne = isOne || asked; asked && !slices.Contains(projects, f.Ref) {
 				t.byBlock[block] = append(projects, f.Ref)
 			}
 		}
+		return isOne
 	})
 }
 
@@ -182,7 +265,7 @@ func (t *tracer) back(ctx context.Context, ring []Ref) ([]Ref, error) {
 	for _, ref := range ring {
 		names[ref] = true
 		if found := t.known[ref]; found != nil {
-			for _, block := range found.Summary.Blocks {
+			for _, block := range found.blocks {
 				names[Ref{Project, block}] = true
 			}
 		}
@@ -196,10 +279,12 @@ func (t *tracer) back(ctx context.Context, ring []Ref) ([]Ref, error) {
 	var back []Ref
 	for _, from := range Kinds {
 		slices.Sort(terms[from])
-		err := t.ask(ctx, from, slices.Compact(terms[from]), func(f *Found) {
-			if slices.ContainsFunc(f.Summary.References, func(r Reference) bool { return names[Ref{r.Kind, r.ID}] }) {
+		err := t.ask(ctx, from, slices.Compact(terms[from]), func(f *Found) bool {
+			refers := slices.ContainsFunc(f.Summary.References, func(r Reference) bool { return names[Ref{r.Kind, r.ID}] })
+			if refers {
 				back = append(back, f.Ref)
 			}
+			return refers
 		})
 		if err != nil {
 			return nil, err
@@ -216,32 +301,43 @@ func (t *tracer) look(ctx context.Context, refs []Ref) error {
 			unknown = append(unknown, ref)
 		}
 	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	all, err := t.finder.Look(ctx, unknown)
-	if err != nil {
-		return err
-	}
-	for i, ref := range unknown {
-		t.known[ref] = all[i]
+	for part := range slices.Chunk(unknown, 3*lookedAtFirst) {
+		all, err := t.finder.Look(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i, ref := range part {
+			t.known[ref] = nil
+			if all[i] != nil {
+				t.remember(all[i])
+			}
+		}
+		if err := t.wait(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// ask calls each for the entities of a kind that have one of the terms, or seem
-// to.
-func (t *tracer) ask(ctx context.Context, kind Kind, terms []string, each func(*Found)) error {
+// ask calls take for the entities of a kind that have one of the terms, or seem
+// to, and remembers those that it takes.
+func (t *tracer) ask(ctx context.Context, kind Kind, terms []string, take func(*Found) bool) error {
 	for part := range slices.Chunk(terms, askedAtOnce) {
-		found, complete, err := t.finder.Candidates(ctx, kind, []Clause{{Any: part}}, 2*maxNodes)
+		q := Question{Kind: kind, Clauses: []Clause{{Any: part}}, Most: 2 * maxNodes, Bytes: traceBytes}
+		complete, err := t.finder.Candidates(ctx, q, func(f *Found) bool {
+			isTaken := take(f)
+			if isTaken {
+				t.remember(f)
+			}
+			return isTaken
+		})
+		if err == nil {
+			err = t.wait(ctx)
+		}
 		if err != nil {
 			return err
 		}
 		t.truncated = t.truncated || !complete
-		for i := range found {
-			t.known[found[i].Ref] = &found[i]
-			each(&found[i])
-		}
 	}
 	return nil
 }
@@ -254,19 +350,56 @@ func (t *tracer) provenance() *Provenance {
 		t.reached[ref] = known
 		return !known
 	})
-	p := &Provenance{Nodes: make([]Node, len(t.nodes)), Truncated: t.truncated}
+	p := &Provenance{Nodes: make([]Node, len(t.nodes))}
 	for i, ref := range t.nodes {
 		p.Nodes[i].Ref = ref
 		if found := t.known[ref]; found != nil {
-			p.Nodes[i] = Node{Ref: ref, Exists: true, Version: found.Metadata.Version, Name: found.Summary.Name}
+			p.Nodes[i] = Node{Ref: ref, Exists: true, Version: found.version, Name: found.name}
 		}
-		for _, r := range t.references(ref) {
-			for _, to := range t.targets(r) {
-				if t.reached[to] {
-					p.Edges = append(p.Edges, Edge{From: ref, To: to, Version: r.Version, Field: r.Field})
+	}
+	p.Edges = t.edges()
+	p.Truncated = t.truncated
+	return p
+}
+
+// edges gives the references between the nodes. Where there are too many, one
+// from a node to another goes before more of them, so that the nodes hang
+// together.
+func (t *tracer) edges() []Edge {
+	type pair struct{ from, to Ref }
+	all := func(yield func(e Edge, isFirst bool)) {
+		seen := make(map[pair]bool)
+		for _, ref := range t.nodes {
+			for _, r := range t.references(ref) {
+				for _, to := range t.targets(r) {
+					if t.reached[to] {
+						yield(Edge{From: ref, To: to, Version: r.Version, Field: r.Field}, !seen[pair{ref, to}])
+						seen[pair{ref, to}] = true
+					}
 				}
 			}
 		}
 	}
-	return p
+	firsts := 0
+	all(func(_ Edge, isFirst bool) {
+		if isFirst {
+			firsts++
+		}
+	})
+	firsts = min(firsts, maxEdges)
+	others := maxEdges - firsts
+	var edges []Edge
+	all(func(e Edge, isFirst bool) {
+		left := &others
+		if isFirst {
+			left = &firsts
+		}
+		if *left == 0 {
+			t.truncated = true
+			return
+		}
+		*left--
+		edges = append(edges, e)
+	})
+	return edges
 }

@@ -11,6 +11,24 @@ type Summary struct {
 	Blocks     []string // obs_block_ids of a Project, by which an ob_ref names it
 }
 
+// size is about how many bytes of memory the summary takes.
+func (s *Summary) size() int {
+	n := len(s.Telescope) + len(s.Name)
+	for _, word := range s.Words {
+		n += 16 + len(word)
+	}
+	for i := range s.Targets {
+		n += 32 + len(s.Targets[i].Name)
+	}
+	for i := range s.References {
+		n += 48 + len(s.References[i].ID) + len(s.References[i].Field)
+	}
+	for _, block := range s.Blocks {
+		n += 16 + len(block)
+	}
+	return n
+}
+
 // Target is a position on the sky that a document names, in degrees, ICRS.
 type Target struct {
 	Name    string // empty: none

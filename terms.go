@@ -31,6 +31,19 @@ type Clause struct {
 	Prefix bool
 }
 
+// Question asks the index for entities of a kind that satisfy all clauses.
+type Question struct {
+	Kind    Kind
+	Clauses []Clause
+	Most    int // entities that are taken; an engine may read some that are not
+	Bytes   int // of packed summaries that are read
+}
+
+// Empty tells whether nothing can satisfy the question.
+func (q Question) Empty() bool {
+	return slices.ContainsFunc(q.Clauses, func(c Clause) bool { return len(c.Any) == 0 })
+}
+
 // term makes a term. The value must be plain.
 func term(kind Kind, class byte, value string) string {
 	return string([]byte{'0' + byte(kind), class}) + value

@@ -26,7 +26,7 @@ func (a *API) search(c *call) error {
 		next = `"` + page.Next + `"`
 	}
 	w := c.respond("application/json", "", held)
-	if err := a.writeItems(c, w, &q, page.Items); err != nil {
+	if err := a.writeItems(c, w, &q, page); err != nil {
 		return c.sendError(err)
 	}
 	if _, err := w.Write([]byte(`],"next":` + next + `}`)); err != nil {
@@ -37,21 +37,27 @@ func (a *API) search(c *call) error {
 
 // writeItems writes the beginning of the answer: what was found, without the
 // end of the list.
-func (a *API) writeItems(c *call, w *response, q *oda.Search, items []oda.Found) error {
+func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPage) error {
 	before := `{"items":[`
-	for i := range items {
-		item, err := a.item(c, q, &items[i])
-		if err != nil {
-			return err
+	for items := page.Items; len(items) > 0; {
+		for i := range items {
+			item, err := a.item(c, q, &items[i])
+			if err != nil {
+				return err
+			}
+			if item == nil {
+				continue
+			}
+			if _, err := w.Write([]byte(before)); err != nil {
+				return err
+			}
+			before = ","
+			if err := item(w); err != nil {
+				return err
+			}
 		}
-		if item == nil {
-			continue
-		}
-		if _, err := w.Write([]byte(before)); err != nil {
-			return err
-		}
-		before = ","
-		if err := item(w); err != nil {
+		var err error
+		if items, err = a.archive.More(c.r.Context(), q, page); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -252,6 +253,46 @@ func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
 	}
 	if grown := int64(most.Load()) - int64(before); grown > n*size/2 {
 		t.Errorf("%d bytes took %d bytes of memory", total, grown)
+	}
+}
+
+// Documents may have thousands of references. Neither a page of them nor the
+// search for it is in memory as a whole.
+func TestAPageOfLongSummariesTakesLittleMemory(t *testing.T) {
+	a := env.Start(t)
+	const n = 60
+	text := `{"obs_blocks":[{"sbd_ids":["other"` + strings.Repeat(`,"hub"`, 9_999) + `]}]}`
+	for i := range n {
+		store(t, a, fmt.Sprintf("/prjs/p%d", i), text)
+	}
+	for _, query := range []string{"ref=hub&limit=1000", "ref=hub&fields=id&limit=1000", "limit=1000", "user=DefaultUser&sort=id&limit=1000"} {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		before, most := m.HeapAlloc, uint64(0)
+		items := 0
+		for path := "/prjs/search?" + query; path != ""; {
+			r, err := http.Get(a.URL() + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chunk, id := make([]byte, 1<<20), []byte(`"p`)
+			for end := error(nil); end == nil; {
+				var got int
+				got, end = io.ReadFull(r.Body, chunk)
+				items += bytes.Count(chunk[:got], id)
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapAlloc)
+			}
+			r.Body.Close()
+			path = ""
+			if link := r.Header.Get("Link"); link != "" {
+				path = "/prjs/" + link[1:strings.Index(link, ">")]
+			}
+		}
+		if grown := int64(most) - int64(before); items < n || grown > 96<<20 {
+			t.Errorf("%s: %d items took %d MiB", query, items, grown>>20)
+		}
 	}
 }
 

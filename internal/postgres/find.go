@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -12,13 +11,20 @@ import (
 )
 
 const (
-	// foundColumns are what foundIn reads, behind the place of the answer.
-	foundColumns = `h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, c.summary`
+	headColumns = `h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on`
+
+	// foundColumns are what readFound reads, behind the place of the answer.
+	foundColumns = headColumns + `, c.summary`
 
 	selectFound = `SELECT p.nth - 1, ` + foundColumns + ` FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth)
 		JOIN heads h ON h.kind = p.kind AND h.identifier = p.identifier JOIN catalogue c ON c.kind = p.kind AND c.identifier = p.identifier`
 
-	selectTerms = `SELECT 0, ` + foundColumns + ` FROM (SELECT * FROM catalogue WHERE terms @@ $1::text::tsquery LIMIT $2) c
+	// selectTerms gives so many entities. Those behind so many bytes of summaries
+	// come without.
+	selectTerms = `SELECT 0, ` + headColumns + `, CASE WHEN c.bytes <= $3 THEN c.summary END FROM (
+			SELECT *, sum(octet_length(summary)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes
+			FROM (SELECT kind, identifier, summary FROM catalogue WHERE terms @@ $1::text::tsquery LIMIT $2) l
+		) c
 		JOIN heads h ON h.kind = c.kind AND h.identifier = c.identifier`
 
 	// allowBitmaps lets the statements behind it in the same batch use the index
@@ -26,8 +32,9 @@ const (
 	allowBitmaps = `SELECT set_config('enable_bitmapscan', 'on', true)`
 )
 
-// readFound reads rows of foundColumns.
-func readFound(rows pgx.Rows, each func(place int, found oda.Found)) error {
+// readFound reads rows of foundColumns. It says of each whether it has its
+// summary.
+func readFound(rows pgx.Rows, each func(place int, found oda.Found, whole bool)) error {
 	var place int
 	var kind int16
 	var packed []byte
@@ -37,8 +44,12 @@ func readFound(rows pgx.Rows, each func(place int, found oda.Found)) error {
 		&place, &kind, &f.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &packed,
 	}, func() (err error) {
 		f.Kind = oda.Kind(kind)
-		f.Summary, err = oda.UnpackSummary(packed)
-		each(place, f)
+		if f.Summary = (oda.Summary{}); packed != nil {
+			f.Summary, err = oda.UnpackSummary(packed)
+		}
+		if err == nil {
+			each(place, f, packed != nil)
+		}
 		return err
 	})
 	return err
@@ -59,20 +70,21 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 		if err != nil {
 			return err
 		}
-		return readFound(rows, func(place int, found oda.Found) { all[place] = &found })
+		return readFound(rows, func(place int, found oda.Found, _ bool) { all[place] = &found })
 	})
 	return all, s.storageError(ctx, err)
 }
 
-// Candidates implements oda.Engine.
-func (s *Store) Candidates(ctx context.Context, _ oda.Kind, clauses []oda.Clause, most int) (found []oda.Found, complete bool, err error) {
-	if slices.ContainsFunc(clauses, func(c oda.Clause) bool { return len(c.Any) == 0 }) {
-		return nil, true, nil
+// Candidates implements oda.Engine. The index gives what it is asked for and
+// hardly anything else, so what it gives counts as taken.
+func (s *Store) Candidates(ctx context.Context, q oda.Question, take func(*oda.Found) bool) (complete bool, err error) {
+	if q.Empty() {
+		return true, nil
 	}
 	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		var batch pgx.Batch
 		batch.Queue(allowBitmaps)
-		batch.Queue(selectTerms, matching(clauses), most+1)
+		batch.Queue(selectTerms, matching(q.Clauses), q.Most+1, q.Bytes)
 		results := conn.SendBatch(ctx, &batch)
 		_, err := results.Exec()
 		var rows pgx.Rows
@@ -80,21 +92,22 @@ func (s *Store) Candidates(ctx context.Context, _ oda.Kind, clauses []oda.Clause
 			rows, err = results.Query()
 		}
 		if err == nil {
-			found = found[:0]
-			err = readFound(rows, func(_ int, one oda.Found) { found = append(found, one) })
+			n := 0
+			complete = true
+			err = readFound(rows, func(_ int, found oda.Found, whole bool) {
+				if n++; n > q.Most || !whole {
+					complete = false
+					return
+				}
+				take(&found)
+			})
 		}
 		if closeErr := results.Close(); err == nil {
 			err = closeErr
 		}
 		return err
 	})
-	if err != nil {
-		return nil, false, s.storageError(ctx, err)
-	}
-	if len(found) > most {
-		return found[:most], false, nil
-	}
-	return found, true, nil
+	return complete && err == nil, s.storageError(ctx, err)
 }
 
 // matching writes clauses as a tsquery. No term has a quote or a backslash in it.

@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -56,45 +56,63 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 	return all, nil
 }
 
+// readForOne is how many rows are read for each entity that a question may take.
+// FTS5 does not know upper case from lower case, so some that it gives are not
+// those that were asked for.
+const readForOne = 10
+
+// errEnough ends a question of which a bound is reached.
+var errEnough = errors.New("there is more than was asked for")
+
 // Candidates implements oda.Engine. What is not in the index yet is asked first:
 // what is moved meanwhile is then found twice, and never missed.
-func (s *Store) Candidates(ctx context.Context, kind oda.Kind, clauses []oda.Clause, most int) (found []oda.Found, complete bool, err error) {
-	if slices.ContainsFunc(clauses, func(c oda.Clause) bool { return len(c.Any) == 0 }) {
-		return nil, true, nil
+func (s *Store) Candidates(ctx context.Context, q oda.Question, take func(*oda.Found) bool) (complete bool, err error) {
+	if q.Empty() {
+		return true, nil
 	}
-	rows, questions := s.unindexed.get(), questionsOf(clauses)
+	rows, questions := s.unindexed.get(), questionsOf(q.Clauses)
 	seen := make(map[int64]bool)
+	taken, bytes, most := 0, 0, readForOne*q.Most
 	err = s.finding(ctx, func(c *conn) error {
-		take := func(stmt *sqlite.Stmt) error {
-			entity, one, err := foundIn(stmt)
-			if err == nil && !seen[entity] {
-				seen[entity] = true
-				found = append(found, one)
-			}
-			return err
-		}
-		for i := range rows {
-			if len(found) > most {
+		read := func(stmt *sqlite.Stmt) error {
+			if seen[stmt.ColumnInt64(0)] {
 				return nil
 			}
-			r := &rows[i]
-			if r.kind != kind || seen[r.entity] || !r.matches(questions) {
-				continue
+			if bytes += stmt.ColumnLen(8); bytes > q.Bytes || len(seen) == most {
+				return errEnough
 			}
-			if err := c.query(selectEntity, take, r.entity); err != nil {
+			entity, found, err := foundIn(stmt)
+			if err != nil {
 				return err
 			}
+			seen[entity] = true
+			if !take(&found) {
+				return nil
+			}
+			if taken++; taken > q.Most {
+				return errEnough
+			}
+			return nil
 		}
-		// So many more, since some may be found again.
-		return c.query(selectTerms, take, matching(clauses), int64(most+1+len(found)))
+		err := func() error {
+			for i := range rows {
+				r := &rows[i]
+				if r.kind != q.Kind || seen[r.entity] || !r.matches(questions) {
+					continue
+				}
+				if err := c.query(selectEntity, read, r.entity); err != nil {
+					return err
+				}
+			}
+			// So many more, since some may be found again.
+			return c.query(selectTerms, read, matching(q.Clauses), int64(most+1+len(seen)))
+		}()
+		if complete = err == nil; errors.Is(err, errEnough) {
+			err = nil
+		}
+		return err
 	})
-	if err != nil {
-		return nil, false, err
-	}
-	if len(found) > most {
-		return found[:most], false, nil
-	}
-	return found, true, nil
+	return complete && err == nil, err
 }
 
 // finding runs work on a connection for listings, until the caller has gone.

@@ -37,8 +37,10 @@ func work(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	for range 2 { // before and after it is moved into the index
-		if found, _, err := s.Candidates(ctx, oda.SBDefinition, []oda.Clause{{Any: []string{"1wb"}}, {Any: []string{"1w"}, Prefix: true}}, 10); err != nil || len(found) != 1 {
-			t.Fatalf("%d candidates, %v", len(found), err)
+		n := 0
+		q := oda.Question{Kind: oda.SBDefinition, Clauses: []oda.Clause{{Any: []string{"1wb"}}, {Any: []string{"1w"}, Prefix: true}}, Most: 10, Bytes: 1 << 20}
+		if _, err := s.Candidates(ctx, q, func(*oda.Found) bool { n++; return true }); err != nil || n != 1 {
+			t.Fatalf("%d candidates, %v", n, err)
 		}
 		awaitIndexed(t, s)
 	}

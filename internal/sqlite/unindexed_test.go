@@ -17,11 +17,13 @@ import (
 // candidates counts what the index gives for a term.
 func candidates(t *testing.T, s *Store, term string) int {
 	t.Helper()
-	found, complete, err := s.Candidates(t.Context(), oda.SBDefinition, []oda.Clause{{Any: []string{term}}}, 10_000)
+	n := 0
+	q := oda.Question{Kind: oda.SBDefinition, Clauses: []oda.Clause{{Any: []string{term}}}, Most: 10_000, Bytes: 64 << 20}
+	complete, err := s.Candidates(t.Context(), q, func(*oda.Found) bool { n++; return true })
 	if err != nil || !complete {
 		t.Fatalf("candidates for %s: %v, complete: %t", term, err, complete)
 	}
-	return len(found)
+	return n
 }
 
 // several stores as many SBDefinitions at once, all with one word.
@@ -169,5 +171,24 @@ func TestAMoveIntoTheIndexIsBoundedInBytes(t *testing.T) {
 	}
 	if u.bytes != 0 {
 		t.Errorf("%d bytes are left of nothing", u.bytes)
+	}
+}
+
+// FTS5 does not know upper case from lower case; provenance does, however many
+// identifiers differ in nothing else.
+func TestIdentifiersThatDifferInCaseAreOthers(t *testing.T) {
+	s := fresh(t)
+	puts := []oda.Put{suite.Put(suite.Document(t, oda.SBDefinition, `{}`), "hub-x", "anna", 1)}
+	for i := range 2100 {
+		puts = append(puts, suite.Put(suite.Document(t, oda.SBInstance, `{"sbd_ref":"HUB-X"}`), fmt.Sprint("sbi-", i), "anna", 1))
+	}
+	puts = append(puts, suite.Put(suite.Document(t, oda.SBInstance, `{"sbd_ref":"hub-x"}`), "real", "anna", 1))
+	if _, err := s.Put(t.Context(), puts); err != nil {
+		t.Fatal(err)
+	}
+	awaitIndexed(t, s)
+	p, err := oda.NewArchive(s, nil).Provenance(t.Context(), oda.Ref{Kind: oda.SBDefinition, ID: "hub-x"})
+	if err != nil || len(p.Nodes) != 2 || p.Truncated {
+		t.Errorf("%d nodes, truncated: %t, %v", len(p.Nodes), p.Truncated, err)
 	}
 }

@@ -44,16 +44,16 @@ func (d *desk) mustBeCatalogued(ref oda.Ref) {
 // candidates gives the identifiers that the index gives for clauses.
 func (d *desk) candidates(kind oda.Kind, clauses ...oda.Clause) []string {
 	d.tb.Helper()
-	found, complete, err := d.store.Candidates(d.ctx, kind, clauses, 1000)
-	if err != nil || !complete {
-		d.tb.Fatalf("candidates for %v: %v, complete: %t", clauses, err, complete)
-	}
 	ids := []string{}
-	for _, f := range found {
+	complete, err := d.store.Candidates(d.ctx, oda.Question{Kind: kind, Clauses: clauses, Most: 1000, Bytes: 1 << 20}, func(f *oda.Found) bool {
 		if f.Kind != kind {
 			d.tb.Fatalf("%s %s is among the candidates for a %s", f.Kind, f.ID, kind)
 		}
 		ids = append(ids, f.ID)
+		return true
+	})
+	if err != nil || !complete {
+		d.tb.Fatalf("candidates for %v: %v, complete: %t", clauses, err, complete)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
@@ -127,9 +127,13 @@ var catalogue = []scenario{
 		same(t, "those that refer to another", d.candidates(oda.ExecutionBlock, anyOf("3rsbd-9")), []string{})
 		same(t, "those with a word of their identifier", d.candidates(oda.ExecutionBlock, anyOf("3w13"), anyOf("3web")), []string{"eb-13"})
 		same(t, "those with none of no terms", d.candidates(oda.ExecutionBlock, anyOf()), []string{})
-		found, complete, err := d.store.Candidates(d.ctx, oda.ExecutionBlock, []oda.Clause{anyOf("3wscan")}, 5)
-		if err != nil || complete || len(found) != 5 {
-			t.Fatalf("of more than 5 there are %d, complete: %t, %v", len(found), complete, err)
+		for _, bounds := range []oda.Question{{Most: 5, Bytes: 1 << 20}, {Most: 100, Bytes: 500}} {
+			n := 0
+			bounds.Kind, bounds.Clauses = oda.ExecutionBlock, []oda.Clause{anyOf("3wscan")}
+			complete, err := d.store.Candidates(d.ctx, bounds, func(*oda.Found) bool { n++; return true })
+			if err != nil || complete || n == 0 || n > 10 {
+				t.Fatalf("of 20 there are %d, complete: %t, %v", n, complete, err)
+			}
 		}
 		many := make([]string, 600)
 		for i := range many {

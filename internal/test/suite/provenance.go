@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"oda"
@@ -108,6 +109,21 @@ var provenance = []scenario{
 		p := d.provenance(sbi("sbi"))
 		if len(p.Nodes) != 1000 || !p.Truncated || p.Nodes[1].Ref != sbd("hub") || p.Nodes[1].Exists || len(p.Edges) != 999 {
 			t.Fatalf("%d nodes, truncated: %t, the second is %+v, %d edges", len(p.Nodes), p.Truncated, p.Nodes[1], len(p.Edges))
+		}
+	}},
+	{"there are at most 10,000 edges, and all nodes hang together", func(t *testing.T, d *desk) {
+		d.mustPut(sbd("hub"), `{}`)
+		text := `{"obs_blocks":[{"sbd_ids":["other"` + strings.Repeat(`,"hub"`, 3000) + `]}]}`
+		for i := range 20 {
+			d.mustPut(prj(fmt.Sprint("prj-", i)), text)
+		}
+		p := d.provenance(sbd("hub"))
+		linked := map[[2]oda.Ref]bool{}
+		for _, e := range p.Edges {
+			linked[[2]oda.Ref{e.From, e.To}] = true
+		}
+		if len(p.Nodes) != 22 || len(p.Edges) != 10_000 || len(linked) != 40 || !p.Truncated {
+			t.Fatalf("%d nodes, %d edges between %d pairs, truncated: %t", len(p.Nodes), len(p.Edges), len(linked), p.Truncated)
 		}
 	}},
 	{"an unknown entity has none", func(t *testing.T, d *desk) {
