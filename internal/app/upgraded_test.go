@@ -100,20 +100,3 @@ func provenanceIsKnown(t *testing.T, a *env.Archive, _ *fixture.Archive) {
 		}
 	}
 }
-
-// nightsAreKnown reports on nights before the upgrade.
-func nightsAreKnown(t *testing.T, a *env.Archive, _ *fixture.Archive) {
-	for date, want := range map[string]string{"2026-11-12": "eb-m51", "2026-11-13": "eb-long", "2026-11-14": "eb-long"} {
-		var night struct {
-			Calls  int
-			Blocks []struct{ ID string }
-		}
-		reply := a.Do("GET", "/night?date="+date, "")
-		if err := json.Unmarshal(reply.Body, &night); err != nil || night.Calls == 0 {
-			t.Errorf("the night of %s is answered %d: %.300s", date, reply.Status, reply.Text())
-		}
-		if !slices.ContainsFunc(night.Blocks, func(b struct{ ID string }) bool { return b.ID == want }) {
-			t.Errorf("the night of %s has the blocks %v, and not %s", date, night.Blocks, want)
-		}
-	}
-}
