@@ -86,6 +86,31 @@ func (d *Document) Body(id string) Body {
 	return body
 }
 
+// Fits tells whether the slots can be those of a document of that kind: each value
+// of the server's has one, in a place where JSON takes a value.
+func (b Body) Fits(kind Kind) bool {
+	seen, last := 0, -1
+	for _, s := range b.Slots {
+		if s.Offset <= last || s.Offset >= len(b.Text) || s.Value < SlotVersion || s.Value > SlotRecordsMember || seen&(1<<s.Value) != 0 {
+			return false
+		}
+		before, after := bytes.TrimRight(b.Text[:s.Offset], white), bytes.TrimLeft(b.Text[s.Offset:], white)
+		if len(before) == 0 || len(after) == 0 || s.Value != SlotRecordsMember && before[len(before)-1] != ':' || after[0] != ',' && after[0] != '}' {
+			return false
+		}
+		seen |= 1 << s.Value
+		last = s.Offset
+	}
+	const all = 1<<SlotVersion | 1<<SlotCreatedBy | 1<<SlotCreatedOn | 1<<SlotLastModifiedBy | 1<<SlotLastModifiedOn
+	if kind == ExecutionBlock {
+		return seen == all|1<<SlotRecords || seen == all|1<<SlotRecordsMember
+	}
+	return seen == all
+}
+
+// white is the white space of JSON.
+const white = " \t\r\n"
+
 // identifierEdits puts the identifier in: in the place of the one that is
 // there, or first.
 func (d *Document) identifierEdits(edits []edit, id string) []edit {

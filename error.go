@@ -99,6 +99,32 @@ func Damaged(ref Ref, version, sequence int64) *Error {
 		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", what)
 }
 
+// LostVersion is the error for a version that is not there, though the entity has
+// later ones or says that it is the current one.
+func LostVersion(ref Ref, version int64) *Error {
+	return Errorf(DamagedText, "Version %d of %s %s is missing in the archive's database, so what depends on it is not served. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", version, ref.Kind, ref.ID)
+}
+
+// LostHistory is the error for an entity whose past cannot be found, because a part
+// of it is not there.
+func LostHistory(ref Ref) *Error {
+	return Errorf(DamagedText, "A part of the history of %s %s is missing in the archive's database, so its past cannot be read. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
+}
+
+// NothingStored adds to the error of a damaged text that a write met it and left
+// everything as it was. Other errors stay as they are.
+func NothingStored(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != DamagedText {
+		return err
+	}
+	told := *e
+	told.Detail += " Nothing was stored by this request."
+	return &told
+}
+
 // Lost is the error for a record that a version holds and that is not there.
 func Lost(ref Ref, version, sequence int64) *Error {
 	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version is not served. "+

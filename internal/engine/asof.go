@@ -52,6 +52,7 @@ const maxRuns = 16 << 20
 type VersionPage struct {
 	Versions []oda.VersionInfo
 	runs     int
+	full     bool
 }
 
 // Add takes the next version: its metadata, the size of its text, and which
@@ -59,5 +60,15 @@ type VersionPage struct {
 func (p *VersionPage) Add(m oda.Metadata, bytes int64, runs Runs) bool {
 	p.Versions = append(p.Versions, oda.VersionInfo{Metadata: m, Bytes: bytes, Listed: runs != nil, Records: runs.Count()})
 	p.runs += 16 * len(runs)
-	return p.runs < maxRuns
+	p.full = p.runs >= maxRuns
+	return !p.full
+}
+
+// Check tells whether versions are missing behind the last one of a page for which
+// so many were asked.
+func (p *VersionPage) Check(ref oda.Ref, asked int) error {
+	if n := len(p.Versions); !p.full && n < asked && n > 0 && p.Versions[n-1].Metadata.Version > 1 {
+		return oda.LostVersion(ref, p.Versions[n-1].Metadata.Version-1)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
+	"errors"
 	"strconv"
 
 	"oda"
@@ -13,14 +14,26 @@ type Version struct {
 	Number int64
 }
 
-// Check tells whether the text of the version is the one that was stored. All
+// Check tells whether the text of the version is the one that was stored, and its
+// slots are such that a document comes of it. All
 // texts of versions that leave an engine come through here.
 func (v Version) Check(body oda.Body) error {
-	if oda.DigestOf(body.Text) != body.Digest {
+	switch {
+	case body.Text == nil:
+		return oda.LostVersion(v.Ref, v.Number)
+	case oda.DigestOf(body.Text) != body.Digest:
 		return oda.Damaged(v.Ref, v.Number, 0)
+	case !body.Fits(v.Kind):
+		return oda.Damaged(v.Ref, v.Number, 0).Because(ErrSlots)
 	}
 	return nil
 }
+
+// What of a row of a version may be damaged besides its text.
+var (
+	ErrSlots = errors.New("the slots of a stored document are damaged")
+	ErrRuns  = errors.New("the list of records of a stored version is damaged")
+)
 
 // checkRecord is Check for one of its records: the one that was asked for.
 func (v Version) checkRecord(asked int64, r Numbered) error {

@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"oda"
 )
 
 // Run is a stretch of sequence numbers, both ends included.
@@ -31,6 +33,18 @@ func (r Runs) AddRun(first, last int64) Runs {
 		return r
 	}
 	return append(r, Run{first, last})
+}
+
+// Joined joins the runs that follow each other.
+func (r Runs) Joined() Runs {
+	if r == nil {
+		return nil
+	}
+	joined := r[:0]
+	for _, run := range r {
+		joined = joined.AddRun(run.First, run.Last)
+	}
+	return joined
 }
 
 // Behind gives the runs in the order of sequence numbers, without what is not
@@ -67,13 +81,44 @@ func (r Runs) Skip(n int64) Runs {
 	return nil
 }
 
-// Current gives the records of a version: those that it was stored with, and
+// Absent is what statements give for the sequence number of a version that is
+// missing, and for the end of one whose next version is missing.
+const Absent = -1
+
+// Current gives the records of the version: those that it was stored with, and
 // those that were recorded since, which belong to it as well. They are nil where
 // the document has no list of records: it was stored without one (nil), and
 // nothing has been recorded. After is the last sequence of the block when the
 // version was stored; last is the one at which the version ends, which for the
-// current version is that of the head.
+// current version is that of the head. What cannot be so is damage.
 //
 // The statement with which PostgreSQL stores a version that keeps the records
 // (keepBody) repeats this rule.
-func Current(stored Runs, after, last int64) Runs { return stored.AddRun(after+1, last) }
+func (v Version) Current(stored Runs, after, last int64) (Runs, error) {
+	switch {
+	case after == Absent:
+		return nil, oda.LostVersion(v.Ref, v.Number)
+	case last == Absent:
+		return nil, oda.LostVersion(v.Ref, v.Number+1)
+	case after < 0 || last < after || !stored.within(after):
+		return nil, oda.Damaged(v.Ref, v.Number, 0).Because(ErrRuns)
+	}
+	return stored.AddRun(after+1, last), nil
+}
+
+// within tells whether the runs can be those of a version of a block whose last
+// sequence is given: no record comes twice.
+func (r Runs) within(last int64) bool {
+	count := int64(0)
+	for _, run := range r {
+		if run.First < 1 || run.Last < run.First || run.Last > last {
+			return false
+		}
+		length := run.Last - run.First + 1
+		if length > last-count {
+			return false
+		}
+		count += length
+	}
+	return true
+}

@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"oda"
 	"oda/internal/engine"
 )
 
@@ -98,6 +100,29 @@ func TestRunsWithoutTheFirstRecords(t *testing.T) {
 	}
 }
 
+// Runs that cannot be those of a version, and versions that are missing, are
+// damage.
+func TestRecordsThatCannotBeAreDamage(t *testing.T) {
+	for name, test := range map[string]struct {
+		stored      engine.Runs
+		after, last int64
+	}{
+		"the first record is 0":           {engine.Runs{{First: 0, Last: 2}}, 2, 2},
+		"a run goes backwards":            {engine.Runs{{First: 5, Last: 3}}, 5, 5},
+		"a record that came later":        {engine.Runs{{First: 1, Last: 3}}, 2, 3},
+		"a record comes twice":            {engine.Runs{{First: 1, Last: 2}, {First: 1, Last: 2}}, 3, 3},
+		"so many that they overflow":      {engine.Runs{{First: 1, Last: math.MaxInt64}, {First: 1, Last: math.MaxInt64}}, math.MaxInt64, math.MaxInt64},
+		"it ends before it begins":        {nil, 3, 2},
+		"it begins before the first":      {nil, -3, 2},
+		"the version is missing":          {nil, engine.Absent, 3},
+		"the version after it is missing": {nil, 3, engine.Absent},
+	} {
+		if runs, err := (engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock}}).Current(test.stored, test.after, test.last); oda.CodeOf(err) != oda.DamagedText {
+			t.Errorf("%s: %v, %v", name, runs, err)
+		}
+	}
+}
+
 // Records that came later belong to the version. An empty list is not the same
 // as none.
 func TestWhatWasRecordedSinceBelongsToTheVersion(t *testing.T) {
@@ -113,7 +138,10 @@ func TestWhatWasRecordedSinceBelongsToTheVersion(t *testing.T) {
 		"a list, one recorded next to it":  {engine.Runs{{First: 1, Last: 2}}, 2, 3, engine.Runs{{First: 1, Last: 3}}},
 		"a list, one recorded behind more": {engine.Runs{{First: 1, Last: 1}}, 2, 3, engine.Runs{{First: 1, Last: 1}, {First: 3, Last: 3}}},
 	} {
-		got := engine.Current(test.stored, test.after, test.last)
+		got, err := engine.Version{}.Current(test.stored, test.after, test.last)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

@@ -74,19 +74,19 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 // commit of it that waits for the synchronous standby: what is answered again is
 // there as well, also if the first answer was lost together with the wait for
 // it. Nobody else ever takes that row.
-const selectCreated = `SELECT v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	v.sequence_after, v.runs, v.slots, v.text, v.digest, false, c.identifier, c.digest
-	FROM creation_keys c JOIN heads h USING (kind, identifier) JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
+const selectCreated = `SELECT 1::bigint, h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), coalesce(v.sequence_after, 0),
+	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, false, c.identifier, c.digest
+	FROM creation_keys c JOIN heads h USING (kind, identifier) LEFT JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
 	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 
 // Created implements oda.Engine.
 func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
-	r, err := s.read(ctx, s.write, selectCreated, int16(kind), key.Value)
+	r, err := s.read(ctx, s.write, oda.Ref{Kind: kind}, selectCreated, int16(kind), key.Value)
 	if err != nil || r == nil {
 		return nil, s.writeError(ctx, err)
 	}
 	if err := key.Check(r.keyDigest); err != nil {
 		return nil, err
 	}
-	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r)
+	return s.entity(ctx, r)
 }

@@ -73,10 +73,10 @@ func (h *hints) note(block string, day oda.Day) {
 
 const (
 	selectBlocksOn = `SELECT DISTINCT identifier FROM call_days WHERE kind = 3 AND day BETWEEN $1 AND $2 LIMIT $3`
-	selectRunsOn   = `SELECT h.last_sequence, v.sequence_after, v.runs,
-			(SELECT array_agg(first) FROM call_days d WHERE d.kind = 3 AND d.identifier = h.identifier AND d.day BETWEEN $2 AND $3), h.version
-		FROM heads h CROSS JOIN LATERAL (SELECT sequence_after, runs FROM versions
-			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v
+	selectRunsOn   = `SELECT h.version, h.last_sequence, coalesce(v.sequence_after, -1), v.runs,
+			(SELECT array_agg(first) FROM call_days d WHERE d.kind = 3 AND d.identifier = h.identifier AND d.day BETWEEN $2 AND $3)
+		FROM heads h LEFT JOIN LATERAL (SELECT sequence_after, runs FROM versions
+			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 		WHERE h.kind = 3 AND h.identifier = $1`
 )
 
@@ -118,11 +118,17 @@ func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (
 	var packed, firsts []int64
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, selectRunsOn, of.ID, int32(days.First), int32(days.Last)).Scan(&last, &after, &packed, &firsts, &of.Number)
+			return conn.QueryRow(ctx, selectRunsOn, of.ID, int32(days.First), int32(days.Last)).Scan(&of.Number, &last, &after, &packed, &firsts)
 		})
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
+	case unreadable(err):
+		return nil, oda.Damaged(of.Ref, of.Number, 0).Because(err)
+	case err != nil:
+		return nil, err
 	}
-	return engine.Current(decodeRuns(packed), after, last).Within(engine.Parts(firsts)), err
+	runs, err := currentRuns(*of, packed, after, last)
+	return runs.Within(engine.Parts(firsts)), err
 }

@@ -101,8 +101,10 @@ func notStored(err error) bool {
 // whether anything was stored as far as that is known.
 func (s *Store) writeError(ctx context.Context, err error) error {
 	switch {
-	case err == nil || isAnswer(err):
-		return err
+	case err == nil:
+		return nil
+	case isAnswer(err):
+		return oda.NothingStored(err)
 	case notStored(err):
 		return s.problem(ctx, err, " Nothing was stored by this request.")
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -120,6 +122,13 @@ func (s *Store) storageError(ctx context.Context, err error) error {
 	return s.problem(ctx, err, "")
 }
 
+// unreadable says that what a row holds is nothing that can be read, as a list in
+// which an element is null.
+func unreadable(err error) bool {
+	_, ok := errors.AsType[pgx.ScanArgError](err)
+	return ok
+}
+
 // isAnswer says that an error is meant for the caller as it is.
 func isAnswer(err error) bool {
 	_, ok := errors.AsType[*oda.Error](err)
@@ -130,6 +139,10 @@ func isAnswer(err error) bool {
 func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if unreadable(err) {
+		return oda.Errorf(oda.DamagedText, "The archive's database has a row that cannot be read.%s "+
+			"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", outcome).Because(err)
 	}
 	if errors.Is(err, errPool) {
 		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)

@@ -71,7 +71,8 @@ const (
 	// that belongs to it is seen; if not, the statement writes nothing and is
 	// sent again. What has been recorded since belongs to the version before, as
 	// engine.Current says.
-	bodySeen = ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version)`
+	bodySeen = ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version
+		AND v.sequence_after BETWEEN 0 AND h.last_sequence)`
 	keepBody = `),
 	before AS (SELECT coalesce(v.runs, '{}') ||
 			CASE WHEN head.last_sequence > v.sequence_after THEN ARRAY[v.sequence_after + 1, head.last_sequence] ELSE '{}' END AS runs,
@@ -247,12 +248,15 @@ func encodeSlots(slots []oda.Slot) []int32 {
 
 // decodeSlots unpacks slots as they are stored, for a text of that length.
 func decodeSlots(packed []int32, length int) ([]oda.Slot, error) {
+	if len(packed)%2 != 0 {
+		return nil, engine.ErrSlots
+	}
 	slots := make([]oda.Slot, 0, len(packed)/2)
 	at := int32(0)
-	for i := 0; i+1 < len(packed); i += 2 {
+	for i := 0; i < len(packed); i += 2 {
 		value, offset := packed[i], packed[i+1]
 		if value < int32(oda.SlotVersion) || value > int32(oda.SlotRecordsMember) || offset < at || int(offset) > length {
-			return nil, errors.New("the slots of a stored document are damaged")
+			return nil, engine.ErrSlots
 		}
 		slots = append(slots, oda.Slot{Value: oda.SlotValue(value), Offset: int(offset)})
 		at = offset
@@ -281,8 +285,29 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 		if _, err := oda.Judge(puts, stored); err != nil {
 			return nil, err
 		}
+		if err := s.checkKept(ctx, puts); err != nil {
+			return nil, s.writeError(ctx, fmt.Errorf("%w: %w", errNotTried, err))
+		}
 	}
 	return nil, oda.Errorf(oda.Overloaded, "The entity is changing too quickly. Nothing was stored. Try again shortly.")
+}
+
+// checkKept tells whether the versions are there whose records are to be kept. A
+// statement writes nothing where one is missing.
+func (s *Store) checkKept(ctx context.Context, puts []oda.Put) error {
+	for _, p := range puts {
+		if !p.KeepRecords {
+			continue
+		}
+		r, err := s.read(ctx, s.with, p.Ref, selectCurrent, int16(p.Kind), p.ID)
+		if err == nil && r != nil {
+			err = r.damage
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // put carries the puts out, given what was stored when somebody last looked, or
@@ -419,17 +444,20 @@ func (s *Store) store(ctx context.Context, stores []*store, work func(context.Co
 // stored is the answer of a store.
 type stored struct {
 	oda.Entity
+	last int64   // sequence of the block
 	kept []int64 // runs of the records that were carried over
 }
 
 // scan reads the answer of a store.
 func scan(row pgx.Row, p *oda.Put) (*stored, error) {
 	e := &stored{Entity: oda.Entity{Ref: p.Ref, Body: p.Body}}
-	var last int64
 	m := &e.Metadata
-	err := row.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &e.kept)
+	err := row.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &e.last, &e.kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, errRefused
+	}
+	if unreadable(err) {
+		return nil, oda.Damaged(p.Ref, m.Version-1, 0).Because(err)
 	}
 	if err != nil {
 		return nil, err
@@ -446,9 +474,12 @@ func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, stores []*store
 		if e.kept == nil {
 			continue
 		}
-		var err error
-		of := engine.Version{Ref: e.Ref, Number: e.Metadata.Version}
-		e.Records, err = engine.Ahead(decodeRuns(e.kept),
+		of := engine.Version{Ref: e.Ref, Number: e.Metadata.Version - 1}
+		runs, err := currentRuns(of, e.kept, e.last, e.last)
+		if err != nil {
+			return err
+		}
+		e.Records, err = engine.Ahead(runs,
 			func(runs engine.Runs) oda.Texts { return textsWithin(ctx, tx, of, runs) },
 			func(runs engine.Runs) oda.Texts { return s.texts(caller, of, runs) })
 		if err != nil {

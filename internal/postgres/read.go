@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -18,31 +19,31 @@ const partRecords = 512
 // selectCurrent looks the version up for the head that was found. A plain join
 // may read all versions of the entity and then compare them with the head.
 const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	coalesce(v.sequence_after, 0), v.runs, v.slots, v.text, v.digest, false, '', ''::bytea
+	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, false, '', ''::bytea
 	FROM heads h LEFT JOIN LATERAL (SELECT * FROM versions
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 	WHERE h.kind = $1 AND h.identifier = $2`
 
 // row is what one statement reads of an entity.
 type row struct {
+	engine.Version
 	metadata     oda.Metadata
 	lastSequence int64
 	body         oda.Body
 	runs         engine.Runs // nil: no list of records
 	superseded   bool        // there is a later version
-	damage       error       // what of it cannot be read
-
-	// Of a row that was found by its key:
-	id        string
-	keyDigest []byte
+	damage       error       // why it is not to be served
+	keyDigest    []byte      // where it was found by its key
 }
 
 // runner runs work on a connection: with or write.
 type runner func(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error
 
-// read reads one row of selectCurrent's form, nil where there is none.
-func (s *Store) read(ctx context.Context, run runner, query string, args ...any) (*row, error) {
+// read reads one row of selectCurrent's form, nil where there is none. Where it was
+// found by its key, it says which entity it is.
+func (s *Store) read(ctx context.Context, run runner, ref oda.Ref, query string, args ...any) (*row, error) {
 	var r row
+	var id string
 	var after int64
 	var runs []int64
 	var slots []int32
@@ -51,17 +52,27 @@ func (s *Store) read(ctx context.Context, run runner, query string, args ...any)
 		return run(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return conn.QueryRow(ctx, query, args...).Scan(
 				&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.lastSequence,
-				&after, &runs, &slots, &r.body.Text, (*digest)(&r.body.Digest), &r.superseded, &r.id, &r.keyDigest)
+				&after, &runs, &slots, &r.body.Text, (*digest)(&r.body.Digest), &r.superseded, &id, &r.keyDigest)
 		})
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
+	ref.ID = cmp.Or(ref.ID, id)
+	r.Version = engine.Version{Ref: ref, Number: m.Version}
+	if unreadable(err) {
+		r.damage = oda.Damaged(ref, m.Version, 0).Because(err)
+		return &r, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	r.runs = engine.Current(decodeRuns(runs), after, r.lastSequence)
-	r.body.Slots, r.damage = decodeSlots(slots, len(r.body.Text))
+	if r.runs, r.damage = currentRuns(r.Version, runs, after, r.lastSequence); r.damage != nil {
+		return &r, nil
+	}
+	if r.body.Slots, err = decodeSlots(slots, len(r.body.Text)); err != nil {
+		r.damage = oda.Damaged(ref, m.Version, 0).Because(err)
+	}
 	return &r, nil
 }
 
@@ -80,28 +91,27 @@ func (d *digest) ScanBytes(v []byte) error {
 
 // Get implements oda.Engine.
 func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
-	r, err := s.read(ctx, s.with, selectCurrent, int16(ref.Kind), ref.ID)
+	r, err := s.read(ctx, s.with, ref, selectCurrent, int16(ref.Kind), ref.ID)
 	if err != nil {
 		return nil, s.storageError(ctx, err)
 	}
 	if r == nil {
 		return nil, oda.Missing(ref)
 	}
-	return s.entity(ctx, ref, r)
+	return s.entity(ctx, r)
 }
 
 // entity gives what was read to the rules, if its text is the one that was stored.
-func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) (*oda.Entity, error) {
-	of := engine.Version{Ref: ref, Number: r.metadata.Version}
+func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 	if r.damage != nil {
-		return nil, oda.Damaged(ref, of.Number, 0).Because(r.damage)
+		return nil, r.damage
 	}
-	if err := of.Check(r.body); err != nil {
+	if err := r.Check(r.body); err != nil {
 		return nil, err
 	}
-	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body, Superseded: r.superseded}
+	e := &oda.Entity{Ref: r.Ref, Metadata: r.metadata, Body: r.body, Superseded: r.superseded}
 	if r.runs != nil {
-		e.Records = s.texts(ctx, of, r.runs)
+		e.Records = s.texts(ctx, r.Version, r.runs)
 	}
 	return e, nil
 }

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	selectRuns = `SELECT h.last_sequence, v.sequence_after, v.runs, h.version
-		FROM heads h JOIN versions v USING (kind, identifier, version) WHERE h.kind = 3 AND h.identifier = $1`
+	selectRuns = `SELECT h.version, h.last_sequence, coalesce(v.sequence_after, -1), v.runs
+		FROM heads h LEFT JOIN LATERAL (SELECT sequence_after, runs FROM versions
+			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
+		WHERE h.kind = 3 AND h.identifier = $1`
 	selectRecords = `SELECT sequence, coalesce(key, ''), recorded_on, text, digest FROM records
 		WHERE kind = 3 AND identifier = $1 AND sequence BETWEEN $2 AND $3 ORDER BY sequence LIMIT $4`
 )
@@ -34,15 +36,20 @@ func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64
 	of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
 	var last, stored int64
 	var packed []int64
-	err := conn.QueryRow(ctx, selectRuns, block).Scan(&last, &stored, &packed, &of.Number)
-	if errors.Is(err, pgx.ErrNoRows) {
+	err := conn.QueryRow(ctx, selectRuns, block).Scan(&of.Number, &last, &stored, &packed)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return oda.RecordPage{}, oda.Missing(of.Ref)
+	case unreadable(err):
+		return oda.RecordPage{}, oda.Damaged(of.Ref, of.Number, 0).Because(err)
+	case err != nil:
+		return oda.RecordPage{}, err
 	}
+	runs, err := currentRuns(of, packed, stored, last)
 	if err != nil {
 		return oda.RecordPage{}, err
 	}
-	runs := engine.Current(decodeRuns(packed), stored, last).Behind(after)
-	return engine.Page(of, runs, limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
+	return engine.Page(of, runs.Behind(after), limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
 		rows, err := conn.Query(ctx, selectRecords, block, run.First, run.Last, most)
 		if err != nil {
 			return err

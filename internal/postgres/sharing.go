@@ -27,16 +27,18 @@ func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 	if !matchable { // it can only be the first version
 		return found, nil
 	}
-	r, err := s.read(ctx, s.with, selectCurrent, int16(p.Kind), p.ID)
+	r, err := s.read(ctx, s.with, p.Ref, selectCurrent, int16(p.Kind), p.ID)
 	if err != nil || r == nil {
 		return found, err
 	}
 	if expected.Tag() != r.metadata.Tag() {
 		return sharing{}, errRefused
 	}
-	of := engine.Version{Ref: p.Ref, Number: r.metadata.Version}
+	if r.damage != nil {
+		return sharing{}, r.damage
+	}
 	found.lastSequence = &r.lastSequence
-	found.Sharing, err = engine.Share(found.records, engine.InParts(of, r.runs, s.parts(ctx, p.Ref)))
+	found.Sharing, err = engine.Share(found.records, engine.InParts(r.Version, r.runs, s.parts(ctx, p.Ref)))
 	return found, err
 }
 
@@ -66,15 +68,29 @@ func encodeRuns(list engine.Runs) []int64 {
 	return packed
 }
 
-// decodeRuns unpacks runs as they are stored, and joins those that follow each
-// other. An empty list of records is not the same as none.
-func decodeRuns(packed []int64) engine.Runs {
+// decodeRuns unpacks runs as they are stored. An empty list of records is not the
+// same as none.
+func decodeRuns(packed []int64) (engine.Runs, error) {
 	if packed == nil {
-		return nil
+		return nil, nil
+	}
+	if len(packed)%2 != 0 {
+		return nil, engine.ErrRuns
 	}
 	runs := make(engine.Runs, 0, len(packed)/2)
-	for i := 0; i+1 < len(packed); i += 2 {
-		runs = runs.AddRun(packed[i], packed[i+1])
+	for i := 0; i < len(packed); i += 2 {
+		runs = append(runs, engine.Run{First: packed[i], Last: packed[i+1]})
 	}
-	return runs
+	return runs, nil
+}
+
+// currentRuns gives the records of a version of which the stored ones are packed.
+// Runs that follow each other are joined.
+func currentRuns(of engine.Version, packed []int64, after, last int64) (engine.Runs, error) {
+	stored, err := decodeRuns(packed)
+	if err != nil {
+		return nil, oda.Damaged(of.Ref, of.Number, 0).Because(err)
+	}
+	runs, err := of.Current(stored, after, last)
+	return runs.Joined(), err
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,17 +16,19 @@ const (
 	versionMetadata = `h.created_by, h.created_on, coalesce(r.recorded_by, v.stored_by, ''), coalesce(r.recorded_on, v.stored_on, 0)`
 	nextVersion     = `LEFT JOIN LATERAL (SELECT version, sequence_before FROM versions
 		WHERE kind = $1 AND identifier = $2 AND version = v.version + 1 OFFSET 0) n ON true`
-	lastRecord = `LEFT JOIN LATERAL (SELECT recorded_by, recorded_on FROM records
+	// There is no end where the next version is missing.
+	versionLast = `CASE WHEN h.version > v.version THEN coalesce(n.sequence_before, -1) ELSE h.last_sequence END`
+	lastRecord  = `LEFT JOIN LATERAL (SELECT recorded_by, recorded_on FROM records
 		WHERE kind = $1 AND identifier = $2 AND sequence = e.sequence AND e.sequence > v.sequence_after OFFSET 0) r ON true`
 )
 
 // selectVersion reads a version as it ended, in selectCurrent's form.
-const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, coalesce(v.sequence_after, 0), v.runs, v.slots, v.text, v.digest,
+const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest,
 	h.version > $3, '', ''::bytea
 	FROM heads h
 	LEFT JOIN LATERAL (SELECT * FROM versions WHERE kind = $1 AND identifier = $2 AND version = $3 OFFSET 0) v ON true
 	` + nextVersion + `
-	CROSS JOIN LATERAL (SELECT coalesce(n.sequence_before, h.last_sequence) AS sequence) e
+	CROSS JOIN LATERAL (SELECT ` + versionLast + ` AS sequence) e
 	` + lastRecord + `
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.version >= $3 AND $3 > 0`
 
@@ -62,7 +65,7 @@ const (
 	FROM h LEFT JOIN v ON true`
 
 	selectBlockAsOf = searchVersion + `, n AS (
-		SELECT coalesce(n.sequence_before, h.last_sequence) AS sequence FROM h CROSS JOIN v ` + nextVersion + `
+		SELECT ` + versionLast + ` AS sequence FROM h CROSS JOIN v ` + nextVersion + `
 	), records_left (low, low_on, high, high_on, beyond, step) AS (
 		SELECT CASE WHEN h.last_modified_on <= $3 THEN n.sequence ELSE v.sequence_after END, v.stored_on, n.sequence + 1, v.high_on, 0, 1
 		FROM h CROSS JOIN v CROSS JOIN n
@@ -92,14 +95,17 @@ func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Ent
 
 // past reads a state that is or was.
 func (s *Store) past(ctx context.Context, ref oda.Ref, missing error, query string, which int64) (*oda.Entity, error) {
-	r, err := s.read(ctx, s.with, query, int16(ref.Kind), ref.ID, which)
+	r, err := s.read(ctx, s.with, ref, query, int16(ref.Kind), ref.ID, which)
 	if err != nil {
 		return nil, s.storageError(ctx, err)
 	}
 	if r == nil {
 		return nil, missing
 	}
-	return s.entity(ctx, ref, r)
+	if r.body.Text == nil && query != selectVersion {
+		return nil, oda.LostHistory(ref)
+	}
+	return s.entity(ctx, r)
 }
 
 const selectVersions = `SELECT v.version, ` + versionMetadata + `, e.sequence, v.sequence_after, v.runs, v.bytes
@@ -107,7 +113,7 @@ const selectVersions = `SELECT v.version, ` + versionMetadata + `, e.sequence, v
 	CROSS JOIN LATERAL (SELECT version, stored_by, stored_on, sequence_after, runs, octet_length(text) AS bytes FROM versions
 		WHERE kind = $1 AND identifier = $2 AND version < $3 ORDER BY version DESC LIMIT $4) v
 	` + nextVersion + `
-	CROSS JOIN LATERAL (SELECT coalesce(n.sequence_before, h.last_sequence) AS sequence) e
+	CROSS JOIN LATERAL (SELECT ` + versionLast + ` AS sequence) e
 	` + lastRecord + `
 	WHERE h.kind = $1 AND h.identifier = $2 ORDER BY v.version DESC`
 
@@ -126,10 +132,18 @@ func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit i
 				var m oda.Metadata
 				var last, after, bytes int64
 				var runs []int64
-				if err := rows.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &after, &runs, &bytes); err != nil {
+				err := rows.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &after, &runs, &bytes)
+				if unreadable(err) {
+					return oda.Damaged(ref, m.Version, 0).Because(err)
+				}
+				if err != nil {
 					return err
 				}
-				if !page.Add(m, bytes, engine.Current(decodeRuns(runs), after, last)) {
+				current, err := currentRuns(engine.Version{Ref: ref, Number: m.Version}, runs, after, last)
+				if err != nil {
+					return err
+				}
+				if !page.Add(m, bytes, current) {
 					return nil
 				}
 			}
@@ -140,7 +154,11 @@ func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit i
 	case err != nil:
 		return nil, s.storageError(ctx, err)
 	case len(page.Versions) == 0:
-		return nil, oda.Missing(ref)
+		e, err := s.Get(ctx, ref)
+		if err == nil && before > 1 {
+			err = oda.LostVersion(ref, min(before-1, e.Metadata.Version))
+		}
+		return nil, cmp.Or(err, error(oda.Missing(ref)))
 	}
-	return page.Versions, nil
+	return page.Versions, page.Check(ref, limit)
 }

@@ -111,5 +111,8 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 		}
 		return emit(&found, body)
 	})
+	if unreadable(err) {
+		return oda.Damaged(oda.Ref{Kind: w.Kind, ID: id}, m.Version, 0).Because(err)
+	}
 	return err
 }

@@ -80,7 +80,7 @@ func TestASlowReaderDoesNotBringAnOldStateBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := s.entity(ctx, block("b"), r)
+	old, err := s.entity(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}

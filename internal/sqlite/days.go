@@ -52,8 +52,8 @@ func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) ([]string
 }
 
 // selectRunsOn has a row for each entry of the block in the index of days.
-const selectRunsOn = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs, d.first, h.version
-	FROM heads h JOIN versions v ON v.position = h.position JOIN call_days d ON d.day IN (?3, ?4, ?5) AND d.entity = h.entity
+const selectRunsOn = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_after, -1), v.runs, d.first, h.version
+	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version JOIN call_days d ON d.day IN (?3, ?4, ?5) AND d.entity = h.entity
 	WHERE h.kind = ?1 AND h.identifier = ?2`
 
 // RecordsOn implements oda.Engine.
@@ -90,12 +90,9 @@ func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (
 			return nil
 		}
 		entity, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(5)
-		stored, err := decodeRuns(bytesOf(stmt, 3))
-		if err != nil {
-			return oda.Damaged(of.Ref, of.Number, 0).Because(err)
-		}
-		runs = engine.Current(stored, stmt.ColumnInt64(2), stmt.ColumnInt64(1))
-		return nil
+		var err error
+		runs, err = currentRuns(*of, bytesOf(stmt, 3), stmt.ColumnInt64(2), stmt.ColumnInt64(1))
+		return err
 	}, int64(oda.ExecutionBlock), of.ID, int64(days.First), int64(min(days.First+1, days.Last)), int64(days.Last))
 	return entity, runs.Within(engine.Parts(firsts)), err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"oda"
 	"oda/internal/engine"
@@ -30,19 +29,17 @@ func decodeRuns(packed []byte) (engine.Runs, error) {
 	for len(packed) > 0 {
 		first, n := binary.Uvarint(packed)
 		if n <= 0 {
-			return nil, errRuns
+			return nil, engine.ErrRuns
 		}
 		length, m := binary.Uvarint(packed[n:])
 		if m <= 0 || first == 0 || first > 1<<62 || length > 1<<62-first {
-			return nil, errRuns
+			return nil, engine.ErrRuns
 		}
 		runs = append(runs, engine.Run{First: int64(first), Last: int64(first + length)})
 		packed = packed[n+m:]
 	}
 	return runs, nil
 }
-
-var errRuns = errors.New("the list of records of a stored version is damaged")
 
 // encodeSlots packs slots for keeping.
 func encodeSlots(slots []oda.Slot) []byte {
@@ -64,7 +61,7 @@ func decodeSlots(packed []byte, length int) ([]oda.Slot, error) {
 		value := oda.SlotValue(packed[0])
 		delta, n := binary.Uvarint(packed[1:])
 		if value < oda.SlotVersion || value > oda.SlotRecordsMember || n <= 0 || delta > uint64(length-at) {
-			return nil, errors.New("the slots of a stored document are damaged")
+			return nil, engine.ErrSlots
 		}
 		at += int(delta)
 		slots = append(slots, oda.Slot{Offset: at, Value: value})

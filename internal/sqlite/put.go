@@ -105,7 +105,7 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 			return nil, err
 		}
 		if runs != nil {
-			if e.Records, err = t.kept(ctx, engine.Version{Ref: p.Ref, Number: m.Version}, h.entity, runs); err != nil {
+			if e.Records, err = t.kept(ctx, engine.Version{Ref: p.Ref, Number: h.metadata.Version}, h.entity, runs); err != nil {
 				return nil, err
 			}
 		}
@@ -251,19 +251,16 @@ func (t *txn) kept(ctx context.Context, of engine.Version, entity int64, runs en
 // runs gives the records of the current version, nil where it has no list.
 func (t *txn) runs(ref oda.Ref, h *head) (engine.Runs, error) {
 	var packed []byte
-	var after int64
-	err := t.query("SELECT runs, sequence_after FROM versions WHERE position = ?", func(stmt *sqlite.Stmt) error {
+	after := int64(engine.Absent)
+	err := t.query("SELECT runs, sequence_after FROM versions WHERE position = ? AND entity = ? AND version = ?", func(stmt *sqlite.Stmt) error {
 		packed, after = bytesOf(stmt, 0), stmt.ColumnInt64(1)
 		return nil
-	}, h.position)
+	}, h.position, h.entity, h.metadata.Version)
 	if err != nil {
 		return nil, err
 	}
-	runs, err := decodeRuns(packed)
-	if err != nil {
-		return nil, t.failed(oda.Damaged(ref, h.metadata.Version, 0).Because(err))
-	}
-	return engine.Current(runs, after, h.lastSequence), nil
+	runs, err := currentRuns(engine.Version{Ref: ref, Number: h.metadata.Version}, packed, after, h.lastSequence)
+	return runs, t.failed(err)
 }
 
 // recordList is the records of a new version with their digests, and which of them
@@ -293,12 +290,14 @@ func (s *Store) share(ctx context.Context, p *oda.Put) (recordList, error) {
 	}
 	list := recordList{records: engine.List(p.Records), days: oda.CallDays(p.Records)}
 	row, err := s.read(ctx, p.Ref)
-	if err != nil || row == nil || row.runs.Count() == 0 {
+	if err != nil || row == nil {
 		return list, err
 	}
-	of := engine.Version{Ref: p.Ref, Number: row.metadata.Version}
+	if row.damage != nil || row.runs.Count() == 0 {
+		return list, row.damage
+	}
 	list.entity, list.tag = row.entity, row.metadata.Tag()
-	list.sharing, err = engine.Share(list.records, engine.InParts(of, row.runs, s.parts(ctx, row.entity)))
+	list.sharing, err = engine.Share(list.records, engine.InParts(row.Version, row.runs, s.parts(ctx, row.entity)))
 	return list, err
 }
 

@@ -25,17 +25,15 @@ var errPartFull = errors.New("the part is full")
 
 // row is what a single statement reads of an entity.
 type row struct {
+	engine.Version
 	entity   int64
 	metadata oda.Metadata
 	body     oda.Body
 	runs     engine.Runs // nil: no list of records
-	damage   error       // what of it cannot be read
+	damage   error       // why it is not to be served
 
-	superseded bool // there is a later version
-
-	// Of a row that was found by its key:
-	id        string
-	keyDigest []byte
+	superseded bool   // there is a later version
+	keyDigest  []byte // where it was found by its key
 }
 
 // Get implements oda.Engine.
@@ -54,7 +52,7 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if r == nil {
 		return nil, oda.Missing(ref)
 	}
-	if e, err = s.entity(ctx, ref, r); err != nil {
+	if e, err = s.entity(ctx, r); err != nil {
 		return nil, err
 	}
 	if !r.renderable() {
@@ -68,41 +66,52 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 }
 
 const selectCurrent = `SELECT h.entity, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	v.sequence_after, v.runs, v.slots, v.text, v.digest, 0
-	FROM heads h LEFT JOIN versions v ON v.position = h.position WHERE h.kind = ? AND h.identifier = ?`
+	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, 0
+	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version WHERE h.kind = ? AND h.identifier = ?`
 
 // read reads the current version, nil where the entity is unknown.
 func (s *Store) read(ctx context.Context, ref oda.Ref) (*row, error) {
-	return s.readRow(ctx, selectCurrent, int64(ref.Kind), ref.ID)
+	return s.readRow(ctx, ref, selectCurrent, int64(ref.Kind), ref.ID)
 }
 
 // readRow reads one row of selectCurrent's form.
-func (s *Store) readRow(ctx context.Context, query string, args ...any) (*row, error) {
+func (s *Store) readRow(ctx context.Context, ref oda.Ref, query string, args ...any) (*row, error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.readers.give(c)
-	return c.row(query, args...)
+	return c.row(ref, query, args...)
 }
 
-// row reads one row of selectCurrent's form, nil where there is none.
-func (c *conn) row(query string, args ...any) (r *row, err error) {
+// row reads one row of selectCurrent's form, nil where there is none. Where it was
+// found by its key, it says which entity it is.
+func (c *conn) row(ref oda.Ref, query string, args ...any) (r *row, err error) {
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
-		r = &row{entity: stmt.ColumnInt64(0), metadata: metadataOf(stmt, 1)}
-		stored, runsErr := decodeRuns(bytesOf(stmt, 8))
-		r.runs = engine.Current(stored, stmt.ColumnInt64(7), stmt.ColumnInt64(6))
-		r.body.Text, r.body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
-		r.superseded = stmt.ColumnBool(12)
+		r = &row{entity: stmt.ColumnInt64(0), metadata: metadataOf(stmt, 1), superseded: stmt.ColumnBool(12)}
 		if stmt.ColumnCount() > 13 {
-			r.id, r.keyDigest = stmt.ColumnText(13), bytesOf(stmt, 14)
+			ref.ID, r.keyDigest = stmt.ColumnText(13), bytesOf(stmt, 14)
 		}
-		var slotsErr error
-		r.body.Slots, slotsErr = decodeSlots(bytesOf(stmt, 9), len(r.body.Text))
-		r.damage = errors.Join(runsErr, slotsErr)
+		r.Version = engine.Version{Ref: ref, Number: r.metadata.Version}
+		r.body.Text, r.body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
+		if r.runs, r.damage = currentRuns(r.Version, bytesOf(stmt, 8), stmt.ColumnInt64(7), stmt.ColumnInt64(6)); r.damage != nil {
+			return nil
+		}
+		if r.body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(r.body.Text)); err != nil {
+			r.damage = oda.Damaged(ref, r.Number, 0).Because(err)
+		}
 		return nil
 	}, args...)
 	return r, err
+}
+
+// currentRuns gives the records of a version of which the stored ones are packed.
+func currentRuns(of engine.Version, packed []byte, after, last int64) (engine.Runs, error) {
+	stored, err := decodeRuns(packed)
+	if err != nil {
+		return nil, oda.Damaged(of.Ref, of.Number, 0).Because(err)
+	}
+	return of.Current(stored, after, last)
 }
 
 // renderable says whether the document is small enough to be rendered in memory,
@@ -113,34 +122,33 @@ func (r *row) renderable() bool {
 
 // selectCreated reads the first version as it was stored: without what has been
 // recorded since.
-const selectCreated = `SELECT h.entity, v.version, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	v.sequence_after, v.runs, v.slots, v.text, v.digest, 0, h.identifier, h.create_digest
-	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
+const selectCreated = `SELECT h.entity, 1, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
+	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, 0, h.identifier, h.create_digest
+	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
 
 // Created implements oda.Engine.
 func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.Entity, error) {
-	r, err := s.readRow(ctx, selectCreated, int64(kind), key.Value)
+	r, err := s.readRow(ctx, oda.Ref{Kind: kind}, selectCreated, int64(kind), key.Value)
 	if err != nil || r == nil {
 		return nil, storageError(err)
 	}
 	if err := key.Check(r.keyDigest); err != nil {
 		return nil, err
 	}
-	return s.entity(ctx, oda.Ref{Kind: kind, ID: r.id}, r)
+	return s.entity(ctx, r)
 }
 
 // entity gives what was read to the rules, if its text is the one that was stored.
-func (s *Store) entity(ctx context.Context, ref oda.Ref, r *row) (*oda.Entity, error) {
-	of := engine.Version{Ref: ref, Number: r.metadata.Version}
+func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 	if r.damage != nil {
-		return nil, oda.Damaged(ref, of.Number, 0).Because(r.damage)
+		return nil, r.damage
 	}
-	if err := of.Check(r.body); err != nil {
+	if err := r.Check(r.body); err != nil {
 		return nil, err
 	}
-	e := &oda.Entity{Ref: ref, Metadata: r.metadata, Body: r.body, Superseded: r.superseded}
+	e := &oda.Entity{Ref: r.Ref, Metadata: r.metadata, Body: r.body, Superseded: r.superseded}
 	if r.runs != nil {
-		e.Records = s.texts(ctx, of, r.entity, r.runs)
+		e.Records = s.texts(ctx, r.Version, r.entity, r.runs)
 	}
 	return e, nil
 }

@@ -86,8 +86,8 @@ func (t *txn) recordedBefore(h *head, key oda.Key) (oda.Receipt, error) {
 	return r, nil
 }
 
-const selectRuns = `SELECT h.entity, h.last_sequence, v.sequence_after, v.runs, h.version
-	FROM heads h JOIN versions v ON v.position = h.position WHERE h.kind = ? AND h.identifier = ?`
+const selectRuns = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_after, -1), v.runs, h.version
+	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version WHERE h.kind = ? AND h.identifier = ?`
 
 const selectRecords = `SELECT sequence, key, recorded_on, text, digest FROM records
 	WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?`
@@ -106,12 +106,9 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 	entity, runs := int64(0), engine.Runs(nil)
 	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
 		entity, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(4)
-		stored, err := decodeRuns(bytesOf(stmt, 3))
-		if err != nil {
-			return oda.Damaged(of.Ref, of.Number, 0).Because(err)
-		}
-		runs = engine.Current(stored, stmt.ColumnInt64(2), stmt.ColumnInt64(1))
-		return nil
+		var err error
+		runs, err = currentRuns(of, bytesOf(stmt, 3), stmt.ColumnInt64(2), stmt.ColumnInt64(1))
+		return err
 	}, int64(oda.ExecutionBlock), block)
 	if err != nil {
 		return oda.RecordPage{}, storageError(err)

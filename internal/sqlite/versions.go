@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -19,12 +20,16 @@ const (
 	LEFT JOIN records r ON r.entity = v.entity AND r.sequence > v.sequence_after AND r.sequence = `
 )
 
+// versionLast is the sequence number at which a version ends. There is none where
+// the next version is missing.
+const versionLast = `CASE WHEN h.version > v.version THEN coalesce(n.sequence_before, -1) ELSE h.last_sequence END`
+
 // selectVersion reads a version in selectCurrent's form, with its records not
 // beyond a sequence number.
-const selectVersion = `SELECT h.entity, ?3, ` + versionMetadata + `, min(coalesce(n.sequence_before, h.last_sequence), ?4),
-	v.sequence_after, v.runs, v.slots, v.text, v.digest, h.version > ?3
+const selectVersion = `SELECT h.entity, ?3, ` + versionMetadata + `, min(` + versionLast + `, ?4),
+	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, h.version > ?3
 	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = ?3
-	` + versionEnd + `min(coalesce(n.sequence_before, h.last_sequence), ?4)
+	` + versionEnd + `min(` + versionLast + `, ?4)
 	WHERE h.kind = ?1 AND h.identifier = ?2 AND h.version >= ?3`
 
 // Version implements oda.Engine.
@@ -38,7 +43,7 @@ func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.E
 	if e := s.cache.version(ref, version); e != nil {
 		return e, nil
 	}
-	r, err := s.readRow(ctx, selectVersion, int64(ref.Kind), ref.ID, version, int64(math.MaxInt64))
+	r, err := s.readRow(ctx, ref, selectVersion, int64(ref.Kind), ref.ID, version, int64(math.MaxInt64))
 	if err != nil {
 		return nil, storageError(err)
 	}
@@ -51,7 +56,7 @@ func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.E
 // past gives a state that was read to the rules. It is kept in the cache, if it
 // never changes again.
 func (s *Store) past(ctx context.Context, r *row, found state) (*oda.Entity, error) {
-	e, err := s.entity(ctx, found.key.Ref, r)
+	e, err := s.entity(ctx, r)
 	if err != nil || found.ended && !e.Superseded || !r.renderable() {
 		return e, err
 	}
@@ -112,8 +117,11 @@ func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *r
 		found.cached = cached
 		return nil, found, nil
 	}
-	if r, err = c.row(selectVersion, int64(ref.Kind), ref.ID, found.key.version, found.sequence); err != nil {
+	if r, err = c.row(ref, selectVersion, int64(ref.Kind), ref.ID, found.key.version, found.sequence); err != nil {
 		return nil, state{}, err
+	}
+	if r == nil {
+		return nil, state{}, oda.LostHistory(ref)
 	}
 	r.superseded = found.superseded
 	return r, found, nil
@@ -138,7 +146,7 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 		return state{key: cacheKey{Ref: ref, version: version}, sequence: last, ended: true}, nil
 	}
 	low, high, err := engine.Around(at, engine.Mark{Number: 1, On: created}, engine.Mark{Number: version + 1, On: modified},
-		s.marks.through(entity, 1, c.instants("SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)))
+		s.marks.through(entity, 1, c.instants(ref, "SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)))
 	if err != nil {
 		return state{}, err
 	}
@@ -146,17 +154,21 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	if ref.Kind != oda.ExecutionBlock {
 		return found, nil // nothing else is recorded into
 	}
-	err = c.query(`SELECT v.sequence_after, coalesce(n.sequence_before, ?3) FROM versions v
+	found.sequence = engine.Absent
+	err = c.query(`SELECT v.sequence_after, CASE WHEN ?4 > v.version THEN coalesce(n.sequence_before, -1) ELSE ?3 END FROM versions v
 		LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1 WHERE v.entity = ?1 AND v.version = ?2`,
 		func(stmt *sqlite.Stmt) error {
 			found.sequence, last = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
 			return nil
-		}, entity, low.Number, last)
+		}, entity, low.Number, last, version)
 	if err != nil {
 		return state{}, err
 	}
+	if _, err := (engine.Version{Ref: ref, Number: low.Number}).Current(nil, found.sequence, last); err != nil {
+		return state{}, err
+	}
 	low, _, err = engine.Around(at, engine.Mark{Number: found.sequence, On: low.On}, engine.Mark{Number: last + 1, On: high.On},
-		s.marks.through(entity, -1, c.instants("SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity)))
+		s.marks.through(entity, -1, c.instants(ref, "SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity)))
 	if found.sequence = low.Number; found.sequence < last {
 		found.key.on, found.ended = low.On, false
 	}
@@ -164,7 +176,7 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 }
 
 // instants reads an instant of an entity by its number.
-func (c *conn) instants(query string, entity int64) func(number int64) (oda.Instant, error) {
+func (c *conn) instants(ref oda.Ref, query string, entity int64) func(number int64) (oda.Instant, error) {
 	return func(number int64) (oda.Instant, error) {
 		instant, found := oda.Instant(0), false
 		err := c.query(query, func(stmt *sqlite.Stmt) error {
@@ -172,16 +184,15 @@ func (c *conn) instants(query string, entity int64) func(number int64) (oda.Inst
 			return nil
 		}, entity, number)
 		if err == nil && !found {
-			err = oda.Errorf(oda.DamagedText, "A part of the history of this entity is missing in the archive's file, so its past cannot be read. "+
-				"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.")
+			err = oda.LostHistory(ref)
 		}
 		return instant, err
 	}
 }
 
-const selectVersions = `SELECT v.version, ` + versionMetadata + `, coalesce(n.sequence_before, h.last_sequence), v.sequence_after, v.runs, length(v.text)
+const selectVersions = `SELECT v.version, ` + versionMetadata + `, ` + versionLast + `, v.sequence_after, v.runs, length(v.text)
 	FROM heads h JOIN versions v ON v.entity = h.entity AND v.version < ?3
-	` + versionEnd + `coalesce(n.sequence_before, h.last_sequence)
+	` + versionEnd + versionLast + `
 	WHERE h.kind = ?1 AND h.identifier = ?2 ORDER BY v.version DESC LIMIT ?4`
 
 // Versions implements oda.Engine.
@@ -193,24 +204,28 @@ func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit i
 	if err != nil {
 		return nil, err
 	}
-	defer s.readers.give(c)
 	var page engine.VersionPage
 	err = c.query(selectVersions, func(stmt *sqlite.Stmt) error {
-		stored, err := decodeRuns(bytesOf(stmt, 7))
+		m := metadataOf(stmt, 0)
+		runs, err := currentRuns(engine.Version{Ref: ref, Number: m.Version}, bytesOf(stmt, 7), stmt.ColumnInt64(6), stmt.ColumnInt64(5))
 		if err != nil {
 			return err
 		}
-		runs := engine.Current(stored, stmt.ColumnInt64(6), stmt.ColumnInt64(5))
-		if !page.Add(metadataOf(stmt, 0), stmt.ColumnInt64(8), runs) {
+		if !page.Add(m, stmt.ColumnInt64(8), runs) {
 			return errPartFull
 		}
 		return nil
 	}, int64(ref.Kind), ref.ID, before, int64(limit))
+	s.readers.give(c)
 	switch {
 	case err != nil && !errors.Is(err, errPartFull):
 		return nil, storageError(err)
 	case len(page.Versions) == 0:
-		return nil, oda.Missing(ref)
+		e, err := s.Get(ctx, ref)
+		if err == nil && before > 1 {
+			err = oda.LostVersion(ref, min(before-1, e.Metadata.Version))
+		}
+		return nil, cmp.Or(err, error(oda.Missing(ref)))
 	}
-	return page.Versions, nil
+	return page.Versions, page.Check(ref, limit)
 }

@@ -46,7 +46,7 @@ func walkStatement(w oda.Walk) (string, []any) {
 		columns, beside = headColumns+", NULL", ""
 	case w.Bodies:
 		columns += ", v.slots, v.text, v.digest"
-		beside += " LEFT JOIN versions v ON v.position = h.position"
+		beside += " LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version"
 	}
 	return fmt.Sprintf(`SELECT `+columns+` FROM heads h INDEXED BY `+index+`
 		`+beside+`

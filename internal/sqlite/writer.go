@@ -181,7 +181,9 @@ func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 
 // notStored turns an error of a write into one for its caller, where it is
 // certain that the write has changed nothing.
-func notStored(err error) error { return problem(err, " Nothing was stored by this request.") }
+func notStored(err error) error {
+	return problem(oda.NothingStored(err), " Nothing was stored by this request.")
+}
 
 // storageError turns an error of a read into one for its caller.
 func storageError(err error) error { return problem(err, "") }
