@@ -102,6 +102,9 @@ func (b Body) Fits(kind Kind) bool {
 		last = s.Offset
 	}
 	const all = 1<<SlotVersion | 1<<SlotCreatedBy | 1<<SlotCreatedOn | 1<<SlotLastModifiedBy | 1<<SlotLastModifiedOn
+	if seen&all == 0 { // a document without metadata takes nothing there
+		return !bytes.Contains(b.Text, []byte(`"metadata"`))
+	}
 	if kind == ExecutionBlock {
 		return seen == all|1<<SlotRecords || seen == all|1<<SlotRecordsMember
 	}

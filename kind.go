@@ -1,5 +1,7 @@
 package oda
 
+import "strconv"
+
 // Kind is one of the four kinds of entity.
 type Kind uint8
 
@@ -14,8 +16,10 @@ const (
 // Kinds lists every kind.
 var Kinds = [...]Kind{SBDefinition, SBInstance, ExecutionBlock, Project}
 
+type kindWord struct{ name, collection, idField, prefix string }
+
 // kindWords has the words for a kind, at the index of its number.
-var kindWords = [...]struct{ name, collection, idField, prefix string }{
+var kindWords = [...]kindWord{
 	SBDefinition:   {"SBDefinition", "sbds", "sbd_id", "sbd"},
 	SBInstance:     {"SBInstance", "sbis", "sbi_id", "sbi"},
 	ExecutionBlock: {"ExecutionBlock", "ebs", "eb_id", "eb"},
@@ -23,18 +27,28 @@ var kindWords = [...]struct{ name, collection, idField, prefix string }{
 }
 
 // String is the name of the kind as the specification spells it.
-func (k Kind) String() string { return kindWords[k].name }
+func (k Kind) String() string { return k.words().name }
+
+// words gives the words for a kind. A damaged archive may name one that there is
+// not, which has words as well, so that it can be told of.
+func (k Kind) words() kindWord {
+	if k < SBDefinition || k > Project {
+		number := strconv.Itoa(int(k))
+		return kindWord{"kind " + number, "kind-" + number, "id", "kind"}
+	}
+	return kindWords[k]
+}
 
 // Collection is the path segment of the kind's collection.
-func (k Kind) Collection() string { return kindWords[k].collection }
+func (k Kind) Collection() string { return k.words().collection }
 
 // IDField is the member of a document that holds its identifier. It is also
 // the name of the path parameter.
-func (k Kind) IDField() string { return kindWords[k].idField }
+func (k Kind) IDField() string { return k.words().idField }
 
 // Prefix is the first part of a generated identifier, and the type that the
 // identifier service is asked for.
-func (k Kind) Prefix() string { return kindWords[k].prefix }
+func (k Kind) Prefix() string { return k.words().prefix }
 
 // KindOf gives the kind whose collection has the given name.
 func KindOf(collection string) (Kind, bool) {

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
-	"oda/internal/engine"
 	"oda/internal/engine/audit"
 	"oda/internal/engine/migrate"
 )
@@ -68,7 +67,7 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 		for _, phase := range []struct {
 			doing string
 			check func(context.Context, pgx.Tx) error
-		}{{"reading versions and records", v.rows}, {"checking counts and keys", v.indexes}} {
+		}{{"reading versions and records", v.rows}, {"checking positions", v.positions}, {"checking counts and keys", v.indexes}} {
 			report.Do(phase.doing)
 			if err := phase.check(ctx, tx); damaged(err) {
 				report.Add(audit.File, "the database", "PostgreSQL cannot go on %s: %v", phase.doing, err)
@@ -147,7 +146,7 @@ var errStopped = errors.New("stopped")
 
 // keyOf is the key of rows that begin with kind and identifier.
 func keyOf(kind int16, id string) audit.Key {
-	return audit.Key{Ref: oda.Ref{Kind: oda.Kind(kind), ID: id}}
+	return audit.Key{Number: int64(kind), Ref: oda.Ref{Kind: audit.KindOf(int64(kind)), ID: id}}
 }
 
 // rows audits all rows.
@@ -164,12 +163,12 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			var kind int16
 			m := &r.Metadata
 			err = rows.Scan(&kind, &r.Ref.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.LastSequence, &r.Telescope, &r.SummaryHash)
-			r.Ref.Kind = oda.Kind(kind)
-			r.Entity.Ref = r.Ref
+			r.Entity = keyOf(kind, r.Ref.ID)
+			r.Ref = r.Entity.Ref
 			return r, err
 		}),
-		Versions: stream(ctx, v, `SELECT kind, identifier, version, position, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal
-			FROM versions ORDER BY kind, identifier, version`, scanVersion),
+		Versions: stream(ctx, v, `SELECT kind, identifier, version, position, stored_by, stored_on, sequence_before, sequence_after,
+			`+readable("runs")+`, `+readable("slots")+`, text, digest, seal FROM versions ORDER BY kind, identifier, version`, scanVersion),
 		Records: stream(ctx, v, `SELECT kind, identifier, sequence, position, version, recorded_by, recorded_on, coalesce(key, ''), text, digest, seal
 			FROM records ORDER BY kind, identifier, sequence`, scanRecord),
 		Entries: stream(ctx, v, `SELECT kind, identifier, l.created_by, l.created_on, coalesce(l.telescope, ''), c.summary, tsvector_to_array(c.terms)
@@ -185,6 +184,12 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 	}, v.report)
 }
 
+// readable gives an array of numbers, and one that is damaged in a way that is
+// noticed instead of one that the driver cannot read.
+func readable(array string) string {
+	return "CASE WHEN array_ndims(" + array + ") > 1 THEN '{0}' WHEN array_position(" + array + ", NULL) IS NOT NULL THEN '{0}' ELSE " + array + " END"
+}
+
 func scanVersion(rows pgx.Rows) (r audit.VersionRow, err error) {
 	var kind int16
 	var id string
@@ -197,13 +202,10 @@ func scanVersion(rows pgx.Rows) (r audit.VersionRow, err error) {
 	}
 	r.Entity = keyOf(kind, id)
 	row.Place = fmt.Appendf(nil, "%d\n%s", kind, id)
-	if runs != nil {
-		row.Runs = engine.Runs{} // as they are stored: runs that follow each other are not joined
-		for i := 0; i+1 < len(runs); i += 2 {
-			row.Runs = append(row.Runs, engine.Run{First: runs[i], Last: runs[i+1]})
-		}
-	}
-	row.Slots, r.Damage = decodeSlots(slots, len(r.Text))
+	var runsErr, slotsErr error
+	row.Runs, runsErr = decodeRuns(runs)
+	row.Slots, slotsErr = decodeSlots(slots, len(r.Text))
+	r.Damage = errors.Join(runsErr, slotsErr)
 	return r, nil
 }
 
@@ -231,6 +233,36 @@ func scanEntry(rows pgx.Rows) (r audit.EntryRow, err error) {
 	return r, nil
 }
 
+// positions makes sure that each position is there once, and that the next ones
+// will be new. There may be gaps: of writes that were undone.
+func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT position, count(*) FROM (SELECT position FROM versions UNION ALL SELECT position FROM records) p
+		GROUP BY position HAVING count(*) > 1 OR position < 1 ORDER BY position`)
+	if err != nil {
+		return err
+	}
+	var position, times int64
+	_, err = pgx.ForEachRow(rows, []any{&position, &times}, func() error {
+		if position < 1 {
+			v.report.Add(audit.Log, "the log", "has position %d, but positions count from 1", position)
+		} else {
+			v.report.Add(audit.Log, "the log", "has position %d %d times", position, times)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Who may only read tables cannot see the sequence.
+	var last, next int64
+	err = tx.QueryRow(ctx, `SELECT greatest((SELECT coalesce(max(position), 0) FROM versions), (SELECT coalesce(max(position), 0) FROM records)),
+		CASE WHEN has_sequence_privilege('positions', 'SELECT') THEN coalesce(pg_sequence_last_value('positions'), 0) ELSE 9223372036854775807 END`).Scan(&last, &next)
+	if err == nil && last > next {
+		v.report.Add(audit.Log, "the log", "has position %d, but the sequence that gives positions stands at %d, and will give some twice", last, next)
+	}
+	return err
+}
+
 // indexes compares counts and keys of creation with the heads.
 func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT kind, coalesce(c.n, 0), coalesce(h.n, 0) FROM (SELECT kind, sum(n)::bigint AS n FROM counts GROUP BY kind) c
@@ -241,11 +273,18 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	var kind int16
 	var counted, there int64
 	_, err = pgx.ForEachRow(rows, []any{&kind, &counted, &there}, func() error {
-		v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, oda.Kind(kind), there)
+		v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, audit.KindOf(int64(kind)), there)
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM counts WHERE kind BETWEEN 1 AND 4 AND shard BETWEEN 0 AND $1", countShards-1).Scan(&there)
+	if err != nil {
+		return err
+	}
+	if should := int64(len(oda.Kinds) * countShards); there != should {
+		v.report.Add(audit.Index, "the counts", "have %d of the %d rows that they need", there, should)
 	}
 	rows, err = tx.Query(ctx, `SELECT k.kind, k.identifier FROM creation_keys k LEFT JOIN heads h USING (kind, identifier)
 		WHERE h.identifier IS NULL OR length(k.digest) <> 32`)
@@ -254,7 +293,7 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	}
 	var id string
 	_, err = pgx.ForEachRow(rows, []any{&kind, &id}, func() error {
-		v.report.Add(audit.Index, fmt.Sprintf("%s %s", oda.Kind(kind), id), "the key with which it was created is damaged, or it is not there")
+		v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(int64(kind)), id), "the key with which it was created is damaged, or it is not there")
 		return nil
 	})
 	return err

@@ -182,7 +182,7 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 		{"FROM heads h LEFT JOIN versions v ON v.position", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier=?)"},
 		{"FROM heads h LEFT JOIN versions v ON v.position", "SEARCH v USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN"},
 		{"FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = 1", "SEARCH h USING INDEX heads_create_key (kind=? AND create_key=?)"},
-		{"FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = 1", "SEARCH v USING INDEX versions_entity (entity=? AND version=?)"},
+		{"FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = 1", "SEARCH v USING INDEX versions_entity (entity=? AND version=?) LEFT-JOIN"},
 		{selectVersion, "SEARCH v USING INDEX versions_entity (entity=? AND version=?) LEFT-JOIN"},
 		{selectVersion, "SEARCH n USING INDEX versions_entity (entity=? AND version=?) LEFT-JOIN"},
 		{selectVersion, "SEARCH r USING INDEX records_sequence (entity=? AND sequence=?) LEFT-JOIN"},

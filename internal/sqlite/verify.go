@@ -211,7 +211,7 @@ func (v verifier) rows() error {
 		Heads: all(v.conn, `SELECT entity, kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
 			last_sequence, position, telescope, summary_hash FROM heads ORDER BY entity`, func(stmt *sqlite.Stmt) audit.HeadRow {
 			return audit.HeadRow{
-				Entity: numbered(stmt), Ref: oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}, Metadata: metadataOf(stmt, 3),
+				Entity: numbered(stmt), Ref: oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)}, Metadata: metadataOf(stmt, 3),
 				LastSequence: stmt.ColumnInt64(8), Position: stmt.ColumnInt64(9), Telescope: stmt.ColumnText(10), SummaryHash: stmt.ColumnInt64(11),
 			}
 		}),
@@ -287,16 +287,25 @@ func (v verifier) indexes() error {
 		UNION ALL SELECT 2, sbinstances FROM state UNION ALL SELECT 3, executionblocks FROM state UNION ALL SELECT 4, projects FROM state) k`,
 		func(stmt *sqlite.Stmt) error {
 			if counted, there := stmt.ColumnInt64(1), stmt.ColumnInt64(2); counted != there {
-				v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, oda.Kind(stmt.ColumnInt(0)), there)
+				v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, audit.KindOf(stmt.ColumnInt64(0)), there)
 			}
 			return nil
 		})
 	if err != nil {
 		return err
 	}
+	err = v.query(`SELECT indexed_entity, (SELECT coalesce(max(entity), 0) FROM heads) FROM state`, func(stmt *sqlite.Stmt) error {
+		if indexed, last := stmt.ColumnInt64(0), stmt.ColumnInt64(1); indexed < 0 || indexed > last {
+			v.report.Add(audit.Index, "the index of words and references", "says that it has all entities up to %d, but the last one is %d", indexed, last)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	err = v.query(`SELECT kind, identifier FROM heads WHERE (create_key IS NULL) <> (create_digest IS NULL) OR length(create_digest) <> 32`,
 		func(stmt *sqlite.Stmt) error {
-			v.report.Add(audit.Index, fmt.Sprintf("%s %s", oda.Kind(stmt.ColumnInt(0)), stmt.ColumnText(1)), "the key with which it was created is damaged")
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1)), "the key with which it was created is damaged")
 			return nil
 		})
 	if err != nil {
@@ -305,7 +314,7 @@ func (v verifier) indexes() error {
 	return v.query(`SELECT kind, identifier FROM heads WHERE entity <= (SELECT indexed_entity FROM state)
 		AND NOT EXISTS (SELECT 1 FROM unindexed u WHERE u.entity = heads.entity) AND NOT EXISTS (SELECT 1 FROM terms_docsize d WHERE d.id = heads.entity)`,
 		func(stmt *sqlite.Stmt) error {
-			v.report.Add(audit.Index, fmt.Sprintf("%s %s", oda.Kind(stmt.ColumnInt(0)), stmt.ColumnText(1)), "the index of words and references does not have it")
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1)), "the index of words and references does not have it")
 			return nil
 		})
 }

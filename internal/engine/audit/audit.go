@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"sync/atomic"
 
 	"oda"
@@ -89,8 +90,16 @@ func (r *Report) Faults() map[Class]int64 { return r.byClass }
 // Key is what the rows of one entity have in common, and by which they are
 // ordered.
 type Key struct {
-	Number int64 // on an engine that numbers entities
-	Ref    oda.Ref
+	Number int64   // of the entity, or of its kind
+	Ref    oda.Ref // empty on an engine that numbers entities
+}
+
+// KindOf gives the kind that a row names, 0 for a number that can be none.
+func KindOf(number int64) oda.Kind {
+	if number < 0 || number > math.MaxUint8 {
+		return 0
+	}
+	return oda.Kind(number)
 }
 
 func (k Key) compare(other Key) int {

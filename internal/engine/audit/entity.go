@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"oda"
 	"oda/internal/engine"
@@ -29,7 +30,7 @@ type entity struct {
 // entity audits one entity: the head, if there is one, and all of its log.
 func (a *auditor) entity(key Key) {
 	e := &entity{auditor: a, key: key, name: nameOf(key.Ref), calls: make(map[dayPart]int64)}
-	if key.Number != 0 {
+	if key.Ref.ID == "" {
 		e.name = fmt.Sprintf("entity %d", key.Number)
 	}
 	if a.heads.more && a.heads.row.Entity == key {
@@ -48,6 +49,10 @@ func (a *auditor) entity(key Key) {
 		} else {
 			a.report.Add(Orphan, e.name, "has no head, but %d versions and %d records", versions, records)
 		}
+		return
+	}
+	if !slices.Contains(oda.Kinds[:], e.head.Ref.Kind) {
+		a.report.Add(Head, e.name, "its head is of a kind that there is not")
 		return
 	}
 	e.checkHead()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // entry takes what listings and searches know of the entity.
@@ -84,6 +85,11 @@ func (e *entity) indexedDays() map[dayPart]int64 {
 // checkDays makes sure that the index of days leads to all calls. It may lead to
 // some that are not of the day.
 func (e *entity) checkDays(indexed map[dayPart]int64) {
+	for at, first := range indexed {
+		if first < 1 || engine.PartOf(first) != at.part {
+			e.report.Add(Index, e.name, "the index of days leads to record %d for part %d, to which it does not belong", first, at.part)
+		}
+	}
 	for call, first := range e.calls {
 		if at, known := indexed[call]; !known || at > first {
 			e.report.Add(Index, e.name, "the index of days does not lead to record %d, a call of %s", first, call.day.Begin())
