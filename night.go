@@ -53,7 +53,7 @@ func ParseNight(params map[string][]string) (NightQuery, error) {
 // zoneNamed finds a time zone by its IANA name. Go knows two more names, and
 // systems may have directories of zones with other rules.
 func zoneNamed(name string) (*time.Location, bool) {
-	if name == "" || name == "Local" || strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") {
+	if name == "" || name == "Local" || name == "localtime" || name == "posixrules" || strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") {
 		return nil, false
 	}
 	zone, err := time.LoadLocation(name)

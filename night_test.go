@@ -76,6 +76,7 @@ func TestAWrongQuestionForANightSaysWhatToDo(t *testing.T) {
 		{map[string][]string{"date": {"2026-03-01"}, "zone": {"Mars/Olympus"}}, []string{"query:zone"}, "write it as Africa/Johannesburg"},
 		{map[string][]string{"date": {"2026-03-01"}, "zone": {"Local"}}, []string{"query:zone"}, "is not the name"},
 		{map[string][]string{"date": {"2026-03-01"}, "zone": {"right/UTC"}}, []string{"query:zone"}, "is not the name"},
+		{map[string][]string{"date": {"2026-03-01"}, "zone": {"localtime"}}, []string{"query:zone"}, "is not the name"},
 		{map[string][]string{"date": {"2026-03-01"}, "zone": {"../../etc/passwd"}}, []string{"query:zone"}, "is not the name"},
 		{map[string][]string{"date": {"2026-03-01"}, "telescope": {"\xff"}}, []string{"query:telescope"}, "UTF-8"},
 		{map[string][]string{"zone": {"x"}}, []string{"query:zone", "query:date"}, "is not the name"},
