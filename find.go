@@ -79,7 +79,7 @@ const (
 
 	// Summaries are looked up in parts, so that they take little memory: few at
 	// once where they may be large, more where those before were small.
-	lookedAtFirst, lookedAtOnce = 16, 128
+	lookedAtFirst, lookedAtOnce = 8, 128
 	smallPart                   = 64 << 10
 
 	// A walk is read in parts, so that it holds nothing for long: entities, or

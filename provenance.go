@@ -40,6 +40,7 @@ const (
 	maxEdges       = 10_000
 	provenanceTime = 5 * time.Second
 	askedAtOnce    = 500 // terms in one question to the index
+	tracedAtOnce   = 50  // entities that are looked at together
 
 	traceBytes = 512 << 20 // of packed summaries that one question reads
 	traceKept  = 32 << 20  // of what is remembered of them
@@ -301,7 +302,7 @@ func (t *tracer) look(ctx context.Context, refs []Ref) error {
 			unknown = append(unknown, ref)
 		}
 	}
-	for part := range slices.Chunk(unknown, 3*lookedAtFirst) {
+	for part := range slices.Chunk(unknown, tracedAtOnce) {
 		all, err := t.finder.Look(ctx, part)
 		if err != nil {
 			return err
