@@ -113,6 +113,20 @@ func LostHistory(ref Ref) *Error {
 		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
 }
 
+// DamagedSummary is the error for what searches know of an entity, where that
+// cannot be read.
+func DamagedSummary(ref Ref) *Error {
+	return Errorf(DamagedText, "What searches know of %s %s is damaged, so they cannot answer with it. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
+}
+
+// Unreadable is the error for an entity that is kept where the database cannot
+// read its own file.
+func Unreadable(ref Ref) *Error {
+	return Errorf(DamagedText, "The archive's database cannot read what it keeps of %s %s: its file is damaged there. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
+}
+
 // NothingStored adds to the error of a damaged text that a write met it and left
 // everything as it was. Other errors stay as they are.
 func NothingStored(err error) error {

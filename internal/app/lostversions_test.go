@@ -1,7 +1,11 @@
 package app_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -169,5 +173,78 @@ func editedDatabase(t *testing.T) (string, func(statements ...string)) {
 	return dsn, func(statements ...string) {
 		t.Helper()
 		env.Exec(t, env.Connect(t, dsn), statements...)
+	}
+}
+
+// A summary that cannot be read is damage that names the entity, and nothing else
+// is kept from being read.
+func TestADamagedSummaryNamesItsEntity(t *testing.T) {
+	t.Parallel()
+	for engine, open := range map[string]func(*testing.T) (string, func(statements ...string)){"sqlite": editedFile, "postgres": editedDatabase} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			database, edit := open(t)
+			use := func(c *app.Config) { c.Database = database }
+			a := env.Start(t, use)
+			for _, path := range []string{"/sbds/sbd-damaged", "/sbds/sbd-whole"} {
+				if reply := a.Do("PUT", path, `{"name": "a galaxy"}`); reply.Status != 200 {
+					t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
+				}
+			}
+			if err := a.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if engine == "sqlite" { // as after a crash, before the index had it
+				edit(`UPDATE catalogue SET summary = x'01' WHERE entity = (SELECT entity FROM heads WHERE identifier = 'sbd-damaged');
+					DELETE FROM terms WHERE rowid > 0; UPDATE state SET indexed_entity = 0`)
+			} else {
+				edit(`UPDATE catalogue SET summary = '\x01' WHERE identifier = 'sbd-damaged'`)
+			}
+			a = env.Start(t, use)
+			for _, path := range []string{"/sbds/search", "/sbds/search?sort=id", "/sbds/sbd-damaged/provenance"} {
+				if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-damaged") {
+					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
+				}
+			}
+			for _, path := range []string{"/sbds/sbd-damaged", "/sbds/sbd-whole", "/sbds/search?q=whole"} {
+				if reply := a.Do("GET", path, ""); reply.Status != 200 {
+					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
+				}
+			}
+		})
+	}
+}
+
+// A page of the file that cannot be read is damage of the entities that are on it.
+func TestADamagedPageNamesTheEntityThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/archive.db"
+	use := func(c *app.Config) { c.Database = "sqlite:" + path }
+	a := env.Start(t, use)
+	for i := range 40 {
+		note := strings.Repeat("x", 2000)
+		if i == 20 {
+			note = "in the middle of all" + note
+		}
+		if reply := a.Do("PUT", fmt.Sprintf("/sbds/sbd-%d", i), `{"note": "`+note+`"}`); reply.Status != 200 {
+			t.Fatalf("PUT is answered %d: %s", reply.Status, reply.Text())
+		}
+	}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int(binary.BigEndian.Uint16(content[16:]))
+	at := bytes.Index(content, []byte("in the middle of all")) / size * size
+	copy(content[at:], bytes.Repeat([]byte{0xff}, 100))
+	if err := os.WriteFile(path, content, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	a = env.Start(t, use)
+	if reply := a.Do("GET", "/sbds/sbd-20", ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-20") {
+		t.Errorf("it is answered %d: %s", reply.Status, reply.Text())
 	}
 }

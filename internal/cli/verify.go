@@ -67,7 +67,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 	err := app.Verify(ctx, v.Db, report)
 	stop()
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
+		if errors.Is(err, context.Canceled) || ctx.Err() != nil {
 			err = errors.New("stopped before everything was read")
 		}
 		return &failure{exitUnverified, err.Error()}
@@ -76,10 +76,17 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 		return &failure{exitUnverified, err.Error()}
 	}
 	if n := report.Faulty.Load(); n > 0 {
-		return &failure{exitDamaged, fmt.Sprintf("the archive is damaged in %s places. Keep a copy of it as it is, and stop writing to it. "+
-			"Restore it from the last backup that verifies; docs/operations.md says how", grouped(n))}
+		return &failure{exitDamaged, fmt.Sprintf("the archive is damaged in %s. Keep a copy of it as it is, and stop writing to it. "+
+			"Restore it from the last backup that verifies; docs/operations.md says how", places(n))}
 	}
 	return nil
+}
+
+func places(n int64) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return grouped(n) + " places"
 }
 
 // print prints the result.

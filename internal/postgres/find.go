@@ -45,7 +45,9 @@ func readFound(rows pgx.Rows, each func(place int, found oda.Found, whole bool))
 	}, func() (err error) {
 		f.Kind = oda.Kind(kind)
 		if f.Summary = (oda.Summary{}); packed != nil {
-			f.Summary, err = oda.UnpackSummary(packed)
+			if f.Summary, err = oda.UnpackSummary(packed); err != nil {
+				err = oda.DamagedSummary(f.Ref).Because(err)
+			}
 		}
 		if err == nil {
 			each(place, f, packed != nil)

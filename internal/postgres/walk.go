@@ -97,7 +97,7 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 		var err error
 		if !w.Bare {
 			if found.Summary, err = oda.UnpackSummary(summary); err != nil {
-				return err
+				return oda.DamagedSummary(found.Ref).Because(err)
 			}
 		}
 		if w.Bodies {

@@ -62,13 +62,13 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 		of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
 		entity, runs, err := s.runsOn(ctx, &of, days)
 		if err != nil {
-			yield(oda.Record{}, storageError(err))
+			yield(oda.Record{}, readError(of.Ref, err))
 			return
 		}
 		read := s.parts(ctx, entity)
 		engine.Records(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 			part, err := read(first, last)
-			return part, storageError(err)
+			return part, readError(of.Ref, err)
 		})(yield)
 	}
 }

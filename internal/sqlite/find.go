@@ -29,7 +29,9 @@ func foundIn(stmt *sqlite.Stmt) (entity int64, found oda.Found, err error) {
 	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 	found.Metadata = metadataOf(stmt, 3)
 	if !stmt.ColumnIsNull(8) { // else it was not asked for
-		found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8))
+		if found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8)); err != nil {
+			err = oda.DamagedSummary(found.Ref).Because(err)
+		}
 	}
 	return stmt.ColumnInt64(0), found, err
 }

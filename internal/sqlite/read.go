@@ -47,7 +47,7 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	}
 	r, err := s.read(ctx, ref)
 	if err != nil {
-		return nil, storageError(err)
+		return nil, readError(ref, err)
 	}
 	if r == nil {
 		return nil, oda.Missing(ref)
@@ -59,7 +59,7 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 		return e, nil
 	}
 	if err := e.Render(); err != nil {
-		return nil, storageError(err)
+		return nil, readError(ref, err)
 	}
 	s.cache.put(e, ticket)
 	return e, nil
@@ -158,7 +158,7 @@ func (s *Store) texts(ctx context.Context, of engine.Version, entity int64, runs
 	read := s.parts(ctx, entity)
 	return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 		part, err := read(first, last)
-		return part, storageError(err)
+		return part, readError(of.Ref, err)
 	})
 }
 

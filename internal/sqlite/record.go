@@ -111,7 +111,7 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 		return err
 	}, int64(oda.ExecutionBlock), block)
 	if err != nil {
-		return oda.RecordPage{}, storageError(err)
+		return oda.RecordPage{}, readError(of.Ref, err)
 	}
 	if entity == 0 {
 		return oda.RecordPage{}, oda.Missing(of.Ref)
@@ -124,5 +124,5 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 			}, digestOf(stmt, 4))
 		}, entity, run.First, run.Last, int64(most))
 	})
-	return page, storageError(err)
+	return page, readError(of.Ref, err)
 }

@@ -105,10 +105,13 @@ func (s *Store) readUnindexed() error {
 	read := func(stmt *sqlite.Stmt) error {
 		ref := oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 		summary, err := oda.UnpackSummary(bytesOf(stmt, 3))
+		if err != nil { // the archive opens all the same; searches that meet it say so
+			s.log.Error("what searches know of an entity is damaged", "kind", ref.Kind.String(), "identifier", ref.ID, "error", err)
+		}
 		rows = append(rows, unindexedRow{
 			entity: stmt.ColumnInt64(0), kind: ref.Kind, terms: termsText(ref, &summary), again: stmt.ColumnInt64(0) <= indexed,
 		})
-		return err
+		return nil
 	}
 	err = s.writer.query(`SELECT h.entity, h.kind, h.identifier, c.summary FROM unindexed u
 		JOIN heads h ON h.entity = u.entity JOIN catalogue c ON c.entity = u.entity WHERE u.entity <= ? ORDER BY u.entity`, read, indexed)

@@ -45,7 +45,7 @@ func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.E
 	}
 	r, err := s.readRow(ctx, ref, selectVersion, int64(ref.Kind), ref.ID, version, int64(math.MaxInt64))
 	if err != nil {
-		return nil, storageError(err)
+		return nil, readError(ref, err)
 	}
 	if r == nil {
 		return nil, oda.MissingVersion(ref, version)
@@ -75,7 +75,7 @@ func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Ent
 	r, found, err := s.readAsOf(ctx, ref, at)
 	switch {
 	case err != nil:
-		return nil, storageError(err)
+		return nil, readError(ref, err)
 	case found.cached != nil:
 		return found.cached, nil
 	}
@@ -219,7 +219,7 @@ func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit i
 	s.readers.give(c)
 	switch {
 	case err != nil && !errors.Is(err, errPartFull):
-		return nil, storageError(err)
+		return nil, readError(ref, err)
 	case len(page.Versions) == 0:
 		e, err := s.Get(ctx, ref)
 		if err == nil && before > 1 {

@@ -188,6 +188,14 @@ func notStored(err error) error {
 // storageError turns an error of a read into one for its caller.
 func storageError(err error) error { return problem(err, "") }
 
+// readError is storageError for what is read of one entity.
+func readError(ref oda.Ref, err error) error {
+	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultCorrupt && oda.CodeOf(err) == oda.Internal {
+		return oda.Unreadable(ref).Because(err)
+	}
+	return storageError(err)
+}
+
 // problem tells a caller what is wrong with the storage, and the outcome.
 func problem(err error, outcome string) error {
 	if err == nil {
