@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -126,4 +127,25 @@ func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// A file that was cut off is damaged, not one that cannot be verified.
+func TestAFileThatWasCutOffIsDamaged(t *testing.T) {
+	t.Parallel()
+	fixtures := env.Fixtures(t, "sqlite")
+	healthy := env.Restore(t, fixtures[len(fixtures)-1])
+	if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimPrefix(healthy, "sqlite:")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	if faults := strings.Join(verified(t, healthy), "\n"); !strings.Contains(faults, "file: the file: ") {
+		t.Errorf("its faults are\n%s", faults)
+	}
 }

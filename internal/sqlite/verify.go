@@ -35,19 +35,26 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 	}
 	defer f.release()
 	c, err := openToRead(f.path)
+	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultCorrupt {
+		report.Add(audit.File, "the file", "SQLite cannot open it: %v", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	c.SetInterrupt(ctx.Done())
-	if err := recognise(c); err != nil {
-		return err
-	}
-	if err := upToDate(ctx, c); err != nil {
-		return err
-	}
-	if err := c.script("BEGIN"); err != nil {
-		return err
+	for _, begin := range []func() error{
+		func() error { return recognise(c) },
+		func() error { return upToDate(ctx, c) },
+		func() error { return c.script("BEGIN") },
+	} {
+		if err := begin(); sqlite.ErrCode(err).ToPrimary() == sqlite.ResultCorrupt {
+			report.Add(audit.File, "the file", "SQLite cannot read its beginning: %v", err)
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
 	v := verifier{c, report}
 	for _, phase := range []struct {
