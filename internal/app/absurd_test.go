@@ -14,11 +14,10 @@ import (
 	"oda/internal/test/env"
 )
 
-// unverified are columns of which nothing can be said to be wrong, or not by
-// values that are merely absurd.
+// unverified are columns that "oda verify" does not judge, and why.
 var unverified = map[string]string{
 	"heads.create_key":     "a client chose it, and nothing else knows it",
-	"heads.call_day":       "of which day the index of days is known to have the next records; if it is wrong, it is looked up",
+	"heads.call_day":       "not compared with the index of days yet; a wrong one keeps later records of that day out of it",
 	"heads.calls_to":       "as call_day",
 	"creation_keys.key":    "a client chose it, and nothing else knows it",
 	"versions.transaction": "of the database that it was written in, which may have been restored into another",

@@ -22,7 +22,6 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 	s, conn := open(t, dsn), connect(t, dsn)
 	e := mustPut(t, s, write(t, sbd("stored"), `{}`))
 	mustPut(t, s, write(t, block("stored"), `{}`))
-	do(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
 	t.Cleanup(func() {
 		do(t, conn, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
 		await(t, "the archive to store again", patience, func() bool {
@@ -30,9 +29,7 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			return err == nil && s.Ping(context.Background()) == nil
 		})
 	})
-	await(t, "PostgreSQL to wait for a standby", patience, func() bool {
-		return query[string](t, conn, "SHOW synchronous_standby_names") == "nobody"
-	})
+	waitForNobody(t, conn, connect(t, dsn))
 
 	put := func(ctx context.Context, puts ...oda.Put) error { _, err := s.Put(ctx, puts); return err }
 	create := func(ctx context.Context) error {
@@ -88,6 +85,35 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 	await(t, "the archive to be not ready", patience, func() bool { return oda.CodeOf(s.Ping(t.Context())) == oda.Unavailable })
 }
 
+// waitForNobody makes commits wait for a standby that never comes. Sessions know
+// of the setting before commits wait, so a probe finds out.
+func waitForNobody(t *testing.T, conn, probe *pgx.Conn) {
+	t.Helper()
+	do(t, conn, "CREATE TABLE standby_probe (n integer)", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	await(t, "PostgreSQL to wait for a standby", patience, func() bool { return commitWaits(t, conn, probe) })
+}
+
+// commitWaits tells whether a commit of the probe waits for a standby.
+func commitWaits(t *testing.T, conn, probe *pgx.Conn) (yes bool) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := probe.Exec(context.Background(), "INSERT INTO standby_probe VALUES (1)")
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return yes
+		default:
+			ended := query[int](t, conn, "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+			yes = yes || ended > 0
+		}
+	}
+}
+
 // endWait ends the wait of commits for a standby until there is an answer.
 func endWait(t *testing.T, conn *pgx.Conn, answered <-chan error) (err error) {
 	await(t, "an answer without a standby", patience, func() bool {
@@ -110,10 +136,7 @@ func TestAWriteThatIsGivenUpStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 	cluster := env.NewCluster(t, env.ClusterOptions{})
 	dsn := cluster.DSN("postgres")
 	s, conn := open(t, dsn), connect(t, dsn)
-	do(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
-	await(t, "PostgreSQL to wait for a standby", patience, func() bool {
-		return query[string](t, conn, "SHOW synchronous_standby_names") == "nobody"
-	})
+	waitForNobody(t, conn, connect(t, dsn))
 	key := &oda.Key{Value: "key"}
 	create := func(ctx context.Context) error {
 		_, err := s.Create(ctx, write(t, sbd("created"), `{}`), key)
