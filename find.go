@@ -93,16 +93,22 @@ func searchTurns() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
 // turn waits until fewer searches are walking. It must be given back.
 func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
-	timer := time.NewTimer(searchWait)
+	return enter(ctx, a.searches, searchWait, Errorf(Overloaded, "Too many searches are looking through the archive at once. Try again shortly, "+
+		"or narrow yours down, by words, a reference, a position, a user or a range of times."))
+}
+
+// enter waits for one of the places of those who do something at once. If none is
+// free in time, it returns the given error.
+func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *Error) (leave func(), err error) {
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case a.searches <- struct{}{}:
-		return func() { <-a.searches }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-timer.C:
-		return nil, Errorf(Overloaded, "Too many searches are looking through the archive at once. Try again shortly, "+
-			"or narrow yours down, by words, a reference, a position, a user or a range of times.")
+		return nil, full
 	}
 }
 

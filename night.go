@@ -155,16 +155,8 @@ func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 
 // enterNight waits for the turn of a report, which the caller ends.
 func (a *Archive) enterNight(ctx context.Context) (leave func(), err error) {
-	timer := time.NewTimer(nightWait)
-	defer timer.Stop()
-	select {
-	case a.nights <- struct{}{}:
-		return func() { <-a.nights }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, Errorf(Overloaded, "%d reports on nights are being made, which is as many as there may be. Try again shortly.", nightsAtOnce)
-	}
+	return enter(ctx, a.nights, nightWait,
+		Errorf(Overloaded, "%d reports on nights are being made, which is as many as there may be. Try again shortly.", nightsAtOnce))
 }
 
 func (a *Archive) night(ctx context.Context, q NightQuery) (*Night, error) {

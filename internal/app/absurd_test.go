@@ -36,11 +36,7 @@ func TestAbsurdValuesAreFoundInEveryColumn(t *testing.T) {
 	for engine, columns := range map[string]func(t *testing.T, healthy string) []absurd{"sqlite": absurdFile, "postgres": absurdDatabase} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			fixtures := env.Fixtures(t, engine)
-			healthy := env.Restore(t, fixtures[len(fixtures)-1])
-			if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
-				t.Fatal(err)
-			}
+			healthy := healthyArchive(t, engine)
 			damager := map[string]func(*testing.T, string) func(damage) string{"sqlite": sqliteDamager, "postgres": postgresDamager}[engine]
 			hurt := damager(t, healthy)
 			all := columns(t, healthy)
@@ -131,11 +127,7 @@ func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 // A file that was cut off is damaged, not one that cannot be verified.
 func TestAFileThatWasCutOffIsDamaged(t *testing.T) {
 	t.Parallel()
-	fixtures := env.Fixtures(t, "sqlite")
-	healthy := env.Restore(t, fixtures[len(fixtures)-1])
-	if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
-		t.Fatal(err)
-	}
+	healthy := healthyArchive(t, "sqlite")
 	path := strings.TrimPrefix(healthy, "sqlite:")
 	info, err := os.Stat(path)
 	if err != nil {

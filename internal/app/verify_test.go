@@ -154,11 +154,7 @@ func TestEachDamageIsFoundAndNamed(t *testing.T) {
 	for engine, damager := range map[string]func(t *testing.T, healthy string) func(damage) (database string){"sqlite": sqliteDamager, "postgres": postgresDamager} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			fixtures := env.Fixtures(t, engine)
-			healthy := env.Restore(t, fixtures[len(fixtures)-1])
-			if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
-				t.Fatal(err)
-			}
+			healthy := healthyArchive(t, engine)
 			if faults := verified(t, healthy); len(faults) > 0 {
 				t.Fatalf("a healthy archive has faults:\n%s", strings.Join(faults, "\n"))
 			}
@@ -220,15 +216,22 @@ func postgresDamager(t *testing.T, healthy string) func(damage) string {
 	}
 }
 
+// healthyArchive is the newest fixture of an engine, as this program leaves it.
+func healthyArchive(t *testing.T, engine string) (database string) {
+	t.Helper()
+	fixtures := env.Fixtures(t, engine)
+	database = env.Restore(t, fixtures[len(fixtures)-1])
+	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return database
+}
+
 // A byte that changes in the file itself is found wherever it stands: in a text,
 // in another column, in an index, in a page's own structure.
 func TestABitThatFlipsInTheFileIsFound(t *testing.T) {
 	t.Parallel()
-	fixtures := env.Fixtures(t, "sqlite")
-	healthy := env.Restore(t, fixtures[len(fixtures)-1])
-	if err := env.Start(t, func(c *app.Config) { c.Database = healthy }).Stop(); err != nil {
-		t.Fatal(err)
-	}
+	healthy := healthyArchive(t, "sqlite")
 	content, err := os.ReadFile(strings.TrimPrefix(healthy, "sqlite:"))
 	if err != nil {
 		t.Fatal(err)
