@@ -22,7 +22,7 @@ const applicationID = 0x6f646131
 // same time. There are more connections: pages and searches need not wait.
 const listingsAtOnce = 4
 
-// Store is the embedded engine. It implements oda.Engine.
+// Store is the embedded engine. It implements oda.Engine and oda.Log.
 type Store struct {
 	file    *file
 	log     *slog.Logger
@@ -40,6 +40,8 @@ type Store struct {
 
 	queue *engine.Queue[*job]
 	heads map[oda.Ref]*head // of the last transactions; the writer's own
+
+	tail engine.Tail // of the log of changes
 
 	unindexed unindexed
 	indexed   int64 // up to that entity the index of terms goes; the writer's own
@@ -96,6 +98,7 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 			return nil, err
 		}
 	}
+	s.tail.Move(oda.Position(last))
 	s.health = engine.NewHealth(log, s.tryWrite)
 	s.done.Go(func() { s.write(last) })
 	return s, nil
@@ -145,6 +148,7 @@ func (s *Store) checkLog() (int64, error) {
 // Close lets running writes finish, then closes the file.
 func (s *Store) Close() error {
 	s.once.Do(func() {
+		s.tail.Close()
 		s.queue.Close()
 		s.done.Wait()
 		s.health.Close()

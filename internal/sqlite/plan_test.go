@@ -81,6 +81,9 @@ func work(t *testing.T, s *Store) {
 			t.Fatalf("walk %+v: %d, %v", w, found, err)
 		}
 	}
+	if changes, _, err := s.Changes(ctx, 0, 100); err != nil || len(changes) == 0 {
+		t.Fatalf("%d changes, %v", len(changes), err)
+	}
 	if err := s.Ping(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -184,6 +184,7 @@ func (t *txn) commit() error {
 		h.dirty = false
 		s.heads[ref] = h
 	}
+	s.tail.Move(oda.Position(t.position))
 	s.indexed = t.indexed
 	s.unindexed.add(t.unindexed)
 	s.mu.Lock()

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"catalogue", catalogue},
 		{"provenance", provenance},
 		{"search", searches},
+		{"changes", changes},
 		{"closing", closing},
 		{"concurrency", concurrency},
 		{"histories", histories},

@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+)
+
+// changesRead bounds how many positions one call looks at: the records that
+// came with a version give no change, and many may stand together as one.
+const changesRead = 20_000
+
+// selectChanges merges the two tables that make up the log. The sequence is 0 for
+// a version, and NULL for a record that came with one.
+const selectChanges = `SELECT position, entity, version, 0, stored_by, stored_on FROM versions WHERE position BETWEEN ?1 AND ?2
+	UNION ALL
+	SELECT r.position, r.entity, r.version, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.recorded_by, r.recorded_on
+	FROM records r JOIN versions v ON v.entity = r.entity AND v.version = r.version WHERE r.position BETWEEN ?1 AND ?2
+	ORDER BY 1`
+
+var _ oda.Log = (*Store)(nil)
+
+// Changes implements oda.Log.
+func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	last := min(s.tail.End(), after+changesRead)
+	if last <= after || limit < 1 {
+		return nil, after, nil
+	}
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer s.readers.give(c)
+	reading := changesReading{conn: c, limit: limit, read: after, refs: make(map[int64]oda.Ref)}
+	err = c.query(selectChanges, reading.row, int64(after)+1, int64(last))
+	if err != nil && !errors.Is(err, errPartFull) {
+		return nil, 0, storageError(err)
+	}
+	if err == nil && reading.read < last {
+		return nil, 0, lostChange(reading.read + 1)
+	}
+	return reading.changes, reading.read, nil
+}
+
+// changesReading is what one call has read of the log.
+type changesReading struct {
+	conn    *conn
+	limit   int
+	changes []oda.Change
+	read    oda.Position      // up to there
+	refs    map[int64]oda.Ref // of entities
+}
+
+// row takes a row of selectChanges.
+func (r *changesReading) row(stmt *sqlite.Stmt) error {
+	position := oda.Position(stmt.ColumnInt64(0))
+	if position != r.read+1 {
+		return lostChange(r.read + 1)
+	}
+	if stmt.ColumnIsNull(3) {
+		r.read = position
+		return nil
+	}
+	ref, err := r.ref(stmt.ColumnInt64(1))
+	if err != nil {
+		return err
+	}
+	if ref.ID == "" {
+		return lostChange(position)
+	}
+	change := oda.Change{
+		Position: position, Ref: ref, Version: stmt.ColumnInt64(2), FirstSequence: stmt.ColumnInt64(3), LastSequence: stmt.ColumnInt64(3),
+		By: stmt.ColumnText(4), On: oda.Instant(stmt.ColumnInt64(5)),
+	}
+	n := len(r.changes)
+	switch {
+	case n > 0 && r.changes[n-1].Join(change):
+	case n == r.limit:
+		return errPartFull
+	default:
+		r.changes = append(r.changes, change)
+	}
+	r.read = position
+	return nil
+}
+
+// ref names an entity; without an identifier where it is unknown.
+func (r *changesReading) ref(entity int64) (oda.Ref, error) {
+	ref, known := r.refs[entity]
+	if known {
+		return ref, nil
+	}
+	err := r.conn.query("SELECT kind, identifier FROM heads WHERE entity = ?", func(stmt *sqlite.Stmt) error {
+		ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt64(0)), ID: stmt.ColumnText(1)}
+		return nil
+	}, entity)
+	r.refs[entity] = ref
+	return ref, err
+}
+
+// lostChange is the error for a place of the log at which there is nothing, or
+// nothing that can be told of. To leave it out would be to skip a change.
+func lostChange(at oda.Position) error {
+	return oda.Errorf(oda.DamagedText, "The change at position %d is missing in the archive's database, so the log of changes is not served across it. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", at)
+}
+
+// End implements oda.Log.
+func (s *Store) End(context.Context) (oda.Position, error) { return s.tail.End(), nil }
+
+// Await implements oda.Log.
+func (s *Store) Await(ctx context.Context, after oda.Position) error { return s.tail.Await(ctx, after) }

@@ -1,0 +1,169 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+
+	"oda"
+)
+
+var changes = []scenario{
+	{"an empty archive has no changes", func(t *testing.T, d *desk) {
+		d.log(t)
+		same(t, "the end", d.end(), oda.Position(0))
+		d.changed(0, 10)
+	}},
+	{"a change for each version and for each run of records", func(t *testing.T, d *desk) {
+		d.log(t)
+		d.mustPut(eb("a"), `{}`)
+		d.mustPut(sbd("a"), `{}`)
+		d.as("bert").mustRecord("a", record(1))
+		d.as("bert").mustRecord("a", record(2))
+		d.mustRecord("a", record(3))
+		d.mustUpdate(sbd("a"), "")
+		d.mustRecord("a", record(4))
+		d.changed(0, 10, "ebs/a v1 by anna", "sbds/a v1 by anna", "ebs/a v1 1-2 by bert", "ebs/a v1 3-3 by anna",
+			"sbds/a v2 by anna", "ebs/a v1 4-4 by anna")
+	}},
+	{"records that came with a version belong to it", func(t *testing.T, d *desk) {
+		d.log(t)
+		d.mustPut(eb("a"), `{`+listing(record(1), record(2))+`}`)
+		d.mustRecord("a", record(3))
+		d.mustUpdate(eb("a"), listing(record(1), record(4), record(5)))
+		d.mustRecord("a", record(6))
+		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 3-3 by anna", "ebs/a v2 by anna", "ebs/a v2 6-6 by anna")
+	}},
+	{"a version that keeps its records stands between them", func(t *testing.T, d *desk) {
+		d.log(t)
+		m := d.mustPut(eb("a"), `{}`).Metadata
+		d.mustRecord("a", record(1))
+		if _, err := d.send(d.keep(eb("a"), document(m, `"kept":1`))); err != nil {
+			t.Fatal(err)
+		}
+		d.mustRecord("a", record(2))
+		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-1 by anna", "ebs/a v2 by anna", "ebs/a v2 2-2 by anna")
+	}},
+	{"what was refused or sent again is no change", func(t *testing.T, d *desk) {
+		d.log(t)
+		d.mustPut(eb("a"), `{}`)
+		if _, err := d.put(eb("a"), `{}`); err == nil {
+			t.Fatal("an update without metadata was taken")
+		}
+		for range 2 {
+			if _, err := d.one(d.adding("a", d.keyed("k", record(1)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.mustRecord("a", record(2))
+		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-2 by anna")
+	}},
+	{"a follower goes on at any position", func(t *testing.T, d *desk) {
+		d.log(t)
+		d.mustPut(eb("a"), `{}`)
+		for i := range 5 {
+			d.mustRecord("a", record(i))
+		}
+		d.mustPut(eb("b"), `{`+listing(record(1), record(2))+`}`)
+		whole := d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-5 by anna", "ebs/b v1 by anna")
+		d.changed(whole[1].Position-2, 10, "ebs/a v1 4-5 by anna", "ebs/b v1 by anna")
+		d.changed(whole[1].Position, 10, "ebs/b v1 by anna")
+		d.changed(whole[2].Position-1, 10, "ebs/b v1 by anna")
+		d.changed(whole[2].Position, 10)
+		same(t, "the end", d.end(), whole[2].Position)
+	}},
+	{"no more changes than asked for", func(t *testing.T, d *desk) {
+		d.log(t)
+		for _, id := range []string{"a", "b", "c"} {
+			d.mustPut(sbd(id), `{}`)
+		}
+		first := d.changed(0, 2, "sbds/a v1 by anna", "sbds/b v1 by anna")
+		d.changed(first[1].Position, 2, "sbds/c v1 by anna")
+	}},
+	{"somebody who waits is told of a change", func(t *testing.T, d *desk) {
+		log := d.log(t)
+		d.mustPut(sbd("a"), `{}`)
+		end := d.end()
+		told := make(chan error, 1)
+		go func() { told <- log.Await(t.Context(), end) }()
+		d.mustPut(sbd("b"), `{}`)
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+		d.changed(end, 10, "sbds/b v1 by anna")
+		if err := log.Await(t.Context(), 0); err != nil {
+			t.Errorf("what is there already was waited for: %v", err)
+		}
+	}},
+	{"the end of the engine ends the waiting", func(t *testing.T, d *desk) {
+		log := d.log(t)
+		told := make(chan error, 1)
+		go func() { told <- log.Await(t.Context(), 0) }()
+		if err := d.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, <-told, oda.Unavailable)
+	}},
+}
+
+// record returns the text of a record.
+func record(n int) string { return fmt.Sprintf(`{"request":"call %d"}`, n) }
+
+// log returns the log of changes. An engine that does not have one yet skips the
+// test.
+func (d *desk) log(t *testing.T) oda.Log {
+	t.Helper()
+	log, ok := d.store.(oda.Log)
+	if !ok {
+		t.Skip("this engine has no log of changes yet")
+	}
+	return log
+}
+
+func (d *desk) end() oda.Position {
+	d.tb.Helper()
+	end, err := d.store.(oda.Log).End(d.ctx)
+	if err != nil {
+		d.tb.Fatalf("the end of the log: %v", err)
+	}
+	return end
+}
+
+// changed checks which changes there are behind a position, and returns them. A
+// page is asked for; it may take several calls.
+func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Change {
+	d.tb.Helper()
+	var found []oda.Change
+	told := []string{}
+	for len(found) < limit {
+		changes, next, err := d.store.(oda.Log).Changes(d.ctx, after, limit-len(found))
+		if err != nil {
+			d.tb.Fatalf("changes after %d: %v", after, err)
+		}
+		if next == after {
+			break
+		}
+		for _, c := range changes {
+			if c.Position <= after || c.Position > next {
+				d.tb.Fatalf("a change at %d, between %d and %d", c.Position, after, next)
+			}
+			after = c.Position
+			told = append(told, tell(c))
+		}
+		found = append(found, changes...)
+		after = next
+	}
+	if want == nil {
+		want = []string{}
+	}
+	same(d.tb, "the changes", told, want)
+	return found
+}
+
+// tell writes a change in a few words.
+func tell(c oda.Change) string {
+	text := fmt.Sprintf("%s/%s v%d ", c.Kind.Collection(), c.ID, c.Version)
+	if !c.Stored() {
+		text += fmt.Sprintf("%d-%d ", c.FirstSequence, c.LastSequence)
+	}
+	return text + "by " + c.By
+}
