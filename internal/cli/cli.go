@@ -10,21 +10,24 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"oda"
+	"oda/internal/demo"
 )
 
 // commands are the commands of oda.
 type commands struct {
-	Serve   serve   `cmd:"" help:"Serve an archive over HTTP."`
-	Verify  verify  `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
-	Skuid   skuids  `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
-	Record  spool   `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
-	Version version `cmd:"" help:"Print the version."`
+	Serve   serve         `cmd:"" help:"Serve an archive over HTTP."`
+	Verify  verify        `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
+	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
+	Record  spool         `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
+	Demo    demonstration `cmd:"" help:"Fill an archive with a made-up week of observations, to try it out."`
+	Version version       `cmd:"" help:"Print the version."`
 
 	Sbds entities `cmd:"" group:"Entities" help:"Read, find and store SBDefinitions."`
 	Sbis entities `cmd:"" group:"Entities" help:"Read, find and store SBInstances."`
@@ -72,7 +75,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.PostBuild(ignoreEmptyVariables),
-		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "version": versionLine(programVersion)},
+		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "longest": strconv.Itoa(demo.DefaultLongest), "version": versionLine(programVersion)},
 	)
 	if err != nil {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
