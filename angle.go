@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// rightAscension reads a right ascension in degrees: of a sexagesimal text, hours;
-// of a number or a decimal text, degrees.
+// rightAscension parses a right ascension and returns it in degrees. A
+// sexagesimal text is in hours; a number or a decimal text is in degrees.
 func rightAscension(text string) (degrees float64, ok bool) {
 	value, sexagesimal, ok := angle(text)
 	if sexagesimal {
@@ -16,14 +16,14 @@ func rightAscension(text string) (degrees float64, ok bool) {
 	return math.Abs(value), ok && value >= 0 && value < 360
 }
 
-// declination reads a declination in degrees.
+// declination parses a declination in degrees.
 func declination(text string) (degrees float64, ok bool) {
 	value, _, ok := angle(text)
 	return value, ok && value >= -90 && value <= 90
 }
 
-// angle reads 21:08:47.92, 21 08 47.92, 08:47.92 or 12.75, with or without a
-// sign. Some tools write "degrees" behind it, whatever the unit is.
+// angle parses 21:08:47.92, 21 08 47.92, 08:47.92 or 12.75, with or without a
+// sign. Some tools append "degrees", whatever the unit is.
 func angle(text string) (value float64, sexagesimal, ok bool) {
 	text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "degrees"))
 	negative := strings.HasPrefix(text, "-")
@@ -52,8 +52,18 @@ func angle(text string) (value float64, sexagesimal, ok bool) {
 	return value, sexagesimal, true
 }
 
-// isDecimal tells whether a text is a number without a sign, with an exponent
-// where that is allowed: Go reads other spellings too.
+// decimalNumber parses a decimal number with or without a sign.
+func decimalNumber(text string) (float64, bool) {
+	unsigned := text
+	if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
+		unsigned = text[1:]
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && isDecimal(unsigned, true)
+}
+
+// isDecimal reports whether text is an unsigned decimal number, with an exponent
+// if that is allowed. strconv.ParseFloat accepts other spellings too.
 func isDecimal(text string, exponent bool) bool {
 	for i := range len(text) {
 		switch c := text[i]; {

@@ -8,29 +8,30 @@ import (
 	"time"
 )
 
-// Minter gives identifiers for new entities. An error that is not an Error is
-// a fault of the server.
+// Minter generates identifiers for new entities. An error that is not an Error
+// is a fault of the server.
 type Minter interface {
 	Mint(ctx context.Context, kind Kind) (string, error)
 }
 
-// mintTries bounds how often another identifier is asked for when the one that
-// was generated is in use already.
+// mintTries is how many identifiers Create tries before it gives up because
+// all of them are in use.
 const mintTries = 5
 
-// Archive is the service in terms of the domain: the operations of the
-// interface, with their rules.
+// Archive implements the operations of the service and their rules, in terms of
+// the domain.
 type Archive struct {
 	engine Engine
 	minter Minter
 	now    func() time.Time
-	nights chan struct{} // has room for those that are reported at once
+	nights chan struct{} // places for reports on nights
 
 	searches   chan struct{} // places for searches that walk
-	searchTime time.Duration // for a page of a search
+	searchTime time.Duration // after which a search returns the page as it is
 }
 
-// NewArchive puts an archive together.
+// NewArchive returns an archive that stores in engine and takes new identifiers
+// from minter.
 func NewArchive(engine Engine, minter Minter) *Archive {
 	return &Archive{
 		engine: engine, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce),
@@ -38,20 +39,20 @@ func NewArchive(engine Engine, minter Minter) *Archive {
 	}
 }
 
-// Write is what comes with a document or record besides its content.
+// Write is what a request says about a write, besides the document.
 type Write struct {
-	User      string // who acts, empty where nobody said
+	User      string // the acting user; empty if the request names none
 	Condition Condition
-	Key       string // of a retry that must be safe, or empty
-	Operation string // that the key belongs to
-	Received  []byte // the request's body, to tell a retry from another request
+	Key       string // the idempotency key, or empty
+	Operation string // what the key was sent to
+	Received  []byte // the body of the request; tells a retry from another request
 
 	// KeepRecords carries the stored records of an ExecutionBlock over into the
-	// next version. The document comes without a list of its own.
+	// next version. The document must not have a list of its own.
 	KeepRecords bool
 }
 
-// modifier is the user of a change.
+// modifier returns the user who makes a change.
 func (w Write) modifier() string {
 	if w.User != "" {
 		return w.User
@@ -59,7 +60,7 @@ func (w Write) modifier() string {
 	return DefaultUser
 }
 
-// creator is the user of a first store, who may also be named in the document.
+// creator returns the user of a first store, whom the document may also name.
 func (w Write) creator(d *Document) string {
 	if w.User == "" && d.Metadata.CreatedBy != "" {
 		return d.Metadata.CreatedBy
@@ -67,7 +68,7 @@ func (w Write) creator(d *Document) string {
 	return w.modifier()
 }
 
-// key is the key of the write with the digest of its request.
+// key returns the idempotency key with the digest of its request, or nil.
 func (w Write) key() *Key {
 	if w.Key == "" {
 		return nil
@@ -78,7 +79,7 @@ func (w Write) key() *Key {
 	return &Key{Value: w.Key, Digest: [sha256.Size]byte(h.Sum(nil))}
 }
 
-// Get reads the current version of an entity.
+// Get returns the current version of an entity.
 func (a *Archive) Get(ctx context.Context, ref Ref) (*Entity, error) {
 	if !ValidID(ref.ID) {
 		return nil, Missing(ref)
@@ -86,7 +87,7 @@ func (a *Archive) Get(ctx context.Context, ref Ref) (*Entity, error) {
 	return a.engine.Get(ctx, ref)
 }
 
-// Store creates or updates the entity with that identifier.
+// Store creates or updates the entity id.
 func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write) (*Entity, error) {
 	if d.ID != "" && d.ID != id {
 		return nil, &Error{
@@ -107,11 +108,11 @@ func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write) (*
 	return entities[0], nil
 }
 
-// maxEntities is how many entities one request may store: while it is written
-// nobody else can write to them.
+// maxEntities is how many entities one request may store. Nobody else can write
+// to them meanwhile.
 const maxEntities = 10_000
 
-// StoreAll creates or updates several entities, all or none.
+// StoreAll creates or updates several entities, or none of them.
 func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) ([]*Entity, error) {
 	switch {
 	case len(documents) == 0:
@@ -146,7 +147,7 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 	return a.engine.Put(ctx, puts)
 }
 
-// put makes the write of a document.
+// put returns the Put that stores a document under id.
 func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	if !ValidID(id) {
 		return Put{}, badID(d.Pointer, d.Kind)
@@ -173,7 +174,7 @@ func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	}, nil
 }
 
-// checkedCreator gives the user of a first store.
+// checkedCreator returns the user of a first store.
 func checkedCreator(d *Document, w Write) (string, error) {
 	creator := w.creator(d)
 	if !ValidUser(creator) {
@@ -194,15 +195,15 @@ func badID(pointer string, kind Kind) *Error {
 	}
 }
 
-// CreateEmpty creates an ExecutionBlock whose list of records is there from the
-// start, be it empty.
+// CreateEmpty creates an ExecutionBlock that has a list of records from the
+// start, even if it is empty.
 func (a *Archive) CreateEmpty(ctx context.Context, d *Document, w Write) (*Entity, error) {
 	d.Listed = true
 	return a.Create(ctx, d, w)
 }
 
-// Create stores a new entity under a generated identifier, whatever identifier
-// the document names.
+// Create stores a new entity under a generated identifier. It ignores the
+// identifier in the document.
 func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, error) {
 	creator, err := checkedCreator(d, w)
 	if err != nil {
@@ -236,8 +237,8 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 		"Nothing was stored. Try again; if this persists, tell the operator.", mintTries)
 }
 
-// Record adds records to an ExecutionBlock, in order, all or none. A key is good
-// for one record of the block, however it is sent.
+// Record adds records to an ExecutionBlock, in order, all or none. A key stands
+// for one record of the block, whether that was sent alone or with others.
 func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, user string) ([]Receipt, error) {
 	if !ValidID(block) {
 		return nil, Missing(Ref{ExecutionBlock, block})
@@ -252,7 +253,7 @@ func (a *Archive) Record(ctx context.Context, block string, records []NewRecord,
 	return a.engine.Append(ctx, add)
 }
 
-// Records reads the records of a block behind a sequence number.
+// Records returns up to limit records of a block that follow a sequence number.
 func (a *Archive) Records(ctx context.Context, block string, after int64, limit int) (RecordPage, error) {
 	if !ValidID(block) {
 		return RecordPage{}, Missing(Ref{ExecutionBlock, block})
@@ -260,12 +261,12 @@ func (a *Archive) Records(ctx context.Context, block string, after int64, limit 
 	return a.engine.Records(ctx, block, after, limit)
 }
 
-// List calls emit for each identifier that the query asks for, in order. Where
-// there is more behind the page, it returns the place at which the page ended.
+// List calls emit for each identifier that matches the query, in order. If more
+// follow the page, List returns the place where the page ended.
 func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error) (*Place, error) {
 	ask := q
 	if q.Limit > 0 {
-		ask.Limit = q.Limit + 1 // one more tells whether there is more
+		ask.Limit = q.Limit + 1 // the extra one shows that more follow
 	}
 	var last Place
 	more := false
@@ -284,8 +285,8 @@ func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error)
 	return &last, nil
 }
 
-// Counts gives the number of entities of each kind.
+// Counts returns the number of entities of each kind.
 func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.engine.Counts(ctx) }
 
-// Ping tells whether reading and writing work.
+// Ping returns an error if reading or writing does not work.
 func (a *Archive) Ping(ctx context.Context) error { return a.engine.Ping(ctx) }

@@ -10,32 +10,32 @@ import (
 	"oda/internal/rawjson"
 )
 
-// Body is a document as it is kept: the text as received, less the values that
-// the server owns, and the slots at which an answer splices them in. Recording
-// and versioning therefore never rewrite a text. The digest is kept with it, and
-// tells whether the text is still the one that was stored.
+// Body is a document as it is stored: the text as received without the values
+// that the server owns, and the slots where an answer splices them in. So
+// recording and versioning never rewrite a text. The digest is stored with the
+// text and shows whether it is still the text that was stored.
 type Body struct {
 	Text   []byte
 	Slots  []Slot
 	Digest Digest
 }
 
-// Digest is the SHA-256 of a text as it is kept.
+// Digest is the SHA-256 of a text as it is stored.
 type Digest [sha256.Size]byte
 
-// DigestOf works out the digest of a text.
+// DigestOf returns the digest of a text.
 func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
-// Slot is a place in a text where a value of the server's goes.
+// Slot is a place in a text that takes a value owned by the server.
 type Slot struct {
 	Offset int
 	Value  SlotValue
 }
 
-// SlotValue says which value a slot takes. The numbers are stored.
+// SlotValue says which value a slot takes. Archives store these numbers.
 type SlotValue uint8
 
-// The values of the server's.
+// The values that the server owns.
 const (
 	SlotVersion SlotValue = iota + 1
 	SlotCreatedBy
@@ -44,20 +44,20 @@ const (
 	SlotLastModifiedOn
 	// SlotRecords is the list of records.
 	SlotRecords
-	// SlotRecordsMember is the whole member with the list of records, which is
-	// left out as long as the ExecutionBlock has no such list.
+	// SlotRecordsMember is the whole member with the list of records. It is left
+	// out while the ExecutionBlock has no list.
 	SlotRecordsMember
 )
 
-// edit replaces text[start:end] by a literal, and then by a slot if there is
-// one. Edits at one place keep their order.
+// edit replaces text[start:end] by a literal, followed by a slot if there is
+// one. Edits at the same place keep their order.
 type edit struct {
 	start, end int
 	literal    string
 	slot       SlotValue
 }
 
-// Body prepares the document for keeping under that identifier.
+// Body returns the document as it is stored under id.
 func (d *Document) Body(id string) Body {
 	var room [12]edit
 	edits := d.identifierEdits(room[:0], id)
@@ -67,7 +67,7 @@ func (d *Document) Body(id string) Body {
 	edits = d.metadataEdits(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 
-	// White space around a document belongs to it where it came by itself.
+	// A document that is the whole body keeps the white space around it.
 	at, end := 0, len(d.text)
 	if d.root != 0 {
 		at, end = d.nodes[d.root].Start, d.nodes[d.root].End
@@ -86,8 +86,8 @@ func (d *Document) Body(id string) Body {
 	return body
 }
 
-// Fits tells whether the slots can be those of a document of that kind: each value
-// of the server's has one, in a place where JSON takes a value.
+// Fits reports whether the slots can be those of a document of that kind: each
+// value that the server owns has one slot, where JSON takes a value.
 func (b Body) Fits(kind Kind) bool {
 	seen, last := 0, -1
 	for _, s := range b.Slots {
@@ -102,7 +102,7 @@ func (b Body) Fits(kind Kind) bool {
 		last = s.Offset
 	}
 	const all = 1<<SlotVersion | 1<<SlotCreatedBy | 1<<SlotCreatedOn | 1<<SlotLastModifiedBy | 1<<SlotLastModifiedOn
-	if seen&all == 0 { // a document without metadata takes nothing there
+	if seen&all == 0 { // a document without metadata has no such slots
 		return !bytes.Contains(b.Text, []byte(`"metadata"`))
 	}
 	if kind == ExecutionBlock {
@@ -114,8 +114,8 @@ func (b Body) Fits(kind Kind) bool {
 // white is the white space of JSON.
 const white = " \t\r\n"
 
-// identifierEdits puts the identifier in: in the place of the one that is
-// there, or first.
+// identifierEdits replaces the identifier in the document, or inserts it as the
+// first member.
 func (d *Document) identifierEdits(edits []edit, id string) []edit {
 	if d.ID == id {
 		return edits
@@ -126,7 +126,7 @@ func (d *Document) identifierEdits(edits []edit, id string) []edit {
 	}
 	literal = `"` + d.Kind.IDField() + `":` + literal
 	start := d.nodes[d.root].Start + 1
-	if d.lastByte(d.root) != start {
+	if d.endOfMembers(d.root) != start {
 		literal += ","
 	}
 	return append(edits, edit{start, start, literal, 0})
@@ -137,7 +137,7 @@ func (d *Document) recordsEdits(edits []edit) []edit {
 	if i := d.child(d.root, recordsField); i >= 0 {
 		return append(edits, edit{d.nodes[i].Start, d.nodes[i].End, "", SlotRecords})
 	}
-	end := d.lastByte(d.root)
+	end := d.endOfMembers(d.root)
 	if d.Listed {
 		return append(edits, edit{end, end, `,"` + recordsField + `":`, SlotRecords})
 	}
@@ -149,7 +149,7 @@ func (d *Document) recordsEdits(edits []edit) []edit {
 func (d *Document) metadataEdits(edits []edit) []edit {
 	i := d.child(d.root, "metadata")
 	if i >= 0 && d.nodes[i].Kind == rawjson.Object {
-		end := d.lastByte(i)
+		end := d.endOfMembers(i)
 		empty := end == d.nodes[i].Start+1
 		for _, m := range managed {
 			if j := d.child(i, m.name); j >= 0 {
@@ -161,11 +161,11 @@ func (d *Document) metadataEdits(edits []edit) []edit {
 		}
 		return edits
 	}
-	start, end, open := d.lastByte(d.root), d.lastByte(d.root), `,"metadata":{`
+	start, end, open := d.endOfMembers(d.root), d.endOfMembers(d.root), `,"metadata":{`
 	if i >= 0 { // null: the object takes its place
 		start, end, open = d.nodes[i].Start, d.nodes[i].End, "{"
 	}
-	// All of it goes to one place, so that no other edit comes in between.
+	// All edits have the same start, so that no other edit comes between them.
 	edits = append(edits, edit{start, start, open, 0})
 	for n, m := range managed {
 		edits = append(edits, edit{start, start, separated(m.name, n == 0), m.slot})
@@ -173,7 +173,7 @@ func (d *Document) metadataEdits(edits []edit) []edit {
 	return append(edits, edit{start, end, "}", 0})
 }
 
-// separated writes a key behind the member before it.
+// separated returns a key and its colon, with a comma unless it is the first.
 func separated(name string, isFirst bool) string {
 	if isFirst {
 		return `"` + name + `":`
@@ -181,21 +181,13 @@ func separated(name string, isFirst bool) string {
 	return `,"` + name + `":`
 }
 
-// lastByte is the offset behind the last member of an object: where one more
-// goes. White space before the closing brace stays behind it.
-func (d *Document) lastByte(i int) int {
-	end := d.nodes[i].End - 1
-	for {
-		switch d.text[end-1] {
-		case ' ', '\t', '\r', '\n':
-			end--
-		default:
-			return end
-		}
-	}
+// endOfMembers returns the offset after the last member of an object, where one
+// more can be added. White space before the closing brace follows it.
+func (d *Document) endOfMembers(i int) int {
+	return len(bytes.TrimRight(d.text[:d.nodes[i].End-1], white))
 }
 
-// WriteTo renders the document: the text with the values spliced in.
+// WriteTo renders the document: the text with the server's values spliced in.
 func (b Body) WriteTo(w io.Writer, m Metadata, records Texts) error {
 	at := 0
 	buf := make([]byte, 0, 64)

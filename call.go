@@ -7,18 +7,18 @@ import (
 	"oda/internal/rawjson"
 )
 
-// call is what a record says about the call that it is of.
+// call is what a record says about its call.
 type call struct {
 	request        []byte  // a JSON string, as in the record
-	sent, received Instant // unsaid: the record does not say
+	sent, received Instant // unsaid if the record does not say
 	failed         bool
 }
 
-// unsaid is no instant.
+// unsaid stands for a time that a record does not give.
 const unsaid Instant = math.MinInt64
 
-// readCall reads a record that was checked when it was stored. A call has failed
-// if its status is there and not OK, or if it has an error.
+// readCall reads the call of a record. The record's form was checked when it was
+// stored. A call has failed if it has a status other than OK, or an error.
 func readCall(record []byte) call {
 	c := call{sent: unsaid, received: unsaid}
 	members := rawjson.MembersOf(record)
@@ -42,10 +42,10 @@ func readCall(record []byte) call {
 	}
 }
 
-// isOK compares a status, without regard to case.
+// isOK reports whether a status is OK, in upper or lower case.
 func isOK(value []byte) bool { return bytes.EqualFold(textIn(value), []byte("OK")) }
 
-// instantIn reads a time, which may be null.
+// instantIn parses a time in JSON. It returns unsaid for null.
 func instantIn(value []byte) Instant {
 	t, ok := parseTime(textIn(value))
 	if !ok {
@@ -54,7 +54,8 @@ func instantIn(value []byte) Instant {
 	return InstantOf(t)
 }
 
-// textIn decodes a string, mostly without a copy. What is no string is empty.
+// textIn decodes a JSON string, mostly without a copy. It returns nil for any
+// other value.
 func textIn(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' {
 		return nil
@@ -65,8 +66,8 @@ func textIn(value []byte) []byte {
 	return value[1 : len(value)-1]
 }
 
-// at is the time of the call: when the request was sent, else when the response
-// came, else when it was recorded.
+// at returns the time of the call: when the request was sent, else when the
+// response was received, else when the call was recorded.
 func (c *call) at(recordedOn Instant) Instant {
 	switch {
 	case c.sent != unsaid:
@@ -77,8 +78,8 @@ func (c *call) at(recordedOn Instant) Instant {
 	return recordedOn
 }
 
-// took is how long the call took, if the record says it and the response did
-// not come before the request was sent.
+// took returns how long the call took. It is unknown if the record does not say,
+// or if the response was received before the request was sent.
 func (c *call) took() (Elapsed, bool) {
 	if c.sent == unsaid || c.received < c.sent {
 		return 0, false
@@ -86,16 +87,16 @@ func (c *call) took() (Elapsed, bool) {
 	return Elapsed(c.received - c.sent), true
 }
 
-// Day is a day of UTC, counted from the first of January 1970.
+// Day is a day in UTC, counted from 1 January 1970.
 type Day int32
 
 const microsecondsOfDay = 24 * 60 * 60 * 1_000_000
 
-// DayOfRecording stands for the day on which a record comes, where the record
-// does not say when its call was made.
+// DayOfRecording stands for the day on which a record is added. It is the day of
+// a call whose record does not say when it was made.
 const DayOfRecording Day = math.MinInt32
 
-// DayOf is the day on which an instant lies.
+// DayOf returns the day of an instant.
 func DayOf(i Instant) Day {
 	day := i / microsecondsOfDay
 	if i%microsecondsOfDay < 0 {
@@ -104,10 +105,10 @@ func DayOf(i Instant) Day {
 	return Day(day)
 }
 
-// Begin is the first instant of a day.
+// Begin returns the first instant of the day.
 func (d Day) Begin() Instant { return Instant(d) * microsecondsOfDay }
 
-// Or is the day itself, or that of the recording where the day stands for it.
+// Or returns the day itself, or the day of recordedOn if d is DayOfRecording.
 func (d Day) Or(recordedOn Instant) Day {
 	if d == DayOfRecording {
 		return DayOf(recordedOn)
@@ -115,7 +116,7 @@ func (d Day) Or(recordedOn Instant) Day {
 	return d
 }
 
-// CallDay is the day of the call that a record is of.
+// CallDay returns the day of a record's call.
 func CallDay(record []byte) Day {
 	c := readCall(record)
 	if at := c.at(unsaid); at != unsaid {
@@ -124,7 +125,7 @@ func CallDay(record []byte) Day {
 	return DayOfRecording
 }
 
-// CallDays gives the days of the calls of records that come in a list.
+// CallDays returns the day of each record's call.
 func CallDays(records [][]byte) []Day {
 	days := make([]Day, len(records))
 	for i, text := range records {
@@ -133,7 +134,7 @@ func CallDays(records [][]byte) []Day {
 	return days
 }
 
-// Days gives the days of the calls whose records are to be added.
+// Days returns the day of the call of each record to be added.
 func (a Append) Days() []Day {
 	days := make([]Day, len(a.Records))
 	for i, r := range a.Records {

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// cursor is what stands inside the opaque text: the query, so that a cursor
-// cannot be used with another one, and the place where the page before ended.
+// cursor is what the opaque text holds: the query, so that a cursor cannot be
+// used with another one, and the place where the previous page ended.
 type cursor struct {
 	Collection string    `json:"c"`
 	Order      Order     `json:"o"`
@@ -20,23 +20,26 @@ type cursor struct {
 	ID         string    `json:"i"`
 }
 
-// Cursor is the text with which the listing goes on behind a place.
+// Cursor returns the cursor with which the listing continues after a place.
 func (q Query) Cursor(behind Place) string {
 	return writeCursor(cursor{
 		q.Kind.Collection(), q.Order, q.User, q.Match, q.After, q.Before, behind.At, behind.ID,
 	})
 }
 
-// writeCursor makes an opaque text of what a cursor carries.
+// writeCursor encodes what a cursor carries as an opaque text.
 func writeCursor(carried any) string {
-	text, err := json.Marshal(carried)
-	if err != nil {
-		panic("oda: a cursor cannot be written: " + err.Error())
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the < of a condition would take six bytes
+	if err := encoder.Encode(carried); err != nil {
+		panic("oda: encode a cursor: " + err.Error())
 	}
-	return base64.RawURLEncoding.EncodeToString(text)
+	return base64.RawURLEncoding.EncodeToString(bytes.TrimSpace(text.Bytes()))
 }
 
-// readCursor reads what writeCursor wrote, and says whether it can be that.
+// readCursor decodes what writeCursor wrote. It reports whether the text is a
+// cursor.
 func readCursor(text string, carried any) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -49,8 +52,8 @@ func readCursor(text string, carried any) bool {
 
 const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
 
-// cursor reads a cursor into the query. The query fields may be left out
-// beside it; where they are given, they must be those that it was made for.
+// cursor reads a cursor into the query. A request with a cursor may leave the
+// query fields out; if it has any, they must be those of the cursor.
 func (p *queryParser) cursor(q *Query, text string) {
 	var c cursor
 	if !readCursor(text, &c) || !c.valid() {
@@ -67,7 +70,7 @@ func (p *queryParser) cursor(q *Query, text string) {
 	q.Start = &Place{c.At, c.ID}
 }
 
-// valid tells whether a cursor can come from Query.Cursor.
+// valid reports whether Query.Cursor can have made the cursor.
 func (c cursor) valid() bool {
 	switch {
 	case !ValidID(c.ID):

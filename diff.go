@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// MaxDiff is how many bytes two documents may have together to be compared.
+// MaxDiff is how many bytes the two documents of a comparison may have together.
 const MaxDiff = 16 << 20
 
-// Diff is two versions of an entity that are to be compared.
+// Diff holds two versions of an entity to compare.
 type Diff struct{ From, To *Entity }
 
-// Diff reads two versions of an entity, each as it last was while it was
-// current. Where to is 0 it is the current version, and where from is 0 it is the
+// Diff returns two versions of an entity, each as it last was while it was
+// current. If to is 0, it stands for the current version; if from is 0, for the
 // version before to.
 func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, error) {
 	if !ValidID(ref.ID) {
@@ -37,7 +37,7 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 	if err != nil {
 		return Diff{}, err
 	}
-	// The texts alone may be too large to be held.
+	// The texts alone may be too large to hold in memory.
 	if newer.Bytes+older.Bytes > MaxDiff {
 		return Diff{}, diffTooLarge()
 	}
@@ -49,7 +49,7 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 	return d, err
 }
 
-// info tells of one version, of the current one where it is 0.
+// info describes one version; 0 stands for the current one.
 func (a *Archive) info(ctx context.Context, ref Ref, version int64) (VersionInfo, error) {
 	before := version + 1
 	if version == 0 || version == math.MaxInt64 {
@@ -70,7 +70,7 @@ func diffTooLarge() *Error {
 		"Read both, and compare them yourself.", MaxDiff)
 }
 
-// Documents renders both documents. Room is asked for before it is taken.
+// Documents renders both documents. It calls room before it takes memory.
 func (d Diff) Documents(room func(bytes int64) error) (from, to []byte, err error) {
 	w := diffWriter{room: room}
 	if from, err = w.render(d.From); err != nil || d.From == d.To {
@@ -80,10 +80,10 @@ func (d Diff) Documents(room func(bytes int64) error) (from, to []byte, err erro
 	return from, to, err
 }
 
-// diffWriter holds documents that are to be compared, within the bound.
+// diffWriter renders the documents of a comparison into memory, up to MaxDiff.
 type diffWriter struct {
 	room  func(bytes int64) error
-	taken int // by the document that is complete
+	taken int // bytes of the document that is complete
 	text  []byte
 }
 

@@ -7,16 +7,16 @@ import (
 	"oda/internal/rawjson"
 )
 
-// Document is one entity as received: its form has been checked against the
-// API description, and the values that the server owns have been located. The
-// text itself is never changed.
+// Document is one entity as received. Its form has been checked against the API
+// description, and the values that the server owns have been located. Its text
+// never changes.
 type Document struct {
 	Kind     Kind
-	ID       string   // empty where the document has none, or null
+	ID       string   // empty if the document has none, or null
 	Metadata Received // as the caller sent it
 	Records  [][]byte // of an ExecutionBlock, each as sent
-	Listed   bool     // the ExecutionBlock has a list of records, be it empty
-	Pointer  string   // to the document within the body that brought it
+	Listed   bool     // the ExecutionBlock has a list of records, even if empty
+	Pointer  string   // leads to the document in the body of the request
 
 	text  []byte
 	nodes []rawjson.Node
@@ -27,9 +27,9 @@ type Document struct {
 // recordsField is the member of an ExecutionBlock that lists its records.
 const recordsField = "request_responses"
 
-// NewDocument reads the values that matter to the archive out of a body that
-// was scanned with Watched. The node at root is the document; the index has its
-// declared members. Pointer leads to the document within the body.
+// NewDocument reads the values that matter to the archive from a body that was
+// scanned with Watched. The node at root is the document; the index has its
+// declared members. Pointer leads to the document in the body.
 func NewDocument(kind Kind, text []byte, index rawjson.Index, root int, pointer string) *Document {
 	nodes := index.Nodes
 	d := &Document{Kind: kind, Pointer: pointer, text: text, nodes: nodes, notes: index.Notes, root: root}
@@ -57,8 +57,8 @@ func (d *Document) value(i int) []byte { return d.text[d.nodes[i].Start:d.nodes[
 
 func (d *Document) str(i int) string { return rawjson.Unquote(d.value(i)) }
 
-// received reads the managed fields. Their form has been checked, so what does
-// not read here is not there.
+// received reads the managed fields. Their form has been checked; a field that
+// still does not parse counts as missing.
 func (d *Document) received(metadata int) Received {
 	var r Received
 	for _, m := range managed {
@@ -86,8 +86,8 @@ func (d *Document) received(metadata int) Received {
 	return r
 }
 
-// integer reads a JSON number that is known to be whole: 2, 2.0 or 2e0. One
-// that is too large reads as the largest, which no version ever has.
+// integer parses a JSON number that is known to be whole: 2, 2.0 or 2e0. It
+// returns the largest int64 for a number that is too large; no version has it.
 func integer(number []byte) int64 {
 	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
 		return n

@@ -12,10 +12,10 @@ type Entity struct {
 	Ref
 	Metadata Metadata
 	Body     Body
-	Records  Texts // nil where the document has no list of records
+	Records  Texts // nil if the document has no list of records
 
-	// Superseded says that there is a later version, so that what was read never
-	// changes again.
+	// Superseded says that there is a later version, so this one never changes
+	// again.
 	Superseded bool
 
 	rendered []byte
@@ -32,8 +32,8 @@ func (e *Entity) WriteTo(w io.Writer) (int64, error) {
 	return c.n, err
 }
 
-// Render renders the document in memory, so that many can read it. What it was
-// made of is let go.
+// Render renders the document in memory, so that it can be written many times.
+// It drops Body and Records.
 func (e *Entity) Render() error {
 	if e.rendered != nil {
 		return nil
@@ -48,8 +48,8 @@ func (e *Entity) Render() error {
 	return nil
 }
 
-// textWithoutRecords is the document for those who do not look at the records,
-// which may be many. Where it is rendered already, they are in it.
+// textWithoutRecords returns the document for callers that ignore its records,
+// of which there may be many. A document that is already rendered still has them.
 func (e *Entity) textWithoutRecords() ([]byte, error) {
 	if e.rendered != nil {
 		return e.rendered, nil
@@ -57,8 +57,8 @@ func (e *Entity) textWithoutRecords() ([]byte, error) {
 	return e.Body.withoutRecords(e.Metadata)
 }
 
-// AtLeast gives the size of the document, or n where it is no smaller: no more
-// of it is rendered than that takes.
+// AtLeast returns the size of the document, or n if the document is larger. It
+// renders no more of it than it needs to.
 func (e *Entity) AtLeast(n int) (int, error) {
 	if known := max(len(e.rendered), len(e.Body.Text)); e.rendered != nil || known >= n {
 		return min(known, n), nil
@@ -70,16 +70,16 @@ func (e *Entity) AtLeast(n int) (int, error) {
 	return min(int(c.n), n), nil
 }
 
-// errEnough ends a rendering whose size alone matters.
+// errEnough stops AtLeast once the document has reached the size in question.
 var errEnough = errors.New("the document is large enough")
 
-// Rendered is the document where Render has been called, else nil.
+// Rendered returns the document if Render has been called, else nil.
 func (e *Entity) Rendered() []byte { return e.rendered }
 
 type countingWriter struct {
 	w    io.Writer
 	n    int64
-	most int64 // from there on writing fails; 0 is no bound
+	most int64 // writing fails once so many bytes are written; 0 is no bound
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
@@ -91,7 +91,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// AnswerAhead is how many bytes of the records that a version keeps are read
-// before it is committed. An answer that has come so far is under way, so what
-// fails from there on cannot make a failure of a write that is stored.
+// AnswerAhead is how many bytes of a version's kept records are read before the
+// version is committed. By the time the rest is read, the answer is on its way,
+// so a fault there cannot make a stored write look like a failure.
 const AnswerAhead = 256 << 10

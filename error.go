@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Code says what kind of problem an Error is. The list is closed: server and
-// client share it, and each code is one problem type on the wire.
+// Code says what kind of problem an Error is. Server and client share this list,
+// and each code is one problem type on the wire.
 type Code string
 
-// CodePrefix makes a code the type of a problem on the wire.
+// CodePrefix and a code together are the type of a problem on the wire.
 const CodePrefix = "urn:oda:problem:"
 
 // The codes, by the status with which the interface answers them.
@@ -18,26 +18,26 @@ const (
 	InvalidRequest    Code = "invalid-request"    // 400: the request does not match the API description
 	InvalidIdentifier Code = "invalid-identifier" // 400: nothing can be stored under that identifier
 	InvalidQuery      Code = "invalid-query"      // 400: the query cannot be answered
-	InvalidUser       Code = "invalid-user"       // 400: the acting user is no valid user name
+	InvalidUser       Code = "invalid-user"       // 400: the acting user is not a valid user name
 
 	CrossOrigin Code = "cross-origin" // 403: a browser page of another origin tried to write
 
 	NotFound       Code = "not-found"       // 404: no such entity
 	NoSuchPath     Code = "no-such-path"    // 404: no such path in the interface
-	WrongMethod    Code = "wrong-method"    // 405: the path exists, the method does not
+	WrongMethod    Code = "wrong-method"    // 405: the path exists, but not with this method
 	RequestTimeout Code = "request-timeout" // 408: the body did not arrive within the read time-out
 	Precondition   Code = "precondition"    // 412: If-Match or If-None-Match does not hold
-	BodyTooLarge   Code = "body-too-large"  // 413: the body is beyond the bound
+	BodyTooLarge   Code = "body-too-large"  // 413: the body exceeds the bound
 	WrongMedia     Code = "wrong-media"     // 415: the body is not JSON
 
 	IdentifierMismatch Code = "identifier-mismatch" // 422: path and body name different entities
 	MetadataMismatch   Code = "metadata-mismatch"   // 422: the metadata is not that of the stored version
-	DuplicateEntity    Code = "duplicate-entity"    // 422: one identifier twice in one collection
-	KeyReused          Code = "key-reused"          // 422: an idempotency key came again with another body
-	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to be compared
+	DuplicateEntity    Code = "duplicate-entity"    // 422: an identifier appears twice in one collection
+	KeyReused          Code = "key-reused"          // 422: an idempotency key was used again with another body
+	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to compare
 
 	Internal          Code = "internal"           // 500: a fault of the server
-	DamagedText       Code = "damaged"            // 500: what is stored is not what was stored once
+	DamagedText       Code = "damaged"            // 500: something is no longer what was stored
 	IdentifierService Code = "identifier-service" // 500: no identifier is available
 	Overloaded        Code = "overloaded"         // 503: a bound on concurrent work is reached
 	Unavailable       Code = "unavailable"        // 503: the engine does not answer
@@ -60,7 +60,7 @@ type Error struct {
 	Err    error
 }
 
-// Errorf makes an Error whose detail is formatted as by fmt.Sprintf.
+// Errorf returns an Error whose detail is formatted as by fmt.Sprintf.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -80,7 +80,7 @@ func (e *Error) Because(err error) *Error {
 	return e
 }
 
-// Uncertain is the error for a write whose commit failed or was cut off. It
+// Uncertain returns the error for a write whose commit failed or was cut off. It
 // tells the caller that the write may or may not be stored, and how to find out.
 func Uncertain(err error) *Error {
 	return Errorf(Unavailable, "The archive's storage did not confirm this write: it may or may not be stored. "+
@@ -88,47 +88,47 @@ func Uncertain(err error) *Error {
 		"A request with an Idempotency-Key can be sent again as it is: it is never stored twice.").Because(err)
 }
 
-// Damaged is the error for a stored text that does not fit its digest: that of a
-// version, or that of one of its records where the sequence is not 0.
+// findDamage ends the error for anything that is damaged.
+const findDamage = "Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup."
+
+// Damaged returns the error for a stored text that does not match its digest. If
+// sequence is 0, that is the text of a version, else of one of its records.
 func Damaged(ref Ref, version, sequence int64) *Error {
 	what := fmt.Sprintf("Version %d of %s %s", version, ref.Kind, ref.ID)
 	if sequence != 0 {
 		what = fmt.Sprintf("Record %d in version %d of %s %s", sequence, version, ref.Kind, ref.ID)
 	}
-	return Errorf(DamagedText, "%s is damaged: its text is not the one that was stored. It is not served. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", what)
+	return Errorf(DamagedText, "%s is damaged: its text is not the one that was stored. It is not served. "+findDamage, what)
 }
 
-// LostVersion is the error for a version that is not there, though the entity has
-// later ones or says that it is the current one.
+// LostVersion returns the error for a version that is missing, although it is the
+// current one or the entity has later ones.
 func LostVersion(ref Ref, version int64) *Error {
-	return Errorf(DamagedText, "Version %d of %s %s is missing in the archive's database, so what depends on it is not served. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", version, ref.Kind, ref.ID)
+	return Errorf(DamagedText, "Version %d of %s %s is missing in the archive's database, so what depends on it is not served. "+findDamage,
+		version, ref.Kind, ref.ID)
 }
 
-// LostHistory is the error for an entity whose past cannot be found, because a part
-// of it is not there.
+// LostHistory returns the error for an entity whose history is incomplete, so
+// that its past cannot be read.
 func LostHistory(ref Ref) *Error {
-	return Errorf(DamagedText, "A part of the history of %s %s is missing in the archive's database, so its past cannot be read. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
+	return Errorf(DamagedText, "A part of the history of %s %s is missing in the archive's database, so its past cannot be read. "+findDamage,
+		ref.Kind, ref.ID)
 }
 
-// DamagedSummary is the error for what searches know of an entity, where that
-// cannot be read.
+// DamagedSummary returns the error for an entity whose summary cannot be read.
 func DamagedSummary(ref Ref) *Error {
-	return Errorf(DamagedText, "What searches know of %s %s is damaged, so they cannot answer with it. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
+	return Errorf(DamagedText, "What searches know of %s %s is damaged, so they cannot answer with it. "+findDamage, ref.Kind, ref.ID)
 }
 
-// Unreadable is the error for an entity that is kept where the database cannot
-// read its own file.
+// Unreadable returns the error for an entity in a part of the database's file
+// that the database cannot read.
 func Unreadable(ref Ref) *Error {
-	return Errorf(DamagedText, "The archive's database cannot read what it keeps of %s %s: its file is damaged there. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", ref.Kind, ref.ID)
+	return Errorf(DamagedText, "The archive's database cannot read what it keeps of %s %s: its file is damaged there. "+findDamage,
+		ref.Kind, ref.ID)
 }
 
-// NothingStored adds to the error of a damaged text that a write met it and left
-// everything as it was. Other errors stay as they are.
+// NothingStored adds to the error of a damaged text that the write which met it
+// has changed nothing. It returns other errors as they are.
 func NothingStored(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Code != DamagedText {
@@ -139,13 +139,13 @@ func NothingStored(err error) error {
 	return &told
 }
 
-// Lost is the error for a record that a version holds and that is not there.
+// Lost returns the error for a record that a version lists but that is missing.
 func Lost(ref Ref, version, sequence int64) *Error {
-	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version is not served. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", sequence, version, ref.Kind, ref.ID)
+	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version is not served. "+findDamage,
+		sequence, version, ref.Kind, ref.ID)
 }
 
-// CodeOf gives the code of the Error in err's chain, Internal when there is
+// CodeOf returns the code of the Error in err's chain, Internal if there is
 // none, and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {

@@ -11,33 +11,33 @@ import (
 	"oda/internal/rawjson"
 )
 
-// Extract is what was noted of a document in the one pass over it: enough to
-// make its summary, which is put together when somebody asks for it. Most
-// updates do not, since the hash tells that nothing of it has changed.
+// Extract holds what the scan of a document noted for its summary. The summary
+// itself is made only when it is needed. Most updates do not need it, because
+// the hash shows that it has not changed.
 type Extract struct {
 	kind Kind
 	text []byte
 	rawjson.Notes
-	root int32 // the document among the places; -1 if nothing was noted
+	root int32 // the place of the document; -1 if nothing was noted
 	hash int64
 }
 
-// Extract gives what was noted of the document.
+// Extract returns what the scan noted for the document's summary.
 func (d *Document) Extract() *Extract {
 	at := d.nodes[d.root]
 	return newExtract(d.Kind, d.text, d.notes, at.Start, at.End)
 }
 
-// maxStoredDepth is more than any bound on nesting that a document was stored
-// under.
+// maxStoredDepth exceeds every bound on nesting under which a document can have
+// been stored.
 const maxStoredDepth = 1 << 20
 
-// ExtractOf gives what a pass over a stored document notes. It has the hash that
-// the document had when it was stored.
+// ExtractOf returns the extract of a stored document. It has the same hash as
+// the extract that was made when the document was stored.
 func ExtractOf(kind Kind, body Body) (*Extract, error) {
 	var b bytes.Buffer
 	b.Grow(len(body.Text) + 256)
-	// The values of the server and the records are not looked at.
+	// No summary depends on the server's values or on the records.
 	if err := body.WriteTo(&b, Metadata{}, nil); err != nil {
 		return nil, err
 	}
@@ -45,16 +45,15 @@ func ExtractOf(kind Kind, body Body) (*Extract, error) {
 	scan.Watch(Watched)
 	start, end, err := scan.Skip()
 	if err != nil {
-		return nil, fmt.Errorf("read a stored document: %w", err)
+		return nil, fmt.Errorf("scan a stored document: %w", err)
 	}
 	return newExtract(kind, b.Bytes(), scan.Notes(), start, end), nil
 }
 
-// NoExtract is that of a document that cannot be read: nothing was noted.
+// NoExtract returns the extract of a document that cannot be read.
 func NoExtract(kind Kind) *Extract { return newExtract(kind, nil, rawjson.Notes{}, 0, 0) }
 
-// newExtract makes the extract of the document that stands in the text from
-// start to end.
+// newExtract returns the extract of the document text[start:end].
 func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Extract {
 	x := &Extract{kind: kind, text: text, Notes: notes, root: -1}
 	before := func(n rawjson.Note, at int) int { return cmp.Compare(int(n.Start), at) }
@@ -65,7 +64,7 @@ func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Ex
 		for int(x.Places[x.root].Start) != start {
 			x.root = x.Places[x.root].In
 		}
-		// The places of a document stand together, its own first.
+		// The places of a document are adjacent, its own first.
 		x.Places = x.Places[:x.lastPlace()+1]
 	}
 	x.hash = x.digest()
@@ -80,19 +79,19 @@ func (x *Extract) lastPlace() int32 {
 	return last
 }
 
-// Hash tells the summaries of two documents of one kind apart: where it is the
-// same, so are they.
+// Hash returns a hash of the summary. Documents of one kind with the same hash
+// have the same summary.
 func (x *Extract) Hash() int64 { return x.hash }
 
-// Summary puts the summary together. It may be larger than the document by far,
-// so it is not kept.
+// Summary makes the summary. It may be far larger than the document, so the
+// extract does not keep it.
 func (x *Extract) Summary() *Summary {
 	s := x.summarize()
 	return &s
 }
 
-// digest is the hash: over everything that the summary is made of, as it is
-// written, and how it hangs together.
+// digest hashes every value that the summary is made of, as it is written, and
+// its place in the document.
 func (x *Extract) digest() int64 {
 	var room [4 << 10]byte
 	all := room[:0]
@@ -105,7 +104,7 @@ func (x *Extract) digest() int64 {
 		all = binary.AppendVarint(all, int64(n.In-x.root))
 		all = binary.AppendVarint(all, int64(n.Index))
 		all = append(all, x.text[n.Start:n.End]...)
-		all = append(all, 0) // stands in no value
+		all = append(all, 0) // occurs in no value
 	}
 	if x.root >= 0 {
 		for _, p := range x.Places[x.root+1:] {
@@ -117,8 +116,7 @@ func (x *Extract) digest() int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// counts tells whether a note matters in a document of that kind, in the place
-// where it stands.
+// counts reports whether a note matters at its place in a document of this kind.
 func (x *Extract) counts(n *rawjson.Note) bool {
 	atTop := n.In == x.root && n.Index < 0
 	switch n.Of {
@@ -142,8 +140,8 @@ func (x *Extract) counts(n *rawjson.Note) bool {
 	return true
 }
 
-// group gives the object that has a list of SBDefinitions with the note in it:
-// one of the obs_blocks or obs_programmes of a Project. It is nil elsewhere.
+// group returns the object whose list of SBDefinitions the note is in: one of the
+// obs_blocks or obs_programmes of a Project. It returns nil for any other note.
 func (x *Extract) group(n *rawjson.Note) *rawjson.Place {
 	list := &x.Places[n.In]
 	if n.Index < 0 || list.Index >= 0 || list.In < 0 {

@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// Walk asks an engine for entities in an order. The engine looks at what its
-// indexes have, so that each entity that it gives costs the same: the bounds of
-// the instant by which is sorted, and, by creation, a user or else a telescope.
-// What else the walk says it need not look at. The rules judge what they get.
+// Walk asks an engine for entities in an order. It has only filters that the
+// index of that order can apply, so that every entity costs the same to read.
+// The engine applies them all; the search judges the other filters.
 type Walk struct {
 	Kind      Kind
 	Sort      Sort
-	Bounds    Span   // of the instant by which is sorted
-	User      string // created_by, where it is sorted by creation
-	Telescope string // where it is sorted by creation and no user is given
-	Behind    *Place
+	Bounds    Span   // of the instant by which the walk is sorted
+	User      string // created_by; only if sorted by creation
+	Telescope string // only if sorted by creation and without a user
+	Behind    *Place // after which the walk begins
 	Limit     int
-	Bare      bool // wants no summaries
-	Bodies    bool // wants the version bodies too
+	Bare      bool // without summaries
+	Bodies    bool // with version bodies
 }
 
-// Range is what an engine searches its index for: the places between two, both
-// of them left out. An identifier that is empty comes before all, beyondIDs
-// after all.
+// Range returns the places between which an engine reads its index; it leaves
+// both of them out. An empty identifier sorts before all others, beyondIDs after
+// all others.
 func (w Walk) Range() (low, top Place) {
 	low, top = Place{At: math.MinInt64}, Place{At: math.MaxInt64, ID: beyondIDs}
 	if w.Bounds.After != nil {
@@ -48,57 +47,58 @@ func (w Walk) Range() (low, top Place) {
 // beyondIDs comes behind every valid identifier, in the order of bytes.
 const beyondIDs = "~"
 
-// SearchPage is a page of what a search finds. Where the summaries of all items
-// would take much memory, More gives those behind the first.
+// SearchPage is a page of what a search finds. If the summaries of all items
+// would take much memory, Items has only the first ones and More returns the
+// others.
 type SearchPage struct {
 	Items []Found
-	Next  string // the cursor of the next page, empty where there is none
+	Next  string // the cursor of the next page; empty if there is none
 
-	rest []Found // without summaries
-	part int     // how many of them are looked up next
+	rest []Found // the other items, without summaries
+	part int     // how many of them More looks up next
 }
 
 // Bounds of a search.
 const (
-	// fewFound is how many entities a filter may leave to be judged and sorted
-	// here. Where it leaves more, they are walked through in order.
+	// fewFound is how many entities an index may leave to be judged and sorted in
+	// memory. If it leaves more, the search walks through them in order.
 	fewFound = 1500
 
-	// searchTime is how long a page is looked for before it is given as it is.
+	// searchTime is how long a search looks before it returns the page as it is.
 	searchTime = time.Second
 
 	// searchWait is how long a search waits for its turn.
 	searchWait = 5 * time.Second
 
-	// candidateBytes is how much of packed summaries is read to find those few.
-	// An ordinary one has some hundred bytes.
+	// candidateBytes is how many bytes of packed summaries are read to find those
+	// few entities. An ordinary summary has a few hundred bytes.
 	candidateBytes = 16 << 20
 
-	// keptBytes is how much the summaries that are kept for a page may take.
+	// keptBytes is how many bytes the summaries of a page may take in memory.
 	keptBytes = 8 << 20
 
 	// Summaries are looked up in parts, so that they take little memory: few at
-	// once where they may be large, more where those before were small.
+	// first, because they may be large, and more once they prove to be small.
 	lookedAtFirst, lookedAtOnce = 8, 128
 	smallPart                   = 64 << 10
 
-	// A walk is read in parts, so that it holds nothing for long: entities, or
-	// bodies, which are large.
+	// A walk reads so many entities at a time, or so many bodies, which are
+	// large. Between two parts it holds nothing in the database.
 	walkPart, bodyPart = 1000, 32
 )
 
-// searchTurns is how many searches walk through the archive at once. They take
-// what the processors have, and others must go on.
+// searchTurns returns how many searches may walk through the archive at once. A
+// walk keeps a processor busy, and other requests need some too.
 func searchTurns() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
-// turn waits until fewer searches are walking. It must be given back.
+// turn waits until the search may walk. The caller must call giveBack.
 func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
 	return enter(ctx, a.searches, searchWait, Errorf(Overloaded, "Too many searches are looking through the archive at once. Try again shortly, "+
 		"or narrow yours down, by words, a reference, a position, a user or a range of times."))
 }
 
-// enter waits for one of the places of those who do something at once. If none is
-// free in time, it returns the given error.
+// enter waits for a free place, until the caller calls leave. If none becomes
+// free in time, it returns the error full.
 func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *Error) (leave func(), err error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -112,10 +112,10 @@ func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *
 	}
 }
 
-// Search finds a page of entities. Filters that an index has are used first.
-// What they leave is judged here, so the answer is the same on every engine; if
-// they leave much, in the order of the sort and within a bound on time. The page
-// is then short and has a next one.
+// Search returns a page of entities. It asks the indexes first and judges what
+// they leave itself, so the answer is the same on every engine. If they leave
+// too many, Search walks through the entities in order, for a limited time. A
+// page that is cut short by time has a next page.
 func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 	j := &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
 	found, complete, err := a.few(ctx, q)
@@ -145,7 +145,7 @@ func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 	return page, nil
 }
 
-// More looks up the next items of a page, none where there are no more.
+// More returns the next items of a page, none at its end.
 func (a *Archive) More(ctx context.Context, q *Search, page *SearchPage) ([]Found, error) {
 	var items []Found
 	for len(items) == 0 && len(page.rest) > 0 {
@@ -164,7 +164,7 @@ func (a *Archive) More(ctx context.Context, q *Search, page *SearchPage) ([]Foun
 				items = append(items, *looked[i])
 				continue
 			}
-			// It was changed meanwhile, and is judged again.
+			// It has changed since, so it is judged again.
 			e, err := a.Document(ctx, q, &f)
 			if err != nil {
 				return nil, err
@@ -188,11 +188,11 @@ func sizeOf(found []Found) (bytes int) {
 	return bytes
 }
 
-// kept are entities, with their summaries as long as these take little memory.
+// kept holds entities, with their summaries while these take little memory.
 type kept struct {
 	found []Found
 	bytes int
-	bare  bool // they have no summaries
+	bare  bool // without summaries
 }
 
 func (k *kept) add(f *Found) {
@@ -211,9 +211,8 @@ func (k *kept) add(f *Found) {
 	k.found = append(k.found, one)
 }
 
-// few asks the indexes of filters that a walk in the order of the sort would
-// not use, and judges what they give. It is complete where one of them leaves
-// few entities.
+// few asks those indexes that a walk in the order of the search would not use,
+// and judges what they return. It is complete if one of them leaves few entities.
 func (a *Archive) few(ctx context.Context, q *Search) (found kept, complete bool, err error) {
 	take := func(f *Found) bool {
 		isWanted := (q.Start == nil || q.Sort.compare(q.Sort.place(f.ID, f.Metadata), *q.Start) > 0) && q.matches(f)
@@ -235,7 +234,7 @@ func (a *Archive) few(ctx context.Context, q *Search) (found kept, complete bool
 		found.bare = w.Bare
 		err := a.engine.Walk(ctx, w, func(f *Found, _ Body) error {
 			if w.Bare {
-				f.Summary.Telescope = w.Telescope // as all that it gives
+				f.Summary.Telescope = w.Telescope // the walk returns no others
 			}
 			if bytes += f.Summary.size(); bytes > candidateBytes {
 				return errEnded
@@ -253,8 +252,7 @@ func (a *Archive) few(ctx context.Context, q *Search) (found kept, complete bool
 	return kept{}, false, nil
 }
 
-// along is a walk in an order, with the filters that the index of that order
-// has.
+// along returns a walk in an order, with the filters that its index can apply.
 func (q *Search) along(order Sort) Walk {
 	w := Walk{Kind: q.Kind, Sort: order}
 	switch {
@@ -271,8 +269,8 @@ func (q *Search) along(order Sort) Walk {
 	return w
 }
 
-// detours are walks along the indexes of filters that a walk in the order of the
-// sort does not use.
+// detours returns walks along those indexes that a walk in the order of the
+// search would not use.
 func (q *Search) detours() []Walk {
 	var list []Walk
 	for _, w := range []Walk{q.along(OldestFirst), q.along(LastModifiedLast)} {
@@ -285,8 +283,8 @@ func (q *Search) detours() []Walk {
 	return list
 }
 
-// judgeFew judges all entities that an index has left, which match but for their
-// texts.
+// judgeFew judges the entities that an index has left. They match, except
+// perhaps for the conditions on their texts.
 func (a *Archive) judgeFew(ctx context.Context, j *judge, few kept) error {
 	q, found := j.search, few.found
 	j.matched = true
@@ -319,8 +317,8 @@ func (a *Archive) judgeFew(ctx context.Context, j *judge, few kept) error {
 	return nil
 }
 
-// walk judges what it meets in the order of the sort. What it meets at first is
-// often all that is wanted; only from there on it waits for a turn.
+// walk judges entities in the order of the search. The first part of the walk is
+// often enough, so it waits for a turn only before the second.
 func (a *Archive) walk(ctx context.Context, j *judge) error {
 	q := j.search
 	w := q.along(q.Sort)
@@ -357,8 +355,9 @@ func (a *Archive) walk(ctx context.Context, j *judge) error {
 	}
 }
 
-// Document reads an entity that a search has found. Where it was changed
-// meanwhile, it is judged again, and nil where it no longer matches.
+// Document returns the document of an entity that a search has found. If the
+// entity has changed since, Document judges it again, and returns nil if it no
+// longer matches.
 func (a *Archive) Document(ctx context.Context, q *Search, f *Found) (*Entity, error) {
 	e, err := a.engine.Get(ctx, f.Ref)
 	if err != nil || e.Metadata == f.Metadata {

@@ -13,7 +13,7 @@ func (s Span) holds(at Instant) bool {
 	return (s.After == nil || at >= *s.After) && (s.Before == nil || at <= *s.Before)
 }
 
-// matches judges an entity by all filters but those on its text.
+// matches reports whether all filters match, except the conditions on the text.
 func (q *Search) matches(f *Found) bool {
 	return q.matchesMetadata(f.Metadata) &&
 		(q.Telescope == "" || f.Summary.Telescope == q.Telescope) &&
@@ -42,8 +42,8 @@ func (q *Search) matchesReference(r Reference) bool {
 	return r.ID == q.Reference && (q.ReferenceVersion == 0 || r.Version == q.ReferenceVersion)
 }
 
-// matchesWords tells whether every word occurs, the last one as the beginning
-// of a word.
+// matchesWords reports whether every word occurs. The last one may be just the
+// beginning of a word.
 func (q *Search) matchesWords(f *Found) bool {
 	if q.Words == nil {
 		return true
@@ -60,14 +60,14 @@ func (q *Search) matchesWords(f *Found) bool {
 	return at < len(f.Summary.Words) && begins(f.Summary.Words[at]) || slices.ContainsFunc(own, begins)
 }
 
-// holdsOf tells whether all conditions hold of the text of a document.
+// holdsOf reports whether all conditions hold for the text of a document.
 func (q *Search) holdsOf(text []byte) bool {
 	return !slices.ContainsFunc(q.Where, func(w Where) bool { return !w.Holds(text) })
 }
 
-// clauses are what the search asks the inverted index, nil where it has nothing
-// to ask it. A telescope, which many entities share, is asked for beside others
-// only: by itself it has a better index.
+// clauses returns what the search asks the inverted index, or nil. It asks for a
+// telescope only along with other terms: many entities share one, and there is a
+// better index for a telescope alone.
 func (q *Search) clauses() []Clause {
 	var list []Clause
 	add := func(class byte, values ...string) {
@@ -98,23 +98,22 @@ func (q *Search) clauses() []Clause {
 	return list
 }
 
-// judge picks a page out of the entities that it is shown in the order of the
-// sort.
+// judge picks the entities of a page. It sees them in the order of the search.
 type judge struct {
 	search  *Search
 	late    time.Time
-	matched bool // what it is shown matches but for its text
+	matched bool // the entities match, except perhaps for their texts
 
 	items kept
-	last  *Place // the last one judged
+	last  *Place // of the last entity that was judged
 	more  bool
 }
 
-// errEnded ends a walk: the page is full, or it is late.
+// errEnded ends a walk because the page is full or the time is up.
 var errEnded = errors.New("the page ends here")
 
-// see judges the next entity. The condition on its text, if there is any, is
-// judged last; it may find that the entity has been changed since.
+// see judges the next entity. The conditions on its text, if there are any, come
+// last: holds judges them, and may find that the entity has changed since.
 func (j *judge) see(f *Found, holds func() (bool, error)) error {
 	place := j.search.Sort.place(f.ID, f.Metadata)
 	ok := j.matched || j.search.matches(f)
@@ -139,7 +138,7 @@ func (j *judge) see(f *Found, holds func() (bool, error)) error {
 	return nil
 }
 
-// next is the cursor of the page behind this one, empty where there is none.
+// next returns the cursor of the next page, or an empty text if there is none.
 func (j *judge) next() string {
 	if !j.more {
 		return ""

@@ -18,7 +18,7 @@ var Kinds = [...]Kind{SBDefinition, SBInstance, ExecutionBlock, Project}
 
 type kindWord struct{ name, collection, idField, prefix string }
 
-// kindWords has the words for a kind, at the index of its number.
+// kindWords holds the words for each kind.
 var kindWords = [...]kindWord{
 	SBDefinition:   {"SBDefinition", "sbds", "sbd_id", "sbd"},
 	SBInstance:     {"SBInstance", "sbis", "sbi_id", "sbi"},
@@ -26,11 +26,11 @@ var kindWords = [...]kindWord{
 	Project:        {"Project", "prjs", "prj_id", "prj"},
 }
 
-// String is the name of the kind as the specification spells it.
+// String returns the name of the kind as the specification spells it.
 func (k Kind) String() string { return k.words().name }
 
-// words gives the words for a kind. A damaged archive may name one that there is
-// not, which has words as well, so that it can be told of.
+// words returns the words for a kind. A damaged archive may name a kind that does
+// not exist; it gets words too, so that messages can name it.
 func (k Kind) words() kindWord {
 	if k < SBDefinition || k > Project {
 		number := strconv.Itoa(int(k))
@@ -39,18 +39,18 @@ func (k Kind) words() kindWord {
 	return kindWords[k]
 }
 
-// Collection is the path segment of the kind's collection.
+// Collection returns the path segment of the kind's collection.
 func (k Kind) Collection() string { return k.words().collection }
 
-// IDField is the member of a document that holds its identifier. It is also
+// IDField returns the member of a document that holds its identifier. It is also
 // the name of the path parameter.
 func (k Kind) IDField() string { return k.words().idField }
 
-// Prefix is the first part of a generated identifier, and the type that the
-// identifier service is asked for.
+// Prefix returns the first part of a generated identifier. It is also the type
+// that the identifier service is asked for.
 func (k Kind) Prefix() string { return k.words().prefix }
 
-// KindOf gives the kind whose collection has the given name.
+// KindOf returns the kind with the given collection.
 func KindOf(collection string) (Kind, bool) {
 	for _, k := range Kinds {
 		if k.Collection() == collection {

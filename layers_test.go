@@ -127,7 +127,7 @@ func (g graph) forbid(t *testing.T, from, to string) {
 	}
 }
 
-// broken gives the rule that an import breaks.
+// broken returns the rule that an import breaks.
 func broken(g graph, from, to string) string {
 	switch {
 	case own(to) && !slices.Contains(rooms[from], to):
@@ -195,7 +195,7 @@ func load(t *testing.T) graph {
 	return g
 }
 
-// way gives a chain of imports from one package to another, nil if none.
+// way returns a chain of imports from one package to another, nil if none.
 func (g graph) way(from, to string) []string {
 	before := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

@@ -1,16 +1,17 @@
 package oda
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
 
-// DefaultUser owns what is stored by nobody in particular.
+// DefaultUser is the user of requests that name none.
 const DefaultUser = "DefaultUser"
 
-// Metadata holds the five fields that the archive manages. The version counts
-// from 1; the instant of the last modification grows with every change of the
-// entity, so version and LastModifiedOn together name one state of it.
+// Metadata holds the five fields that the archive manages. Versions count from
+// 1. LastModifiedOn grows with every change of the entity, so that it and the
+// version together name one state.
 type Metadata struct {
 	Version        int64
 	CreatedBy      string
@@ -19,28 +20,28 @@ type Metadata struct {
 	LastModifiedOn Instant
 }
 
-// Tag names the state that the metadata belongs to; it is the entity tag on
-// the wire.
+// Tag returns a name for the state that the metadata belongs to. It is the entity
+// tag on the wire.
 func (m Metadata) Tag() string {
-	var room [40]byte // two numbers of 64 bits at most
+	var room [40]byte // enough for two numbers of 64 bits
 	tag := append(strconv.AppendInt(room[:0], m.Version, 10), '-')
 	return string(strconv.AppendInt(tag, int64(m.LastModifiedOn), 10))
 }
 
-// first is the metadata of an entity that is stored for the first time.
+// first returns the metadata of an entity that is stored for the first time.
 func first(by string, now Instant) Metadata {
 	return Metadata{Version: 1, CreatedBy: by, CreatedOn: now, LastModifiedBy: by, LastModifiedOn: now}
 }
 
-// Touched is the metadata after a change that makes no new version: a record
-// was added. Time never stands still, whatever the clock does.
+// Touched returns the metadata after a change that makes no new version, that
+// is, after a record. LastModifiedOn grows even if the clock does not.
 func (m Metadata) Touched(by string, now Instant) Metadata {
 	m.LastModifiedBy = by
 	m.LastModifiedOn = max(now, m.LastModifiedOn+1)
 	return m
 }
 
-// next is the metadata of the version that follows.
+// next returns the metadata of the next version.
 func (m Metadata) next(by string, now Instant) Metadata {
 	m = m.Touched(by, now)
 	m.Version++
@@ -60,12 +61,13 @@ const (
 
 	// AllFields must match on an ordinary update.
 	AllFields = FieldVersion | FieldCreatedBy | FieldCreatedOn | FieldLastModifiedBy | FieldLastModifiedOn
-	// KeptFields must match when an ExecutionBlock is changed while records
-	// come in, which moves the other two.
+	// KeptFields must match when an ExecutionBlock is updated while records come
+	// in, since these change the other two.
 	KeptFields = FieldVersion | FieldCreatedBy | FieldCreatedOn
 )
 
-// managed has for each field its name in a document and the slot it takes.
+// managed lists the managed fields, each with its name in a document and its
+// slot.
 var managed = [...]struct {
 	field Fields
 	name  string
@@ -78,7 +80,7 @@ var managed = [...]struct {
 	{FieldLastModifiedOn, "last_modified_on", SlotLastModifiedOn},
 }
 
-// ManagedPointers gives the JSON pointers to the managed fields of a document.
+// ManagedPointers returns the JSON pointers to the managed fields of a document.
 func ManagedPointers() []string {
 	pointers := make([]string, len(managed))
 	for i, m := range managed {
@@ -87,8 +89,8 @@ func ManagedPointers() []string {
 	return pointers
 }
 
-// Received is the metadata of a document as its caller sent it. Has tells
-// which fields were there and not null.
+// Received is the metadata of a document as the caller sent it. Has says which
+// fields were there and not null.
 type Received struct {
 	Has            Fields
 	Version        int64
@@ -98,9 +100,8 @@ type Received struct {
 	LastModifiedOn time.Time
 }
 
-// faults compares the fields with the stored ones. Times are compared as
-// instants, so their spelling is free. The faults point below the pointer of
-// the document.
+// faults compares the fields with the stored ones. It compares times as
+// instants, so their spelling does not matter. Pointer is that of the document.
 func (r Received) faults(stored Metadata, compare Fields, pointer string) []Fault {
 	var faults []Fault
 	for _, m := range managed {
@@ -121,7 +122,7 @@ func (r Received) faults(stored Metadata, compare Fields, pointer string) []Faul
 	return faults
 }
 
-// equal tells whether one field is the stored one.
+// equal reports whether a field equals the stored one.
 func (r *Received) equal(f Fields, stored Metadata) bool {
 	switch f {
 	case FieldVersion:
@@ -137,7 +138,7 @@ func (r *Received) equal(f Fields, stored Metadata) bool {
 	}
 }
 
-// read gives one field as it was sent and as it is stored, for people.
+// read returns a field as it was sent and as it is stored, for a message.
 func (r *Received) read(f Fields, stored Metadata) (sent, kept string) {
 	switch f {
 	case FieldVersion:
@@ -153,12 +154,12 @@ func (r *Received) read(f Fields, stored Metadata) (sent, kept string) {
 	}
 }
 
-// spell writes a received time at full resolution, so that a difference below
-// a microsecond is seen.
+// spell formats a received time at full resolution, so that a difference of less
+// than a microsecond shows.
 func spell(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Condition is what a caller demands of the stored state before a write or a
-// read, beyond the metadata: HTTP's If-Match and If-None-Match.
+// Condition is what a caller demands of the stored state besides the metadata:
+// HTTP's If-Match and If-None-Match.
 type Condition struct {
 	Match     *Tags // the stored state must be one of these
 	NoneMatch *Tags // the stored state must be none of these
@@ -171,28 +172,16 @@ type Tags struct {
 }
 
 func (t *Tags) include(stored *Metadata) bool {
-	if stored == nil {
-		return false
-	}
-	if t.Any {
-		return true
-	}
-	tag := stored.Tag()
-	for _, one := range t.List {
-		if one == tag {
-			return true
-		}
-	}
-	return false
+	return stored != nil && (t.Any || slices.Contains(t.List, stored.Tag()))
 }
 
-// Holds tells whether the condition is met; stored is nil where the entity is
-// unknown.
+// Holds reports whether the condition is met. Stored is nil if the entity is not
+// stored.
 func (c Condition) Holds(stored *Metadata) bool {
 	return (c.Match == nil || c.Match.include(stored)) && (c.NoneMatch == nil || !c.NoneMatch.include(stored))
 }
 
-// Check gives the error for a condition that does not hold.
+// Check returns the error for a condition that does not hold.
 func (c Condition) Check(ref Ref, stored *Metadata) *Error {
 	switch {
 	case c.Holds(stored):
@@ -207,9 +196,9 @@ func (c Condition) Check(ref Ref, stored *Metadata) *Error {
 	}
 }
 
-// Matchable gives the stored metadata that the received one matches, and false
-// where none can: a field to compare is missing, or a time is finer than the
-// archive's. An engine that compares in the database asks for it.
+// Matchable returns the stored metadata that the received metadata matches, for
+// an engine that compares in the database. It returns false if none can match: a
+// field to compare is missing, or a time is finer than a microsecond.
 func (r Received) Matchable(compare Fields) (Metadata, bool) {
 	m := Metadata{
 		Version:        r.Version,

@@ -6,19 +6,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // zones are known wherever the program runs
+	_ "time/tzdata" // so that zones are known wherever the program runs
 	"unicode/utf8"
 )
 
-// NightQuery asks for the calls of a night: those of an instant from From on
-// and before To, of blocks of a telescope where one is named.
+// NightQuery asks for the calls of a night: those from From until just before
+// To, made by one telescope or by any.
 type NightQuery struct {
 	From, To  Instant
 	Telescope string // empty: any
 }
 
-// ParseNight reads the parameters of a night, which lasts from noon of the date
-// to noon of the next day in the zone.
+// ParseNight parses the parameters of a report. A night lasts from noon of the
+// date to noon of the next day in the zone.
 func ParseNight(params map[string][]string) (NightQuery, error) {
 	p := queryParser{params: params}
 	var q NightQuery
@@ -50,8 +50,8 @@ func ParseNight(params map[string][]string) (NightQuery, error) {
 	return q, nil
 }
 
-// zoneNamed finds a time zone by its IANA name. Go knows two more names, and
-// systems may have directories of zones with other rules.
+// zoneNamed returns the time zone with an IANA name. It refuses the names that
+// only Go knows, and those of a system's directories of zones with other rules.
 func zoneNamed(name string) (*time.Location, bool) {
 	if name == "" || name == "Local" || name == "localtime" || name == "posixrules" || strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") {
 		return nil, false
@@ -60,8 +60,8 @@ func zoneNamed(name string) (*time.Location, bool) {
 	return zone, err == nil
 }
 
-// nightOf gives the night that began on a date. It has 23 or 25 hours where the
-// clocks are changed in it.
+// nightOf returns the night that began on a date. It has 23 or 25 hours if the
+// clocks change during it.
 func nightOf(date string, zone *time.Location) (from, to Instant, ok bool) {
 	day, ok := parseTime(date)
 	if !ok || len(date) != len("2006-01-02") {
@@ -72,7 +72,7 @@ func nightOf(date string, zone *time.Location) (from, to Instant, ok bool) {
 	return InstantOf(begin), InstantOf(end), begin.Year() >= 1 && end.Year() <= 9999
 }
 
-// Night is what was done in a night. Its numbers are sums over the blocks.
+// Night reports what was done in a night. Its numbers are sums over the blocks.
 type Night struct {
 	From Moment `json:"from"`
 	To   Moment `json:"to"`
@@ -82,7 +82,7 @@ type Night struct {
 	FailuresByRequest []FailedRequest `json:"failures_by_request"` // the most failures first
 }
 
-// Tally counts calls. Those that do not say how long they took count as 0
+// Tally counts calls. A call that does not say how long it took counts as 0
 // seconds.
 type Tally struct {
 	Calls    int64   `json:"calls"`
@@ -90,8 +90,8 @@ type Tally struct {
 	Took     Elapsed `json:"seconds_in_calls"`
 }
 
-// NightBlock is an ExecutionBlock with calls in the night. Only these are
-// counted.
+// NightBlock is an ExecutionBlock with calls in the night. It counts only these
+// calls.
 type NightBlock struct {
 	ID        string  `json:"id"`
 	Telescope *string `json:"telescope"` // nil: none
@@ -111,32 +111,32 @@ type SlowCall struct {
 	Took     Elapsed `json:"seconds"`
 }
 
-// FailedRequest counts the calls of one request that failed at least once.
+// FailedRequest counts the calls of a request that failed at least once.
 type FailedRequest struct {
 	Request  string `json:"request"`
 	Failures int64  `json:"failures"`
 	Calls    int64  `json:"calls"`
 }
 
-// Bounds of the reports on nights. Memory grows with the blocks of a night
-// only, and with the requests that are told apart.
+// Bounds of reports on nights. The memory of a report grows only with the number
+// of blocks and of distinct requests, not with the number of calls.
 const (
-	nightsAtOnce  = 2
-	nightWait     = 5 * time.Second  // for the turn of a report
+	nightsAtOnce  = 2                // reports
+	nightWait     = 5 * time.Second  // until a report may begin
 	nightTime     = 60 * time.Second // of a report; less than an answer may take
-	nightWorkers  = 4                // that read blocks at the same time
+	nightWorkers  = 4                // that read blocks in parallel
 	nightBlocks   = 100_000
-	nightRequests = 10_000 // that are told apart
+	nightRequests = 10_000 // that are counted separately
 	slowestCalls  = 20
-	requestBytes  = 256 // of the name of a request; it is cut behind that
+	requestBytes  = 256 // of the name of a request; longer names are cut
 )
 
-// otherRequests stands for the requests that are not told apart.
+// otherRequests stands for the requests that are not counted separately.
 const otherRequests = "(other requests)"
 
 // Night reports what was done in a night. It counts every record that was
-// acknowledged before it was asked for; of those that come meanwhile it may
-// count some. Each block counts as it is at one moment.
+// acknowledged before the call of Night, and perhaps some that are added during
+// it. Each block is counted as it is at one moment.
 func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 	leave, err := a.enterNight(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 	return night, err
 }
 
-// enterNight waits for the turn of a report, which the caller ends.
+// enterNight waits until a report may begin. The caller must call leave.
 func (a *Archive) enterNight(ctx context.Context) (leave func(), err error) {
 	return enter(ctx, a.nights, nightWait,
 		Errorf(Overloaded, "%d reports on nights are being made, which is as many as there may be. Try again shortly.", nightsAtOnce))
@@ -187,8 +187,8 @@ func (a *Archive) night(ctx context.Context, q NightQuery) (*Night, error) {
 	return reportOf(q, sums), nil
 }
 
-// blocksOn finds the blocks that may have calls on these days, with what is
-// known of them.
+// blocksOn returns the blocks that may have calls on these days, with their
+// summaries.
 func (a *Archive) blocksOn(ctx context.Context, days Days, telescope string) ([]*Found, error) {
 	ids, err := a.engine.BlocksOn(ctx, days, nightBlocks+1)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Moment is an instant that is a text in JSON, as the archive writes times.
+// Moment is an instant that JSON has as a text, in the archive's form of a time.
 type Moment Instant
 
-// Time is the moment as a time in UTC.
+// Time returns the moment as a time in UTC.
 func (m Moment) Time() time.Time { return Instant(m).Time() }
 
-// String writes the moment as the archive always does.
+// String returns the moment in the archive's form of a time.
 func (m Moment) String() string { return Instant(m).String() }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -33,10 +33,10 @@ func (m *Moment) UnmarshalText(text []byte) error {
 // Elapsed is a length of time in microseconds. In JSON it is a number of seconds.
 type Elapsed int64
 
-// Seconds is the length in seconds.
+// Seconds returns the length in seconds.
 func (s Elapsed) Seconds() float64 { return float64(s) / 1e6 }
 
-// MarshalJSON writes it exactly.
+// MarshalJSON writes the number of seconds without rounding.
 func (s Elapsed) MarshalJSON() ([]byte, error) {
 	text := strconv.AppendInt(nil, int64(s/1e6), 10)
 	if part := s % 1e6; part != 0 {
@@ -49,7 +49,7 @@ func (s Elapsed) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// UnmarshalJSON reads a number of seconds.
+// UnmarshalJSON parses a number of seconds.
 func (s *Elapsed) UnmarshalJSON(text []byte) error {
 	seconds, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r Reference) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses what MarshalJSON writes.
 func (r *Reference) UnmarshalJSON(text []byte) error {
 	var in reference
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// nightSum adds up calls of a night as they are read. Several are made beside
-// each other and put together at the end.
+// nightSum adds up the calls of a night as they are read. Each worker has one;
+// reportOf joins them at the end.
 type nightSum struct {
 	query    NightQuery
 	blocks   []NightBlock
-	slowest  []SlowCall // in order, as many as are reported
+	slowest  []SlowCall // in order, at most slowestCalls
 	requests map[string]*FailedRequest
 	records  int // read so far
 }
 
-// recordsBetween is how many records are read before others have their turn,
-// who have little to do each.
+// recordsBetween is how many records are read before other goroutines, whose
+// requests are short, get the processor.
 const recordsBetween = 256
 
 func newNightSum(q NightQuery) nightSum {
@@ -80,7 +80,8 @@ func count(b bool) int64 {
 	return 0
 }
 
-// add adds counts up. No sum of times is beyond the largest one.
+// add adds other to the counts. A sum of times that overflows becomes the
+// largest time.
 func (t *Tally) add(other Tally) {
 	t.Calls += other.Calls
 	t.Failures += other.Failures
@@ -89,7 +90,7 @@ func (t *Tally) add(other Tally) {
 	}
 }
 
-// request gives the counts of a request, by its name as it stands in a record.
+// request returns the counts of a request, given its name as a JSON string.
 func (s *nightSum) request(literal []byte) *FailedRequest {
 	name := textIn(literal)
 	if len(name) > requestBytes {
@@ -101,8 +102,8 @@ func (s *nightSum) request(literal []byte) *FailedRequest {
 	return s.distinct(string(name))
 }
 
-// distinct begins the counts of a request, unless there are too many to tell
-// apart.
+// distinct begins to count a request separately, or returns the counts of
+// otherRequests if there are too many.
 func (s *nightSum) distinct(name string) *FailedRequest {
 	if len(s.requests) >= nightRequests {
 		name = otherRequests
@@ -115,7 +116,7 @@ func (s *nightSum) distinct(name string) *FailedRequest {
 	return known
 }
 
-// slow takes a call among the slowest if it is one of them.
+// slow adds a call to the slowest if it is one of them.
 func (s *nightSum) slow(c SlowCall) {
 	if n := len(s.slowest); n == slowestCalls {
 		if slower(c, s.slowest[n-1]) > 0 {
@@ -127,12 +128,12 @@ func (s *nightSum) slow(c SlowCall) {
 	s.slowest = slices.Insert(s.slowest, at, c)
 }
 
-// slower orders calls: the slowest first, and of equal ones the earliest.
+// slower orders calls: the slowest first, and equally slow ones by time.
 func slower(a, b SlowCall) int {
 	return cmp.Or(cmp.Compare(b.Took, a.Took), cmp.Compare(a.SentAt, b.SentAt), strings.Compare(a.Block, b.Block), cmp.Compare(a.Sequence, b.Sequence))
 }
 
-// reportOf puts sums together.
+// reportOf makes the report from all sums.
 func reportOf(q NightQuery, sums []nightSum) *Night {
 	all := newNightSum(q)
 	for i := range sums {

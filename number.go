@@ -6,19 +6,18 @@ import (
 	"strconv"
 )
 
-// number is a JSON number as it is meant, whatever its spelling: a sign and
-// digits, of which the first, which is not 0, has the weight 10^magnitude. Zero
-// has no digits.
+// number is the value of a JSON number, however it is spelled: a sign and digits,
+// the first of which has the weight 10^magnitude. Zero has no digits.
 type number struct {
 	negative  bool
-	digits    []byte // neither 0 at the beginning nor at the end
+	digits    []byte // without zeros at the beginning and the end
 	magnitude int64
 }
 
-// farExponent bounds exponents. What is beyond it is as far away as can be told.
+// farExponent is the largest exponent. Larger ones count as this one.
 const farExponent = 1 << 60
 
-// readNumber reads a number in JSON's spelling.
+// readNumber parses a number in JSON's spelling.
 func readNumber(literal []byte) number {
 	var n number
 	if literal[0] == '-' {
@@ -45,7 +44,7 @@ func readNumber(literal []byte) number {
 
 func readExponent(text []byte) int64 {
 	e, err := strconv.ParseInt(string(bytes.TrimPrefix(text, []byte{'+'})), 10, 64)
-	if err != nil { // out of range, with the sign that it has
+	if err != nil { // out of range
 		e = farExponent
 		if text[0] == '-' {
 			e = -farExponent
@@ -54,7 +53,7 @@ func readExponent(text []byte) int64 {
 	return min(max(e, -farExponent), farExponent)
 }
 
-// compare is exact: no digit is lost to a binary form.
+// compare compares exactly: no digit is lost, as it would be in a float64.
 func (n number) compare(other number) int {
 	if n.sign() != other.sign() {
 		return cmp.Compare(n.sign(), other.sign())

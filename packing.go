@@ -10,8 +10,8 @@ import (
 // packedForm is the first byte of a packed summary.
 const packedForm = 1
 
-// Pack writes the summary as engines keep it. Lists of candidates are read by
-// the thousand, so it is made to be read quickly.
+// Pack encodes the summary as engines store it. A search may read thousands, so
+// the form is one that can be decoded quickly.
 func (s *Summary) Pack() []byte {
 	b := append(make([]byte, 0, 256), packedForm)
 	b = packText(b, s.Telescope)
@@ -41,10 +41,11 @@ func packText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// errPacking says that a summary cannot be read.
+// errPacking says that a packed summary cannot be decoded.
 var errPacking = errors.New("a stored summary cannot be read; the archive was changed by something other than oda")
 
-// UnpackSummary reads what Pack wrote. The texts are parts of one.
+// UnpackSummary decodes what Pack wrote. The texts of the summary share memory
+// with each other.
 func UnpackSummary(packed []byte) (Summary, error) {
 	u := unpacking{rest: string(packed)}
 	if u.byte() != packedForm {
@@ -79,13 +80,13 @@ func UnpackSummary(packed []byte) (Summary, error) {
 	return s, nil
 }
 
-// unpacking reads a packed summary from its front.
+// unpacking decodes a packed summary from front to back.
 type unpacking struct {
 	rest   string
 	failed bool
 }
 
-// take gives the next bytes, or none if there are not so many.
+// take returns the next n bytes. If fewer are left, it returns none and fails.
 func (u *unpacking) take(n uint64) string {
 	if u.failed || n > uint64(len(u.rest)) {
 		u.failed, u.rest = true, ""
@@ -115,7 +116,8 @@ func (u *unpacking) number() uint64 {
 	return 0
 }
 
-// count reads how many there are of something that takes a byte at least.
+// count reads the length of a list. Every item takes at least one byte, so a
+// length beyond the rest is wrong, and no memory is taken for it.
 func (u *unpacking) count() uint64 {
 	n := u.number()
 	if n > uint64(len(u.rest)) {

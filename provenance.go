@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Provenance is everything that can be reached from an entity over references,
-// in both directions, through current versions: where it comes from and what came
-// of it.
+// Provenance is everything that can be reached from an entity over the
+// references of current versions, in both directions: what the entity comes from
+// and what came of it.
 type Provenance struct {
 	Nodes     []Node // nearest first; at one distance by kind and identifier
 	Edges     []Edge // in the order of the nodes that they come from
-	Truncated bool   // there is more
+	Truncated bool   // something was left out
 }
 
 // Node is an entity in a provenance.
@@ -26,28 +26,28 @@ type Node struct {
 	Name    string // empty: none
 }
 
-// Edge is a reference from one node to another. The version is that which the
-// reference names, 0 if it names none.
+// Edge is a reference from one node to another. Version is 0 if the reference
+// names none.
 type Edge struct {
 	From, To Ref
 	Version  int64
 	Field    string
 }
 
-// Bounds of a provenance. What is beyond them is left out, and it is truncated.
+// Bounds of a provenance. It is truncated where it would exceed them.
 const (
 	maxNodes       = 1000
 	maxEdges       = 10_000
 	provenanceTime = 5 * time.Second
 	askedAtOnce    = 500 // terms in one question to the index
-	tracedAtOnce   = 50  // entities that are looked at together
+	tracedAtOnce   = 50  // entities that are looked up together
 
-	traceBytes = 512 << 20 // of packed summaries that one question reads
-	traceKept  = 32 << 20  // of what is remembered of them
-	traceFree  = 1 << 20   // of that, what is remembered without a turn
+	traceBytes = 512 << 20 // of packed summaries that one question may read
+	traceKept  = 32 << 20  // that the tracer may remember
+	traceFree  = 1 << 20   // that it may remember without a turn
 )
 
-// referring are the kinds whose documents may refer to a kind.
+// referring lists, for each kind, the kinds whose documents may refer to it.
 var referring = map[Kind][]Kind{
 	SBDefinition:   {SBInstance, ExecutionBlock, Project},
 	SBInstance:     {ExecutionBlock},
@@ -87,11 +87,11 @@ func (a *Archive) Provenance(ctx context.Context, ref Ref) (*Provenance, error) 
 	return t.provenance(), nil
 }
 
-// traced is what is remembered of an entity.
+// traced is what the tracer remembers of an entity.
 type traced struct {
 	version    int64
 	name       string
-	references []Reference // to each entity once, and more while there are few
+	references []Reference // at least one to each entity, and others while there are few
 	blocks     []string
 }
 
@@ -99,21 +99,21 @@ type traced struct {
 // ring takes a few questions to the engine, however many nodes it has.
 type tracer struct {
 	finder    Finder
-	known     map[Ref]*traced  // what was looked at; nil if it is not stored
-	byBlock   map[string][]Ref // the Projects that have an obs_block_id, or none
+	known     map[Ref]*traced  // what was looked up; nil if it is not stored
+	byBlock   map[string][]Ref // the Projects with an obs_block_id, if there are any
 	reached   map[Ref]bool
 	nodes     []Ref // in the order in which they were reached
 	truncated bool
 
 	kept     int // bytes that are remembered
-	again    int // references that are remembered to what has one from there already
+	again    int // remembered references that repeat the ends of another one
 	turn     func(context.Context) (giveBack func(), err error)
 	hasTurn  bool
 	giveBack func()
 }
 
-// remember remembers an entity, as far as there is room. The texts of a summary
-// are parts of one, so what is to stay is copied.
+// remember remembers an entity, as far as there is room. It copies the texts that
+// it keeps: those of a summary share memory, and one would hold all of it.
 func (t *tracer) remember(f *Found) {
 	if t.known[f.Ref] != nil {
 		return
@@ -146,7 +146,8 @@ func (t *tracer) remember(f *Found) {
 	}
 }
 
-// room takes room for what is remembered, if there is any left.
+// room reserves bytes for what is remembered. It reports whether there were so
+// many left.
 func (t *tracer) room(bytes int) bool {
 	if t.kept+bytes > traceKept {
 		t.truncated = true
@@ -156,7 +157,7 @@ func (t *tracer) room(bytes int) bool {
 	return true
 }
 
-// wait waits for a turn, once much is remembered.
+// wait waits for a turn once the tracer remembers much.
 func (t *tracer) wait(ctx context.Context) error {
 	if t.hasTurn || t.kept <= traceFree {
 		return nil
@@ -168,8 +169,8 @@ func (t *tracer) wait(ctx context.Context) error {
 	return err
 }
 
-// reach makes nodes of those that are none yet, as many as there is room for, and
-// gives them.
+// reach adds the entities that are not yet nodes, as far as there is room. It
+// returns the new nodes.
 func (t *tracer) reach(refs []Ref) []Ref {
 	slices.SortFunc(refs, func(a, b Ref) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
 	first := len(t.nodes)
@@ -187,7 +188,7 @@ func (t *tracer) reach(refs []Ref) []Ref {
 	return t.nodes[first:]
 }
 
-// around gives everything that a ring refers to or is referred to by.
+// around returns what a ring refers to, and what refers to it.
 func (t *tracer) around(ctx context.Context, ring []Ref) ([]Ref, error) {
 	if err := t.look(ctx, ring); err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func (t *tracer) around(ctx context.Context, ring []Ref) ([]Ref, error) {
 	return append(around, back...), err
 }
 
-// references are those of an entity, none if it is not stored.
+// references returns the references of an entity, none if it is not stored.
 func (t *tracer) references(ref Ref) []Reference {
 	if found := t.known[ref]; found != nil {
 		return found.references
@@ -213,9 +214,9 @@ func (t *tracer) references(ref Ref) []Reference {
 	return nil
 }
 
-// targets are the entities that a reference leads to. A Project is named by its
-// identifier or by a block that it has; where none is, the reference leads to
-// what is not stored.
+// targets returns the entities that a reference leads to. A reference names a
+// Project by its identifier or by one of its blocks. If there is no such Project,
+// the reference leads to an entity that is not stored.
 func (t *tracer) targets(r Reference) []Ref {
 	itself := Ref{r.Kind, r.ID}
 	if r.Kind != Project {
@@ -231,7 +232,7 @@ func (t *tracer) targets(r Reference) []Ref {
 	return []Ref{itself}
 }
 
-// resolve finds out which Projects the references of a ring lead to.
+// resolve looks up the Projects that the references of a ring lead to.
 func (t *tracer) resolve(ctx context.Context, ring []Ref) error {
 	var refs []Ref
 	var blocks []string
@@ -260,9 +261,9 @@ func (t *tracer) resolve(ctx context.Context, ring []Ref) error {
 	})
 }
 
-// back gives what refers to a ring.
+// back returns what refers to a ring.
 func (t *tracer) back(ctx context.Context, ring []Ref) ([]Ref, error) {
-	names := make(map[Ref]bool, len(ring)) // what references to the ring may say
+	names := make(map[Ref]bool, len(ring)) // by which a reference can name one of the ring
 	for _, ref := range ring {
 		names[ref] = true
 		if found := t.known[ref]; found != nil {
@@ -294,7 +295,7 @@ func (t *tracer) back(ctx context.Context, ring []Ref) ([]Ref, error) {
 	return back, nil
 }
 
-// look looks at those entities that are not known yet.
+// look looks up the entities that are not yet known.
 func (t *tracer) look(ctx context.Context, refs []Ref) error {
 	var unknown []Ref
 	for _, ref := range refs {
@@ -320,8 +321,8 @@ func (t *tracer) look(ctx context.Context, refs []Ref) error {
 	return nil
 }
 
-// ask calls take for the entities of a kind that have one of the terms, or seem
-// to, and remembers those that it takes.
+// ask calls take for the entities of a kind that may have one of the terms, and
+// remembers those for which take returns true.
 func (t *tracer) ask(ctx context.Context, kind Kind, terms []string, take func(*Found) bool) error {
 	for part := range slices.Chunk(terms, askedAtOnce) {
 		q := Question{Kind: kind, Clauses: []Clause{{Any: part}}, Most: 2 * maxNodes, Bytes: traceBytes}
@@ -343,8 +344,8 @@ func (t *tracer) ask(ctx context.Context, kind Kind, terms []string, take func(*
 	return nil
 }
 
-// provenance puts together what was found. A node that there was no time to look
-// at is left out.
+// provenance returns what was found. It leaves out the nodes that there was no
+// time to look up.
 func (t *tracer) provenance() *Provenance {
 	t.nodes = slices.DeleteFunc(t.nodes, func(ref Ref) bool {
 		_, known := t.known[ref]
@@ -363,9 +364,9 @@ func (t *tracer) provenance() *Provenance {
 	return p
 }
 
-// edges gives the references between the nodes. Where there are too many, one
-// from a node to another goes before more of them, so that the nodes hang
-// together.
+// edges returns the references between the nodes. If there are too many, it
+// prefers the first one between two nodes to their others, so that the nodes stay
+// connected.
 func (t *tracer) edges() []Edge {
 	type pair struct{ from, to Ref }
 	all := func(yield func(e Edge, isFirst bool)) {

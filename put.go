@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// Put is one entity to be written: as a new entity if its identifier is new,
-// else as the next version if the stored metadata is the expected one.
+// Put is one entity to be stored: as a new entity if its identifier is new, else
+// as the next version, provided that the stored metadata is the expected one.
 type Put struct {
 	Ref
 	Body      Body
 	Expected  Received  // the metadata that the caller read
-	Compare   Fields    // which of it must match
-	Condition Condition // what else must hold of the stored state
+	Compare   Fields    // the fields of it that must match
+	Condition Condition // what else the stored state must meet
 	Creator   string    // the user of a first store
 	Modifier  string    // the user of an update
 	At        Instant
-	Pointer   string   // to the document within the request
-	Extract   *Extract // what search knows of the new version
+	Pointer   string   // leads to the document in the request
+	Extract   *Extract // for the summary of the new version
 
-	// The records of the new version, for an ExecutionBlock: those in Records
-	// if Listed, those of the version before if KeepRecords, else none.
+	// The records of the new version of an ExecutionBlock: those in Records if
+	// Listed, those of the previous version if KeepRecords, else none.
 	Records     [][]byte
 	Listed      bool
 	KeepRecords bool
 }
 
-// First is the metadata if the identifier is new.
+// First returns the new metadata if the identifier is new.
 func (p *Put) First() Metadata { return first(p.Creator, p.At) }
 
-// Next is the metadata if the stored state is the expected one.
+// Next returns the new metadata if the stored state is the expected one.
 func (p *Put) Next(stored Metadata) Metadata { return stored.next(p.Modifier, p.At) }
 
 // maxListed is how many entities a problem lists.
 const maxListed = 100
 
-// listed says that a problem does not list all of so many entities.
+// listed returns a note for a problem that cannot list all n entities.
 func listed(n int) string {
 	if n <= maxListed {
 		return ""
@@ -43,10 +43,10 @@ func listed(n int) string {
 	return fmt.Sprintf("; the first %d are listed", maxListed)
 }
 
-// Judge is the rule of the compare-and-set. It decides for each entity what
-// its metadata will be, given the stored one, or nil where the identifier is
-// new. If any does not match, none may be written, and the error says how many
-// do not and lists the first of them.
+// Judge is the rule of the compare-and-set. It returns the new metadata of each
+// entity, given the stored one, which is nil if the identifier is new. If any
+// entity does not match, none may be written; the error says how many do not
+// match and lists the first of them.
 func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 	next := make([]Metadata, len(puts))
 	var faults []Fault
@@ -84,7 +84,7 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 	}
 }
 
-// describe writes faults in a sentence.
+// describe writes faults as part of a sentence.
 func describe(faults []Fault) string {
 	words := make([]string, len(faults))
 	for i, f := range faults {

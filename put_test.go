@@ -31,7 +31,7 @@ func putOf(t testing.TB, metadata string) oda.Put {
 const matching = `{"version":4,"created_by":"mary","created_on":"2026-03-01T20:59:58.000000Z",` +
 	`"last_modified_by":"john","last_modified_on":"2026-03-02T22:15:00.250000Z"}`
 
-// edited gives the matching metadata with one text in it replaced.
+// edited returns the matching metadata with one text in it replaced.
 func edited(t testing.TB, before, after string) string {
 	t.Helper()
 	if !strings.Contains(matching, before) {

@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// Order is the instant by which a listing is ordered.
+// Order is the order of a listing.
 type Order uint8
 
-// A listing by user or by creation is in the order of creation.
+// The orders. A listing by user is in the order of creation.
 const (
 	ByCreation Order = iota + 1
 	ByModification
 )
 
-// MatchType says how the user of a query is compared. It is always
-// case-sensitive, and no character of the value is a wildcard.
+// MatchType says how the user of a query is compared. Case matters, and there
+// are no wildcards.
 type MatchType uint8
 
 // The match types.
@@ -33,7 +33,7 @@ const (
 
 var matchTypes = map[string]MatchType{"equals": UserEquals, "starts_with": UserStartsWith, "contains": UserContains}
 
-// MaxLimit bounds a page of a listing.
+// MaxLimit is the largest page of a listing.
 const MaxLimit = 10_000
 
 // Query asks for the identifiers of current versions of one kind.
@@ -44,11 +44,12 @@ type Query struct {
 	User  string
 	Match MatchType
 
-	// Bounds of the instant in question, both included; nil is open.
+	// Bounds of the instant by which the listing is ordered, both included; nil
+	// is no bound.
 	After, Before *Instant
 
-	// A page has at most Limit identifiers, 0 for all of them. It begins
-	// behind Start.
+	// A page has at most Limit identifiers; 0 is no bound. It begins after
+	// Start.
 	Limit int
 	Start *Place
 }
@@ -64,9 +65,9 @@ func (p Place) Compare(other Place) int {
 	return cmp.Or(cmp.Compare(p.At, other.At), strings.Compare(p.ID, other.ID))
 }
 
-// Range is what an engine searches its index for: instants from one to another,
-// both included, where at the first of them only identifiers behind the given
-// one count. A page begins where the one before ended.
+// Range returns what an engine reads of its index: the instants from one to
+// another, both included. Of those at the first instant, only identifiers after
+// behind count, since a page begins where the previous one ended.
 func (q Query) Range() (from Instant, behind string, to Instant) {
 	from, to = math.MinInt64, math.MaxInt64
 	if q.After != nil {
@@ -81,21 +82,20 @@ func (q Query) Range() (from Instant, behind string, to Instant) {
 	return from, behind, to
 }
 
-// span is a query field of the specification: a range of instants.
+// span is a query field that is a range of instants.
 type span struct {
 	after, before string
 	order         Order
 }
 
-// The fields in the order of their precedence, behind user.
+// The fields in the order of their precedence, after user.
 var spans = [...]span{
 	{"created_after", "created_before", ByCreation},
 	{"last_modified_after", "last_modified_before", ByModification},
 }
 
-// ParseQuery reads the parameters of a listing. A single query field is
-// honoured: user, else creation, else modification; what comes behind it is
-// not looked at.
+// ParseQuery parses the parameters of a listing. A listing has one query field:
+// user, else creation, else modification. ParseQuery ignores the others.
 func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 	p := queryParser{params: params}
 	q := p.field(kind)
@@ -129,8 +129,8 @@ func (p *queryParser) fault(name, format string, args ...any) {
 	p.faults = append(p.faults, Fault{"query:" + name, fmt.Sprintf(format, args...)})
 }
 
-// one gives the value of a parameter, which may neither be empty nor stand
-// twice.
+// one returns the value of a parameter. It is a fault if the parameter is empty
+// or given twice.
 func (p *queryParser) one(name string) (string, bool) {
 	values := p.params[name]
 	switch {
@@ -146,8 +146,8 @@ func (p *queryParser) one(name string) (string, bool) {
 
 func (p *queryParser) has(name string) bool { return len(p.params[name]) > 0 }
 
-// field reads the query field of highest precedence. Where there is none, the
-// order stays 0.
+// field parses the query field of highest precedence. If there is none, the order
+// of the query is 0.
 func (p *queryParser) field(kind Kind) Query {
 	q := Query{Kind: kind}
 	match := UserEquals
@@ -174,8 +174,8 @@ func (p *queryParser) field(kind Kind) Query {
 	return q
 }
 
-// instant reads one end of a range. A time finer than the archive's own is
-// rounded into the range.
+// instant parses one end of a range. It rounds a time that is finer than a
+// microsecond into the range.
 func (p *queryParser) instant(name string, up bool) *Instant {
 	text, ok := p.one(name)
 	if !ok {
@@ -193,8 +193,8 @@ func (p *queryParser) instant(name string, up bool) *Instant {
 	return &i
 }
 
-// parseQueryTime also understands an offset whose plus sign arrived as a space,
-// which is what a plus means in a query.
+// parseQueryTime is ParseTime, but also accepts an offset whose plus sign
+// arrived as a space, which is what a plus means in a query.
 func parseQueryTime(text string) (time.Time, error) {
 	t, err := ParseTime(text)
 	if at := strings.LastIndexByte(text, ' '); err != nil && at > len("2006-01-02") {

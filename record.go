@@ -5,29 +5,30 @@ import (
 	"iter"
 )
 
-// Record is a record as it is kept.
+// Record is a stored record.
 type Record struct {
 	Sequence   int64
-	Key        string // empty where it came without one
+	Key        string // empty if it was sent without one
 	RecordedOn Instant
 	Text       []byte // as sent
 }
 
-// RecordPage is some of the records of a block, in the order of their sequence
+// RecordPage is a page of the records of a block, in the order of their sequence
 // numbers.
 type RecordPage struct {
 	Records []Record
-	More    bool // there are more behind these
+	More    bool // more follow
 }
 
-// NewRecord is a record to be added, checked against the API description.
+// NewRecord is a record to be added. It has been checked against the API
+// description.
 type NewRecord struct {
-	Key  string // empty where it comes without one
+	Key  string // empty if it was sent without one
 	Text []byte // as sent
 }
 
-// Append is records to be added to an ExecutionBlock, in order, all or none. No
-// key stands twice among them.
+// Append holds records to be added to an ExecutionBlock, in order, all or none.
+// No two have the same key.
 type Append struct {
 	Block   string
 	By      string
@@ -35,7 +36,7 @@ type Append struct {
 	Records []NewRecord
 }
 
-// Size is the number of bytes of the records.
+// Size returns the number of bytes of the records.
 func (a Append) Size() int {
 	size := 0
 	for _, r := range a.Records {
@@ -44,7 +45,7 @@ func (a Append) Size() int {
 	return size
 }
 
-// Digests works out the digests of the records.
+// Digests returns the digest of each record.
 func (a Append) Digests() []Digest {
 	digests := make([]Digest, len(a.Records))
 	for i, r := range a.Records {
@@ -53,7 +54,7 @@ func (a Append) Digests() []Digest {
 	return digests
 }
 
-// checkKeys refuses a key that stands twice.
+// checkKeys returns an error if two records have the same key.
 func (a Append) checkKeys() error {
 	if len(a.Records) < 2 {
 		return nil
@@ -74,16 +75,16 @@ func (a Append) checkKeys() error {
 	return nil
 }
 
-// Receipt says where a record stands, and the metadata of the block at that
-// moment.
+// Receipt is the answer to a record: its sequence number, and the metadata of the
+// block once it was added.
 type Receipt struct {
 	Sequence int64
 	Metadata Metadata
 }
 
-// Latest is the metadata that answers a request with several records: that of
-// the record that was added last. Those whose keys were used before may be older
-// than the others, wherever they stand in the request.
+// Latest returns the metadata that answers a request with several records: that
+// of the record that was added last. It need not be the last of the request,
+// since records whose keys were used before are older.
 func Latest(receipts []Receipt) Metadata {
 	latest := receipts[0].Metadata
 	for _, r := range receipts[1:] {
@@ -94,11 +95,11 @@ func Latest(receipts []Receipt) Metadata {
 	return latest
 }
 
-// Texts are the texts of records, in order. Reading may fail on the way. Where
-// nil is allowed, it means that the document has no list of records.
+// Texts yields the texts of records, in order, until one cannot be read. Nil
+// means that the document has no list of records.
 type Texts = iter.Seq2[[]byte, error]
 
-// TextsOf gives texts that are in memory.
+// TextsOf returns Texts for texts that are in memory.
 func TextsOf(texts [][]byte) Texts {
 	return func(yield func([]byte, error) bool) {
 		for _, text := range texts {
@@ -109,12 +110,11 @@ func TextsOf(texts [][]byte) Texts {
 	}
 }
 
-// MaxNewRecords is how many records that are not stored yet one request may
-// bring in lists: others must not wait long until all of them are written.
+// MaxNewRecords is how many records that are not yet stored one request may bring
+// in lists. Other writers wait while they are written.
 const MaxNewRecords = 100_000
 
-// CheckNewRecords holds the number of new records of a request against the
-// bound.
+// CheckNewRecords returns an error if a request has too many new records.
 func CheckNewRecords(n int) error {
 	if n <= MaxNewRecords {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Search asks for entities of one kind by any combination of filters. What is
-// not asked for has its zero value; none at all finds everything.
+// Search asks for entities of one kind by any combination of filters. A filter
+// that is not used has its zero value. A search without filters finds everything.
 type Search struct {
 	Kind Kind
 
@@ -17,7 +17,7 @@ type Search struct {
 	Created, Modified Span
 	Telescope         string
 	Reference         string // an identifier that the entity refers to
-	ReferenceVersion  int64  // 0: any, or none
+	ReferenceVersion  int64  // 0: any version, or no version
 	Words             []string
 	Cone              *Cone
 	Where             []Where
@@ -25,17 +25,17 @@ type Search struct {
 	Sort   Sort
 	Limit  int
 	Fields ItemFields
-	Start  *Place // behind which the page begins
+	Start  *Place // after which the page begins
 }
 
-// Span is a range of instants, both included; nil is open.
+// Span is a range of instants, both ends included; nil is no bound.
 type Span struct {
 	After  *Instant `json:"a,omitempty"`
 	Before *Instant `json:"b,omitempty"`
 }
 
-// Sort is the order of what a search finds. Entities at one instant are in the
-// order of their identifiers, or in its reverse.
+// Sort is the order of what a search finds. Entities of the same instant are
+// ordered by their identifiers, in the same direction.
 type Sort uint8
 
 // The orders.
@@ -53,11 +53,11 @@ var sortNames = [...]string{
 	ByIdentifier: "id", ByIdentifierReversed: "-id",
 }
 
-// String is the name of the order on the wire.
+// String returns the name of the order on the wire.
 func (s Sort) String() string { return sortNames[s] }
 
-// Descends tells whether the order goes from the latest instant, or the last
-// identifier, to the first.
+// Descends reports whether the latest instant, or the last identifier, comes
+// first.
 func (s Sort) Descends() bool {
 	return s == NewestFirst || s == LastModifiedFirst || s == ByIdentifierReversed
 }
@@ -65,7 +65,7 @@ func (s Sort) Descends() bool {
 func (s Sort) byCreation() bool     { return s == NewestFirst || s == OldestFirst }
 func (s Sort) byModification() bool { return s == LastModifiedFirst || s == LastModifiedLast }
 
-// place is where an entity stands in the order.
+// place returns the place of an entity in the order.
 func (s Sort) place(id string, m Metadata) Place {
 	switch {
 	case s.byCreation():
@@ -89,10 +89,10 @@ func (s Sort) compare(a, b Place) int {
 	return a.Compare(b)
 }
 
-// ItemFields says what of an entity a search gives.
+// ItemFields says what a search returns of each entity.
 type ItemFields uint8
 
-// What a search gives.
+// What a search returns.
 const (
 	SummaryFields ItemFields = iota
 	IdentifierOnly
@@ -101,7 +101,7 @@ const (
 
 var fieldNames = [...]string{SummaryFields: "summary", IdentifierOnly: "id", WholeDocument: "document"}
 
-// String is the name on the wire.
+// String returns the name on the wire.
 func (f ItemFields) String() string { return fieldNames[f] }
 
 // Bounds of a search.
@@ -109,17 +109,17 @@ const (
 	MaxSearchLimit     = 1000
 	DefaultSearchLimit = 50
 
-	maxSearchText = 1024 // bytes of a filter
+	maxSearchText = 1024 // bytes of one filter
 )
 
-// filters are the parameters that say which search it is. The others, beside the
-// cursor, say what is wanted of its answer.
+// filters lists the parameters that must be those of the cursor. The others say
+// how the answer should look, and may change from page to page.
 var filters = [...]string{
 	"user", "user_match_type", "created_after", "created_before", "last_modified_after", "last_modified_before",
 	"telescope", "ref", "ref_version", "q", "cone", "where", "sort",
 }
 
-// ParseSearch reads the parameters of a search.
+// ParseSearch parses the parameters of a search.
 func ParseSearch(kind Kind, params map[string][]string) (Search, error) {
 	p := queryParser{params: params}
 	q := Search{Kind: kind}
@@ -155,7 +155,7 @@ func ParseSearch(kind Kind, params map[string][]string) (Search, error) {
 	return q, nil
 }
 
-// text reads a filter that is a text.
+// text returns the value of a filter that is a text.
 func (p *queryParser) text(name string) string {
 	text, ok := p.one(name)
 	switch {
@@ -168,8 +168,7 @@ func (p *queryParser) text(name string) string {
 	return text
 }
 
-// named reads a parameter that is one of several names, the first if it is
-// left out.
+// named returns the index of the name that a parameter has, 0 if it is left out.
 func (p *queryParser) named(name string, names []string) int {
 	text, ok := p.one(name)
 	if !ok {

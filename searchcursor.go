@@ -1,9 +1,6 @@
 package oda
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
@@ -11,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// searchCursor is what stands inside the opaque text: the search, so that the
-// cursor cannot be used with another one, and the place where the page before
-// ended.
+// searchCursor is what the opaque text holds: the search, so that the cursor
+// cannot be used with another one, and the place where the previous page ended.
 type searchCursor struct {
 	Collection string     `json:"c"`
 	User       string     `json:"u,omitempty"`
@@ -33,7 +29,7 @@ type searchCursor struct {
 	ID         string     `json:"i"`
 }
 
-// Cursor is the text with which the search goes on behind a place.
+// Cursor returns the cursor with which the search continues after a place.
 func (q *Search) Cursor(behind Place) string {
 	c := searchCursor{
 		Collection: q.Kind.Collection(), User: q.User, Match: q.Match, Created: q.Created, Modified: q.Modified,
@@ -43,17 +39,11 @@ func (q *Search) Cursor(behind Place) string {
 	for _, w := range q.Where {
 		c.Where = append(c.Where, w.Text)
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // a condition's < would take six bytes
-	if err := encoder.Encode(c); err != nil {
-		panic("oda: a cursor cannot be written: " + err.Error())
-	}
-	return base64.RawURLEncoding.EncodeToString(bytes.TrimSpace(text.Bytes()))
+	return writeCursor(c)
 }
 
-// searchCursor reads a cursor into the search. The filters may be left out
-// beside it; where any is given, they must be those that it was made for.
+// searchCursor reads a cursor into the search. A request with a cursor may leave
+// the filters out; if it has any, they must be those of the cursor.
 func (p *queryParser) searchCursor(q *Search, text string) {
 	carried, ok := readSearchCursor(text)
 	if !ok {
@@ -69,16 +59,10 @@ func (p *queryParser) searchCursor(q *Search, text string) {
 	*q = carried
 }
 
-// readSearchCursor takes what Cursor has written, and nothing else.
+// readSearchCursor decodes what Cursor wrote, and nothing else.
 func readSearchCursor(text string) (Search, bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return Search{}, false
-	}
 	var c searchCursor
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if decoder.Decode(&c) != nil || decoder.InputOffset() != int64(len(raw)) || !c.valid() {
+	if !readCursor(text, &c) || !c.valid() {
 		return Search{}, false
 	}
 	kind, known := KindOf(c.Collection)
@@ -87,11 +71,12 @@ func readSearchCursor(text string) (Search, bool) {
 		Reference: c.Reference, ReferenceVersion: c.Version, Words: c.Words, Cone: c.Cone,
 		Sort: c.Sort, Limit: c.Limit, Fields: c.Fields, Start: &Place{c.At, c.ID},
 	}
+	var err error
 	q.Where, err = parseAllWhere(c.Where)
 	return q, known && err == nil
 }
 
-// valid tells whether a cursor can come from Search.Cursor.
+// valid reports whether Search.Cursor can have made the cursor.
 func (c searchCursor) valid() bool {
 	for _, text := range []string{c.User, c.Telescope, c.Reference} {
 		if len(text) > maxSearchText || !utf8.ValidString(text) {
@@ -106,11 +91,11 @@ func (c searchCursor) valid() bool {
 		return false
 	}
 	words := strings.Join(c.Words, " ")
-	// In lower case, a few letters are longer than in upper case.
+	// A few letters are longer in lower case than in upper case.
 	return len(words) <= 2*maxSearchText && slices.Equal(c.Words, Words(words))
 }
 
-// valid tells whether parseCone can have read the cone.
+// valid reports whether parseCone can have returned the cone.
 func (c Cone) valid() bool {
 	return c.RA >= 0 && c.RA <= 360 && math.Abs(c.Dec) <= 90 && c.Radius >= 0 && c.Radius <= 180
 }

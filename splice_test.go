@@ -60,7 +60,7 @@ func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records od
 	return out.String()
 }
 
-// recordsOf gives records to render; nil, not an empty list, means none.
+// recordsOf returns records to render; nil, not an empty list, means none.
 func recordsOf(records []string) oda.Texts {
 	if records == nil {
 		return nil
@@ -108,7 +108,7 @@ func parts(text string) (all []part, last int) {
 	return all, last
 }
 
-// elements gives the texts of a list.
+// elements returns the texts of a list.
 func elements(text string) []string {
 	all, _ := parts(text)
 	texts := make([]string, len(all))
@@ -118,7 +118,7 @@ func elements(text string) []string {
 	return texts
 }
 
-// member gives the text of a member.
+// member returns the text of a member.
 func member(text, name string) (string, bool) {
 	all, _ := parts(text)
 	for _, p := range all {
@@ -224,7 +224,7 @@ func splicedObject(kind oda.Kind, text, id string, m oda.Metadata, records []str
 	return text[:1] + identifier + text[1:]
 }
 
-// listed gives the records that a document brings, nil where it has no list.
+// listed returns the records that a document brings, nil where it has no list.
 func listed(kind oda.Kind, document []byte) []string {
 	if kind != oda.ExecutionBlock {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"oda/internal/rawjson"
 )
 
-// about is what was noted of one object.
+// about is what the notes say about one object.
 type about struct {
 	name, targetName, targetID string
 	ra, dec                    float64
 	hasRA, hasDec              bool
 }
 
-// label is the name of what the object is about, empty if it has none.
+// label returns the name of what the object describes, empty if it has none.
 func (a *about) label() string {
 	switch {
 	case a.name != "":
@@ -26,15 +26,15 @@ func (a *about) label() string {
 	return a.targetID
 }
 
-// summarizer puts a summary together.
+// summarizer makes a summary from the notes of a document.
 type summarizer struct {
 	*Extract
-	objects []about // by place, from the document's on
+	objects []about // by place; the document comes first
 	title   string
-	refs    [ofOBRef + 1]string // of fields at the top
+	refs    [ofOBRef + 1]string // the references at the top level, by field
 	version int64               // of the SBDefinition that the document refers to
 	called  []string            // the words of the document's name and title
-	words   []string            // all others
+	words   []string            // all other words
 	summary Summary
 	kept    struct{ references, words, blocks int } // bytes
 }
@@ -62,7 +62,7 @@ func (x *Extract) summarize() Summary {
 	return s.summary
 }
 
-// keepWords keeps words, within bounds.
+// keepWords adds words to the summary, within the bounds.
 func (s *summarizer) keepWords(list []string) {
 	slices.Sort(list)
 	for _, word := range slices.Compact(list) {
@@ -74,7 +74,7 @@ func (s *summarizer) keepWords(list []string) {
 	}
 }
 
-// take takes a note over.
+// take reads a note.
 func (s *summarizer) take(n *rawjson.Note) {
 	var text string
 	if value := s.text[n.Start:n.End]; n.Kind == rawjson.String {
@@ -127,7 +127,7 @@ func (s *summarizer) take(n *rawjson.Note) {
 	}
 }
 
-// named takes a string over that names something.
+// named reads a note whose text is searched for words. It may name something.
 func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember bool) {
 	list := &s.words
 	if n.In == s.root && isMember && (n.Of == ofName || n.Of == ofTitle) {
@@ -155,7 +155,7 @@ func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember
 	}
 }
 
-// fields makes references of the fields at the top.
+// fields adds the references at the top level to the summary.
 func (s *summarizer) fields() {
 	for _, f := range [...]struct {
 		of    rawjson.Interest
@@ -181,7 +181,7 @@ func (s *summarizer) fields() {
 	}
 }
 
-// refer keeps a reference, within bounds.
+// refer adds a reference to the summary, within the bounds.
 func (s *summarizer) refer(r Reference) {
 	if len(s.summary.References) == maxReferences || len(r.ID) > maxName || s.kept.references+len(r.ID) > maxReferenceBytes {
 		return
@@ -190,8 +190,8 @@ func (s *summarizer) refer(r Reference) {
 	s.kept.references += len(r.ID)
 }
 
-// targets gives the objects with coordinates the name of the nearest object
-// around them that has one.
+// targets adds the objects with coordinates to the summary. A target without a
+// name takes that of the nearest object around it.
 func (s *summarizer) targets() {
 	for i := range s.objects {
 		o := &s.objects[i]
@@ -209,7 +209,8 @@ func (s *summarizer) targets() {
 	}
 }
 
-// wholeNumber reads the version that a document names, 0 where it is none.
+// wholeNumber returns the version that a document names, or 0 if it is not a
+// whole number from 1.
 func wholeNumber(kind rawjson.Kind, text string) int64 {
 	f, err := strconv.ParseFloat(text, 64)
 	if kind != rawjson.Number || err != nil || f < 1 || f != math.Trunc(f) {
@@ -218,7 +219,7 @@ func wholeNumber(kind rawjson.Kind, text string) int64 {
 	return integer([]byte(text))
 }
 
-// clipped bounds a name, at the end of a character.
+// clipped cuts a long name at the end of a character.
 func clipped(name string) string {
 	if len(name) <= maxName {
 		return name

@@ -1,17 +1,17 @@
 package oda
 
-// Summary is what search, lists and provenance know of a document's content.
-// What is absurdly long is cut: see the bounds below.
+// Summary is what search, lists and provenance know about the content of a
+// document. The bounds below limit its size.
 type Summary struct {
 	Telescope  string // empty: none
 	Name       string // empty: none
 	Targets    []Target
 	References []Reference
-	Words      []string // sorted, each once, folded; without those of the identifier
-	Blocks     []string // obs_block_ids of a Project, by which an ob_ref names it
+	Words      []string // folded, sorted, each once; without those of the identifier
+	Blocks     []string // the obs_block_ids of a Project; an ob_ref may name it by one
 }
 
-// size is about how many bytes of memory the summary takes.
+// size returns roughly how many bytes of memory the summary takes.
 func (s *Summary) size() int {
 	n := len(s.Telescope) + len(s.Name)
 	for _, word := range s.Words {
@@ -29,14 +29,15 @@ func (s *Summary) size() int {
 	return n
 }
 
-// Target is a position on the sky that a document names, in degrees, ICRS.
+// Target is a position on the sky that a document gives, in degrees, ICRS.
 type Target struct {
 	Name    string // empty: none
 	RA, Dec float64
 }
 
 // Reference is a field of a document that names another entity, which need not
-// be stored. What names a Project may be its identifier or one of its blocks.
+// be stored. A reference names a Project by its identifier or by one of its
+// blocks.
 type Reference struct {
 	Kind    Kind
 	ID      string // as written
@@ -51,8 +52,8 @@ type Found struct {
 	Summary  Summary
 }
 
-// Bounds of what is kept of one document. What is beyond them is stored and
-// comes back like everything else, but search does not know it.
+// Bounds of a summary. The document is stored and returned in full, but search
+// does not know what exceeds these bounds.
 const (
 	maxTargets        = 1_000
 	maxReferences     = 10_000

@@ -12,7 +12,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// summaryOf gives the summary of a document as a request brings it. What a pass
+// summaryOf returns the summary of a document as a request brings it. What a pass
 // over the stored document finds must be the same.
 func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	t.Helper()

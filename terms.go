@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// Search narrows down what it looks at by an inverted index. Both engines have
-// the same one: to an entity belong terms, and a question is which entities have
-// certain terms. What the index answers is judged again, so it may give too much,
-// but never too little.
+// The classes of terms. Search narrows down what it reads with an inverted index
+// from terms to entities, which is the same in both engines. It judges what the
+// index returns, so the index may return too much, but never too little.
 //
 // A term is the number of the entity's kind, the letter of its class, and a
-// value of letters, digits and the characters . _ - @ only. Case may be lost.
+// value that has only letters, digits and the characters . _ - @. The index need
+// not tell upper from lower case.
 const (
 	wordTerm      = 'w' // a word of its names or of its identifier
 	referenceTerm = 'r' // an identifier that it refers to
 	versionTerm   = 'v' // the same with a version: sbd-1@3
 	blockTerm     = 'o' // an obs_block_id of a Project
-	cellTerm      = 'c' // a cell of the sky that it has a target in
+	cellTerm      = 'c' // a cell of the sky in which it has a target
 	telescopeTerm = 't'
 )
 
-// Clause is a part of a question to the index: one of the terms must belong to
-// the entity, or one that begins with one of them.
+// Clause is a part of a question to the index: the entity must have one of the
+// terms, or, if Prefix is set, a term that begins with one of them.
 type Clause struct {
 	Any    []string
 	Prefix bool
@@ -35,21 +35,21 @@ type Clause struct {
 type Question struct {
 	Kind    Kind
 	Clauses []Clause
-	Most    int // entities that are taken; an engine may read some that are not
-	Bytes   int // of packed summaries that are read
+	Most    int // entities that may be taken; an engine may read more
+	Bytes   int // of packed summaries that may be read
 }
 
-// Empty tells whether nothing can satisfy the question.
+// Empty reports whether no entity can satisfy the question.
 func (q Question) Empty() bool {
 	return slices.ContainsFunc(q.Clauses, func(c Clause) bool { return len(c.Any) == 0 })
 }
 
-// term makes a term. The value must be plain.
+// term returns a term. The value must have no other characters than a term may.
 func term(kind Kind, class byte, value string) string {
 	return string([]byte{'0' + byte(kind), class}) + value
 }
 
-// plain makes a value for a term of any text: the text itself if it can be an
+// plain returns the value of a term for any text: the text itself if it can be an
 // identifier, else a hash of it.
 func plain(text string) string {
 	if ValidID(text) {
@@ -59,20 +59,20 @@ func plain(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// atVersion makes a value for a term of an identifier with a version.
+// atVersion returns the value of a term for an identifier with a version.
 func atVersion(id string, version int64) string {
 	return plain(id) + "@" + strconv.FormatInt(version, 10)
 }
 
-// Terms gives the terms of an entity, sorted, each once.
+// Terms returns the terms of an entity, sorted, each once.
 func (s *Summary) Terms(ref Ref) []string {
 	terms := strings.Fields(s.TermList(ref))
 	slices.Sort(terms)
 	return slices.Compact(terms)
 }
 
-// TermList writes the terms of an entity with a space between them. Some may
-// stand there twice.
+// TermList returns the terms of an entity, separated by spaces. Some may occur
+// twice.
 func (s *Summary) TermList(ref Ref) string {
 	list := make([]byte, 0, 512)
 	add := func(class byte, value string) {

@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// instantForm is how the archive writes an instant.
+// instantForm is the archive's form of a time: RFC 3339 with Z and exactly six
+// fractional digits.
 const instantForm = "2006-01-02T15:04:05.000000Z"
 
-// Instant is a moment in microseconds since 1970, UTC: the resolution at which
-// the archive keeps time.
+// Instant is a moment in microseconds since 1970, UTC. Microseconds are the
+// resolution of all times that the archive keeps.
 type Instant int64
 
-// InstantOf gives the instant of t, rounded down.
+// InstantOf returns the instant of t, rounded down.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
-// Time is the instant as a time in UTC.
+// Time returns the instant as a time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// String writes the instant as the archive always does: RFC 3339 with Z and
-// exactly six fractional digits.
+// String returns the instant in RFC 3339 with Z and exactly six fractional
+// digits, as the archive writes all times.
 func (i Instant) String() string { return string(i.AppendTo(nil)) }
 
-// AppendTo appends what String gives.
+// AppendTo appends what String returns.
 func (i Instant) AppendTo(dst []byte) []byte {
 	return i.Time().AppendFormat(dst, instantForm)
 }
 
 var errTime = errors.New("is not a valid time; write it as 2026-01-31T12:30:00Z, or as a date")
 
-// ParseTime reads a time as callers write them: RFC 3339, a date (midnight),
-// or YYYY-MM-DD HH:MM[:SS[.f]] with T or a space between. Without a zone it is
-// UTC. A leap second counts as the first second of the next minute.
+// ParseTime parses a time as callers may write it: RFC 3339, a date (midnight),
+// or YYYY-MM-DD HH:MM[:SS[.f]] with T or a space in between. A time without a
+// zone is in UTC. A leap second is the first second of the next minute.
 func ParseTime(text string) (time.Time, error) {
 	t, ok := parseTime(text)
 	if !ok {
@@ -40,8 +41,8 @@ func ParseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// parseTime is ParseTime for a text in either form. Every record has two times,
-// so it is written out rather than matched.
+// parseTime is ParseTime for a string or bytes. Every record has two times, so it
+// is written by hand: time.Parse, once per layout, would be slower.
 func parseTime[Text string | []byte](text Text) (t time.Time, ok bool) {
 	const date, minutes, seconds = len("2006-01-02"), len("2006-01-02T15:04"), len("2006-01-02T15:04:05")
 	if len(text) < date || text[4] != '-' || text[7] != '-' {
@@ -80,7 +81,8 @@ func parseTime[Text string | []byte](text Text) (t time.Time, ok bool) {
 	return time.Date(year, time.Month(month), day, hour, minute-offset, second, nano, time.UTC), true
 }
 
-// zone reads what stands behind a time: nothing, a Z, or an offset, in minutes.
+// zone parses what follows a time: nothing, a Z or an offset. It returns the
+// offset in minutes.
 func zone[Text string | []byte](text Text, at int) (offset int, ok bool) {
 	switch rest := len(text) - at; {
 	case rest == 0, rest == 1 && (text[at] == 'Z' || text[at] == 'z'):
@@ -96,7 +98,8 @@ func zone[Text string | []byte](text Text, at int) (offset int, ok bool) {
 	return 0, false
 }
 
-// digits reads the number of n digits at a place, -1 where there is none.
+// digits returns the number that the n digits at a place make, or -1 if they are
+// not all digits.
 func digits[Text string | []byte](text Text, at, n int) int {
 	if len(text) < at+n {
 		return -1
@@ -111,7 +114,7 @@ func digits[Text string | []byte](text Text, at, n int) int {
 	return number
 }
 
-// daysIn is the number of days of a month.
+// daysIn returns the number of days of a month.
 func daysIn(month, year int) int {
 	switch {
 	case month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0):

@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// VersionInfo is what is known of a version without its document.
+// VersionInfo describes a version without its document.
 type VersionInfo struct {
 	Metadata Metadata // as it last was while the version was current
-	Bytes    int64    // of the text as stored, without records
+	Bytes    int64    // of the stored text, without records
 	Listed   bool     // the document has a list of records
 	Records  int64    // how many records it has
 }
 
-// AppendJSON appends the info as an object: the managed fields, the size, and
-// the number of records where there is a list of them.
+// AppendJSON appends the info as a JSON object: the managed fields, the size, and
+// the number of records if the document has a list of them.
 func (v VersionInfo) AppendJSON(dst []byte) []byte {
 	dst = v.Metadata.AppendJSON(dst)
 	dst = strconv.AppendInt(append(dst[:len(dst)-1], `,"bytes":`...), v.Bytes, 10)
@@ -26,17 +26,17 @@ func (v VersionInfo) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// VersionPage is some of the versions of an entity, newest first.
+// VersionPage is a page of the versions of an entity, newest first.
 type VersionPage struct {
 	Versions []VersionInfo
 	More     bool // there are older ones
 }
 
-// MaxVersions bounds a page of versions.
+// MaxVersions is the largest page of versions.
 const MaxVersions = 1000
 
-// Versions reads a page of the versions of an entity, newest first: those before
-// the given one, or the newest where that is 0.
+// Versions returns a page of the versions of an entity, newest first: those
+// before the given one, or the newest if before is 0.
 func (a *Archive) Versions(ctx context.Context, ref Ref, before int64, limit int) (VersionPage, error) {
 	if !ValidID(ref.ID) {
 		return VersionPage{}, Missing(ref)
@@ -52,20 +52,20 @@ func (a *Archive) Versions(ctx context.Context, ref Ref, before int64, limit int
 	return VersionPage{versions, versions[len(versions)-1].Metadata.Version > 1}, nil
 }
 
-// versionCursor is what a cursor of versions carries: whose they are, and where
-// the page before ended.
+// versionCursor is what a cursor of versions carries: the entity, and the version
+// with which the previous page ended.
 type versionCursor struct {
 	Collection string `json:"c"`
 	ID         string `json:"i"`
 	Version    int64  `json:"v"`
 }
 
-// Cursor is the text with which the versions of an entity go on behind a page.
+// Cursor returns the cursor of the page after this one.
 func (p VersionPage) Cursor(ref Ref) string {
 	return writeCursor(versionCursor{ref.Kind.Collection(), ref.ID, p.Versions[len(p.Versions)-1].Metadata.Version})
 }
 
-// ParseVersionCursor gives the version before which a page begins.
+// ParseVersionCursor returns the version before which a page begins.
 func ParseVersionCursor(ref Ref, text string) (before int64, err error) {
 	var c versionCursor
 	detail := ""
@@ -80,7 +80,7 @@ func ParseVersionCursor(ref Ref, text string) (before int64, err error) {
 	return 0, &Error{Code: InvalidQuery, Detail: "Invalid query: cursor " + detail + ".", Faults: []Fault{{"query:cursor", detail}}}
 }
 
-// Version reads a version of an entity as it last was while it was current.
+// Version returns a version of an entity as it last was while it was current.
 func (a *Archive) Version(ctx context.Context, ref Ref, version int64) (*Entity, error) {
 	if !ValidID(ref.ID) || version < 1 {
 		return nil, MissingVersion(ref, version)
@@ -88,8 +88,8 @@ func (a *Archive) Version(ctx context.Context, ref Ref, version int64) (*Entity,
 	return a.engine.Version(ctx, ref, version)
 }
 
-// ParseVersion reads the number of a version of an entity. What is no number of a
-// version is one that is not in the archive.
+// ParseVersion parses the number of a version. A text that is not a number names
+// a version that is not in the archive.
 func ParseVersion(ref Ref, text string) (int64, error) {
 	version, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(version, 10) != text {
@@ -99,12 +99,12 @@ func ParseVersion(ref Ref, text string) (int64, error) {
 	return version, nil
 }
 
-// MissingVersion is the error for a version that is not in the archive.
+// MissingVersion returns the error for a version that is not in the archive.
 func MissingVersion(ref Ref, version int64) *Error {
 	return Errorf(NotFound, "Version %d of %s could not be found among the %s.", version, clip(ref.ID), ref.Kind.Collection())
 }
 
-// AsOf reads an entity as it was at an instant.
+// AsOf returns an entity as it was at an instant.
 func (a *Archive) AsOf(ctx context.Context, ref Ref, at Instant) (*Entity, error) {
 	if !ValidID(ref.ID) {
 		return nil, Missing(ref)
@@ -112,14 +112,15 @@ func (a *Archive) AsOf(ctx context.Context, ref Ref, at Instant) (*Entity, error
 	return a.engine.AsOf(ctx, ref, at)
 }
 
-// MissingAsOf is the error for an entity that was not in the archive at an
-// instant, whether it is now or not.
+// MissingAsOf returns the error for an entity that was not yet in the archive at
+// an instant, whether it is now or not.
 func MissingAsOf(ref Ref, at Instant) *Error {
 	return Errorf(NotFound, "The requested identifier %s could not be found among the %s as of %s.", clip(ref.ID), ref.Kind.Collection(), at)
 }
 
-// ParseAsOf reads the instant of which a caller wants to know. A time finer than
-// the archive's own is rounded down: the state of then is the one before.
+// ParseAsOf parses the instant at which a caller wants to see an entity. It
+// rounds a time that is finer than a microsecond down: a change in the next
+// microsecond came later.
 func ParseAsOf(text string) (Instant, error) {
 	t, err := parseQueryTime(text)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// What the summary of a document is made of: the interest in each key.
+// The reasons why a key matters for the summary of a document.
 const (
 	ofName rawjson.Interest = iota + 1
 	ofTitle
@@ -31,7 +31,7 @@ const (
 	ofObsBlockID
 )
 
-// interest is that in a key that is of interest by itself.
+// interest returns the reason why this very key matters, 0 if there is none.
 func interest(key []byte) rawjson.Interest {
 	switch string(key) {
 	case "name":
@@ -80,13 +80,15 @@ func interest(key []byte) rawjson.Interest {
 	return 0
 }
 
-// wordKeys are the ends of keys whose strings are searched for words.
+// wordKeys lists the endings of keys whose strings are searched for words.
 var wordKeys = [...][]byte{[]byte("name"), []byte("title"), []byte("description"), []byte("target_id")}
 
-// endings marks the last bytes of all of them: most keys end otherwise.
+// endings marks the last bytes of all keys that matter. It saves the comparisons
+// for most other keys.
 var endings = [256]bool{'a': true, 'c': true, 'd': true, 'e': true, 'f': true, 'n': true, 'r': true, 's': true}
 
-// Watched is what a scan of documents watches for.
+// Watched returns the reason why a scan of documents should note the value of a
+// key, 0 if it should not.
 func Watched(key []byte) rawjson.Interest {
 	if len(key) == 0 || !endings[key[len(key)-1]] {
 		return 0

@@ -10,10 +10,10 @@ import (
 	"oda/internal/rawjson"
 )
 
-// Where is a condition on the text of a document: a value at a pointer compares
-// with another.
+// Where is a condition on the text of a document: it compares the values at a
+// pointer with a given one.
 type Where struct {
-	Text string // as it was written
+	Text string // as written
 
 	path  []step
 	op    string
@@ -26,20 +26,19 @@ type step struct {
 	every bool // *: every member or element
 }
 
-// operators are how values compare, the longer before those that they begin
-// with.
+// operators lists the operators, each before those that it begins with.
 var operators = [...]string{"!=", "<=", ">=", "=", "<", ">", "~"}
 
-// Bounds of a search's conditions on the text, all of them together: each is
-// judged on every document that is left, and the cursor carries them.
+// Bounds of all conditions of a search together. Each is judged on every document
+// that the other filters leave, and the cursor carries them.
 const (
 	maxWhere     = 16
 	maxWhereText = 4096
 )
 
-// ParseWhere reads POINTER OP VALUE, with single spaces between. The pointer
-// ends at the first space that an operator and a space follow, so keys may have
-// spaces.
+// ParseWhere parses POINTER OP VALUE, separated by single spaces. The pointer
+// ends at the first space that is followed by an operator and a space, so keys
+// may have spaces.
 func ParseWhere(text string) (Where, error) {
 	w := Where{Text: text}
 	if !utf8.ValidString(text) {
@@ -61,7 +60,7 @@ func ParseWhere(text string) (Where, error) {
 	return w, w.check()
 }
 
-// parseAllWhere reads all conditions of a search.
+// parseAllWhere parses the conditions of a search.
 func parseAllWhere(texts []string) ([]Where, error) {
 	if len(texts) > maxWhere {
 		return nil, fmt.Errorf("is given %d times; at most %d conditions are judged", len(texts), maxWhere)
@@ -81,7 +80,7 @@ func parseAllWhere(texts []string) ([]Where, error) {
 	return all, nil
 }
 
-// cutCondition finds the operator.
+// cutCondition cuts a condition at its operator.
 func cutCondition(text string) (pointer, op, literal string, found bool) {
 	for at := range len(text) {
 		if text[at] != ' ' {
@@ -114,7 +113,7 @@ func parsePointer(text string) ([]step, error) {
 	return path, nil
 }
 
-// check refuses comparisons that can never hold.
+// check returns an error for a comparison that can never hold.
 func (w Where) check() error {
 	switch {
 	case w.op == "~" && w.value.kind != rawjson.String:
@@ -128,8 +127,8 @@ func (w Where) check() error {
 // value is the value that a condition compares with.
 type value struct {
 	kind    rawjson.Kind
-	text    string // of a string or a literal
-	folded  string // of a string, without regard to case
+	text    string // of a string, true, false or null
+	folded  string // of a string, for comparison without regard to case
 	number  number
 	list    []value
 	members map[string]value
@@ -188,8 +187,8 @@ func readValue(s *rawjson.Scanner, text string) (value, error) {
 	return v, err
 }
 
-// eachMember walks over the object that comes next. What it calls consumes the
-// value of the key.
+// eachMember calls each for every member of the object that comes next. Each must
+// consume the value.
 func eachMember(s *rawjson.Scanner, each func(key []byte) error) error {
 	if _, err := s.BeginObject(); err != nil {
 		return err
@@ -205,7 +204,8 @@ func eachMember(s *rawjson.Scanner, each func(key []byte) error) error {
 	}
 }
 
-// eachElement walks over the array that comes next.
+// eachElement calls each for every element of the array that comes next. Each
+// must consume the element.
 func eachElement(s *rawjson.Scanner, each func(i int) error) error {
 	if _, err := s.BeginArray(); err != nil {
 		return err
@@ -221,32 +221,32 @@ func eachElement(s *rawjson.Scanner, each func(i int) error) error {
 	}
 }
 
-// errHolds ends the walk over a document of which the condition holds.
+// errHolds ends the walk over a document because the condition holds.
 var errHolds = errors.New("the condition holds")
 
-// errDiffers ends the walk over a value that is not the one looked for.
+// errDiffers ends the walk over a value because it is not the wanted one.
 var errDiffers = errors.New("the values differ")
 
-// Holds tells whether the condition holds of a document, which was checked when
-// it was stored. The member of records is passed over.
+// Holds reports whether the condition holds for a stored document. It ignores
+// the list of records.
 func (w Where) Holds(document []byte) bool {
 	walk := textWalk{Scanner: rawjson.NewScanner(document, deepest), text: document, where: &w}
 	return errors.Is(walk.follow(w.path, true), errHolds)
 }
 
-// deepest is no bound on nesting: a stored document was within the archive's
-// when it came.
+// deepest is no bound on nesting. A stored document was within the bound when it
+// was received.
 const deepest = 1 << 30
 
-// textWalk looks for the value of a condition in a document.
+// textWalk judges a condition on a document.
 type textWalk struct {
 	*rawjson.Scanner
 	text  []byte
 	where *Where
 }
 
-// follow consumes the value that comes next, and compares what the path leads to
-// from there.
+// follow consumes the value that comes next and compares what the path leads to
+// in it.
 func (t textWalk) follow(path []step, isDocument bool) error {
 	kind, err := t.Peek()
 	if err != nil {
@@ -279,7 +279,8 @@ func (t textWalk) pass() error {
 	return err
 }
 
-// index is the element that a step leads to, -1 where it leads to none.
+// index returns the index of the element that a step leads to, -1 if there is
+// none.
 func (s step) index() int {
 	i, err := strconv.Atoi(s.key)
 	if err != nil || strconv.Itoa(i) != s.key {
@@ -288,15 +289,15 @@ func (s step) index() int {
 	return i
 }
 
-// compare consumes the value that comes next and compares it. What is of another
-// type than the condition's value is neither equal nor different.
+// compare consumes the value that comes next and compares it. No comparison holds
+// between values of different types, not even !=.
 func (t textWalk) compare(kind rawjson.Kind, isDocument bool) error {
 	v := &t.where.value
 	if kind != v.kind {
 		return t.pass()
 	}
 	if kind == rawjson.Object || kind == rawjson.Array {
-		// Read apart, so that it can be left where it differs.
+		// It gets a scanner of its own, which can stop where it differs.
 		start, end, err := t.Skip()
 		if err != nil {
 			return err
@@ -333,7 +334,7 @@ func holds(yes bool) error {
 	return nil
 }
 
-// order judges two values of which the first is less (-1), equal or greater.
+// order applies the operator to the result of a comparison: -1, 0 or 1.
 func (t textWalk) order(c int) error {
 	switch t.where.op {
 	case "=":
@@ -350,9 +351,9 @@ func (t textWalk) order(c int) error {
 	return holds(c >= 0)
 }
 
-// equal consumes the value that comes next if it is the given one: objects with
-// equal members in any order, arrays with equal elements in the same order,
-// numbers of one value, strings of the same characters. Else it is errDiffers.
+// equal consumes the value that comes next, and returns errDiffers if it is not
+// the given one. Objects are equal if they have equal members in any order, arrays
+// if they have equal elements in the same order.
 func (t textWalk) equal(v *value, isDocument bool) error {
 	kind, err := t.Peek()
 	switch {

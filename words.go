@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is how many bytes of a word count; beyond them words are the same.
+// maxWord is how many bytes of a word count. What follows is ignored.
 const maxWord = 200
 
-// words calls yield for each word of a text: a run of letters and digits, folded
-// so that case does not matter.
+// words calls yield for each word of a text. A word is a sequence of letters and
+// digits, folded so that case does not matter.
 func words(text string, yield func(word string)) {
 	var room [64]byte
 	word := room[:0]
@@ -37,7 +37,7 @@ func words(text string, yield func(word string)) {
 	end()
 }
 
-// cut bounds a text to so many bytes, at the end of a character.
+// cut shortens a text to at most so many bytes, at the end of a character.
 func cut(text []byte, most int) []byte {
 	if len(text) <= most {
 		return text
@@ -49,19 +49,19 @@ func cut(text []byte, most int) []byte {
 	return text[:end]
 }
 
-// fold makes the same of all cases of a letter: by way of the upper case, since
-// two lower cases (σ and ς) may share one.
+// fold returns the same letter for all cases of a letter. It goes by way of the
+// upper case, since two lower cases (σ and ς) may share one.
 func fold(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
-// Words gives the words of a text, in its order.
+// Words returns the words of a text, in order.
 func Words(text string) []string {
 	var all []string
 	words(text, func(word string) { all = append(all, word) })
 	return all
 }
 
-// isPlainText tells whether a text can be kept as text everywhere: it has no
-// control characters, PostgreSQL's NUL among them, and is not absurdly long.
+// isPlainText reports whether every engine can store a text as text: it has no
+// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
 func isPlainText(text string) bool {
 	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -64,7 +64,7 @@ func (p *VersionPage) Add(m oda.Metadata, bytes int64, runs Runs) bool {
 	return !p.full
 }
 
-// Check tells whether versions are missing behind the last one of a page for which
+// Check reports whether versions are missing behind the last one of a page for which
 // so many were asked.
 func (p *VersionPage) Check(ref oda.Ref, asked int) error {
 	if n := len(p.Versions); !p.full && n < asked && n > 0 && p.Versions[n-1].Metadata.Version > 1 {

@@ -22,7 +22,7 @@ type DaySpan struct {
 	Day         oda.Day
 }
 
-// DaySpans gives a span for each day of the records. The day of the recording
+// DaySpans returns a span for each day of the records. The day of the recording
 // may turn out to be one of the others; then the span that begins first must
 // count, so all begin with the first record.
 func DaySpans(days []oda.Day) []DaySpan {
@@ -49,7 +49,7 @@ func DaySpans(days []oda.Day) []DaySpan {
 	return spans
 }
 
-// Parts gives the stretches of sequence numbers that rows of the index lead to:
+// Parts returns the stretches of sequence numbers that rows of the index lead to:
 // from the first sequence of a day to the end of the part. It sorts what it is
 // given.
 func Parts(firsts []int64) Runs {
@@ -65,7 +65,7 @@ func Parts(firsts []int64) Runs {
 	return parts
 }
 
-// Within gives what of the runs lies in others. These are in the order of
+// Within returns what of the runs lies in others. These are in the order of
 // sequence numbers, and so is the result.
 func (r Runs) Within(others Runs) Runs {
 	var within Runs

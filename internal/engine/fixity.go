@@ -14,7 +14,7 @@ type Version struct {
 	Number int64
 }
 
-// Check tells whether the text of the version is the one that was stored, and its
+// Check reports whether the text of the version is the one that was stored, and its
 // slots are such that a document comes of it. All
 // texts of versions that leave an engine come through here.
 func (v Version) Check(body oda.Body) error {
@@ -76,7 +76,7 @@ type RecordRow struct {
 // those that are null, followed by the digest.
 type Seal [8]byte
 
-// Seal works out the seal of the row.
+// Seal computes the seal of the row.
 func (r *VersionRow) Seal() Seal {
 	var room [512]byte
 	b := append(room[:0], "version\n"...)
@@ -102,7 +102,7 @@ func (r *VersionRow) Seal() Seal {
 	return seal(append(b, '}'), r.Digest)
 }
 
-// Seal works out the seal of the row.
+// Seal computes the seal of the row.
 func (r *RecordRow) Seal() Seal {
 	var room [512]byte
 	b := append(room[:0], "record\n"...)

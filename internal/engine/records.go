@@ -47,7 +47,7 @@ func InParts(of Version, runs Runs, read func(first, last int64) ([]Numbered, er
 	}
 }
 
-// Records gives what InParts reads to the rules.
+// Records returns what InParts reads to the rules.
 func Records(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
 		for r, err := range InParts(of, runs, read) {
@@ -69,7 +69,7 @@ func Texts(of Version, runs Runs, read func(first, last int64) ([]Numbered, erro
 	}
 }
 
-// Ahead gives the records of a version that is about to be committed: the
+// Ahead returns the records of a version that is about to be committed: the
 // first of them read with now, the rest later, when they are asked for.
 func Ahead(runs Runs, now, later func(Runs) oda.Texts) (oda.Texts, error) {
 	var first [][]byte

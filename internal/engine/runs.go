@@ -47,7 +47,7 @@ func (r Runs) Joined() Runs {
 	return joined
 }
 
-// Behind gives the runs in the order of sequence numbers, without what is not
+// Behind returns the runs in the order of sequence numbers, without what is not
 // behind the given one.
 func (r Runs) Behind(sequence int64) Runs {
 	behind := make(Runs, 0, len(r))
@@ -69,7 +69,7 @@ func (r Runs) Count() int64 {
 	return n
 }
 
-// Skip gives the runs without the first n records.
+// Skip returns the runs without the first n records.
 func (r Runs) Skip(n int64) Runs {
 	for i, run := range r {
 		if length := run.Last - run.First + 1; n >= length {
@@ -85,7 +85,7 @@ func (r Runs) Skip(n int64) Runs {
 // missing, and for the end of one whose next version is missing.
 const Absent = -1
 
-// Current gives the records of the version: those that it was stored with, and
+// Current returns the records of the version: those that it was stored with, and
 // those that were recorded since, which belong to it as well. They are nil where
 // the document has no list of records: it was stored without one (nil), and
 // nothing has been recorded. After is the last sequence of the block when the
@@ -106,7 +106,7 @@ func (v Version) Current(stored Runs, after, last int64) (Runs, error) {
 	return stored.AddRun(after+1, last), nil
 }
 
-// within tells whether the runs can be those of a version of a block whose last
+// within reports whether the runs can be those of a version of a block whose last
 // sequence is given: no record comes twice.
 func (r Runs) within(last int64) bool {
 	count := int64(0)

@@ -38,7 +38,7 @@ type Fresh struct {
 	Digest oda.Digest
 }
 
-// List works out the digests of a list of records.
+// List computes the digests of a list of records.
 func List(texts [][]byte) []Fresh {
 	list := make([]Fresh, len(texts))
 	for i, text := range texts {
@@ -47,7 +47,7 @@ func List(texts [][]byte) []Fresh {
 	return list
 }
 
-// Place gives the runs of a version that holds this list, in a block whose last
+// Place returns the runs of a version that holds this list, in a block whose last
 // sequence is given, and the records that are to be written behind it.
 func (s Sharing) Place(list []Fresh, last int64) (runs Runs, fresh []Fresh) {
 	runs = Runs{}

@@ -12,7 +12,7 @@ import (
 	"oda/internal/engine"
 )
 
-// bytesOf gives each text as bytes.
+// bytesOf returns each text as bytes.
 func bytesOf(texts []string) [][]byte {
 	out := make([][]byte, len(texts))
 	for i, text := range texts {

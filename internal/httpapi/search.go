@@ -68,7 +68,7 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 	return nil
 }
 
-// item gives what writes an item, nil where the entity was changed meanwhile and
+// item returns what writes an item, nil where the entity was changed meanwhile and
 // is not to be found any more. Documents are read one by one, as they are
 // written: together they may be large.
 func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error, error) {
@@ -140,7 +140,7 @@ func summary(f *oda.Found) ([]byte, error) {
 	return bytes.TrimSpace(text.Bytes()), nil
 }
 
-// orNull gives nil for what is not there.
+// orNull returns nil for what is not there.
 func orNull[T comparable](value T) *T {
 	var nothing T
 	if value == nothing {

@@ -20,7 +20,7 @@ func MembersOf(text []byte) Members {
 	return Members{text, at + 1}
 }
 
-// Next gives the next member: its key, decoded, and the text of its value.
+// Next returns the next member: its key, decoded, and the text of its value.
 func (m *Members) Next() (key, value []byte, ok bool) {
 	at := skipWhite(m.text, m.at)
 	if at < len(m.text) && m.text[at] == ',' {
@@ -53,7 +53,7 @@ func skipWhite(text []byte, at int) int {
 	return at
 }
 
-// endOfString gives the place behind the string that begins at a place.
+// endOfString returns the place behind the string that begins at a place.
 func endOfString(text []byte, at int) int {
 	for i := at + 1; ; {
 		quote := bytes.IndexByte(text[i:], '"')
@@ -71,7 +71,7 @@ func endOfString(text []byte, at int) int {
 	}
 }
 
-// endOfValue gives the place behind the value that begins at a place.
+// endOfValue returns the place behind the value that begins at a place.
 func endOfValue(text []byte, at int) int {
 	depth := 0
 	for i := at; i < len(text); {

@@ -67,7 +67,7 @@ func (n Notes) Size() int64 {
 	return int64(cap(n.Notes))*int64(unsafe.Sizeof(Note{})) + int64(cap(n.Places))*int64(unsafe.Sizeof(Place{}))
 }
 
-// Notes gives what was noted.
+// Notes returns what was noted.
 func (s *Scanner) Notes() Notes { return s.notes }
 
 // look takes over from the frame around it what a new frame must know.
@@ -116,7 +116,7 @@ func (s *Scanner) note(kind Kind, start int) {
 	})
 }
 
-// place gives the place of a frame, and makes it if it has none yet.
+// place returns the place of a frame, and makes it if it has none yet.
 func (s *Scanner) place(i int) int32 {
 	f := &s.frames[i]
 	if f.place > 0 {

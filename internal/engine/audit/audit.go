@@ -84,7 +84,7 @@ func (r *Report) Add(class Class, place, format string, args ...any) {
 	}
 }
 
-// Faults gives the number of faults of each class that has any.
+// Faults returns the number of faults of each class that has any.
 func (r *Report) Faults() map[Class]int64 { return r.byClass }
 
 // Key is what the rows of one entity have in common, and by which they are
@@ -94,7 +94,7 @@ type Key struct {
 	Ref    oda.Ref // empty on an engine that numbers entities
 }
 
-// KindOf gives the kind that a row names, 0 for a number that can be none.
+// KindOf returns the kind that a row names, 0 for a number that can be none.
 func KindOf(number int64) oda.Kind {
 	if number < 0 || number > math.MaxUint8 {
 		return 0
@@ -230,7 +230,7 @@ type auditor struct {
 	document             document
 }
 
-// next gives the next entity of which there is any row.
+// next returns the next entity of which there is any row.
 func (a *auditor) next() (first Key, more bool) {
 	note := func(there bool, key Key) {
 		if there && (!more || key.compare(first) < 0) {

@@ -94,7 +94,7 @@ func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 	return steps, nil
 }
 
-// Pending gives the steps that a database still needs. Its applied steps, in
+// Pending returns the steps that a database still needs. Its applied steps, in
 // order, must be the first of ours.
 func Pending[Tx any](steps []Step[Tx], state State) ([]Step[Tx], error) {
 	applied := state.Applied
