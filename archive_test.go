@@ -15,7 +15,7 @@ import (
 	"oda/internal/sqlite"
 )
 
-// openStore opens an archive's file of its own, on the embedded engine.
+// openStore opens a new archive on the embedded engine.
 func openStore(t testing.TB) oda.Engine {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), slog.New(slog.DiscardHandler))
@@ -51,7 +51,7 @@ func textOf(t testing.TB, e *oda.Entity, err error) string {
 	return out.String()
 }
 
-// mustStore stores an SBDefinition and gives what the archive answers.
+// mustStore stores an SBDefinition and returns what the archive answers.
 func mustStore(t testing.TB, a *oda.Archive, id, text string, w oda.Write) *oda.Entity {
 	t.Helper()
 	e, err := a.Store(t.Context(), id, mustRead(t, "storeSBD", oda.SBDefinition, text), w)
@@ -61,7 +61,7 @@ func mustStore(t testing.TB, a *oda.Archive, id, text string, w oda.Write) *oda.
 	return e
 }
 
-// refused demands an error with that code whose text says all of that.
+// refused checks that an error has that code, and that its text says all that.
 func refused(t testing.TB, err error, code oda.Code, says ...string) *oda.Error {
 	t.Helper()
 	e, ok := errors.AsType[*oda.Error](err)
@@ -76,7 +76,7 @@ func refused(t testing.TB, err error, code oda.Code, says ...string) *oda.Error 
 	return e
 }
 
-// holds demands that the archive has so many entities of each kind.
+// holds checks how many entities of each kind the archive has.
 func holds(t testing.TB, a *oda.Archive, want map[oda.Kind]int64) {
 	t.Helper()
 	counts, err := a.Counts(t.Context())
@@ -97,8 +97,8 @@ func TestTheActingUser(t *testing.T) {
 		{"somebody", "mary", `{}`, "mary", "mary"},
 		{"named in the document", "", `{"created_by":"john"}`, "john", "DefaultUser"},
 		{"named in the document as null", "", `{"created_by":null}`, "DefaultUser", "DefaultUser"},
-		{"somebody, and another named in the document", "mary", `{"created_by":"john","last_modified_by":"jane"}`, "mary", "mary"},
-		{"the last to modify is nobody to listen to", "", `{"last_modified_by":"jane"}`, "DefaultUser", "DefaultUser"},
+		{"somebody, and someone else named in the document", "mary", `{"created_by":"john","last_modified_by":"jane"}`, "mary", "mary"},
+		{"last_modified_by in the document is ignored", "", `{"last_modified_by":"jane"}`, "DefaultUser", "DefaultUser"},
 	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTheActingUser(t *testing.T) {
 	}
 }
 
-func TestAUserThatIsNoneIsRefused(t *testing.T) {
+func TestAnInvalidUserIsRefused(t *testing.T) {
 	a := openArchive(t)
 	for _, user := range []string{"a\nb", "\xff", strings.Repeat("é", 257)} {
 		d := mustRead(t, "createSBD", oda.SBDefinition, `{}`)
@@ -135,7 +135,7 @@ func TestAUserThatIsNoneIsRefused(t *testing.T) {
 	holds(t, a, nil)
 }
 
-func TestIdentifiersThatCannotBe(t *testing.T) {
+func TestInvalidIdentifiersAreRefused(t *testing.T) {
 	a := openArchive(t)
 	for _, id := range []string{"", "create", "search", "..", "a/b", "é", strings.Repeat("x", 129), strings.Repeat("x", 1<<16)} {
 		_, err := a.Store(t.Context(), id, mustRead(t, "storeEB", oda.ExecutionBlock, `{}`), oda.Write{})
@@ -164,7 +164,7 @@ func TestPathAndDocumentMustNameTheSameEntity(t *testing.T) {
 	holds(t, a, nil)
 }
 
-func TestRecordsAreKeptOnlyWhereTheDocumentBringsNone(t *testing.T) {
+func TestRecordsAreKeptOnlyIfTheDocumentHasNone(t *testing.T) {
 	a := openArchive(t)
 	ctx := t.Context()
 	store := func(text string, keep bool) (*oda.Entity, error) {
@@ -182,7 +182,7 @@ func TestRecordsAreKeptOnlyWhereTheDocumentBringsNone(t *testing.T) {
 	e, err := store(`{}`, true)
 	before := textOf(t, e, err)
 	if _, listed := member(before, "request_responses"); listed {
-		t.Errorf("a new block has records from nowhere: %s", before)
+		t.Errorf("a new block has records that nobody sent: %s", before)
 	}
 	if _, err := a.Record(ctx, "x", []oda.NewRecord{{Text: []byte(`{ "request": "a" }`)}}, "script"); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestRecordsAreKeptOnlyWhereTheDocumentBringsNone(t *testing.T) {
 	}
 }
 
-// several reads a body for several entities, in the order of the kinds.
+// several parses a body with several entities, in the order of the kinds.
 func several(t testing.TB, text string) []*oda.Document {
 	t.Helper()
 	d, err := description()
@@ -224,7 +224,7 @@ func several(t testing.TB, text string) []*oda.Document {
 	return all
 }
 
-func TestAnEntityMayStandOnceInARequestForSeveral(t *testing.T) {
+func TestAnEntityMayAppearOnceInARequestForSeveral(t *testing.T) {
 	a := openArchive(t)
 	text := `{"sbds": [{"sbd_id":"a"},{"sbd_id":"b"},{"sbd_id":"a"},{"sbd_id":"\u0061"}], "ebs": [{"eb_id":"a"},{"eb_id":"e"},{"eb_id":"e"}]}`
 	_, err := a.StoreAll(t.Context(), several(t, text), oda.Write{})
@@ -251,7 +251,7 @@ func TestAnEntityMayStandOnceInARequestForSeveral(t *testing.T) {
 	holds(t, a, map[oda.Kind]int64{oda.SBDefinition: 1, oda.Project: 1})
 }
 
-func TestSeveralAreStoredAllOrNone(t *testing.T) {
+func TestSeveralEntitiesAreStoredAllOrNone(t *testing.T) {
 	a := openArchive(t)
 	first := mustStore(t, a, "a", `{"sbd_id":"a","n":1}`, oda.Write{})
 	mustStore(t, a, "b", `{"sbd_id":"b"}`, oda.Write{})
@@ -282,11 +282,11 @@ func TestSeveralAreStoredAllOrNone(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if entities, err := a.StoreAll(t.Context(), nil, oda.Write{}); len(entities) != 0 || err != nil {
-		t.Errorf("nothing at all: %v, %v", entities, err)
+		t.Errorf("a request without entities: %v, %v", entities, err)
 	}
 }
 
-func TestAListingTellsWhereThePageEnded(t *testing.T) {
+func TestAListingReturnsWhereThePageEnded(t *testing.T) {
 	a := openArchive(t)
 	for _, id := range []string{"a", "b", "c"} {
 		mustStore(t, a, id, `{}`, oda.Write{User: "mary"})

@@ -9,8 +9,8 @@ import (
 	"oda"
 )
 
-// benchText is an SBDefinition of about 5 KB, with the metadata that stored
-// gives.
+// benchText returns an SBDefinition of about 5 KB, with the metadata that stored
+// returns.
 func benchText() string {
 	var b strings.Builder
 	b.WriteString(`{"sbd_id":"sbd-bench","targets":[`)
@@ -20,7 +20,7 @@ func benchText() string {
 	return b.String() + `{}],"metadata":` + matching + `}`
 }
 
-// From a scanned body to what is kept: the server's values are taken out.
+// BenchmarkSplit takes the server's values out of a scanned body.
 func BenchmarkSplit(b *testing.B) {
 	text := benchText()
 	d := mustRead(b, "storeSBD", oda.SBDefinition, text)
@@ -33,7 +33,7 @@ func BenchmarkSplit(b *testing.B) {
 	}
 }
 
-// From what is kept to an answer: the values are put in again.
+// BenchmarkSplice puts the server's values into a stored body, as an answer does.
 func BenchmarkSplice(b *testing.B) {
 	text := benchText()
 	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench"), stored(b)
@@ -46,7 +46,7 @@ func BenchmarkSplice(b *testing.B) {
 	}
 }
 
-// The same, in memory and to be kept.
+// BenchmarkRender does the same in memory, for an answer that is written often.
 func BenchmarkRender(b *testing.B) {
 	text := benchText()
 	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench"), stored(b)
@@ -60,7 +60,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// The rule of the compare-and-set, on an update that matches.
+// BenchmarkJudge judges an update that matches.
 func BenchmarkJudge(b *testing.B) {
 	puts, m := []oda.Put{putOf(b, matching)}, stored(b)
 	head := []*oda.Metadata{&m}
@@ -72,7 +72,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// From a body to a document: the way that every PUT takes before the engine.
+// BenchmarkDocument checks and parses a body, as every PUT does before it calls
+// the engine.
 func BenchmarkDocument(b *testing.B) {
 	text := []byte(benchText())
 	mustRead(b, "storeSBD", oda.SBDefinition, string(text)) // compiles the description
@@ -85,7 +86,7 @@ func BenchmarkDocument(b *testing.B) {
 	}
 }
 
-// The name of a state, which is its entity tag.
+// BenchmarkTag makes the entity tag of a state.
 func BenchmarkTag(b *testing.B) {
 	m := stored(b)
 	b.ReportAllocs()

@@ -35,7 +35,7 @@ func sample(t testing.TB) (oda.Metadata, *strings.Replacer) {
 	)
 }
 
-func TestAnAnswerIsTheDocumentAsSentWithTheValuesOfTheArchive(t *testing.T) {
+func TestAnAnswerIsTheDocumentAsSentWithTheServersValues(t *testing.T) {
 	const sbd, eb = oda.SBDefinition, oda.ExecutionBlock
 	tests := []struct {
 		name      string
@@ -117,14 +117,14 @@ func TestAnAnswerIsTheDocumentAsSentWithTheValuesOfTheArchive(t *testing.T) {
 				t.Error(diff)
 			}
 			if !jsontext.Value(got).IsValid() {
-				t.Errorf("this is no strict JSON: %s", got)
+				t.Errorf("this is not strict JSON: %s", got)
 			}
 		})
 	}
 }
 
-// A document within a body of several is kept without what surrounds it.
-func TestADocumentIsCutOutOfTheBodyThatBringsIt(t *testing.T) {
+// A document in a body with several is stored without what surrounds it.
+func TestADocumentIsCutOutOfABodyWithSeveral(t *testing.T) {
 	text := []byte(`{"sbds": [ {"sbd_id": "a", "n": 1} , {"n": 2, "sbd_id": "x" } ]}`)
 	d, err := description()
 	if err != nil {
@@ -134,7 +134,7 @@ func TestADocumentIsCutOutOfTheBodyThatBringsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := index.Nodes[2].Next // behind the list comes the first document, then the second
+	second := index.Nodes[2].Next // the list is followed by its first document, then the second
 	document := oda.NewDocument(oda.SBDefinition, text, index, second, "/sbds/1")
 	m, words := sample(t)
 	got := render(t, document.Body(document.ID), m, nil)
@@ -143,14 +143,14 @@ func TestADocumentIsCutOutOfTheBodyThatBringsIt(t *testing.T) {
 	}
 }
 
-func TestMetadataStandsAloneInTheAnswerToARecord(t *testing.T) {
+func TestMetadataAsAnObjectOfItsOwn(t *testing.T) {
 	m, words := sample(t)
 	if got, want := string(m.AppendJSON([]byte("x"))), words.Replace("x{‹M›}"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-func TestTheReceivedMetadataTellsWhatWasThere(t *testing.T) {
+func TestReceivedMetadataSaysWhichFieldsWereSent(t *testing.T) {
 	tests := map[string]struct {
 		has     oda.Fields
 		version int64
@@ -180,7 +180,7 @@ func TestTheReceivedMetadataTellsWhatWasThere(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// brokenWriter takes some bytes and then no more.
+// brokenWriter accepts so many bytes and then fails.
 type brokenWriter struct{ left int }
 
 func (w *brokenWriter) Write(p []byte) (int, error) {
@@ -190,7 +190,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestRenderingEndsWhereTheReaderOrTheRecordsFail(t *testing.T) {
+func TestRenderingStopsIfTheWriterOrTheRecordsFail(t *testing.T) {
 	body := mustRead(t, "storeEB", oda.ExecutionBlock, `{"eb_id":"x","request_responses":[],"metadata":{}}`).Body("x")
 	records := recordsOf([]string{`{"request":"a"}`, `{"request":"b"}`})
 	whole := len(render(t, body, oda.Metadata{}, records))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timeForm is how callers write times, as the API description says it.
+// timeForm is the form of times that the API description gives.
 var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)?)?$`)
 
 func TestTheDayOfACall(t *testing.T) {
@@ -51,8 +51,8 @@ func TestTheDayOfACall(t *testing.T) {
 	}
 }
 
-// FuzzTimeForm holds what is read as a time against the form that the API
-// description has for it, and the time against the standard library.
+// FuzzTimeForm checks that every text that parses as a time has the form that
+// the API description gives.
 func FuzzTimeForm(f *testing.F) {
 	for _, seed := range []string{"2024-07-07T19:44:55.432642Z", "2023-10-18 00:00", "2023-10-18", "2024-07-08T01:14:55+05:30", "2016-12-31t23:59:60z", "2023-10-18 07:05:09.25-23:59"} {
 		f.Add(seed)

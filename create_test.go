@@ -9,8 +9,9 @@ import (
 	"oda"
 )
 
-// dictation is an identifier service that says what it is told, in order, and
-// then its last word until nobody can mean it any more.
+// dictation is an identifier service that returns given words in order, and then
+// the last word again and again. After 100 calls it fails, so that no test asks
+// for ever.
 type dictation struct {
 	words []string
 	err   error
@@ -22,12 +23,12 @@ func (d *dictation) Mint(context.Context, oda.Kind) (string, error) {
 		return "", d.err
 	}
 	if d.asked++; d.asked > 100 {
-		return "", errors.New("asked without end")
+		return "", errors.New("asked too often")
 	}
 	return d.words[min(d.asked, len(d.words))-1], nil
 }
 
-func TestAGeneratedIdentifierThatIsTakenIsNeverStoredOver(t *testing.T) {
+func TestAGeneratedIdentifierNeverOverwritesAnEntity(t *testing.T) {
 	store := openStore(t)
 	create := func(d *dictation, text string, w oda.Write) (*oda.Entity, error) {
 		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createSBD", oda.SBDefinition, text), w)
@@ -41,7 +42,7 @@ func TestAGeneratedIdentifierThatIsTakenIsNeverStoredOver(t *testing.T) {
 	service := &dictation{words: []string{"taken", "taken", "free"}}
 	e, err = create(service, `{}`, oda.Write{})
 	if err != nil || e.ID != "free" || service.asked != 3 {
-		t.Errorf("got %v after %d questions, %v", e, service.asked, err)
+		t.Errorf("got %v after %d calls, %v", e, service.asked, err)
 	}
 
 	service = &dictation{words: []string{"taken"}}
@@ -67,7 +68,7 @@ func TestAGeneratedIdentifierThatIsTakenIsNeverStoredOver(t *testing.T) {
 	holds(t, a, map[oda.Kind]int64{oda.SBDefinition: 2})
 }
 
-func TestARetryIsAnsweredEvenWhenNoIdentifierCanBeHad(t *testing.T) {
+func TestARetryIsAnsweredWithoutTheIdentifierService(t *testing.T) {
 	store := openStore(t)
 	create := func(d *dictation, operation, text string) (*oda.Entity, error) {
 		w := oda.Write{Key: "k", Operation: operation, Received: []byte(text)}

@@ -36,8 +36,7 @@ func TestACursorCarriesItsQuery(t *testing.T) {
 				t.Errorf("%s: %s", with, diff)
 			}
 		}
-		// Another spelling of the same query is the same query, and the size
-		// of a page may change on the way.
+		// The size of a page may change from page to page.
 		got, err := ask(t, oda.SBDefinition, cursor+"&limit=3")
 		if err != nil || got.Limit != 3 {
 			t.Errorf("%s with another limit: %+v, %v", raw, got, err)
@@ -90,7 +89,7 @@ func TestACursorWithAnotherQueryIsRefused(t *testing.T) {
 	}
 }
 
-// rubbishCursors are texts that look more and more like a cursor.
+// rubbishCursors lists texts that look more and more like a cursor.
 func rubbishCursors() []string {
 	inside := []string{
 		``, `null`, `[]`, `{`, `{}`, `"x"`, `{"c":"sbds"}`,
@@ -116,7 +115,7 @@ func rubbishCursors() []string {
 	return all
 }
 
-func TestRubbishIsNoCursor(t *testing.T) {
+func TestRubbishIsNotACursor(t *testing.T) {
 	for _, text := range rubbishCursors() {
 		for _, with := range []string{"", "user=mary&", "created_after=2026-01-01&"} {
 			_, err := ask(t, oda.SBDefinition, with+"cursor="+url.QueryEscape(text))

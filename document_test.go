@@ -13,8 +13,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// The generators write JSON text, not values: order, white space, escapes and
-// number spellings are what the archive must not touch.
+// The generators write JSON text, not values, because the archive must not touch
+// the order of members, white space, escapes and the spelling of numbers.
 
 var (
 	spaces = rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t", "\r\n  "})
@@ -34,10 +34,10 @@ var (
 	versionTexts = rapid.SampledFrom([]string{`null`, `1`, `2.0`, `30e-1`, `12345678901234567890`})
 )
 
-// fields are members that have a meaning, with what they may hold.
+// fields maps members that have a meaning to the values that they may have.
 type fields map[string]*rapid.Generator[string]
 
-// anyValue writes a JSON value, nested at most so deep.
+// anyValue writes a JSON value, nested up to depth.
 func anyValue(t *rapid.T, depth int) string {
 	shape := rapid.IntRange(0, 4).Draw(t, "shape")
 	switch {
@@ -60,8 +60,8 @@ func array(t *rapid.T, elements *rapid.Generator[string]) string {
 	return "[" + strings.Join(texts, ",") + "]"
 }
 
-// object writes an object with some of the fields, or all where they are
-// required, mixed with other members.
+// object writes an object with some of the fields, or all if they are required,
+// mixed with other members.
 func object(t *rapid.T, own fields, depth int, required ...string) string {
 	names := slices.Clone(required)
 	for name := range own {
@@ -119,7 +119,7 @@ var recordTexts = rapid.Custom(func(t *rapid.T) string {
 
 var listTexts = rapid.Custom(func(t *rapid.T) string { return array(t, recordTexts) })
 
-// documentText writes a document that fits the description of its kind.
+// documentText writes a document that matches the description of its kind.
 func documentText(t *rapid.T, kind oda.Kind) string {
 	own := fields{kind.IDField(): rapid.SampledFrom([]string{`null`, `"x"`, `"\u0078"`}), "metadata": metadataTexts}
 	if kind == oda.ExecutionBlock {
@@ -165,9 +165,9 @@ func TestAnyDocumentComesBackAsSent(t *testing.T) {
 	})
 }
 
-// checkSplice holds what the archive answers for a document against the other
-// implementation, and demands that the answer is a document like any other:
-// stored again as an update, it matches, and it comes back as it is.
+// checkSplice compares what the archive answers for a document with the second
+// implementation. The answer must be a document like any other: stored again as
+// an update, it matches and comes back unchanged.
 func checkSplice(t interface{ Fatalf(string, ...any) }, d *oda.Document, text []byte, id string, m oda.Metadata, held []string) {
 	fatal := fataler{t}
 	body := d.Body(id)
@@ -176,7 +176,7 @@ func checkSplice(t interface{ Fatalf(string, ...any) }, d *oda.Document, text []
 		t.Fatalf("%s\n%s", text, diff)
 	}
 	if !jsontext.Value(got).IsValid() {
-		t.Fatalf("%s\nis rendered as this, which is no strict JSON:\n%s", text, got)
+		t.Fatalf("%s\nis rendered as this, which is not strict JSON:\n%s", text, got)
 	}
 	update, err := read(operations[d.Kind].store, d.Kind, []byte(got))
 	if err != nil {
@@ -187,22 +187,22 @@ func checkSplice(t interface{ Fatalf(string, ...any) }, d *oda.Document, text []
 		t.Fatalf("%s\nis rendered as\n%s\nand then does not match: %v", text, got, err)
 	}
 	if update.Listed != (held != nil) || len(update.Records) != len(held) {
-		t.Fatalf("%s\nhad %d records, and then %d", got, len(held), len(update.Records))
+		t.Fatalf("%s\nhad %d records, but has %d when stored again", got, len(held), len(update.Records))
 	}
 	if again := render(fatal, update.Body(id), m, recordsOf(held)); again != got {
 		t.Fatalf("%s\nstored again is\n%s", got, again)
 	}
 }
 
-// fataler lets rapid's tests and Go's use the same helpers.
+// fataler lets the tests of rapid and of Go use the same helpers.
 type fataler struct {
 	t interface{ Fatalf(string, ...any) }
 }
 
 func (f fataler) Fatal(args ...any) { f.t.Fatalf("%v", args...) }
 
-// FuzzDocument takes any text the way of a body. What is accepted must come
-// back as sent, be strict JSON, and be accepted again.
+// FuzzDocument treats any text as a body. A text that is accepted must be strict
+// JSON, come back as sent, and be accepted again.
 func FuzzDocument(f *testing.F) {
 	for _, e := range env.OwnDocuments(f) {
 		f.Add(e.Text, e.Kind == oda.ExecutionBlock, false)
@@ -227,7 +227,7 @@ func FuzzDocument(f *testing.F) {
 			return
 		}
 		if !jsontext.Value(text).IsValid() {
-			t.Fatalf("%q was accepted and is no strict JSON", text)
+			t.Fatalf("%q was accepted, but is not strict JSON", text)
 		}
 		held := listed(kind, text)
 		if list && block && held == nil {

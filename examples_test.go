@@ -12,11 +12,11 @@ func TestOwnDocumentsComeBackAsSent(t *testing.T) { storeAndCompare(t, env.OwnDo
 
 func TestRealDocumentsComeBackAsSent(t *testing.T) { storeAndCompare(t, env.RealDocuments(t)) }
 
-// storeAndCompare stores each document under a generated identifier, by its
-// own, and once more as an update of that, records into it if it is a block, and
-// demands that every answer and every reading has all of its bytes but for the
-// values of the archive. Each document has an archive to itself, since many of
-// them have the same identifier.
+// storeAndCompare stores each document under a generated identifier, under its
+// own, and once more as an update; it records into it if it is a block. Every
+// answer and every GET must have all bytes of the document, except for the values
+// that the server owns. Each document gets an archive of its own, since many have
+// the same identifier.
 func storeAndCompare(t *testing.T, all []env.Document) {
 	for _, e := range all {
 		t.Run(e.Name, func(t *testing.T) {
@@ -54,8 +54,8 @@ func readExample(t *testing.T, operation string, e env.Document) *oda.Document {
 	return d
 }
 
-// compare holds the answer to a store, and a reading after it, against what
-// was sent. It gives the answer.
+// compare compares the answer to a store, and a read after it, with what was
+// sent. It returns the answer.
 func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, err error) string {
 	t.Helper()
 	answer := textOf(t, stored, err)
@@ -65,7 +65,7 @@ func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, e
 	}
 	read, err := a.Get(t.Context(), stored.Ref)
 	if got := textOf(t, read, err); got != answer {
-		t.Errorf("answered\n%s\nand read\n%s", answer, got)
+		t.Errorf("answered\n%s\nbut read\n%s", answer, got)
 	}
 	return answer
 }

@@ -2,5 +2,5 @@ package oda
 
 import "time"
 
-// SetSearchTime bounds how long a page of a search is looked for.
+// SetSearchTime sets how long a search looks before it returns the page as it is.
 func (a *Archive) SetSearchTime(bound time.Duration) { a.searchTime = bound }

@@ -93,8 +93,8 @@ func searchTurns() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
 // turn waits until the search may walk. The caller must call giveBack.
 func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
-	return enter(ctx, a.searches, searchWait, Errorf(Overloaded, "Too many searches are looking through the archive at once. Try again shortly, "+
-		"or narrow yours down, by words, a reference, a position, a user or a range of times."))
+	return enter(ctx, a.searches, searchWait, Errorf(Overloaded, "Too many searches at once. Try again shortly, "+
+		"or narrow yours down by words, a reference, a position, a user or a range of times."))
 }
 
 // enter waits for a free place, until the caller calls leave. If none becomes

@@ -18,7 +18,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// findAll reads all pages of a search, and tells how many there were.
+// findAll reads all pages of a search. It returns what they found and how many
+// there were.
 func findAll(t *testing.T, a *oda.Archive, kind oda.Kind, raw string) (ids []string, pages int) {
 	t.Helper()
 	for {
@@ -44,9 +45,9 @@ func findAll(t *testing.T, a *oda.Archive, kind oda.Kind, raw string) (ids []str
 	}
 }
 
-// A search that is late gives what it has, which may be nothing, and goes on
-// from there.
-func TestALatePageGoesOnWhereItWas(t *testing.T) {
+// A search that runs out of time returns what it has found, which may be nothing.
+// The next page continues from there.
+func TestTheNextPageContinuesWhereALateOneEnded(t *testing.T) {
 	a := openArchive(t)
 	var all []string
 	for i := range 20 {
@@ -97,8 +98,8 @@ func TestConesFindTheTargetsOfOwnDocuments(t *testing.T) { findTargets(t, env.Ow
 
 func TestConesFindTheTargetsOfRealDocuments(t *testing.T) { findTargets(t, env.RealDocuments(t)) }
 
-// findTargets stores documents and holds cones against the positions that a
-// plain look at the documents finds in them.
+// findTargets stores documents and compares what cones find with the positions
+// that a plain walk over the documents finds.
 func findTargets(t *testing.T, all []env.Document) {
 	a := openArchive(t)
 	type placed struct {
@@ -152,7 +153,7 @@ func findTargets(t *testing.T, all []env.Document) {
 	}
 }
 
-// apart is the angle between two positions by haversines.
+// apart returns the angle between two positions, computed with haversines.
 func apart(a, b [2]float64) float64 {
 	rad := func(deg float64) float64 { return deg * math.Pi / 180 }
 	hav := func(x float64) float64 { return math.Pow(math.Sin(x/2), 2) }
@@ -160,7 +161,7 @@ func apart(a, b [2]float64) float64 {
 	return 2 * math.Asin(math.Min(1, math.Sqrt(h))) * 180 / math.Pi
 }
 
-// positionsIn looks for positions in a decoded document.
+// positionsIn returns the positions in a decoded document.
 func positionsIn(value any) (found [][2]float64) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -180,7 +181,7 @@ func positionsIn(value any) (found [][2]float64) {
 	return found
 }
 
-// angleIn reads an angle: a number of degrees, or a text of hours or degrees,
+// angleIn parses an angle: a number of degrees, or a text of hours or degrees,
 // minutes and seconds.
 func angleIn(object map[string]any, name string, unit float64) (float64, bool) {
 	for _, key := range []string{name, name + "_str"} {

@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// goPackage is what "go list" tells of a package.
+// goPackage is what "go list" says about a package.
 type goPackage struct {
 	ImportPath string
 	Standard   bool
 	Imports    []string // without those of tests
 }
 
-// graph is every package that the module is made of.
+// graph holds every package of the module and what they import.
 type graph map[string]goPackage
 
-// rooms is the plan of the house: every package, and what of this module it may
-// import. Arrows point inwards: cmd, cli, app, then httpapi, web and the engines,
-// then package oda. App alone knows an engine by name, and only tests,
-// measurements and the drill know what is for tests.
+// rooms lists every package, with the packages of this module that it may import.
+// Imports point inwards: cmd, cli, app, then httpapi, web and the engines, then
+// package oda. Only app knows the engines by name. Only tests, benchmarks and the
+// drill import packages for tests.
 var rooms = map[string][]string{
 	"oda":                            {"oda/internal/rawjson"},
 	"oda/api":                        {},
@@ -60,20 +60,20 @@ var rooms = map[string][]string{
 	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/content"},
 }
 
-// alone are the packages that need the standard library only, beside what rooms
-// allows them.
+// alone lists the packages that may import nothing but the standard library and
+// what rooms allows them.
 var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/jsondiff"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 
-func TestArrowsPointInwards(t *testing.T) {
+func TestImportsPointInwards(t *testing.T) {
 	g := load(t)
 	for path, p := range g {
 		if !own(path) {
 			continue
 		}
 		if _, ok := rooms[path]; !ok {
-			t.Errorf("%s has no room: enter it in rooms and in docs/architecture.md", path)
+			t.Errorf("%s has no room: add it to rooms and to docs/architecture.md", path)
 		}
 		for _, imported := range p.Imports {
 			if rule := broken(g, path, imported); rule != "" {
@@ -83,23 +83,23 @@ func TestArrowsPointInwards(t *testing.T) {
 	}
 	for path := range rooms {
 		if _, ok := g[path]; !ok {
-			t.Errorf("there is a room for %s, and no such package", path)
+			t.Errorf("there is a room for %s, but no such package", path)
 		}
 	}
-	// Nor on the way through another package.
+	// These must not be reached through other packages either.
 	for _, engine := range []string{"oda/internal/sqlite", "oda/internal/postgres"} {
 		g.forbid(t, engine, "net/http")
 		for _, from := range []string{"oda/internal/httpapi", "oda/internal/web", "oda/client/recorder"} {
 			g.forbid(t, from, engine)
 		}
 	}
-	// Whoever imports the client or its recorder needs no other module.
+	// A program that imports the client or its recorder needs no other module.
 	for path, p := range g {
 		if !p.Standard && !own(path) {
 			g.forbid(t, "oda/client/recorder", path)
 		}
 	}
-	// What is for tests is not in the program.
+	// The program contains nothing that is for tests.
 	for path := range g {
 		if strings.HasPrefix(path, "oda/internal/test/") || path == "testing" {
 			g.forbid(t, "oda/cmd/oda", path)
@@ -107,7 +107,7 @@ func TestArrowsPointInwards(t *testing.T) {
 	}
 }
 
-// A package that the map does not show is one that nobody finds.
+// Nobody finds a package that the map does not show.
 func TestEveryPackageIsOnTheMap(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
@@ -131,15 +131,15 @@ func (g graph) forbid(t *testing.T, from, to string) {
 func broken(g graph, from, to string) string {
 	switch {
 	case own(to) && !slices.Contains(rooms[from], to):
-		return "no arrow leads there"
+		return "rooms does not allow it"
 	case !own(to) && !g[to].Standard && slices.Contains(alone, from):
-		return "it needs the standard library only"
+		return "it may import only the standard library"
 	}
 	return ""
 }
 
-// A rule that nothing can break keeps nothing.
-func TestTheRulesOfTheArrowsCanBeBroken(t *testing.T) {
+// A rule that nothing can break protects nothing.
+func TestTheRulesOfImportsCanBeBroken(t *testing.T) {
 	g := graph{"strings": {Standard: true}}
 	for _, test := range []struct {
 		from, to string
@@ -165,7 +165,7 @@ func TestTheRulesOfTheArrowsCanBeBroken(t *testing.T) {
 	}
 }
 
-// load asks the Go command for all packages of the module and what they need.
+// load asks the go command for all packages of the module and what they import.
 func load(t *testing.T) graph {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports", "./...")
@@ -183,19 +183,20 @@ func load(t *testing.T) graph {
 			break
 		}
 		if err != nil {
-			t.Fatalf("read what go list says: %v", err)
+			t.Fatalf("parse the output of go list: %v", err)
 		}
 		g[p.ImportPath] = p
 	}
 	for _, expected := range []string{"oda", "oda/cmd/oda", "oda/internal/app", "oda/internal/sqlite"} {
 		if _, ok := g[expected]; !ok {
-			t.Fatalf("go list knows no %s", expected)
+			t.Fatalf("go list does not list %s", expected)
 		}
 	}
 	return g
 }
 
-// way returns a chain of imports from one package to another, nil if none.
+// way returns a chain of imports from one package to another, nil if there is
+// none.
 func (g graph) way(from, to string) []string {
 	before := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

@@ -143,8 +143,8 @@ func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 		return nil, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeoutCause(ctx, nightTime, Errorf(Overloaded, "The report on this night took longer than %d seconds and was given up. "+
-		"Ask for one telescope, or try again when the archive has less to do.", int(nightTime.Seconds())))
+	ctx, cancel := context.WithTimeoutCause(ctx, nightTime, Errorf(Overloaded, "The report on this night took longer than %d seconds and was stopped. "+
+		"Ask for one telescope, or try again when the archive is less busy.", int(nightTime.Seconds())))
 	defer cancel()
 	night, err := a.night(ctx, q)
 	if cause, ok := context.Cause(ctx).(*Error); ok && err != nil {
@@ -156,7 +156,7 @@ func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 // enterNight waits until a report may begin. The caller must call leave.
 func (a *Archive) enterNight(ctx context.Context) (leave func(), err error) {
 	return enter(ctx, a.nights, nightWait,
-		Errorf(Overloaded, "%d reports on nights are being made, which is as many as there may be. Try again shortly.", nightsAtOnce))
+		Errorf(Overloaded, "Too many reports on nights at once: at most %d can be made at the same time. Try again shortly.", nightsAtOnce))
 }
 
 func (a *Archive) night(ctx context.Context, q NightQuery) (*Night, error) {
@@ -195,7 +195,7 @@ func (a *Archive) blocksOn(ctx context.Context, days Days, telescope string) ([]
 		return nil, err
 	}
 	if len(ids) > nightBlocks {
-		return nil, Errorf(InvalidQuery, "More than %d ExecutionBlocks have calls in this night, which is more than a report can have. "+
+		return nil, Errorf(InvalidQuery, "More than %d ExecutionBlocks have calls in this night, too many for a report. "+
 			"Read the ExecutionBlocks themselves.", nightBlocks)
 	}
 	var blocks []*Found

@@ -16,7 +16,7 @@ func TestANightLastsFromNoonToNoon(t *testing.T) {
 		{"2024-02-29", "Australia/Perth", "2024-02-29T04:00:00.000000Z", "2024-03-01T04:00:00.000000Z"},
 		{"2026-01-01", "Pacific/Kiritimati", "2025-12-31T22:00:00.000000Z", "2026-01-01T22:00:00.000000Z"},
 		{"2026-01-01", "Asia/Kathmandu", "2026-01-01T06:15:00.000000Z", "2026-01-02T06:15:00.000000Z"},
-		// The clocks go forward, and back: the night has 23 hours, and 25.
+		// The clocks go forward and back: these nights have 23 and 25 hours.
 		{"2026-03-28", "Europe/Amsterdam", "2026-03-28T11:00:00.000000Z", "2026-03-29T10:00:00.000000Z"},
 		{"2026-10-24", "Europe/Amsterdam", "2026-10-24T10:00:00.000000Z", "2026-10-25T11:00:00.000000Z"},
 		{"2026-10-03", "Australia/Lord_Howe", "2026-10-03T01:30:00.000000Z", "2026-10-04T01:00:00.000000Z"},
@@ -52,14 +52,14 @@ func TestNightsFollowEachOther(t *testing.T) {
 		for range 800 {
 			from, to, ok := nightOf(day.Format("2006-01-02"), location)
 			if !ok || from != before || to < from {
-				t.Fatalf("%s: the night of %s lasts from %s to %s, and that before it ended at %s", zone, day, from, to, before)
+				t.Fatalf("%s: the night of %s lasts from %s to %s, but the night before ended at %s", zone, day, from, to, before)
 			}
 			before, day = to, day.AddDate(0, 0, 1)
 		}
 	}
 }
 
-func TestAWrongQuestionForANightSaysWhatToDo(t *testing.T) {
+func TestAnInvalidNightQuerySaysWhatToDo(t *testing.T) {
 	for _, test := range []struct {
 		params map[string][]string
 		faults []string
@@ -176,7 +176,7 @@ func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 	s := sumOf(append([]string{`{"request":"` + long + `1","error":{}}`, `{"request":"` + long + `2","error":{}}`}, records...)...)
 	night := reportOf(NightQuery{}, []nightSum{s, s})
 	if len(s.requests) > nightRequests+1 || len(night.FailuresByRequest) > nightRequests+1 {
-		t.Errorf("%d requests are told apart, %d are reported", len(s.requests), len(night.FailuresByRequest))
+		t.Errorf("%d requests are counted separately, %d are reported", len(s.requests), len(night.FailuresByRequest))
 	}
 	calls, failures := int64(0), int64(0)
 	for _, r := range night.FailuresByRequest {

@@ -11,7 +11,7 @@ import (
 	"oda"
 )
 
-// stuck is an engine that does not answer before its caller gives up.
+// stuck is an engine that does not answer until its caller gives up.
 type stuck struct{ oda.Engine }
 
 func (stuck) BlocksOn(ctx context.Context, _ oda.Days, _ int) ([]string, error) {
@@ -53,7 +53,7 @@ func TestReportsOnNightsAreBounded(t *testing.T) {
 				t.Errorf("a report that does not end got %v after %v", one.err, one.took)
 			}
 		}
-		// Their turns are free again.
+		// Their places are free again.
 		gone, leave = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, leave)
 		if took, err := ask(gone); !errors.Is(err, context.Canceled) || took != 61*time.Second {

@@ -10,7 +10,7 @@ import (
 	"oda"
 )
 
-// stored is the metadata of the entity that the tests update.
+// stored returns the metadata of the entity that the tests update.
 func stored(t testing.TB) oda.Metadata {
 	return oda.Metadata{
 		Version: 4, CreatedBy: "mary", CreatedOn: instant(t, "2026-03-01T20:59:58Z"),
@@ -18,7 +18,7 @@ func stored(t testing.TB) oda.Metadata {
 	}
 }
 
-// putOf makes the write of an SBDefinition x that comes with that metadata.
+// putOf returns the Put of an SBDefinition x with that metadata.
 func putOf(t testing.TB, metadata string) oda.Put {
 	t.Helper()
 	d := mustRead(t, "storeSBD", oda.SBDefinition, `{"metadata":`+metadata+`}`)
@@ -122,7 +122,7 @@ func TestAFirstStoreTakesAnyMetadata(t *testing.T) {
 	}
 }
 
-func TestWhereRecordsAreKeptTheLastModificationIsNotCompared(t *testing.T) {
+func TestTheLastModificationIsNotComparedIfRecordsAreKept(t *testing.T) {
 	m := stored(t)
 	judge := func(metadata string) error {
 		put := putOf(t, metadata)
@@ -147,7 +147,7 @@ func TestWhereRecordsAreKeptTheLastModificationIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestEveryEntityThatDoesNotMatchIsTold(t *testing.T) {
+func TestEveryEntityThatDoesNotMatchIsReported(t *testing.T) {
 	m := stored(t)
 	puts := make([]oda.Put, 4)
 	for i, metadata := range []string{edited(t, `:4,`, `:3,`), matching, `{}`, edited(t, `"john"`, `"jane"`)} {
@@ -173,9 +173,9 @@ func TestEveryEntityThatDoesNotMatchIsTold(t *testing.T) {
 	}
 }
 
-// One entity may come in a request for several: its faults have a longer
-// pointer, and the sentence must name the field all the same.
-func TestOneEntityAmongPossiblySeveralIsToldInFull(t *testing.T) {
+// A request for several entities may have only one. Its faults have longer
+// pointers, but the detail must still name the field.
+func TestASingleEntityInARequestForSeveralIsReportedInFull(t *testing.T) {
 	m := stored(t)
 	put := putOf(t, edited(t, `:4,`, `:3,`))
 	put.Pointer = "/sbds/0"
@@ -185,7 +185,7 @@ func TestOneEntityAmongPossiblySeveralIsToldInFull(t *testing.T) {
 	}
 }
 
-func TestConditionsAreHeldAgainstTheStoredStateBeforeTheMetadata(t *testing.T) {
+func TestConditionsAreCheckedBeforeTheMetadata(t *testing.T) {
 	m := stored(t)
 	tag := m.Tag()
 	if tag != "4-1772489700250000" {
@@ -217,7 +217,7 @@ func TestConditionsAreHeldAgainstTheStoredStateBeforeTheMetadata(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if test.condition.Holds(test.stored) != (test.says == "") {
-				t.Error("Holds says otherwise")
+				t.Error("Holds disagrees")
 			}
 			good, bad := putOf(t, matching), putOf(t, `{}`)
 			good.Condition, bad.Condition = test.condition, test.condition
@@ -232,13 +232,13 @@ func TestConditionsAreHeldAgainstTheStoredStateBeforeTheMetadata(t *testing.T) {
 				t.Errorf("got %v, which does not say %q", err, test.says)
 			}
 			if _, err := oda.Judge([]oda.Put{bad}, []*oda.Metadata{test.stored}); oda.CodeOf(err) != oda.Precondition {
-				t.Errorf("the metadata was looked at first: %v", err)
+				t.Errorf("the metadata was compared first: %v", err)
 			}
 		})
 	}
 }
 
-func TestTimeNeverStandsStill(t *testing.T) {
+func TestLastModifiedOnAlwaysGrows(t *testing.T) {
 	m := stored(t)
 	before, same, after := m.LastModifiedOn-1_000_000, m.LastModifiedOn, m.LastModifiedOn+7
 	for at, want := range map[oda.Instant]oda.Instant{before: same + 1, same: same + 1, same + 1: same + 1, after: after} {

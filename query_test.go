@@ -11,7 +11,7 @@ import (
 	"oda"
 )
 
-// ask reads a raw query, as it stands behind the question mark of an address.
+// ask parses a raw query, as it follows the question mark of a URL.
 func ask(t testing.TB, kind oda.Kind, raw string) (oda.Query, error) {
 	t.Helper()
 	params, err := url.ParseQuery(raw)
@@ -57,7 +57,7 @@ func TestListQueries(t *testing.T) {
 		{"by modification, both ends", "last_modified_after=2026-01-01&last_modified_before=2026-02-01", modified(at(t, "2026-01-01"), at(t, "2026-02-01"))},
 		{"by modification, open at one end", "last_modified_before=2026-02-01", modified(nil, at(t, "2026-02-01"))},
 
-		// Precedence: what comes behind is not even parsed.
+		// Precedence: later fields are not even parsed.
 		{"user before all", "last_modified_after=x&created_before=y&created_after=&user=mary", user("mary", oda.UserEquals)},
 		{"creation before modification", "last_modified_after=x&last_modified_after=&created_before=2026-02-01", created(nil, at(t, "2026-02-01"))},
 		{"unknown parameters", "sort=&sort=&created_on=x&user=mary&USER=john", user("mary", oda.UserEquals)},
@@ -99,7 +99,7 @@ func TestListQueries(t *testing.T) {
 	}
 }
 
-func TestListQueriesThatCannotBeAnswered(t *testing.T) {
+func TestInvalidListQueries(t *testing.T) {
 	tests := []struct{ name, raw, parameter, says string }{
 		{"nothing", "", "", "needs a query"},
 		{"only unknown parameters", "created_on=2026-01-01&User=mary", "", "needs a query"},
@@ -148,7 +148,7 @@ func TestListQueriesThatCannotBeAnswered(t *testing.T) {
 	}
 }
 
-func TestEveryFaultOfAQueryIsTold(t *testing.T) {
+func TestEveryFaultOfAQueryIsReported(t *testing.T) {
 	_, err := ask(t, oda.SBDefinition, "created_after=x&created_before=y&limit=0&cursor=z")
 	e, _ := errors.AsType[*oda.Error](err)
 	if e == nil || len(e.Faults) != 4 {
@@ -156,8 +156,8 @@ func TestEveryFaultOfAQueryIsTold(t *testing.T) {
 	}
 }
 
-// FuzzQuery reads any raw query. What is accepted has one order and sane
-// bounds, and its cursor, alone or beside the query, asks for the same.
+// FuzzQuery parses any raw query. A query that is accepted has one order and sane
+// bounds, and its cursor, alone or with the query, asks for the same.
 func FuzzQuery(f *testing.F) {
 	q := oda.Query{Kind: oda.SBDefinition, Order: oda.ByCreation, User: "mary", Match: oda.UserEquals}
 	for _, seed := range []string{

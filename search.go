@@ -210,7 +210,7 @@ func (p *queryParser) reference(q *Search) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil || n < 1:
-		p.fault("ref_version", "must be a whole number from 1 on")
+		p.fault("ref_version", "must be a whole number, 1 or greater")
 	case !p.has("ref"):
 		p.fault("ref_version", "is given without ref; give both, or neither")
 	}
@@ -223,7 +223,7 @@ func (p *queryParser) words(q *Search) {
 		return
 	}
 	if q.Words = Words(text); q.Words == nil {
-		p.fault("q", "has no word in it; a word is made of letters and digits")
+		p.fault("q", "has no words; a word has letters and digits only")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"oda"
 )
 
-// seek reads a raw query of a search.
+// seek parses the raw query of a search.
 func seek(t testing.TB, raw string) (oda.Search, error) {
 	t.Helper()
 	params, err := url.ParseQuery(raw)
@@ -81,7 +81,7 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-func TestSearchesThatCannotBeAnswered(t *testing.T) {
+func TestInvalidSearches(t *testing.T) {
 	for _, test := range []struct{ raw, parameter, says string }{
 		{"user=", "user", "is empty"},
 		{"user=a&user=b", "user", "is given 2 times"},
@@ -128,7 +128,7 @@ func TestSearchesThatCannotBeAnswered(t *testing.T) {
 	}
 }
 
-// everySearch are searches with each filter and with all.
+// everySearch lists a search with each filter, and one with all.
 func everySearch() []string {
 	all := []string{
 		"user=m%22%C3%AB&user_match_type=contains", "created_after=2026-01-01&created_before=9999-12-31T23:59:59.9999999Z", "last_modified_before=0000-01-01T00:00%2B05:00",
@@ -153,7 +153,7 @@ func TestACursorCarriesItsSearch(t *testing.T) {
 				t.Errorf("%s: %v, %s", with, err, cmp.Diff(want, got, sameSearch))
 			}
 		}
-		// What is wanted of the answer may change on the way.
+		// The limit and the fields may change from page to page.
 		got, err := seek(t, cursor+"&limit=9&fields=document")
 		if err != nil || got.Limit != 9 || got.Fields != oda.WholeDocument {
 			t.Errorf("%s with another limit: %+v, %v", raw, got, err)
@@ -184,7 +184,7 @@ func TestACursorWithAnotherSearchIsRefused(t *testing.T) {
 	}
 }
 
-func TestRubbishIsNoCursorOfASearch(t *testing.T) {
+func TestRubbishIsNotACursorOfASearch(t *testing.T) {
 	listing, err := ask(t, oda.SBDefinition, "user=mary")
 	if err != nil {
 		t.Fatal(err)
@@ -218,8 +218,8 @@ func TestRubbishIsNoCursorOfASearch(t *testing.T) {
 	}
 }
 
-// FuzzSearch reads any raw query. What is accepted is within its bounds, and its
-// cursor, alone or beside it, asks for the same.
+// FuzzSearch parses any raw query. A search that is accepted is within its
+// bounds, and its cursor, alone or with the search, asks for the same.
 func FuzzSearch(f *testing.F) {
 	for _, seed := range everySearch() {
 		f.Add(seed)

@@ -3,7 +3,6 @@ package oda
 import (
 	"fmt"
 	"math"
-
 	"strings"
 )
 
@@ -41,7 +40,7 @@ func degrees(rad float64) float64 { return rad * (180 / math.Pi) }
 func parseCone(text string) (Cone, error) {
 	parts := strings.Split(text, ",")
 	if len(parts) != 3 {
-		return Cone{}, fmt.Errorf("must be three numbers with commas between: right ascension, declination and radius, in degrees, such as 201.365,-43.019,0.5")
+		return Cone{}, fmt.Errorf("must be three numbers, separated by commas: right ascension, declination and radius, in degrees, such as 201.365,-43.019,0.5")
 	}
 	var cone Cone
 	for i, bound := range [...]struct {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// vectorSeparation is the angle between two positions by way of their unit
-// vectors.
+// vectorSeparation returns the angle between two positions, computed from their
+// unit vectors.
 func vectorSeparation(ra1, dec1, ra2, dec2 float64) float64 {
 	vector := func(ra, dec float64) [3]float64 {
 		ra, dec = ra*math.Pi/180, dec*math.Pi/180
@@ -21,7 +21,7 @@ func vectorSeparation(ra1, dec1, ra2, dec2 float64) float64 {
 	return math.Atan2(sin, a[0]*b[0]+a[1]*b[1]+a[2]*b[2]) * 180 / math.Pi
 }
 
-// awkward are positions at which spherical trigonometry and grids go wrong.
+// awkward lists positions where spherical trigonometry and grids tend to fail.
 func awkward() [][2]float64 {
 	var all [][2]float64
 	for _, ra := range []float64{0, 1e-12, 1e-5, 0.5, 1, 15, 89.99999, 90, 179.9999999, 180, 180.0000001, 270, 359, 359.5, 359.99999, math.Nextafter(360, 0)} {
@@ -32,13 +32,13 @@ func awkward() [][2]float64 {
 	return all
 }
 
-// checkCone demands that a cone holds what plain trigonometry says, and that the
-// cells of what it holds are among its own.
+// checkCone checks that a cone holds what plain trigonometry says, and that the
+// cells of each position that it holds are among its own.
 func checkCone(t *testing.T, cone Cone, ra, dec float64) {
 	t.Helper()
 	plain := vectorSeparation(cone.RA, cone.Dec, ra, dec)
 	within := cone.holds(ra, dec)
-	// Unit vectors lose digits: near the rim they are no judge.
+	// Unit vectors lose digits, so near the rim they prove nothing.
 	if math.Abs(plain-cone.Radius) > 1e-7 && within != (plain <= cone.Radius) {
 		t.Fatalf("%+v and %v,%v: within is %v, and they are %v apart", cone, ra, dec, within, plain)
 	}
@@ -51,7 +51,7 @@ func checkCone(t *testing.T, cone Cone, ra, dec float64) {
 	}
 }
 
-func TestAConeHoldsWhatPlainTrigonometrySays(t *testing.T) {
+func TestConesAgreeWithPlainTrigonometry(t *testing.T) {
 	radii := []float64{0, 1e-9, 1e-4, 0.5, 1, 3, 14.9, 15, 45, 89.9999999, 90, 135, 179, 180}
 	for n, centre := range awkward() {
 		for _, radius := range radii {
@@ -72,7 +72,7 @@ func TestAConeHoldsWhatPlainTrigonometrySays(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 10_000 {
-		// Uniform on the sphere, and near each other as often as not.
+		// Uniform on the sphere, and close to each other half of the time.
 		ra, dec := random.Float64()*360, math.Asin(2*random.Float64()-1)*180/math.Pi
 		radius := math.Pow(10, random.Float64()*5-3)
 		cone := Cone{ra, dec, math.Min(radius, 180)}
@@ -123,7 +123,7 @@ func TestCones(t *testing.T) {
 		"201.365,-43.019,0.5": {201.365, -43.019, 0.5},
 		"0,90,180":            {0, 90, 180},
 		"360,-90,0":           {360, -90, 0},
-		"1e1, 4.5,1.5E-3":     {10, 4.5, 1.5e-3}, // the plus was a space
+		"1e1, 4.5,1.5E-3":     {10, 4.5, 1.5e-3}, // the space was a plus
 		"+1,+2,.5":            {1, 2, 0.5},
 	} {
 		if got, err := parseCone(text); err != nil || got != want {

@@ -14,15 +14,15 @@ import (
 	"oda/internal/contract"
 )
 
-// What the tests of documents share: the way of a body through the API
-// description into a Document, and a second implementation of splicing, made
-// with another JSON reader and from the outside in, to hold the first against.
+// This file has what the tests of documents share: a way to turn a body into a
+// Document, and a second implementation of splicing, with another JSON parser and
+// from the outside in, to compare the first with.
 
 const maxDepth = 100
 
 var description = sync.OnceValues(func() (*contract.Description, error) { return contract.Load(api.JSON, "Record") })
 
-// operations has the operationId that stores, and that creates, each kind.
+// operations has the operationIds that store and create each kind.
 var operations = map[oda.Kind]struct{ store, create string }{
 	oda.SBDefinition:   {"storeSBD", "createSBD"},
 	oda.SBInstance:     {"storeSBI", "createSBI"},
@@ -30,7 +30,7 @@ var operations = map[oda.Kind]struct{ store, create string }{
 	oda.Project:        {"storePRJ", "createPRJ"},
 }
 
-// read takes a body the way that a request takes.
+// read checks and parses a body as a request does.
 func read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
 	d, err := description()
 	if err != nil {
@@ -60,7 +60,8 @@ func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records od
 	return out.String()
 }
 
-// recordsOf returns records to render; nil, not an empty list, means none.
+// recordsOf returns records to render. Nil means that there is no list, not an
+// empty one.
 func recordsOf(records []string) oda.Texts {
 	if records == nil {
 		return nil
@@ -72,14 +73,14 @@ func recordsOf(records []string) oda.Texts {
 	return oda.TextsOf(texts)
 }
 
-// part is the value of a member or element and where it stands.
+// part is the value of a member or element, and its place in the text.
 type part struct {
 	name       string
 	start, end int
 }
 
-// parts finds the members of an object, or the elements of a list, and the
-// offset behind the last of them.
+// parts returns the members of an object, or the elements of a list, and the
+// offset after the last of them.
 func parts(text string) (all []part, last int) {
 	d := jsontext.NewDecoder(strings.NewReader(text))
 	opening, err := d.ReadToken()
@@ -137,7 +138,7 @@ func quote(text string) string {
 	return string(value)
 }
 
-// managedMembers has the managed fields, written as the archive writes them.
+// managedMembers returns the managed fields as the archive writes them.
 func managedMembers(m oda.Metadata) [][2]string {
 	return [][2]string{
 		{"version", fmt.Sprint(m.Version)},
@@ -175,8 +176,8 @@ func splicedMetadata(text string, m oda.Metadata) string {
 	return text
 }
 
-// spliced is what the archive must answer for a document that was stored. The
-// records are nil where the entity has no list of them.
+// spliced returns what the archive must answer for a stored document. The records
+// are nil if the entity has no list of them.
 func spliced(kind oda.Kind, document []byte, id string, m oda.Metadata, records []string) string {
 	const space = " \t\r\n"
 	inner := strings.TrimLeft(string(document), space)
@@ -224,7 +225,7 @@ func splicedObject(kind oda.Kind, text, id string, m oda.Metadata, records []str
 	return text[:1] + identifier + text[1:]
 }
 
-// listed returns the records that a document brings, nil where it has no list.
+// listed returns the records of a document, nil if it has no list.
 func listed(kind oda.Kind, document []byte) []string {
 	if kind != oda.ExecutionBlock {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// The extraction in the pass over a document agrees with a plain walk over what
-// encoding/json makes of it.
+// FuzzSummary compares the summary that the scan of a document makes with one
+// that a plain walk makes from what encoding/json decodes.
 func FuzzSummary(f *testing.F) {
 	for _, d := range env.OwnDocuments(f) {
 		f.Add(uint8(d.Kind), d.Text)
@@ -65,7 +65,8 @@ func FuzzSummary(f *testing.F) {
 	})
 }
 
-// modelSummary is the summary of a document in the plainest way, without bounds.
+// modelSummary makes the summary of a document in the plainest way, without
+// bounds.
 func modelSummary(kind oda.Kind, document map[string]any) oda.Summary {
 	var s oda.Summary
 	if t, ok := document["telescope"].(string); ok && !strings.ContainsFunc(t, unicode.IsControl) && len(t) <= 1024 {
@@ -129,8 +130,8 @@ type modelWalk struct {
 
 var wordKey = regexp.MustCompile(`(name|title|description|target_id)$`)
 
-// value looks at a value under a key; around are the objects that hold it, from
-// the outermost on.
+// value reads the value of a key. Around lists the objects that hold it, the
+// outermost first.
 func (m *modelWalk) value(v any, key string, around []map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

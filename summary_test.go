@@ -12,8 +12,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// summaryOf returns the summary of a document as a request brings it. What a pass
-// over the stored document finds must be the same.
+// summaryOf returns the summary of a document as received. It checks that the
+// stored document has the same summary.
 func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	t.Helper()
 	d, err := read(operations[kind].store, kind, []byte(text))
@@ -38,7 +38,7 @@ func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	return *x.Summary()
 }
 
-func TestReferencesAreFoundInTheFieldsThatHaveThem(t *testing.T) {
+func TestReferencesAreFoundInTheirFields(t *testing.T) {
 	sbd := func(id string, version int64, field string) oda.Reference {
 		return oda.Reference{Kind: oda.SBDefinition, ID: id, Version: version, Field: field}
 	}
@@ -85,9 +85,9 @@ func TestReferencesAreFoundInTheFieldsThatHaveThem(t *testing.T) {
 	}
 }
 
-// What a request may not bring can stand in an archive all the same, from before
-// the description said so.
-func TestFieldsOfAnotherTypeAreNoReferences(t *testing.T) {
+// An archive may hold documents that a request could not store today, from before
+// the API description forbade them.
+func TestFieldsOfAnotherTypeAreNotReferences(t *testing.T) {
 	for kind, text := range map[oda.Kind]string{
 		oda.SBInstance:     `{"sbd_ref":7,"eb_ref":["a"],"sbd_version":"3","sbd_id":{"x":"y"}}`,
 		oda.ExecutionBlock: `{"sbd_ref":true,"sbi_ref":{},"sbd_id":["a"]}`,
@@ -110,7 +110,7 @@ func TestFieldsOfAnotherTypeAreNoReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := x.Summary().References[0].Version; got != want {
-			t.Errorf("the version %s is read as %d", version, got)
+			t.Errorf("the version %s is parsed as %d", version, got)
 		}
 	}
 }
@@ -192,9 +192,9 @@ func TestNamesTelescopesWordsAndBlocksAreFound(t *testing.T) {
 	}
 }
 
-// What stands beside a document in a request, before it or behind it, changes
-// nothing of what search knows of the document.
-func TestADocumentTakesNothingFromTheOthersOfItsRequest(t *testing.T) {
+// Documents before or after a document in the same request do not change its
+// summary.
+func TestOtherDocumentsOfARequestDoNotAffectASummary(t *testing.T) {
 	small := `{"sbd_id":"small","telescope":"ska_mid","name":"findme please","prj_ref":"prj-1","t":{"ra":77.5,"dec":10.25}}`
 	large := `{"sbd_id":"large-%d","name":[` + strings.Repeat(`"a",`, 150_000) + `"b"],"telescope":"ska_low"}`
 	want := summaryOf(t, oda.SBDefinition, small)
@@ -202,7 +202,7 @@ func TestADocumentTakesNothingFromTheOthersOfItsRequest(t *testing.T) {
 		x := d.Extract()
 		if d.ID == "small" {
 			if diff := cmp.Diff(want, *x.Summary()); diff != "" {
-				t.Errorf("- alone, + beside others:\n%s", diff)
+				t.Errorf("- alone, + with others:\n%s", diff)
 			}
 		} else if x.Summary().Telescope != "ska_low" {
 			t.Errorf("%s has the telescope %q", d.ID, x.Summary().Telescope)
@@ -217,9 +217,9 @@ func TestADocumentTakesNothingFromTheOthersOfItsRequest(t *testing.T) {
 	}
 }
 
-// However much of something stands in a document, what it says of itself is
-// known: its telescope, its name, and what it refers to.
-func TestWhatADocumentSaysOfItselfIsKnownBehindMuchElse(t *testing.T) {
+// The telescope, the name and the references of a document are found even if they
+// follow a lot of other content.
+func TestTheEndOfALargeDocumentIsSummarizedToo(t *testing.T) {
 	objects := make([]string, 60_000)
 	for i := range objects {
 		objects[i] = fmt.Sprintf(`{"name":"aaa%d aab%d aac%d","target_id":"b","ra":1,"dec":2,"telescope":"x","sbd_ref":"y","sbd_ids":["z"]}`, i, i, i)
@@ -237,8 +237,7 @@ func TestWhatADocumentSaysOfItselfIsKnownBehindMuchElse(t *testing.T) {
 	}
 }
 
-// Nothing that somebody writes into a document keeps it from being stored, and
-// what is kept of it is bounded.
+// A document is stored whatever it holds, and its summary is bounded.
 func TestASummaryIsBounded(t *testing.T) {
 	list := func(n int, item string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
@@ -269,7 +268,7 @@ func TestASummaryIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheHashChangesWithTheSummaryAlone(t *testing.T) {
+func TestTheHashChangesOnlyWithTheSummary(t *testing.T) {
 	hash := func(text string) int64 {
 		d, err := read("storeSBI", oda.SBInstance, []byte(text))
 		if err != nil {

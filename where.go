@@ -46,7 +46,7 @@ func ParseWhere(text string) (Where, error) {
 	}
 	pointer, op, literal, found := cutCondition(text)
 	if !found {
-		return w, errors.New(`must be a JSON pointer, an operator and a JSON value with single spaces between, such as /status = "Observed"; ` +
+		return w, errors.New(`must be a JSON pointer, an operator and a JSON value, separated by single spaces, such as /status = "Observed"; ` +
 			`the operators are = != < <= > >= ~`)
 	}
 	w.op = op
@@ -63,13 +63,13 @@ func ParseWhere(text string) (Where, error) {
 // parseAllWhere parses the conditions of a search.
 func parseAllWhere(texts []string) ([]Where, error) {
 	if len(texts) > maxWhere {
-		return nil, fmt.Errorf("is given %d times; at most %d conditions are judged", len(texts), maxWhere)
+		return nil, fmt.Errorf("is given %d times; at most %d conditions are allowed", len(texts), maxWhere)
 	}
 	size := 0
 	var all []Where
 	for _, text := range texts {
 		if size += len(text); size > maxWhereText {
-			return nil, fmt.Errorf("is longer than %d bytes, all conditions together", maxWhereText)
+			return nil, fmt.Errorf("is longer than %d bytes, counting all conditions together", maxWhereText)
 		}
 		w, err := ParseWhere(text)
 		if err != nil {
@@ -117,9 +117,9 @@ func parsePointer(text string) ([]step, error) {
 func (w Where) check() error {
 	switch {
 	case w.op == "~" && w.value.kind != rawjson.String:
-		return errors.New("has no string behind ~, which is for strings; write it in double quotes")
+		return errors.New("has no string after ~; write one in double quotes")
 	case w.op != "=" && w.op != "!=" && w.value.kind != rawjson.String && w.value.kind != rawjson.Number:
-		return fmt.Errorf("compares with %s by %s, which is for numbers and strings; use = or !=", w.value.kind, w.op)
+		return fmt.Errorf("compares with %s by %s, which is only for numbers and strings; use = or !=", w.value.kind, w.op)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func parseValue(literal string) (value, error) {
 		err = s.End()
 	}
 	if err != nil {
-		return value{}, fmt.Errorf("has no JSON value behind its operator: %w; a string is written in double quotes", err)
+		return value{}, fmt.Errorf("has no JSON value after its operator: %w; write strings in double quotes", err)
 	}
 	return v, nil
 }

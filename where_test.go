@@ -53,7 +53,7 @@ func TestConditionsOnTheText(t *testing.T) {
 		{`/n < 1e99999999999999999999`, true},
 		{`/n > 1e-99999999999999999999`, true},
 
-		// What is missing, or of another type, is neither equal nor different.
+		// A value that is missing or of another type is neither equal nor different.
 		{`/nowhere = 1`, false},
 		{`/nowhere != 1`, false},
 		{`/nowhere = null`, false},
@@ -106,7 +106,7 @@ func TestConditionsOnTheText(t *testing.T) {
 		{`/* = "star"`, true},
 		{`/status/* = 1`, false},
 
-		// Records are never looked at.
+		// Records are ignored.
 		{`/request_responses/0/request = "secret"`, false},
 		{`/request_responses != []`, false},
 		{`/*/*/request ~ "s"`, false},
@@ -117,7 +117,7 @@ func TestConditionsOnTheText(t *testing.T) {
 		switch {
 		case test.where == `/a = b = "spaces"`:
 			if err == nil {
-				t.Errorf("%s is read, and b is no JSON value", test.where)
+				t.Errorf("%s is accepted, but b is not a JSON value", test.where)
 			}
 		case err != nil:
 			t.Errorf("%s: %v", test.where, err)
@@ -129,14 +129,15 @@ func TestConditionsOnTheText(t *testing.T) {
 	if err != nil || !whole.Holds([]byte(`{"b":[],"request_responses":[{"request":"x"}],"a":1.0}`)) || whole.Holds([]byte(`{"a":1}`)) {
 		t.Errorf("the whole document: %v", err)
 	}
-	// The pointer ends at the first space that an operator and a space follow.
+	// The pointer ends at the first space that is followed by an operator and a
+	// space.
 	keyed, err := oda.ParseWhere(`/key with =spaces and <b = 1`)
 	if err != nil || !keyed.Holds([]byte(`{"key with =spaces and <b":1}`)) {
 		t.Errorf("a key with spaces: %v", err)
 	}
 }
 
-func TestConditionsThatCannotBeRead(t *testing.T) {
+func TestInvalidConditions(t *testing.T) {
 	for text, says := range map[string]string{
 		``:                                 "must be a JSON pointer",
 		`/status`:                          "must be a JSON pointer",
@@ -153,7 +154,7 @@ func TestConditionsThatCannotBeRead(t *testing.T) {
 		`/status = "x" y`:                  "no JSON value",
 		`/status = {"a":1,"a":2}`:          "appears twice",
 		`/status = 01`:                     "no JSON value",
-		`/n ~ 1`:                           "no string behind ~",
+		`/n ~ 1`:                           "no string after ~",
 		`/n < true`:                        "compares with boolean",
 		`/n >= null`:                       "compares with null",
 		`/n > {}`:                          "compares with object",
@@ -262,9 +263,9 @@ func modelEqual(a, b any) bool {
 	return a == b
 }
 
-// modelValue decodes a JSON text with exact numbers. It is false for what the
-// archive does not store, and for numbers that are too far away to be a
-// fraction.
+// modelValue decodes a JSON text with exact numbers. It returns false for a text
+// that the archive does not store, and for numbers whose exponents are too large
+// for a fraction.
 func modelValue(text string) (any, bool) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -304,7 +305,7 @@ func modelExact(v any) (any, bool) {
 	return v, true
 }
 
-// FuzzWhere holds conditions against the model.
+// FuzzWhere compares conditions with the model.
 func FuzzWhere(f *testing.F) {
 	operators := []string{"=", "!=", "<", "<=", ">", ">=", "~"}
 	document := `{"a":{"b":[1,2.50,"x",null,true,{"c":"ÄÖ"}],"~/":1e3},"s":"text","*":[[],{}],"request_responses":[1],"n":-0.1e-2}`
@@ -324,7 +325,7 @@ func FuzzWhere(f *testing.F) {
 		}
 		for _, other := range operators {
 			if strings.Contains(pointer+" ", " "+other+" ") {
-				return // the pointer ends sooner
+				return // the pointer ends earlier
 			}
 		}
 		want, ok := modelValue(value)
@@ -332,7 +333,7 @@ func FuzzWhere(f *testing.F) {
 		members, isObject := whole.(map[string]any)
 		scan := rawjson.NewScanner([]byte(document), 1000)
 		if _, _, err := scan.Skip(); err != nil || !ok || !isJSON || !isObject {
-			return // nothing that is stored
+			return // the archive would not store it
 		}
 		delete(members, "request_responses")
 		var path []string
@@ -340,7 +341,7 @@ func FuzzWhere(f *testing.F) {
 			path = strings.Split(pointer[1:], "/")
 		}
 		if got := w.Holds([]byte(document)); got != modelHolds(members, path, operator, want) {
-			t.Errorf("%s is %v of %s", text, got, document)
+			t.Errorf("%s is %v for %s", text, got, document)
 		}
 	})
 }
