@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"oda/internal/rawjson"
 )
 
 // Moment is an instant that JSON has as a text, in the archive's form of a time.
@@ -59,26 +61,28 @@ func (s *Elapsed) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// reference is a Reference on the wire.
-type reference struct {
-	Kind    string `json:"kind"`
-	ID      string `json:"id"`
-	Version *int64 `json:"version"`
-	Field   string `json:"field"`
-}
-
-// MarshalJSON writes the reference with the collection as its kind.
+// MarshalJSON writes the reference with the collection as its kind, and null for
+// a version that it does not name.
 func (r Reference) MarshalJSON() ([]byte, error) {
-	out := reference{Kind: r.Kind.Collection(), ID: r.ID, Field: r.Field}
-	if r.Version != 0 {
-		out.Version = &r.Version
+	text := append(append([]byte(`{"kind":"`), r.Kind.Collection()...), `","id":`...)
+	text = append(rawjson.AppendQuoted(text, r.ID), `,"version":`...)
+	if r.Version == 0 {
+		text = append(text, "null"...)
+	} else {
+		text = strconv.AppendInt(text, r.Version, 10)
 	}
-	return json.Marshal(out)
+	text = rawjson.AppendQuoted(append(text, `,"field":`...), r.Field)
+	return append(text, '}'), nil
 }
 
 // UnmarshalJSON parses what MarshalJSON writes.
 func (r *Reference) UnmarshalJSON(text []byte) error {
-	var in reference
+	var in struct {
+		Kind    string `json:"kind"`
+		ID      string `json:"id"`
+		Version *int64 `json:"version"`
+		Field   string `json:"field"`
+	}
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}

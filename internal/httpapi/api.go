@@ -14,15 +14,15 @@ import (
 	"oda/internal/contract"
 )
 
-// Bounds of what requests may take. The time-outs and the number of
-// connections belong to the server that runs the handler.
+// Bounds limits what requests may take. Time-outs and the number of connections
+// are up to the server that runs the handler.
 type Bounds struct {
 	Body     int64 // bytes of one body
 	InFlight int64 // bytes of all bodies in progress
 	Depth    int   // nesting of a document
 }
 
-// Pages are the parts of the interface for people.
+// Pages serves the parts of the interface that are for people.
 type Pages interface {
 	Home(w http.ResponseWriter, r *http.Request) error
 	UI(w http.ResponseWriter, r *http.Request) error
@@ -36,7 +36,7 @@ type Pages interface {
 type Config struct {
 	Archive  *oda.Archive
 	Pages    Pages
-	BasePath string // before everything: empty, or /like/this
+	BasePath string // the prefix of all paths: empty, or /like/this
 	Bounds   Bounds
 	Log      *slog.Logger
 }
@@ -56,7 +56,7 @@ type API struct {
 
 // New compiles the API description and sets up the routes.
 func New(cfg Config) (*API, error) {
-	// The rules look only at whole records.
+	// Only whole records are needed, not their members.
 	description, err := contract.Load(api.JSON, "Record")
 	if err != nil {
 		return nil, fmt.Errorf("compile the API description: %w", err)
@@ -69,8 +69,8 @@ func New(cfg Config) (*API, error) {
 	return a, a.register()
 }
 
-// ServeHTTP is the path of every request: it gets an ID, is checked for what
-// concerns all paths, is handled, and leaves one line in the log.
+// ServeHTTP gives a request its ID, makes the checks that all paths share, has
+// it handled, and logs one line.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := newCall(a, w, r)
 	defer c.finish()
@@ -83,15 +83,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !normal(r.URL.EscapedPath()):
 		c.problem(a.notNormal(r))
 	default:
-		if r.URL.Path == "" { // of http://HOST, sent as to a proxy
+		if r.URL.Path == "" { // the target was http://HOST, as for a proxy
 			r.URL.Path = "/"
 		}
 		a.mux.ServeHTTP(c, r)
 	}
 }
 
-// wholeServer answers a request that is about the server and not about a path:
-// OPTIONS *, and CONNECT, which only a proxy has.
+// wholeServer answers requests that have no path: OPTIONS *, and CONNECT, which
+// is for proxies only.
 func (a *API) wholeServer(c *call) {
 	switch {
 	case c.r.Method == http.MethodOptions:
@@ -106,12 +106,12 @@ func (a *API) wholeServer(c *call) {
 	}
 }
 
-// serverMethods are the methods that some path has.
+// serverMethods lists the methods that at least one path supports.
 const serverMethods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 // normal reports whether a path, as it was sent, has no empty, "." or ".."
-// segments, so that every reader interprets it the same way. No path at all
-// is the root.
+// segments, so that everything on its way interprets it the same way. An empty
+// path is the root.
 func normal(path string) bool {
 	if path == "" {
 		return true
@@ -130,8 +130,8 @@ func normal(path string) bool {
 	return true
 }
 
-// notNormal says why nothing is at a path that is not normal. A client may have
-// been given "." or ".." as an identifier to store under.
+// notNormal returns the error for a path that is not normal. The client may have
+// tried to store an entity under the identifier "." or "..".
 func (a *API) notNormal(r *http.Request) error {
 	for _, kind := range oda.Kinds {
 		id, ok := strings.CutPrefix(r.URL.EscapedPath(), a.base+"/api/v1/"+kind.Collection()+"/")
@@ -150,7 +150,7 @@ func (a *API) errNoSuchPath() error {
 	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface is at %s/api/v1/ and described in %s/api/v1/openapi.json.", a.base, a.base)
 }
 
-// pingTime bounds how long readiness waits for the engine.
+// pingTime is how long ready waits for the engine.
 const pingTime = 2 * time.Second
 
 func (a *API) live(c *call) error { return c.text("ok\n") }

@@ -5,8 +5,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// emptyObject replaces the body that the creation of an empty block may
-// leave out.
+// emptyObject stands for a body that a request for an empty block left out.
 var emptyObject = []byte("{}")
 
 // createEmpty stores an ExecutionBlock without records.

@@ -2,14 +2,14 @@ package httpapi
 
 import "sync/atomic"
 
-// budget bounds the bytes of requests that are in memory together: bodies, and
-// documents that are compared.
+// budget limits the memory that all requests take together for bodies and for
+// comparisons.
 type budget struct {
 	most int64
 	used atomic.Int64
 }
 
-// take reserves bytes, or reports that there is no room.
+// take reserves n bytes. It reports whether there was room for them.
 func (b *budget) take(n int64) bool {
 	if b.used.Add(n) > b.most {
 		b.used.Add(-n)

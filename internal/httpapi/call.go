@@ -13,25 +13,25 @@ import (
 	"oda/internal/contract"
 )
 
-// call is one request in progress: what is known of it so far, and the writer
+// call is one request in progress: what is known about it so far, and the writer
 // of its response, which notes what was sent.
 type call struct {
 	http.ResponseWriter
 	api       *API
 	r         *http.Request
-	op        *contract.Operation // nil beside the description
-	page      bool                // made for people: nobody reads its query
-	probe     bool                // of health
+	op        *contract.Operation // nil if the description does not have it
+	page      bool                // for people; its query is ignored
+	probe     bool                // a health check
 	kind      oda.Kind
-	id        string // of the entity, where the path or the answer names it
-	user      string // the acting user, empty if not given
+	id        string // of the entity, if the path or the answer names one
+	user      string // the acting user; empty if the request names none
 	query     map[string][]string
 	started   time.Time
 	requestID string
-	taken     int64 // bytes of the budget
-	reading   bool  // the body was asked for
-	ended     bool  // the body came to its end
-	broken    bool  // the body did not come to its end, and never will
+	taken     int64 // bytes reserved from the budget
+	reading   bool  // reading of the body has begun
+	ended     bool  // all of the body was read
+	broken    bool  // the rest of the body will never arrive
 	status    int
 	sent      int64
 	failure   error
@@ -39,10 +39,10 @@ type call struct {
 	accept    bool // the answer depends on what the client accepts
 	out       response
 
-	// The values of the answer's headers. They lie together here, so that they
-	// need no additional memory.
+	// The values of the answer's headers. They are part of the call, so that they
+	// need no allocations of their own.
 	values [9]string
-	headed int // how many there are
+	headed int // how many are used
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
@@ -53,9 +53,9 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 	c.head("X-Request-Id", c.requestID)
 	c.head("X-Content-Type-Options", "nosniff")
 	if len(r.TransferEncoding) > 0 {
-		// A length beside the chunks may be an attempt to smuggle a request past
-		// a proxy, and net/http does not say whether there was one. So the
-		// connection ends, as RFC 9112, 6.1 demands.
+		// A chunked request that also has a length may be an attempt to smuggle a
+		// request past a proxy. net/http does not say whether it had one, so the
+		// connection ends in any case, as RFC 9112, section 6.1 demands.
 		c.head("Connection", "close")
 	}
 	return c
@@ -72,7 +72,7 @@ func (c *call) head(name, value string) {
 	c.Header()[name] = c.values[c.headed-1 : c.headed : c.headed]
 }
 
-// validRequestID accepts the request ID of a proxy or client if it is harmless
+// validRequestID reports whether the request ID of a proxy or client is harmless
 // in a log.
 func validRequestID(id string) bool {
 	for i := range len(id) {
@@ -83,7 +83,7 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= 128
 }
 
-// WriteHeader notes the status.
+// WriteHeader sends the headers and notes the status.
 func (c *call) WriteHeader(status int) {
 	if c.status == 0 {
 		c.status = status
@@ -91,7 +91,7 @@ func (c *call) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes the bytes.
+// Write sends a part of the body and counts its bytes.
 func (c *call) Write(p []byte) (int, error) {
 	if c.status == 0 {
 		c.status = http.StatusOK
@@ -104,12 +104,12 @@ func (c *call) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the server's own writer.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// statusGone is logged, never sent, if the client went away.
+// statusGone is logged if the client went away. It is never sent.
 const statusGone = 499
 
-// finish ends the call: a panic becomes a 500, the budget is given back, and
-// one line is logged. It never shows a document, nor what was asked
-// for in a query, which has the names of users.
+// finish ends the call: it turns a panic into a 500, gives the budget back and
+// logs one line. The line never shows a document, nor a query, which may name
+// users.
 func (c *call) finish() {
 	abort := false
 	if p := recover(); p != nil {
@@ -125,35 +125,36 @@ func (c *call) finish() {
 	}
 	c.api.inFlight.give(c.taken)
 	if c.awaitsContinue() {
-		// It was never asked for its body. If the client sends it anyway, it is read
-		// for a moment, since closing at once could destroy the answer.
-		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Now().Add(lingerTime)) // else it takes longer
+		// The client was never asked for its body. If it sends it anyway, the server
+		// reads it for a moment, since closing at once could destroy the answer.
+		// Without the deadline that would only take longer.
+		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Now().Add(lingerTime))
 	}
 	c.logLine()
 	if abort {
-		// The connection ends without a proper end of the response, so that no
-		// client takes a part for the whole answer.
+		// This breaks the connection before the response is complete, so that no
+		// client takes a part for the whole.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// lingerTime is how long a client may keep sending what nobody wants.
+// lingerTime is how long a client may keep sending a body that nobody reads.
 const lingerTime = 500 * time.Millisecond
 
-// awaitsContinue reports whether the client waits for "100 Continue" before it sends its
-// body, and has not got it.
+// awaitsContinue reports whether the client still waits for "100 Continue" before
+// it sends its body.
 func (c *call) awaitsContinue() bool {
 	return !c.reading && c.r.ContentLength != 0 && c.r.Header["Expect"] != nil
 }
 
-// logLine passes the line directly to the handler of the log: a Logger would look
-// up its place in the code, which is always this one.
+// logLine logs the request. It calls the handler of the log directly, because a
+// Logger would look up the caller, which is always this function.
 func (c *call) logLine() {
 	level := slog.LevelInfo
 	if c.probe && c.status < 400 {
 		level = slog.LevelDebug
 	}
-	cutOff := c.status < 400 // what failed after the answer had begun
+	cutOff := c.status < 400 // so it failed after the answer had begun
 	if c.failure != nil && (c.status >= 500 || cutOff) && c.status != statusGone {
 		level = slog.LevelError
 	}
@@ -192,11 +193,11 @@ func (c *call) logLine() {
 	}
 	line := slog.NewRecord(now, level, "request", 0)
 	line.AddAttrs(attrs...)
-	_ = log.Handle(ctx, line) // nobody is left to tell that the log fails
+	_ = log.Handle(ctx, line) // there is no place to report that the log fails
 }
 
-// loggedPath is a path as it appears in the log. The longest that leads anywhere
-// is far shorter than the bound.
+// loggedPath returns a path as it appears in the log. It cuts paths that are
+// longer than any path of the interface.
 func loggedPath(u *url.URL) string {
 	path := u.EscapedPath()
 	if len(path) > 512 {

@@ -7,14 +7,14 @@ import (
 	"oda/internal/content"
 )
 
-// condition reads If-Match and If-None-Match.
+// condition parses If-Match and If-None-Match.
 func condition(h http.Header) oda.Condition {
 	return oda.Condition{Match: content.IfMatch(h), NoneMatch: content.IfNoneMatch(h)}
 }
 
-// checkConditions refuses a condition that the operation does not know: it must
-// never be carried out as if the condition held. On a read whose answer has no
-// entity tag, If-None-Match always holds.
+// checkConditions refuses a condition that the operation does not support, since
+// it would be carried out as if the condition held. If-None-Match is harmless on
+// a read without an entity tag: it always holds.
 func (c *call) checkConditions() error {
 	for _, name := range [...]string{"If-Match", "If-None-Match"} {
 		if len(c.r.Header[name]) == 0 || c.op.Takes("header", name) || name == "If-None-Match" && c.op.Method == http.MethodGet {

@@ -7,8 +7,8 @@ import (
 	"oda/internal/rawjson"
 )
 
-// get answers with the current version of an entity, or with what it was at a
-// time.
+// get answers with the current version of an entity, or with the entity as it was
+// at a given time.
 func (a *API) get(c *call) error {
 	at, err := c.one("at")
 	if err != nil {
@@ -24,10 +24,10 @@ func (a *API) get(c *call) error {
 	return c.read(e)
 }
 
-// ref names the entity that the path does.
+// ref returns the entity that the path names.
 func (c *call) ref() oda.Ref { return oda.Ref{Kind: c.kind, ID: c.id} }
 
-// read answers with an entity, or that the client has it.
+// read answers with an entity, or with 304 if the client already has it.
 func (c *call) read(e *oda.Entity) error {
 	asked := condition(c.r.Header)
 	if err := (oda.Condition{Match: asked.Match}).Check(e.Ref, &e.Metadata); err != nil {
@@ -46,7 +46,7 @@ func (a *API) store(c *call) error {
 	if err != nil {
 		return err
 	}
-	records, err := c.one("records") // keep, where it is there
+	records, err := c.one("records") // the description allows only keep
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (a *API) create(c *call) error {
 	return c.stored(e)
 }
 
-// storeSeveral stores entities of mixed kinds, all or none, and answers them in
-// the shape of the request.
+// storeSeveral stores entities of mixed kinds, all or none. The answer has the
+// shape of the request.
 func (a *API) storeSeveral(c *call) error {
 	text, index, err := c.documents()
 	if err != nil {
@@ -106,8 +106,8 @@ func split(text []byte, index rawjson.Index) []*oda.Document {
 	return documents
 }
 
-// writeSeveral writes the stored entities by collection, in the order in which
-// they came.
+// writeSeveral writes the stored entities by collection, in the order of the
+// request.
 func writeSeveral(w *response, nodes []rawjson.Node, entities []*oda.Entity) error {
 	between := "{"
 	for i := 1; i < nodes[0].Next; i = nodes[i].Next {

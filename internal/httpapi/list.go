@@ -8,8 +8,9 @@ import (
 	"oda"
 )
 
-// pageHold holds back a whole page, since the link to the next one is in
-// the headers: the longest identifiers, quoted, with their commas.
+// pageHold is the size of the largest page: the longest identifiers with quotes
+// and commas. A page is held back as a whole, because the link to the next one is
+// in the headers.
 const pageHold = oda.MaxLimit * (128 + 3)
 
 // list answers with the identifiers that match the query.
@@ -23,8 +24,8 @@ func (a *API) list(c *call) error {
 		hold = pageHold
 	}
 	w := c.respond("application/json", "", hold)
-	// Identifiers are gathered into pieces, since writing each alone costs
-	// more than finding it.
+	// Identifiers are written in pieces, since writing one costs more than finding
+	// it.
 	piece := make([]byte, 0, 16<<10)
 	piece = append(piece, '[')
 	more, err := a.archive.List(c.r.Context(), q, func(id string) error {

@@ -7,8 +7,8 @@ import (
 	"oda"
 )
 
-// NotOpen answers while the archive is being opened: it is alive, but not
-// ready. The reason is part of a sentence.
+// NotOpen returns a handler for the time while the archive is being opened: the
+// server is alive, but not ready. Reason returns a part of a sentence.
 func NotOpen(cfg Config, reason func() string) http.Handler {
 	a := &API{base: cfg.BasePath, log: cfg.Log}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,7 @@ var problems = map[oda.Code]problemKind{
 	oda.Unavailable:        {http.StatusServiceUnavailable, "The database is unavailable"},
 }
 
-// retryAfter is when to try again, in seconds.
+// retryAfter has the values of Retry-After, in seconds.
 var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5"}
 
 // problemBody is RFC 9457's document.
@@ -55,7 +55,8 @@ type problemBody struct {
 	Errors   []oda.Fault `json:"errors,omitempty"`
 }
 
-// problem answers with an error. What is not meant for the caller stays in the log.
+// problem answers with an error. An error that is not meant for the caller only
+// goes to the log.
 func (c *call) problem(err error) {
 	c.failure = err
 	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {
@@ -63,7 +64,7 @@ func (c *call) problem(err error) {
 		return
 	}
 	if c.status != 0 {
-		// The response has begun, and must not end as if it were complete.
+		// The response has begun. It must not look complete.
 		panic(http.ErrAbortHandler)
 	}
 	e, ok := errors.AsType[*oda.Error](err)
@@ -89,7 +90,7 @@ func (c *call) problem(err error) {
 	}
 }
 
-// written is the problem on the wire, for the request with that ID.
+// written returns the problem as it is sent, for the request with that ID.
 func written(e *oda.Error, requestID string) (problemKind, []byte) {
 	kind := problems[e.Code]
 	body, err := json.Marshal(problemBody{

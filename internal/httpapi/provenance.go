@@ -10,7 +10,7 @@ import (
 // provenance answers with everything that can be reached from an entity over
 // references.
 func (a *API) provenance(c *call) error {
-	p, err := a.archive.Provenance(c.r.Context(), oda.Ref{Kind: c.kind, ID: c.id})
+	p, err := a.archive.Provenance(c.r.Context(), c.ref())
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func appendRef(out []byte, ref oda.Ref) []byte {
 	return rawjson.AppendQuoted(out, ref.ID)
 }
 
-// appendVersion adds a version, which is null where there is none.
+// appendVersion adds a version, null if it is 0.
 func appendVersion(out []byte, version int64) []byte {
 	out = append(out, `,"version":`...)
 	if version == 0 {
@@ -52,7 +52,7 @@ func appendVersion(out []byte, version int64) []byte {
 	return strconv.AppendInt(out, version, 10)
 }
 
-// appendTextOrNull adds a text, which is null where it is empty.
+// appendTextOrNull adds a text, null if it is empty.
 func appendTextOrNull(out []byte, text string) []byte {
 	if text == "" {
 		return append(out, "null"...)

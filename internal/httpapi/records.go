@@ -8,8 +8,8 @@ import (
 	"oda/internal/rawjson"
 )
 
-// record adds a record to an ExecutionBlock. The answer is small at any
-// length of the block.
+// record adds a record to an ExecutionBlock. The answer is small, however long the
+// block is.
 func (a *API) record(c *call) error {
 	text, nodes, err := c.body()
 	if err != nil {
@@ -75,10 +75,10 @@ func keyedRecords(text []byte, nodes []rawjson.Node) []oda.NewRecord {
 	return records
 }
 
-// readRecordsDefault is the default length of a page.
+// readRecordsDefault is the default length of a page of records.
 const readRecordsDefault = 1000
 
-// readRecords answers with records and what the server knows of each.
+// readRecords answers with records and what the server knows about each.
 func (a *API) readRecords(c *call) error {
 	after, err := c.integer("after", 0)
 	if err != nil {

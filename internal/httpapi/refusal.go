@@ -12,9 +12,9 @@ import (
 	"oda"
 )
 
-// Refusals makes the answers to requests that net/http itself refuses: those
-// that are not well-formed HTTP, or whose header did not arrive in time. They
-// are problems like all others, with their line in the log.
+// Refusals returns a function that answers requests that net/http itself refuses:
+// those that are not well-formed HTTP, or whose header did not arrive in time. The
+// answers are problems like all others, with a line in the log.
 func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 	return func(client net.Addr, reason string) []byte {
 		e := oda.Errorf(oda.InvalidRequest, "The request is not valid HTTP/1.1: %s.", reason)
@@ -36,7 +36,7 @@ func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 		}
 		var out bytes.Buffer
 		if err := response.Write(&out); err != nil {
-			panic(err) // a buffer takes everything
+			panic(err) // writing to a buffer does not fail
 		}
 		log.Info("request", "request_id", requestID, "client", client.String(), "status", kind.status, "problem", e.Code, "reason", reason)
 		return out.Bytes()

@@ -17,8 +17,8 @@ import (
 	"oda/internal/rawjson"
 )
 
-// check checks the parameters against the API description and notes what they
-// say.
+// check checks the parameters against the API description and notes the
+// identifier, the query and the user.
 func (c *call) check() error {
 	if c.op == nil {
 		return nil
@@ -46,8 +46,8 @@ func (c *call) check() error {
 	return nil
 }
 
-// checkQuery reads the query, which may have nothing that the operation does
-// not know.
+// checkQuery parses the query and refuses parameters that the operation does not
+// have.
 func (c *call) checkQuery() error {
 	if c.r.URL.RawQuery == "" {
 		return nil
@@ -60,15 +60,15 @@ func (c *call) checkQuery() error {
 	return c.op.CheckQuery(c.query)
 }
 
-// single are the headers that have one value, with the problem if they have
-// several.
+// single lists the headers that have one value, each with the code of the problem
+// if it has several.
 var single = [...]struct {
 	name string
 	code oda.Code
 }{{"X-Forwarded-User", oda.InvalidUser}, {"Idempotency-Key", oda.InvalidRequest}, {"Content-Type", oda.InvalidRequest}}
 
-// checkHeaders refuses two values where the operation reads one: somebody on the
-// way may have added the other. The same value may stand twice.
+// checkHeaders refuses different values of a header of which the operation reads
+// one, since a proxy may have added one of them. The same value twice is fine.
 func (c *call) checkHeaders() error {
 	for _, h := range single {
 		values := c.r.Header[h.name]
@@ -102,8 +102,8 @@ func (c *call) parameter(in, name string) (value string, given bool) {
 	return values[0], true
 }
 
-// one returns the value of a query parameter, empty if there is none. It may
-// appear once.
+// one returns the value of a query parameter, empty if it is not given. It is an
+// error if it is given twice.
 func (c *call) one(name string) (string, error) {
 	switch values := c.query[name]; len(values) {
 	case 0:
@@ -118,14 +118,14 @@ func (c *call) one(name string) (string, error) {
 	}
 }
 
-// integer returns the value of an integer in the query, or another if there is
-// none.
+// integer returns the value of a query parameter that is an integer, or otherwise
+// if it is not given.
 func (c *call) integer(name string, otherwise int64) (int64, error) {
 	text, err := c.one(name)
 	if err != nil || text == "" {
 		return otherwise, err
 	}
-	return strconv.ParseInt(text, 10, 64) // the description allows what an int64 holds
+	return strconv.ParseInt(text, 10, 64) // the description allows nothing else
 }
 
 // body reads the body and checks it against the API description. It returns the
@@ -139,7 +139,7 @@ func (c *call) body() ([]byte, []rawjson.Node, error) {
 	return text, nodes, err
 }
 
-// documents is body for one that holds entities.
+// documents is like body, for a body that holds entities.
 func (c *call) documents() ([]byte, rawjson.Index, error) {
 	text, err := c.readBody()
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *call) documents() ([]byte, rawjson.Index, error) {
 	}
 	index, err := c.op.CheckWatched(text, c.api.bounds.Depth, oda.Watched)
 	if more := index.Notes.Size() - int64(len(text)); more > 0 && err == nil && len(text) > firstRead {
-		err = c.take(more) // as much as the body takes is expected
+		err = c.take(more) // the notes take more memory than the body
 	}
 	return text, index, err
 }
@@ -161,8 +161,8 @@ func (c *call) document() (*oda.Document, []byte, error) {
 	return oda.NewDocument(c.kind, text, index, 0, ""), text, nil
 }
 
-// firstRead is how much room a body gets before any of it has arrived, however
-// long it says it is: a client that announces much but sends little takes little.
+// firstRead is how much memory a body gets before any of it has arrived, even if
+// its announced length is larger. A client that sends little takes little.
 const firstRead = 64 << 10
 
 func (c *call) readBody() ([]byte, error) {
@@ -184,7 +184,7 @@ func (c *call) readBody() ([]byte, error) {
 		return nil, err
 	}
 	c.reading = true
-	buf := make([]byte, 0, room+1) // one more, so that the end is seen without growing
+	buf := make([]byte, 0, room+1) // room for one more byte, to see the end without growing
 	for {
 		n, err := c.r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -192,8 +192,8 @@ func (c *call) readBody() ([]byte, error) {
 		case int64(len(buf)) > c.api.bounds.Body:
 			return nil, c.tooLarge()
 		case err == io.EOF:
-			// Once it is closed, it is not searched for more when the answer goes
-			// out. All of it was read, so there is nothing left that can fail.
+			// Closing keeps net/http from looking for more when the answer is sent.
+			// All of the body was read, so closing cannot fail.
 			_ = c.r.Body.Close()
 			c.ended = true
 			return buf, nil
@@ -224,7 +224,7 @@ func (c *call) take(n int64) error {
 	return nil
 }
 
-// reserve takes memory for the call until it ends, if there is any left.
+// reserve reserves memory until the call ends. It reports whether there was room.
 func (c *call) reserve(n int64) bool {
 	if !c.api.inFlight.take(n) {
 		return false
@@ -237,8 +237,8 @@ func (c *call) tooLarge() error {
 	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored.", c.api.bounds.Body)
 }
 
-// isJSON accepts JSON in UTF-8, and takes a body without a type for
-// it.
+// isJSON reports whether the headers announce JSON in UTF-8. A body without a type
+// counts as JSON.
 func isJSON(h http.Header) bool {
 	for _, encoding := range h["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -257,12 +257,12 @@ func isJSON(h http.Header) bool {
 	return !ok || strings.EqualFold(charset, "utf-8")
 }
 
-// drainTime bounds the wait for the rest of a refused body.
+// drainTime is how long drain waits for the rest of a refused body.
 const drainTime = 10 * time.Second
 
-// drain reads the rest of a body that is refused, within that time, so that a
-// client that sends everything before it reads sees the answer, not a broken
-// connection. What takes longer closes the connection.
+// drain reads the rest of a refused body. A client that reads nothing before it
+// has sent everything then sees the answer, not a broken connection. If the rest
+// takes too long, the connection is closed.
 func (c *call) drain() {
 	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended {
 		return
@@ -279,7 +279,7 @@ func (c *call) drain() {
 	}
 }
 
-// write gathers what comes with a document or record.
+// write returns what the request says about a write, besides the document.
 func (c *call) write(operation string, received []byte) oda.Write {
 	return oda.Write{User: c.user, Key: c.r.Header.Get("Idempotency-Key"), Operation: operation, Received: received}
 }

@@ -11,25 +11,26 @@ import (
 	"oda/internal/content"
 )
 
-// held is how much of a response is held back before it is sent: so a small
-// one has its length, and a failure while it is made can still be answered. What
-// a write answers is there as far as that, so it is never answered as a failure.
+// held is how many bytes of a response are held back. A response that is no longer
+// is sent with its length, and if it fails, the client gets a problem. Engines
+// read so much of the answer to a write before they commit, so that a stored write
+// is never answered as a failure.
 const held = oda.AnswerAhead
 
-// metadataRoom is about how much the values of the server add to a document.
+// metadataRoom is roughly how many bytes the server's values add to a document.
 const metadataRoom = 256
 
-// response is the body of an answer being sent. It must be closed.
+// response writes the body of an answer. It must be closed.
 type response struct {
 	c       *call
-	tag     string // of the entity, empty where there is none
-	hold    int
+	tag     string // of the entity; empty if there is none
+	hold    int    // bytes to hold back
 	buf     []byte
-	encoder io.WriteCloser // nil: as it is
+	encoder io.WriteCloser // nil: not encoded
 	started bool
 }
 
-// respond begins an answer that may be kept.
+// respond begins an answer that clients and caches may keep.
 func (c *call) respond(contentType, tag string, hold int) *response {
 	c.head("Content-Type", contentType)
 	c.keeping()
@@ -37,8 +38,8 @@ func (c *call) respond(contentType, tag string, hold int) *response {
 	return &c.out
 }
 
-// keeping says how an answer may be kept: as a rule not to be used again without
-// asking, so that no cache serves an old state.
+// keeping sets the headers for caches. They must ask before they use an answer
+// again, so that none serves an old state, unless the answer never changes.
 func (c *call) keeping() {
 	if c.accept {
 		c.head("Vary", "Accept, Accept-Encoding")
@@ -52,7 +53,7 @@ func (c *call) keeping() {
 	}
 }
 
-// Write holds the text back, or sends it once there is too much.
+// Write holds the text back until there is too much, then sends it.
 func (w *response) Write(p []byte) (int, error) {
 	if !w.started {
 		if len(w.buf)+len(p) <= w.hold {
@@ -69,7 +70,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return w.c.Write(p)
 }
 
-// start sends the headers and what was held back; the rest is streamed.
+// start sends the headers and what was held back. The rest is streamed.
 func (w *response) start() error {
 	w.started = true
 	e := w.c.encoding(compressFrom)
@@ -98,8 +99,7 @@ func (w *response) headers(e *content.Encoding) {
 // compressFrom is the size from which compression is worth its time.
 const compressFrom = 1024
 
-// encoding returns the encoding of an answer of that size, which may be a lower
-// bound of it.
+// encoding returns the encoding of an answer with at least so many bytes.
 func (c *call) encoding(size int) *content.Encoding {
 	if size < compressFrom {
 		return nil
@@ -146,15 +146,15 @@ func (c *call) entity(e *oda.Entity) error {
 	return c.sendError(w.close())
 }
 
-// stored answers with a document that the call has stored, by whom the metadata
-// says.
+// stored answers with a document that the call has stored. Its metadata names the
+// user, for the log.
 func (c *call) stored(e *oda.Entity) error {
 	c.user = e.Metadata.LastModifiedBy
 	return c.entity(e)
 }
 
-// sendError distinguishes a client that went away from a fault of the server: once the
-// response has begun, a write error is the client's.
+// sendError returns the error of sending an answer, but ends the call if the
+// client went away after the response had begun.
 func (c *call) sendError(err error) error {
 	if err != nil && c.status != 0 && c.r.Context().Err() != nil {
 		c.failure = err
@@ -183,8 +183,8 @@ func static(contentType string, text []byte) handler {
 	}
 }
 
-// notModified answers that the client already has the state of the entity. The
-// tag is the one of the whole answer.
+// notModified answers that the client already has the current state. The tag must
+// be that of the whole answer, so its size matters for the encoding.
 func (c *call) notModified(e *oda.Entity) error {
 	encoding := c.encoding(compressFrom)
 	if encoding != nil {

@@ -16,14 +16,14 @@ type handler func(*call) error
 // route is one operation of the API description.
 type route struct {
 	operation string
-	kind      oda.Kind // of the entities it is about, where it is about one
+	kind      oda.Kind // of its entities; 0 if it is not about one kind
 	handle    handler
-	page      bool // made for people, or the description itself: any query will do
-	probe     bool // asked all the time, so success is not worth logging
+	page      bool // for people, or the description itself: any query is accepted
+	probe     bool // called all the time, so success is logged only for debugging
 }
 
-// routes is the whole interface. Method and path of each operation are in
-// the API description.
+// routes returns the whole interface. The API description has the method and the
+// path of each operation.
 func (a *API) routes() []route {
 	return []route{
 		{operation: "storeSeveral", handle: a.storeSeveral},
@@ -116,12 +116,12 @@ func (a *API) register() error {
 	}
 	for _, op := range a.contract.Operations() {
 		if !described[op.ID] {
-			return fmt.Errorf("nothing serves the operation %s of the API description", op.ID)
+			return fmt.Errorf("no route serves the operation %s of the API description", op.ID)
 		}
 	}
 
-	// What is not in the description: both spellings of the root, redirects to the
-	// home page, health.
+	// These are not in the description: the root without a slash, redirects to the
+	// home page, and health checks.
 	handle("PUT", root, route{operation: "storeSeveral", handle: a.storeSeveral})
 	handle("GET", root, route{handle: redirect("v1/")})
 	handle("GET", root+"/ui/{$}", route{handle: redirect("../ui")})
@@ -136,7 +136,7 @@ func (a *API) register() error {
 
 	for path := range allowed {
 		if strings.HasSuffix(path, "/ebs/create") || strings.HasSuffix(path, "/search") {
-			continue // other methods there mean an identifier, if one that nothing has
+			continue // for other methods this is an identifier, though an invalid one
 		}
 		a.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			methods := allowed[path]
@@ -157,9 +157,9 @@ func (a *API) register() error {
 	return nil
 }
 
-// dispatch checks the request against the description, lets the handler answer
-// it, and answers with the error if there is one. The mux passes on the writer
-// that it was given, which is the call.
+// dispatch checks the request against the description and calls the handler. It
+// answers with the error if there is one. The writer is the call, which the mux
+// passes on.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
@@ -172,8 +172,8 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	}
 }
 
-// redirect leads to a place that is relative to the current path, so that it
-// also works behind a proxy that strips a prefix.
+// redirect returns a handler that redirects to a relative path, so that it also
+// works behind a proxy that strips a prefix.
 func redirect(to string) handler {
 	return func(c *call) error {
 		c.head("Location", to)

@@ -10,7 +10,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// search answers with a page of what was found.
+// search answers with a page of entities.
 func (a *API) search(c *call) error {
 	q, err := oda.ParseSearch(c.kind, c.query)
 	if err != nil {
@@ -35,8 +35,7 @@ func (a *API) search(c *call) error {
 	return c.sendError(w.close())
 }
 
-// writeItems writes the beginning of the answer: what was found, without the
-// end of the list.
+// writeItems writes the answer up to its last item.
 func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPage) error {
 	before := `{"items":[`
 	for items := page.Items; len(items) > 0; {
@@ -68,9 +67,9 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 	return nil
 }
 
-// item returns what writes an item, nil where the entity was changed meanwhile and
-// is not to be found any more. Documents are read one by one, as they are
-// written: together they may be large.
+// item returns a function that writes an item. It returns nil if the entity has
+// changed since and no longer matches. Documents are read one by one as they are
+// written, since together they may be large.
 func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error, error) {
 	if q.Fields == oda.WholeDocument {
 		e, err := a.archive.Document(c.r.Context(), q, f)
@@ -95,8 +94,7 @@ func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error,
 	}, nil
 }
 
-// The summary of an entity on the wire. What is not there is null, or an empty
-// list.
+// The summary of an entity on the wire. A missing value is null or an empty list.
 type (
 	summaryItem struct {
 		Kind       string          `json:"kind"`
@@ -105,31 +103,25 @@ type (
 		Telescope  *string         `json:"telescope"`
 		Name       *string         `json:"name"`
 		Targets    []targetItem    `json:"targets"`
-		References []referenceItem `json:"references"`
+		References []oda.Reference `json:"references"`
 	}
 	targetItem struct {
 		Name *string `json:"name"`
 		RA   float64 `json:"ra"`
 		Dec  float64 `json:"dec"`
 	}
-	referenceItem struct {
-		Kind    string `json:"kind"`
-		ID      string `json:"id"`
-		Version *int64 `json:"version"`
-		Field   string `json:"field"`
-	}
 )
 
 func summary(f *oda.Found) ([]byte, error) {
 	item := summaryItem{
 		Kind: f.Kind.Collection(), ID: f.ID, Metadata: f.Metadata.AppendJSON(nil),
-		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: []referenceItem{},
+		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: f.Summary.References,
 	}
 	for _, t := range f.Summary.Targets {
 		item.Targets = append(item.Targets, targetItem{orNull(t.Name), t.RA, t.Dec})
 	}
-	for _, r := range f.Summary.References {
-		item.References = append(item.References, referenceItem{r.Kind.Collection(), r.ID, orNull(r.Version), r.Field})
+	if item.References == nil {
+		item.References = []oda.Reference{}
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -140,11 +132,10 @@ func summary(f *oda.Found) ([]byte, error) {
 	return bytes.TrimSpace(text.Bytes()), nil
 }
 
-// orNull returns nil for what is not there.
-func orNull[T comparable](value T) *T {
-	var nothing T
-	if value == nothing {
+// orNull returns nil for an empty text.
+func orNull(text string) *string {
+	if text == "" {
 		return nil
 	}
-	return &value
+	return &text
 }

@@ -13,7 +13,8 @@ import (
 // versionsDefault is the default length of a page of versions.
 const versionsDefault = 100
 
-// listVersions answers with what is known of the versions of an entity.
+// listVersions answers with a page of the versions of an entity, without their
+// documents.
 func (a *API) listVersions(c *call) error {
 	limit, err := c.integer("limit", versionsDefault)
 	if err != nil {
@@ -78,10 +79,11 @@ const (
 	plainText = "text/plain"
 )
 
-// diffRoom is about how much memory a comparison takes besides the documents.
+// diffRoom returns roughly how much memory a comparison takes besides the
+// documents.
 func diffRoom(documents int) int64 { return min(12*int64(documents), 96<<20) }
 
-// diff answers with how one version of an entity became another.
+// diff answers with the differences between two versions of an entity.
 func (a *API) diff(c *call) error {
 	from, err := c.integer("from", 0)
 	if err != nil {
@@ -119,8 +121,8 @@ func (a *API) diff(c *call) error {
 	err = jsondiff.Unified(w, side(d.From, older), side(d.To, newer), oda.ManagedPointers()...)
 	switch {
 	case errors.Is(err, jsondiff.ErrTooLong):
-		return oda.Errorf(oda.DiffTooLarge, "As text, what differs between these two versions is longer than the limit of %d bytes. "+
-			"Ask for it as a JSON Patch, with Accept: %s, or read both versions and compare them yourself.", jsondiff.MaxUnified, jsonPatch)
+		return oda.Errorf(oda.DiffTooLarge, "As text, the differences between these two versions are longer than the limit of %d bytes. "+
+			"Ask for a JSON Patch, with Accept: %s, or read both versions and compare them yourself.", jsondiff.MaxUnified, jsonPatch)
 	case err != nil:
 		return c.sendError(err)
 	}
