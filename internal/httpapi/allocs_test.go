@@ -8,21 +8,20 @@ import (
 	"testing"
 )
 
-// What one request may take of memory, in the archive itself: the handler, the
-// rules, the embedded engine and its writer, without net/http. Garbage is time:
-// each object is made, and later found dead, on the way of somebody's request.
-// The bounds are what is needed now and about 15 % more, so that a new need is
-// noticed, and has to be meant.
+// These bounds limit the memory that one request takes in the archive itself: in
+// the handler, the rules, the embedded engine and its writer, without net/http.
+// Garbage costs time, since every object is allocated and later collected while
+// requests wait. The bounds are about 15 % above what is needed now, so that the
+// test fails if a change needs more.
 var allocBounds = map[string]struct{ objects, bytes float64 }{
-	// 7 objects, 645 bytes: the call, its name and line in the log, the match of
-	// the route, the entity tag. None grows with the document.
+	// 7 objects, 645 bytes: the call, its request ID and log line, the match of the
+	// route, the entity tag. None grows with the document.
 	"GET": {8, 750},
-	// 20 objects, 3320 bytes: the same, the record and its answer, the room of
-	// the scanner, and a transaction of its own.
+	// 20 objects, 3320 bytes: the same, the record and its answer, the buffers of
+	// the scanner, and a transaction.
 	"record": {23, 3800},
-	// 40 objects, 24400 bytes: the document of 5 KB stands in memory three
-	// times, as it was read, as it is kept, and as it is answered. The notes of
-	// its 25 targets take 3 KB.
+	// 40 objects, 24400 bytes: the document of 5 KB is in memory three times: as
+	// received, as stored, and as answered. The notes of its 25 targets take 3 KB.
 	"update": {46, 28000},
 }
 
@@ -42,11 +41,11 @@ func TestARequestTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// allocated measures what one run takes, in all goroutines. What others do in
-// the background comes on top, so the least of several tries counts.
+// allocated measures what one run allocates, in all goroutines. Background work
+// adds to that, so the least of several tries counts.
 func allocated(run func()) (objects, bytes float64) {
 	const tries, runs = 5, 100
-	run() // sets up what is kept: statements, buffers
+	run() // prepares statements and buffers that are kept
 	objects, bytes = math.Inf(1), math.Inf(1)
 	var before, after runtime.MemStats
 	for range tries {

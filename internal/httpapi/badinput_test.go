@@ -9,13 +9,13 @@ import (
 	"oda/internal/test/env"
 )
 
-// nested is a document of that many levels, itself included.
+// nested returns a document of that many levels, itself included.
 func nested(levels int) string {
 	return `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
 }
 
-// Whatever is wrong with a body is met with a clear problem on every operation
-// that takes one, and nothing is stored.
+// Every operation with a body answers a bad one with a clear problem, and stores
+// nothing.
 func TestBadBodies(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
@@ -94,13 +94,13 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// deep is a document of that many levels with further members.
+// deep returns a document of that many levels with further members.
 func deep(levels int, members string) string {
 	return strings.Replace(nested(levels), "{", "{"+members+",", 1)
 }
 
-// Nesting is counted from the document or record, not from what it is sent in.
-// So whatever is taken in one way is taken in every other, and can be stored
+// Nesting is counted from the document or record, not from the body around it. So
+// a document that one operation accepts is accepted by all, and can be stored
 // again as it was read.
 func TestNestingIsCountedFromTheDocument(t *testing.T) {
 	a := env.Start(t)
@@ -165,7 +165,7 @@ func TestIdentifiersOfCallers(t *testing.T) {
 					if len(p.Errors) != 1 || p.Errors[0].Pointer != "path:"+k.idField {
 						t.Errorf("the faults are %v", p.Errors)
 					}
-					if id != "search" { // which is an operation of its own
+					if id != "search" { // that is another operation
 						refused(t, a.Do("GET", path, ""), 404, oda.NotFound, "could not be found")
 					}
 				}
@@ -191,7 +191,7 @@ func TestIdentifiersOfCallers(t *testing.T) {
 	})
 }
 
-func TestListsOfRecordsThatAreNone(t *testing.T) {
+func TestInvalidListsOfRecords(t *testing.T) {
 	a := env.Start(t)
 	unchanged(t, a, func() {
 		for _, value := range []string{`null`, `{}`, `"x"`, `1`, `[1]`, `[null]`, `["observe"]`, `[[]]`, `[{}]`, `[{"request":null}]`} {

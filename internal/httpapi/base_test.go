@@ -21,7 +21,7 @@ import (
 	"oda/internal/web"
 )
 
-// Under a base path everything is as without, below the prefix.
+// With a base path, everything works as without, under the prefix.
 func TestBasePath(t *testing.T) {
 	for _, base := range []string{"", "ns", "/ns/", "/cluster-1/oda.test"} {
 		t.Run(base, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestBasePath(t *testing.T) {
 	}
 }
 
-// arrives checks that a redirect leads there, resolved as a browser does.
+// arrives checks where a redirect leads, resolved as a browser does.
 func arrives(t *testing.T, a *env.Archive, from, to string) {
 	t.Helper()
 	r := want(t, 307, a.Do("GET", from, ""))
@@ -104,8 +104,7 @@ func links(t *testing.T, a *env.Archive, path string) {
 	}
 }
 
-// serversEntry checks that a client which resolves the description's server
-// finds this one.
+// serversEntry checks that the server in the description resolves to this one.
 func serversEntry(t *testing.T, a *env.Archive) {
 	t.Helper()
 	var doc struct{ Servers []struct{ URL string } }
@@ -121,7 +120,7 @@ func serversEntry(t *testing.T, a *env.Archive) {
 	}
 }
 
-// newAPI makes an interface whose engine the test can take away.
+// newAPI returns an interface whose engine the test can close.
 func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -142,7 +141,7 @@ func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	return handler, engine, err
 }
 
-// Without its engine the archive lives but is not ready, and says so.
+// Without its engine, the server is alive but not ready, and says so.
 func TestEngineAway(t *testing.T) {
 	t.Parallel()
 	handler, engine, err := newAPI(t)
@@ -184,7 +183,7 @@ func TestEngineAway(t *testing.T) {
 	}
 }
 
-// late is an engine whose time always runs out.
+// late is an engine that always runs out of time.
 type late struct{ oda.Engine }
 
 func (late) Get(context.Context, oda.Ref) (*oda.Entity, error) { return nil, context.DeadlineExceeded }
@@ -193,8 +192,7 @@ func (late) Put(context.Context, []oda.Put) ([]*oda.Entity, error) {
 	return nil, context.DeadlineExceeded
 }
 
-// A write whose time ran out may have been stored, and its answer does not say
-// otherwise.
+// A write that ran out of time may have been stored. Its answer says so.
 func TestARequestWhoseTimeRanOut(t *testing.T) {
 	handler, err := httpapi.New(httpapi.Config{
 		Archive: oda.NewArchive(late{}, nil), Log: slog.New(slog.DiscardHandler),
@@ -222,7 +220,7 @@ func TestARequestWhoseTimeRanOut(t *testing.T) {
 	}
 }
 
-// An interface that is not what the description says does not start.
+// The interface does not start if it differs from the description.
 func TestRoutesAndDescriptionMustAgree(t *testing.T) {
 	described := api.JSON
 	t.Cleanup(func() { api.JSON = described })
@@ -241,7 +239,7 @@ func TestRoutesAndDescriptionMustAgree(t *testing.T) {
 			}
 			api.JSON = []byte(changed)
 			if _, _, err := newAPI(t); err == nil || !strings.Contains(err.Error(), "operation") {
-				t.Errorf("it starts, with %v", err)
+				t.Errorf("New returns %v", err)
 			}
 		})
 	}

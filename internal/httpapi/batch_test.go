@@ -10,7 +10,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// batch is the body of a batch of records: key, record, key, record, ...
+// batch returns the body of a batch. Its arguments are key, record, key, record...
 func batch(pairs ...string) string {
 	var items []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -54,7 +54,7 @@ func TestABatchIsRecordedInOrderAndOnce(t *testing.T) {
 	if got.ID != "eb" || got.sequences() != "k1=1 k2=2" || got.Metadata.LastModifiedBy != "anna" {
 		t.Errorf("got %+v", got)
 	}
-	// The keys are shared with those of the single operation.
+	// Single records and batches share their keys.
 	if again := record(t, a, "PATCH", "eb", `{"request":"a"}`, "Idempotency-Key", "k1"); again.Sequence != 1 {
 		t.Errorf("a key of a batch, sent by itself, is recorded as %d", again.Sequence)
 	}
@@ -88,7 +88,7 @@ func TestABatchIsAllOrNothing(t *testing.T) {
 		refused(t, a.Do("POST", path, body), 400, oda.InvalidRequest, "")
 	}
 	if after := block(t, a, "eb"); after != before {
-		t.Errorf("the block was %s, and is %s", before, after)
+		t.Errorf("the block was %s and is now %s", before, after)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestABatchMayHaveThousandsOfRecords(t *testing.T) {
 	refused(t, a.Do("POST", "/ebs/eb/request_responses", batch(append(pairs, "one more", `{"request":"a"}`)...)), 400, oda.InvalidRequest, "")
 }
 
-// recordPage is a page of records as it is read.
+// recordPage is a page of records on the wire.
 type recordPage struct {
 	Records []struct {
 		Sequence   int64
@@ -115,7 +115,7 @@ type recordPage struct {
 	}
 }
 
-func TestRecordsAreReadWithWhatTheServerKnows(t *testing.T) {
+func TestRecordsAreReadWithTheirSequenceKeyAndTime(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	first := record(t, a, "POST", "eb", `{ "request":"a" }`)

@@ -35,8 +35,8 @@ func benchDocument() string {
 	return b.String() + `{}],"metadata":{}}`
 }
 
-// desk is the interface on the embedded engine in the process of the test,
-// logging as it does by default, with nobody reading the log.
+// desk returns the interface on the embedded engine, in this process. It logs as
+// it does by default, but the log is discarded.
 func desk(tb testing.TB) http.Handler {
 	tb.Helper()
 	store, err := sqlite.Open(context.Background(), filepath.Join(tb.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
@@ -67,9 +67,9 @@ func desk(tb testing.TB) http.Handler {
 	return api
 }
 
-// caller sends one request again and again to a handler, without a network
-// and without net/http: what is measured is the archive. It is the writer of
-// the answer, too.
+// caller sends one request again and again to a handler, without a network and
+// without net/http, to measure the archive alone. It is also the writer of the
+// answer.
 type caller struct {
 	tb      testing.TB
 	handler http.Handler
@@ -100,8 +100,7 @@ func (c *caller) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// call sends the request with that body. What it returns holds until the next
-// call.
+// call sends the request with that body. The answer is valid until the next call.
 func (c *caller) call(body []byte) []byte {
 	clear(c.header)
 	c.status, c.answer = 0, c.answer[:0]
@@ -116,8 +115,8 @@ func (c *caller) call(body []byte) []byte {
 	return c.answer
 }
 
-// work returns the three kinds of request that an archive lives of, each ready to
-// be sent once more. It returns the bytes that one carries.
+// work returns the three most frequent kinds of request. Each function sends one
+// and returns how many bytes it carries.
 var work = map[string]func(tb testing.TB, handler http.Handler) (send func(), size int){
 	"GET": func(tb testing.TB, handler http.Handler) (func(), int) {
 		document := newCaller(tb, handler, "PUT", "/sbds/sbd-bench").call([]byte(benchDocument()))
@@ -136,16 +135,16 @@ var work = map[string]func(tb testing.TB, handler http.Handler) (send func(), si
 	},
 }
 
-// What the archive itself costs: the whole way of a request but for net/http.
+// BenchmarkHandler measures the archive alone: a whole request without net/http.
 func BenchmarkHandler(b *testing.B) {
 	bench(b, func(_ testing.TB, handler http.Handler) http.Handler { return handler })
 }
 
-// The same over a connection, with net/http and the client's part.
+// BenchmarkLoopback does the same over a connection, with net/http and a client.
 func BenchmarkLoopback(b *testing.B) { bench(b, loopback) }
 
-// bench measures each kind of request on an archive of its own, which is
-// reached over the given way.
+// bench measures each kind of request on an archive of its own. Over wraps the
+// archive's handler.
 func bench(b *testing.B, way func(testing.TB, http.Handler) http.Handler) {
 	for _, name := range []string{"GET", "record", "update"} {
 		b.Run(name, func(b *testing.B) {
@@ -159,8 +158,8 @@ func bench(b *testing.B, way func(testing.TB, http.Handler) http.Handler) {
 	}
 }
 
-// loopback serves the handler on a port of this machine, and gives a handler
-// that passes requests on to it over one connection.
+// loopback serves the handler on a local port, and returns a handler that forwards
+// requests to it over one connection.
 func loopback(tb testing.TB, handler http.Handler) http.Handler {
 	tb.Helper()
 	server := httptest.NewServer(handler)

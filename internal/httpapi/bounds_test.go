@@ -17,13 +17,13 @@ const smallBody = 1 << 20
 
 func small(cfg *app.Config) { cfg.Bounds.Body, cfg.Bounds.InFlight = smallBody, 3<<19 }
 
-// filled is a document of exactly that many bytes.
+// filled returns a document of exactly that many bytes.
 func filled(size int) string {
 	const frame = `{"text":""}`
 	return `{"text":"` + strings.Repeat("x", size-len(frame)) + `"}`
 }
 
-// chunked is a body in HTTP's chunks.
+// chunked returns a body in chunked encoding.
 func chunked(body string) string {
 	var b strings.Builder
 	for len(body) > 0 {
@@ -34,8 +34,8 @@ func chunked(body string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// A client that sends its whole body before it looks for an answer must see
-// why it was refused, not a broken connection.
+// A client that sends its whole body before it reads the answer must see why it
+// was refused, not a broken connection.
 func TestBodyBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	a := env.Start(t, small)
@@ -68,7 +68,7 @@ func TestBodyBeyondTheBound(t *testing.T) {
 	}
 }
 
-// A client that waits for our word sends nothing when the answer is no.
+// A client that waits for "100 Continue" sends nothing if the request is refused.
 func TestExpectContinue(t *testing.T) {
 	a := env.Start(t, small)
 	conn := dial(t, a)
@@ -84,15 +84,15 @@ func TestExpectContinue(t *testing.T) {
 	buffer := make([]byte, 64)
 	n, err := conn.Read(buffer)
 	if err != nil || !strings.HasPrefix(string(buffer[:n]), "HTTP/1.1 100 ") {
-		t.Fatalf("it is not told to go on: %q, %v", buffer[:n], err)
+		t.Fatalf("there is no 100 Continue: %q, %v", buffer[:n], err)
 	}
 	fmt.Fprint(conn, "{}")
 	want(t, 200, answer(t, conn))
 }
 
-// A client whose body is not asked for has its answer and the end of the
-// connection at once, be its body small or large.
-func TestABodyThatIsNotAskedForHoldsNoConnection(t *testing.T) {
+// A client whose body nobody reads gets its answer and the end of the connection
+// at once, however large its body is.
+func TestABodyThatNobodyReadsDoesNotKeepItsConnection(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	for name, test := range map[string]struct {
@@ -107,10 +107,10 @@ func TestABodyThatIsNotAskedForHoldsNoConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := dial(t, a) // which fails what takes 40 s; the time to read a request is 60 s
+			conn := dial(t, a) // its time-out of 40 s is less than the 60 s for reading a request
 			fmt.Fprint(conn, test.request+"Host: x\r\nExpect: 100-continue\r\n\r\n")
 			if r := want(t, test.status, answer(t, conn)); !r.Close {
-				t.Errorf("the connection is said to go on: %v", r.Header)
+				t.Errorf("the answer does not close the connection: %v", r.Header)
 			}
 			if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
 				t.Errorf("the connection does not end cleanly: %q, %v", rest, err)
@@ -119,8 +119,8 @@ func TestABodyThatIsNotAskedForHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// Where a length stands beside chunks, something on the way may have read the
-// request otherwise. So nothing more is read from that connection.
+// A proxy may interpret a chunked request that also has a length differently. So
+// nothing more is read from that connection.
 func TestChunksEndTheConnection(t *testing.T) {
 	a := env.Start(t)
 	for _, length := range []string{"", "Content-Length: 2\r\n", "Content-Length: 200\r\n"} {
@@ -128,7 +128,7 @@ func TestChunksEndTheConnection(t *testing.T) {
 		fmt.Fprint(conn, "PUT /api/v1/prjs/"+fmt.Sprint("p", len(length))+" HTTP/1.1\r\nHost: x\r\n"+length+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+
 			"PUT /api/v1/prjs/smuggled HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		if r := want(t, 200, answer(t, conn)); !r.Close {
-			t.Errorf("%q: the connection is said to go on", length)
+			t.Errorf("%q: the answer does not close the connection", length)
 		}
 	}
 	want(t, 404, a.Do("GET", "/prjs/smuggled", ""))
@@ -146,8 +146,8 @@ func TestConnectionLivesAfterARefusal(t *testing.T) {
 	}
 }
 
-// Bodies in flight are bounded together: beyond it there is a 503, and as soon
-// as there is room again everything goes on.
+// All bodies in flight together are bounded. Beyond the bound the answer is 503,
+// until there is room again.
 func TestBodiesInFlight(t *testing.T) {
 	a := env.Start(t, small)
 	size := smallBody - 10
@@ -159,7 +159,7 @@ func TestBodiesInFlight(t *testing.T) {
 		}
 		request.ContentLength = int64(size)
 		go func() {
-			response, err := http.DefaultTransport.RoundTrip(request) // as it is sent; a judge would gather it first
+			response, err := http.DefaultTransport.RoundTrip(request) // the judge would buffer the body
 			if err == nil {
 				response.Body.Close()
 			}
@@ -191,7 +191,7 @@ func TestBodiesInFlight(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there is no room again: %d", r.Status)
+			t.Fatalf("there is still no room: %d", r.Status)
 		}
 	}
 	if r := a.Do("GET", "/sbds/slow", ""); r.Status != 404 {
@@ -199,7 +199,7 @@ func TestBodiesInFlight(t *testing.T) {
 	}
 }
 
-// A client that announces much and sends nothing takes no room.
+// A client that announces a large body but sends nothing takes no room.
 func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	a := env.Start(t, small)
@@ -231,10 +231,10 @@ func TestReadTimeout(t *testing.T) {
 	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
 	p := refused(t, answer(t, conn), 408, oda.RequestTimeout, "did not arrive in time", "Nothing was stored", "again")
 	if titles := describedTitles(t); p.Title != titles[p.Type] {
-		t.Errorf("the title %q is not the described one, %q", p.Title, titles[p.Type])
+		t.Errorf("the title is %q, but %q in the description", p.Title, titles[p.Type])
 	}
 	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("the time-out is 0.2 s, and took %v", took)
+		t.Errorf("the time-out is 0.2 s, but it took %v", took)
 	}
 	want(t, 404, a.Do("GET", "/sbds/n", ""))
 }

@@ -14,7 +14,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// Of many who store from one reading, one wins; the others are told.
+// If many clients update the same version, one wins and the others get a problem.
 func TestOneOfManyUpdatesWins(t *testing.T) {
 	a := env.Start(t)
 	const writers, rounds = 12, 5
@@ -48,7 +48,7 @@ func TestOneOfManyUpdatesWins(t *testing.T) {
 	}
 }
 
-// Of many who store a new identifier, one creates it.
+// If many clients store the same new identifier, one creates the entity.
 func TestOneOfManyFirstStoresWins(t *testing.T) {
 	a := env.Start(t)
 	var won atomic.Int32
@@ -76,8 +76,8 @@ func TestOneOfManyFirstStoresWins(t *testing.T) {
 	}
 }
 
-// Several record while a tool changes the block: every record is there once, in
-// the order of each recorder.
+// If several clients record while a tool changes the block, the block has every
+// record once, in the order in which each client sent them.
 func TestRecordersAndATool(t *testing.T) {
 	a := env.Start(t)
 	const recorders, each, changes = 4, 40, 10
@@ -101,7 +101,7 @@ func TestRecordersAndATool(t *testing.T) {
 				last = got.Sequence
 				mu.Lock()
 				if sequences[last] {
-					t.Errorf("the sequence %d comes twice", last)
+					t.Errorf("the sequence %d is used twice", last)
 				}
 				sequences[last] = true
 				mu.Unlock()
@@ -131,14 +131,13 @@ func TestRecordersAndATool(t *testing.T) {
 	for _, r := range document.Records {
 		var who, n int
 		if _, err := fmt.Sscanf(r.Request, "%d-%d", &who, &n); err != nil || n != next[who] {
-			t.Fatalf("%s stands where %d-%d should, %v", r.Request, who, next[who], err)
+			t.Fatalf("got %s, want %d-%d: %v", r.Request, who, next[who], err)
 		}
 		next[who]++
 	}
 }
 
-// All or none also among many: two that store the same two entities never get
-// one each.
+// Two clients that store the same two entities never win one each.
 func TestSeveralAreStoredTogether(t *testing.T) {
 	a := env.Start(t)
 	want(t, 200, a.Do("PUT", "/", `{"sbds":[{"sbd_id":"x"}],"prjs":[{"prj_id":"x"}]}`))
@@ -167,7 +166,7 @@ func TestSeveralAreStoredTogether(t *testing.T) {
 	}
 }
 
-// A stop lets requests finish that are under way, and takes no new ones.
+// A server that stops finishes the requests in progress and accepts no new ones.
 func TestGracefulStop(t *testing.T) {
 	a := env.Start(t)
 	conn := begin(t, a, "/sbds/late", 2)
@@ -176,7 +175,7 @@ func TestGracefulStop(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	select {
 	case err := <-stopped:
-		t.Fatalf("it stopped with a request under way: %v", err)
+		t.Fatalf("the server stopped during a request: %v", err)
 	default:
 	}
 	if _, err := io.WriteString(conn, "{}"); err != nil {
@@ -189,9 +188,9 @@ func TestGracefulStop(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(5 * time.Second):
-		t.Fatal("it does not stop")
+		t.Fatal("the server does not stop")
 	}
 	if _, err := a.Try("GET", "/sbds/late", ""); err == nil {
-		t.Error("it still answers")
+		t.Error("the server still answers")
 	}
 }

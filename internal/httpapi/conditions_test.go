@@ -61,7 +61,7 @@ func TestGetIfNoneMatch(t *testing.T) {
 	want(t, 304, a.Do("HEAD", "/sbds/a", "", "If-None-Match", tag))
 	twice := want(t, 304, a.Do("GET", "/sbds/a", "", "If-None-Match", `"other"`, "If-None-Match", tag))
 	if twice.Header.Get("ETag") != tag {
-		t.Error("a header in two lines is not read whole")
+		t.Error("only one of two lines of the header is read")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestPutConditions(t *testing.T) {
 				body = good()
 			}
 			if test.name == "If-Match of a compressed state" {
-				store(t, a, "/sbds/a", good()) // the tag is of the state before
+				store(t, a, "/sbds/a", good()) // the tag is that of the previous state
 				body = good()
 			}
 			send := func() *env.Reply { return a.Do("PUT", test.path, body, test.header, value) }
@@ -144,9 +144,9 @@ func TestGetIfMatch(t *testing.T) {
 	refused(t, a.Do("GET", "/sbds/b", "", "If-Match", "*"), 404, oda.NotFound)
 }
 
-// An operation that cannot honour a condition must not be carried out as if it
-// held.
-func TestConditionsThatAnOperationCannotHonour(t *testing.T) {
+// An operation that does not support a condition must not be carried out as if the
+// condition held.
+func TestUnsupportedConditionsAreRefused(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	places := []struct{ method, path, body string }{
@@ -172,12 +172,12 @@ func TestConditionsThatAnOperationCannotHonour(t *testing.T) {
 	}
 	refused(t, a.Do("GET", "/ebs?"+everything, "", "If-Match", "*"), 400, oda.InvalidRequest)
 	refused(t, a.Do("GET", "/ebs/eb/request_responses", "", "If-Match", "*"), 400, oda.InvalidRequest)
-	// Their answers have no tag, so they match none.
+	// Their answers have no tag, so no tag matches.
 	want(t, 200, a.Do("GET", "/ebs?"+everything, "", "If-None-Match", `"1-1"`))
 	want(t, 200, a.Do("GET", "/ebs/eb/request_responses", "", "If-None-Match", `"1-1"`))
 }
 
-// No cache on the way may serve an old state.
+// No cache between client and server may serve an old state.
 func TestAnswersAboutEntitiesAreRevalidated(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)

@@ -10,8 +10,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// A creation always takes a generated identifier, of the form that the archive
-// mints, and is stored as version 1.
+// A creation always gets a generated identifier, in the archive's own form, and
+// is stored as version 1.
 func TestCreationTakesAGeneratedIdentifier(t *testing.T) {
 	a := env.Start(t)
 	for _, k := range kinds {
@@ -36,7 +36,7 @@ func TestCreationTakesAGeneratedIdentifier(t *testing.T) {
 			}
 		}
 		if got := list(t, a, k.collection, everything); len(got) != len(seen) {
-			t.Errorf("%s: %d are listed, %d were made", k.collection, len(got), len(seen))
+			t.Errorf("%s: %d are listed, %d were created", k.collection, len(got), len(seen))
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestADiffTurnsOneVersionIntoAnother(t *testing.T) {
 		}
 		got, err := patch.Apply(documents[versions[0]])
 		if err != nil || !jsonpatch.Equal(got, documents[versions[1]]) {
-			t.Errorf("%s: %s\nmakes %s\nof    %s\nand not %s, %v", query, r.Text(), got, documents[versions[0]], documents[versions[1]], err)
+			t.Errorf("%s: %s\nturns %s\ninto  %s\nwant  %s, %v", query, r.Text(), documents[versions[0]], got, documents[versions[1]], err)
 		}
 		if r.Header.Get("Content-Type") != patchType || r.Header.Get("Vary") != "Accept, Accept-Encoding" || r.Header.Get("Cache-Control") != revalidated {
 			t.Errorf("%s: %v", query, r.Header)
@@ -96,7 +96,7 @@ func TestAPersonGetsAUnifiedDiff(t *testing.T) {
 	}
 	change(t, a, "/sbds/a", "{", "{")
 	if r := want(t, 200, a.Do("GET", "/sbds/a/diff", "", "Accept", "text/plain")); r.Text() != "" {
-		t.Errorf("nothing but managed fields has changed, and the diff is\n%s", r.Text())
+		t.Errorf("only managed fields have changed, but the diff is\n%s", r.Text())
 	}
 }
 
@@ -127,7 +127,7 @@ func TestLargeDocumentsAreNotCompared(t *testing.T) {
 	store(t, a, "/sbds/a", strings.Replace(text(10), "{", `{"metadata":`+m.text()+",", 1))
 	refused(t, a.Do("GET", "/sbds/a/diff", ""), 422, oda.DiffTooLarge)
 
-	// Deep nesting makes a long text of little; the patch is short.
+	// Deep nesting makes the text long, although the patch is short.
 	deep := func(n string) string {
 		return `{"a":` + strings.Repeat("[", 90) + strings.Repeat(n+",", 300_000) + n + strings.Repeat("]", 90) + "}"
 	}
@@ -137,7 +137,7 @@ func TestLargeDocumentsAreNotCompared(t *testing.T) {
 	refused(t, a.Do("GET", "/sbds/deep/diff", "", "Accept", "text/plain"), 422, oda.DiffTooLarge, "As text", "JSON Patch")
 	want(t, 200, a.Do("GET", "/sbds/deep/diff", ""))
 
-	// Records count, though they are not in the text.
+	// Records count, although they are not in the stored text.
 	store(t, a, "/ebs/b", `{}`)
 	for i := range 9 {
 		want(t, 200, a.Do("POST", "/ebs/b/request_response", fmt.Sprintf(`{"request":"%d","note":%q}`, i, strings.Repeat("x", 1<<20))))
@@ -148,17 +148,17 @@ func TestLargeDocumentsAreNotCompared(t *testing.T) {
 	refused(t, a.Do("GET", "/ebs/b/diff", "", "Accept", "text/plain"), 422, oda.DiffTooLarge)
 }
 
-func TestWhatComparisonsTakeTogetherIsBounded(t *testing.T) {
+func TestTheMemoryOfAllComparisonsIsBounded(t *testing.T) {
 	a := env.Start(t, func(cfg *app.Config) { cfg.Bounds.InFlight = 4 << 20 })
 	store(t, a, "/sbds/a", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)
 	want(t, 200, a.Do("PUT", "/sbds/a", a.Do("GET", "/sbds/a", "").Text()))
 	r := a.Do("GET", "/sbds/a/diff", "")
 	if refused(t, r, 503, oda.Overloaded, "compared"); r.Header.Get("Retry-After") == "" {
-		t.Error("it does not say when to try again")
+		t.Error("the answer does not say when to try again")
 	}
 	store(t, a, "/sbds/b", `{"text":"`+strings.Repeat("x", 100<<10)+`"}`)
 	want(t, 200, a.Do("PUT", "/sbds/b", a.Do("GET", "/sbds/b", "").Text()))
-	for range 10 { // each gives back what it took
+	for range 10 { // each gives its memory back
 		want(t, 200, a.Do("GET", "/sbds/b/diff", ""))
 	}
 }

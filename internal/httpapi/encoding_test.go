@@ -91,7 +91,7 @@ func TestCompression(t *testing.T) {
 	})
 }
 
-// sameTag checks that a 304 carries the tag that the 200 did.
+// sameTag checks that a 304 has the same tag as the 200.
 func sameTag(t *testing.T, a *env.Archive, path, accept string, full *env.Reply) {
 	t.Helper()
 	tag := full.Header.Get("ETag")
@@ -103,7 +103,7 @@ func sameTag(t *testing.T, a *env.Archive, path, accept string, full *env.Reply)
 	}
 }
 
-// The size of a block is that of its document and its records.
+// The size of a block includes its records.
 func TestTheTagOfABlockThatGrows(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
@@ -114,7 +114,7 @@ func TestTheTagOfABlockThatGrows(t *testing.T) {
 	}
 }
 
-// A block that is longer than what is held back is streamed.
+// A block is streamed if it is longer than what is held back.
 func TestStreamedBlock(t *testing.T) {
 	a := env.Start(t)
 	var records []string

@@ -14,7 +14,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// One request for every problem that a caller can bring about, by its code.
+// The table has a request for every problem that a caller can cause.
 func TestEveryProblemHasItsShape(t *testing.T) {
 	a := env.Start(t, small)
 	titles := describedTitles(t)
@@ -61,8 +61,8 @@ func TestEveryProblemHasItsShape(t *testing.T) {
 	}
 }
 
-// describedTitles are the titles of problems in the description's examples, by
-// type.
+// describedTitles returns the titles of problems in the examples of the
+// description, by type.
 func describedTitles(t *testing.T) map[string]string {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
@@ -82,8 +82,8 @@ func describedTitles(t *testing.T) map[string]string {
 	return titles
 }
 
-// What a client says its request is called is taken over where it can do no
-// harm in a log or a header.
+// The server uses the request ID of a client if it is harmless in a log and in a
+// header.
 func TestRequestIDs(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
@@ -164,7 +164,7 @@ func TestLogLines(t *testing.T) {
 			t.Error("the log has a query")
 		}
 	})
-	t.Run("probes are no news", func(t *testing.T) {
+	t.Run("probes are not logged", func(t *testing.T) {
 		for _, probe := range []string{"/livez", "/readyz"} {
 			if line := send("GET", a.Origin()+probe, ""); line["level"] != "DEBUG" || line["path"] != probe {
 				t.Errorf("it is logged as %v", line)
@@ -178,7 +178,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// The log never has anything of a document, whatever happens to it.
+// The log never shows any part of a document, whatever goes wrong.
 func TestLogHasNothingOfDocuments(t *testing.T) {
 	a := env.Start(t)
 	const secret = "XYZZY-SECRET"
@@ -212,7 +212,7 @@ func TestLogHasNothingOfDocuments(t *testing.T) {
 	}
 }
 
-// A problem repeats no more of a request than helps.
+// A problem repeats only a little of the request.
 func TestProblemsAreBounded(t *testing.T) {
 	a := env.Start(t)
 	long := strings.Repeat("y", 30_000)

@@ -15,7 +15,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// kinds are the four kinds as the specification's tables have them.
+// kinds lists the four kinds as in the tables of the specification.
 var kinds = []struct{ collection, idField string }{
 	{"sbds", "sbd_id"}, {"sbis", "sbi_id"}, {"ebs", "eb_id"}, {"prjs", "prj_id"},
 }
@@ -43,7 +43,7 @@ func (p problem) pointers() []string {
 	return list
 }
 
-// want ends the test unless the status is the one.
+// want ends the test unless the response has that status.
 func want(t testing.TB, status int, r *env.Reply) *env.Reply {
 	t.Helper()
 	if r.Status != status {
@@ -52,8 +52,8 @@ func want(t testing.TB, status int, r *env.Reply) *env.Reply {
 	return r
 }
 
-// refused reads a problem, which must have that status and code, and the words
-// in its detail.
+// refused decodes a problem and checks its status, its code, and the words in its
+// detail.
 func refused(t testing.TB, r *env.Reply, status int, code oda.Code, words ...string) problem {
 	t.Helper()
 	want(t, status, r)
@@ -75,7 +75,7 @@ func refused(t testing.TB, r *env.Reply, status int, code oda.Code, words ...str
 	return p
 }
 
-// metadata is what the server manages of an entity.
+// metadata has the managed fields of an entity.
 type metadata struct {
 	Version        int64  `json:"version"`
 	CreatedBy      string `json:"created_by"`
@@ -84,7 +84,7 @@ type metadata struct {
 	LastModifiedOn string `json:"last_modified_on"`
 }
 
-// text is the metadata as a document has it.
+// text returns the metadata as in a document.
 func (m metadata) text() string {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m metadata) modifiedOn(t testing.TB) time.Time {
 	t.Helper()
 	at, err := time.Parse("2006-01-02T15:04:05.000000Z", m.LastModifiedOn)
 	if err != nil {
-		t.Fatalf("last_modified_on is not as the server writes times: %v", err)
+		t.Fatalf("last_modified_on does not have the form of a time of the server: %v", err)
 	}
 	return at
 }
@@ -111,7 +111,7 @@ func metadataOf(t testing.TB, body []byte) metadata {
 	return document.Metadata
 }
 
-// member reads a text from the top of a document.
+// member returns a member of a document that is a text.
 func member(t testing.TB, body []byte, name string) string {
 	t.Helper()
 	var document map[string]json.RawMessage
@@ -125,13 +125,13 @@ func member(t testing.TB, body []byte, name string) string {
 	return text
 }
 
-// store stores a document that must be accepted, and gives its metadata.
+// store stores a document that must be accepted, and returns its metadata.
 func store(t testing.TB, a *env.Archive, path, body string, headers ...string) metadata {
 	t.Helper()
 	return metadataOf(t, want(t, http.StatusOK, a.Do("PUT", path, body, headers...)).Body)
 }
 
-// list asks for identifiers.
+// list returns the identifiers that match a query.
 func list(t testing.TB, a *env.Archive, collection, query string) []string {
 	t.Helper()
 	return identifiers(t, want(t, http.StatusOK, a.Do("GET", "/"+collection+"?"+query, "")))
@@ -146,8 +146,8 @@ func identifiers(t testing.TB, r *env.Reply) []string {
 	return ids
 }
 
-// state is all that an archive holds, in a form that can be compared: two equal
-// states have nothing stored in between.
+// state describes everything that an archive holds. If two states are equal,
+// nothing was stored in between.
 func state(t testing.TB, a *env.Archive) string {
 	t.Helper()
 	var b strings.Builder
@@ -160,7 +160,7 @@ func state(t testing.TB, a *env.Archive) string {
 	return b.String()
 }
 
-// unchanged runs something that must store nothing.
+// unchanged checks that a function stores nothing.
 func unchanged(t testing.TB, a *env.Archive, run func()) {
 	t.Helper()
 	before := state(t, a)
@@ -170,13 +170,13 @@ func unchanged(t testing.TB, a *env.Archive, run func()) {
 	}
 }
 
-// raw sends bytes on a connection of their own, all before anything is read,
-// and returns the response.
+// raw sends bytes on a new connection, all of them before it reads anything, and
+// returns the response.
 func raw(t testing.TB, a *env.Archive, text string) *env.Reply {
 	t.Helper()
 	conn := dial(t, a)
 	if _, err := io.WriteString(conn, text); err != nil {
-		t.Logf("writing failed on the way, as it may when the answer comes early: %v", err)
+		t.Logf("writing failed, as it may if the answer comes early: %v", err)
 	}
 	return answer(t, conn)
 }
@@ -208,8 +208,8 @@ func begin(t testing.TB, a *env.Archive, path string, length int) net.Conn {
 	return conn
 }
 
-// answer reads the response to a request that is no HEAD. Interim responses
-// are passed over.
+// answer reads the response to a request other than HEAD. It skips interim
+// responses.
 func answer(t testing.TB, conn net.Conn) *env.Reply {
 	t.Helper()
 	reader := bufio.NewReader(conn)
@@ -223,7 +223,7 @@ func answer(t testing.TB, conn net.Conn) *env.Reply {
 		}
 		r, err := env.Read(response)
 		if err != nil {
-			t.Fatalf("the answer is not whole: %v", err)
+			t.Fatalf("the answer is incomplete: %v", err)
 		}
 		if r.Header.Get("X-Request-Id") == "" {
 			t.Error("the answer has no X-Request-Id")

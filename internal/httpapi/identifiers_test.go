@@ -18,7 +18,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// creations are the requests that need an identifier.
+// creations lists the requests that need an identifier.
 var creations = []struct{ kind, path, body, idField string }{
 	{"sbd", "/sbds", `{}`, "sbd_id"},
 	{"sbi", "/sbis", `{}`, "sbi_id"},
@@ -27,7 +27,7 @@ var creations = []struct{ kind, path, body, idField string }{
 	{"eb", "/ebs/create", ``, "eb_id"},
 }
 
-// With the real service, in both of the forms in which it answers.
+// The test runs against the real service, in both forms of its answers.
 func TestIdentifierService(t *testing.T) {
 	t.Parallel()
 	for _, twice := range []bool{false, true} {
@@ -37,12 +37,12 @@ func TestIdentifierService(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			address := service.Addr().String() // without its scheme, as it may be
+			address := service.Addr().String() // a scheme is not required
 			a := env.Start(t, func(cfg *app.Config) { cfg.SkuidURL, cfg.SkuidTypes = address, "prj=opj" })
 			for _, c := range creations {
 				id := member(t, want(t, 200, a.Do("POST", c.path, c.body)).Body, c.idField)
 				if kind := strings.Replace(c.kind, "prj", "opj", 1); !strings.HasPrefix(id, kind+"-") {
-					t.Errorf("%s makes %s", c.path, id)
+					t.Errorf("%s creates %s", c.path, id)
 				}
 			}
 			first := want(t, 200, a.Do("POST", "/sbds", `{"n":1}`, key, "k"))
@@ -135,8 +135,8 @@ func TestIdentifierServiceThatIsSlow(t *testing.T) {
 	})
 }
 
-// A service that comes to itself is asked again within the same request.
-func TestIdentifierServiceThatStumbles(t *testing.T) {
+// A service that fails at first is asked again within the same request.
+func TestIdentifierServiceThatRecovers(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int32
 	a, _ := pretend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -151,7 +151,7 @@ func TestIdentifierServiceThatStumbles(t *testing.T) {
 	}
 }
 
-// A taken identifier is never stored over: another is asked for, a bounded
+// A creation never overwrites an entity. It asks for another identifier, a limited
 // number of times.
 func TestIdentifierThatIsTaken(t *testing.T) {
 	var n atomic.Int32
@@ -169,7 +169,7 @@ func TestIdentifierThatIsTaken(t *testing.T) {
 	for _, c := range creations[:4] {
 		n.Store(0)
 		if id := member(t, want(t, 200, a.Do("POST", c.path, c.body)).Body, c.idField); id != c.kind+"-free" {
-			t.Errorf("%s makes %s", c.path, id)
+			t.Errorf("%s creates %s", c.path, id)
 		}
 	}
 	good = -1

@@ -22,8 +22,8 @@ const (
 	goodProblem = `{"type":"urn:oda:problem:invalid-request","title":"t","status":400,"detail":"Do this.","instance":"urn:oda:request:1"}`
 )
 
-// A judge that never complains proves nothing. Here a server lies in every way
-// that the judge is there to find, and once it does not.
+// A judge that never complains proves nothing. Here a server breaks each rule that
+// the judge checks, and once it breaks none.
 func TestTheJudgeCatches(t *testing.T) {
 	tests := []struct {
 		name                string
@@ -123,19 +123,19 @@ func TestTheJudgeCatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := io.ReadAll(response.Body); err != nil || string(got) != test.answer {
-				t.Errorf("the judge hands on %q, %v", got, err)
+				t.Errorf("the judge passes on %q, %v", got, err)
 			}
 			switch got := strings.Join(complaints, "\n"); {
 			case test.complaint == "" && got != "":
-				t.Errorf("it complains without cause: %s", got)
+				t.Errorf("the judge complains without cause: %s", got)
 			case test.complaint != "" && !strings.Contains(got, test.complaint):
-				t.Errorf("it does not complain of %q, but says: %s", test.complaint, got)
+				t.Errorf("the judge does not complain about %q, but says: %s", test.complaint, got)
 			}
 		})
 	}
 }
 
-// Every operation of the description is there on the wire.
+// The server answers every operation of the description.
 func TestEveryDescribedOperationIsServed(t *testing.T) {
 	a := env.Start(t)
 	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
@@ -164,7 +164,7 @@ func TestEveryDescribedOperationIsServed(t *testing.T) {
 	}
 }
 
-// Every row of the specification's tables is described.
+// The description has every row of the specification's tables.
 func TestEveryOperationOfTheSpecificationIsDescribed(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
 	if err != nil {

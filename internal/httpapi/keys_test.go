@@ -11,7 +11,7 @@ import (
 
 const key = "Idempotency-Key"
 
-// The places that take a key, with a body and another one.
+// The operations that take a key, each with two different bodies.
 var keyed = []struct{ name, method, path, body, other string }{
 	{"POST sbds", "POST", "/sbds", `{"a":1}`, `{"a": 1}`},
 	{"POST sbis", "POST", "/sbis", `{"a":1}`, `{"a": 1}`},
@@ -48,7 +48,7 @@ func TestRetryWithTheSameKey(t *testing.T) {
 			}
 			want(t, 200, a.Do(test.method, test.path, test.body))
 
-			// What came after must not show in the answer to a retry.
+			// The answer to a retry must not show later changes.
 			for _, k := range kinds {
 				for _, id := range list(t, a, k.collection, everything) {
 					text := a.Do("GET", "/"+k.collection+"/"+id, "").Text()
@@ -72,7 +72,7 @@ func TestKeysOfABlock(t *testing.T) {
 		t.Errorf("POST does not know the key of PATCH: %+v, then %+v", first, again)
 	}
 	if other := record(t, a, "POST", "two", `{"request":"z"}`, key, "k"); other.Sequence != 1 {
-		t.Errorf("a key of one block means something in another: %+v", other)
+		t.Errorf("a key of one block affects another: %+v", other)
 	}
 	want(t, 200, a.Do("POST", "/ebs", `{"b":1}`, key, "k"))
 	want(t, 200, a.Do("POST", "/sbds", `{"c":1}`, key, "k"))
@@ -113,7 +113,7 @@ func TestFormOfKeys(t *testing.T) {
 	}
 }
 
-// Retries that come while the first is under way store one thing too.
+// Retries during the first request store nothing twice either.
 func TestRetriesAtOnce(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)

@@ -14,8 +14,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// shelf is an archive with four SBDefinitions: a and b of anna, c of Anna, d of
-// 100%_*.
+// shelf returns an archive with four SBDefinitions: a and b by anna, c by Anna, d
+// by 100%_*.
 type shelf struct {
 	*env.Archive
 	meta map[string]metadata
@@ -80,10 +80,10 @@ func TestListByTime(t *testing.T) {
 		{"created_after=1970-01-01", all},
 		{"created_before=9999-12-31", all},
 		{"created_after=" + day, all},
-		{"created_before=" + day, nil}, // midnight, also here
+		{"created_before=" + day, nil}, // a date is midnight here too
 		{"created_before=" + next, all},
 		{"created_after=" + next, nil},
-		{"created_after=" + at("a"), []string{"a", "c", "d"}}, // both ends belong to it
+		{"created_after=" + at("a"), []string{"a", "c", "d"}}, // both ends are included
 		{"created_before=" + at("a"), []string{"b", "a"}},
 		{"created_after=" + at("a") + "&created_before=" + at("a"), []string{"a"}},
 		{"created_after=" + at("a") + "&created_before=" + at("c"), []string{"a", "c"}},
@@ -108,7 +108,7 @@ func TestListByTime(t *testing.T) {
 	}
 }
 
-// One query field counts; what stands behind it is not even read.
+// Only one query field counts. The others are not even parsed.
 func TestPrecedenceOfQueryFields(t *testing.T) {
 	s := newShelf(t)
 	s.meta["b"] = store(t, s.Archive, "/sbds/b", `{"metadata":`+s.meta["b"].text()+`}`)
@@ -160,7 +160,7 @@ func TestBadListQueries(t *testing.T) {
 			code = oda.InvalidRequest
 		}
 		if p := refused(t, r, 400, code); len(p.Detail) < 30 {
-			t.Errorf("%s: the detail %q helps nobody", query, p.Detail)
+			t.Errorf("%s: the detail %q does not help", query, p.Detail)
 		}
 	}
 	refused(t, s.Do("GET", "/sbis?cursor="+cursor, ""), 400, oda.InvalidQuery)
@@ -168,8 +168,8 @@ func TestBadListQueries(t *testing.T) {
 	refused(t, s.Do("GET", "/sbds?user=a;b", ""), 400, oda.InvalidRequest, "%3B")
 }
 
-// link reads the Link header of a page, nil where there is none. It must be
-// relative, so that it holds behind a proxy.
+// link parses the Link header of a page; nil if there is none. It must be
+// relative, so that it works behind a proxy.
 func link(t testing.TB, r *env.Reply) *url.URL {
 	t.Helper()
 	value := r.Header.Get("Link")
@@ -184,7 +184,7 @@ func link(t testing.TB, r *env.Reply) *url.URL {
 	return u
 }
 
-// follow reads pages to the end, as a client does that knows URLs only.
+// follow reads all pages as a client does that only follows links.
 func follow(t testing.TB, a *env.Archive, path string) (ids []string, pages int) {
 	t.Helper()
 	at, err := url.Parse(a.URL() + path)
@@ -245,7 +245,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// A long list comes whole, in order, however it is asked for.
+// A long list is complete and in order, whatever its encoding.
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	a := env.Start(t)
@@ -265,7 +265,7 @@ func TestLongList(t *testing.T) {
 			t.Errorf("%s: %d identifiers, want %d in order", encoding, len(got), len(all))
 		}
 		if r.Header.Get("Content-Length") != "" {
-			t.Errorf("%s: the list has a length, so it was gathered before it was sent", encoding)
+			t.Errorf("%s: the list has a length, so it was not streamed", encoding)
 		}
 	}
 	ids, pages := follow(t, a, fmt.Sprintf("/prjs?%s&limit=%d", everything, longList/3))

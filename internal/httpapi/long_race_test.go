@@ -2,6 +2,6 @@
 
 package httpapi_test
 
-// longList is shorter where the race detector slows the engine down, and still
+// longList is shorter because the race detector slows the engine down. It is still
 // much longer than what a response holds back.
 const longList = 6_000

@@ -13,7 +13,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// observed is an archive with two blocks in which calls were recorded.
+// observed returns an archive with two blocks that have records.
 func observed(t *testing.T) *env.Archive {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb-1", `{"telescope":"ska_mid","sbi_ref":"sbi-1","sbd_ref":"sbd-1","sbd_version":3}`, "X-Forwarded-User", "ada")
@@ -96,7 +96,7 @@ func equalJSON(t *testing.T, got []byte, want string) {
 	}
 }
 
-func TestANightThatCannotBeReported(t *testing.T) {
+func TestInvalidNightQueriesAreRefused(t *testing.T) {
 	a := env.Start(t)
 	for query, test := range map[string]struct {
 		code  oda.Code
@@ -131,7 +131,7 @@ func TestAReportIsCompressedAndHasALength(t *testing.T) {
 	plain := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-01", ""))
 	packed := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-01", "", "Accept-Encoding", "gzip"))
 	if packed.Header.Get("Content-Encoding") != "gzip" || len(packed.Raw) >= len(plain.Raw) {
-		t.Errorf("%d bytes became %d, in %q", len(plain.Raw), len(packed.Raw), packed.Header.Get("Content-Encoding"))
+		t.Errorf("%d bytes became %d with %q", len(plain.Raw), len(packed.Raw), packed.Header.Get("Content-Encoding"))
 	}
 	head := want(t, http.StatusOK, a.Do("HEAD", "/night?date=2026-03-01", ""))
 	if got := head.Header.Get("Content-Length"); got != fmt.Sprint(len(plain.Body)) || len(head.Body) != 0 {

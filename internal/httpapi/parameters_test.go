@@ -9,15 +9,15 @@ import (
 	"oda/internal/test/env"
 )
 
-// A parameter that an operation does not have must never be taken for one that
-// was applied.
+// A client must never believe that a parameter was applied that the operation does
+// not have.
 func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	store(t, a, "/ebs/a", `{}`)
 	for _, test := range []struct {
 		method, path, body string
-		pointer, names     string // the place of the fault, and the parameter that was probably meant
+		pointer, names     string // of the fault, and the parameter that was probably meant
 	}{
 		{"GET", "/sbds?usr=anna&created_after=2026-01-01", "", "query:usr", "user"},
 		{"GET", "/sbis?user=anna&user_match=contains", "", "query:user_match", "user_match_type"},
@@ -87,8 +87,8 @@ func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
 	})
 }
 
-// Nobody reads the query of a page, of the description or of a probe, so it does
-// no harm there, however it looks.
+// The query of a page, of the description or of a probe is ignored, so any query
+// is accepted.
 func TestPagesTakeAnyQuery(t *testing.T) {
 	a := env.Start(t)
 	for _, query := range []string{"?x=1", "?%zz", "?a;b", "?user=", "?limit=x"} {
@@ -98,8 +98,8 @@ func TestPagesTakeAnyQuery(t *testing.T) {
 	}
 }
 
-// Of two values of a header neither is taken: somebody on the way may have added
-// one. The same value twice says one thing.
+// A header with two values is refused, since a proxy may have added one of them.
+// The same value twice is fine.
 func TestHeadersGivenTwice(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
@@ -127,6 +127,6 @@ func TestHeadersGivenTwice(t *testing.T) {
 			})
 		}
 	}
-	want(t, 200, a.Do("GET", "/ebs/eb", "", user, "anna", user, "bob")) // who reads is nobody's business
+	want(t, 200, a.Do("GET", "/ebs/eb", "", user, "anna", user, "bob")) // reads ignore the user
 	refused(t, a.Do("PUT", "/sbds/n", `{}`, "Content-Encoding", "identity", "Content-Encoding", "gzip"), 415, oda.WrongMedia)
 }

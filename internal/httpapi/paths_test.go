@@ -30,7 +30,7 @@ func TestUnknownPaths(t *testing.T) {
 	})
 }
 
-func TestMethodsThatAPathLacks(t *testing.T) {
+func TestMethodsThatAPathDoesNotSupport(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/a", `{}`)
 	for _, test := range []struct{ path, allow string }{
@@ -71,8 +71,8 @@ func TestMethodsThatAPathLacks(t *testing.T) {
 	}
 }
 
-// No block can have the identifier "create", so reading or storing one there
-// never succeeds, and Allow does not name it.
+// No block can have the identifier "create", so reading or storing it never
+// succeeds, and Allow does not list GET or PUT.
 func TestAllowOfEmptyBlocks(t *testing.T) {
 	a := env.Start(t)
 	for _, method := range []string{"DELETE", "PATCH", "OPTIONS"} {
@@ -86,8 +86,8 @@ func TestAllowOfEmptyBlocks(t *testing.T) {
 	refused(t, a.Do("PUT", "/ebs/create", `{}`), 400, oda.InvalidIdentifier)
 }
 
-// Requests that name no path, or one that is not in normal form.
-func TestTargetsThatAreNoPath(t *testing.T) {
+// These requests have no path, or one that is not in normal form.
+func TestTargetsThatAreNotPaths(t *testing.T) {
 	a := env.Start(t, func(cfg *app.Config) { cfg.BasePath = "/deep/namespace" })
 	send := func(line string) *env.Reply {
 		return raw(t, a, line+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
@@ -110,11 +110,11 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 			refused(t, send(method+" "+path), 404, oda.NoSuchPath, "is at "+root+"/ ", root+"/openapi.json")
 		}
 	}
-	for _, id := range []string{".", ".."} { // as a client writes what it was given
+	for _, id := range []string{".", ".."} { // a client may use them as identifiers
 		refused(t, send("PUT "+root+"/sbds/"+id), 400, oda.InvalidIdentifier)
 		refused(t, send("GET "+root+"/sbds/"+id), 404, oda.NoSuchPath)
 	}
-	// Escaped, they are part of an identifier, and none that anything can have.
+	// Escaped, they are part of an identifier, though an invalid one.
 	for _, id := range []string{"a%2F%2Fb", "%2e%2e", "%2e", "a%2F..%2Fb"} {
 		refused(t, send("PUT "+root+"/sbds/"+id), 400, oda.InvalidIdentifier)
 		refused(t, send("GET "+root+"/sbds/"+id), 404, oda.NotFound, "could not be found")
@@ -124,8 +124,8 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 	want(t, 307, send("GET http://archive.example"+root))
 }
 
-// Path tricks reach nothing else. They are sent as they are, since clients
-// would tidy them up.
+// Tricks with paths reach nothing. They are sent as raw bytes, because HTTP
+// clients would clean the paths.
 func TestPathTricks(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
@@ -157,7 +157,7 @@ func TestPathTricks(t *testing.T) {
 	}
 }
 
-// An identifier may be spelled in escapes; it is the same identifier.
+// An identifier may be escaped; it is still the same identifier.
 func TestEscapedIdentifier(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/ab", `{}`)
@@ -167,7 +167,7 @@ func TestEscapedIdentifier(t *testing.T) {
 	}
 }
 
-// A browser page of another origin reads, but never writes.
+// A browser page of another origin may read, but never write.
 func TestOtherOrigins(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)

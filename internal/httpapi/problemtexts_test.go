@@ -17,7 +17,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// exampleProblems are the problems that the API description shows, by code.
+// exampleProblems returns the example problems of the API description, by code.
 func exampleProblems(t *testing.T) map[oda.Code]problem {
 	t.Helper()
 	var doc struct {
@@ -38,8 +38,8 @@ func exampleProblems(t *testing.T) map[oda.Code]problem {
 	return examples
 }
 
-// The examples of the description are what the server says, word for word but
-// for numbers and the name of the request.
+// The examples of the description are what the server says, word for word, except
+// for numbers and the request ID.
 func TestExampleProblemsAreTheServers(t *testing.T) {
 	a := env.Start(t, small)
 	silent := env.Start(t, func(cfg *app.Config) { cfg.SkuidURL = "http://127.0.0.1:1" })

@@ -11,7 +11,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// recorded is the answer to a recording.
+// recorded is the answer to a record.
 type recorded struct {
 	ID       string `json:"eb_id"`
 	Sequence int64
@@ -39,7 +39,7 @@ func TestRecordingIsSmallAndKeepsOrder(t *testing.T) {
 	a := env.Start(t)
 	before := store(t, a, "/ebs/eb", `{"note":1}`, "X-Forwarded-User", "anna")
 	if strings.Contains(block(t, a, "eb"), "request_responses") {
-		t.Error("a document without a list of records is given one before the first record")
+		t.Error("a block without a list of records gets one before its first record")
 	}
 	first := before
 	texts := []string{`{"request":"a"}`, `{ "request" : "\u0062", "n": 1.0e3 }`, `{"request":"a"}`, `{"request":"c","other":[null]}`}
@@ -52,7 +52,7 @@ func TestRecordingIsSmallAndKeepsOrder(t *testing.T) {
 		case got.Metadata.Version != 1 || got.Metadata.CreatedBy != "anna" || got.Metadata.CreatedOn != first.CreatedOn:
 			t.Errorf("recording changes %+v into %+v", first, got.Metadata)
 		case got.Metadata.LastModifiedBy != "bob" || !got.Metadata.modifiedOn(t).After(before.modifiedOn(t)):
-			t.Errorf("recording does not move the modification: %+v", got.Metadata)
+			t.Errorf("recording does not change last_modified_on: %+v", got.Metadata)
 		}
 		before = got.Metadata
 	}
@@ -65,8 +65,9 @@ func TestRecordingIsSmallAndKeepsOrder(t *testing.T) {
 	}
 }
 
-// A PUT that was made from a reading before a record would drop it unseen.
-func TestPutFromAReadingBeforeARecordIsRefused(t *testing.T) {
+// A PUT whose document was read before a record was added would drop that record
+// unnoticed.
+func TestAPutWithMetadataFromBeforeARecordIsRefused(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{"request_responses":[]}`)
 	reading := block(t, a, "eb")
@@ -80,12 +81,13 @@ func TestPutFromAReadingBeforeARecordIsRefused(t *testing.T) {
 	want(t, 200, a.Do("PUT", "/ebs/eb", block(t, a, "eb")))
 }
 
-// A PUT says what the new version holds, and no sequence number comes twice.
+// A PUT says which records the new version holds, and no sequence number is used
+// twice.
 func TestPutSaysWhichRecordsTheNewVersionHolds(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{"request_responses":[{"request":"a"},{"request":"b"}]}`)
 	if got := record(t, a, "POST", "eb", `{"request":"c"}`); got.Sequence != 3 {
-		t.Errorf("behind two records that came with the document the sequence is %d", got.Sequence)
+		t.Errorf("after two records that came with the document, the sequence is %d", got.Sequence)
 	}
 	steps := []struct{ name, records string }{
 		{"edit", `[{"request":"a"},{"request":"B"},{"request":"c"}]`},
@@ -123,7 +125,7 @@ func TestRecordsKeep(t *testing.T) {
 	record(t, a, "POST", "eb", `{"request":"c"}`)
 	const path = "/ebs/eb?records=keep"
 
-	t.Run("carries records over that came since the reading", func(t *testing.T) {
+	t.Run("carries records over that came after the read", func(t *testing.T) {
 		got := want(t, 200, a.Do("PUT", path, `{"n":2,"metadata":`+read.text()+`}`))
 		if !strings.Contains(got.Text(), `"request_responses":[{"request":"a"},{"request":"b"},{"request":"c"}]`) || !strings.Contains(got.Text(), `"n":2`) {
 			t.Errorf("the answer is %s", got.Body)
@@ -135,7 +137,7 @@ func TestRecordsKeep(t *testing.T) {
 			t.Error("GET does not answer what PUT answered")
 		}
 	})
-	t.Run("goes on counting", func(t *testing.T) {
+	t.Run("continues the sequence", func(t *testing.T) {
 		if got := record(t, a, "POST", "eb", `{"request":"d"}`); got.Sequence != 4 {
 			t.Errorf("the sequence is %d", got.Sequence)
 		}
@@ -163,11 +165,11 @@ func TestRecordsKeep(t *testing.T) {
 			})
 		})
 	}
-	t.Run("looks at version and creation only", func(t *testing.T) {
+	t.Run("compares only version and creation", func(t *testing.T) {
 		want(t, 200, a.Do("PUT", path, fmt.Sprintf(`{"metadata":{"version":%d,"created_by":%q,"created_on":%q}}`,
 			current.Version, current.CreatedBy, current.CreatedOn)))
 	})
-	t.Run("creates where nothing is kept", func(t *testing.T) {
+	t.Run("creates a new block", func(t *testing.T) {
 		if got := want(t, 200, a.Do("PUT", "/ebs/fresh?records=keep", `{}`)); strings.Contains(got.Text(), "request_responses") {
 			t.Errorf("the new block is %s", got.Body)
 		}
@@ -227,8 +229,8 @@ func TestFormOfRecords(t *testing.T) {
 	}
 }
 
-// Everything that is recorded into must be an ExecutionBlock that exists.
-func TestRecordingIntoNothing(t *testing.T) {
+// A record needs an ExecutionBlock that exists.
+func TestRecordingIntoAnUnknownBlock(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/eb", `{}`)
 	unchanged(t, a, func() {

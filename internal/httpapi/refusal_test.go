@@ -14,8 +14,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// What is not well-formed HTTP never gets to an operation, and is answered by
-// net/http itself. It is a problem nevertheless, with its line in the log.
+// net/http itself answers a request that is not well-formed HTTP, and no handler
+// sees it. The answer is still a problem, with a line in the log.
 func TestRequestsThatAreNotWellFormed(t *testing.T) {
 	a := env.Start(t)
 	for name, test := range map[string]struct{ request, says string }{
@@ -36,14 +36,14 @@ func TestRequestsThatAreNotWellFormed(t *testing.T) {
 			r := raw(t, a, test.request)
 			refused(t, r, 400, oda.InvalidRequest, test.says)
 			if !r.Close {
-				t.Error("the connection goes on")
+				t.Error("the connection stays open")
 			}
 			if line := a.Logged(r.Header.Get("X-Request-Id")); line["problem"] != "invalid-request" || line["client"] == nil || line["status"] != 400.0 {
 				t.Errorf("the log says %v", line)
 			}
 		})
 	}
-	// It may come behind requests that are right, whose answers stand.
+	// Earlier requests on the same connection keep their answers.
 	conn := dial(t, a)
 	fmt.Fprint(conn, "PUT /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"+
 		"GET /api/v1/sbds/a HTTP/1.1\r\nHost: x\r\n\r\nGET /%zz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -59,8 +59,8 @@ func TestRequestsThatAreNotWellFormed(t *testing.T) {
 	}
 }
 
-// A header that stops within a line is one that did not arrive in time, and not
-// one that is wrong: the same request may be sent again.
+// A header that stops in the middle of a line did not arrive in time. It is not
+// malformed, so the client may send the same request again.
 func TestARequestThatStallsInItsHeader(t *testing.T) {
 	t.Parallel()
 	a := env.Start(t, func(cfg *app.Config) { cfg.HeaderTimeout = 200 * time.Millisecond })
@@ -90,7 +90,7 @@ func TestARequestThatStallsInItsHeader(t *testing.T) {
 			})
 		}
 	}
-	// What is wrong stays so, however slow what comes behind it is.
+	// A malformed line stays malformed, however slowly the rest arrives.
 	refused(t, raw(t, a, "GET /api/v1/sbds/%zz HTTP/1.1\r\nHos"), 400, oda.InvalidRequest)
 }
 
@@ -103,7 +103,7 @@ func next(t testing.TB, reader *bufio.Reader) *env.Reply {
 	}
 	r, err := env.Read(response)
 	if err != nil {
-		t.Fatalf("the answer is not whole: %v", err)
+		t.Fatalf("the answer is incomplete: %v", err)
 	}
 	return r
 }

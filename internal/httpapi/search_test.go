@@ -26,7 +26,7 @@ type found struct {
 	Next  *string           `json:"next"`
 }
 
-// search asks for a page; the parameters are name, value, name, value...
+// search returns a page. The parameters are name, value, name, value...
 func search(t testing.TB, a *env.Archive, collection string, params ...string) (found, *env.Reply) {
 	t.Helper()
 	query := url.Values{}
@@ -41,7 +41,7 @@ func search(t testing.TB, a *env.Archive, collection string, params ...string) (
 	return page, r
 }
 
-func TestASearchAnswersSummaries(t *testing.T) {
+func TestASearchReturnsSummaries(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/sbd-1", `{"telescope":"ska_mid","name":"Calibrator <scan> & more","prj_ref":"prj-1",
 		"targets":[{"name":"Cen A","reference_coordinate":{"ra_str":"13:25:27.6","dec_str":"-43:01:08.4"}}]}`, "X-Forwarded-User", "anna")
@@ -86,12 +86,12 @@ func sameJSON(t testing.TB, a, b []byte) bool {
 	t.Helper()
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		t.Fatalf("one of these is no JSON: %s %s", a, b)
+		t.Fatalf("one of these is not JSON: %s %s", a, b)
 	}
 	return cmp.Equal(x, y)
 }
 
-func TestASearchGivesIdentifiersOrDocuments(t *testing.T) {
+func TestASearchReturnsIdentifiersOrDocuments(t *testing.T) {
 	a := env.Start(t)
 	for _, id := range []string{"b", "a"} {
 		store(t, a, "/ebs/"+id, `{ "x": 1.50,"request_responses":[{"request":"r"}]}`)
@@ -107,12 +107,12 @@ func TestASearchGivesIdentifiersOrDocuments(t *testing.T) {
 	}
 	for _, fields := range []string{"id", "summary", "document"} {
 		if _, r := search(t, a, "ebs", "fields", fields, "q", "nothing"); r.Text() != `{"items":[],"next":null}` {
-			t.Errorf("nothing, as %s, is %s", fields, r.Body)
+			t.Errorf("an empty page with fields=%s is %s", fields, r.Body)
 		}
 	}
 }
 
-func TestASearchComesInPages(t *testing.T) {
+func TestASearchReturnsPages(t *testing.T) {
 	a := env.Start(t)
 	var all []string
 	for i := range 7 {
@@ -150,13 +150,13 @@ func TestASearchComesInPages(t *testing.T) {
 				n++
 			}
 			if !slices.Equal(got, want) || n != pages {
-				t.Errorf("%q gives %v in %d pages", filter, got, n)
+				t.Errorf("%q finds %v in %d pages", filter, got, n)
 			}
 		}
 	}
 }
 
-func TestSearchesThatAreRefused(t *testing.T) {
+func TestInvalidSearchesAreRefused(t *testing.T) {
 	a := env.Start(t)
 	for query, words := range map[string]string{
 		"telescop=ska_mid":             "Did you mean telescope",
@@ -183,7 +183,7 @@ func TestSearchesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", query, p.Status, p.Body)
 		}
 	}
-	// Where a search is made, nothing can be stored.
+	// Nothing can be stored under the path of a search.
 	refused(t, a.Do("PUT", "/sbds/search", `{}`), 400, oda.InvalidIdentifier)
 	for _, method := range []string{"POST", "DELETE", "PATCH"} {
 		if r := a.Do(method, "/ebs/search", `{}`); r.Status != 405 || !strings.Contains(r.Header.Get("Allow"), "GET") {
@@ -215,7 +215,7 @@ func TestSearchAnswersAreCompressedAndHaveHeads(t *testing.T) {
 	}
 }
 
-// A page of documents is streamed: it is never in memory as a whole.
+// A page of documents is streamed. It is never in memory as a whole.
 func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
 	a := env.Start(t)
 	const n, size = 16, 1 << 20
@@ -224,7 +224,7 @@ func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
 	}
 	var most atomic.Uint64
 	watch := func() {
-		runtime.GC() // so that only what is in use counts
+		runtime.GC() // so that garbage does not count
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		most.Store(max(most.Load(), m.HeapAlloc))
@@ -249,15 +249,15 @@ func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
 		}
 	}
 	if total < n*size {
-		t.Fatalf("%d bytes came", total)
+		t.Fatalf("the page has %d bytes", total)
 	}
 	if grown := int64(most.Load()) - int64(before); grown > n*size/2 {
 		t.Errorf("%d bytes took %d bytes of memory", total, grown)
 	}
 }
 
-// Documents may have thousands of references. Neither a page of them nor the
-// search for it is in memory as a whole.
+// Documents may have thousands of references. Neither a page of summaries nor what
+// the search reads for it is in memory as a whole.
 func TestAPageOfLongSummariesTakesLittleMemory(t *testing.T) {
 	a := env.Start(t)
 	const n = 60
@@ -297,8 +297,8 @@ func TestAPageOfLongSummariesTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// While searches look through everything, others are answered.
-func TestSlowSearchesDoNotHoldUpOthers(t *testing.T) {
+// Other requests are answered while searches walk through the archive.
+func TestSlowSearchesDoNotDelayOtherRequests(t *testing.T) {
 	a := env.Start(t)
 	for i := range 100 {
 		store(t, a, fmt.Sprintf("/sbds/s%d", i), `{"list":[`+strings.Repeat(`{"a":[1,2,3]},`, 300)+`0]}`)

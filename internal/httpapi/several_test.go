@@ -39,7 +39,7 @@ func TestStoreSeveral(t *testing.T) {
 			}
 			for _, k := range kinds {
 				if len(got[k.collection]) != len(sent[k.collection]) {
-					t.Fatalf("%s: the answer has %d, sent were %d", k.collection, len(got[k.collection]), len(sent[k.collection]))
+					t.Fatalf("%s: the answer has %d, the request had %d", k.collection, len(got[k.collection]), len(sent[k.collection]))
 				}
 				for i, text := range got[k.collection] {
 					id := member(t, sent[k.collection][i], k.idField)
@@ -123,8 +123,7 @@ func TestStoreSeveralRefuses(t *testing.T) {
 	}
 }
 
-// One request must not hold all the others up, nor take memory that grows with
-// what somebody writes into it.
+// One request must not delay all others, nor take memory without bound.
 func TestStoreSeveralIsBounded(t *testing.T) {
 	a := env.Start(t)
 	entities := func(collection, idField string, n int) string {
@@ -142,7 +141,7 @@ func TestStoreSeveralIsBounded(t *testing.T) {
 		refused(t, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 10_001)+"}"), 400, oda.InvalidRequest, "at most 10000")
 		refused(t, a.Do("PUT", "/", "{"+entities("sbds", "sbd_id", 5001)+","+entities("prjs", "prj_id", 5000)+"}"),
 			400, oda.InvalidRequest, "at most 10,000", "10001")
-		// As many as fit into 20 MiB: the list is left where it is too long.
+		// As many as fit into 20 MiB. The server stops where the list is too long.
 		many := "{" + entities("sbds", "sbd_id", 700_000) + "}"
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -150,7 +149,7 @@ func TestStoreSeveralIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := http.DefaultClient.Do(request) // a judge would take memory of its own
+		response, err := http.DefaultClient.Do(request) // the judge would take memory too
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +158,7 @@ func TestStoreSeveralIsBounded(t *testing.T) {
 		if response.StatusCode != 400 {
 			t.Errorf("the status is %d", response.StatusCode)
 		}
-		// The body is read into room that doubles, which is four times its size at most.
+		// The buffer for the body doubles, so reading takes at most four times its size.
 		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(5*len(many)) {
 			t.Errorf("a body of %d bytes took %d bytes of memory", len(many), took)
 		}

@@ -60,8 +60,8 @@ func TestDocumentsComeBackAsSent(t *testing.T) {
 	}
 }
 
-// The documents of every kind and age that are in the test data, as well as
-// real ones where they are at hand.
+// These tests store the documents of the test data, of every kind and age, and
+// real ones where they are available.
 func TestOwnDocumentsComeBackAsSent(t *testing.T) { comeBack(t, env.OwnDocuments(t)) }
 
 func TestRealDocumentsComeBackAsSent(t *testing.T) { comeBack(t, env.RealDocuments(t)) }
@@ -93,8 +93,8 @@ func comeBack(t *testing.T, documents []env.Document) {
 	}
 }
 
-// Times that only differ in spelling are equal.
-func TestUpdateTakesAnySpellingOfTheStoredTimes(t *testing.T) {
+// Times that differ only in spelling are equal.
+func TestAnUpdateMaySpellTheStoredTimesInAnyWay(t *testing.T) {
 	a := env.Start(t)
 	m := store(t, a, "/sbds/a", `{}`)
 	for _, spelling := range []string{
@@ -124,7 +124,7 @@ func TestUpdateTakesAnySpellingOfTheStoredTimes(t *testing.T) {
 	}
 }
 
-// A PUT names what differs, what is stored, and what to do.
+// The problem says what differs, what is stored, and what to do.
 func TestUpdateWithOtherMetadataIsRefused(t *testing.T) {
 	a := env.Start(t)
 	stored := store(t, a, "/sbds/a", `{"n":1}`, "X-Forwarded-User", "anna")
@@ -168,7 +168,7 @@ func TestUpdateWithOtherMetadataIsRefused(t *testing.T) {
 	}
 }
 
-// The form of metadata counts always, also on a first store and a creation.
+// The form of metadata is always checked, even on a first store and a creation.
 func TestMetadataOfWrongForm(t *testing.T) {
 	a := env.Start(t)
 	stored := store(t, a, "/sbds/a", `{}`)
@@ -217,8 +217,7 @@ func TestMetadataOfWrongForm(t *testing.T) {
 	}
 }
 
-// Every accepted PUT makes a version, also when nothing differs, and time moves
-// on with it.
+// Every accepted PUT makes a version with a later time, even if nothing differs.
 func TestVersionsCount(t *testing.T) {
 	a := env.Start(t)
 	first := store(t, a, "/prjs/p", `{"a":1}`, "X-Forwarded-User", "anna")
@@ -234,13 +233,14 @@ func TestVersionsCount(t *testing.T) {
 		case after.CreatedBy != "anna", after.CreatedOn != first.CreatedOn, after.LastModifiedBy != "bob":
 			t.Fatalf("version %d has %+v", version, after)
 		case !after.modifiedOn(t).After(before.modifiedOn(t)):
-			t.Fatalf("time stood still: %s, then %s", before.LastModifiedOn, after.LastModifiedOn)
+			t.Fatalf("last_modified_on did not grow: %s, then %s", before.LastModifiedOn, after.LastModifiedOn)
 		}
 		before = after
 	}
 }
 
-// A reference to another entity has a type, and is never looked up.
+// A reference to another entity must have the right type, but the entity need not
+// exist.
 func TestReferences(t *testing.T) {
 	a := env.Start(t)
 	for _, test := range []struct {

@@ -11,8 +11,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// The rows of the specification's tables, for each kind, in the order in which
-// a caller would come to them.
+// The test follows the specification's tables for each kind, in the order in
+// which a caller would use them.
 func TestSpecificationTables(t *testing.T) {
 	a := env.Start(t)
 	for _, k := range kinds {
@@ -100,7 +100,7 @@ func TestSpecificationTables(t *testing.T) {
 	})
 }
 
-// HEAD is answered wherever GET is, with the same headers and no body.
+// HEAD works wherever GET does, with the same headers and no body.
 func TestHead(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)

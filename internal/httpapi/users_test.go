@@ -10,7 +10,8 @@ import (
 
 const user = "X-Forwarded-User"
 
-// Who acts: the header, else on a first store the body, else DefaultUser.
+// The acting user is that of the header, else on a first store that of the body,
+// else DefaultUser.
 func TestActingUser(t *testing.T) {
 	a := env.Start(t)
 	for _, test := range []struct {
@@ -49,12 +50,12 @@ func TestActingUser(t *testing.T) {
 				t.Errorf("one of several is by %+v", several)
 			}
 
-			// An update is by the header or by nobody; the body has the
-			// creator in it anyway.
+			// An update takes the user from the header only: the body always has the
+			// creator.
 			text := a.Do("GET", "/sbds/a", "").Text()
 			second := store(t, a, "/sbds/a", text)
 			if second.CreatedBy != test.want || second.LastModifiedBy != "DefaultUser" {
-				t.Errorf("an update by nobody is by %+v", second)
+				t.Errorf("an update without a user is by %+v", second)
 			}
 			third := store(t, a, "/sbds/a", a.Do("GET", "/sbds/a", "").Text(), user, "carl")
 			if third.CreatedBy != test.want || third.LastModifiedBy != "carl" {
@@ -64,7 +65,7 @@ func TestActingUser(t *testing.T) {
 	}
 	store(t, a, "/ebs/eb", `{}`, user, "anna")
 	if got := record(t, a, "POST", "eb", `{"request":"a"}`); got.Metadata.LastModifiedBy != "DefaultUser" {
-		t.Errorf("a record by nobody is by %+v", got.Metadata)
+		t.Errorf("a record without a user is by %+v", got.Metadata)
 	}
 	if got := record(t, a, "PATCH", "eb", `{"request":"a"}`, user, "Zoë"); got.Metadata.LastModifiedBy != "Zoë" {
 		t.Errorf("a record by Zoë is by %+v", got.Metadata)
@@ -74,7 +75,7 @@ func TestActingUser(t *testing.T) {
 	}
 }
 
-func TestUsersThatAreNone(t *testing.T) {
+func TestInvalidUsersAreRefused(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	for name, value := range map[string]string{
@@ -96,7 +97,7 @@ func TestUsersThatAreNone(t *testing.T) {
 				refused(t, a.Do("PUT", "/sbds/n", `{}`, user, value), 400, oda.InvalidUser)
 				refused(t, a.Do("PUT", "/", `{"sbds":[{"sbd_id":"n"}]}`, user, value), 400, oda.InvalidUser)
 			})
-			want(t, 200, a.Do("GET", "/ebs/eb", "", user, value)) // who reads is nobody's business
+			want(t, 200, a.Do("GET", "/ebs/eb", "", user, value)) // reads ignore the user
 		})
 	}
 }

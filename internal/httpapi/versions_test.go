@@ -20,8 +20,7 @@ const (
 	forever     = "private, max-age=31536000, immutable"
 )
 
-// change stores the next version of an entity: with one word in the place of
-// another.
+// change stores the next version of an entity, with one word replaced by another.
 func change(t testing.TB, a *env.Archive, path, from, to string) *env.Reply {
 	t.Helper()
 	text := want(t, 200, a.Do("GET", path, "")).Text()
@@ -74,7 +73,7 @@ func TestAVersionIsByteForByteWhatAGetAnswered(t *testing.T) {
 	}
 }
 
-func TestAVersionThatThereIsNotCouldNotBeFound(t *testing.T) {
+func TestAnUnknownVersionCouldNotBeFound(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
 	for _, version := range []string{"0", "2", "-1", "01", "+1", "1.0", "1e0", "one", "%20", "current", "9223372036854775807", "9223372036854775808", strings.Repeat("9", 500)} {
@@ -86,7 +85,7 @@ func TestAVersionThatThereIsNotCouldNotBeFound(t *testing.T) {
 	refused(t, a.Do("PUT", "/sbds/a/versions/1", `{}`), 405, oda.WrongMethod)
 }
 
-// told is an answer of the list of versions.
+// told is a page of the list of versions.
 type told struct {
 	Versions []struct {
 		metadata
@@ -104,7 +103,7 @@ func versionsOf(t testing.TB, r *env.Reply) told {
 	return answer
 }
 
-func TestVersionsTellHowTheyEnded(t *testing.T) {
+func TestVersionsAreDescribedAsTheyLastWere(t *testing.T) {
 	a := env.Start(t)
 	const body = `{"eb_id":"b","metadata":{}}`
 	store(t, a, "/ebs/b", body, user, "anna")
@@ -127,7 +126,7 @@ func TestVersionsTellHowTheyEnded(t *testing.T) {
 	}
 	kept := `{"eb_id":"b","metadata":{"version":,"created_by":,"created_on":,"last_modified_by":,"last_modified_on":}}`
 	if oldest.Bytes != int64(len(kept)) {
-		t.Errorf("%d bytes are kept, want %d", oldest.Bytes, len(kept))
+		t.Errorf("%d bytes are stored, want %d", oldest.Bytes, len(kept))
 	}
 	if r := a.Do("GET", "/ebs/b/versions", ""); r.Header.Get("Cache-Control") != revalidated || r.Header.Get("Link") != "" {
 		t.Errorf("the headers are %v", r.Header)
@@ -194,7 +193,7 @@ func TestTheQueryOfVersionsIsChecked(t *testing.T) {
 	want(t, 200, a.Do("GET", "/sbds/a/versions?limit=1000", ""))
 }
 
-func TestAsOfATimeAnEntityIsWhatItWasThen(t *testing.T) {
+func TestAnEntityAsOfATimeIsWhatItWasThen(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{"n":1}`)
 	first := a.Do("GET", "/ebs/b", "")
@@ -211,7 +210,7 @@ func TestAsOfATimeAnEntityIsWhatItWasThen(t *testing.T) {
 		m.LastModifiedOn,
 		on.Format("2006-01-02T15:04:05.000000") + "999Z",
 		abroad,
-		strings.Replace(abroad, "+", " ", 1), // as a plus arrives that was not escaped
+		strings.Replace(abroad, "+", " ", 1), // a plus that was not escaped arrives as a space
 		on.Format("2006-01-02 15:04:05.000000"),
 	} {
 		r := want(t, 200, ask(at))
@@ -241,9 +240,8 @@ func TestAsOfATimeAnEntityIsWhatItWasThen(t *testing.T) {
 	refused(t, ask("2026-02-30"), 400, oda.InvalidQuery, "at is not a valid time")
 }
 
-// What is current when it is read may change, and then the answer to the same
-// question is another.
-func TestNothingIsKeptForeverThatMayChange(t *testing.T) {
+// A version that is current when it is read may still change.
+func TestAnAnswerThatMayChangeIsNotKeptForever(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)
 	m := metadataOf(t, a.Do("GET", "/ebs/b", "").Body)
@@ -255,8 +253,8 @@ func TestNothingIsKeptForeverThatMayChange(t *testing.T) {
 	}
 }
 
-// An answer that is longer than what is held back has no length: it is sent while
-// it is read.
+// An answer that is longer than what is held back has no length, because it is
+// sent while it is being read.
 func TestAnOldVersionOfALongBlockIsStreamed(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{"request_responses":[]}`)
