@@ -6,23 +6,22 @@ import (
 	"oda"
 )
 
-// Mark is a number and the instant that belongs to it: of a version, or of a
-// record.
+// Mark is the number of a version or a record, and its instant.
 type Mark struct {
 	Number int64
 	On     oda.Instant
 }
 
-// Around finds the two neighbours between which an instant lies, where instants
-// grow with the numbers: the last that is not after it, and the first that is.
-// Low and high are such marks, perhaps far apart. Read gives the instant of a
-// number between them.
+// Around returns the two neighbouring marks around an instant: the last one that
+// is not after it, and the first one that is. Instants grow with the numbers. Low
+// and high are two marks around the instant, perhaps far apart. Read returns the
+// instant of a number between them.
 //
-// What happens at a steady rate is found in a few steps: each looks where the
-// number should be, a little beyond on the side that is still far. Every fifth
-// step halves what is left, so that no rate makes it slow.
+// If numbers come at a steady rate, a few steps are enough: each estimates the
+// number, and goes a little beyond it towards the far end. Every fifth step halves
+// what is left, so that no rate makes it slow.
 func Around(at oda.Instant, low, high Mark, read func(number int64) (oda.Instant, error)) (Mark, Mark, error) {
-	beyond := int64(0) // 1: above, -1: below
+	beyond := int64(0) // 1: go above the estimate, -1: below
 	for step := 1; high.Number-low.Number > 1; step++ {
 		span := high.Number - low.Number
 		share := float64(at-low.On) / float64(high.On-low.On)
@@ -44,19 +43,19 @@ func Around(at oda.Instant, low, high Mark, read func(number int64) (oda.Instant
 	return low, high, nil
 }
 
-// maxRuns bounds how much of the runs of versions is read for one page: a page
-// of versions with very many runs is shorter.
+// maxRuns is how many bytes of runs are read for one page of versions. A page is
+// shorter if its versions have very many runs.
 const maxRuns = 16 << 20
 
-// VersionPage gathers what is told of versions.
+// VersionPage collects a page of versions.
 type VersionPage struct {
 	Versions []oda.VersionInfo
 	runs     int
 	full     bool
 }
 
-// Add takes the next version: its metadata, the size of its text, and which
-// records it holds. It says whether the page has room for more.
+// Add adds the next version: its metadata, the size of its text, and the records
+// that it holds. It reports whether the page has room for more.
 func (p *VersionPage) Add(m oda.Metadata, bytes int64, runs Runs) bool {
 	p.Versions = append(p.Versions, oda.VersionInfo{Metadata: m, Bytes: bytes, Listed: runs != nil, Records: runs.Count()})
 	p.runs += 16 * len(runs)
@@ -64,8 +63,8 @@ func (p *VersionPage) Add(m oda.Metadata, bytes int64, runs Runs) bool {
 	return !p.full
 }
 
-// Check reports whether versions are missing behind the last one of a page for which
-// so many were asked.
+// Check returns an error if the page is shorter than asked for because versions
+// are missing.
 func (p *VersionPage) Check(ref oda.Ref, asked int) error {
 	if n := len(p.Versions); !p.full && n < asked && n > 0 && p.Versions[n-1].Metadata.Version > 1 {
 		return oda.LostVersion(ref, p.Versions[n-1].Metadata.Version-1)

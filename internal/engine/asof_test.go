@@ -11,7 +11,7 @@ func TestTheNeighboursOfAnInstantAreFoundAtAnyRate(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, rate := range map[string]struct {
 		gap   func(i int) int64
-		steps int // the most that it may take of 10,000; by halving alone it is 14
+		steps int // bound for 10,000 numbers; halving alone takes 14
 	}{
 		"steady":    {func(int) int64 { return 1000 }, 5},
 		"uneven":    {func(int) int64 { return 1 + random.Int64N(2000) }, 12},
@@ -40,7 +40,7 @@ func TestTheNeighboursOfAnInstantAreFoundAtAnyRate(t *testing.T) {
 					t.Fatalf("%d lies between %+v and %+v, %v", at, low, high, err)
 				}
 				if steps > rate.steps {
-					t.Fatalf("it takes %d steps to find %d", steps, at)
+					t.Fatalf("Around takes %d steps to find %d", steps, at)
 				}
 			}
 		})

@@ -6,25 +6,26 @@ import (
 	"oda"
 )
 
-// The index of days says on which days a block has calls, by parts of so many
-// sequence numbers: a row for each day and part, with the first sequence of that
-// day in that part. So most records do not touch it, and a night reads little
-// more of a block than its own calls, however long the block is.
+// PartLength is how many sequence numbers a part of a block has. The index of
+// days has a row for each part and each day with calls in it; the row holds the
+// first sequence number of that day. So most records do not change the index, and
+// a report on a night reads little more than the calls of that night, however
+// long the block is.
 const PartLength = 4096
 
-// PartOf is the part of a sequence number. Parts count from 1.
+// PartOf returns the part of a sequence number. Parts count from 1.
 func PartOf(sequence int64) int64 { return (sequence-1)/PartLength + 1 }
 
-// DaySpan is records that are to be added, from one place to another, among
-// which all that have calls of one day are.
+// DaySpan is a range of the records to be added. It has all of them whose calls
+// are on one day.
 type DaySpan struct {
 	First, Last int
 	Day         oda.Day
 }
 
-// DaySpans returns a span for each day of the records. The day of the recording
-// may turn out to be one of the others; then the span that begins first must
-// count, so all begin with the first record.
+// DaySpans returns a span for each day of the records. DayOfRecording may turn out
+// to be the same day as another span. If it occurs, all spans begin with the first
+// record, so that it does not matter which of the two counts.
 func DaySpans(days []oda.Day) []DaySpan {
 	var spans []DaySpan
 	byDay := make(map[oda.Day]int)
@@ -49,24 +50,23 @@ func DaySpans(days []oda.Day) []DaySpan {
 	return spans
 }
 
-// Parts returns the stretches of sequence numbers that rows of the index lead to:
-// from the first sequence of a day to the end of the part. It sorts what it is
-// given.
+// Parts returns the runs that rows of the index lead to, each from the first
+// sequence number of a day to the end of its part. It sorts firsts.
 func Parts(firsts []int64) Runs {
 	slices.Sort(firsts)
 	var parts Runs
 	for _, first := range firsts {
 		end := PartOf(first) * PartLength
 		if n := len(parts); n > 0 && parts[n-1].Last == end {
-			continue // another day of the same part, which begins earlier
+			continue // an earlier row already leads to this part
 		}
 		parts = parts.AddRun(first, end)
 	}
 	return parts
 }
 
-// Within returns what of the runs lies in others. These are in the order of
-// sequence numbers, and so is the result.
+// Within returns the intersection of the runs with others. Others must be in the
+// order of sequence numbers, and so is the result.
 func (r Runs) Within(others Runs) Runs {
 	var within Runs
 	mine := r.Behind(0)

@@ -8,15 +8,15 @@ import (
 	"oda"
 )
 
-// Version names a version of an entity that is being read.
+// Version names a version of an entity.
 type Version struct {
 	oda.Ref
 	Number int64
 }
 
-// Check reports whether the text of the version is the one that was stored, and its
-// slots are such that a document comes of it. All
-// texts of versions that leave an engine come through here.
+// Check returns an error if the text of the version is not the one that was
+// stored, or if its slots do not make a document. Engines check every text of a
+// version before they return it.
 func (v Version) Check(body oda.Body) error {
 	switch {
 	case body.Text == nil:
@@ -29,13 +29,14 @@ func (v Version) Check(body oda.Body) error {
 	return nil
 }
 
-// What of a row of a version may be damaged besides its text.
+// Parts of a version's row, other than its text, that may be damaged.
 var (
 	ErrSlots = errors.New("the slots of a stored document are damaged")
 	ErrRuns  = errors.New("the list of records of a stored version is damaged")
 )
 
-// checkRecord is Check for one of its records: the one that was asked for.
+// checkRecord is Check for one of the version's records. Asked is the sequence
+// number that it should have.
 func (v Version) checkRecord(asked int64, r Numbered) error {
 	switch {
 	case r.Sequence != asked:
@@ -46,19 +47,20 @@ func (v Version) checkRecord(asked int64, r Numbered) error {
 	return nil
 }
 
-// VersionRow is a row of a version but for its text, which the digest stands for.
+// VersionRow is the row of a version without its text, for which the digest
+// stands.
 type VersionRow struct {
-	Place         []byte // by which the engine finds the row
+	Place         []byte // the key by which the engine finds the row
 	Version       int64
 	By            string
 	On            oda.Instant
-	Before, After int64 // last sequence when it was stored, without and with its own records
+	Before, After int64 // the last sequence number before and after it was stored
 	Runs          Runs  // nil: no list
 	Slots         []oda.Slot
 	Digest        oda.Digest
 }
 
-// RecordRow is a row of a record but for its text.
+// RecordRow is the row of a record without its text.
 type RecordRow struct {
 	Place    []byte
 	Sequence int64
@@ -69,14 +71,14 @@ type RecordRow struct {
 	Digest   oda.Digest
 }
 
-// Seal is kept in each row. It is the beginning of a SHA-256 over the other
-// columns, so that it tells when one of them was edited, or when rows have
-// changed places. The functions archive_version_seal and archive_record_seal of
-// PostgreSQL work it out in the same way: over one line for each column, without
-// those that are null, followed by the digest.
+// Seal is stored in each row. It is the beginning of a SHA-256 over the other
+// columns, and shows whether one of them was edited or rows have changed places.
+// The functions archive_version_seal and archive_record_seal of PostgreSQL compute
+// it in the same way: over one line for each column that is not null, followed by
+// the digest.
 type Seal [8]byte
 
-// Seal computes the seal of the row.
+// Seal returns the seal of the row.
 func (r *VersionRow) Seal() Seal {
 	var room [512]byte
 	b := append(room[:0], "version\n"...)
@@ -102,7 +104,7 @@ func (r *VersionRow) Seal() Seal {
 	return seal(append(b, '}'), r.Digest)
 }
 
-// Seal computes the seal of the row.
+// Seal returns the seal of the row.
 func (r *RecordRow) Seal() Seal {
 	var room [512]byte
 	b := append(room[:0], "record\n"...)
@@ -117,7 +119,7 @@ func (r *RecordRow) Seal() Seal {
 	return seal(b, r.Digest)
 }
 
-// separated puts a comma before all elements of an array but the first.
+// separated appends a comma unless i is the first element of an array.
 func separated(b []byte, i int) []byte {
 	if i > 0 {
 		return append(b, ',')

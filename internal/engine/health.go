@@ -9,12 +9,12 @@ import (
 	"oda"
 )
 
-// tryEvery is how often a small write is tried while writing fails.
+// tryEvery is the time between two small writes while writing fails.
 const tryEvery = 5 * time.Second
 
-// Health knows whether an engine can write. After a write failed for want of
-// space, or because the disk or the database refuses, it tries a small one every
-// few seconds until one succeeds.
+// Health knows whether an engine can write. Once a write has failed because there
+// is no space, or because the disk or the database refuses it, Health tries a
+// small write every few seconds until one succeeds.
 type Health struct {
 	log  *slog.Logger
 	try  func(context.Context) error
@@ -23,18 +23,19 @@ type Health struct {
 	done sync.WaitGroup
 
 	mu       sync.Mutex
-	reason   string // why writing fails; "": it does not
-	doubtful bool   // a small write is under way, to find out
+	reason   string // why writing fails; empty if it works
+	doubtful bool   // a small write is finding out
 }
 
-// NewHealth makes one that is well. Try makes a small write. It must be closed.
+// NewHealth returns a Health for an engine that can write. Try makes a small
+// write. The caller must call Close.
 func NewHealth(log *slog.Logger, try func(context.Context) error) *Health {
 	h := &Health{log: log, try: try}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
 
-// Refused notes that a write failed, and why, as part of a sentence.
+// Refused notes that a write failed. The reason is part of a sentence.
 func (h *Health) Refused(reason string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,8 +47,8 @@ func (h *Health) Refused(reason string, err error) {
 	}
 }
 
-// Suspect notes that nobody knows how a write ended. That may have been its own
-// fault, so a small write finds out, at once.
+// Suspect notes that the outcome of a write is unknown. That may be due to that
+// write alone, so Suspect tries a small write at once to find out.
 func (h *Health) Suspect(reason string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,7 @@ func (h *Health) attempt() error {
 	return h.try(ctx)
 }
 
-// Err says why writing fails; nil where it does not.
+// Err returns an error that says why writing fails, nil if it works.
 func (h *Health) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +85,7 @@ func (h *Health) Err() error {
 		h.reason, int(tryEvery.Seconds()))
 }
 
-// Close ends the trying.
+// Close stops the small writes.
 func (h *Health) Close() {
 	h.mu.Lock()
 	h.stop()
@@ -92,7 +93,7 @@ func (h *Health) Close() {
 	h.done.Wait()
 }
 
-// recover tries to write until it works.
+// recover tries small writes until one succeeds.
 func (h *Health) recover() {
 	ticker := time.NewTicker(tryEvery)
 	defer ticker.Stop()

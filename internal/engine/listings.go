@@ -8,44 +8,44 @@ import (
 	"oda"
 )
 
-// Between the database and the reader of a listing there are a few chunks of
-// identifiers. A reader may take its time: what it holds up is bounded memory,
-// and a place in the database that can be taken away.
+// A few chunks of identifiers are buffered between the database and the reader of
+// a listing. A slow reader takes no more memory than that, and a place in the
+// database that it can lose.
 const (
 	chunkSize   = 512
 	chunksAhead = 4
 )
 
-// listingWait bounds how long a listing waits for its turn.
+// listingWait is how long a listing waits for its turn.
 const listingWait = 5 * time.Second
 
-// turnPause is the time between two looks whether listings are held.
+// turnPause is the time between two checks whether listings are held.
 const turnPause = 20 * time.Millisecond
 
-// Listings are the listings without a limit that are being read: each holds a
-// connection and a snapshot for as long as its reader takes. They have a bounded
-// share, and are ended where they stand in the way of others.
+// Listings manages the listings without a limit. Each holds a connection and a
+// snapshot until its reader has read it all. So their number is bounded, and they
+// are ended if they are in the way of others.
 type Listings struct {
 	turns chan struct{}
 
 	mu      sync.Mutex
 	running map[*listing]bool
-	held    time.Time // until then no further one begins
+	held    time.Time // no listing begins before
 }
 
-// NewListings bounds how many there are at once.
+// NewListings allows most listings at once.
 func NewListings(most int) *Listings {
 	return &Listings{turns: make(chan struct{}, most), running: make(map[*listing]bool)}
 }
 
-// listing is one of them.
+// listing is a listing that is being read.
 type listing struct {
 	began   time.Time
-	stalled time.Time // since when it waits for its reader; zero: it does not
+	stalled time.Time // when it began to wait for its reader; zero if it does not wait
 	end     context.CancelCauseFunc
 }
 
-// entry is an identifier of a listing, with its instant.
+// entry is an identifier of a listing and its instant.
 type entry struct {
 	id string
 	at oda.Instant
@@ -53,16 +53,16 @@ type entry struct {
 
 func errTooMany() error {
 	return oda.Errorf(oda.Overloaded, "Too many listings without a limit are being read at once. "+
-		"Try again shortly, or read this one in pages, with limit.")
+		"Try again shortly, or read this one in pages with limit.")
 }
 
 func errEnded() error {
 	return oda.Errorf(oda.Overloaded, "The listing was ended because it was read too slowly while others were waiting. "+
-		"Read it faster, or in pages, with limit.")
+		"Read it faster, or in pages with limit.")
 }
 
-// Read lets read find the identifiers, on a goroutine of its own, and hands them
-// to emit, in order. It returns when both have ended.
+// Read calls read on a goroutine of its own, and emit for each identifier that it
+// finds, in order. It returns when both have ended.
 func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) error, read func(context.Context, func(string, oda.Instant) error) error) error {
 	if err := l.enter(ctx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) erro
 	ctx, end := context.WithCancelCause(ctx)
 	one := &listing{began: time.Now(), end: end}
 	chunks, used := make(chan []entry, chunksAhead), make(chan []entry, chunksAhead+1)
-	var failed error // holds once chunks is closed
+	var failed error // valid once chunks is closed
 	l.add(one)
 	go func() {
 		defer close(chunks)
@@ -79,7 +79,7 @@ func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) erro
 	}()
 	defer func() {
 		end(nil)
-		for range chunks { // until the database is let go
+		for range chunks { // until read has released the database
 		}
 	}()
 	for chunk := range chunks {
@@ -96,7 +96,7 @@ func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) erro
 	return failed
 }
 
-// find gathers what read finds into chunks and hands them on.
+// find sends what read finds to chunks.
 func (l *Listings) find(ctx context.Context, one *listing, chunks, used chan []entry, read func(context.Context, func(string, oda.Instant) error) error) error {
 	chunk := make([]entry, 0, chunkSize)
 	err := read(ctx, func(id string, at oda.Instant) error {
@@ -117,7 +117,7 @@ func (l *Listings) find(ctx context.Context, one *listing, chunks, used chan []e
 		err = l.hand(ctx, one, chunks, chunk)
 	}
 	if ended, ok := context.Cause(ctx).(*oda.Error); ok && err != nil {
-		// What the reader has not taken yet is of no use any more.
+		// What the reader has not yet taken is of no use any more.
 		for len(chunks) > 0 {
 			select {
 			case <-chunks:
@@ -146,7 +146,7 @@ func (l *Listings) hand(ctx context.Context, one *listing, chunks chan<- []entry
 	}
 }
 
-// enter waits for the turn of a listing.
+// enter waits until a listing may begin.
 func (l *Listings) enter(ctx context.Context) error {
 	timer := time.NewTimer(listingWait)
 	defer timer.Stop()
@@ -194,23 +194,23 @@ func (l *Listings) stall(one *listing, since time.Time) {
 	one.stalled = since
 }
 
-// Running is how many there are.
+// Running returns the number of listings that are being read.
 func (l *Listings) Running() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.running)
 }
 
-// Hold lets no further listing begin until that instant; the zero instant lets
-// them begin again.
+// Hold lets no listing begin before that time. The zero time lets them begin
+// again.
 func (l *Listings) Hold(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = until
 }
 
-// EndStalled ends the listings that have waited for their readers for longer
-// than that.
+// EndStalled ends the listings that have waited for their readers longer than
+// that.
 func (l *Listings) EndStalled(longer time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,8 +230,8 @@ func (l *Listings) EndAll() {
 	}
 }
 
-// EndOne ends the listing that has waited longest for its reader, or the oldest
-// where none waits.
+// EndOne ends the listing that has waited longest for its reader, or the oldest if
+// none waits.
 func (l *Listings) EndOne() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +243,7 @@ func (l *Listings) EndOne() {
 	}
 	if worst != nil {
 		worst.end(errEnded())
-		delete(l.running, worst) // another call ends another one
+		delete(l.running, worst) // so that the next call ends another one
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 	"oda"
 )
 
-// PageBytes is the size of records from which on a page takes no more.
+// PageBytes is how many bytes of records fill a page.
 const PageBytes = 4 << 20
 
-// errPageFull ends the reading of a page.
+// errPageFull stops the reading of a page.
 var errPageFull = errors.New("the page is full")
 
 // Page reads records of a version in the order of the runs, and checks each, until
-// the page is full. Read gives the records of a run in order, at most so many, to
-// add, and passes its error on.
+// the page is full. Read calls add for up to most records of a run, in order, and
+// returns the first error of add.
 func Page(of Version, runs Runs, limit int, read func(run Run, most int, add func(oda.Record, oda.Digest) error) error) (oda.RecordPage, error) {
 	var page oda.RecordPage
 	size := 0

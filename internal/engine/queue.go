@@ -8,11 +8,11 @@ import (
 	"oda"
 )
 
-// enqueueWait bounds how long a write waits for room in the queue.
+// enqueueWait is how long a write waits for room in the queue.
 const enqueueWait = 5 * time.Second
 
-// Queue is the bounded queue of writes before a writer. Closed, it takes no
-// more, and what is in it is still handed out.
+// Queue is the bounded queue of a writer. A closed queue accepts nothing more, but
+// the writer still gets what is in it.
 type Queue[T any] struct {
 	items chan T
 
@@ -20,10 +20,10 @@ type Queue[T any] struct {
 	closed bool
 }
 
-// NewQueue makes a queue with room for so many.
+// NewQueue returns a queue with room for so many items.
 func NewQueue[T any](room int) *Queue[T] { return &Queue[T]{items: make(chan T, room)} }
 
-// Put hands an item to the writer, or tells why it cannot.
+// Put adds an item to the queue. If there is no room, it waits for a while.
 func (q *Queue[T]) Put(ctx context.Context, item T) error {
 	q.gate.RLock()
 	defer q.gate.RUnlock()
@@ -47,11 +47,12 @@ func (q *Queue[T]) Put(ctx context.Context, item T) error {
 	}
 }
 
-// Items is where the writer takes the items. It is closed with the queue.
+// Items returns the channel from which the writer takes the items. It is closed
+// with the queue.
 func (q *Queue[T]) Items() <-chan T { return q.items }
 
-// Close ends the queue once those who wait for room have it. It tells whether it
-// was open.
+// Close closes the queue after waiting for calls of Put in progress. It reports
+// whether the queue was open.
 func (q *Queue[T]) Close() bool {
 	q.gate.Lock()
 	defer q.gate.Unlock()

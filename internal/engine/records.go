@@ -6,8 +6,7 @@ import (
 	"oda"
 )
 
-// Numbered is the text of a record with its sequence number, and its digest as
-// it is stored.
+// Numbered is the text of a record with its sequence number and its stored digest.
 type Numbered struct {
 	Sequence   int64
 	RecordedOn oda.Instant
@@ -16,9 +15,9 @@ type Numbered struct {
 }
 
 // InParts reads records of a version in order, and checks each. Records never
-// change, so each part is a short read of its own, and a slow reader holds
-// nothing up. Read gives the records from first to last, or some of them from
-// first on.
+// change, so each part is a short read of its own, and a slow reader holds nothing
+// in the database. Read returns records from first to last; it may leave out some
+// at the end.
 func InParts(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[Numbered, error] {
 	return func(yield func(Numbered, error) bool) {
 		for _, run := range runs {
@@ -47,7 +46,7 @@ func InParts(of Version, runs Runs, read func(first, last int64) ([]Numbered, er
 	}
 }
 
-// Records returns what InParts reads to the rules.
+// Records is InParts with the records as package oda has them.
 func Records(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
 		for r, err := range InParts(of, runs, read) {
@@ -58,7 +57,7 @@ func Records(of Version, runs Runs, read func(first, last int64) ([]Numbered, er
 	}
 }
 
-// Texts is InParts without the sequence numbers.
+// Texts is InParts with the texts only.
 func Texts(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) oda.Texts {
 	return func(yield func([]byte, error) bool) {
 		for r, err := range InParts(of, runs, read) {
@@ -69,8 +68,9 @@ func Texts(of Version, runs Runs, read func(first, last int64) ([]Numbered, erro
 	}
 }
 
-// Ahead returns the records of a version that is about to be committed: the
-// first of them read with now, the rest later, when they are asked for.
+// Ahead returns the records of a version that is about to be committed. It reads
+// the first of them at once with now, and the rest with later when the caller asks
+// for them.
 func Ahead(runs Runs, now, later func(Runs) oda.Texts) (oda.Texts, error) {
 	var first [][]byte
 	size := 0

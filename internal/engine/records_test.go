@@ -48,6 +48,6 @@ func TestTheFirstRecordsOfAnAnswerAreReadAhead(t *testing.T) {
 		want = append(want, text(n))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%d records were read, or others than there are", len(got))
+		t.Errorf("the %d records that were read are not the stored ones", len(got))
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"oda"
 )
 
-// Run is a stretch of sequence numbers, both ends included.
+// Run is a range of sequence numbers, both ends included.
 type Run struct{ First, Last int64 }
 
-// Runs says which records a version of an ExecutionBlock holds, in order.
-// Records are rows of their own and never change, so versions share them.
+// Runs says which records a version of an ExecutionBlock holds, in order. Records
+// never change and are stored in rows of their own, so versions share them.
 type Runs []Run
 
 // Add appends one record.
@@ -35,7 +35,7 @@ func (r Runs) AddRun(first, last int64) Runs {
 	return append(r, Run{first, last})
 }
 
-// Joined joins the runs that follow each other.
+// Joined joins runs that continue each other.
 func (r Runs) Joined() Runs {
 	if r == nil {
 		return nil
@@ -47,8 +47,8 @@ func (r Runs) Joined() Runs {
 	return joined
 }
 
-// Behind returns the runs in the order of sequence numbers, without what is not
-// behind the given one.
+// Behind returns the records after a sequence number, as runs in the order of
+// sequence numbers.
 func (r Runs) Behind(sequence int64) Runs {
 	behind := make(Runs, 0, len(r))
 	for _, run := range r {
@@ -60,7 +60,7 @@ func (r Runs) Behind(sequence int64) Runs {
 	return behind
 }
 
-// Count is the number of records.
+// Count returns the number of records.
 func (r Runs) Count() int64 {
 	n := int64(0)
 	for _, run := range r {
@@ -81,16 +81,17 @@ func (r Runs) Skip(n int64) Runs {
 	return nil
 }
 
-// Absent is what statements give for the sequence number of a version that is
-// missing, and for the end of one whose next version is missing.
+// Absent is what statements return for the sequence number of a missing version,
+// and for the end of a version whose next version is missing.
 const Absent = -1
 
 // Current returns the records of the version: those that it was stored with, and
-// those that were recorded since, which belong to it as well. They are nil where
-// the document has no list of records: it was stored without one (nil), and
-// nothing has been recorded. After is the last sequence of the block when the
-// version was stored; last is the one at which the version ends, which for the
-// current version is that of the head. What cannot be so is damage.
+// those that were recorded later, which belong to it as well. It returns nil if
+// the document has no list of records, that is, if it was stored without one and
+// nothing was recorded. After is the last sequence number of the block when the
+// version was stored. Last is the one with which the version ends; for the current
+// version that is the last one of the block. Values that contradict each other are
+// damage.
 //
 // The statement with which PostgreSQL stores a version that keeps the records
 // (keepBody) repeats this rule.
@@ -106,8 +107,8 @@ func (v Version) Current(stored Runs, after, last int64) (Runs, error) {
 	return stored.AddRun(after+1, last), nil
 }
 
-// within reports whether the runs can be those of a version of a block whose last
-// sequence is given: no record comes twice.
+// within reports whether the runs can be those of a version of a block with that
+// last sequence number: no record occurs twice.
 func (r Runs) within(last int64) bool {
 	count := int64(0)
 	for _, run := range r {

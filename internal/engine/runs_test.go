@@ -50,7 +50,7 @@ func TestRunsAreAppended(t *testing.T) {
 	}{
 		{"to nothing", nil, 4, 6, engine.Runs{{First: 4, Last: 6}}},
 		{"next to the last", base, 3, 5, engine.Runs{{First: 1, Last: 5}}},
-		{"behind a gap", base, 4, 4, engine.Runs{{First: 1, Last: 2}, {First: 4, Last: 4}}},
+		{"after a gap", base, 4, 4, engine.Runs{{First: 1, Last: 2}, {First: 4, Last: 4}}},
 		{"empty", base, 3, 2, base},
 		{"empty, to nothing", nil, 1, 0, nil},
 	}
@@ -61,7 +61,7 @@ func TestRunsAreAppended(t *testing.T) {
 	}
 }
 
-// sequencesOf writes runs out, the long way.
+// sequencesOf returns all sequence numbers of the runs.
 func sequencesOf(runs engine.Runs) []int64 {
 	var all []int64
 	for _, r := range runs {
@@ -100,9 +100,8 @@ func TestRunsWithoutTheFirstRecords(t *testing.T) {
 	}
 }
 
-// Runs that cannot be those of a version, and versions that are missing, are
-// damage.
-func TestRecordsThatCannotBeAreDamage(t *testing.T) {
+// Runs that no version can have, and missing versions, are damage.
+func TestImpossibleRunsAreDamage(t *testing.T) {
 	for name, test := range map[string]struct {
 		stored      engine.Runs
 		after, last int64
@@ -123,9 +122,9 @@ func TestRecordsThatCannotBeAreDamage(t *testing.T) {
 	}
 }
 
-// Records that came later belong to the version. An empty list is not the same
-// as none.
-func TestWhatWasRecordedSinceBelongsToTheVersion(t *testing.T) {
+// Records that come later belong to the version. An empty list is not the same as
+// no list.
+func TestLaterRecordsBelongToTheVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		stored      engine.Runs
 		after, last int64
@@ -136,7 +135,7 @@ func TestWhatWasRecordedSinceBelongsToTheVersion(t *testing.T) {
 		"an empty list, nothing recorded":  {engine.Runs{}, 0, 0, engine.Runs{}},
 		"a list, nothing recorded":         {engine.Runs{{First: 1, Last: 2}}, 2, 2, engine.Runs{{First: 1, Last: 2}}},
 		"a list, one recorded next to it":  {engine.Runs{{First: 1, Last: 2}}, 2, 3, engine.Runs{{First: 1, Last: 3}}},
-		"a list, one recorded behind more": {engine.Runs{{First: 1, Last: 1}}, 2, 3, engine.Runs{{First: 1, Last: 1}, {First: 3, Last: 3}}},
+		"a list, one recorded after a gap": {engine.Runs{{First: 1, Last: 1}}, 2, 3, engine.Runs{{First: 1, Last: 1}, {First: 3, Last: 3}}},
 	} {
 		got, err := engine.Version{}.Current(test.stored, test.after, test.last)
 		if err != nil {

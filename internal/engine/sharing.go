@@ -6,14 +6,13 @@ import (
 	"oda"
 )
 
-// Sharing says which of the records that a new version lists are stored
-// already, so that they are not stored again: for each record the sequence
-// number of the stored record that it equals, or 0 where it is new. Nil means
-// that all are new.
+// Sharing says which records of a new version are already stored, so that they are
+// not stored again. For each record of the list it has the sequence number of the
+// stored record that equals it, or 0 if it is new. Nil means that all are new.
 type Sharing []int64
 
-// Share finds which records of a list are among the stored ones of the version
-// before, by their digests. Each stored record is used once, the earliest first.
+// Share compares the records of a list with the stored ones of the previous
+// version, by their digests. It uses each stored record once, the earliest first.
 func Share(list []Fresh, stored iter.Seq2[Numbered, error]) (Sharing, error) {
 	known := make(map[oda.Digest][]int64)
 	for r, err := range stored {
@@ -38,7 +37,7 @@ type Fresh struct {
 	Digest oda.Digest
 }
 
-// List computes the digests of a list of records.
+// List returns the records of a list with their digests.
 func List(texts [][]byte) []Fresh {
 	list := make([]Fresh, len(texts))
 	for i, text := range texts {
@@ -47,8 +46,8 @@ func List(texts [][]byte) []Fresh {
 	return list
 }
 
-// Place returns the runs of a version that holds this list, in a block whose last
-// sequence is given, and the records that are to be written behind it.
+// Place returns the runs of a version with this list, and the records that must be
+// written. They get the sequence numbers after last.
 func (s Sharing) Place(list []Fresh, last int64) (runs Runs, fresh []Fresh) {
 	runs = Runs{}
 	for i, r := range list {
@@ -62,8 +61,8 @@ func (s Sharing) Place(list []Fresh, last int64) (runs Runs, fresh []Fresh) {
 	return runs, fresh
 }
 
-// FreshOf gives of something that is known of each record of a list that of those
-// which are to be written.
+// FreshOf returns those elements of all that belong to records which must be
+// written. All has an element for each record of the list.
 func FreshOf[T any](s Sharing, all []T) []T {
 	if s == nil {
 		return all
@@ -77,7 +76,7 @@ func FreshOf[T any](s Sharing, all []T) []T {
 	return fresh
 }
 
-// CheckNew holds the number of new records of a request against the bound.
+// CheckNew returns an error if a request has too many new records.
 func CheckNew(puts []oda.Put, sharing []Sharing) error {
 	n := 0
 	for i := range puts {

@@ -21,10 +21,10 @@ func bytesOf(texts []string) [][]byte {
 	return out
 }
 
-// listOf makes a list of records.
+// listOf returns a list of records.
 func listOf(texts []string) []engine.Fresh { return engine.List(bytesOf(texts)) }
 
-// share finds what is shared with stored records that are numbered from first.
+// share compares listed records with stored ones that are numbered from first.
 func share(t interface{ Fatalf(string, ...any) }, first int64, stored, listed []string) engine.Sharing {
 	sharing, err := engine.Share(listOf(listed), func(yield func(engine.Numbered, error) bool) {
 		for i, text := range stored {
@@ -39,7 +39,7 @@ func share(t interface{ Fatalf(string, ...any) }, first int64, stored, listed []
 	return sharing
 }
 
-func TestRecordsThatAreStoredAlreadyAreShared(t *testing.T) {
+func TestStoredRecordsAreShared(t *testing.T) {
 	tests := []struct {
 		name, stored, listed string // one letter is one record
 		want                 []int64
@@ -50,7 +50,7 @@ func TestRecordsThatAreStoredAlreadyAreShared(t *testing.T) {
 		{"one more", "abc", "abcd", []int64{11, 12, 13, 0}},
 		{"one edited", "abc", "axc", []int64{11, 0, 13}},
 		{"one dropped", "abc", "ac", []int64{11, 13}},
-		{"one put in", "abc", "xabc", []int64{0, 11, 12, 13}},
+		{"one inserted", "abc", "xabc", []int64{0, 11, 12, 13}},
 		{"another order", "abc", "cba", []int64{13, 12, 11}},
 		{"equal ones, in their order", "aab", "aba", []int64{11, 13, 12}},
 		{"an equal one more", "ab", "aab", []int64{11, 0, 12}},
@@ -64,8 +64,8 @@ func TestRecordsThatAreStoredAlreadyAreShared(t *testing.T) {
 	}
 }
 
-// A shared record has the bytes that were sent, and no stored record stands for
-// two.
+// A shared record has the bytes that were sent, and no stored record is used
+// twice.
 func TestSharingNeverChangesARecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "d", "a "}))
@@ -83,14 +83,14 @@ func TestSharingNeverChangesARecord(t *testing.T) {
 				continue
 			}
 			if used[sequence] || before[sequence-1] != after[i] {
-				t.Fatalf("record %d of %q is taken for %d of %q", i, after, sequence, before)
+				t.Fatalf("record %d of %q is shared with %d of %q", i, after, sequence, before)
 			}
 			used[sequence] = true
 		}
 	})
 }
 
-func TestRecordsThatCannotBeReadAreNotTakenForNew(t *testing.T) {
+func TestUnreadableRecordsDoNotCountAsNew(t *testing.T) {
 	lost := errors.New("the disk is gone")
 	_, err := engine.Share(listOf([]string{"a"}), func(yield func(engine.Numbered, error) bool) { yield(engine.Numbered{}, lost) })
 	if !errors.Is(err, lost) {
@@ -98,20 +98,20 @@ func TestRecordsThatCannotBeReadAreNotTakenForNew(t *testing.T) {
 	}
 }
 
-func TestNewRecordsAreNumberedBehindTheLast(t *testing.T) {
+func TestNewRecordsAreNumberedAfterTheLast(t *testing.T) {
 	list := listOf([]string{"a", "new", "b", "newer"})
 	runs, fresh := engine.Sharing{1, 0, 2, 0}.Place(list, 7)
 	if want := (engine.Runs{{First: 1, Last: 1}, {First: 8, Last: 8}, {First: 2, Last: 2}, {First: 9, Last: 9}}); !slices.Equal(runs, want) {
 		t.Errorf("the runs are %v, want %v", runs, want)
 	}
 	if len(fresh) != 2 || string(fresh[0].Text) != "new" || string(fresh[1].Text) != "newer" {
-		t.Errorf("to be written are %v", fresh)
+		t.Errorf("%v must be written", fresh)
 	}
 	runs, fresh = engine.Sharing(nil).Place(list, 7)
 	if want := (engine.Runs{{First: 8, Last: 11}}); !slices.Equal(runs, want) || len(fresh) != 4 {
-		t.Errorf("where nothing is shared, the runs are %v, and %d are written", runs, len(fresh))
+		t.Errorf("if nothing is shared, the runs are %v and %d are written", runs, len(fresh))
 	}
 	if runs, _ := engine.Sharing(nil).Place(nil, 7); runs == nil {
-		t.Error("an empty list has become none")
+		t.Error("an empty list became no list")
 	}
 }

@@ -143,7 +143,7 @@ func BenchmarkHandler(b *testing.B) {
 // BenchmarkLoopback does the same over a connection, with net/http and a client.
 func BenchmarkLoopback(b *testing.B) { bench(b, loopback) }
 
-// bench measures each kind of request on an archive of its own. Over wraps the
+// bench measures each kind of request on an archive of its own. Way wraps the
 // archive's handler.
 func bench(b *testing.B, way func(testing.TB, http.Handler) http.Handler) {
 	for _, name := range []string{"GET", "record", "update"} {

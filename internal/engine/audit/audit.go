@@ -1,11 +1,10 @@
-// Package audit finds out whether an archive is whole. It reads everything that
-// an engine keeps, adds it up again, and names each place that does not fit: a
-// text that is not the one that was stored, rows that were edited, exchanged or
-// lost, heads that are not what the log adds up to.
+// Package audit finds the damage in an archive. It reads everything that an engine
+// stores, works out what it should be, and reports each place that differs: a text
+// that is not the one that was stored, rows that were edited, exchanged or lost,
+// heads that do not match the log.
 //
-// Both engines share it. They give their rows in the order of entities, so that
-// one pass over three streams is enough, and memory does not grow with the
-// archive.
+// Both engines share it. They return their rows in the order of entities, so that
+// one pass is enough and memory does not grow with the archive.
 package audit
 
 import (
@@ -24,31 +23,31 @@ type Class string
 
 // The classes.
 const (
-	Text     Class = "text"     // a text does not fit its digest
-	Row      Class = "row"      // a row does not fit its seal: a column was edited, or rows have changed places
+	Text     Class = "text"     // a text does not match its digest
+	Row      Class = "row"      // a row does not match its seal: a column was edited, or rows have changed places
 	Gap      Class = "gap"      // a version, a record or a position is missing
-	Head     Class = "head"     // a head is not what the log adds up to
+	Head     Class = "head"     // a head does not match the log
 	Log      Class = "log"      // rows of one entity contradict each other
-	Document Class = "document" // what would be answered is not the JSON document of the entity
-	Orphan   Class = "orphan"   // rows without a head
-	Index    Class = "index"    // what is kept for listings and keys does not fit the heads
-	File     Class = "file"     // the database itself cannot read what it keeps
+	Document Class = "document" // a stored text is not the JSON document of the entity
+	Orphan   Class = "orphan"   // rows have no head
+	Index    Class = "index"    // an index does not match the heads
+	File     Class = "file"     // the database cannot read its own file
 )
 
 // Classes lists every class.
 var Classes = []Class{Text, Row, Gap, Head, Log, Document, Orphan, Index, File}
 
-// Fault is one place that does not fit.
+// Fault is one damaged place.
 type Fault struct {
 	Class  Class  `json:"class"`
 	Place  string `json:"place"`
 	Detail string `json:"detail"`
 }
 
-// Report is what has been found so far. Its numbers may be read while the audit
-// goes on.
+// Report is what an audit has found so far. Its numbers may be read while the
+// audit runs.
 type Report struct {
-	Total    atomic.Int64 // versions and records that there should be; 0: not known yet
+	Total    atomic.Int64 // versions and records that there should be; 0: not yet known
 	Entities atomic.Int64
 	Versions atomic.Int64
 	Records  atomic.Int64
@@ -59,16 +58,16 @@ type Report struct {
 	doing    atomic.Pointer[string]
 }
 
-// NewReport makes an empty report. Tell hears of the first faults of each class,
-// at most so many.
+// NewReport returns an empty report. It calls tell for the first faults of each
+// class, at most so many.
 func NewReport(most int, tell func(Fault)) *Report {
 	return &Report{byClass: make(map[Class]int64), most: int64(most), tell: tell}
 }
 
-// Do says what is being done.
+// Do notes what the audit is doing now.
 func (r *Report) Do(what string) { r.doing.Store(&what) }
 
-// Doing is what is being done.
+// Doing returns what the audit is doing now.
 func (r *Report) Doing() string {
 	if what := r.doing.Load(); what != nil {
 		return *what
@@ -87,14 +86,14 @@ func (r *Report) Add(class Class, place, format string, args ...any) {
 // Faults returns the number of faults of each class that has any.
 func (r *Report) Faults() map[Class]int64 { return r.byClass }
 
-// Key is what the rows of one entity have in common, and by which they are
-// ordered.
+// Key names an entity. All of its rows have the same key, and rows are ordered by
+// it.
 type Key struct {
 	Number int64   // of the entity, or of its kind
 	Ref    oda.Ref // empty on an engine that numbers entities
 }
 
-// KindOf returns the kind that a row names, 0 for a number that can be none.
+// KindOf returns the kind that a row names, 0 for a number that cannot be a kind.
 func KindOf(number int64) oda.Kind {
 	if number < 0 || number > math.MaxUint8 {
 		return 0
@@ -112,7 +111,7 @@ type HeadRow struct {
 	Ref          oda.Ref
 	Metadata     oda.Metadata
 	LastSequence int64
-	Position     int64 // of the current version's body; 0 where heads have none
+	Position     int64 // of the current version; 0 if heads have none
 	Telescope    string
 	SummaryHash  int64
 }
@@ -124,7 +123,7 @@ type VersionRow struct {
 	Position int64
 	Text     []byte
 	Seal     []byte
-	Damage   error // what of the row cannot be read
+	Damage   error // why the row cannot be read
 }
 
 // RecordRow is a record with its text.
@@ -136,18 +135,15 @@ type RecordRow struct {
 	Seal     []byte
 }
 
-// EntryRow is what listings and searches know of an entity.
+// EntryRow is what listings and searches know about an entity.
 type EntryRow struct {
 	Entity  Key
 	Summary []byte   // nil: there is none
-	Terms   []string // nil where the engine keeps them elsewhere
-
-	// Listed is what listings have in a table of their own; nil: there is no such
-	// row.
-	Listed *Listed
+	Terms   []string // nil if the engine stores them elsewhere
+	Listed  *Listed  // from the table of listings; nil if there is no row or no table
 }
 
-// Listed is what listings by user and by creation know of an entity.
+// Listed is what listings by user and by creation know about an entity.
 type Listed struct {
 	CreatedBy string
 	CreatedOn oda.Instant
@@ -162,19 +158,19 @@ type DayRow struct {
 	First  int64
 }
 
-// Rows are all rows of an archive, of one snapshot, each in the order of entities
-// and then of versions or sequences.
+// Rows yields all rows of an archive, from one snapshot, ordered by entity and then
+// by version or sequence number.
 type Rows struct {
 	Heads    iter.Seq2[HeadRow, error]
 	Versions iter.Seq2[VersionRow, error]
 	Records  iter.Seq2[RecordRow, error]
 	Entries  iter.Seq2[EntryRow, error]
 	Days     iter.Seq2[DayRow, error]
-	Ordered  bool // positions are given in the order of commits
+	Ordered  bool // positions are in the order of commits
 	Listed   bool // listings have a table of their own
 }
 
-// Run audits the rows. The error is one of reading.
+// Run audits the rows. It returns an error only if they cannot be read.
 func Run(rows Rows, report *Report) error {
 	a := &auditor{
 		report: report, ordered: rows.Ordered, listedApart: rows.Listed,
@@ -197,7 +193,7 @@ func Run(rows Rows, report *Report) error {
 	}
 }
 
-// stream is rows of which the next one can be looked at.
+// stream reads rows one ahead.
 type stream[T any] struct {
 	row  T
 	more bool
@@ -218,7 +214,7 @@ func (s *stream[T]) advance() {
 	s.more = s.more && s.err == nil
 }
 
-// auditor goes through the entities.
+// auditor audits the entities one by one.
 type auditor struct {
 	report               *Report
 	ordered, listedApart bool
@@ -230,7 +226,7 @@ type auditor struct {
 	document             document
 }
 
-// next returns the next entity of which there is any row.
+// next returns the next entity that has a row in any stream.
 func (a *auditor) next() (first Key, more bool) {
 	note := func(there bool, key Key) {
 		if there && (!more || key.compare(first) < 0) {

@@ -10,14 +10,14 @@ import (
 // maxDepth is the deepest nesting that any server can have accepted.
 const maxDepth = 10_000
 
-// document renders documents into memory that is used again.
+// document renders documents into memory that it reuses.
 type document struct{ text bytes.Buffer }
 
-// anything stands for the metadata of a version: it is checked elsewhere.
+// anything stands for the metadata of a version, which is checked elsewhere.
 var anything = oda.Metadata{Version: 1}
 
-// check tells why a version would not be answered as the document of its entity,
-// as part of a sentence; "" if it would.
+// check returns why a version is not the document of its entity, as part of a
+// sentence, or "" if it is.
 func (d *document) check(ref oda.Ref, body oda.Body) string {
 	d.text.Reset()
 	if err := body.WriteTo(&d.text, anything, nil); err != nil {
@@ -40,8 +40,8 @@ func (d *document) check(ref oda.Ref, body oda.Body) string {
 	return ""
 }
 
-// isObject tells why a text is not a JSON object.
-func isObject(text []byte) string {
+// notObject returns why a text is not a JSON object, or "" if it is one.
+func notObject(text []byte) string {
 	s := rawjson.NewScanner(text, maxDepth)
 	return members(s, func([]byte) error {
 		_, _, err := s.Skip()
@@ -49,7 +49,8 @@ func isObject(text []byte) string {
 	})
 }
 
-// members goes through the members of an object, which is all of a text.
+// members calls member for each member of an object, which must be all of the text.
+// It returns why the text is not such an object, or "".
 func members(s *rawjson.Scanner, member func(key []byte) error) string {
 	_, err := s.BeginObject()
 	for err == nil {

@@ -9,7 +9,8 @@ import (
 	"oda/internal/engine"
 )
 
-// entity is what the log of one entity adds up to, as far as it has been read.
+// entity is the state of one entity that follows from its log, as far as it has
+// been read.
 type entity struct {
 	*auditor
 	key  Key
@@ -20,14 +21,14 @@ type entity struct {
 	sequence int64 // the last one
 	by       string
 	on       oda.Instant
-	position int64       // the last one, where positions are ordered
-	body     int64       // position of the last version
-	created  *VersionRow // the first version
-	current  *VersionRow // the last one
-	calls    map[dayPart]int64
+	position int64             // the last one, if positions are ordered
+	body     int64             // the position of the last version
+	created  *VersionRow       // the first version
+	current  *VersionRow       // the last version
+	calls    map[dayPart]int64 // the first sequence number of each day and part
 }
 
-// entity audits one entity: the head, if there is one, and all of its log.
+// entity audits one entity: its head, if there is one, and its whole log.
 func (a *auditor) entity(key Key) {
 	e := &entity{auditor: a, key: key, name: nameOf(key.Ref), calls: make(map[dayPart]int64)}
 	if key.Ref.ID == "" {
@@ -45,14 +46,14 @@ func (a *auditor) entity(key Key) {
 	if e.head == nil {
 		versions, records = a.report.Versions.Load()-versions, a.report.Records.Load()-records
 		if versions+records == 0 {
-			a.report.Add(Orphan, e.name, "is known to listings or searches, but is not there")
+			a.report.Add(Orphan, e.name, "listings or searches know it, but nothing is stored")
 		} else {
 			a.report.Add(Orphan, e.name, "has no head, but %d versions and %d records", versions, records)
 		}
 		return
 	}
 	if !slices.Contains(oda.Kinds[:], e.head.Ref.Kind) {
-		a.report.Add(Head, e.name, "its head is of a kind that there is not")
+		a.report.Add(Head, e.name, "its head names a kind that does not exist")
 		return
 	}
 	e.checkHead()
@@ -62,8 +63,8 @@ func (a *auditor) entity(key Key) {
 
 func nameOf(ref oda.Ref) string { return fmt.Sprintf("%s %s", ref.Kind, ref.ID) }
 
-// log goes through versions and records in the order in which they were written:
-// what was recorded before a version, the records that came with it, the version.
+// log reads versions and records in the order in which they were written: what was
+// recorded before a version, the records that came with it, the version itself.
 func (e *entity) log() {
 	for e.versions.more && e.versions.row.Entity == e.key {
 		v := e.versions.row
@@ -91,22 +92,22 @@ func (e *entity) log() {
 	e.recorded(last, latest)
 }
 
-// recorded goes through records that came one by one, up to that sequence, while
-// the last version that was read was the current one, or one that is missing, up
-// to the latest.
+// recorded reads the records up to a sequence number that did not come with a
+// version. They must belong to the last version that was read, or to one of the
+// missing versions up to latest.
 func (e *entity) recorded(upTo, latest int64) {
 	e.each(upTo, func(r *RecordRow) {
 		if r.Version < e.version || r.Version > latest {
-			e.report.Add(Log, e.record(r), "says that it came in version %d, but it stands in the log of version %d", r.Version, e.version)
+			e.report.Add(Log, e.record(r), "says that it was recorded in version %d, but it is among the records of version %d", r.Version, e.version)
 		}
 		if r.On <= e.on {
-			e.report.Add(Log, e.record(r), "was recorded at %s, not after what is before it (%s)", r.On, e.on)
+			e.report.Add(Log, e.record(r), "was recorded at %s, which is not after what precedes it (%s)", r.On, e.on)
 		}
 		e.by, e.on = r.By, r.On
 	})
 }
 
-// listed goes through the records that came with a version.
+// listed reads the records that came with a version.
 func (e *entity) listed(v *VersionRow) {
 	if v.After < v.Before {
 		e.report.Add(Log, e.place(v), "says that the last record was %d before it and %d after it", v.Before, v.After)
@@ -118,7 +119,7 @@ func (e *entity) listed(v *VersionRow) {
 	})
 }
 
-// each goes through the records up to a sequence.
+// each reads the records up to a sequence number.
 func (e *entity) each(upTo int64, check func(*RecordRow)) {
 	for e.records.more && e.records.row.Entity == e.key && e.records.row.Sequence <= upTo {
 		r := e.records.row
@@ -141,7 +142,7 @@ func (e *entity) each(upTo int64, check func(*RecordRow)) {
 func (e *entity) checkVersion(v *VersionRow) {
 	place := e.place(v)
 	if v.On <= e.on && e.version != 0 {
-		e.report.Add(Log, place, "was stored at %s, not after what is before it (%s)", v.On, e.on)
+		e.report.Add(Log, place, "was stored at %s, which is not after what precedes it (%s)", v.On, e.on)
 	}
 	e.inOrder(place, v.Position)
 	if oda.DigestOf(v.Text) != v.Digest {
@@ -176,7 +177,7 @@ func (e *entity) checkRecord(r *RecordRow) {
 	if seal := r.RecordRow.Seal(); string(seal[:]) != string(r.Seal) {
 		e.report.Add(Row, place, "its row was edited, or has changed places with another")
 	}
-	if fault := isObject(r.Text); fault != "" {
+	if fault := notObject(r.Text); fault != "" {
 		e.report.Add(Document, place, "%s", fault)
 		return
 	}
@@ -192,12 +193,12 @@ func (e *entity) inOrder(place string, position int64) {
 		return
 	}
 	if position <= e.position {
-		e.report.Add(Log, place, "has the position %d, which is not behind %d", position, e.position)
+		e.report.Add(Log, place, "has the position %d, which is not after %d", position, e.position)
 	}
 	e.position = max(e.position, position)
 }
 
-// checkHead compares the head with what the log adds up to.
+// checkHead compares the head with the log.
 func (e *entity) checkHead() {
 	h, m := e.head, e.head.Metadata
 	switch {
@@ -225,7 +226,7 @@ func (e *entity) place(v *VersionRow) string { return fmt.Sprintf("%s, version %
 
 func (e *entity) record(r *RecordRow) string { return fmt.Sprintf("%s, record %d", e.name, r.Sequence) }
 
-// span names what is missing.
+// span names missing versions or records.
 func span(what string, first, last int64) string {
 	if first == last {
 		return fmt.Sprintf("%s %d is", what, first)

@@ -8,7 +8,7 @@ import (
 	"oda/internal/engine"
 )
 
-// entry takes what listings and searches know of the entity.
+// entry reads what listings and searches know about the entity.
 func (e *entity) entry() (entry EntryRow) {
 	if e.entries.more && e.entries.row.Entity == e.key {
 		entry = e.entries.row
@@ -33,7 +33,7 @@ func (e *entity) checkEntry(entry EntryRow) {
 	}
 	extract, err := oda.ExtractOf(h.Ref.Kind, oda.Body{Text: e.current.Text, Slots: e.current.Slots})
 	if err != nil {
-		return // the document has been found damaged already
+		return // the document was already reported as damaged
 	}
 	summary := extract.Summary()
 	switch {
@@ -47,30 +47,22 @@ func (e *entity) checkEntry(entry EntryRow) {
 		e.report.Add(Index, e.name, "searches do not know it")
 	case !bytes.Equal(entry.Summary, summary.Pack()):
 		e.report.Add(Index, e.name, "searches know another summary than that of its document")
-	case entry.Terms != nil && !sameTerms(entry.Terms, summary.Terms(h.Ref)):
+	case entry.Terms != nil && !slices.Equal(slices.Sorted(slices.Values(entry.Terms)), summary.Terms(h.Ref)):
 		e.report.Add(Index, e.name, "the index of words and references has other terms than its document")
 	}
 }
 
-// sameTerms compares terms without regard to their order.
-func sameTerms(kept, made []string) bool {
-	slices.Sort(kept)
-	made = slices.Clone(made)
-	slices.Sort(made)
-	return slices.Equal(kept, slices.Compact(made))
-}
-
-// dayPart is what a row of the index of days stands for.
+// dayPart is the key of a row of the index of days.
 type dayPart struct {
 	day  oda.Day
 	part int64
 }
 
-// mostDays is of how many days and parts of a block the index is checked: no block
-// of a telescope has so many.
+// mostDays is how many days and parts of a block are checked. No real block has so
+// many.
 const mostDays = 100_000
 
-// indexedDays takes what the index of days has of the block.
+// indexedDays reads the rows of the block in the index of days.
 func (e *entity) indexedDays() map[dayPart]int64 {
 	indexed := make(map[dayPart]int64)
 	for e.days.more && e.days.row.Entity == e.key {
@@ -82,12 +74,12 @@ func (e *entity) indexedDays() map[dayPart]int64 {
 	return indexed
 }
 
-// checkDays makes sure that the index of days leads to all calls. It may lead to
-// some that are not of the day.
+// checkDays checks that the index of days leads to all calls. It may also lead to
+// calls of other days.
 func (e *entity) checkDays(indexed map[dayPart]int64) {
 	for at, first := range indexed {
 		if first < 1 || engine.PartOf(first) != at.part {
-			e.report.Add(Index, e.name, "the index of days leads to record %d for part %d, to which it does not belong", first, at.part)
+			e.report.Add(Index, e.name, "the index of days leads to record %d for part %d, but that record is in another part", first, at.part)
 		}
 	}
 	for call, first := range e.calls {

@@ -1,15 +1,14 @@
-// Package migrate brings the schema of a database up to date by numbered,
-// forward-only steps. Both engines share it: they say what a transaction is, and
-// the loop is the same.
+// Package migrate brings the schema of a database up to date in numbered steps,
+// which only go forward. Both engines share it; each provides its transactions.
 //
-// A step is SQL or Go. SQL is a file NNNN_name.sql that is run in one
-// transaction. A step in Go does its work in parts, each in a transaction of its
-// own that also keeps how far it came: cut off at any moment, it goes on from
-// there. Steps take as long as they need, and tell how far they are.
+// A step is SQL or Go. SQL is a file NNNN_name.sql that runs in one transaction. A
+// step in Go does its work in parts, each in a transaction that also stores how
+// far it has come, so that it can be cut off at any moment and continues from
+// there. Steps take as long as they need, and report their progress.
 //
-// A step is never changed once it has been released: the list of applied steps
-// holds a checksum, and a database whose steps differ from the binary's is
-// refused rather than guessed at.
+// A step never changes once it has been released. The list of applied steps has
+// their checksums, and a database whose steps differ from the program's is
+// refused.
 package migrate
 
 import (
@@ -30,42 +29,43 @@ type Step[Tx any] struct {
 	Number   int
 	Name     string
 	Checksum string
-	SQL      string   // either this
-	Work     Work[Tx] // or that
+	SQL      string   // of a step in SQL
+	Work     Work[Tx] // of a step in Go
 }
 
-// Work does the next part of a step within a transaction. It begins where the
-// part before ended: at is "" for the first one.
+// Work does the next part of a step in a transaction. At says where the previous
+// part ended; it is "" for the first part.
 type Work[Tx any] func(ctx context.Context, tx Tx, at string) (Part, error)
 
 // Part is how far a step has come.
 type Part struct {
-	At          string // where the next part begins, in the step's own words
-	Done, Total int64  // for people
-	End         bool   // nothing is left to do
+	At          string // where the next part begins; its form is up to the step
+	Done, Total int64  // for messages
+	End         bool   // the step is complete
 }
 
-// Applied is a step that a database has had.
+// Applied is a step that a database has.
 type Applied struct {
 	Number   int
 	Checksum string
 }
 
-// State is what a database has had: whole steps, and a part of the next one.
+// State is the state of a database: its complete steps, and how far the next one
+// has come.
 type State struct {
 	Applied []Applied
 	Begun   int // number of the step that was begun; 0: none
 	Part    Part
 }
 
-// ErrNewer says that the database has steps which this binary does not know.
+// ErrNewer says that the database has steps that this program does not know.
 var ErrNewer = errors.New("the database is newer than this program; install a newer version of oda")
 
-// ErrOlder says that the database lacks steps, for those who only read it.
+// ErrOlder says that the database lacks steps. It is for programs that only read.
 var ErrOlder = errors.New("its schema is older than this program; start \"oda serve\" with it once, which upgrades it, or use the oda that wrote it")
 
-// Load reads the steps in SQL of a directory and joins those in Go to them.
-// Together they must be numbered from 1 without a gap.
+// Load returns the steps in SQL of a directory together with those in Go. They must
+// be numbered from 1 without gaps.
 func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -94,8 +94,8 @@ func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 	return steps, nil
 }
 
-// Pending returns the steps that a database still needs. Its applied steps, in
-// order, must be the first of ours.
+// Pending returns the steps that a database still needs. Its applied steps must be
+// the first ones of steps, in order.
 func Pending[Tx any](steps []Step[Tx], state State) ([]Step[Tx], error) {
 	applied := state.Applied
 	if len(applied) > len(steps) || state.Begun > len(steps) {

@@ -33,19 +33,19 @@ func TestStepsInSQLAndInGoAreOneSeries(t *testing.T) {
 		t.Errorf("got %+v", steps)
 	}
 	if steps, err := Load(files("0001_a.sql"), Step[int]{Number: 1, Name: "b"}); err == nil {
-		t.Errorf("two steps of one number were read as %+v", steps)
+		t.Errorf("two steps with one number were loaded as %+v", steps)
 	}
 }
 
 func TestStepsWithAGapOrABadNameAreRefused(t *testing.T) {
 	for _, fs := range []fstest.MapFS{files("0002_b.sql"), files("0001_a.sql", "0003_c.sql"), files("one_a.sql"), files("0001.sql")} {
 		if steps, err := Load[int](fs); err == nil {
-			t.Errorf("%v was read as %+v", fs, steps)
+			t.Errorf("%v was loaded as %+v", fs, steps)
 		}
 	}
 }
 
-func TestADatabaseGetsWhatItLacks(t *testing.T) {
+func TestADatabaseGetsTheStepsThatItLacks(t *testing.T) {
 	steps, err := Load[int](files("0001_a.sql", "0002_b.sql"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestAForeignDatabaseIsRefused(t *testing.T) {
 		t.Errorf("a newer database: got %v", err)
 	}
 	if _, err := Pending(steps, State{Applied: []Applied{{1, steps[0].Checksum}}, Begun: 2}); !errors.Is(err, ErrNewer) {
-		t.Errorf("a database on its way to a newer one: got %v", err)
+		t.Errorf("a database with a part of a newer step: got %v", err)
 	}
 	if _, err := Pending(steps, State{Applied: []Applied{{1, "other"}}}); err == nil {
 		t.Error("a step with another checksum was accepted")

@@ -9,51 +9,51 @@ import (
 	"time"
 )
 
-// Database is what the loop needs of an engine.
+// Database is what Run needs from an engine.
 type Database[Tx any] interface {
-	// State reads what the database has had. It takes no lock and needs no right
+	// State reads the state of the database. It takes no lock and needs no right
 	// to change anything.
 	State(ctx context.Context) (State, error)
 
-	// Transact runs work in a transaction that no other process can have at the
-	// same time. While another one has it, the error is ErrLocked.
+	// Transact runs work in a transaction that only one process can have at a
+	// time. If another process has it, the error is ErrLocked.
 	Transact(ctx context.Context, work func(Tx) error) error
 
 	// StateOf is State within a transaction.
 	StateOf(ctx context.Context, tx Tx) (State, error)
 	// Script runs the statements of a step.
 	Script(ctx context.Context, tx Tx, sql string) error
-	// Enter adds a step to the list of those that the database has had, and
-	// forgets how far it had come.
+	// Enter adds a step to the list of applied steps, and forgets how far it had
+	// come.
 	Enter(ctx context.Context, tx Tx, step Step[Tx]) error
-	// Keep notes how far a step has come.
+	// Keep stores how far a step has come.
 	Keep(ctx context.Context, tx Tx, number int, part Part) error
 }
 
 // ErrLocked says that another process is changing the schema.
 var ErrLocked = errors.New("another process is changing the schema")
 
-// Between two looks at a lock that another process holds there is a pause that
-// doubles, from the first to the longest.
+// The pauses between two attempts to get a lock that another process holds. They
+// double from the first to the longest.
 const (
 	firstPause   = 10 * time.Millisecond
 	longestPause = time.Second
 )
 
-// logEvery is how often the log is told how far a step is.
+// logEvery is the time between two lines of progress in the log.
 const logEvery = 5 * time.Second
 
-// Status is how far the steps are.
+// Status says how far the steps have come.
 type Status struct {
-	Number  int // of the step
+	Number  int // of the current step
 	Last    int // number of the last step
 	Name    string
-	Waiting bool // another process is at work
+	Waiting bool // another process does the step
 	Done    int64
 	Total   int64 // 0: not known
 }
 
-// String is for people.
+// String returns the status as part of a sentence.
 func (s Status) String() string {
 	text := fmt.Sprintf("schema step %d of %d (%s)", s.Number, s.Last, s.Name)
 	if s.Total > 0 {
@@ -66,9 +66,9 @@ func (s Status) String() string {
 }
 
 // Run applies the steps that a database lacks, however long that takes. Several
-// processes may do so at once: each part of a step is done by the one that has
-// the lock, and the others wait or do the next. Tell hears how far it is, and is
-// not called where there is nothing to do.
+// processes may do so at once: the one that has the lock does a part of a step, and
+// the others wait and do the next. Run calls tell with its progress, unless there
+// is nothing to do.
 func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *slog.Logger, tell ...func(Status)) error {
 	state, err := db.State(ctx)
 	if err != nil {
@@ -96,12 +96,12 @@ func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *sl
 	}
 }
 
-// advance does the next part in a transaction of its own. It tells whether
-// nothing is left.
+// advance does the next part in a transaction of its own. It reports whether all
+// steps have ended.
 func advance[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *watcher) (ended bool, err error) {
 	var at Status
 	err = db.Transact(ctx, func(tx Tx) error {
-		// Another process may have gone on since.
+		// Another process may have done parts since.
 		state, err := db.StateOf(ctx, tx)
 		if err != nil {
 			return err
@@ -148,7 +148,8 @@ func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], stat
 	return part.Done, part.Total, db.Keep(ctx, tx, step.Number, part)
 }
 
-// wait waits while another process has the lock, and notes how far that is.
+// wait waits while another process has the lock, and notes its progress. It
+// reports whether all steps have ended.
 func wait[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *watcher, pause time.Duration) (ended bool, err error) {
 	select {
 	case <-ctx.Done():
@@ -177,8 +178,8 @@ func status[Tx any](steps []Step[Tx], step Step[Tx], state State) Status {
 	return s
 }
 
-// watcher tells the log and the caller how far the steps are, also while one
-// statement takes long.
+// watcher reports the progress to the log and the caller, even while one statement
+// takes long.
 type watcher struct {
 	log    *slog.Logger
 	tell   []func(Status)
@@ -187,7 +188,7 @@ type watcher struct {
 
 	mu    sync.Mutex
 	at    Status
-	since time.Time // when the step was begun here
+	since time.Time // when this process began the step
 }
 
 func newWatcher(log *slog.Logger, tell []func(Status)) *watcher {
@@ -206,7 +207,7 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 			w.mu.Lock()
-			w.line("schema step under way")
+			w.line("schema step in progress")
 			w.mu.Unlock()
 		}
 	}
@@ -217,7 +218,7 @@ func (w *watcher) end() {
 	w.done.Wait()
 }
 
-// note takes a new state.
+// note notes and reports a new status.
 func (w *watcher) note(at Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +238,7 @@ func (w *watcher) note(at Status) {
 	}
 }
 
-// line writes one line of the log.
+// line writes one line to the log.
 func (w *watcher) line(message string) {
 	attrs := []any{"number", w.at.Number, "of", w.at.Last, "name", w.at.Name}
 	if w.at.Total > 0 {
