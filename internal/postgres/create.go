@@ -13,23 +13,25 @@ import (
 	"oda/internal/engine"
 )
 
-// Create implements oda.Engine. Without a key it is one statement; with one, the
-// key is claimed in the same transaction.
+// Create implements oda.Engine. Without a key it is one statement, which several may
+// share; with one, the key is claimed in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
 	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(alonePatience)
 	stores := []*store{statement(&put, sharing{records: engine.List(put.Records)}, anyShard(), true)}
-	try := func(patience time.Duration) error {
-		if key == nil {
-			return s.storeAlone(ctx, stores[0], patience)
+	var err error
+	if key == nil {
+		err = s.storeOne(ctx, stores[0], deadline)
+	} else {
+		try := func(patience time.Duration) error {
+			return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+				return transact(ctx, conn, func(tx pgx.Tx) error { return createWithKey(ctx, tx, stores[0], *key, patience) })
+			})
 		}
-		return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return transact(ctx, conn, func(tx pgx.Tx) error { return createWithKey(ctx, tx, stores[0], *key, patience) })
-		})
+		err = s.insist(ctx, deadline, try(putPatience), try)
 	}
-	err := s.insist(ctx, deadline, try(putPatience), try)
 	switch {
 	case errors.Is(err, errKeyUsed):
 		return s.Created(ctx, put.Kind, *key)
@@ -60,7 +62,7 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 		_ = results.Close() // says the same
 		return err
 	}
-	st.entity, err = scan(results.QueryRow(), st.put)
+	st.entity, err = st.scan(results.QueryRow())
 	if closeErr := results.Close(); closeErr != nil {
 		return closeErr
 	}

@@ -45,10 +45,15 @@ func (s *Store) AppendTogether(ctx context.Context, adds []oda.Append) ([]oda.Re
 func SessionSettings() map[string]string { return maps.Clone(sessionSettings) }
 
 // UpdatesWaiting is the number of updates that wait for others to end.
-func (s *Store) UpdatesWaiting() int {
-	s.updates.mu.Lock()
-	defer s.updates.mu.Unlock()
-	return len(s.updates.waiting)
+func (s *Store) UpdatesWaiting() int { return s.updates.count() }
+
+// CreationsWaiting is the number of creations that wait for others to end.
+func (s *Store) CreationsWaiting() int { return s.creations.count() }
+
+func (t *together) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting)
 }
 
 // StepRows is how many rows a part of a schema step takes.

@@ -45,7 +45,8 @@ type Store struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup // the gatherer
 
-	updates  updates
+	updates, creations *together
+
 	turns    turns
 	held     chan struct{}    // places for stores that wait for a held head
 	listings *engine.Listings // that are read at the pace of their readers
@@ -97,6 +98,7 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 		held:     make(chan struct{}, max(1, int(config.MaxConns)/heldShare)),
 	}
+	s.updates, s.creations = &together{Store: s, run: s.storeTogether}, &together{Store: s, run: s.createTogether}
 	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop

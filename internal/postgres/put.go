@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -127,20 +128,39 @@ const updateOnly = `WITH head AS (UPDATE heads h
 
 // newOnly stores the first version of an entity that comes without records, and
 // nothing if there is one: it says what storeEither says to this, and is much
-// shorter.
+// shorter. newTogether is newOnly for several of one kind; all parameters but the
+// kind and the shard are arrays. Everything is known beforehand, so what was
+// stored is all that they answer. The count comes behind all heads, as in count.
 //
 //	$1 kind          $2 identifier     $3 creator        $4 now           $5 shard of the count
-//	$6 runs, or null $7 slots          $8 text           $9 digest of the text
-//	$10 telescope, or null             $11 hash of the summary            $12 summary       $13 its terms
-const newOnly = `WITH head AS (INSERT INTO heads AS h (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
-			last_sequence, listed_on, telescope, summary_hash)
-		VALUES ($1, $2, 1, $3, $4, $3, $4, 0, $4, $10, $11) ON CONFLICT DO NOTHING` + headReturns + `),
-	creation AS (INSERT INTO creations (kind, identifier, created_by, created_on, telescope) SELECT $1, $2, $3, $4, $10 FROM head),
-	entry AS (INSERT INTO catalogue (kind, identifier, summary, terms) SELECT $1, $2, $12, array_to_tsvector(string_to_array($13, ' ')) FROM head),
+//	$6 it has a list of records        $7 slots          $8 text          $9 digest of the text    $10 seal
+//	$11 telescope, or null             $12 hash of the summary            $13 summary              $14 its terms
+const (
+	newOnly = `WITH head AS (` + newHead + `VALUES ($1, $2, 1, $3, $4, $3, $4, 0, $4, $11, $12) ON CONFLICT DO NOTHING RETURNING 0::bigint AS nth),
+	creation AS (` + newCreation + `SELECT $1, $2, $3, $4, $11 FROM head),
+	entry AS (` + newEntry + `SELECT $1, $2, $13, array_to_tsvector(string_to_array($14, ' ')) FROM head),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $5 AND EXISTS (SELECT FROM head)),
-	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
-		SELECT $1, $2, 1, $3, $4, 0, 0, $6::bigint[], $7, $8, $9, archive_version_seal($1, $2, 1, $3, $4, 0, 0, $6, $7, $9) FROM head)
-	SELECT head.*, NULL::bigint[] FROM head`
+	body AS (` + newBody + `SELECT $1, $2, 1, $3, $4, 0, 0, CASE WHEN $6::boolean THEN '{}'::bigint[] END, $7::text::integer[], $8, $9, $10 FROM head)
+	SELECT nth FROM head`
+
+	newTogether = `WITH put AS (
+		SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $6::boolean[], $7::text[], $8::bytea[], $9::bytea[], $10::bytea[],
+			$11::text[], $12::bigint[], $13::bytea[], $14::text[])
+			WITH ORDINALITY AS u (identifier, by, at, listed, slots, text, digest, seal, telescope, hash, summary, terms, nth)),
+	head AS (` + newHead + `SELECT $1, identifier, 1, by, at, by, at, 0, at, telescope, hash FROM put ON CONFLICT DO NOTHING RETURNING identifier),
+	new AS (SELECT put.* FROM head JOIN put USING (identifier)),
+	creation AS (` + newCreation + `SELECT $1, identifier, by, at, telescope FROM new),
+	entry AS (` + newEntry + `SELECT $1, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')) FROM new),
+	counted AS (UPDATE counts SET n = n + (SELECT count(*) FROM head) WHERE kind = $1 AND shard = $5),
+	body AS (` + newBody + `SELECT $1, identifier, 1, by, at, 0, 0, CASE WHEN listed THEN '{}'::bigint[] END, slots::integer[], text, digest, seal FROM new)
+	SELECT nth - 1 FROM new`
+
+	newHead = `INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
+			last_sequence, listed_on, telescope, summary_hash) `
+	newCreation = `INSERT INTO creations (kind, identifier, created_by, created_on, telescope) `
+	newEntry    = `INSERT INTO catalogue (kind, identifier, summary, terms) `
+	newBody     = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
+)
 
 // store is the statement for one entity, ready to run, and what came of it.
 type store struct {
@@ -177,9 +197,16 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		}}
 	}
 	e := entryOf(p.Ref, p.Extract)
-	if create && !update && len(texts) == 0 {
+	if create && !update && len(p.Records) == 0 {
+		first := engine.VersionRow{
+			Place: []byte(strconv.Itoa(int(p.Kind)) + "\n" + p.ID), Version: 1, By: p.Creator, On: p.At, Slots: p.Body.Slots, Digest: p.Body.Digest,
+		}
+		if p.Listed {
+			first.Runs = engine.Runs{}
+		}
+		seal := first.Seal()
 		return &store{sql: newOnly, put: p, args: []any{
-			int16(p.Kind), p.ID, p.Creator, int64(p.At), shard, runs, slots, p.Body.Text, p.Body.Digest[:],
+			int16(p.Kind), p.ID, p.Creator, int64(p.At), shard, p.Listed, slotsText(p.Body.Slots), p.Body.Text, p.Body.Digest[:], seal[:],
 			e.telescope, p.Extract.Hash(), e.summary, e.terms,
 		}}
 	}
@@ -244,6 +271,18 @@ func encodeSlots(slots []oda.Slot) []int32 {
 		packed = append(packed, int32(s.Value), int32(s.Offset))
 	}
 	return packed
+}
+
+// slotsText gives slots as the text of an array.
+func slotsText(slots []oda.Slot) string {
+	b := append(make([]byte, 0, 64), '{')
+	for i, n := range encodeSlots(slots) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return string(append(b, '}'))
 }
 
 // decodeSlots unpacks slots as they are stored, for a text of that length.
@@ -355,12 +394,7 @@ func (s *Store) carryOut(ctx context.Context, stores []*store, alone bool) error
 		defer end()
 	}
 	if alone {
-		try := func(patience time.Duration) error { return s.storeAlone(ctx, stores[0], patience) }
-		first := try
-		if stores[0].sql == updateOnly {
-			first = func(time.Duration) error { return s.update(ctx, stores[0]) }
-		}
-		return s.insist(ctx, deadline, first(putPatience), try)
+		return s.storeOne(ctx, stores[0], deadline)
 	}
 	try := func(patience time.Duration) error {
 		return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -448,11 +482,16 @@ type stored struct {
 	kept []int64 // runs of the records that were carried over
 }
 
-// scan reads the answer of a store.
-func scan(row pgx.Row, p *oda.Put) (*stored, error) {
+// scan reads the answer of the store.
+func (st *store) scan(row pgx.Row) (*stored, error) {
+	p := st.put
 	e := &stored{Entity: oda.Entity{Ref: p.Ref, Body: p.Body}}
 	m := &e.Metadata
-	err := row.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &e.last, &e.kept)
+	columns := []any{&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &e.last, &e.kept}
+	if st.sql == newOnly {
+		e.Metadata, columns = p.First(), []any{new(int)}
+	}
+	err := row.Scan(columns...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, errRefused
 	}

@@ -14,78 +14,86 @@ import (
 	"oda"
 )
 
-// Updates run by themselves as long as few are under way, each on a connection
+// Stores run by themselves as long as few are under way, each on a connection
 // of its own that is closed when its caller goes away. Where there are more,
-// those that have to wait in any case go together: several updates in one
-// transaction and one trip cost the database one commit.
+// those that have to wait in any case go together: several in one transaction
+// and one trip cost the database one commit.
 const (
-	alone          = 8   // transactions of updates under way at once
-	togetherMost   = 16  // updates in one of them
-	updatesWaiting = 512 // beyond it the archive is overloaded
+	alone         = 8       // transactions under way at once
+	togetherMost  = 16      // stores in one of them
+	togetherBytes = 1 << 20 // of their texts, and one more text
+	storesWaiting = 512     // beyond it the archive is overloaded
 )
 
-// update is the update of one entity on its way.
-type update struct {
+// together are stores that may share transactions: updates, or creations.
+type together struct {
+	*Store
+	run func(ctx context.Context, stores []*store, patience time.Duration) error // in one transaction
+
+	mu      sync.Mutex // guards what follows
+	running int
+	waiting []*sharer
+}
+
+// sharer is the store of one entity on its way.
+type sharer struct {
 	*store
 	ctx  context.Context
 	done chan error
 }
 
-// updates are those under way and waiting.
-type updates struct {
-	mu      sync.Mutex
-	running int
-	waiting []*update
-}
-
-// enter says whether the update may run now. If not, it waits, or there is no
+// enter says whether the store may run now. If not, it waits, or there is no
 // room for it to wait.
-func (u *updates) enter(one *update) (now bool, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+func (t *together) enter(one *sharer) (now bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
-	case u.running < alone:
-		u.running++
+	case t.running < alone:
+		t.running++
 		return true, nil
-	case len(u.waiting) == updatesWaiting:
-		return false, oda.Errorf(oda.Overloaded, "Too many updates are waiting. Nothing was stored by this request. Try again shortly.")
+	case len(t.waiting) == storesWaiting:
+		return false, oda.Errorf(oda.Overloaded, "Too many requests to store are waiting. Nothing was stored by this request. Try again shortly.")
 	}
-	u.waiting = append(u.waiting, one)
+	t.waiting = append(t.waiting, one)
 	return false, nil
 }
 
-// leave ends a transaction and gives the updates that take its place: those
-// that wait, without those whose callers have gone.
-func (u *updates) leave() []*update {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	var batch []*update
-	for len(u.waiting) > 0 && len(batch) < togetherMost {
-		one := u.waiting[0]
-		u.waiting = u.waiting[1:]
+// leave ends a transaction and gives the stores that take its place: those of one
+// kind that wait, the oldest first, without those whose callers have gone.
+func (t *together) leave() []*sharer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var batch []*sharer
+	size := 0
+	t.waiting = slices.DeleteFunc(t.waiting, func(one *sharer) bool {
 		if err := one.ctx.Err(); err != nil {
 			one.done <- err
-			continue
+			return true
+		}
+		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && one.put.Kind != batch[0].put.Kind {
+			return false
 		}
 		batch = append(batch, one)
-	}
+		size += len(one.put.Body.Text)
+		return true
+	})
 	if len(batch) == 0 {
-		u.running--
+		t.running--
 	}
 	return batch
 }
 
-// update stores the next version of one entity, now or together with others. It
-// does not wait long for a head that somebody holds.
-func (s *Store) update(ctx context.Context, st *store) error {
-	one := &update{ctx: ctx, store: st, done: make(chan error, 1)}
-	now, err := s.updates.enter(one)
+// store stores one entity, now or together with others. It does not wait long for
+// a head that somebody holds.
+func (t *together) store(ctx context.Context, st *store) error {
+	one := &sharer{ctx: ctx, store: st, done: make(chan error, 1)}
+	now, err := t.enter(one)
 	if err != nil {
 		return err
 	}
 	if now {
-		defer s.passOn() // also if this panics
-		return s.storeAlone(ctx, st, putPatience)
+		defer t.passOn() // also if this panics
+		return t.storeAlone(ctx, st, putPatience)
 	}
 	select {
 	case err := <-one.done:
@@ -96,32 +104,32 @@ func (s *Store) update(ctx context.Context, st *store) error {
 	}
 }
 
-// passOn gives the place of an update that ran alone to those that wait.
-func (s *Store) passOn() {
-	if batch := s.updates.leave(); batch != nil {
-		go s.updateTogether(batch)
+// passOn gives the place of a store that ran alone to those that wait.
+func (t *together) passOn() {
+	if batch := t.leave(); batch != nil {
+		go t.runAll(batch)
 	}
 }
 
-// updateTogether stores a batch and those that are waiting when it is done,
-// until nobody waits.
-func (s *Store) updateTogether(batch []*update) {
-	for ; batch != nil; batch = s.updates.leave() {
-		s.updateBatch(context.Background(), batch)
+// runAll runs a batch and those that are waiting when it is done, until nobody
+// waits.
+func (t *together) runAll(batch []*sharer) {
+	for ; batch != nil; batch = t.leave() {
+		t.runBatch(context.Background(), batch)
 	}
 }
 
-// updateBatch stores the updates in one transaction. If one of them undoes it,
-// each has one of its own, but not those whose head is held: their callers wait
-// for it by themselves.
-func (s *Store) updateBatch(ctx context.Context, batch []*update) {
+// runBatch runs the stores in one transaction. If one of them undoes it, each has
+// one of its own, but not those whose head is held: their callers wait for it by
+// themselves. Of heads that are not there yet nobody can tell.
+func (t *together) runBatch(ctx context.Context, batch []*sharer) {
 	stores, refs := make([]*store, len(batch)), make([]oda.Ref, len(batch))
 	for i, one := range batch {
 		stores[i], refs[i] = one.store, one.put.Ref
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*writeTime(stores))
 	defer cancel()
-	err := s.storeTogether(ctx, stores, putPatience)
+	err := t.run(ctx, stores, putPatience)
 	if rolledBack(err) == nil {
 		for _, one := range batch {
 			if err != nil {
@@ -133,13 +141,13 @@ func (s *Store) updateBatch(ctx context.Context, batch []*update) {
 	}
 	var notHeld map[oda.Ref]bool
 	if isHeld(err) {
-		notHeld, _ = s.notHeld(ctx, refs) // an error leaves all to their callers
+		notHeld, _ = t.notHeld(ctx, refs) // an error leaves all to their callers
 	}
 	for _, one := range batch {
 		if isHeld(err) && !notHeld[one.put.Ref] {
 			one.done <- err
 		} else {
-			one.done <- s.storeAlone(ctx, one.store, putPatience)
+			one.done <- t.storeAlone(ctx, one.store, putPatience)
 		}
 	}
 }
@@ -159,6 +167,57 @@ func (s *Store) storeAlone(ctx context.Context, st *store, patience time.Duratio
 		return err
 	}
 	return st.answer
+}
+
+// storeOne stores one entity, at first together with others if its statement is
+// one that can share a transaction.
+func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) error {
+	try := func(patience time.Duration) error { return s.storeAlone(ctx, st, patience) }
+	var err error
+	switch st.sql {
+	case updateOnly:
+		err = s.updates.store(ctx, st)
+	case newOnly:
+		err = s.creations.store(ctx, st)
+	default:
+		err = try(putPatience)
+	}
+	return s.insist(ctx, deadline, err, try)
+}
+
+// createTogether is storeTogether for new entities of one kind, by one statement.
+func (s *Store) createTogether(ctx context.Context, stores []*store, patience time.Duration) error {
+	if len(stores) == 1 {
+		return s.storeTogether(ctx, stores, patience)
+	}
+	ordered := inOrder(stores)
+	first := ordered[0].args
+	args := []any{
+		first[0], column[string](ordered, 1), column[string](ordered, 2), column[int64](ordered, 3), first[4],
+		column[bool](ordered, 5), column[string](ordered, 6), column[[]byte](ordered, 7), column[[]byte](ordered, 8), column[[]byte](ordered, 9),
+		column[*string](ordered, 10), column[int64](ordered, 11), column[[]byte](ordered, 12), column[string](ordered, 13),
+	}
+	return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+		for _, st := range stores {
+			st.answer = errRefused
+		}
+		var nth int
+		return patiently(ctx, conn.Conn(), patience, newTogether, args, []any{&nth}, func() error {
+			st := ordered[nth]
+			st.entity = &stored{Entity: oda.Entity{Ref: st.put.Ref, Metadata: st.put.First(), Body: st.put.Body}}
+			st.answer = nil
+			return nil
+		})
+	})
+}
+
+// column gives one parameter of all the stores.
+func column[T any](stores []*store, nth int) []T {
+	all := make([]T, len(stores))
+	for i, st := range stores {
+		all[i] = st.args[nth].(T)
+	}
+	return all
 }
 
 // inOrder gives the stores in the order of their identifiers. All take heads in
@@ -187,7 +246,7 @@ func runAll(results pgx.BatchResults, stores []*store) error {
 		return err
 	}
 	for _, st := range stores {
-		st.entity, st.answer = scan(results.QueryRow(), st.put)
+		st.entity, st.answer = st.scan(results.QueryRow())
 		if err := st.answer; err != nil && !errors.Is(err, errRefused) {
 			_ = results.Close() // says the same
 			return err

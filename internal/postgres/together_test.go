@@ -2,12 +2,14 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // When many updates come at once, those that have to wait share transactions.
@@ -96,4 +98,89 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	if n := query[int](t, watch, "SELECT count(DISTINCT transaction) FROM versions WHERE version = 2"); n > stores*3/4 {
 		t.Errorf("%d updates took %d transactions", stores, n)
 	}
+}
+
+// The same holds for new entities, which share not only a transaction but a
+// statement. Those of another kind have their own. An identifier that a session
+// has taken without committing it keeps nobody waiting but the one who wants it.
+func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
+	const running, waiting = 8, 48 // as many as run at once, and more
+	mustPut(t, s, write(t, sbd("new-13"), `{"name":"is there"}`))
+	do(t, watch, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
+		`CREATE TRIGGER refuse BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.identifier = 'new-27') EXECUTE FUNCTION refuse()`)
+	letGo := pause(t, dsn, "%", "versions")
+
+	var group sync.WaitGroup
+	errs := make([]error, running+waiting)
+	start := func(ctx context.Context, i int) {
+		ref := sbd(fmt.Sprintf("new-%02d", i))
+		if i%8 == 6 {
+			ref.Kind = oda.Project
+		}
+		put := write(t, ref, fmt.Sprintf(`{"name":"number %d"}`, i))
+		group.Go(func() {
+			if i%2 == 0 {
+				_, errs[i] = s.Put(ctx, []oda.Put{put})
+			} else {
+				_, errs[i] = s.Create(ctx, put, nil)
+			}
+		})
+	}
+	for i := range running {
+		start(t.Context(), i)
+	}
+	await(t, "as many run as may", patience, func() bool { return paused(t, watch) == running })
+	gone, leave := context.WithCancel(t.Context())
+	for i := running; i < running+waiting; i++ {
+		ctx := t.Context()
+		if i == 20 {
+			ctx = gone
+		}
+		start(ctx, i)
+	}
+	await(t, "all others wait", patience, func() bool { return s.CreationsWaiting() == waiting })
+	do(t, holder, "BEGIN", `INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
+		last_sequence, listed_on, summary_hash) VALUES (1, 'new-40', 1, 'x', 1, 'x', 1, 0, 1, 0)`)
+	leave()
+	letGo()
+	await(t, "all are stored but those that cannot be", patience, func() bool {
+		return query[int](t, watch, "SELECT count(*) FROM heads") == running+waiting-3
+	})
+	do(t, holder, "ROLLBACK")
+	group.Wait()
+
+	for i, err := range errs {
+		switch i {
+		case 13:
+			if !errors.Is(err, oda.ErrTaken) {
+				t.Errorf("an identifier that is taken: %v", err)
+			}
+		case 20:
+			if err == nil {
+				t.Error("one was stored though its caller had gone")
+			}
+		case 27:
+			wantCode(t, err, oda.Internal)
+		default:
+			if err != nil {
+				t.Errorf("new-%02d: %v", i, err)
+			}
+		}
+	}
+	if e := mustGet(t, s, sbd("new-24")); suite.Render(t, e) != suite.Render(t, mustGet(t, open(t, dsn), sbd("new-24"))) || e.Metadata.Version != 1 {
+		t.Error("what is read is not what was stored")
+	}
+	const stored = running + waiting - 2
+	for table, want := range map[string]string{"heads": "count(*)", "versions": "count(*)", "creations": "count(*)", "catalogue": "count(*)", "counts": "sum(n)"} {
+		if n := query[int](t, watch, "SELECT "+want+" FROM "+table); n != stored {
+			t.Errorf("%s: %d, want %d", table, n, stored)
+		}
+	}
+	if n := query[int](t, watch, "SELECT count(DISTINCT transaction) FROM versions"); n > stored*3/4 {
+		t.Errorf("%d new entities took %d transactions", stored, n)
+	}
+	wantWhole(t, dsn)
 }
