@@ -13,7 +13,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// maxFaults bounds how many faults one answer lists.
+// maxFaults is how many faults one answer lists.
 const maxFaults = 20
 
 // checker is one pass over one body.
@@ -22,12 +22,12 @@ type checker struct {
 	scan   *rawjson.Scanner
 	nodes  []rawjson.Node
 	faults []oda.Fault
-	count  int // of all faults, listed or not
+	count  int // of all faults, including those that are not listed
 }
 
-// value consumes the next value and checks it against s. Its errors
-// are those of the scanner; what does not match the schema becomes a fault, and
-// the scan continues, since a later syntax error is more important.
+// value consumes the next value and checks it against s. It returns only errors of
+// the scanner. A value that does not match the schema becomes a fault and the scan
+// continues, since a later syntax error is more important.
 func (c *checker) value(s *schema, name string, index bool) error {
 	kind, err := c.scan.Peek()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *checker) array(s *schema, index bool) error {
 		}
 		tooLong := s.length.max != nil && length >= *s.length.max
 		if tooLong {
-			c.scan.Watch(nil) // what is beyond the bound will be refused, and takes no memory
+			c.scan.Watch(nil) // the body will be refused, so notes would waste memory
 		}
 		if s.items == nil {
 			_, _, err = c.scan.Skip()
@@ -134,8 +134,8 @@ func (c *checker) array(s *schema, index bool) error {
 	return nil
 }
 
-// scalar checks a text or number against s; other values have nothing more to
-// check than their type.
+// scalar checks a text or number against s. Of other values only the type matters,
+// which was checked before.
 func (c *checker) scalar(s *schema, kind rawjson.Kind, literal []byte) {
 	var msg string
 	switch kind {
@@ -156,7 +156,7 @@ func (c *checker) scalar(s *schema, kind rawjson.Kind, literal []byte) {
 	}
 }
 
-// within faults a number of members or elements that is out of bounds.
+// within notes a fault if the number of members or elements is out of bounds.
 func (c *checker) within(b bounds, n int, what string) {
 	if b.min != nil && n < *b.min {
 		c.fault(fmt.Sprintf("Must have at least %s.", counted(*b.min, what)))

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// benchText is a document of about 5 KB.
+// benchText returns a document of about 5 KB.
 func benchText(b *testing.B) []byte {
 	files, err := filepath.Glob("../../testdata/sbds/*.json")
 	if err != nil || len(files) == 0 {
@@ -28,7 +28,7 @@ func benchText(b *testing.B) []byte {
 	return append(append([]byte("["), bytes.Join(list, []byte(","))...), ']')
 }
 
-// Compare the scanner with other readers of the same text.
+// BenchmarkScanner can be compared with other parsers of the same text, below.
 func BenchmarkScanner(b *testing.B) {
 	text := benchText(b)
 	b.SetBytes(int64(len(text)))
@@ -41,7 +41,8 @@ func BenchmarkScanner(b *testing.B) {
 	}
 }
 
-// Scan a record, which is so short that setting up costs more than reading.
+// BenchmarkScannerRecord scans a record. It is so short that setting up the scanner
+// costs more than scanning.
 func BenchmarkScannerRecord(b *testing.B) {
 	text := []byte(`{"request":"devicecontrol.assign_resources","request_args":{"args":null,"kwargs":{"subarray_id":"1"}},` +
 		`"status":"OK","request_sent_at":"2026-03-01T21:04:05.500000Z","response":{"result":"resources are assigned"},` +

@@ -2,16 +2,15 @@ package rawjson
 
 import "bytes"
 
-// Members walks over the members of an object that a Scanner has accepted
-// before, for a reader who wants a few of them of many texts. It checks nothing,
-// and is several times as fast for it. In a text that is damaged it finds
-// anything or nothing, and ends.
+// Members walks over the members of an object that a Scanner has accepted before,
+// to read a few members of many texts. It checks nothing, and so is several times
+// as fast. In a damaged text it may find anything or nothing, but it ends.
 type Members struct {
 	text []byte
 	at   int
 }
 
-// MembersOf begins a walk. A text that is no object has no members.
+// MembersOf begins a walk. A text that is not an object has no members.
 func MembersOf(text []byte) Members {
 	at := skipWhite(text, 0)
 	if at == len(text) || text[at] != '{' {
@@ -53,7 +52,7 @@ func skipWhite(text []byte, at int) int {
 	return at
 }
 
-// endOfString returns the place behind the string that begins at a place.
+// endOfString returns the offset after the string that begins at an offset.
 func endOfString(text []byte, at int) int {
 	for i := at + 1; ; {
 		quote := bytes.IndexByte(text[i:], '"')
@@ -62,7 +61,7 @@ func endOfString(text []byte, at int) int {
 		}
 		i += quote + 1
 		slashes := 0
-		for text[i-2-slashes] == '\\' { // ends at the opening quote
+		for text[i-2-slashes] == '\\' { // at the latest, it ends at the opening quote
 			slashes++
 		}
 		if slashes%2 == 0 {
@@ -71,7 +70,7 @@ func endOfString(text []byte, at int) int {
 	}
 }
 
-// endOfValue returns the place behind the value that begins at a place.
+// endOfValue returns the offset after the value that begins at an offset.
 func endOfValue(text []byte, at int) int {
 	depth := 0
 	for i := at; i < len(text); {

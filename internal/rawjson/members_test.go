@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// walked writes down the members that a walk finds.
+// walked lists the members that a walk finds.
 func walked(text string) string {
 	var found []string
 	members := MembersOf([]byte(text))
@@ -19,7 +19,7 @@ func walked(text string) string {
 	}
 }
 
-// scanned writes down the members that the scanner finds.
+// scanned lists the members that the scanner finds.
 func scanned(text string) (string, error) {
 	var found []string
 	s := NewScanner([]byte(text), depth)
@@ -61,8 +61,8 @@ func TestAWalkFindsTheMembersOfAnObject(t *testing.T) {
 	}
 }
 
-// FuzzMembers holds the walk against the scanner where that accepts the text.
-// Whatever the text is, the walk ends.
+// FuzzMembers compares the walk with the scanner if that accepts the text. The walk
+// must end in any text.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":1}`, `{"a":"\\","b":"\"","":[{"x":"}"}]}`, "{ \"a\" : {} ,\n\"\\u0062\":null }", `{"a`, `{"a":`, `{"a":[`, `{"a":"\`, `{"a":\}`, `{:,"}`,

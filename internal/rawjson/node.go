@@ -39,8 +39,8 @@ func Child(nodes []Node, i int, name string) int {
 	return -1
 }
 
-// Index is what one pass over a text found: the values of interest to its
-// schema, and those that somebody watched for.
+// Index is what one pass over a text found: the values that its schema declares,
+// and notes of those that the caller watched for.
 type Index struct {
 	Nodes []Node
 	Notes

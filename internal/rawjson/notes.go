@@ -5,72 +5,70 @@ import (
 	"unsafe"
 )
 
-// Interest is what somebody who watches a scan wants with the values under a
-// key; 0 is nothing. The numbers are theirs, below maxInterests but for Blind.
+// Interest says why the caller wants to note the values of a key; 0 means that it
+// does not. The caller chooses the numbers, below maxInterests, except for Blind.
 type Interest uint8
 
 const maxInterests = 32
 
-// Blind says that nothing inside the value is of interest, whatever its keys
-// are.
+// Blind says that nothing inside the value is to be noted, whatever its keys are.
 const Blind Interest = math.MaxUint8
 
-// Watch tells the interest in a key, at whatever depth it stands. It is called
-// for every key, so it must be quick.
+// Watch returns the interest in a key, at any depth. It is called for every key,
+// so it must be fast.
 type Watch func(key []byte) Interest
 
-// Note is a string or number under a key of interest: the value itself, or an
-// element of a list that is the value.
+// Note is a string or number that was noted: the value of a key, or an element of
+// a list that is the value.
 type Note struct {
 	Start, End int32 // of the value in the text
-	In         int32 // the place that holds it
+	In         int32 // index of the place that holds it
 	Index      int32 // in a list; -1 in an object
 	Of         Interest
 	Kind       Kind
 }
 
-// Place is an object or list that has notes in it or below. A place comes
-// before those in it.
+// Place is an object or list that holds notes, directly or further down. A place
+// comes before the places in it.
 type Place struct {
 	Start int32 // in the text
-	In    int32 // the place that holds it; -1 for the outermost
+	In    int32 // index of the place that holds it; -1 for the outermost
 	Index int32 // in a list; -1 in an object
 	Of    Interest
 }
 
-// Notes are what a scan saw of what it was to watch for, in the order of the
-// text.
+// Notes holds what a scan noted, in the order of the text.
 type Notes struct {
 	Notes  []Note
 	Places []Place
 }
 
 // maxNotes is how many values of one interest are noted in one document. Members
-// of the document itself count apart, so that nothing that stands deeper, however
-// much it is, hides what a document says of itself.
+// of the document itself are counted separately, so that values further down never
+// crowd them out.
 const maxNotes = 20_000
 
-// counts are the notes of the document under way, by interest: those within it,
-// and its own members.
+// counts has the number of notes of the current document, by interest: first those
+// further down, then those of its own members.
 type counts [2][maxInterests]int32
 
-// Watch makes the scan note what it sees of interest from now on; nil ends that.
-// Of a text beyond 2 GiB nothing is noted.
+// Watch makes the scanner note values from now on; nil stops it. It notes nothing
+// in a text of more than 2 GiB.
 func (s *Scanner) Watch(watch Watch) {
 	if len(s.data) <= math.MaxInt32 {
 		s.watch = watch
 	}
 }
 
-// Size is about how many bytes the notes take.
+// Size returns how many bytes of memory the notes take.
 func (n Notes) Size() int64 {
 	return int64(cap(n.Notes))*int64(unsafe.Sizeof(Note{})) + int64(cap(n.Places))*int64(unsafe.Sizeof(Place{}))
 }
 
-// Notes returns what was noted.
+// Notes returns what the scanner has noted.
 func (s *Scanner) Notes() Notes { return s.notes }
 
-// look takes over from the frame around it what a new frame must know.
+// look sets what a new frame inherits from the frame around it.
 func (s *Scanner) look(f *frame) {
 	if len(s.frames) == 0 {
 		return
@@ -82,7 +80,7 @@ func (s *Scanner) look(f *frame) {
 	}
 }
 
-// note notes the value that was just consumed, if it is of interest.
+// note notes the value that was just consumed, if the caller is interested in it.
 func (s *Scanner) note(kind Kind, start int) {
 	if len(s.frames) == 0 {
 		return
@@ -107,7 +105,7 @@ func (s *Scanner) note(kind Kind, start int) {
 	}
 	*count++
 	if s.notes.Notes == nil {
-		// About as many as there will be, so that memory is taken once.
+		// Roughly as many as there will be, so that memory is allocated once.
 		s.notes.Notes = make([]Note, 0, min(8+len(s.data)/64, 1024))
 		s.notes.Places = make([]Place, 0, min(8+len(s.data)/64, 1024))
 	}
@@ -116,7 +114,7 @@ func (s *Scanner) note(kind Kind, start int) {
 	})
 }
 
-// place returns the place of a frame, and makes it if it has none yet.
+// place returns the index of the place of a frame. It adds one if there is none.
 func (s *Scanner) place(i int) int32 {
 	f := &s.frames[i]
 	if f.place > 0 {

@@ -9,7 +9,7 @@ import (
 
 // SyntaxError says where and why a text is not a strict JSON document.
 type SyntaxError struct {
-	Offset  int    // of the byte at which it went wrong
+	Offset  int    // of the byte that is wrong
 	Pointer string // JSON pointer to the value that holds that byte
 	Msg     string
 }
@@ -22,21 +22,21 @@ func (e *SyntaxError) Error() string {
 // found with a map. Below it a linear search is faster and allocates nothing.
 const manyKeys = 24
 
-// frame is an object or array that was begun and has not ended.
+// frame is an object or array that has begun and not yet ended.
 type frame struct {
 	array    bool
 	blind    bool     // nothing in it is noted
-	of       Interest // in the member under way, or in what a list holds
+	of       Interest // in the current member, or in all elements of a list
 	place    int32    // its number among the places, from 1; 0: none yet
 	start    int32
 	n        int    // members or elements begun
-	key      []byte // of the member under way
+	key      []byte // of the current member
 	keysBase int    // where this object's keys begin in Scanner.keys
 	set      map[string]struct{}
 }
 
-// Scanner walks over one document. Its methods must be called as the document
-// is built: Peek says what comes next, then Skip, BeginObject or BeginArray
+// Scanner walks over one document. Its methods must be called in the order of the
+// document: Peek says what comes next, then Skip, BeginObject or BeginArray
 // consumes it. After an error the scanner must not be used.
 type Scanner struct {
 	data     []byte
@@ -44,20 +44,20 @@ type Scanner struct {
 	maxDepth int
 	floor    int // frames below it do not count as nesting
 	frames   []frame
-	keys     [][]byte // of the objects under way, for finding duplicates
-	watch    Watch    // nil: nobody does
+	keys     [][]byte // of the objects that have not ended, for finding duplicates
+	watch    Watch    // nil: nothing is noted
 	notes    Notes
-	counts   *counts // nil: nothing was noted yet
+	counts   *counts // nil: nothing has been noted yet
 	err      error
 
-	// Room for what most documents need, so that a scan takes memory once.
+	// Room for what most documents need, so that a scan allocates memory once.
 	frameRoom [8]frame
 	keyRoom   [24][]byte
 }
 
-// NewScanner starts a scan. A document may nest maxDepth objects and arrays; a
-// document within it, for which CountFromHere is called, as many of its own.
-// The first method that is called returns faults of the text as a whole.
+// NewScanner starts a scan. A document may nest maxDepth objects and arrays; so may
+// a document within it, if CountFromHere is called for it. Errors that concern the
+// text as a whole are returned by the first method that is called.
 func NewScanner(data []byte, maxDepth int) *Scanner {
 	s := &Scanner{data: data, maxDepth: maxDepth}
 	switch {
@@ -82,7 +82,7 @@ func invalidUTF8(data []byte) int {
 	return len(data)
 }
 
-// Pos is the offset of the first byte that is not consumed yet.
+// Pos returns the offset of the first byte that is not yet consumed.
 func (s *Scanner) Pos() int { return s.pos }
 
 // Peek returns the kind of the value that comes next. White space before it is
@@ -115,8 +115,7 @@ func (s *Scanner) Peek() (Kind, error) {
 	return 0, s.fail("a JSON value was expected here")
 }
 
-// Skip consumes the next value, checks all of it, and returns where
-// it is.
+// Skip consumes the next value, checks all of it, and returns its place.
 func (s *Scanner) Skip() (start, end int, err error) {
 	kind, err := s.Peek()
 	if err != nil {
@@ -171,9 +170,9 @@ func (s *Scanner) skipArray() error {
 	}
 }
 
-// CountFromHere counts the nesting, and the notes, from the value that comes next, which is a
-// document within the document. Once that value is consumed, CountFrom with the
-// result counts as before.
+// CountFromHere counts nesting and notes from the next value, which is a document
+// within the document. Once that value is consumed, CountFrom with the result
+// restores the old count.
 func (s *Scanner) CountFromHere() (before int) {
 	before, s.floor = s.floor, len(s.frames)
 	if s.counts != nil {
@@ -344,13 +343,13 @@ func (s *Scanner) expected(msg string) error {
 	return s.fail(msg)
 }
 
-// fail makes the error for the current byte, with a pointer to it.
+// fail returns an error for the current byte, with a pointer to it.
 func (s *Scanner) fail(msg string) error {
 	s.err = &SyntaxError{Offset: s.pos, Pointer: s.Pointer(), Msg: msg}
 	return s.err
 }
 
-// Pointer is the JSON pointer to the current value: the one that was consumed
+// Pointer returns the JSON pointer to the current value: the one that was consumed
 // last, or whose key was.
 func (s *Scanner) Pointer() string {
 	var p strings.Builder
@@ -367,12 +366,12 @@ func (s *Scanner) Pointer() string {
 	return p.String()
 }
 
-// EscapePointer writes a key as a JSON pointer's reference token.
+// EscapePointer returns a key as a reference token of a JSON pointer.
 func EscapePointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// clip keeps a key from a hostile document out of messages and logs.
+// clip shortens a key for messages and logs.
 func clip(key string) string {
 	const most = 60
 	if len(key) <= most {

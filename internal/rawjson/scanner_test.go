@@ -13,7 +13,7 @@ import (
 
 const depth = 100
 
-// scan reads a whole document and demands that nothing follows it.
+// scan scans a whole document and checks that nothing follows it.
 func scan(text string) error {
 	s := NewScanner([]byte(text), depth)
 	if _, _, err := s.Skip(); err != nil {
@@ -116,7 +116,7 @@ func TestDuplicatesAreFoundInLargeObjects(t *testing.T) {
 	}
 }
 
-func TestMembersAndElementsAreGivenInOrder(t *testing.T) {
+func TestMembersAndElementsAreReturnedInOrder(t *testing.T) {
 	text := []byte(` {"\u0061": 1, "list": [true, null, "x"], "o": {}} `)
 	s := NewScanner(text, depth)
 	if _, err := s.BeginObject(); err != nil {
@@ -185,7 +185,7 @@ func TestQuotedTextComesBack(t *testing.T) {
 	}
 }
 
-// FuzzScanner holds the scanner against an independent strict reader.
+// FuzzScanner compares the scanner with an independent strict parser.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":1,"a":2}`, `[1,2.5e3,"\ud83d\ude00",null,true]`, "\"\xff\"", `"\ud800"`, `{"a":{"b":[{}]}}`,

@@ -167,8 +167,8 @@ func (s *Scanner) literal() error {
 	return s.fail("a JSON value was expected here")
 }
 
-// Unquote decodes a string literal, including its quotes, that has been
-// scanned.
+// Unquote decodes a string literal with its quotes. A Scanner must have accepted
+// the literal.
 func Unquote(literal []byte) string {
 	inner := literal[1 : len(literal)-1]
 	for i := range inner {
