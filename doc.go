@@ -1,14 +1,36 @@
-// Package oda is the vocabulary and the rules of the observation archive.
+// Package oda defines the vocabulary and the rules of the observation archive.
 //
-// The archive keeps four kinds of entity: what a telescope was asked to do
+// The archive stores four kinds of entity: what a telescope was asked to do
 // (SBDefinition, SBInstance, Project) and what it did (ExecutionBlock, with one
 // record for every function called on the telescope). An entity is a JSON
-// document that is stored as received; the server owns only its identifier, the
+// document that is stored as received. The server owns only its identifier, the
 // managed fields of its metadata and, in an ExecutionBlock, the list of records.
 //
-// Start reading at Archive: its methods are the operations of the service, in
-// terms of the domain. What they need from a database is the interface Store;
-// what they need to name a new entity is the interface Minter. This package
-// knows neither HTTP nor SQL and imports nothing but the standard library and
-// the project's own JSON scanner.
+// Start reading at Archive: its methods are the operations of the service. They
+// store in an Engine and take new identifiers from a Minter. This package knows
+// neither HTTP nor SQL. It imports only the standard library and the project's
+// own JSON scanner.
+//
+// The files, by subject:
+//
+//   - Entities: kind.go, id.go, metadata.go and time.go have the words of the
+//     specification; document.go is an entity as received, body.go as stored,
+//     entity.go as answered.
+//   - Writing: archive.go has the operations, put.go the rule that decides
+//     whether an update is accepted, record.go the records of a block.
+//   - History: versions.go and diff.go; changes.go is the log of changes.
+//   - Lists: query.go and cursor.go.
+//   - Searches: search.go is what a search asks, judge.go decides what matches,
+//     find.go makes the pages, searchcursor.go continues them. Filters with rules
+//     of their own are in words.go, sky.go and where.go, which compares numbers
+//     with number.go. terms.go says what the engines index.
+//   - Summaries, which searches, provenance.go and lists need: summary.go is what
+//     one holds, summarykeys.go which keys of a document matter,
+//     summaryextract.go what the scan of a document notes of them, summarize.go
+//     makes the summary from that, with positions from angle.go, and
+//     summarypacking.go is the form in which engines store it.
+//   - Nights: call.go reads a call from its record, night.go reports on a night,
+//     nightsum.go adds up its calls.
+//   - engine.go is what an engine must do, error.go how anything fails, json.go
+//     the form of some values on the wire.
 package oda
