@@ -1,6 +1,12 @@
 package oda
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"oda/internal/rawjson"
+)
 
 // Position is a place in the log of changes. Every version and every record
 // takes up one; they count up from 1, in an order that never changes.
@@ -36,6 +42,50 @@ func (c *Change) Join(next Change) bool {
 	}
 	c.Position, c.LastSequence, c.On = next.Position, next.LastSequence, next.On
 	return true
+}
+
+// Behind gives what of a change lies behind a position, which must be before that
+// of the change: of records, those that follow.
+func (c Change) Behind(after Position) Change {
+	if !c.Stored() {
+		c.FirstSequence = max(c.FirstSequence, c.LastSequence-int64(c.Position-after)+1)
+	}
+	return c
+}
+
+// AppendJSON appends the change as an object on one line.
+func (c *Change) AppendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"position":`...), int64(c.Position), 10)
+	dst = append(append(dst, `,"kind":"`...), c.Kind.Collection()...)
+	dst = rawjson.AppendQuoted(append(dst, `","id":`...), c.ID)
+	if c.Stored() {
+		dst = append(dst, `,"change":"stored"`...)
+	} else {
+		dst = append(dst, `,"change":"recorded"`...)
+	}
+	dst = strconv.AppendInt(append(dst, `,"version":`...), c.Version, 10)
+	if !c.Stored() {
+		dst = strconv.AppendInt(append(dst, `,"first_sequence":`...), c.FirstSequence, 10)
+		dst = strconv.AppendInt(append(dst, `,"last_sequence":`...), c.LastSequence, 10)
+	}
+	dst = rawjson.AppendQuoted(append(dst, `,"by":`...), c.By)
+	dst = c.On.AppendTo(append(dst, `,"on":"`...))
+	return append(dst, '"', '}')
+}
+
+// ChangeFilter tells which changes somebody wants: those of one of the kinds and
+// of one of the identifiers. A list that is empty excludes nothing.
+type ChangeFilter struct {
+	Kinds []Kind
+	IDs   []string
+}
+
+// All tells whether every change is wanted.
+func (f *ChangeFilter) All() bool { return len(f.Kinds) == 0 && len(f.IDs) == 0 }
+
+// Wants tells whether a change is wanted.
+func (f *ChangeFilter) Wants(c *Change) bool {
+	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, c.Kind)) && (len(f.IDs) == 0 || slices.Contains(f.IDs, c.ID))
 }
 
 // Log is the log of changes. When a change is visible, so are all before it, for

@@ -19,6 +19,7 @@ const (
 	InvalidIdentifier Code = "invalid-identifier" // 400: nothing can be stored under that identifier
 	InvalidQuery      Code = "invalid-query"      // 400: the query cannot be answered
 	InvalidUser       Code = "invalid-user"       // 400: the acting user is not a valid user name
+	UnknownPosition   Code = "unknown-position"   // 400: the log of changes does not reach that position
 
 	CrossOrigin Code = "cross-origin" // 403: a browser page of another origin tried to write
 

@@ -3,6 +3,9 @@ package oda
 import (
 	"fmt"
 	"iter"
+	"strconv"
+
+	"oda/internal/rawjson"
 )
 
 // Record is a stored record.
@@ -11,6 +14,16 @@ type Record struct {
 	Key        string // empty if it was sent without one
 	RecordedOn Instant
 	Text       []byte // as sent
+}
+
+// AppendJSON appends the record with what the server knows of it, as an object.
+func (r *Record) AppendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"sequence":`...), r.Sequence, 10)
+	if r.Key != "" {
+		dst = rawjson.AppendQuoted(append(dst, `,"key":`...), r.Key)
+	}
+	dst = append(r.RecordedOn.AppendTo(append(dst, `,"recorded_at":"`...)), '"')
+	return append(append(append(dst, `,"record":`...), r.Text...), '}')
 }
 
 // RecordPage is a page of the records of a block, in the order of their sequence

@@ -18,6 +18,7 @@ import (
 
 	"oda"
 	"oda/internal/engine/migrate"
+	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/postgres"
 	"oda/internal/serving"
@@ -42,6 +43,7 @@ type Config struct {
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
 	MaxConnections int
+	MaxFollowers   int // of the feed of changes
 
 	Version string
 	Log     *slog.Logger
@@ -54,6 +56,7 @@ const grace = 8 * time.Second
 // App is a running archive.
 type App struct {
 	address net.Addr
+	hub     *feed.Hub
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error // set when done is closed
@@ -122,7 +125,11 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, store.Close)
 	archive := oda.NewArchive(store, minter)
 	site := web.New(web.Config{Counts: archive.Counts, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
-	handler, err := httpapi.New(httpapi.Config{Archive: archive, Pages: site, BasePath: base, Bounds: cfg.Bounds, Log: cfg.Log})
+	a.hub = feed.New(ctx, archive, cfg.MaxFollowers)
+	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
+	handler, err := httpapi.New(httpapi.Config{
+		Archive: archive, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +175,9 @@ func (a *App) run(ctx context.Context, served <-chan error, site *web.Site, open
 
 // Addr returns the address that the archive listens on.
 func (a *App) Addr() string { return a.address.String() }
+
+// Followers returns how many clients follow the changes.
+func (a *App) Followers() int { return a.hub.Followers() }
 
 // Wait waits until the archive has stopped, and returns its error.
 func (a *App) Wait() error {

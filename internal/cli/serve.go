@@ -25,6 +25,7 @@ type serve struct {
 	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
 	MaxDepth          int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document, at most 10000 (default ${default})."`
 	MaxConnections    int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones wait (default ${default})."`
+	MaxFollowers      int           `default:"4096" env:"ODA_MAX_FOLLOWERS" placeholder:"N" group:"Bounds" help:"Clients that follow changes at once, by streams or requests that wait; further ones are answered 503 (default ${default})."`
 	HeaderTimeout     time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
 	ReadTimeout       time.Duration `default:"60s" env:"ODA_READ_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole request to arrive (default ${default})."`
 	WriteTimeout      time.Duration `default:"120s" env:"ODA_WRITE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole response to be sent (default ${default})."`
@@ -39,7 +40,7 @@ const maxDepth = 10_000
 func (s *serve) Validate() error {
 	err := positive(map[string]int64{
 		"--max-body": int64(s.MaxBody), "--max-bodies-in-flight": int64(s.MaxBodiesInFlight),
-		"--max-depth": int64(s.MaxDepth), "--max-connections": int64(s.MaxConnections),
+		"--max-depth": int64(s.MaxDepth), "--max-connections": int64(s.MaxConnections), "--max-followers": int64(s.MaxFollowers),
 		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
 		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
 	})
@@ -65,8 +66,8 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},
 		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
-		MaxConnections: s.MaxConnections,
-		Version:        to.version, Log: log,
+		MaxConnections: s.MaxConnections, MaxFollowers: s.MaxFollowers,
+		Version: to.version, Log: log,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("stopped before the archive was open; the next start continues from here")

@@ -12,6 +12,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/internal/contract"
+	"oda/internal/feed"
 )
 
 // Bounds limits what requests may take. Time-outs and the number of connections
@@ -35,15 +36,19 @@ type Pages interface {
 // Config is what the interface needs.
 type Config struct {
 	Archive  *oda.Archive
+	Feed     *feed.Hub
 	Pages    Pages
 	BasePath string // the prefix of all paths: empty, or /like/this
 	Bounds   Bounds
 	Log      *slog.Logger
+
+	WriteTimeout time.Duration // for an answer, once there is something to send
 }
 
 // API answers requests. It is an http.Handler.
 type API struct {
 	archive  *oda.Archive
+	feed     *feed.Hub
 	pages    Pages
 	base     string
 	bounds   Bounds
@@ -52,6 +57,8 @@ type API struct {
 	inFlight budget
 	origins  *http.CrossOriginProtection
 	mux      *http.ServeMux
+
+	writeTimeout time.Duration
 }
 
 // New compiles the API description and sets up the routes.
@@ -62,9 +69,9 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}
 	a := &API{
-		archive: cfg.Archive, pages: cfg.Pages, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
+		archive: cfg.Archive, feed: cfg.Feed, pages: cfg.Pages, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: budget{most: cfg.Bounds.InFlight}, origins: http.NewCrossOriginProtection(),
-		mux: http.NewServeMux(),
+		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
 	}
 	return a, a.register()
 }

@@ -22,6 +22,7 @@ var problems = map[oda.Code]problemKind{
 	oda.InvalidIdentifier:  {http.StatusBadRequest, "Invalid identifier"},
 	oda.InvalidQuery:       {http.StatusBadRequest, "Invalid query"},
 	oda.InvalidUser:        {http.StatusBadRequest, "Invalid user name"},
+	oda.UnknownPosition:    {http.StatusBadRequest, "The log of changes does not reach this position"},
 	oda.CrossOrigin:        {http.StatusForbidden, "Cross-origin write refused"},
 	oda.NotFound:           {http.StatusNotFound, "Entity not found"},
 	oda.NoSuchPath:         {http.StatusNotFound, "No such path"},

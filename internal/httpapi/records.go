@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"oda"
+	"oda/internal/feed"
 	"oda/internal/rawjson"
 )
 
@@ -78,8 +79,10 @@ func keyedRecords(text []byte, nodes []rawjson.Node) []oda.NewRecord {
 // readRecordsDefault is the default length of a page of records.
 const readRecordsDefault = 1000
 
-// readRecords answers with records and what the server knows about each.
+// readRecords answers with records and what the server knows about each: those that
+// there are, or, if it is told to wait, the first that come.
 func (a *API) readRecords(c *call) error {
+	c.accept = true
 	after, err := c.integer("after", 0)
 	if err != nil {
 		return err
@@ -88,7 +91,21 @@ func (a *API) readRecords(c *call) error {
 	if err != nil {
 		return err
 	}
+	wait, err := oda.ParseWait(c.query)
+	if err != nil {
+		return err
+	}
+	if c.wantsEvents() {
+		if after, err = c.lastEvent(after); err != nil {
+			return err
+		}
+		return c.stream(func() (feed.Sent, error) { return a.feed.StreamRecords(c, c.r, c.id, after) })
+	}
 	page, err := a.archive.Records(c.r.Context(), c.id, after, int(limit))
+	if err == nil && len(page.Records) == 0 && wait > 0 {
+		defer c.aside(wait)()
+		page, err = a.feed.Records(c.r.Context(), c.id, after, int(limit), wait)
+	}
 	if err != nil {
 		return err
 	}
@@ -97,16 +114,11 @@ func (a *API) readRecords(c *call) error {
 		size += len(r.Text) + 128
 	}
 	out := append(blockAnswer(c.id, size), `"records":[`...)
-	for i, r := range page.Records {
+	for i := range page.Records {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = strconv.AppendInt(append(out, `{"sequence":`...), r.Sequence, 10)
-		if r.Key != "" {
-			out = rawjson.AppendQuoted(append(out, `,"key":`...), r.Key)
-		}
-		out = append(r.RecordedOn.AppendTo(append(out, `,"recorded_at":"`...)), '"')
-		out = append(append(append(out, `,"record":`...), r.Text...), '}')
+		out = page.Records[i].AppendJSON(out)
 	}
 	if page.More {
 		c.head("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page.Records[len(page.Records)-1].Sequence, limit))

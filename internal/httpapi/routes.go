@@ -80,6 +80,7 @@ func (a *API) routes() []route {
 		{operation: "readRecords", kind: oda.ExecutionBlock, handle: a.readRecords},
 
 		{operation: "night", handle: a.night},
+		{operation: "changes", handle: a.changes},
 
 		{operation: "home", page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
 		{operation: "guide", page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},

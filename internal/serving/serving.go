@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -74,7 +75,9 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
+	c := &limitedConn{Conn: conn, slots: l.slots}
+	c.counted.Store(true)
+	return c, nil
 }
 
 func (l *limited) Close() error {
@@ -84,11 +87,45 @@ func (l *limited) Close() error {
 
 type limitedConn struct {
 	net.Conn
-	release  func()
+	slots    chan struct{}
+	counted  atomic.Bool // it has a slot
 	refusals refusals
 }
 
 func (c *limitedConn) Close() error {
-	defer c.release()
+	defer c.leave()
 	return c.Conn.Close()
+}
+
+// SetWriteBuffer bounds what the operating system keeps of what is sent.
+func (c *limitedConn) SetWriteBuffer(bytes int) error {
+	if b, ok := c.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		return b.SetWriteBuffer(bytes)
+	}
+	return nil
+}
+
+// leave gives up the slot.
+func (c *limitedConn) leave() {
+	if c.counted.CompareAndSwap(true, false) {
+		<-c.slots
+	}
+}
+
+// Aside stops counting the connection of a request that waits for something and
+// meanwhile asks for nothing. The caller bounds how many there are. Back counts it
+// again, unless others have taken all slots.
+func Aside(ctx context.Context) (back func()) {
+	c, ok := ctx.Value(connKey{}).(*limitedConn)
+	if !ok {
+		return func() {}
+	}
+	c.leave()
+	return func() {
+		select {
+		case c.slots <- struct{}{}:
+			c.counted.Store(true)
+		default:
+		}
+	}
 }

@@ -11,7 +11,7 @@ import (
 
 // changesRead bounds how many positions one call looks at: the records that
 // came with a version give no change, and many may stand together as one.
-const changesRead = 20_000
+const changesRead = 5000
 
 // selectChanges merges the two tables that make up the log. The sequence is 0 for
 // a version, and NULL for a record that came with one.
@@ -36,11 +36,12 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 	defer s.readers.give(c)
 	reading := changesReading{conn: c, limit: limit, read: after, refs: make(map[int64]oda.Ref)}
 	err = c.query(selectChanges, reading.row, int64(after)+1, int64(last))
-	if err != nil && !errors.Is(err, errPartFull) {
-		return nil, 0, storageError(err)
-	}
 	if err == nil && reading.read < last {
-		return nil, 0, lostChange(reading.read + 1)
+		err = lostChange(reading.read + 1)
+	}
+	// What is before a damage can be told; the next call tells of the damage.
+	if err != nil && !errors.Is(err, errPartFull) && len(reading.changes) == 0 {
+		return nil, 0, storageError(err)
 	}
 	return reading.changes, reading.read, nil
 }

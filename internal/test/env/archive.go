@@ -44,6 +44,7 @@ func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 		WriteTimeout:   120 * time.Second,
 		IdleTimeout:    120 * time.Second,
 		MaxConnections: 1024,
+		MaxFollowers:   4096,
 		Version:        "test",
 		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -89,6 +90,9 @@ func (a *Archive) URL() string { return a.Origin() + a.base + "/api/v1" }
 
 // Client returns an HTTP client whose requests and responses are checked.
 func (a *Archive) Client() *http.Client { return a.client }
+
+// Followers returns how many clients follow the archive.
+func (a *Archive) Followers() int { return a.app.Followers() }
 
 // Stop stops the archive gracefully before the test ends.
 func (a *Archive) Stop() error { return a.stop() }

@@ -251,8 +251,8 @@ func ignored(p *openapi3.Parameter, query url.Values) bool {
 // can state only in words: which parameters of a listing are used, and their
 // form; which dates and time zones there are, and that no version comes before
 // version 1; that records=keep forbids a list of records; that parameters and
-// headers must not be repeated; and how many entities one request may have. The
-// validator also accepts texts that are not UTF-8 and queries with broken
+// headers must not be repeated; how many entities one request may have; and where
+// the log of changes ends. The validator also accepts texts that are not UTF-8 and queries with broken
 // escapes.
 func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem) bool {
 	query, err := url.ParseQuery(input.Request.URL.RawQuery)
@@ -273,6 +273,8 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 		}
 	}
 	switch problem.Type {
+	case "urn:oda:problem:unknown-position":
+		return true
 	case "urn:oda:problem:invalid-query":
 		id := input.Route.Operation.OperationID
 		return strings.HasPrefix(id, "list") || strings.HasPrefix(id, "search") || id == "night" || strings.HasPrefix(id, "diff") && !query.Has("from") || query.Has("at")

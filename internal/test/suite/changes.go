@@ -79,6 +79,39 @@ var changes = []scenario{
 		first := d.changed(0, 2, "sbds/a v1 by anna", "sbds/b v1 by anna")
 		d.changed(first[1].Position, 2, "sbds/c v1 by anna")
 	}},
+	{"filters leave out changes, and go past them", func(t *testing.T, d *desk) {
+		d.log(t)
+		d.mustPut(eb("a"), `{}`)
+		d.mustPut(eb("b"), `{}`)
+		d.mustPut(sbd("a"), `{}`)
+		for i := range 3 {
+			d.mustRecord("a", record(i))
+			d.mustRecord("b", record(i))
+		}
+		all := oda.ChangeFilter{}
+		blocks := oda.ChangeFilter{Kinds: []oda.Kind{oda.ExecutionBlock}}
+		d.paged(0, 2, all, 2, "ebs/a v1 by anna", "ebs/b v1 by anna")
+		d.paged(0, 4, blocks, 5, "ebs/a v1 by anna", "ebs/b v1 by anna", "ebs/a v1 1-1 by anna", "ebs/b v1 1-1 by anna")
+		d.paged(2, 2, blocks, 5, "ebs/a v1 1-1 by anna", "ebs/b v1 1-1 by anna")
+		d.paged(0, 10, oda.ChangeFilter{IDs: []string{"a"}}, 9, "ebs/a v1 by anna", "sbds/a v1 by anna",
+			"ebs/a v1 1-1 by anna", "ebs/a v1 2-2 by anna", "ebs/a v1 3-3 by anna")
+		d.paged(4, 10, oda.ChangeFilter{Kinds: blocks.Kinds, IDs: []string{"a", "x"}}, 9, "ebs/a v1 2-2 by anna", "ebs/a v1 3-3 by anna")
+		d.paged(0, 10, oda.ChangeFilter{Kinds: []oda.Kind{oda.Project, oda.SBDefinition}}, 9, "sbds/a v1 by anna")
+		d.paged(0, 10, oda.ChangeFilter{IDs: []string{"x"}}, 9)
+	}},
+	{"a position that the log does not reach is refused", func(t *testing.T, d *desk) {
+		d.log(t)
+		d.mustPut(sbd("a"), `{}`)
+		archive := oda.NewArchive(d.store, nil)
+		_, err := archive.Changes(d.ctx, oda.Following{After: d.end() + 1, Limit: 10})
+		refused(t, err, oda.UnknownPosition)
+		_, err = archive.Start(d.ctx, oda.Following{After: d.end() + 1})
+		refused(t, err, oda.UnknownPosition)
+		page, err := archive.Changes(d.ctx, oda.Following{Now: true, Limit: 10})
+		if err != nil || page.Next != d.end() || len(page.Changes) != 0 {
+			t.Errorf("from now on there is %+v, %v", page, err)
+		}
+	}},
 	{"somebody who waits is told of a change", func(t *testing.T, d *desk) {
 		log := d.log(t)
 		d.mustPut(sbd("a"), `{}`)
@@ -157,6 +190,23 @@ func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Chan
 	}
 	same(d.tb, "the changes", told, want)
 	return found
+}
+
+// paged checks a page of the changes that a filter leaves, and where the next one
+// begins: positions count from 1 here, since every change is one version or one
+// record.
+func (d *desk) paged(after oda.Position, limit int, filter oda.ChangeFilter, next oda.Position, want ...string) {
+	d.tb.Helper()
+	page, err := oda.NewArchive(d.store, nil).Changes(d.ctx, oda.Following{After: after, Limit: limit, Filter: filter})
+	if err != nil {
+		d.tb.Fatalf("changes after %d: %v", after, err)
+	}
+	var told []string
+	for _, c := range page.Changes {
+		told = append(told, tell(c))
+	}
+	same(d.tb, "the changes", told, want)
+	same(d.tb, "where the next page begins", page.Next, next)
 }
 
 // tell writes a change in a few words.

@@ -12,6 +12,14 @@ import (
 type model struct {
 	entities  map[oda.Ref]*entity
 	creations map[creationKey]created
+	requests  int
+	log       []logged
+}
+
+// logged is what the log of changes must tell of: a version, or a record.
+type logged struct {
+	change  oda.Change // of one record at most, without a position
+	request int        // by which it came about; its changes are in any order
 }
 
 type entity struct {
@@ -93,6 +101,7 @@ func (m *model) put(writes []write) (answers []string, code oda.Code, faults []s
 	if faults != nil {
 		return nil, oda.MetadataMismatch, faults
 	}
+	m.requests++
 	for _, w := range writes {
 		m.store(w)
 		answers = append(answers, m.text(w.ref))
@@ -128,12 +137,17 @@ func (m *model) store(w write) {
 		e.hasList = w.draft.listed()
 		e.list, e.last = replaced(e.list, w.draft.records, e.last)
 	}
-	m.remember(w.ref)
+	m.remember(w.ref, 0)
 }
 
-// remember keeps a state that there is now.
-func (m *model) remember(ref oda.Ref) {
+// remember keeps a state that there is now. It came about by a record with that
+// sequence, or by a version.
+func (m *model) remember(ref oda.Ref, sequence int64) {
 	e := m.entities[ref]
+	m.log = append(m.log, logged{oda.Change{
+		Ref: ref, Version: e.metadata.Version, FirstSequence: sequence, LastSequence: sequence,
+		By: e.metadata.LastModifiedBy, On: e.metadata.LastModifiedOn,
+	}, m.requests})
 	now := moment{m.text(ref), oda.VersionInfo{Metadata: e.metadata, Listed: e.hasList, Records: int64(len(e.list))}}
 	// The text that is kept is the answer without what the server owns.
 	kept := len(now.text)
@@ -214,6 +228,7 @@ func (m *model) create(w write, key string) (ref oda.Ref, answer string, taken b
 	if m.entities[w.ref] != nil {
 		return oda.Ref{}, "", true, ""
 	}
+	m.requests++
 	m.store(w)
 	answer = m.text(w.ref)
 	if key != "" {
@@ -237,7 +252,8 @@ func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Recei
 	e.touch(user, at)
 	e.last++
 	e.list, e.hasList = append(e.list, numbered{e.last, text}), true
-	m.remember(eb(block))
+	m.requests++
+	m.remember(eb(block), e.last)
 	answer := oda.Receipt{Sequence: e.last, Metadata: e.metadata}
 	e.keys[key] = recorded{text, answer}
 	return answer, ""

@@ -35,6 +35,7 @@ type machine struct {
 	now    oda.Instant
 	before map[oda.Kind]int64
 	claims []oda.Metadata // seen so far, to send when stale
+	from   oda.Position   // where the log ended before
 }
 
 // invented is metadata that no entity has.
@@ -45,9 +46,13 @@ func newMachine(t *rapid.T, d *desk, round int) *machine {
 	own.tb = t
 	const hour = 3_600_000_000
 	start := oda.Instant(1_700_000_000_000_000 + hour*int64(round))
-	return &machine{
+	m := &machine{
 		desk: &own, model: newModel(), round: fmt.Sprintf("c%d", round), start: start, now: start, before: own.counts(),
 	}
+	if _, ok := d.store.(oda.Log); ok {
+		m.from = own.end()
+	}
+	return m
 }
 
 // tick moves the clock forward or back; otherwise it stands still.
@@ -276,4 +281,7 @@ func (m *machine) compareAll(t *rapid.T) {
 		want[ref.Kind]++
 	}
 	same(t, "the count", m.desk.counts(), want)
+	if _, ok := m.desk.store.(oda.Log); ok {
+		m.compareLog(t)
+	}
 }

@@ -1,0 +1,40 @@
+package feed
+
+import (
+	"context"
+
+	"oda"
+)
+
+// blockTail follows the records of one block.
+type blockTail struct {
+	*follower
+	block string
+	after int64 // the last sequence that was read
+}
+
+// newBlockTail begins to follow a block behind a sequence. It must leave.
+func (h *Hub) newBlockTail(ctx context.Context, block string, after int64) (*blockTail, error) {
+	// What is recorded from here on is behind the position; what was before is
+	// read first.
+	at, err := h.archive.Log().End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := h.follow(at, &oda.ChangeFilter{Kinds: []oda.Kind{oda.ExecutionBlock}, IDs: []string{block}})
+	if err != nil {
+		return nil, err
+	}
+	return &blockTail{f, block, after}, nil
+}
+
+// read reads records that were not read yet. Where there are none, more can be
+// awaited.
+func (t *blockTail) read(ctx context.Context, limit int) (oda.RecordPage, error) {
+	t.at = max(t.at, t.tail.position()) // changes up to there are seen by this read
+	page, err := t.hub.archive.Records(ctx, t.block, t.after, limit)
+	if n := len(page.Records); n > 0 {
+		t.after = page.Records[n-1].Sequence
+	}
+	return page, err
+}

@@ -1,0 +1,106 @@
+package feed
+
+import (
+	"context"
+	"time"
+
+	"oda"
+)
+
+// follower is somebody's place in the log of changes.
+type follower struct {
+	hub    *Hub
+	tail   *tail
+	at     oda.Position
+	filter *oda.ChangeFilter
+}
+
+// follow begins to follow behind a position. The follower must leave.
+func (h *Hub) follow(at oda.Position, filter *oda.ChangeFilter) (*follower, error) {
+	t, err := h.join()
+	if err != nil {
+		return nil, err
+	}
+	return &follower{hub: h, tail: t, at: at, filter: filter}, nil
+}
+
+func (f *follower) leave() { f.hub.leave() }
+
+// chunk waits until there is something behind the follower's place. It is in the
+// chunk, or, where there is none, in the log. A beat ends the waiting: then both
+// are missing.
+func (f *follower) chunk(ctx context.Context, beat <-chan time.Time) (found *chunk, inLog bool, err error) {
+	for {
+		c, moved, err := f.tail.behind(f.at)
+		if err != nil || c != nil || moved == nil {
+			return c, c == nil, err
+		}
+		select {
+		case <-moved:
+		case <-beat:
+			return nil, false, nil
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
+// await waits until there may be a change that the follower wants, or until a
+// beat: then none has come. Its place moves past those that it does not want.
+func (f *follower) await(ctx context.Context, beat <-chan time.Time) (come bool, err error) {
+	for {
+		c, inLog, err := f.chunk(ctx, beat)
+		if err != nil || inLog || c == nil {
+			return inLog, err
+		}
+		for i := range c.changes {
+			if c.changes[i].Position > f.at && f.filter.Wants(&c.changes[i]) {
+				return true, nil
+			}
+		}
+		f.at = c.to
+	}
+}
+
+// next waits for changes that the follower wants, and gives them as a frame. Its
+// place moves behind them. There may be none. A beat is a comment that tells the
+// follower its place.
+func (f *follower) next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
+	c, inLog, err := f.chunk(ctx, beat)
+	switch {
+	case err != nil:
+		return nil, err
+	case inLog:
+		return f.read(ctx)
+	case c == nil:
+		return noteFrame(": %d\n\n", f.at), nil // a beat
+	}
+	from := f.at
+	f.at = c.to
+	if from == c.from && f.filter.All() {
+		return c.frame, nil
+	}
+	var wanted []oda.Change
+	for i := range c.changes {
+		if c.changes[i].Position > from && f.filter.Wants(&c.changes[i]) {
+			wanted = append(wanted, c.changes[i].Behind(from))
+		}
+	}
+	return changesFrame(wanted), nil
+}
+
+// read reads a page of the log. Only some followers do so at a time.
+func (f *follower) read(ctx context.Context) ([]byte, error) {
+	select {
+	case f.hub.places <- struct{}{}:
+		defer func() { <-f.hub.places }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	page, err := f.hub.archive.Changes(ctx, oda.Following{After: f.at, Limit: chunkMost, Filter: *f.filter})
+	if err != nil {
+		return nil, err
+	}
+	f.at = page.Next
+	return changesFrame(page.Changes), nil
+}

@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"oda"
+	"oda/internal/content"
+	"oda/internal/feed"
+	"oda/internal/serving"
+)
+
+// eventStream is the media type of an answer that goes on.
+const eventStream = "text/event-stream"
+
+// changes answers with the changes behind a position: those that there are, or,
+// if it is told to wait, the first that come.
+func (a *API) changes(c *call) error {
+	c.accept = true
+	last := ""
+	if c.wantsEvents() {
+		last = c.r.Header.Get("Last-Event-ID")
+	}
+	q, err := oda.ParseFollowing(c.query, last)
+	if err != nil {
+		return err
+	}
+	if c.wantsEvents() {
+		return c.stream(func() (feed.Sent, error) { return a.feed.StreamChanges(c, c.r, q) })
+	}
+	page, err := a.archive.Changes(c.r.Context(), q)
+	if err == nil && len(page.Changes) == 0 && q.Wait > 0 {
+		defer c.aside(q.Wait)()
+		page, err = a.feed.Changes(c.r.Context(), q, page)
+	}
+	if err != nil {
+		return err
+	}
+	out := append(make([]byte, 0, 64+256*len(page.Changes)), `{"changes":[`...)
+	for i := range page.Changes {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = page.Changes[i].AppendJSON(out)
+	}
+	out = strconv.AppendInt(append(out, `],"next":`...), int64(page.Next), 10)
+	w := c.respond("application/json", "", held)
+	c.head("Cache-Control", "no-store")
+	return c.sendError(w.whole(append(out, '}')))
+}
+
+// wantsEvents reports whether the client asks for a stream of events.
+func (c *call) wantsEvents() bool {
+	return content.Preferred(c.r.Header, "application/json", eventStream) == eventStream
+}
+
+// lastEvent returns the sequence of the last event that the client has seen, or
+// another if it names none.
+func (c *call) lastEvent(otherwise int64) (int64, error) {
+	text := c.r.Header.Get("Last-Event-ID")
+	if text == "" {
+		return otherwise, nil
+	}
+	last, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || last < 0 {
+		const detail = "must be a sequence, which is a whole number from 0"
+		return 0, &oda.Error{
+			Code: oda.InvalidQuery, Detail: "Invalid query: Last-Event-ID " + detail + ".",
+			Faults: []oda.Fault{{Pointer: "header:Last-Event-ID", Detail: detail}},
+		}
+	}
+	return last, nil
+}
+
+// stream answers with events until somebody ends it.
+func (c *call) stream(send func() (feed.Sent, error)) error {
+	c.head("Content-Type", eventStream)
+	c.head("Vary", "Accept, Accept-Encoding")
+	c.head("Cache-Control", "no-store")
+	if c.r.Method == http.MethodHead {
+		c.WriteHeader(http.StatusOK)
+		return nil
+	}
+	sent, err := send()
+	if err != nil {
+		return err
+	}
+	c.status, c.sent, c.failure = http.StatusOK, sent.Bytes, sent.Err
+	return nil
+}
+
+// aside lets the connection wait so long for something to answer with. Meanwhile
+// it counts among the followers, not among those who send requests.
+func (c *call) aside(wait time.Duration) (back func()) {
+	control := http.NewResponseController(c.ResponseWriter)
+	// The client has sent its request. Nor does the time for the answer begin
+	// before there is one.
+	_ = control.SetReadDeadline(time.Time{}) // else the waiting ends sooner
+	_ = control.SetWriteDeadline(time.Now().Add(wait + c.api.writeTimeout))
+	return serving.Aside(c.r.Context())
+}
