@@ -44,7 +44,7 @@ func (w Walk) Range() (low, top Place) {
 	return low, top
 }
 
-// beyondIDs comes behind every valid identifier, in the order of bytes.
+// beyondIDs sorts after every valid identifier.
 const beyondIDs = "~"
 
 // SearchPage is a page of what a search finds. If the summaries of all items

@@ -11,10 +11,10 @@ import (
 	"oda/internal/content"
 )
 
-// held is how many bytes of a response are held back. A response that is no longer
-// is sent with its length, and if it fails, the client gets a problem. Engines
-// read so much of the answer to a write before they commit, so that a stored write
-// is never answered as a failure.
+// held is how many bytes of a response are held back before any is sent. A
+// response within that size is sent with its length, and if making it fails, the
+// client gets a problem. Engines read so much of the answer to a write before they
+// commit, so that a stored write is never answered as a failure.
 const held = oda.AnswerAhead
 
 // metadataRoom is roughly how many bytes the server's values add to a document.
