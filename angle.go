@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // rightAscension parses a right ascension and returns it in degrees. A
@@ -74,4 +75,17 @@ func isDecimal(text string, exponent bool) bool {
 		}
 	}
 	return true
+}
+
+// ParsePosition reads a position as people write it: right ascension and
+// declination, in degrees or sexagesimal, with a comma or white space between.
+// Whole numbers alone are taken for words.
+func ParsePosition(text string) (ra, dec float64, ok bool) {
+	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if len(parts) != 2 || !strings.ContainsAny(parts[0], ".:") || !strings.ContainsAny(parts[1], ".:+-") {
+		return 0, 0, false
+	}
+	ra, isRA := rightAscension(parts[0])
+	dec, isDec := declination(parts[1])
+	return ra, dec, isRA && isDec
 }

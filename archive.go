@@ -290,6 +290,15 @@ func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error)
 	return &last, nil
 }
 
+// Look returns the current version of each entity as search sees it, or nil if it
+// is unknown.
+func (a *Archive) Look(ctx context.Context, refs []Ref) ([]*Found, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	return a.engine.Look(ctx, refs)
+}
+
 // Counts returns the number of entities of each kind.
 func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.engine.Counts(ctx) }
 

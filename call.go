@@ -14,6 +14,26 @@ type call struct {
 	failed         bool
 }
 
+// Call is what a record says about its call, for callers that show it.
+type Call struct {
+	Request        string
+	Sent, Received *Instant // nil: the record does not say
+	Failed         bool
+}
+
+// CallOf reads the call of a stored record.
+func CallOf(record []byte) Call {
+	read := readCall(record)
+	c := Call{Request: string(textIn(read.request)), Failed: read.failed}
+	if read.sent != unsaid {
+		c.Sent = &read.sent
+	}
+	if read.received != unsaid {
+		c.Received = &read.received
+	}
+	return c
+}
+
 // unsaid stands for a time that a record does not give.
 const unsaid Instant = math.MinInt64
 

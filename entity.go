@@ -48,9 +48,9 @@ func (e *Entity) Render() error {
 	return nil
 }
 
-// textWithoutRecords returns the document for callers that ignore its records,
+// WithoutRecords returns the document for callers that ignore its records,
 // of which there may be many. A document that is already rendered still has them.
-func (e *Entity) textWithoutRecords() ([]byte, error) {
+func (e *Entity) WithoutRecords() ([]byte, error) {
 	if e.rendered != nil {
 		return e.rendered, nil
 	}

@@ -304,7 +304,7 @@ func (a *Archive) judgeFew(ctx context.Context, j *judge, few kept) error {
 			if e == nil || err != nil {
 				return false, err
 			}
-			text, err := e.textWithoutRecords()
+			text, err := e.WithoutRecords()
 			return err == nil && q.holdsOf(text), err
 		})
 		if errors.Is(err, errEnded) {
@@ -369,7 +369,7 @@ func (a *Archive) Document(ctx context.Context, q *Search, f *Found) (*Entity, e
 	}
 	*f = *looked[0]
 	f.Metadata = e.Metadata
-	text, err := e.textWithoutRecords()
+	text, err := e.WithoutRecords()
 	if err != nil || !q.matches(f) || !q.holdsOf(text) {
 		return nil, err
 	}

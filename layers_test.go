@@ -58,7 +58,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/fixture/make": {"oda/internal/test/fault", "oda/internal/test/fixture"},
 	"oda/internal/test/history":      {"oda", "oda/internal/httpapi", "oda/internal/web"},
 	"oda/internal/test/suite":        {"oda", "oda/api", "oda/internal/contract", "oda/internal/engine", "oda/internal/test/history"},
-	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/content"},
+	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/content", "oda/internal/rawjson"},
 }
 
 // alone lists the packages that may import nothing but the standard library and

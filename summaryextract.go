@@ -41,13 +41,30 @@ func ExtractOf(kind Kind, body Body) (*Extract, error) {
 	if err := body.WriteTo(&b, Metadata{}, nil); err != nil {
 		return nil, err
 	}
-	scan := rawjson.NewScanner(b.Bytes(), maxStoredDepth)
+	return extractOf(kind, b.Bytes())
+}
+
+func extractOf(kind Kind, text []byte) (*Extract, error) {
+	scan := rawjson.NewScanner(text, maxStoredDepth)
 	scan.Watch(Watched)
 	start, end, err := scan.Skip()
 	if err != nil {
 		return nil, fmt.Errorf("scan a stored document: %w", err)
 	}
-	return newExtract(kind, b.Bytes(), scan.Notes(), start, end), nil
+	return newExtract(kind, text, scan.Notes(), start, end), nil
+}
+
+// Summary returns the summary of this version.
+func (e *Entity) Summary() (*Summary, error) {
+	text, err := e.WithoutRecords()
+	if err != nil {
+		return nil, err
+	}
+	x, err := extractOf(e.Kind, text)
+	if err != nil {
+		return nil, err
+	}
+	return x.Summary(), nil
 }
 
 // NoExtract returns the extract of a document that cannot be read.

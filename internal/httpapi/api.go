@@ -23,8 +23,14 @@ type Bounds struct {
 	Depth    int   // nesting of a document
 }
 
-// Pages serves the parts of the interface that are for people.
+// Pages serves the parts of the interface that are for people, and the pages
+// beside it.
 type Pages interface {
+	// Pages gives the pages beside the interface by their paths below the base
+	// path. Failed is the page about an error on one of them.
+	Pages() map[string]func(w http.ResponseWriter, r *http.Request) error
+	Failed(w http.ResponseWriter, r *http.Request, e *oda.Error, status int, title, requestID string)
+
 	Home(w http.ResponseWriter, r *http.Request) error
 	UI(w http.ResponseWriter, r *http.Request) error
 	Asset(w http.ResponseWriter, r *http.Request) error

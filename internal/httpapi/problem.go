@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"oda"
+	"oda/internal/content"
 )
 
 // problemKind is what a code means on the wire.
@@ -83,12 +85,32 @@ func (c *call) problem(err error) {
 	if after := retryAfter[e.Code]; after != "" {
 		c.head("Retry-After", after)
 	}
-	c.head("Content-Type", "application/problem+json")
 	c.head("Cache-Control", "no-store")
+	if c.besideTheInterface() {
+		c.head("Vary", "Accept")
+		if content.Preferred(c.r.Header, problemType, htmlType) == htmlType {
+			c.api.pages.Failed(c, c.r, e, kind.status, kind.title, c.requestID)
+			return
+		}
+	}
+	c.head("Content-Type", problemType)
 	c.WriteHeader(kind.status)
 	if _, err := c.Write(body); err != nil {
 		c.gone()
 	}
+}
+
+// The forms in which an error is answered: programs get a problem, and browsers a
+// page where pages are.
+const (
+	problemType = "application/problem+json"
+	htmlType    = "text/html"
+)
+
+// besideTheInterface reports whether the request is for a page, or for what
+// could be one.
+func (c *call) besideTheInterface() bool {
+	return c.api.pages != nil && !strings.HasPrefix(c.r.URL.Path, c.api.base+"/api/") && !c.probe
 }
 
 // written returns the problem as it is sent, for the request with that ID.

@@ -121,8 +121,9 @@ func (a *API) register() error {
 		}
 	}
 
-	// These are not in the description: the root without a slash, redirects to the
-	// home page, and health checks.
+	// These are not in the description: the pages, the root without a slash,
+	// redirects to the home page, and health checks.
+	a.registerPages(handle)
 	handle("PUT", root, route{operation: "storeSeveral", handle: a.storeSeveral})
 	handle("GET", root, route{handle: redirect("v1/")})
 	handle("GET", root+"/ui/{$}", route{handle: redirect("../ui")})
@@ -156,6 +157,20 @@ func (a *API) register() error {
 		a.dispatch(w, r, route{handle: func(*call) error { return a.errNoSuchPath() }})
 	})
 	return nil
+}
+
+// registerPages sets up the pages beside the interface. With a slash at its end,
+// the address of a list redirects to the list.
+func (a *API) registerPages(handle func(method, path string, rt route)) {
+	if a.pages == nil {
+		return
+	}
+	for path, page := range a.pages.Pages() {
+		handle("GET", a.base+path, route{page: true, handle: func(c *call) error { return page(c, c.r) }})
+	}
+	for _, kind := range oda.Kinds {
+		handle("GET", a.base+"/"+kind.Collection()+"/{$}", route{page: true, handle: redirect("../" + kind.Collection())})
+	}
 }
 
 // dispatch checks the request against the description and calls the handler. It

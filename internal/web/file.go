@@ -24,8 +24,9 @@ const htmlType = "text/html; charset=utf-8"
 // How long a browser may cache an answer. A page is requested again every time,
 // and usually answered 304; the links to its files contain their hash.
 const (
-	pageCache  = "no-cache"
-	assetCache = "public, max-age=3600"
+	pageCache    = "no-cache"
+	privateCache = "private, no-cache" // about entities
+	assetCache   = "public, max-age=3600"
 )
 
 // What a page may load. Only the Swagger UI sets inline styles and sends
@@ -77,7 +78,7 @@ func newGzipped(contentType string, gz []byte) file {
 // loadAssets returns the files that the pages load, by name.
 func loadAssets() map[string]file {
 	assets := make(map[string]file)
-	for _, name := range []string{"home.css", "home.js", "prose.css", "ui.css", "ui.js", "icon.svg"} {
+	for _, name := range []string{"home.css", "home.js", "prose.css", "site.css", "site.js", "ui.css", "ui.js", "icon.svg"} {
 		assets[name] = newFile(contentTypes[path.Ext(name)], mustRead("assets/"+name))
 	}
 	for _, name := range []string{

@@ -1,13 +1,17 @@
-// Package web serves the archive's pages for people: the home page, the Swagger
-// UI, and the documentation of the API and its problems. Everything they need
-// is in the binary, so they work without a network.
+// Package web serves the archive's pages for people. Below {base}/api/v1/ are the
+// home page of the interface, the Swagger UI, and the documentation of the API
+// and its problems; the pages about what is in the archive are at {base}/ itself.
+// Everything they need is in the binary, so they work without a network.
 //
 // Start reading at Site: it has one handler per page and one for the files that
 // the pages load. A handler either returns an error before it has written
-// anything, or writes a complete answer. Links are relative to {base}/api/v1/,
-// so the pages also work under a base path and behind a proxy that strips one.
-// A strict Content-Security-Policy allows no inline script and nothing from
-// another host.
+// anything, or writes a complete answer. All links are relative, so the pages
+// also work under a base path and behind a proxy that strips one. A strict
+// Content-Security-Policy allows no inline script and nothing from another host.
+//
+// The pages about entities are in pages.go, which has their table and what they
+// have in common, and in a file each: list.go, entity.go, ... They ask the
+// archive itself, not its interface, and need no JavaScript.
 package web
 
 import (
@@ -25,6 +29,10 @@ import (
 
 // Config configures a Site.
 type Config struct {
+	// Archive is what the pages are about.
+	Archive *oda.Archive
+	// BasePath is the prefix of all paths: empty, or /like/this.
+	BasePath string
 	// Counts returns the number of entities per kind. It must be cheap. Run
 	// calls it in the background; a request never does.
 	Counts func(ctx context.Context) (map[oda.Kind]int64, error)
@@ -42,6 +50,7 @@ type Site struct {
 	cfg    Config
 	log    *slog.Logger
 	assets map[string]file
+	pages  map[string]*template.Template
 	home   *template.Template
 	ui     file
 	prose  func() map[string]file // by path, such as problems/not-found
@@ -58,6 +67,7 @@ func New(cfg Config) *Site {
 		Funcs(template.FuncMap{"asset": s.assetLink}).
 		ParseFS(embedded, "assets/*.html"))
 	s.home = pages.Lookup("home.html")
+	s.pages = loadPages(s.assetLink)
 	var ui bytes.Buffer
 	if err := pages.ExecuteTemplate(&ui, "ui.html", nil); err != nil {
 		panic(fmt.Sprintf("web: the embedded ui.html does not render: %v", err))

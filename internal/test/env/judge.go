@@ -358,7 +358,9 @@ func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool
 	case input.Route == j.undescribed && status == http.StatusTemporaryRedirect:
 		return checkRedirect(response, body)
 	case input.Route == j.undescribed && status == http.StatusOK:
-		if path := input.Request.URL.Path; !strings.HasSuffix(path, "/livez") && !strings.HasSuffix(path, "/readyz") {
+		path := input.Request.URL.Path
+		isPage := !strings.HasPrefix(input.Request.URL.String(), j.server) && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html")
+		if !isPage && !strings.HasSuffix(path, "/livez") && !strings.HasSuffix(path, "/readyz") {
 			return errors.New("a request to an undescribed path succeeds")
 		}
 		return nil

@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// entityView is the data for the page of an entity.
+type entityView struct {
+	frame
+	oda.Ref
+	Name     string
+	Metadata oda.Metadata
+	Summary  *oda.Summary
+	Facts    []fact // of the document itself
+	Current  int64  // the version that is current
+	At       string // as of when it is shown, as it was asked for
+	Versions []oda.VersionInfo
+	Older    bool // there are versions that are not listed
+	Bytes    int64
+	Document template.HTML
+	Cut      bool   // the document is longer than what is shown
+	API      string // address of the document
+	Family   family
+	Calls    *callsView // of a block
+}
+
+// Old reports whether the page shows what is no longer so.
+func (v *entityView) Old() bool { return v.At != "" || v.Metadata.Version != v.Current }
+
+// fact is something that the document says of itself.
+type fact struct{ Name, Value string }
+
+// shownVersions is how many versions the switcher offers.
+const shownVersions = 20
+
+// entity serves the page of an entity: as it is, as a version was, or as it was
+// at a time.
+func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) error {
+	ref := oda.Ref{Kind: kind, ID: r.PathValue("id")}
+	params := r.URL.Query()
+	if clean := withoutEmpty(params); len(clean) != len(params) {
+		seeOther(w, ref.ID+question(clean))
+		return nil
+	}
+	e, err := s.version(r.Context(), ref, params)
+	if err != nil {
+		return err
+	}
+	view := &entityView{frame: s.newFrame(r, ref.ID, kind.Collection()), Ref: ref, Metadata: e.Metadata, At: params.Get("at")}
+	view.Crumbs = []crumb{{Name: kind.String() + "s", Href: view.Root + kind.Collection()}, {Name: ref.ID}}
+	if err := s.history(r.Context(), view); err != nil {
+		return err
+	}
+	if err := s.document(view, e); err != nil {
+		return err
+	}
+	if view.Family, err = s.family(r.Context(), ref, view.Summary); err != nil {
+		return err
+	}
+	if view.Name == "" {
+		view.Name = view.Family.name
+	}
+	if view.Name != "" {
+		view.Title = view.Name + " " + ref.ID
+	}
+	if kind == oda.ExecutionBlock {
+		if view.Calls, err = s.callsOf(r.Context(), view, params); err != nil {
+			return err
+		}
+	}
+	return s.page(w, r, "entity", view)
+}
+
+// version reads the state of an entity that an address names.
+func (s *Site) version(ctx context.Context, ref oda.Ref, params url.Values) (*oda.Entity, error) {
+	if at := params.Get("at"); at != "" {
+		instant, err := oda.ParseAsOf(at)
+		if err != nil {
+			return nil, err
+		}
+		return s.cfg.Archive.AsOf(ctx, ref, instant)
+	}
+	if text := params.Get("version"); text != "" {
+		version, err := oda.ParseVersion(ref, text)
+		if err != nil {
+			return nil, err
+		}
+		return s.cfg.Archive.Version(ctx, ref, version)
+	}
+	return s.cfg.Archive.Get(ctx, ref)
+}
+
+// history fills in the versions of an entity.
+func (s *Site) history(ctx context.Context, view *entityView) error {
+	page, err := s.cfg.Archive.Versions(ctx, view.Ref, 0, shownVersions)
+	if err != nil {
+		return err
+	}
+	view.Versions, view.Older, view.Current = page.Versions, page.More, page.Versions[0].Metadata.Version
+	return nil
+}
+
+// document fills in what the document says, and its text.
+func (s *Site) document(view *entityView, e *oda.Entity) error {
+	text, err := e.WithoutRecords()
+	if err != nil {
+		return err
+	}
+	if view.Summary, err = e.Summary(); err != nil {
+		return err
+	}
+	view.Name = view.Summary.Name
+	view.Facts = facts(text)
+	view.Bytes = int64(len(text))
+	for _, v := range view.Versions {
+		if v.Metadata.Version == e.Metadata.Version {
+			view.Bytes = v.Bytes // without records
+		}
+	}
+	links := make(map[string]string)
+	for _, r := range view.Summary.References {
+		links[r.ID] = view.ReferenceHref(r)
+	}
+	view.Document, view.Cut = fold(text, view.Kind, links)
+	view.API = view.Root + "api/v1/" + view.Kind.Collection() + "/" + view.ID
+	switch {
+	case view.At != "":
+		view.API += question(url.Values{"at": {view.At}})
+	case view.Metadata.Version != view.Current:
+		view.API += "/versions/" + strconv.FormatInt(view.Metadata.Version, 10)
+	}
+	return nil
+}
+
+// ReferenceHref is the address of what a reference names. A Project may be named
+// by one of its blocks, which only a search knows.
+func (f frame) ReferenceHref(r oda.Reference) string {
+	switch {
+	case r.Field == "ob_ref":
+		return f.Root + oda.Project.Collection() + question(url.Values{"where": {"/obs_blocks/*/obs_block_id = " + string(rawjson.AppendQuoted(nil, r.ID))}})
+	case !oda.ValidID(r.ID):
+		return f.Root + "search" + question(url.Values{"q": {r.ID}})
+	}
+	href := f.EntityHref(oda.Ref{Kind: r.Kind, ID: r.ID})
+	if r.Version > 0 {
+		href += "?version=" + strconv.FormatInt(r.Version, 10)
+	}
+	return href
+}
+
+// shownReferences is how many references the summary shows.
+const shownReferences = 12
+
+// mention is a reference in the summary.
+type mention struct {
+	oda.Reference
+	Name, Href string
+	Missing    bool
+}
+
+// Mentions are the references of the document, as many as are shown at once.
+func (v *entityView) Mentions() []mention {
+	known := make(map[oda.Ref]relative)
+	for _, n := range v.Family.Nodes {
+		known[n.Ref] = n
+	}
+	var all []mention
+	for _, r := range v.Summary.References[:min(len(v.Summary.References), shownReferences)] {
+		m := mention{Reference: r, Href: v.ReferenceHref(r)}
+		if n, ok := known[oda.Ref{Kind: r.Kind, ID: r.ID}]; ok {
+			m.Name, m.Missing = n.Name, !n.Exists
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// Unmentioned is how many references there are besides.
+func (v *entityView) Unmentioned() int { return max(0, len(v.Summary.References)-shownReferences) }

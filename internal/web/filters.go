@@ -1,0 +1,145 @@
+package web
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"oda"
+)
+
+// form is the filters of a list as a person fills them in.
+type form struct {
+	Values map[string]string // by the name of the parameter
+	Where  []string          // conditions, and an empty one to fill in
+	Faults map[string]string // by the name of the parameter
+	Chips  []chip
+	Open   bool // there are faults to mend
+	Limit  string
+}
+
+// chip is a filter in use, and the address of the list without it.
+type chip struct {
+	Name, Value, Href string
+	rest              url.Values
+}
+
+// filterNames are the filters with the words in which a chip tells of them.
+var filterNames = []struct{ param, says string }{
+	{"q", "words"},
+	{"telescope", "telescope"},
+	{"user", "created by"},
+	{"created_after", "created from"},
+	{"created_before", "created until"},
+	{"last_modified_after", "modified from"},
+	{"last_modified_before", "modified until"},
+	{"ref", "refers to"},
+	{"ref_version", "in version"},
+	{"cone", "near"},
+	{"where", "where"},
+}
+
+// newForm fills a form in with the parameters of an address.
+func newForm(kind oda.Kind, params url.Values, err error) form {
+	f := form{Values: map[string]string{}, Faults: map[string]string{}, Limit: params.Get("limit")}
+	for name := range params {
+		f.Values[name] = params.Get(name)
+	}
+	for _, filter := range filterNames {
+		for _, value := range params[filter.param] {
+			says := filter.says
+			if match := params.Get("user_match_type"); filter.param == "user" && match != "" {
+				says += ", " + strings.ReplaceAll(match, "_", " ")
+			}
+			rest := without(params, filter.param, value)
+			f.Chips = append(f.Chips, chip{says, value, kind.Collection() + question(rest), rest})
+		}
+	}
+	f.Where = append(slices.Clone(params["where"]), "")
+	if e, ok := errors.AsType[*oda.Error](err); ok {
+		for _, fault := range e.Faults {
+			f.Faults[strings.TrimPrefix(fault.Pointer, "query:")] = fault.Detail
+			f.Open = true
+		}
+	}
+	return f
+}
+
+// dependent are the parameters that mean nothing without another.
+var dependent = map[string]string{"user_match_type": "user", "ref_version": "ref"}
+
+// known are the parameters of a search in an address. Others are not for us.
+func known(params url.Values) url.Values {
+	some := url.Values{}
+	for _, filter := range filterNames {
+		if params.Has(filter.param) {
+			some[filter.param] = params[filter.param]
+		}
+	}
+	for _, name := range []string{"user_match_type", "sort", "limit", "cursor"} {
+		if params.Has(name) {
+			some[name] = params[name]
+		}
+	}
+	return some
+}
+
+// withoutEmpty leaves out what a form sends though nobody filled it in.
+func withoutEmpty(params url.Values) url.Values {
+	filled := url.Values{}
+	for name, values := range params {
+		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return strings.TrimSpace(v) == "" })
+		if len(values) > 0 {
+			filled[name] = values
+		}
+	}
+	for name, of := range dependent {
+		if !filled.Has(of) {
+			filled.Del(name)
+		}
+	}
+	if filled.Get("sort") == oda.NewestFirst.String() {
+		filled.Del("sort")
+	}
+	return filled
+}
+
+// without leaves one value of a parameter out, or all if it is empty, and with
+// it the page: another search has other pages.
+func without(params url.Values, name, value string) url.Values {
+	rest := url.Values{}
+	for n, values := range params {
+		if n == "cursor" {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return n == name && (value == "" || v == value) })
+		if len(kept) > 0 {
+			rest[n] = kept
+		}
+	}
+	return withoutEmpty(rest)
+}
+
+// with replaces a parameter.
+func with(params url.Values, name, value string) url.Values {
+	changed := url.Values{}
+	for n, values := range params {
+		changed[n] = values
+	}
+	changed.Set(name, value)
+	return changed
+}
+
+// question writes parameters as they stand in an address, with what is harmless
+// left readable.
+func question(params url.Values) string {
+	if len(params) == 0 {
+		return ""
+	}
+	text := params.Encode()
+	for _, readable := range []string{":", ",", "/", "*"} {
+		text = strings.ReplaceAll(text, url.QueryEscape(readable), readable)
+	}
+	return "?" + text
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+
+	"oda"
+)
+
+// graph is a family drawn: a column for each kind, from the Project to what was
+// observed. Coordinates are those of the drawing.
+type graph struct {
+	Width, Height int
+	Columns       []column
+	Boxes         []box
+	Lines         []line
+}
+
+type column struct {
+	X    int
+	Kind oda.Kind
+}
+
+type box struct {
+	X, Y, W, H int
+	Node       relative
+	Name, ID   string // as much of them as there is room for
+	Href       string
+}
+
+type line struct {
+	X1, Y1, X2, Y2, Mid int
+}
+
+// Sizes of the drawing.
+const (
+	boxWidth, boxHeight = 210, 46
+	boxGap, columnGap   = 12, 64
+	graphTop            = 30
+	graphMargin         = 4
+	roomForName         = 27 // characters
+	roomForID           = 25
+)
+
+// columnsOf are the kinds as they stand in the drawing.
+var columnsOf = []oda.Kind{oda.Project, oda.SBDefinition, oda.SBInstance, oda.ExecutionBlock}
+
+// Graph draws the family. A family of one is not worth a drawing.
+func (v *entityView) Graph() *graph {
+	if len(v.Family.Nodes) < 2 {
+		return nil
+	}
+	g := &graph{}
+	at := make(map[oda.Ref]box)
+	x, tallest := graphMargin, 0
+	var used [][]relative
+	for _, kind := range columnsOf {
+		var nodes []relative
+		for _, n := range v.Family.Nodes {
+			if n.Kind == kind {
+				nodes = append(nodes, n)
+			}
+		}
+		if len(nodes) == 0 {
+			continue
+		}
+		// What is looked at comes first in its column; then by name.
+		slices.SortStableFunc(nodes, func(a, b relative) int {
+			if a.Self != b.Self {
+				return cmp.Compare(mark(b.Self), mark(a.Self))
+			}
+			return cmp.Compare(a.Name, b.Name)
+		})
+		used = append(used, nodes)
+		g.Columns = append(g.Columns, column{x, kind})
+		tallest = max(tallest, len(nodes))
+		x += boxWidth + columnGap
+	}
+	for i, nodes := range used {
+		y := graphTop + (tallest-len(nodes))*(boxHeight+boxGap)/2
+		for _, n := range nodes {
+			b := box{X: g.Columns[i].X, Y: y, W: boxWidth, H: boxHeight, Node: n, Name: clipped(n.Name, roomForName), ID: clipped(n.ID, roomForID)}
+			if n.Exists && !n.Self {
+				b.Href = v.EntityHref(n.Ref)
+			}
+			at[n.Ref] = b
+			g.Boxes = append(g.Boxes, b)
+			y += boxHeight + boxGap
+		}
+	}
+	for _, e := range v.Family.Edges {
+		from, to := at[e.from], at[e.to]
+		if from.X > to.X {
+			from, to = to, from
+		}
+		l := line{X1: from.X + boxWidth, Y1: from.Y + boxHeight/2, X2: to.X, Y2: to.Y + boxHeight/2}
+		l.Mid = l.X2 - columnGap/2
+		g.Lines = append(g.Lines, l)
+	}
+	g.Width = x - columnGap + graphMargin
+	g.Height = graphTop + tallest*(boxHeight+boxGap)
+	return g
+}
+
+func mark(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// clipped is as much of a text as there is room for.
+func clipped(text string, room int) string {
+	runes := []rune(text)
+	if len(runes) > room {
+		return string(runes[:room-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,192 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"oda"
+)
+
+// listView is the data for the page that lists entities of a kind.
+type listView struct {
+	frame
+	Kind    oda.Kind
+	Form    form
+	Rows    []row
+	First   string // address of the first page, empty on it
+	Next    string // of the next page, empty on the last
+	Partial bool   // the search has not looked at everything yet
+	Empty   bool   // there is nothing of this kind at all
+	Loosen  []chip // filters without which something is found
+}
+
+// row is an entity in a list.
+type row struct {
+	oda.Found
+	Title string // the name, or that of the SBDefinition it is of
+	Calls int64  // of a block, -1 for others
+	Of    *oda.Reference
+	More  int // targets that are not shown
+}
+
+// shownTargets is how many targets of an entity a row shows.
+const shownTargets = 2
+
+// list serves the list of the entities of a kind.
+func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error {
+	params, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return oda.Errorf(oda.InvalidQuery, "The address is not well-formed: write a percent sign as %%25 and a semicolon as %%3B.")
+	}
+	if clean := withoutEmpty(params); len(clean) != len(params) {
+		seeOther(w, kind.Collection()+question(clean))
+		return nil
+	}
+	view := listView{frame: s.newFrame(r, kind.String()+"s", kind.Collection()), Kind: kind}
+	view.Crumbs = []crumb{{Name: kind.String() + "s"}}
+	q, err := oda.ParseSearch(kind, known(params))
+	view.Form = newForm(kind, params, err)
+	if oda.CodeOf(err) == oda.InvalidQuery {
+		return s.refused(w, view)
+	}
+	if err != nil {
+		return err
+	}
+	q.Fields = oda.SummaryFields
+	if err := s.fillList(r.Context(), &view, &q, params); err != nil {
+		return err
+	}
+	return s.page(w, r, "list", view)
+}
+
+// refused answers that a filter cannot be read, with the form to mend it.
+func (s *Site) refused(w http.ResponseWriter, view listView) error {
+	text, err := s.render("list", view)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Content-Type", htmlType)
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(text) // fails only if the client has gone
+	return nil
+}
+
+// fillList searches, and puts what was found into the view.
+func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, params url.Values) error {
+	page, err := s.cfg.Archive.Search(ctx, q)
+	if err != nil {
+		return err
+	}
+	items := page.Items
+	for more := items; len(more) > 0; {
+		if more, err = s.cfg.Archive.More(ctx, q, page); err != nil {
+			return err
+		}
+		items = append(items, more...)
+	}
+	if view.Rows, err = s.rows(ctx, items); err != nil {
+		return err
+	}
+	if params.Has("cursor") {
+		view.First = view.Kind.Collection() + question(without(params, "cursor", ""))
+	}
+	if page.Next != "" {
+		view.Next = view.Kind.Collection() + question(with(params, "cursor", page.Next))
+		view.Partial = len(items) < q.Limit
+	}
+	if len(items) > 0 || page.Next != "" || params.Has("cursor") {
+		return nil
+	}
+	if len(view.Form.Chips) == 0 {
+		view.Empty = true
+		return nil
+	}
+	view.Loosen = s.loosen(ctx, view.Kind, view.Form.Chips)
+	return nil
+}
+
+// loosenTime bounds how long is tried to find out which filter left nothing.
+const loosenTime = 250 * time.Millisecond
+
+// loosen finds the filters without which the others find something.
+func (s *Site) loosen(ctx context.Context, kind oda.Kind, chips []chip) []chip {
+	ctx, cancel := context.WithTimeout(ctx, loosenTime)
+	defer cancel()
+	var found []chip
+	for _, c := range chips {
+		q, err := oda.ParseSearch(kind, known(c.rest))
+		if err != nil {
+			continue
+		}
+		q.Fields, q.Limit = oda.IdentifierOnly, 1
+		page, err := s.cfg.Archive.Search(ctx, &q)
+		if err != nil || len(page.Items) == 0 {
+			continue // it is a hint, and not needed
+		}
+		found = append(found, c)
+	}
+	return found
+}
+
+// rows are the entities with what is shown of them besides: the name of the
+// SBDefinition, where they have none of their own, and the number of calls.
+func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
+	rows := make([]row, len(items))
+	var refs []oda.Ref
+	at := map[oda.Ref][]int{}
+	for i, item := range items {
+		rows[i] = row{Found: item, Title: item.Summary.Name, Calls: -1}
+		if n := len(item.Summary.Targets) - shownTargets; n > 0 {
+			rows[i].Summary.Targets, rows[i].More = item.Summary.Targets[:shownTargets], n
+		}
+		for j, r := range item.Summary.References {
+			if r.Kind != oda.SBDefinition || item.Kind == oda.Project {
+				continue
+			}
+			rows[i].Of = &item.Summary.References[j]
+			ref := oda.Ref{Kind: r.Kind, ID: r.ID}
+			if at[ref] == nil {
+				refs = append(refs, ref)
+			}
+			at[ref] = append(at[ref], i)
+			break
+		}
+		if item.Kind == oda.ExecutionBlock {
+			calls, err := s.calls(ctx, item.ID)
+			if err != nil {
+				return nil, err
+			}
+			rows[i].Calls = calls
+		}
+	}
+	found, err := s.cfg.Archive.Look(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i, ref := range refs {
+		if found[i] == nil {
+			continue
+		}
+		for _, at := range at[ref] {
+			if rows[at].Title == "" {
+				rows[at].Title = found[i].Summary.Name
+			}
+		}
+	}
+	return rows, nil
+}
+
+// calls is the number of records of a block, 0 if it has no list.
+func (s *Site) calls(ctx context.Context, block string) (int64, error) {
+	page, err := s.cfg.Archive.Versions(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: block}, 0, 1)
+	if err != nil {
+		return 0, err
+	}
+	return page.Versions[0].Records, nil
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"oda"
+)
+
+// pagePolicy is what the pages about entities may load and do: their own
+// stylesheet and script, and forms that lead back to them.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// Pages are the pages beside the interface, by their paths below the base path.
+// Each answers GET, or returns an error before it has written anything.
+func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) error {
+	pages := map[string]func(w http.ResponseWriter, r *http.Request) error{
+		"/search": s.search,
+	}
+	for _, kind := range oda.Kinds {
+		pages["/"+kind.Collection()] = func(w http.ResponseWriter, r *http.Request) error { return s.list(w, r, kind) }
+		pages["/"+kind.Collection()+"/{id}"] = func(w http.ResponseWriter, r *http.Request) error { return s.entity(w, r, kind) }
+	}
+	return pages
+}
+
+// frame is what every page has: where it is, and the ways from there.
+type frame struct {
+	Root    string // the relative path to the base, such as ../
+	Title   string
+	Here    string // the place in the navigation, empty if it is in none
+	Crumbs  []crumb
+	Query   string // in the search box
+	Version string
+	Engine  string
+}
+
+// crumb is a page on the way to this one.
+type crumb struct{ Name, Href string }
+
+// newFrame returns the frame of the page that was asked for.
+func (s *Site) newFrame(r *http.Request, title, here string) frame {
+	return frame{Root: s.root(r), Title: title, Here: here, Version: s.cfg.Version, Engine: s.cfg.Engine}
+}
+
+// Kinds lists the kinds for the navigation, the most looked at first.
+func (frame) Kinds() []oda.Kind {
+	return []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project}
+}
+
+// EntityHref is the address of an entity.
+func (f frame) EntityHref(ref oda.Ref) string {
+	return f.Root + ref.Kind.Collection() + "/" + ref.ID
+}
+
+// root returns the relative path from a request to the base. Behind a proxy that
+// strips a prefix only relative paths are right.
+func (s *Site) root(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	below, inside := strings.CutPrefix(path, s.cfg.BasePath+"/")
+	if !inside {
+		below = strings.TrimPrefix(path, "/")
+	}
+	root := "./" + strings.Repeat("../", strings.Count(below, "/"))
+	if !inside {
+		root += strings.TrimPrefix(s.cfg.BasePath, "/") + "/"
+	}
+	return root
+}
+
+// loadPages parses the templates of the pages. Each fills the layout.
+func loadPages(asset func(string) (string, error)) map[string]*template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
+		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html"))
+	pages := make(map[string]*template.Template)
+	for _, name := range []string{"list", "found", "entity", "failed"} {
+		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
+	}
+	return pages
+}
+
+// page answers with a page, or with 304 if the browser has it as it is.
+func (s *Site) page(w http.ResponseWriter, r *http.Request, name string, view any) error {
+	text, err := s.render(name, view)
+	if err != nil {
+		return err
+	}
+	newFile(htmlType, text).serve(w, r, privateCache, pagePolicy)
+	return nil
+}
+
+func (s *Site) render(name string, view any) ([]byte, error) {
+	var page bytes.Buffer
+	if err := s.pages[name].Execute(&page, view); err != nil {
+		return nil, fmt.Errorf("render the page %s: %w", name, err)
+	}
+	return page.Bytes(), nil
+}
+
+// seeOther leads to another page, relative to this one.
+func seeOther(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusSeeOther)
+}

@@ -1,0 +1,369 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"oda/internal/test/env"
+)
+
+// Every page, as a person sees it: under a base path and behind a proxy, in both
+// colour schemes, on a phone; usable by all, complete in the binary.
+func TestEveryPageIsSound(t *testing.T) {
+	for name, test := range map[string]struct {
+		base, strip string
+		phone       bool
+	}{
+		"under a base path": {base: "/ns/x", phone: true},
+		"behind a proxy":    {strip: "/cluster/oda"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, test.base)
+			if test.strip != "" {
+				s = s.behindProxy(t, test.strip)
+			}
+			ctx := env.Browser(t)
+			watch := env.NewWatch(ctx)
+			for _, at := range s.tour(t) {
+				screen := screens["desk"]
+				if test.phone {
+					screen = screens["phone"]
+				}
+				do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height), chromedp.Navigate(s.base+"/"+at))
+				if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+					t.Errorf("on %s these are wider than the screen:\n%s", at, strings.Join(found, "\n"))
+				}
+				if !test.phone {
+					continue
+				}
+				if found := axe(t, ctx); len(found) > 0 {
+					t.Errorf("%s:\n%s", at, strings.Join(found, "\n"))
+				}
+				if got := evaluate[string](t, ctx, `document.querySelector("h1").textContent`); got == "" {
+					t.Errorf("%s has no heading", at)
+				}
+			}
+			complaints, err := watch.Complaints(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			complaints = slices.DeleteFunc(complaints, func(c string) bool {
+				return strings.Contains(c, "status of 404") || strings.Contains(c, "status of 400") // the page itself, which is about it
+			})
+			if len(complaints) > 0 {
+				t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
+			}
+			if host, _ := url.Parse(s.base); !cmp.Equal([]string{host.Host}, watch.Hosts()) {
+				t.Errorf("the pages asked the hosts %q", watch.Hosts())
+			}
+		})
+	}
+}
+
+func evaluate[T any](t *testing.T, ctx context.Context, script string) T {
+	t.Helper()
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+var (
+	linkTo  = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
+	inline  = regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=`)
+	payload = regexp.MustCompile(`(?i)<script>(?:window|alert)`)
+)
+
+// Every link of a page is relative and leads to something; a page that links to
+// another can be read to the end of the archive.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	s := newSite(t, "/ns/x").behindProxy(t, "/outer")
+	s.base += "/ns/x"
+	at, err := url.Parse(s.base + "/ebs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{at.String(): true}
+	forms := map[string]int{} // how many of each kind of address are visited
+	for queue := []*url.URL{at}; len(queue) > 0; queue = queue[1:] {
+		page := queue[0]
+		reply := s.get(t, strings.TrimPrefix(page.String(), s.base+"/"))
+		if reply.Status >= 400 {
+			t.Errorf("%s answers %d", page, reply.Status)
+			continue
+		}
+		if !strings.HasPrefix(reply.Header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		if found := inline.FindString(reply.Text()); found != "" {
+			t.Errorf("%s has %q in it, which the policy forbids", page, found)
+		}
+		for _, found := range linkTo.FindAllStringSubmatch(reply.Text(), -1) {
+			to, err := page.Parse(strings.NewReplacer("&amp;", "&", "&#34;", `"`, "&#43;", "+").Replace(found[1]))
+			if err != nil || strings.HasPrefix(found[1], "/") || !strings.HasPrefix(to.String(), s.base+"/") {
+				t.Errorf("%s links to %s", page, found[1])
+				continue
+			}
+			to.Fragment = ""
+			form := path.Dir(to.Path) + "?" + strings.Join(slices.Sorted(keys(to.Query())), "&")
+			if strings.Contains(to.Path, "/api/v1/") && !strings.HasSuffix(to.Path, "/api/v1/") {
+				form = path.Base(path.Dir(to.Path)) // the interface is tested elsewhere
+			}
+			if forms[form]++; !seen[to.String()] && forms[form] < 20 {
+				seen[to.String()] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("only %d addresses were found", len(seen))
+	}
+}
+
+func keys(v url.Values) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range v {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// Without JavaScript everything is there.
+func TestPagesNeedNoJavaScript(t *testing.T) {
+	s := newSite(t, "")
+	ctx := env.Browser(t)
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.Navigate(s.base+"/ebs?limit=10"))
+	if got := strings.Count(text(t, ctx, `.entities tbody`), "SKA-"); got != 10 {
+		t.Fatalf("the list has %d rows, want 10", got)
+	}
+	follow(t, ctx, `a[rel=next]`)
+	follow(t, ctx, `.entities .what a`)
+	if got := text(t, ctx, `.json`); !strings.Contains(got, `"sbd_ref"`) {
+		t.Errorf("the document is shown as\n%s", got)
+	}
+	if got := text(t, ctx, `.calls tbody`); !strings.Contains(got, "assign_resources") {
+		t.Errorf("the calls are shown as\n%s", got)
+	}
+	// Folding works without a script.
+	follow(t, ctx, `.facts a.id`)
+	before := text(t, ctx, `.json`)
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.json summary`)))
+	if after := text(t, ctx, `.json`); len(after) >= len(before) || !strings.Contains(after, "members") {
+		t.Errorf("folded, the document is shown as\n%s", after)
+	}
+}
+
+func TestSearchNarrows(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/sbds"))
+	rows := func() int { return evaluate[int](t, ctx, `document.querySelectorAll(".entities tbody tr").length`) }
+	all := rows()
+	do(t, ctx, chromedp.SetValue(chromedp.CSS(`#q`), "band low"))
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.submit button`))); err != nil {
+		t.Fatal(err)
+	}
+	narrowed := rows()
+	if narrowed == 0 || narrowed >= all {
+		t.Errorf("of %d rows, %d are left", all, narrowed)
+	}
+	if got := evaluate[string](t, ctx, `location.search`); got != "?q=band+low" {
+		t.Errorf("the address to share has %q", got)
+	}
+	follow(t, ctx, `.chips a`)
+	if got := rows(); got != all {
+		t.Errorf("without the filter there are %d rows, want %d", got, all)
+	}
+
+	// The box at the top understands identifiers, words and positions.
+	id := s.ids(t, "/ebs/search?fields=id&limit=1")[0]
+	for asked, leads := range map[string]string{
+		id:                        "/ns/x/ebs/" + id,
+		"band":                    "/ns/x/search?q=band",
+		"13:25:27.62 -43:01:08.8": "/ns/x/sbds?cone=201.36508333333333,-43.01911111111111,1",
+	} {
+		do(t, ctx, chromedp.Navigate(s.base+"/prjs"), chromedp.SetValue(chromedp.CSS(`.find input`), asked))
+		if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.find button`))); err != nil {
+			t.Fatal(err)
+		}
+		if got := evaluate[string](t, ctx, `location.pathname + location.search`); got != leads {
+			t.Errorf("%q leads to %s, want %s", asked, got, leads)
+		}
+	}
+}
+
+// Page after page, a list has every entity once.
+func TestAListIsReadPageByPage(t *testing.T) {
+	s := newSite(t, "")
+	row := regexp.MustCompile(`class="what"><a href="\./sbis/([^"]+)"`)
+	next := regexp.MustCompile(`href="([^"]+)" rel="next"`)
+	found := map[string]int{}
+	pages := 0
+	for at := "sbis?limit=30&telescope=ska_mid"; at != ""; pages++ {
+		reply := s.get(t, at)
+		for _, id := range row.FindAllStringSubmatch(reply.Text(), -1) {
+			found[id[1]]++
+		}
+		at = ""
+		if n := next.FindStringSubmatch(reply.Text()); n != nil {
+			at = strings.ReplaceAll(n[1], "&amp;", "&")
+		}
+	}
+	want := s.ids(t, "/sbis/search?fields=id&limit=1000&telescope=ska_mid")
+	for _, id := range want {
+		if found[id] != 1 {
+			t.Errorf("%s is on %d pages", id, found[id])
+		}
+	}
+	if len(found) != len(want) || pages < 2 {
+		t.Errorf("%d of %d entities are on %d pages", len(found), len(want), pages)
+	}
+}
+
+// A document whose every string and key is a script is harmless on every page.
+func TestScriptsInDocumentsAreHarmless(t *testing.T) {
+	const script = `"><script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">'{{7*7}}</title></details>javascript:window.harmed=1`
+	quoted, err := json.Marshal(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := string(quoted)
+	s := newSite(t, "/ns/x")
+	target := `{"name":` + q + `,"target_id":` + q + `,"ra":201.4,"dec":-43.0}`
+	for at, body := range map[string]string{
+		"/prjs/prj-bad": `{"name":` + q + `,` + q + `:` + q + `,"obs_blocks":[{"obs_block_id":` + q + `,"name":` + q + `,"sbd_ids":["sbd-bad",` + q + `]}]}`,
+		"/sbds/sbd-bad": `{"name":` + q + `,"description":` + q + `,"status":` + q + `,"telescope":` + q + `,"ob_ref":` + q + `,"activities":{` + q + `:{}},"targets":[` + target + `],` + q + `:{` + q + `:[` + q + `]}}`,
+		"/sbis/sbi-bad": `{"telescope":` + q + `,"sbd_ref":` + q + `,"eb_ref":"eb-bad","status":` + q + `}`,
+		"/ebs/eb-bad": `{"telescope":` + q + `,"sbd_ref":"sbd-bad","sbi_ref":` + q + `,"request_responses":[{"request":` + q + `,"status":` + q + `,` + q + `:1,"request_args":{"args":[` + q + `],"kwargs":{` + q + `:` + q +
+			`}},"response":{"result":` + q + `},"error":{"detail":` + q + `,"stacktrace":` + q + `}}]}`,
+	} {
+		for range 2 { // in two versions
+			answer := s.Do("PUT", at, body, "X-Forwarded-User", script)
+			if answer.Status == http.StatusUnprocessableEntity {
+				stored := s.Do("GET", at, "").Text()
+				answer = s.Do("PUT", at, stored, "X-Forwarded-User", script)
+			}
+			if answer.Status != http.StatusOK {
+				t.Fatalf("%s: %d %s", at, answer.Status, answer.Body)
+			}
+		}
+	}
+	escaped := url.QueryEscape(script)
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	for _, at := range []string{
+		"prjs", "sbds", "sbis", "ebs", "prjs/prj-bad", "sbds/sbd-bad", "sbds/sbd-bad?version=1", "sbis/sbi-bad", "ebs/eb-bad", "ebs/eb-bad?calls=failed",
+		"search?q=window", "search?q=" + escaped, "sbds?q=" + escaped, "sbds?telescope=" + escaped, "sbds?user=" + escaped + "&user_match_type=contains",
+		"sbds?cone=" + escaped, "sbds?where=" + escaped, "sbds?sort=" + escaped, "sbds?limit=" + escaped, "sbds?cursor=" + escaped,
+		"sbds/sbd-bad?at=" + escaped, "sbds/sbd-bad?version=" + escaped, "ebs/eb-bad?after=" + escaped + "&calls=" + escaped,
+		"ebs/" + url.PathEscape(script), url.PathEscape(script),
+	} {
+		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+		if evaluate[bool](t, ctx, `"harmed" in window`) {
+			t.Errorf("%s runs a script of a document", at)
+		}
+		if found := payload.FindString(s.get(t, at).Text()); found != "" {
+			t.Errorf("%s has %q in it", at, found)
+		}
+	}
+	complaints, err := watch.Complaints(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range complaints {
+		if !strings.Contains(c, "status of 40") {
+			t.Errorf("the browser complains: %s", c)
+		}
+	}
+}
+
+// A browser gets a page about an error, and a program a problem.
+func TestErrorsArePagesForBrowsers(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	for at, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"ebs/eb-unknown":               {404, "could not be found"},
+		"ebs/%20":                      {404, "could not be found"},
+		"sbds/" + "x?version=1":        {404, "could not be found"},
+		"nothing/at/all":               {404, "There is no such page"},
+		"ebs/eb-unknown?at=yesterday":  {400, "is not a valid time"},
+		"sbds?cone=1,2":                {400, "must be three numbers"},
+		"sbds?created_after=yesterday": {400, "is not a valid time"},
+	} {
+		page := s.get(t, at)
+		if page.Status != want.status || !strings.Contains(page.Text(), want.says) || !strings.Contains(page.Text(), `role="search"`) {
+			t.Errorf("%s answers %d\n%s", at, page.Status, page.Text())
+		}
+		if got := page.Header.Get("Content-Security-Policy"); !strings.Contains(got, "script-src 'self';") || strings.Contains(got, "unsafe") {
+			t.Errorf("%s has the policy %q", at, got)
+		}
+		if strings.HasPrefix(at, "sbds?") {
+			continue // the page with the form
+		}
+		problem := s.get(t, at, "Accept", "*/*")
+		if problem.Status != want.status || problem.Header.Get("Content-Type") != "application/problem+json" || problem.Header.Get("Vary") != "Accept" {
+			t.Errorf("for a program %s answers %d, %v", at, problem.Status, problem.Header)
+		}
+	}
+}
+
+// A page is sent once, as long as nothing has changed, and is never kept without
+// asking.
+func TestAPageIsSentOnce(t *testing.T) {
+	s := newSite(t, "")
+	at := "sbds/" + s.ids(t, "/sbds/search?fields=id&limit=1")[0]
+	first := s.get(t, at)
+	if got := first.Header.Get("Cache-Control"); got != "private, no-cache" {
+		t.Errorf("Cache-Control is %q", got)
+	}
+	if again := s.get(t, at, "If-None-Match", first.Header.Get("Etag")); again.Status != http.StatusNotModified {
+		t.Errorf("asked again, it answers %d", again.Status)
+	}
+	changed := strings.Replace(s.Do("GET", "/"+at, "").Text(), `"name":"`, `"name":"Changed `, 1)
+	if answer := s.Do("PUT", "/"+at, changed); answer.Status != http.StatusOK {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+	if again := s.get(t, at, "If-None-Match", first.Header.Get("Etag")); again.Status != http.StatusOK || !strings.Contains(again.Text(), "Changed ") {
+		t.Errorf("after a change it answers %d", again.Status)
+	}
+}
+
+// pageBudget is what a page may transfer, with all that it loads.
+const pageBudget = 200 << 10
+
+func TestAPageTransfersLittle(t *testing.T) {
+	s := newSite(t, "")
+	// A document as long as real ones get, and one that is absurd.
+	s.Do("PUT", "/sbds/sbd-long", `{"name":"long","list":[`+strings.Repeat(`{"a":1,"b":"some text","c":[1,2,3]},`, 20_000)+`0]}`)
+	s.Do("PUT", "/sbds/sbd-string", `{"name":"`+strings.Repeat("long ", 100_000)+`"}`)
+	s.Do("PUT", "/sbds/sbd-deep", strings.Repeat(`{"a":[`, 49)+`1`+strings.Repeat(`]}`, 49))
+	for _, at := range append(s.tour(t), "sbds/sbd-long", "sbds/sbd-string", "sbds/sbd-deep") {
+		page := s.get(t, at, "Accept-Encoding", "gzip")
+		size := len(page.Raw)
+		for _, found := range regexp.MustCompile(`(?:src|rel="stylesheet" href)="([^"]*)"`).FindAllStringSubmatch(page.Text(), -1) {
+			size += len(s.get(t, path.Join(path.Dir(strings.Split(at, "?")[0]), found[1]), "Accept-Encoding", "gzip").Raw)
+		}
+		if size > pageBudget {
+			t.Errorf("%s transfers %d bytes, more than %d", at, size, pageBudget)
+		}
+	}
+}

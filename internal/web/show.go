@@ -1,0 +1,110 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"oda"
+)
+
+// funcs are what templates write values with.
+var funcs = template.FuncMap{
+	"thousands": thousands,
+	"utc":       func(i oda.Instant) string { return i.Time().Format("2006-01-02 15:04:05") },
+	"clock":     func(i *oda.Instant) string { return i.Time().Format("15:04:05.000") },
+	"before":    func(sequence int64) int64 { return sequence - 1 },
+	"ra":        showRA,
+	"dec":       showDec,
+	"degrees":   func(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) },
+	"size":      showSize,
+	"plural":    plural,
+	"telescope": showTelescope,
+	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows} },
+}
+
+// table is the data for a table of entities.
+type table struct {
+	Frame frame
+	Kind  oda.Kind
+	Rows  []row
+}
+
+// framed is the view of any page.
+type framed interface{ itself() frame }
+
+func (f frame) itself() frame { return f }
+
+// showRA writes a right ascension in hours.
+func showRA(deg float64) string {
+	hours, minutes, tenths := sexagesimal(deg / 15)
+	return fmt.Sprintf("%02dh %02dm %04.1fs", hours%24, minutes, tenths)
+}
+
+// showDec writes a declination.
+func showDec(deg float64) string {
+	sign := "+"
+	if deg < 0 {
+		sign, deg = "−", -deg
+	}
+	degrees, minutes, tenths := sexagesimal(deg)
+	return fmt.Sprintf("%s%02d° %02d′ %04.1f″", sign, degrees, minutes, tenths)
+}
+
+// sexagesimal divides a number, rounded to a tenth of the smallest unit.
+func sexagesimal(v float64) (whole, minutes int64, seconds float64) {
+	tenths := int64(math.Round(v * 36000))
+	return tenths / 36000, tenths / 600 % 60, float64(tenths%600) / 10
+}
+
+// showSize writes a number of bytes.
+func showSize(n int64) string {
+	switch {
+	case n < 1000:
+		return plural(n, "byte")
+	case n < 1000_000:
+		return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + " kB"
+	}
+	return strconv.FormatFloat(float64(n)/1000_000, 'f', 1, 64) + " MB"
+}
+
+// plural writes how many there are of something.
+func plural(n int64, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return thousands(n) + " " + of + "s"
+}
+
+// showTelescope writes a telescope as people call it.
+func showTelescope(name string) string {
+	switch name {
+	case "ska_mid":
+		return "SKA-Mid"
+	case "ska_low":
+		return "SKA-Low"
+	}
+	return name
+}
+
+// showElapsed writes how long something took, in three digits or so.
+func showElapsed(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 0, 64) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// lastName is the last part of a dotted name, and what stands before it.
+func lastName(name string) (before, last string) {
+	at := strings.LastIndexByte(name, '.')
+	return name[:at+1], name[at+1:]
+}

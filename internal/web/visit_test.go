@@ -1,0 +1,152 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"oda/client"
+	"oda/internal/app"
+	"oda/internal/demo"
+	"oda/internal/test/env"
+)
+
+// site is a running archive with something in it.
+type site struct {
+	*env.Archive
+	base string // address of the pages, without a slash at its end
+}
+
+// newSite starts an archive under a base path and fills it with a week.
+func newSite(t *testing.T, base string) site {
+	t.Helper()
+	a := env.Start(t, func(cfg *app.Config) { cfg.BasePath = base })
+	acting := func(user string) (*client.Client, error) { return client.New(a.URL(), client.WithUser(user)) }
+	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: time.Now(), Longest: 350}); err != nil {
+		t.Fatal(err)
+	}
+	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
+}
+
+// behindProxy serves a site behind a proxy that strips a prefix, as a cluster
+// does.
+func (s site) behindProxy(t *testing.T, prefix string) site {
+	t.Helper()
+	to, err := url.Parse(s.Origin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(http.StripPrefix(prefix, httputil.NewSingleHostReverseProxy(to)))
+	t.Cleanup(proxy.Close)
+	return site{s.Archive, proxy.URL + prefix}
+}
+
+// ids gives identifiers that a search finds.
+func (s site) ids(t *testing.T, search string) []string {
+	t.Helper()
+	answer := s.Do("GET", search, "")
+	if answer.Status != http.StatusOK {
+		t.Fatalf("%s answers %d: %s", search, answer.Status, answer.Body)
+	}
+	return regexp.MustCompile(`(?:sbd|sbi|eb|prj)-[a-z0-9-]+`).FindAllString(strings.Split(answer.Text(), `"next"`)[0], -1)
+}
+
+// tour is an address of each page, in the ways in which it may look.
+func (s site) tour(t *testing.T) []string {
+	t.Helper()
+	sbd := s.ids(t, "/sbds/search?fields=id&limit=1&sort=id")[0]
+	return []string{
+		"sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
+		"ebs?telescope=ska_low&q=nothinglikethis",
+		"sbds?cone=1,2",
+		"search?q=low+rep",
+		"search?q=nothinglikethis",
+		"sbds/" + sbd,
+		"sbds/" + sbd + "?version=1",
+		"sbis/" + s.ids(t, "/sbis/search?fields=id&limit=1")[0],
+		"ebs/" + s.failing(t),
+		"ebs/" + s.failing(t) + "?calls=failed",
+		"prjs/" + s.ids(t, "/prjs/search?fields=id&limit=1")[0],
+		"ebs/eb-unknown",
+		"nothing/here",
+	}
+}
+
+// failing gives a block with few calls, some of which failed.
+func (s site) failing(t *testing.T) string {
+	t.Helper()
+	for day := range 8 {
+		night := s.Do("GET", "/night?date="+time.Now().AddDate(0, 0, -day).UTC().Format(time.DateOnly), "").Text()
+		if found := regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"[^{]*"calls":\d\d,"failures":[1-9]`).FindStringSubmatch(night); found != nil {
+			return found[1]
+		}
+	}
+	t.Fatal("no block has failed calls")
+	return ""
+}
+
+// get asks for a page as a browser does, without running it.
+func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	browser := &http.Client{
+		Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := browser.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := env.Read(response)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// scheme makes the browser prefer a colour scheme.
+func scheme(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// axe judges the page that is open in both colour schemes, and returns its
+// serious findings.
+func axe(t *testing.T, ctx context.Context) []string {
+	t.Helper()
+	source, err := os.ReadFile("testdata/axe/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatalf("this test needs axe-core: run \"make setup\" (%v)", err)
+	}
+	scheme(t, ctx, "light")
+	found := evaluate[[]string](t, ctx, string(source)+`;
+		const serious = (results) => results.violations
+			.filter(v => v.impact === "serious" || v.impact === "critical")
+			.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary));
+		axe.run({resultTypes: ["violations"]}).then(serious)`)
+	scheme(t, ctx, "dark")
+	dark := evaluate[[]string](t, ctx, `axe.run({resultTypes: ["violations"], runOnly: ["color-contrast"]}).then(serious)`)
+	return append(found, dark...)
+}
