@@ -174,6 +174,10 @@ func (l *link) pass(d Direction, in *bufio.Reader, out *bufio.Writer, message []
 	hook := l.p.hook
 	l.p.mu.Unlock()
 	if d == ToServer && hook != nil {
+		// The hook may hold the message back.
+		if err := out.Flush(); err != nil {
+			return false, err
+		}
 		cut = hook(message)
 	}
 	if d == ToClient {

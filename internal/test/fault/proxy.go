@@ -136,7 +136,8 @@ func (p *Proxy) CutAfter(d Direction, bytes int) { p.set(func() { p.left[d] = by
 // OnClientMessage calls hook for every message of a client, before any of it
 // goes to the server. It needs a proxy for PostgreSQL. The hook gets the first
 // 4 KiB of the message as on the wire, beginning with its type, and must not
-// keep them. It may be called concurrently. A nil hook removes it.
+// keep them. It may be called concurrently, and may block, which holds the
+// message back; the server has all messages before it. A nil hook removes it.
 func (p *Proxy) OnClientMessage(hook func(message []byte) Cut) { p.set(func() { p.hook = hook }) }
 
 // Cuts returns how many connections the proxy has reset so far.

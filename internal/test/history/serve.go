@@ -2,9 +2,11 @@ package history
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"oda"
@@ -16,8 +18,7 @@ import (
 // until the test ends.
 func Serve(tb testing.TB, engine oda.Engine) Target {
 	tb.Helper()
-	// Players choose identifiers themselves.
-	archive := oda.NewArchive(engine, nil)
+	archive := oda.NewArchive(engine, random{})
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
@@ -28,6 +29,13 @@ func Serve(tb testing.TB, engine oda.Engine) Target {
 	server := httptest.NewServer(api)
 	tb.Cleanup(server.Close)
 	return At(tb, server.URL+"/api/v1")
+}
+
+// random makes up identifiers.
+type random struct{}
+
+func (random) Mint(_ context.Context, kind oda.Kind) (string, error) {
+	return kind.Prefix() + "-" + strings.ToLower(rand.Text()), nil
 }
 
 // At returns the archive whose API is at this address.
