@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel setup test check lint proof fuzz linear drill fixture bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel setup test check lint proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -51,7 +51,7 @@ lint: ## Format, vet, staticcheck, generated files
 	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	@scripts/check-generated
 
-proof: setup linear drill ## Long tests: linear, drill, 200 kills, all generators, schemathesis (half an hour)
+proof: setup linear feed drill ## Long tests: linear, feed, drill, 200 kills, all generators, schemathesis (half an hour)
 	@scripts/setup proof
 	ODA_PROOF=1 go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9' ./api/clients ./internal/app
 
@@ -61,6 +61,10 @@ fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 LINEARTIME ?= 5m
 linear: setup ## Search for histories that are not linearizable, for LINEARTIME (default 5m) per engine
 	ODA_LINEAR=$(LINEARTIME) go test -count=1 -timeout 60m -v -run Linearizable ./internal/test/history
+
+FEEDTIME ?= 2m
+feed: setup ## Follow the feed of changes through every fault, for FEEDTIME (default 2m) each
+	ODA_FEED=$(FEEDTIME) go test -count=1 -timeout 60m -v -run MissNothing ./internal/test/follow
 
 drill: build ## Kill the leader of a Patroni cluster under load, three times (3 minutes)
 	@scripts/setup postgres patroni

@@ -54,9 +54,10 @@ var rooms = map[string][]string{
 	"oda/internal/sqlite":            {"oda", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/files"},
 	"oda/internal/test/env":          {"oda", "oda/api", "oda/internal/app", "oda/internal/httpapi", "oda/internal/test/fault", "oda/internal/test/fixture"},
 	"oda/internal/test/fault":        {},
+	"oda/internal/test/follow":       {"oda", "oda/client", "oda/internal/test/fault"},
 	"oda/internal/test/fixture":      {},
 	"oda/internal/test/fixture/make": {"oda/internal/test/fault", "oda/internal/test/fixture"},
-	"oda/internal/test/history":      {"oda", "oda/internal/httpapi", "oda/internal/web"},
+	"oda/internal/test/history":      {"oda", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web"},
 	"oda/internal/test/suite":        {"oda", "oda/api", "oda/internal/contract", "oda/internal/engine", "oda/internal/test/history"},
 	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/content", "oda/internal/rawjson"},
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/web"
 )
@@ -19,15 +20,21 @@ import (
 func Serve(tb testing.TB, engine oda.Engine) Target {
 	tb.Helper()
 	archive := oda.NewArchive(engine, random{})
+	following, stop := context.WithCancel(context.Background())
+	hub := feed.New(following, archive, 64)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
+		Archive: archive, Feed: hub, Pages: web.New(web.Config{Counts: archive.Counts}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	server := httptest.NewServer(api)
-	tb.Cleanup(server.Close)
+	tb.Cleanup(func() {
+		stop()
+		hub.Wait()
+		server.Close()
+	})
 	return At(tb, server.URL+"/api/v1")
 }
 

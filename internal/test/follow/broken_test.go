@@ -1,0 +1,333 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/sqlite"
+	"oda/internal/test/fault"
+	"oda/internal/test/history"
+)
+
+// seldom is how rarely a broken feed shows its fault: one time in this many.
+const seldom = 10
+
+// How much is written while a feed is followed, how often at most, and how long
+// a broken one may take to come to the end.
+const (
+	much   = 500 // versions and records
+	often  = 10
+	slowly = time.Second
+)
+
+// engine is an engine with a log of changes.
+type engine interface {
+	oda.Engine
+	oda.Log
+}
+
+// A feed with a fault is caught, and one without is not.
+func TestABrokenFeedIsCaught(t *testing.T) {
+	for about, test := range map[string]struct {
+		damage func(engine) engine
+		caught func(*verdict) bool
+	}{
+		"positions from a sequence before the commit": {
+			func(e engine) engine { return &sequence{engine: e} },
+			func(v *verdict) bool { return v.missed > 0 },
+		},
+		"records merged across other changes": {
+			func(e engine) engine { return merging{e} },
+			func(v *verdict) bool { return v.backward > 0 },
+		},
+		"a change again after a resume": {
+			func(e engine) engine { return repeating{e} },
+			func(v *verdict) bool { return v.twice > 0 && v.backward > 0 },
+		},
+		"a change dropped at the end of a page": {
+			func(e engine) engine { return dropping{e} },
+			func(v *verdict) bool { return v.missed > 0 },
+		},
+		"versions of an entity in another order": {
+			func(e engine) engine { return shuffling{e} },
+			func(v *verdict) bool { return v.disordered > 0 && v.overtaken > 0 },
+		},
+		"a change at another position the next time": {
+			func(e engine) engine { return moving{e} },
+			func(v *verdict) bool { return v.moved > 0 },
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			for range often {
+				_, err := followFor(t, test.damage(embedded(t)), slowly)
+				for _, v := range verdicts(err) {
+					if test.caught(v) {
+						t.Logf("caught: %v", v)
+						return
+					}
+				}
+			}
+			t.Fatal("the fault was not caught")
+		})
+	}
+	for about, whole := range map[string]func(engine) engine{
+		"nothing is broken": func(e engine) engine { return e },
+		"positions from a sequence in the order of commits": func(e engine) engine { return &sequence{engine: e, ordered: true} },
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			report, err := followFor(t, whole(embedded(t)), patience)
+			if err != nil {
+				t.Fatalf("a sound feed was found to be broken: %v", err)
+			}
+			t.Log(report)
+		})
+	}
+}
+
+// verdicts returns all verdicts in an error.
+func verdicts(err error) []*verdict {
+	var all []*verdict
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			all = append(all, verdicts(one)...)
+		}
+	} else if v, ok := errors.AsType[*verdict](err); ok {
+		all = append(all, v)
+	}
+	return all
+}
+
+// followFor follows an archive on an engine for a while.
+func followFor(t *testing.T, e engine, patience time.Duration) (report string, err error) {
+	t.Helper()
+	api, err := history.Serve(t, e).URL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := []string{hostOf(t, api)}
+	p := start(t, host, host)
+	p.patience = patience
+	err = fault.Poll(t.Context(), progressIn, "writes", func() (bool, error) {
+		return p.ledger.acknowledged() >= much, p.failure()
+	})
+	if err != nil {
+		t.Log(err) // the verdict says why
+	}
+	return p.end(t.Context(), host[0])
+}
+
+// embedded returns the embedded engine.
+func embedded(t *testing.T) engine {
+	t.Helper()
+	store, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// merging merges records of a block that have other changes between them.
+type merging struct{ engine }
+
+func (s merging) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	changes, next, err := s.engine.Changes(ctx, after, limit)
+	for i, last := range changes {
+		for j, before := range changes[:max(0, i-1)] {
+			if !last.Stored() && !before.Stored() && last.Ref == before.Ref && last.Version == before.Version &&
+				last.By == before.By && last.FirstSequence == before.LastSequence+1 {
+				changes[i].FirstSequence = before.FirstSequence
+				return slices.Delete(changes, j, j+1), next, err
+			}
+		}
+	}
+	return changes, next, err
+}
+
+// repeating sometimes repeats the change before the place where a follower goes
+// on.
+type repeating struct{ engine }
+
+func (s repeating) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	if after > 0 && rand.N(seldom) == 0 {
+		after--
+	}
+	return s.engine.Changes(ctx, after, limit)
+}
+
+// dropping sometimes drops the last change of a page.
+type dropping struct{ engine }
+
+func (s dropping) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	changes, next, err := s.engine.Changes(ctx, after, limit)
+	if len(changes) > 1 && rand.N(seldom) == 0 {
+		changes = changes[:len(changes)-1]
+	}
+	return changes, next, err
+}
+
+// shuffling exchanges two versions of an entity that are near each other.
+type shuffling struct{ engine }
+
+func (s shuffling) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	changes, next, err := s.engine.Changes(ctx, after, limit)
+	for i := range changes {
+		for j := range i {
+			if changes[i].Ref == changes[j].Ref && changes[i].Stored() && changes[j].Stored() {
+				changes[i], changes[j] = changes[j], changes[i]
+				changes[i].Position, changes[j].Position = changes[j].Position, changes[i].Position
+				return changes, next, err
+			}
+		}
+	}
+	return changes, next, err
+}
+
+// moving sometimes shows the change at the end of the log at another position.
+type moving struct{ engine }
+
+func (s moving) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	changes, next, err := s.engine.Changes(ctx, after, limit)
+	if last := len(changes) - 1; last >= 0 && rand.N(seldom) == 0 {
+		changes[last].Position++
+		next++
+	}
+	return changes, next, err
+}
+
+// sequence has a log of its own, whose positions come from a sequence: before
+// the commit, or, if ordered, after it and in the order of commits.
+type sequence struct {
+	engine
+	ordered bool
+
+	writing sync.Mutex // one writes after the other, if ordered
+
+	mu    sync.Mutex
+	last  oda.Position
+	log   []oda.Change // visible, in the order of positions
+	known map[unit]bool
+}
+
+// take takes positions from the sequence.
+func (s *sequence) take(n int) oda.Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last += oda.Position(n)
+	return s.last - oda.Position(n) + 1
+}
+
+// write writes, and shows the changes that it makes.
+func (s *sequence) write(n int, write func() []oda.Change) {
+	if s.ordered {
+		s.writing.Lock()
+		defer s.writing.Unlock()
+	}
+	at := s.take(n)
+	if !s.ordered && rand.N(seldom) == 0 {
+		time.Sleep(rand.N(5 * time.Millisecond)) // the transaction takes a while
+	}
+	changes := write()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = make(map[unit]bool)
+	}
+	for _, c := range changes {
+		c.Position = at
+		at++
+		// A key that is used again gives the first answer again.
+		if u := (unit{c.Ref, c.Version, c.LastSequence}); !s.known[u] {
+			s.known[u] = true
+			s.log = append(s.log, c)
+		}
+	}
+	slices.SortFunc(s.log, func(a, b oda.Change) int { return cmp.Compare(a.Position, b.Position) })
+}
+
+func stored(e *oda.Entity) oda.Change {
+	return oda.Change{Ref: e.Ref, Version: e.Metadata.Version, By: e.Metadata.LastModifiedBy, On: e.Metadata.LastModifiedOn}
+}
+
+func (s *sequence) Put(ctx context.Context, puts []oda.Put) (entities []*oda.Entity, err error) {
+	s.write(len(puts), func() (changes []oda.Change) {
+		entities, err = s.engine.Put(context.WithoutCancel(ctx), puts)
+		for _, e := range entities {
+			changes = append(changes, stored(e))
+		}
+		return changes
+	})
+	return entities, err
+}
+
+func (s *sequence) Create(ctx context.Context, put oda.Put, key *oda.Key) (e *oda.Entity, err error) {
+	s.write(1, func() []oda.Change {
+		if e, err = s.engine.Create(context.WithoutCancel(ctx), put, key); err != nil {
+			return nil
+		}
+		return []oda.Change{stored(e)}
+	})
+	return e, err
+}
+
+func (s *sequence) Append(ctx context.Context, add oda.Append) (receipts []oda.Receipt, err error) {
+	s.write(len(add.Records), func() (changes []oda.Change) {
+		receipts, err = s.engine.Append(context.WithoutCancel(ctx), add)
+		for _, r := range receipts {
+			changes = append(changes, oda.Change{
+				Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}, Version: r.Metadata.Version,
+				FirstSequence: r.Sequence, LastSequence: r.Sequence, By: r.Metadata.LastModifiedBy, On: r.Metadata.LastModifiedOn,
+			})
+		}
+		return changes
+	})
+	return receipts, err
+}
+
+func (s *sequence) Changes(_ context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(s.log, after+1, func(c oda.Change, p oda.Position) int { return cmp.Compare(c.Position, p) })
+	changes := slices.Clone(s.log[i:min(len(s.log), i+limit)])
+	if len(changes) > 0 {
+		after = changes[len(changes)-1].Position
+	}
+	return changes, after, nil
+}
+
+func (s *sequence) End(context.Context) (oda.Position, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.log) == 0 {
+		return 0, nil
+	}
+	return s.log[len(s.log)-1].Position, nil
+}
+
+func (s *sequence) Await(ctx context.Context, after oda.Position) error {
+	for {
+		if end, _ := s.End(ctx); end > after {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

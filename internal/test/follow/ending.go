@@ -1,0 +1,196 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oda"
+	"oda/client"
+)
+
+// end stops the writers, lets the followers come to the end, reads everything
+// from a server, and judges. The report says what happened.
+func (p *proof) end(ctx context.Context, host string) (report string, err error) {
+	defer func() { err = errors.Join(err, p.close()) }()
+	p.stopWriters()
+	errs := []error{p.failure()}
+	for _, w := range p.writers {
+		errs = append(errs, w.faults...)
+	}
+	whole, all, v, err := p.settle(ctx, apiAt(host))
+	if errs = append(errs, err, v.err("a reading from the beginning")); err != nil {
+		return "", errors.Join(errs...)
+	}
+	p.stopHarm()
+	var reaching sync.WaitGroup
+	verdicts := make([]error, len(p.followers))
+	for i, f := range p.followers {
+		reaching.Go(func() {
+			expected := only(whole, f.filter, f.start)
+			if len(expected) > 0 {
+				f.reach(ctx, expected[len(expected)-1].position, p.patience)
+			}
+			log, _ := f.saw()
+			v := &verdict{}
+			if f.start == 0 {
+				v = judge(log, onlyTrue(all, f.filter))
+			}
+			v.compare(log, expected)
+			v.promptly(f.ends, whole, all)
+			verdicts[i] = v.err(f.name)
+		})
+	}
+	reaching.Wait()
+	errs = append(errs, verdicts...)
+	errs = append(errs, p.failure(), p.reread(ctx, apiAt(host), whole))
+	return p.report(len(whole)), errors.Join(errs...)
+}
+
+// settle reads what is stored and the log from the beginning, until both agree
+// or the time is over.
+func (p *proof) settle(ctx context.Context, api string) (whole []step, all truth, v *verdict, err error) {
+	reader := newFollower("reading", api, polling, nil, p.ledger.now)
+	reader.most = 10_000
+	c, err := client.New(api)
+	if err != nil {
+		return nil, nil, &verdict{}, err
+	}
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if err = reader.readAll(ctx); err != nil {
+			return nil, nil, &verdict{}, err
+		}
+		if all, err = p.ledger.truth(ctx, c, reader.log); err != nil {
+			return nil, nil, &verdict{}, err
+		}
+		v = judge(reader.log, all)
+		if v.missed+v.unknown == 0 || time.Since(begun) > p.patience {
+			return reader.log, all, v, nil
+		}
+	}
+}
+
+// rereadings is how many further readings from random positions are made.
+const rereadings = 30
+
+// reread reads the feed again, in other pages, as a stream, and from random
+// positions.
+func (p *proof) reread(ctx context.Context, api string, whole []step) error {
+	if len(whole) == 0 {
+		return errors.New("the feed is empty")
+	}
+	end := whole[len(whole)-1].position
+	again := newFollower("reading again", api, polling, nil, p.ledger.now)
+	again.most = 500
+	if err := again.readAll(ctx); err != nil {
+		return err
+	}
+	v := &verdict{}
+	v.compare(again.log, whole)
+	errs := []error{v.err(again.name)}
+
+	streamed := newFollower("streaming again", api, stream, nil, p.ledger.now)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- streamed.run(ctx) }()
+	streamed.reach(ctx, end, p.patience)
+	cancel()
+	errs = append(errs, <-ended)
+	v = &verdict{}
+	v.compare(streamed.log, whole)
+	errs = append(errs, v.err(streamed.name))
+
+	for range rereadings {
+		from := newFollower("reading from the middle", api, polling, nil, p.ledger.now)
+		from.at = oda.Position(rand.Int64N(int64(end)))
+		rest := only(whole, nil, from.at)
+		if err := from.readPage(context.WithoutCancel(ctx)); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		v := &verdict{}
+		v.compare(from.log, rest[:min(len(from.log), len(rest))])
+		if len(from.log) == 0 {
+			v.compare(nil, rest)
+		}
+		errs = append(errs, v.err(from.name))
+	}
+	return errors.Join(errs...)
+}
+
+// matches reports whether a filter lets changes of an entity pass.
+func matches(filter url.Values, ref oda.Ref) bool {
+	kinds := filter["kind"]
+	return len(kinds) == 0 || strings.Contains(strings.Join(kinds, " "), ref.Kind.Collection())
+}
+
+// only returns what a filter lets pass of a log after a position.
+func only(log []step, filter url.Values, after oda.Position) []step {
+	var passed []step
+	for _, s := range log {
+		if s.position > after && matches(filter, s.Ref) {
+			passed = append(passed, s)
+		}
+	}
+	return passed
+}
+
+func onlyTrue(all truth, filter url.Values) truth {
+	passed := make(truth)
+	for u, f := range all {
+		if matches(filter, u.Ref) {
+			passed[u] = f
+		}
+	}
+	return passed
+}
+
+// report says what happened.
+func (p *proof) report(units int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d versions and records;", units)
+	for _, action := range slices.Sorted(maps.Keys(p.ledger.counts)) {
+		fmt.Fprintf(&b, " %s %d,", action, p.ledger.counts[action])
+	}
+	for i, f := range p.followers {
+		var delays []time.Duration
+		for _, s := range f.log {
+			if fact, ok := p.ledger.acked[s.unit]; ok {
+				delays = append(delays, s.seen-fact.write.answered)
+			}
+		}
+		slices.Sort(delays)
+		quantile := func(q float64) time.Duration {
+			if len(delays) == 0 {
+				return 0
+			}
+			return delays[int(q*float64(len(delays)-1))].Round(100 * time.Microsecond)
+		}
+		fmt.Fprintf(&b, "\n  %s: cut %d times, resumed %d times, saw half within %v of the answer, 99 %% within %v, all within %v",
+			f.name, p.links[i].Cuts(), f.resumes, quantile(0.5), quantile(0.99), quantile(1))
+	}
+	return b.String()
+}
+
+// enough returns an error if one of the actions did not occur, or a follower
+// was never cut off, so that nothing is proved.
+func (p *proof) enough(actions ...string) error {
+	for _, action := range append(actions, "record", "record batch", "keep", "store", "several", "create", "refused") {
+		if p.ledger.counts[action] == 0 {
+			return fmt.Errorf("there was no %q, so nothing is proved about it", action)
+		}
+	}
+	for _, f := range p.followers {
+		if f.resumes == 0 {
+			return fmt.Errorf("the follower by %s was never cut off, so nothing is proved about it", f.name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package follow
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oda"
+)
+
+var (
+	block = oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}
+	plan  = oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}
+)
+
+// known truth: the block is stored, two records are recorded into it, it is
+// stored again, and another record is recorded. The plan is stored meanwhile;
+// its second version has no answer.
+func story() (truth, []oda.Change) {
+	write := func(mark string, sent, answered time.Duration) *write {
+		return &write{mark: mark, user: "mary", sent: sent, answered: answered}
+	}
+	all := truth{
+		{block, 1, 0}: {write: write("a", 0, 10), on: 1},
+		{block, 0, 1}: {write: write("b", 20, 30), block: 1, on: 2},
+		{block, 0, 2}: {write: write("c", 40, 50), block: 1, on: 3},
+		{plan, 1, 0}:  {write: write("d", 41, 90), on: 3},
+		{block, 2, 0}: {write: write("e", 60, 70), on: 4},
+		{block, 0, 3}: {write: write("f", 80, 100), block: 2, on: 5},
+		{plan, 2, 0}:  {write: write("g", 95, never)},
+	}
+	stored := func(p oda.Position, ref oda.Ref, version int64, on oda.Instant) oda.Change {
+		return oda.Change{Position: p, Ref: ref, Version: version, By: "mary", On: on}
+	}
+	recorded := func(p oda.Position, first, last, version int64, on oda.Instant) oda.Change {
+		return oda.Change{Position: p, Ref: block, Version: version, FirstSequence: first, LastSequence: last, By: "mary", On: on}
+	}
+	return all, []oda.Change{
+		stored(2, block, 1, 1), recorded(4, 1, 2, 1, 3), stored(5, plan, 1, 3), stored(6, block, 2, 4), recorded(8, 3, 3, 2, 5), stored(10, plan, 2, 7),
+	}
+}
+
+func takeApart(changes []oda.Change) []step {
+	var log []step
+	for _, c := range changes {
+		log = append(log, steps(c)...)
+	}
+	return log
+}
+
+// A judge that finds nothing is worthless if it cannot find anything.
+func TestTheJudgeFindsEveryFault(t *testing.T) {
+	exchange := func(i, j int) func([]oda.Change) []oda.Change {
+		return func(log []oda.Change) []oda.Change {
+			log[i], log[j] = log[j], log[i]
+			log[i].Position, log[j].Position = log[j].Position, log[i].Position
+			return log
+		}
+	}
+	for about, test := range map[string]struct {
+		change func([]oda.Change) []oda.Change
+		want   verdict
+	}{
+		"everything in its place": {func(log []oda.Change) []oda.Change { return log }, verdict{}},
+		"records one by one": {func(log []oda.Change) []oda.Change {
+			first := log[1]
+			first.Position, first.LastSequence, first.On = 3, 1, 2
+			log[1].FirstSequence = 2
+			return slices.Insert(log, 1, first)
+		}, verdict{}},
+		"concurrent writes in another order": {exchange(2, 3), verdict{}},
+		"a version missed":                   {func(log []oda.Change) []oda.Change { return slices.Delete(log, 2, 3) }, verdict{missed: 1}},
+		"a record missed": {func(log []oda.Change) []oda.Change {
+			log[1].FirstSequence = 2
+			return log
+		}, verdict{missed: 1}},
+		"a stored write without an answer missed": {func(log []oda.Change) []oda.Change { return log[:5] }, verdict{missed: 1}},
+		"all missed": {func([]oda.Change) []oda.Change { return nil }, verdict{missed: 7}},
+		"a change seen again": {func(log []oda.Change) []oda.Change {
+			return slices.Insert(log, 3, log[2])
+		}, verdict{twice: 1, backward: 1, disordered: 1}},
+		"a change seen again at another position": {func(log []oda.Change) []oda.Change {
+			again := log[5]
+			again.Position = 11
+			return append(log, again)
+		}, verdict{twice: 1, disordered: 1}},
+		"a change that is not stored": {func(log []oda.Change) []oda.Change {
+			log[5].Version = 3
+			return log
+		}, verdict{missed: 1, unknown: 1}},
+		"two changes of an entity exchanged": {exchange(3, 4), verdict{disordered: 1, overtaken: 1}},
+		"records merged across another change": {func(log []oda.Change) []oda.Change {
+			log[2].Position = 4
+			log[1].Position = 5
+			log[1], log[2] = log[2], log[1]
+			return log
+		}, verdict{backward: 1, overtaken: 1}},
+		"one that was sent after another was acknowledged comes before it": {func(log []oda.Change) []oda.Change {
+			early := log[2]
+			early.Position = 1
+			return slices.Insert(slices.Delete(log, 2, 3), 0, early)
+		}, verdict{overtaken: 1}},
+		"an unanswered write before one that was acknowledged when it was sent": {exchange(2, 5), verdict{disordered: 1, overtaken: 1}},
+		"by another user": {func(log []oda.Change) []oda.Change {
+			log[2].By = "john"
+			return log
+		}, verdict{wrong: 1}},
+		"at another instant": {func(log []oda.Change) []oda.Change {
+			log[4].On = 6
+			return log
+		}, verdict{wrong: 1}},
+		"recorded into another version": {func(log []oda.Change) []oda.Change {
+			log[4].Version = 1
+			return log
+		}, verdict{wrong: 1, disordered: 1}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			all, log := story()
+			got := judge(takeApart(test.change(log)), all)
+			if diff := cmp.Diff(&test.want, got, cmp.AllowUnexported(verdict{}), cmpopts.IgnoreFields(verdict{}, "faults")); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s%v", diff, got.err(about))
+			}
+			if found := got.err(about) != nil; found != (test.want.missed+test.want.twice+test.want.unknown+test.want.backward+
+				test.want.disordered+test.want.overtaken+test.want.wrong > 0) {
+				t.Errorf("as an error: %v", got.err(about))
+			}
+		})
+	}
+}
+
+func TestTwoReadingsAreComparedUpToHowRecordsAreMerged(t *testing.T) {
+	_, whole := story()
+	for about, test := range map[string]struct {
+		change func([]oda.Change) []oda.Change
+		same   bool
+	}{
+		"the same": {func(log []oda.Change) []oda.Change { return log }, true},
+		"records one by one": {func(log []oda.Change) []oda.Change {
+			first := log[1]
+			first.Position, first.LastSequence, first.On = 3, 1, 2
+			log[1].FirstSequence = 2
+			return slices.Insert(log, 1, first)
+		}, true},
+		"one more": {func(log []oda.Change) []oda.Change {
+			return append(log, oda.Change{Position: 11, Ref: plan, Version: 3})
+		}, false},
+		"one less": {func(log []oda.Change) []oda.Change { return log[:5] }, false},
+		"at another position": {func(log []oda.Change) []oda.Change {
+			log[5].Position = 9
+			return log
+		}, false},
+		"another in its place": {func(log []oda.Change) []oda.Change {
+			log[5].Ref.ID = "sbd-2"
+			return log
+		}, false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			_, log := story()
+			v := &verdict{}
+			v.compare(takeApart(test.change(log)), takeApart(whole))
+			if got := v.moved == 0; got != test.same {
+				t.Errorf("the same: %v, want %v: %v", got, test.same, v.err(about))
+			}
+		})
+	}
+}
+
+func TestAChangeIsThereASecondAfterItsAnswer(t *testing.T) {
+	all, changes := story() // the last answers are at 70 (position 6), 90 (5) and 100 (8)
+	log := takeApart(changes)
+	for about, test := range map[string]struct {
+		end  end
+		want int
+	}{
+		"just in time":                       {end{promptness + 70, 5}, 0},
+		"too late":                           {end{promptness + 71, 5}, 1},
+		"one after the next is late":         {end{promptness + 71, 4}, 1},
+		"the late one is there":              {end{promptness + 100, 6}, 0},
+		"another is late":                    {end{promptness + 101, 6}, 1},
+		"what has no answer is never late":   {end{never, 8}, 0},
+		"everything is there":                {end{never, 10}, 0},
+		"nothing is there and nothing early": {end{5, 0}, 0},
+	} {
+		t.Run(about, func(t *testing.T) {
+			v := &verdict{}
+			if v.promptly([]end{test.end}, log, all); v.late != test.want {
+				t.Errorf("late %d, want %d: %v", v.late, test.want, v.err(about))
+			}
+		})
+	}
+}
+
+func TestTheLedgerKnowsContradictions(t *testing.T) {
+	l := newLedger()
+	for _, mark := range []string{"a", "b"} {
+		l.acknowledge(l.send(mark, "mary", plan), "store", map[unit]fact{{plan, 1, 0}: {}})
+	}
+	if len(l.twice) != 1 {
+		t.Errorf("two writes were acknowledged as the same version: %q", l.twice)
+	}
+	l.refuse(l.send("c", "mary", plan))
+	for mark, want := range map[string]bool{"a": true, "c": false, "d": false} {
+		if _, err := l.writer(mark); (err == nil) != want {
+			t.Errorf("whether %s may be stored: %v, want %v", mark, err, want)
+		}
+	}
+}
