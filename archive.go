@@ -22,7 +22,6 @@ const mintTries = 5
 // the domain.
 type Archive struct {
 	engine Engine
-	log    Log // of changes
 	minter Minter
 	now    func() time.Time
 	nights chan struct{} // places for reports on nights
@@ -34,12 +33,8 @@ type Archive struct {
 // NewArchive returns an archive that stores in engine and takes new identifiers
 // from minter.
 func NewArchive(engine Engine, minter Minter) *Archive {
-	log, ok := engine.(Log)
-	if !ok {
-		log = noLog{}
-	}
 	return &Archive{
-		engine: engine, log: log, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce),
+		engine: engine, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce),
 		searches: make(chan struct{}, searchTurns()), searchTime: searchTime,
 	}
 }

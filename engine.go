@@ -21,6 +21,7 @@ type Engine interface {
 	Writer
 	Finder
 	Diary
+	Log
 
 	// Ping returns an error if reading or writing does not work.
 	Ping(ctx context.Context) error

@@ -109,7 +109,7 @@ type ChangePage struct {
 // Changes reads a page of the log. It does not wait.
 func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) {
 	if f.Now {
-		end, err := a.log.End(ctx)
+		end, err := a.engine.End(ctx)
 		return ChangePage{Next: end, AtEnd: true}, err
 	}
 	page := ChangePage{Next: f.After}
@@ -120,7 +120,7 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 		if !f.Filter.All() {
 			most = changesDefault
 		}
-		changes, next, err := a.log.Changes(ctx, page.Next, most)
+		changes, next, err := a.engine.Changes(ctx, page.Next, most)
 		if err != nil && len(page.Changes) > 0 {
 			return page, nil // the next page tells
 		}
@@ -156,7 +156,7 @@ func (p *ChangePage) add(c *Change, filter *ChangeFilter) {
 // follows an archive that had more changes than this one: to answer that there is
 // nothing new would let them miss what is written from here on.
 func (a *Archive) checkPosition(ctx context.Context, at Position) error {
-	end, err := a.log.End(ctx)
+	end, err := a.engine.End(ctx)
 	if err != nil || at <= end {
 		return err
 	}
@@ -168,21 +168,10 @@ func (a *Archive) checkPosition(ctx context.Context, at Position) error {
 // Start gives the position behind which a stream of changes begins.
 func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
 	if f.Now {
-		return a.log.End(ctx)
+		return a.engine.End(ctx)
 	}
 	return f.After, a.checkPosition(ctx, f.After)
 }
 
 // Log gives the log of changes to those who follow it.
-func (a *Archive) Log() Log { return a.log }
-
-// noLog is the log of an engine that has none.
-type noLog struct{}
-
-var errNoLog = Errorf(Unavailable, "This archive's database has no log of changes.")
-
-func (noLog) Changes(context.Context, Position, int) ([]Change, Position, error) {
-	return nil, 0, errNoLog
-}
-func (noLog) End(context.Context) (Position, error) { return 0, errNoLog }
-func (noLog) Await(context.Context, Position) error { return errNoLog }
+func (a *Archive) Log() Log { return a.engine }

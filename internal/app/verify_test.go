@@ -139,6 +139,20 @@ var damages = []damage{
 		[]string{"document: SBDefinition sbd-m51, version 1: is the document of SBDefinition sbd-m101"},
 	},
 	{"a position is skipped", `UPDATE records SET position = position + 100000 WHERE BLOCK AND sequence = 13`, "-", []string{"gap: the log: the positions "}},
+	{
+		"a recording is deleted", "", `DELETE FROM recordings WHERE number = (SELECT max(number) FROM recordings)`,
+		[]string{"gap: ExecutionBlock eb-", "is missing in the log of changes", "log: the log: in the round behind position "},
+	},
+	{
+		"a recording is in the log twice", "", `INSERT INTO recordings SELECT number + 1000000, width, names, places FROM recordings ORDER BY number DESC LIMIT 1`,
+		[]string{"in the log of changes twice, or not in the archive"},
+	},
+	{"a round begins later", "", `UPDATE rounds SET after = after + 1`, []string{"log: the log: a round begins behind position 1, but the one before it ends at 0"}},
+	{
+		"a change overtakes another", "", `UPDATE versions SET number = number + 1000000 WHERE SBD AND version = 2;
+		UPDATE rounds SET last = last - 1 WHERE after = (SELECT max(after) FROM rounds)`,
+		[]string{"log: SBDefinition sbd-m51, version 3: has the position "},
+	},
 	{"a count is edited", `UPDATE state SET projects = projects + 1`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
 	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
 	{"a summary is another's", `UPDATE catalogue SET summary = (SELECT c.summary FROM catalogue c WHERE c.SBD) WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches know another summary"}},
@@ -204,7 +218,7 @@ func postgresDamager(t *testing.T, healthy string) func(damage) string {
 	conn := env.Connect(t, healthy)
 	env.Exec(t, conn, "CREATE SCHEMA healthy")
 	restore := "TRUNCATE"
-	for i, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days"} {
+	for i, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "recordings", "rounds"} {
 		env.Exec(t, conn, "CREATE TABLE healthy."+table+" AS TABLE "+table)
 		restore = strings.Replace(restore, "TRUNCATE", "TRUNCATE "+table+strings.Repeat(",", min(i, 1)), 1) + "; INSERT INTO " + table + " SELECT * FROM healthy." + table
 	}

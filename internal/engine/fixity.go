@@ -73,7 +73,7 @@ type RecordRow struct {
 
 // Seal is stored in each row. It is the beginning of a SHA-256 over the other
 // columns, and shows whether one of them was edited or rows have changed places.
-// The functions archive_version_seal and archive_record_seal of PostgreSQL compute
+// The functions archive_seal_of_version and archive_seal_of_record of PostgreSQL compute
 // it in the same way: over one line for each column that is not null, followed by
 // the digest.
 type Seal [8]byte

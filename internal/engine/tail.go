@@ -25,12 +25,9 @@ func (t *Tail) End() oda.Position { return oda.Position(t.end.Load()) }
 // Move sets the last position, which never goes back.
 func (t *Tail) Move(end oda.Position) {
 	t.end.Store(int64(end))
-	if t.waiting.Load() == 0 {
-		return
+	if t.Awaited() {
+		t.Call()
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wake()
 }
 
 func (t *Tail) wake() {
@@ -40,21 +37,31 @@ func (t *Tail) wake() {
 	}
 }
 
-// Await waits until the log goes beyond a position.
+// Call lets those who wait look for changes that have no position yet.
+func (t *Tail) Call() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wake()
+}
+
+// Awaited tells whether anybody waits.
+func (t *Tail) Awaited() bool { return t.waiting.Load() > 0 }
+
+// Await waits until the log may go beyond a position.
 func (t *Tail) Await(ctx context.Context, after oda.Position) error {
 	// Whoever moves the end after this looks for those who wait.
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
-	for {
-		moved, err := t.next()
-		if err != nil || t.End() > after {
-			return err
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	moved, err := t.next()
+	if err != nil || t.End() > after {
+		return err
+	}
+	select {
+	case <-moved:
+		_, err := t.next()
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -77,4 +84,11 @@ func (t *Tail) Close() {
 	defer t.mu.Unlock()
 	t.closed = true
 	t.wake()
+}
+
+// LostChange is the error for a place of the log at which there is nothing, or
+// nothing that can be told of. To leave it out would be to skip a change.
+func LostChange(at oda.Position) error {
+	return oda.Errorf(oda.DamagedText, "The change at position %d is missing in the archive's database, so the log of changes is not served across it. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", at)
 }

@@ -262,10 +262,10 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	}
 	mustGet(t, reader, block("b"))
 	// Each right that it needs is looked at.
-	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT USAGE ON SEQUENCE positions TO "+role)
+	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT USAGE ON SEQUENCE numbers TO "+role)
 	for _, right := range []string{
 		"INSERT ON heads", "UPDATE ON heads", "INSERT ON creations", "UPDATE ON creations", "INSERT ON catalogue", "UPDATE ON catalogue", "INSERT ON creation_keys",
-		"INSERT ON versions", "INSERT ON records", "UPDATE ON counts", "USAGE ON SEQUENCE positions",
+		"INSERT ON versions", "INSERT ON records", "INSERT ON recordings", "INSERT ON rounds", "UPDATE ON counts", "USAGE ON SEQUENCE numbers",
 	} {
 		do(t, admin, "REVOKE "+right+" FROM "+role)
 		if err := reader.TryWrite(t.Context()); err == nil {

@@ -302,11 +302,15 @@ func (s *Store) appendTogether(ctx context.Context, batch []*waiting, patience t
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	return s.again(ctx, func(ctx context.Context) error {
+	err := s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return s.appendAll(ctx, conn.Conn(), batch, patience)
 		})
 	})
+	if err == nil {
+		s.numbering.wrote()
+	}
+	return err
 }
 
 // separate tells requests whose block can be had now from those whose block is

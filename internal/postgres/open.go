@@ -43,7 +43,7 @@ type Store struct {
 	hosts *hosts
 	log   *slog.Logger
 	stop  context.CancelFunc
-	done  sync.WaitGroup // the gatherer
+	done  sync.WaitGroup // the gatherer and the numbering
 
 	updates, creations *together
 
@@ -55,6 +55,8 @@ type Store struct {
 	queue    *engine.Queue[*waiting] // of records, before the gatherer
 	gatherer *gatherer
 	hints    hints // about the index of days
+
+	numbering *numbering // of changes
 }
 
 // Open connects to the database that the DSN names and brings its schema up to
@@ -108,6 +110,8 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		sendOne: func(block []*waiting) { s.sendBlock(background, block) },
 	}
 	s.done.Go(s.gatherer.run)
+	s.numbering = newNumbering(s)
+	s.done.Go(func() { s.numbering.run(background) })
 	return s, nil
 }
 
@@ -166,6 +170,7 @@ func (s *Store) Close() error {
 	if !s.queue.Close() {
 		return nil
 	}
+	s.numbering.close()
 	s.done.Wait()
 	s.stop()
 	s.health.Close()

@@ -70,6 +70,7 @@ auth_type = trust
 auth_file = %s/users
 pool_mode = transaction
 default_pool_size = 4
+server_idle_timeout = 5
 max_client_conn = 1000
 ignore_startup_parameters = extra_float_digits%s
 `, host, port, own, dir, ignored.String())

@@ -56,12 +56,12 @@ const (
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
 	recorded AS (INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal)
 		SELECT $1, $2, r.sequence, head.version, head.last_modified_by, head.last_modified_on, r.text, r.digest,
-			archive_record_seal($2, r.sequence, head.version, head.last_modified_by, head.last_modified_on, NULL, r.digest)
+			archive_seal_of_record($2, r.sequence, head.version, head.last_modified_by, head.last_modified_on, NULL, r.digest)
 		FROM head CROSS JOIN LATERAL (SELECT head.last_sequence - cardinality($15::bytea[]) + nth AS sequence, text, digest
 			FROM unnest($15::bytea[], $26::bytea[]) WITH ORDINALITY AS u (text, digest, nth)) r),
 	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $18, $25,
-			archive_version_seal($1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $25)
+			archive_seal_of_version($1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $25)
 		FROM (SELECT head.*, `
 	storeBody = storeRest + `$16::bigint[] AS runs FROM head) h)
 	SELECT head.*, NULL::bigint[] FROM head`
@@ -123,7 +123,7 @@ const updateOnly = `WITH head AS (UPDATE heads h
 			AND ($11::bigint IS NULL OR h.last_sequence = $11) AND h.summary_hash = $15` + headReturns + `),
 	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14, $16,
-			archive_version_seal($1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12, $13, $16) FROM head)
+			archive_seal_of_version($1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12, $13, $16) FROM head)
 	SELECT head.*, NULL::bigint[] FROM head`
 
 // newOnly stores the first version of an entity that comes without records, and
@@ -472,7 +472,11 @@ func writeTime(stores []*store) time.Duration {
 // store runs work that stores these on a connection.
 func (s *Store) store(ctx context.Context, stores []*store, work func(context.Context, *pgxpool.Conn) error) error {
 	limit := writeTime(stores)
-	return s.again(ctx, func(ctx context.Context) error { return s.writeWithin(ctx, limit, work) })
+	err := s.again(ctx, func(ctx context.Context) error { return s.writeWithin(ctx, limit, work) })
+	if err == nil {
+		s.numbering.wrote()
+	}
+	return err
 }
 
 // stored is the answer of a store.

@@ -37,11 +37,17 @@ import (
 //
 // It bounds the wait for locks itself ($18), before it takes one: a statement of
 // its own for that would be one more to run for each record.
+//
+// The row for the log of changes takes its number when all heads have been moved
+// (numbering.go). The last records of a block that one user sent ($19: how many)
+// come with the block; if others sent some before them, these come by themselves
+// ($20 to $23). What is written first here runs last, and so does this: a record
+// that is refused takes no number.
 const addRecords = recordsBegin + recordsFrom + ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
 			AND greatest(h.last_modified_on, b.at) + b.records < b.until` + recordsAdded + recordsAnswer
 
 // addRecordsOnDays is addRecords for records of any days. It adds them to the
-// index of days: $19 to $22 are spans of records, one for each day.
+// index of days: $24 to $27 are spans of records, one for each day.
 const addRecordsOnDays = recordsBegin + `, call_day = coalesce(b.day, ((greatest(h.last_modified_on, b.at) + b.records) / 86400000000)::integer),
 			calls_to = ((h.last_sequence + b.records - 1) / 4096 + 1) * 4096` + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
 
@@ -55,27 +61,36 @@ const (
 			listed_on = CASE WHEN greatest(h.last_modified_on, b.at) + b.records < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on, b.at) + b.records END`
 	recordsFrom = `
-		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $16::integer[], $17::bigint[])
-			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, day, until, nth)
+		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $16::integer[], $17::bigint[], $19::integer[])
+			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, day, until, same, nth)
 		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
 			AND (SELECT set_config('lock_timeout', $18, true)) <> ''`
 	recordsAdded = `
 		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-			b.key, b.digest, b.text
+			b.key, b.digest, b.text, b.same
+	), logged AS (
+		INSERT INTO recordings (number, width, names, places)
+		SELECT nextval('numbers'), sum((last - first + 1)::integer), array_agg(ARRAY[identifier, by]), array_agg(ARRAY[version, first, last, recorded_on])
+		FROM (SELECT m.identifier, u.by, m.version, m.last_sequence - u.first AS first, m.last_sequence - u.last AS last,
+				m.last_modified_on - u.last AS recorded_on
+			FROM unnest($20::integer[], $21::integer[], $22::integer[], $23::text[]) AS u (block, first, last, by) JOIN moved m ON m.nth = u.block
+			UNION ALL
+			SELECT identifier, last_modified_by, version, last_sequence - same + 1, last_sequence, last_modified_on FROM moved) u
+		HAVING count(*) > 0
 	), added AS (
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest, text,
-			archive_record_seal(identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest) FROM moved
+			archive_seal_of_record(identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest) FROM moved
 		UNION ALL
 		SELECT 3, m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest, r.text,
-			archive_record_seal(m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest)
+			archive_seal_of_record(m.identifier, m.last_sequence - r.ahead, m.version, r.by, m.last_modified_on - r.ahead, r.key, r.digest)
 		FROM unnest($8::integer[], $9::integer[], $10::text[], $11::text[], $12::bytea[], $13::bytea[])
 			AS r (block, ahead, by, key, digest, text) JOIN moved m ON m.nth = r.block
 	)`
 	recordsOnDays = `, noted AS (
 		INSERT INTO call_days (kind, identifier, day, part, first)
 		SELECT 3, m.identifier, on_day, part, greatest(m.last_sequence - d.first, (part - 1) * 4096 + 1)
-		FROM unnest($19::integer[], $20::integer[], $21::integer[], $22::integer[]) AS d (block, first, last, day) JOIN moved m ON m.nth = d.block
+		FROM unnest($24::integer[], $25::integer[], $26::integer[], $27::integer[]) AS d (block, first, last, day) JOIN moved m ON m.nth = d.block
 		CROSS JOIN LATERAL generate_series((m.last_sequence - d.first - 1) / 4096 + 1, (m.last_sequence - d.last - 1) / 4096 + 1) AS part
 		CROSS JOIN LATERAL generate_series(coalesce(d.day, (m.last_modified_on - d.first) / 86400000000),
 			coalesce(d.day, (m.last_modified_on - d.last) / 86400000000)) AS on_day
@@ -171,10 +186,13 @@ const addRecord = `WITH moved AS (
 			AND ($6::text IS NULL OR NOT EXISTS (SELECT FROM records WHERE kind = 3 AND identifier = $1 AND key = $6 LIMIT 1))
 			AND set_config('lock_timeout', $9, true) <> ''
 		RETURNING h.version, h.created_by, h.created_on, h.last_modified_on, h.last_sequence
+	), logged AS (
+		INSERT INTO recordings (number, width, names, places)
+		SELECT nextval('numbers'), 1, ARRAY[$1, $3], ARRAY[version, last_sequence, last_sequence, last_modified_on] FROM moved
 	), added AS (
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, $1, last_sequence, version, $3, last_modified_on, $6, $7, $8,
-			archive_record_seal($1, last_sequence, version, $3, last_modified_on, $6, $7) FROM moved
+			archive_seal_of_record($1, last_sequence, version, $3, last_modified_on, $6, $7) FROM moved
 	)
 	SELECT last_sequence, version, created_by, created_on, last_modified_on FROM moved`
 
@@ -243,6 +261,15 @@ type batch struct {
 	day           []int32 // of the calls of a block, as far as it can be known
 	until         []int64 // the recording must come before, lest it be another
 	mixed         bool    // a block has calls of several days
+	same          []int32 // records at the end of a block that one user sent
+	before        senders // those before them
+}
+
+// senders are parameters of addRecords: runs of records that one user sent, by how
+// many places their ends are ahead of the last record of their block.
+type senders struct {
+	block, first, last []int32
+	by                 []string
 }
 
 // batchOf makes a batch of records, which are in the order of their blocks.
@@ -277,6 +304,22 @@ func (b *batch) addBlock(records []fresh) {
 		}
 	}
 	b.at, b.day, b.until = append(b.at, instant), append(b.day, int32(day)), append(b.until, until)
+	b.addSenders(records)
+}
+
+// addSenders notes who sent the records of a block.
+func (b *batch) addSenders(records []fresh) {
+	for begin, end := 0, 0; begin < len(records); begin = end {
+		for end = begin; end < len(records) && records[end].By == records[begin].By; end++ {
+		}
+		if end == len(records) {
+			b.same = append(b.same, int32(end-begin))
+			return
+		}
+		s := &b.before
+		s.block, s.by = append(s.block, int32(len(b.ids))), append(s.by, records[begin].By)
+		s.first, s.last = append(s.first, int32(len(records)-1-begin)), append(s.last, int32(len(records)-end))
+	}
 }
 
 // expectedBy tells whether the index of days should have what addRecords asks
@@ -301,10 +344,11 @@ func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, patience ti
 		b.block, b.ahead, b.others.by, b.others.keys, b.others.digests, b.others.texts, b.keyed, b.keysOf,
 	}
 	if sql == addRecords {
-		args = append(args, b.day, b.until, milliseconds(patience))
+		args = append(args, b.day, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by)
 	} else {
 		last, all := b.onDays()
-		args = append(args, last, b.until, milliseconds(patience), all.block, all.first, all.last, all.day)
+		args = append(args, last, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by,
+			all.block, all.first, all.last, all.day)
 	}
 	var i int
 	var newest oda.Receipt

@@ -158,6 +158,51 @@ func TestAnOlderProgramCannotWriteOnceTheStepsBegin(t *testing.T) {
 	}
 }
 
+// The records of a program that knows nothing of the log of changes would be
+// missing in it.
+func TestAnOlderProgramCannotWriteOnceThereIsALogOfChanges(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	if err := postgres.PrepareUntil(t.Context(), dsn, 8, postgres.StepRows); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, dsn)
+	older := map[string]string{
+		"store": `WITH head AS (UPDATE heads SET version = version + 1 RETURNING *)
+			INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+			SELECT kind, identifier, version, 'anna', 1, 0, 0, NULL, '{}', '{}', '', archive_version_seal(kind, identifier, version, 'anna', 1, 0, 0, NULL, '{}', '') FROM head`,
+		"record": `WITH head AS (UPDATE heads SET last_sequence = last_sequence + 1 RETURNING *)
+			INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal)
+			SELECT kind, identifier, last_sequence, version, 'anna', 1, '{}', '', archive_record_seal(identifier, last_sequence, version, 'anna', 1, NULL, '') FROM head`,
+	}
+	do(t, conn, "INSERT INTO heads VALUES (3, 'eb-old', 0, 'anna', 1, 'anna', 1, 0, 1, NULL, 0)", older["store"], older["record"])
+	// The parts of the step are two: the tables are made, and then filled.
+	ctx, cut := context.WithCancel(t.Context())
+	told := 0
+	err := postgres.PrepareUntil(ctx, dsn, 9, 1, func(migrate.Status) {
+		if told++; told == 2 {
+			cut()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("the step was not cut off: %v", err)
+	}
+	for range 2 {
+		for what, statement := range older {
+			_, err := conn.Exec(t.Context(), statement)
+			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "42883" {
+				t.Errorf("to %s gives %v", what, err)
+			}
+		}
+		if err := postgres.PrepareUntil(t.Context(), dsn, 9, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := tell(follow(t, open(t, dsn), 0, 10)); got != "eb-old 1 0-0, eb-old 1 1-1" {
+		t.Errorf("the changes are %s", got)
+	}
+}
+
 // Whatever bounds on time a role, a database or a DSN has, they are for
 // requests: a step takes as long as it needs.
 func TestTimeoutsDoNotApplyToSchemaSteps(t *testing.T) {

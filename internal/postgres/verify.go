@@ -18,7 +18,7 @@ import (
 
 // verifyConnections is how many connections verifying takes: one for each stream
 // of rows, and one for all else.
-const verifyConnections = 6
+const verifyConnections = 7
 
 // Verify reads everything in the archive of a database and reports what does not
 // fit, as of one moment. Servers may go on writing. The error says why it could not
@@ -167,9 +167,9 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			r.Ref = r.Entity.Ref
 			return r, err
 		}),
-		Versions: stream(ctx, v, `SELECT kind, identifier, version, position, stored_by, stored_on, sequence_before, sequence_after,
+		Versions: stream(ctx, v, `SELECT kind, identifier, version, number, stored_by, stored_on, sequence_before, sequence_after,
 			`+readable("runs")+`, `+readable("slots")+`, text, digest, seal FROM versions ORDER BY kind, identifier, version`, scanVersion),
-		Records: stream(ctx, v, `SELECT kind, identifier, sequence, position, version, recorded_by, recorded_on, coalesce(key, ''), text, digest, seal
+		Records: stream(ctx, v, `SELECT kind, identifier, sequence, version, recorded_by, recorded_on, coalesce(key, ''), text, digest, seal
 			FROM records ORDER BY kind, identifier, sequence`, scanRecord),
 		Entries: stream(ctx, v, `SELECT kind, identifier, l.created_by, l.created_on, coalesce(l.telescope, ''), c.summary, tsvector_to_array(c.terms)
 			FROM creations l FULL JOIN catalogue c USING (kind, identifier) ORDER BY kind, identifier`, scanEntry),
@@ -179,6 +179,12 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			var day int32
 			err = rows.Scan(&kind, &id, &day, &r.Part, &r.First)
 			r.Entity, r.Day = keyOf(kind, id), oda.Day(day)
+			return r, err
+		}),
+		Changes: stream(ctx, v, loggedChanges, func(rows pgx.Rows) (r audit.ChangeRow, err error) {
+			var kind int16
+			err = rows.Scan(&kind, &r.ID, &r.Version, &r.FirstSequence, &r.LastSequence, &r.By, &r.On, &r.Position)
+			r.Entity = keyOf(kind, r.ID)
 			return r, err
 		}),
 	}, v.report)
@@ -213,7 +219,7 @@ func scanRecord(rows pgx.Rows) (r audit.RecordRow, err error) {
 	var kind int16
 	var id string
 	row := &r.RecordRow
-	err = rows.Scan(&kind, &id, &row.Sequence, &r.Position, &row.Version, &row.By, &row.On, &row.Key, &r.Text, (*digest)(&row.Digest), &r.Seal)
+	err = rows.Scan(&kind, &id, &row.Sequence, &row.Version, &row.By, &row.On, &row.Key, &r.Text, (*digest)(&row.Digest), &r.Seal)
 	r.Entity, row.Place = keyOf(kind, id), []byte(id)
 	return r, err
 }
@@ -233,32 +239,96 @@ func scanEntry(rows pgx.Rows) (r audit.EntryRow, err error) {
 	return r, nil
 }
 
-// positions makes sure that each position is there once, and that the next ones
-// will be new. There may be gaps: of writes that were undone.
+// Which round has which number, and at which position it ends. Each run of numbers
+// stands before its numbers, and is their group.
+const (
+	runsOfRounds = `runs AS (SELECT r.after, r.runs[i] AS first, r.runs[i + 1] AS last FROM rounds r
+			CROSS JOIN LATERAL generate_series(1, cardinality(r.runs), 2) AS i)`
+	placedNumbers = `WITH ` + runsOfRounds + `, written AS (
+		SELECT number, sequence_after - sequence_before + 1 AS width, kind, identifier, version, stored_by, stored_on,
+			NULL::text[] AS names, NULL::bigint[] AS places, NULL::bigint AS after, NULL::bigint AS last FROM versions
+		UNION ALL
+		SELECT number, width, NULL, NULL, NULL, NULL, NULL, names, places, NULL, NULL FROM recordings
+		UNION ALL
+		SELECT first, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, after, last FROM runs
+	), grouped AS (
+		SELECT *, count(after) OVER (ORDER BY number, after) AS nth FROM written
+	), placed AS (
+		SELECT *, CASE WHEN number <= max(last) OVER (PARTITION BY nth) THEN max(after) OVER (PARTITION BY nth) END AS round FROM grouped
+	), positioned AS (
+		SELECT *, round + sum(width) OVER (PARTITION BY round ORDER BY number) AS position FROM placed WHERE width IS NOT NULL
+	)`
+
+	// The entries of a recording end where the next one begins.
+	loggedChanges = placedNumbers + `
+	SELECT kind, identifier, version, 0::bigint AS first, 0::bigint AS last, stored_by, stored_on,
+		coalesce(position, 9223372036854775807)::bigint FROM positioned WHERE kind IS NOT NULL
+	UNION ALL
+	SELECT 3, coalesce(n[2 * i - 1], ''), coalesce(p[4 * i - 3], 0), coalesce(p[4 * i - 2], 0), coalesce(p[4 * i - 1], 0), coalesce(n[2 * i], ''), coalesce(p[4 * i], 0),
+		coalesce(position - sum(p[4 * i - 1] - p[4 * i - 2] + 1) OVER (PARTITION BY number ORDER BY i DESC) + p[4 * i - 1] - p[4 * i - 2] + 1, 9223372036854775807)::bigint
+	FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned WHERE names IS NOT NULL) r
+		CROSS JOIN LATERAL generate_series(1, greatest((cardinality(n) + 1) / 2, (cardinality(p) + 3) / 4)) AS i
+	ORDER BY 1, 2, 3, 4`
+)
+
+// logFaults are queries that find what is wrong with the rounds. Each gives two
+// numbers for its sentence.
+var logFaults = []struct{ query, fault string }{
+	{
+		`SELECT after, before FROM (SELECT after, coalesce(lag(last) OVER (ORDER BY after), 0) AS before FROM rounds) r WHERE after <> before ORDER BY after`,
+		"a round begins behind position %d, but the one before it ends at %d",
+	},
+	{
+		`SELECT after, seen FROM (SELECT after, seen, greatest(coalesce(lag(seen) OVER (ORDER BY after), 0), (SELECT max(n) FROM unnest(runs) AS n)) AS highest
+			FROM rounds) r WHERE seen <> highest ORDER BY after`,
+		"the round behind position %d says that the highest number is %d, which it is not",
+	},
+	{
+		`WITH ` + runsOfRounds + ` SELECT coalesce(after, -1), coalesce(first, -1) FROM (SELECT *, lag(last) OVER (ORDER BY first) AS before FROM runs) r
+			WHERE first IS NULL OR last IS NULL OR last < first OR first <= before`,
+		"the round behind position %d has number %d, which another one has, or which is none",
+	},
+	{
+		placedNumbers + ` SELECT r.after, (r.last - r.after - coalesce(p.width, 0))::bigint FROM rounds r
+			LEFT JOIN (SELECT round, sum(width) AS width FROM positioned GROUP BY round) p ON p.round = r.after
+			WHERE r.last - r.after <> coalesce(p.width, 0) ORDER BY r.after`,
+		"in the round behind position %d, nothing stands at %d of the positions",
+	},
+	{
+		placedNumbers + ` SELECT number, count(*) FROM positioned GROUP BY number HAVING count(*) > 1`,
+		"number %d was given %d times",
+	},
+	{
+		placedNumbers + ` SELECT number, l.last FROM positioned, (SELECT * FROM rounds ORDER BY after DESC LIMIT 1) l
+			WHERE round IS NULL AND number <= l.seen
+				AND NOT EXISTS (SELECT FROM generate_series(1, cardinality(l.gaps), 2) AS i WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1])`,
+		"number %d is in no round up to position %d, and none will take it",
+	},
+}
+
+// positions makes sure that the rounds follow each other, that each number is in
+// one of them or still to come, and that the next numbers will be new.
 func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT position, count(*) FROM (SELECT position FROM versions UNION ALL SELECT position FROM records) p
-		GROUP BY position HAVING count(*) > 1 OR position < 1 ORDER BY position`)
-	if err != nil {
-		return err
-	}
-	var position, times int64
-	_, err = pgx.ForEachRow(rows, []any{&position, &times}, func() error {
-		if position < 1 {
-			v.report.Add(audit.Log, "the log", "has position %d, but positions count from 1", position)
-		} else {
-			v.report.Add(audit.Log, "the log", "has position %d %d times", position, times)
+	for _, one := range logFaults {
+		rows, err := tx.Query(ctx, one.query)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		var first, second int64
+		_, err = pgx.ForEachRow(rows, []any{&first, &second}, func() error {
+			v.report.Add(audit.Log, "the log", one.fault, first, second)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	// Who may only read tables cannot see the sequence.
 	var last, next int64
-	err = tx.QueryRow(ctx, `SELECT greatest((SELECT coalesce(max(position), 0) FROM versions), (SELECT coalesce(max(position), 0) FROM records)),
-		CASE WHEN has_sequence_privilege('positions', 'SELECT') THEN coalesce(pg_sequence_last_value('positions'), 0) ELSE 9223372036854775807 END`).Scan(&last, &next)
+	err := tx.QueryRow(ctx, `SELECT greatest((SELECT coalesce(max(number), 0) FROM versions), (SELECT coalesce(max(number), 0) FROM recordings)),
+		CASE WHEN has_sequence_privilege('numbers', 'SELECT') THEN coalesce(pg_sequence_last_value('numbers'), 0) ELSE 9223372036854775807 END`).Scan(&last, &next)
 	if err == nil && last > next {
-		v.report.Add(audit.Log, "the log", "has position %d, but the sequence that gives positions stands at %d, and will give some twice", last, next)
+		v.report.Add(audit.Log, "the log", "has number %d, but the sequence that gives numbers stands at %d, and will give some twice", last, next)
 	}
 	return err
 }

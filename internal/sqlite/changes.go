@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // changesRead bounds how many positions one call looks at: the records that
@@ -20,8 +21,6 @@ const selectChanges = `SELECT position, entity, version, 0, stored_by, stored_on
 	SELECT r.position, r.entity, r.version, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.recorded_by, r.recorded_on
 	FROM records r JOIN versions v ON v.entity = r.entity AND v.version = r.version WHERE r.position BETWEEN ?1 AND ?2
 	ORDER BY 1`
-
-var _ oda.Log = (*Store)(nil)
 
 // Changes implements oda.Log.
 func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
@@ -37,7 +36,7 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 	reading := changesReading{conn: c, limit: limit, read: after, refs: make(map[int64]oda.Ref)}
 	err = c.query(selectChanges, reading.row, int64(after)+1, int64(last))
 	if err == nil && reading.read < last {
-		err = lostChange(reading.read + 1)
+		err = engine.LostChange(reading.read + 1)
 	}
 	// What is before a damage can be told; the next call tells of the damage.
 	if err != nil && !errors.Is(err, errPartFull) && len(reading.changes) == 0 {
@@ -59,7 +58,7 @@ type changesReading struct {
 func (r *changesReading) row(stmt *sqlite.Stmt) error {
 	position := oda.Position(stmt.ColumnInt64(0))
 	if position != r.read+1 {
-		return lostChange(r.read + 1)
+		return engine.LostChange(r.read + 1)
 	}
 	if stmt.ColumnIsNull(3) {
 		r.read = position
@@ -70,7 +69,7 @@ func (r *changesReading) row(stmt *sqlite.Stmt) error {
 		return err
 	}
 	if ref.ID == "" {
-		return lostChange(position)
+		return engine.LostChange(position)
 	}
 	change := oda.Change{
 		Position: position, Ref: ref, Version: stmt.ColumnInt64(2), FirstSequence: stmt.ColumnInt64(3), LastSequence: stmt.ColumnInt64(3),
@@ -100,13 +99,6 @@ func (r *changesReading) ref(entity int64) (oda.Ref, error) {
 	}, entity)
 	r.refs[entity] = ref
 	return ref, err
-}
-
-// lostChange is the error for a place of the log at which there is nothing, or
-// nothing that can be told of. To leave it out would be to skip a change.
-func lostChange(at oda.Position) error {
-	return oda.Errorf(oda.DamagedText, "The change at position %d is missing in the archive's database, so the log of changes is not served across it. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", at)
 }
 
 // End implements oda.Log.

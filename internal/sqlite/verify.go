@@ -214,7 +214,6 @@ func (v verifier) rows() error {
 	v.report.Total.Store(total)
 	numbered := func(stmt *sqlite.Stmt) audit.Key { return audit.Key{Number: stmt.ColumnInt64(0)} }
 	return audit.Run(audit.Rows{
-		Ordered: true,
 		Heads: all(v.conn, `SELECT entity, kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
 			last_sequence, position, telescope, summary_hash FROM heads ORDER BY entity`, func(stmt *sqlite.Stmt) audit.HeadRow {
 			return audit.HeadRow{

@@ -158,31 +158,46 @@ type DayRow struct {
 	First  int64
 }
 
+// ChangeRow is an entry of the log of changes, where it has rows of its own.
+type ChangeRow struct {
+	Entity     Key
+	oda.Change // at Unnumbered: it has no position yet
+}
+
+// Unnumbered is the position of what has none yet: behind all others.
+const Unnumbered = math.MaxInt64
+
 // Rows yields all rows of an archive, from one snapshot, ordered by entity and then
-// by version or sequence number.
+// by version or sequence number. Changes are ordered by version and then by sequence
+// number; nil means that versions and records have positions of their own.
 type Rows struct {
 	Heads    iter.Seq2[HeadRow, error]
 	Versions iter.Seq2[VersionRow, error]
 	Records  iter.Seq2[RecordRow, error]
 	Entries  iter.Seq2[EntryRow, error]
 	Days     iter.Seq2[DayRow, error]
-	Ordered  bool // positions are in the order of commits
+	Changes  iter.Seq2[ChangeRow, error]
 	Listed   bool // listings have a table of their own
 }
 
 // Run audits the rows. It returns an error only if they cannot be read.
 func Run(rows Rows, report *Report) error {
 	a := &auditor{
-		report: report, ordered: rows.Ordered, listedApart: rows.Listed,
+		report: report, listedApart: rows.Listed, loggedApart: rows.Changes != nil,
 		heads: pull(rows.Heads), versions: pull(rows.Versions), records: pull(rows.Records), entries: pull(rows.Entries), days: pull(rows.Days),
 	}
+	if !a.loggedApart {
+		rows.Changes = func(func(ChangeRow, error) bool) {}
+	}
+	a.changes = pull(rows.Changes)
 	defer a.heads.stop()
 	defer a.versions.stop()
 	defer a.records.stop()
 	defer a.entries.stop()
 	defer a.days.stop()
+	defer a.changes.stop()
 	for {
-		if err := cmp.Or(a.heads.err, a.versions.err, a.records.err, a.entries.err, a.days.err); err != nil {
+		if err := cmp.Or(a.heads.err, a.versions.err, a.records.err, a.entries.err, a.days.err, a.changes.err); err != nil {
 			return err
 		}
 		key, more := a.next()
@@ -216,14 +231,16 @@ func (s *stream[T]) advance() {
 
 // auditor audits the entities one by one.
 type auditor struct {
-	report               *Report
-	ordered, listedApart bool
-	heads                *stream[HeadRow]
-	versions             *stream[VersionRow]
-	records              *stream[RecordRow]
-	entries              *stream[EntryRow]
-	days                 *stream[DayRow]
-	document             document
+	report      *Report
+	listedApart bool // listings have a table of their own
+	loggedApart bool // the log of changes has
+	heads       *stream[HeadRow]
+	versions    *stream[VersionRow]
+	records     *stream[RecordRow]
+	entries     *stream[EntryRow]
+	days        *stream[DayRow]
+	changes     *stream[ChangeRow]
+	document    document
 }
 
 // next returns the next entity that has a row in any stream.
@@ -238,5 +255,6 @@ func (a *auditor) next() (first Key, more bool) {
 	note(a.records.more, a.records.row.Entity)
 	note(a.entries.more, a.entries.row.Entity)
 	note(a.days.more, a.days.row.Entity)
+	note(a.changes.more, a.changes.row.Entity)
 	return first, more
 }

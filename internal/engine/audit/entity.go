@@ -21,7 +21,7 @@ type entity struct {
 	sequence int64 // the last one
 	by       string
 	on       oda.Instant
-	position int64             // the last one, if positions are ordered
+	position int64             // the last one
 	body     int64             // the position of the last version
 	created  *VersionRow       // the first version
 	current  *VersionRow       // the last version
@@ -42,11 +42,12 @@ func (a *auditor) entity(key Key) {
 	}
 	versions, records := a.report.Versions.Load(), a.report.Records.Load()
 	e.log()
+	e.unknown(Unnumbered, 0)
 	entry, days := e.entry(), e.indexedDays()
 	if e.head == nil {
 		versions, records = a.report.Versions.Load()-versions, a.report.Records.Load()-records
 		if versions+records == 0 {
-			a.report.Add(Orphan, e.name, "listings or searches know it, but nothing is stored")
+			a.report.Add(Orphan, e.name, "listings, searches or the log of changes know it, but nothing is stored")
 		} else {
 			a.report.Add(Orphan, e.name, "has no head, but %d versions and %d records", versions, records)
 		}
@@ -100,6 +101,7 @@ func (e *entity) recorded(upTo, latest int64) {
 		if r.Version < e.version || r.Version > latest {
 			e.report.Add(Log, e.record(r), "says that it was recorded in version %d, but it is among the records of version %d", r.Version, e.version)
 		}
+		e.logged(e.record(r), r.Version, r.Sequence, r.Position, r.By, r.On)
 		if r.On <= e.on {
 			e.report.Add(Log, e.record(r), "was recorded at %s, which is not after what precedes it (%s)", r.On, e.on)
 		}
@@ -113,6 +115,9 @@ func (e *entity) listed(v *VersionRow) {
 		e.report.Add(Log, e.place(v), "says that the last record was %d before it and %d after it", v.Before, v.After)
 	}
 	e.each(v.After, func(r *RecordRow) {
+		if !e.loggedApart {
+			e.inOrder(e.record(r), r.Position)
+		}
 		if r.Version != v.Version || r.By != v.By || r.On != v.On || r.Key != "" {
 			e.report.Add(Log, e.record(r), "came with version %d, but does not say so", v.Version)
 		}
@@ -144,7 +149,7 @@ func (e *entity) checkVersion(v *VersionRow) {
 	if v.On <= e.on && e.version != 0 {
 		e.report.Add(Log, place, "was stored at %s, which is not after what precedes it (%s)", v.On, e.on)
 	}
-	e.inOrder(place, v.Position)
+	e.logged(place, v.Version, 0, v.Position, v.By, v.On)
 	if oda.DigestOf(v.Text) != v.Digest {
 		e.report.Add(Text, place, "its text is not the one that was stored")
 	}
@@ -170,7 +175,6 @@ func (e *entity) checkVersion(v *VersionRow) {
 // checkRecord checks a record by itself.
 func (e *entity) checkRecord(r *RecordRow) {
 	place := e.record(r)
-	e.inOrder(place, r.Position)
 	if oda.DigestOf(r.Text) != r.Digest {
 		e.report.Add(Text, place, "its text is not the one that was stored")
 	}
@@ -189,13 +193,53 @@ func (e *entity) checkRecord(r *RecordRow) {
 
 // inOrder checks that positions grow.
 func (e *entity) inOrder(place string, position int64) {
-	if !e.ordered {
-		return
-	}
-	if position <= e.position {
+	if position <= e.position && position != Unnumbered {
 		e.report.Add(Log, place, "has the position %d, which is not after %d", position, e.position)
 	}
 	e.position = max(e.position, position)
+}
+
+// logged checks the position of a version, or of a record. Where the log of changes
+// has rows of its own, it takes the position from there.
+func (e *entity) logged(place string, version, sequence, position int64, by string, on oda.Instant) {
+	if !e.loggedApart {
+		e.inOrder(place, position)
+		return
+	}
+	e.unknown(version, sequence)
+	c := e.changes
+	if !c.more || c.row.Entity != e.key || c.row.Version != version || c.row.FirstSequence > sequence {
+		e.report.Add(Gap, place, "is missing in the log of changes")
+		return
+	}
+	last := c.row.LastSequence == sequence
+	if c.row.By != by || last && c.row.On != on {
+		e.report.Add(Log, place, "the log of changes names another user or time")
+	}
+	if position = int64(c.row.Position); position != Unnumbered {
+		position -= c.row.LastSequence - sequence
+	}
+	e.inOrder(place, position)
+	if last {
+		c.advance()
+	} else {
+		c.row.FirstSequence = sequence + 1
+	}
+}
+
+// unknown goes through entries of the log of changes that come before a version or
+// a record, and should not be there.
+func (e *entity) unknown(version, sequence int64) {
+	for c := e.changes; c.more && c.row.Entity == e.key; c.advance() {
+		if c.row.Version > version || c.row.Version == version && c.row.LastSequence >= sequence {
+			return
+		}
+		what := span("version", c.row.Version, c.row.Version)
+		if !c.row.Stored() {
+			what = span("record", c.row.FirstSequence, c.row.LastSequence)
+		}
+		e.report.Add(Log, e.name, "%s in the log of changes twice, or not in the archive", what)
+	}
 }
 
 // checkHead compares the head with the log.

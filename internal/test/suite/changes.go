@@ -9,12 +9,10 @@ import (
 
 var changes = []scenario{
 	{"an empty archive has no changes", func(t *testing.T, d *desk) {
-		d.log(t)
 		same(t, "the end", d.end(), oda.Position(0))
 		d.changed(0, 10)
 	}},
 	{"a change for each version and for each run of records", func(t *testing.T, d *desk) {
-		d.log(t)
 		d.mustPut(eb("a"), `{}`)
 		d.mustPut(sbd("a"), `{}`)
 		d.as("bert").mustRecord("a", record(1))
@@ -26,7 +24,6 @@ var changes = []scenario{
 			"sbds/a v2 by anna", "ebs/a v1 4-4 by anna")
 	}},
 	{"records that came with a version belong to it", func(t *testing.T, d *desk) {
-		d.log(t)
 		d.mustPut(eb("a"), `{`+listing(record(1), record(2))+`}`)
 		d.mustRecord("a", record(3))
 		d.mustUpdate(eb("a"), listing(record(1), record(4), record(5)))
@@ -34,7 +31,6 @@ var changes = []scenario{
 		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 3-3 by anna", "ebs/a v2 by anna", "ebs/a v2 6-6 by anna")
 	}},
 	{"a version that keeps its records stands between them", func(t *testing.T, d *desk) {
-		d.log(t)
 		m := d.mustPut(eb("a"), `{}`).Metadata
 		d.mustRecord("a", record(1))
 		if _, err := d.send(d.keep(eb("a"), document(m, `"kept":1`))); err != nil {
@@ -44,7 +40,6 @@ var changes = []scenario{
 		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-1 by anna", "ebs/a v2 by anna", "ebs/a v2 2-2 by anna")
 	}},
 	{"what was refused or sent again is no change", func(t *testing.T, d *desk) {
-		d.log(t)
 		d.mustPut(eb("a"), `{}`)
 		if _, err := d.put(eb("a"), `{}`); err == nil {
 			t.Fatal("an update without metadata was taken")
@@ -58,7 +53,6 @@ var changes = []scenario{
 		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-2 by anna")
 	}},
 	{"a follower goes on at any position", func(t *testing.T, d *desk) {
-		d.log(t)
 		d.mustPut(eb("a"), `{}`)
 		for i := range 5 {
 			d.mustRecord("a", record(i))
@@ -72,7 +66,6 @@ var changes = []scenario{
 		same(t, "the end", d.end(), whole[2].Position)
 	}},
 	{"no more changes than asked for", func(t *testing.T, d *desk) {
-		d.log(t)
 		for _, id := range []string{"a", "b", "c"} {
 			d.mustPut(sbd(id), `{}`)
 		}
@@ -80,7 +73,6 @@ var changes = []scenario{
 		d.changed(first[1].Position, 2, "sbds/c v1 by anna")
 	}},
 	{"filters leave out changes, and go past them", func(t *testing.T, d *desk) {
-		d.log(t)
 		d.mustPut(eb("a"), `{}`)
 		d.mustPut(eb("b"), `{}`)
 		d.mustPut(sbd("a"), `{}`)
@@ -100,7 +92,6 @@ var changes = []scenario{
 		d.paged(0, 10, oda.ChangeFilter{IDs: []string{"x"}}, 9)
 	}},
 	{"a position that the log does not reach is refused", func(t *testing.T, d *desk) {
-		d.log(t)
 		d.mustPut(sbd("a"), `{}`)
 		archive := oda.NewArchive(d.store, nil)
 		_, err := archive.Changes(d.ctx, oda.Following{After: d.end() + 1, Limit: 10})
@@ -113,7 +104,7 @@ var changes = []scenario{
 		}
 	}},
 	{"somebody who waits is told of a change", func(t *testing.T, d *desk) {
-		log := d.log(t)
+		log := d.store
 		d.mustPut(sbd("a"), `{}`)
 		end := d.end()
 		told := make(chan error, 1)
@@ -128,7 +119,7 @@ var changes = []scenario{
 		}
 	}},
 	{"the end of the engine ends the waiting", func(t *testing.T, d *desk) {
-		log := d.log(t)
+		log := d.store
 		told := make(chan error, 1)
 		go func() { told <- log.Await(t.Context(), 0) }()
 		if err := d.store.Close(); err != nil {
@@ -141,20 +132,9 @@ var changes = []scenario{
 // record returns the text of a record.
 func record(n int) string { return fmt.Sprintf(`{"request":"call %d"}`, n) }
 
-// log returns the log of changes. An engine that does not have one yet skips the
-// test.
-func (d *desk) log(t *testing.T) oda.Log {
-	t.Helper()
-	log, ok := d.store.(oda.Log)
-	if !ok {
-		t.Skip("this engine has no log of changes yet")
-	}
-	return log
-}
-
 func (d *desk) end() oda.Position {
 	d.tb.Helper()
-	end, err := d.store.(oda.Log).End(d.ctx)
+	end, err := d.store.End(d.ctx)
 	if err != nil {
 		d.tb.Fatalf("the end of the log: %v", err)
 	}
@@ -168,7 +148,7 @@ func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Chan
 	var found []oda.Change
 	told := []string{}
 	for len(found) < limit {
-		changes, next, err := d.store.(oda.Log).Changes(d.ctx, after, limit-len(found))
+		changes, next, err := d.store.Changes(d.ctx, after, limit-len(found))
 		if err != nil {
 			d.tb.Fatalf("changes after %d: %v", after, err)
 		}

@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// Bounds of reading the log.
+const (
+	roundsRead  = 1000 // rounds at a time
+	numbersRead = 256  // numbers at first; twice as many each time after that
+	numbersMost = 4096
+)
+
+const (
+	// selectRounds reads rounds behind a position, and as far as another.
+	selectRounds = `SELECT after, last, runs FROM rounds
+		WHERE after >= coalesce((SELECT max(after) FROM rounds WHERE after <= $1), 0) AND last > $1 AND last <= $2
+		ORDER BY after LIMIT $3`
+
+	// What has these numbers: $1 are the first ones of runs, $2 the last ones.
+	selectStored = `SELECT v.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
+			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, stored_by, stored_on FROM versions
+			WHERE number BETWEEN run.first AND run.last) v`
+	selectRecorded = `SELECT r.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
+			SELECT number, names, places FROM recordings WHERE number BETWEEN run.first AND run.last) r`
+)
+
+// Changes implements oda.Log.
+func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	if limit < 1 {
+		return nil, after, nil
+	}
+	if s.numbering.tail.End()-after < oda.Position(limit) {
+		if err := s.numbering.catchUp(ctx); err != nil {
+			return nil, 0, s.storageError(ctx, err)
+		}
+	}
+	r := changesReading{limit: limit, read: after}
+	for end := s.numbering.tail.End(); r.read < end && !r.full; {
+		before := r.read
+		err := s.readRounds(ctx, &r, end)
+		if err == nil && r.read == before {
+			err = engine.LostChange(before + 1)
+		}
+		// What is before a damage can be told; the next call tells of the damage.
+		if err != nil && len(r.changes) == 0 {
+			return nil, 0, s.storageError(ctx, err)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return r.changes, r.read, nil
+}
+
+// End implements oda.Log.
+func (s *Store) End(ctx context.Context) (oda.Position, error) {
+	err := s.numbering.catchUp(ctx)
+	return s.numbering.tail.End(), s.storageError(ctx, err)
+}
+
+// Await implements oda.Log.
+func (s *Store) Await(ctx context.Context, after oda.Position) error {
+	return s.numbering.await(ctx, after)
+}
+
+// changesReading is what one call has read of the log.
+type changesReading struct {
+	limit   int
+	changes []oda.Change
+	read    oda.Position // up to there
+	full    bool
+}
+
+// add adds the next change. Of one within which the reading began, it adds the
+// rest.
+func (r *changesReading) add(c oda.Change) {
+	if c.Position <= r.read || r.full {
+		return
+	}
+	if !c.Stored() {
+		c.FirstSequence = max(c.FirstSequence, c.LastSequence-int64(c.Position-r.read)+1)
+	}
+	n := len(r.changes)
+	switch {
+	case n > 0 && r.changes[n-1].Join(c):
+	case n == r.limit:
+		r.full = true
+		return
+	default:
+		r.changes = append(r.changes, c)
+	}
+	r.read = c.Position
+}
+
+// run is a run of numbers of a round. At its end the log has come to a position;
+// 0: that is not known, since the round goes on.
+type run struct {
+	first, last int64
+	end         oda.Position
+}
+
+// readRounds reads what some rounds name, until there is as much as was asked
+// for.
+func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Position) error {
+	position, runs, err := s.rounds(ctx, r.read, end, min(roundsRead, r.limit-len(r.changes)+1))
+	if err != nil {
+		return err
+	}
+	for size := int64(numbersRead); len(runs) > 0 && !r.full; size = min(2*size, numbersMost) {
+		var part []run
+		part, runs = take(runs, size)
+		all, err := s.written(ctx, part)
+		if err != nil {
+			return err
+		}
+		for _, one := range part {
+			for _, c := range within(all, one) {
+				position += c.width
+				c.Position = position
+				r.add(c.Change)
+			}
+			if one.end != 0 && one.end != position {
+				return engine.LostChange(position + 1)
+			}
+		}
+	}
+	return nil
+}
+
+// rounds gives the numbers of rounds behind a position, and the position at which
+// they begin.
+func (s *Store) rounds(ctx context.Context, after, end oda.Position, most int) (begin oda.Position, runs []run, err error) {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, selectRounds, int64(after), int64(end), most)
+		if err != nil {
+			return err
+		}
+		runs = nil
+		var first, last, reached oda.Position
+		var numbers []int64
+		_, err = pgx.ForEachRow(rows, []any{&first, &last, &numbers}, func() error {
+			switch {
+			case runs == nil && first <= after:
+				begin = first
+			case first != reached || len(runs) == 0:
+				return engine.LostChange(max(reached, after) + 1)
+			}
+			if len(numbers) == 0 || len(numbers)%2 != 0 {
+				return engine.LostChange(first + 1)
+			}
+			for i := 0; i < len(numbers); i += 2 {
+				runs = append(runs, run{first: numbers[i], last: numbers[i+1]})
+			}
+			runs[len(runs)-1].end = last
+			reached = last
+			return nil
+		})
+		return err
+	})
+	return begin, runs, err
+}
+
+// take takes runs with so many numbers.
+func take(runs []run, size int64) (part, rest []run) {
+	for i, one := range runs {
+		length := one.last - one.first + 1
+		if length > size {
+			rest = slices.Clone(runs[i:])
+			rest[0].first += size
+			if size > 0 {
+				part = append(part, run{first: one.first, last: one.first + size - 1})
+			}
+			return part, rest
+		}
+		part = append(part, one)
+		size -= length
+	}
+	return part, nil
+}
+
+// change is a change of the log that has no position yet.
+type change struct {
+	oda.Change
+	number int64
+	width  oda.Position // how many it takes up
+}
+
+// within gives those of the changes, which are in the order of their numbers, that
+// have numbers of the run.
+func within(all []change, one run) []change {
+	place := func(number int64) int {
+		i, _ := slices.BinarySearchFunc(all, number, func(c change, number int64) int { return cmp.Compare(c.number, number) })
+		return i
+	}
+	return all[place(one.first):max(place(one.first), place(one.last+1))]
+}
+
+// written reads what was written with the numbers, in the order of these.
+func (s *Store) written(ctx context.Context, runs []run) (all []change, err error) {
+	firsts, lasts := make([]int64, len(runs)), make([]int64, len(runs))
+	for i, one := range runs {
+		firsts[i], lasts[i] = one.first, one.last
+	}
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		all = nil
+		var batch pgx.Batch
+		batch.Queue(selectStored, firsts, lasts).Query(func(rows pgx.Rows) error {
+			var c change
+			var kind int16
+			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &c.width, &c.By, &c.On}, func() error {
+				c.Kind = oda.Kind(kind)
+				all = append(all, c)
+				return nil
+			})
+			return err
+		})
+		batch.Queue(selectRecorded, firsts, lasts).Query(func(rows pgx.Rows) error {
+			var number int64
+			var names pgtype.FlatArray[string]
+			var places pgtype.FlatArray[int64]
+			_, err := pgx.ForEachRow(rows, []any{&number, &names, &places}, func() error {
+				all, err = appendRecorded(all, number, names, places)
+				return err
+			})
+			return err
+		})
+		return conn.SendBatch(ctx, &batch).Close()
+	})
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.number, b.number) })
+	return all, err
+}
+
+// appendRecorded takes a row of the table recordings apart.
+func appendRecorded(all []change, number int64, names []string, places []int64) ([]change, error) {
+	if len(names)%2 != 0 || len(places) != 2*len(names) {
+		return nil, errRecordings
+	}
+	for ; len(names) > 0; names, places = names[2:], places[4:] {
+		c := change{number: number, width: oda.Position(places[2] - places[1] + 1)}
+		c.Ref, c.By = oda.Ref{Kind: oda.ExecutionBlock, ID: names[0]}, names[1]
+		c.Version, c.FirstSequence, c.LastSequence, c.On = places[0], places[1], places[2], oda.Instant(places[3])
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+var errRecordings = errors.New("a row of the table recordings is damaged")
+
+// reading runs work that only reads, again where that may help.
+func (s *Store) reading(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
+	return s.again(ctx, func(ctx context.Context) error { return s.with(ctx, work) })
+}

@@ -1,0 +1,307 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/postgres"
+	"oda/internal/test/env"
+)
+
+// follow reads the log from a position to its end.
+func follow(tb testing.TB, s *postgres.Store, after oda.Position, limit int) (all []oda.Change) {
+	tb.Helper()
+	for {
+		changes, next, err := s.Changes(tb.Context(), after, limit)
+		if err != nil {
+			tb.Fatalf("changes after %d: %v", after, err)
+		}
+		if next == after {
+			return all
+		}
+		all, after = append(all, changes...), next
+	}
+}
+
+// tell tells of changes in a few words: identifier, version, and sequences.
+func tell(changes []oda.Change) string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, fmt.Sprintf("%s %d %d-%d", c.ID, c.Version, c.FirstSequence, c.LastSequence))
+	}
+	return strings.Join(all, ", ")
+}
+
+// While a transaction waits for a head, others go ahead, and its number is higher
+// than theirs.
+func TestANumberIsTakenWhenAllHeadsAreHeld(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, holder, watch := open(t, dsn), connect(t, dsn), connect(t, dsn)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		mustPut(t, s, write(t, block(id), `{}`))
+	}
+	end, err := s.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const taken = "SELECT last_value FROM numbers"
+	before := query[int64](t, watch, taken)
+	do(t, holder, "BEGIN", "SELECT FROM heads WHERE kind = 3 AND identifier = 'b' FOR UPDATE")
+	done := make(chan []error, 1)
+	go func() {
+		_, errs := s.AppendTogether(t.Context(), []oda.Append{adding("a", "x", ""), adding("b", "x", ""), adding("c", "x", "")})
+		done <- errs
+	}()
+	await(t, "the records wait for the head", patience, func() bool { return waiting(t, watch) == 1 })
+	if now := query[int64](t, watch, taken); now != before {
+		t.Errorf("a transaction that waits for a head has taken the number %d", now)
+	}
+	mustRecord(t, s, "d", "y")
+	if got := tell(follow(t, s, end, 100)); got != "d 1 1-1" {
+		t.Errorf("what went ahead is not followed, but %s", got)
+	}
+	do(t, holder, "COMMIT")
+	if err := errors.Join(<-done...); err != nil {
+		t.Fatal(err)
+	}
+	if got := tell(follow(t, s, end, 100)); got != "d 1 1-1, a 1 1-1, b 1 1-1, c 1 1-1" && got != "d 1 1-1, a 1 1-1, c 1 1-1, b 1 1-1" {
+		t.Errorf("the changes are %s", got)
+	}
+}
+
+// Records of several users and blocks in one transaction are changes in the order
+// of their blocks.
+func TestRecordsOfSeveralUsersInOneTransactionAreSeveralChanges(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s := open(t, dsn)
+	for _, id := range []string{"a", "b"} {
+		mustPut(t, s, write(t, block(id), `{}`))
+	}
+	var adds []oda.Append
+	for i, by := range []string{"anna", "anna", "bert", "anna"} {
+		for _, id := range []string{"a", "b"} {
+			add := adding(id, fmt.Sprint(i), "")
+			add.By = by
+			adds = append(adds, add)
+		}
+	}
+	if _, errs := s.AppendTogether(t.Context(), adds); errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	wantSenders(t, s)
+	// The statement for records of one known day says the same.
+	if _, errs := s.AppendTogether(t.Context(), adds); errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	wantSenders(t, s)
+	wantWhole(t, dsn)
+}
+
+// wantSenders demands that the senders of the records of each block are told in
+// the order of these.
+func wantSenders(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	senders, sequence := map[string][]string{}, map[string]int64{}
+	for _, c := range follow(t, s, 2, 3) {
+		if c.FirstSequence != sequence[c.ID]+1 {
+			t.Errorf("%s goes on at %d, behind %d", c.ID, c.FirstSequence, sequence[c.ID])
+		}
+		sequence[c.ID] = c.LastSequence
+		for range c.LastSequence - c.FirstSequence + 1 {
+			senders[c.ID] = append(senders[c.ID], c.By)
+		}
+	}
+	for _, id := range []string{"a", "b"} {
+		once := []string{"anna", "anna", "bert", "anna"}
+		if want := slices.Repeat(once, len(senders[id])/4); len(senders[id])%4 != 0 || len(want) == 0 || !slices.Equal(senders[id], want) {
+			t.Errorf("the records of %s were sent by %v", id, senders[id])
+		}
+	}
+}
+
+// A transaction that is open for long holds nothing up. What it writes comes when
+// it has committed, and what was undone leaves no trace.
+func TestALongTransactionHoldsNoChangeUp(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, old, slow, undone := open(t, dsn), connect(t, dsn), connect(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("slow"), `{}`))
+	do(t, old, "BEGIN", "SELECT pg_current_xact_id()")
+	record := []string{
+		"BEGIN", "UPDATE heads SET last_sequence = 1 WHERE kind = 3 AND identifier = 'slow'",
+		"INSERT INTO recordings SELECT nextval('numbers'), 1, ARRAY['slow', 'anna'], ARRAY[1, 1, 1, 1::bigint]",
+	}
+	do(t, undone, append(record, "ROLLBACK")...)
+	do(t, slow, record...)
+	for i := range 3 {
+		mustPut(t, s, write(t, sbd(fmt.Sprint(i)), `{}`))
+		if got := follow(t, s, 0, 100); len(got) != i+2 || got[i+1].ID != fmt.Sprint(i) {
+			t.Fatalf("the changes are %s", tell(got))
+		}
+	}
+	do(t, slow, "COMMIT")
+	if got := tell(follow(t, s, 0, 100)); got != "slow 1 0-0, 0 1 0-0, 1 1 0-0, 2 1 0-0, slow 1 1-1" {
+		t.Errorf("the changes are %s", got)
+	}
+	const gaps = "SELECT cardinality(gaps) / 2 FROM rounds ORDER BY after DESC LIMIT 1"
+	if n := query[int](t, old, gaps); n != 1 {
+		t.Errorf("%d gaps are kept while a transaction is open that may have been older", n)
+	}
+	do(t, old, "COMMIT")
+	i := 0
+	await(t, "no gap is left", patience, func() bool { // transactions of other tests are of the same cluster
+		i++
+		mustPut(t, s, write(t, sbd(fmt.Sprint("last-", i)), `{}`))
+		follow(t, s, 0, 100)
+		return query[int](t, old, gaps) == 0
+	})
+}
+
+// Several processes write and number at once. All who follow, wherever they do,
+// and from whatever position, see the same.
+func TestFollowersOfAllProcessesSeeTheSame(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	stores := []*postgres.Store{open(t, dsn), open(t, with(t, dsn, "pool_max_conns", "1"))}
+	const writers, writes = 6, 15
+	var writing, following sync.WaitGroup
+	seen := make([][]oda.Change, len(stores))
+	total := oda.Position(writers * (1 + writes))
+	for i, s := range stores {
+		following.Go(func() {
+			var after oda.Position
+			for after < total {
+				changes, next, err := s.Changes(t.Context(), after, 7)
+				if err == nil && next == after {
+					err = s.Await(t.Context(), after)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				seen[i], after = append(seen[i], changes...), next
+			}
+		})
+	}
+	for w := range writers {
+		writing.Go(func() {
+			s, ref := stores[w%len(stores)], block(fmt.Sprint("eb-", w))
+			e := mustPut(t, s, write(t, ref, `{}`))
+			for i := range writes {
+				if i%5 != 4 {
+					mustRecord(t, s, ref.ID, fmt.Sprint(i))
+					continue
+				}
+				put := next(t, ref, e.Metadata)
+				put.KeepRecords, put.Compare = true, oda.KeptFields
+				e = mustPut(t, s, put)
+			}
+		})
+	}
+	writing.Wait()
+	following.Wait()
+	for i, s := range stores {
+		if got, want := tell(follow(t, s, 0, 10_000)), tell(joined(seen[i])); got != want {
+			t.Errorf("follower %d has seen\n%s\nbut the log has\n%s", i, want, got)
+		}
+	}
+	wantWhole(t, dsn)
+}
+
+// joined joins changes as a page does.
+func joined(changes []oda.Change) (all []oda.Change) {
+	for _, c := range changes {
+		if n := len(all); n == 0 || !all[n-1].Join(c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// A round whose commit was not confirmed by the standby may be lost with the next
+// failover. Nobody may have read it.
+func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
+	t.Parallel()
+	dsn := env.NewCluster(t, env.ClusterOptions{}).DSN("postgres")
+	s, conn, other := open(t, dsn), connect(t, dsn), connect(t, with(t, dsn, "application_name", "oda"))
+	mustPut(t, s, write(t, sbd("a"), `{}`))
+	if got := tell(follow(t, s, 0, 10)); got != "a 1 0-0" {
+		t.Fatalf("the changes are %s", got)
+	}
+	waitForNobody(t, conn, connect(t, dsn))
+	// Another process stores and numbers something, and somebody ends its waits.
+	done := make(chan error, 1)
+	go func() {
+		_, err := other.Exec(context.Background(), `WITH stored AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on,
+				sequence_before, sequence_after, slots, text, digest, seal)
+				SELECT kind, 'b', version, stored_by, stored_on, 0, 0, slots, text, digest, seal FROM versions RETURNING number)
+			INSERT INTO rounds SELECT 1, 2, number, ARRAY[number, number], '{}', '{}' FROM stored`)
+		done <- err
+	}()
+	if err := endWait(t, conn, done); err != nil {
+		t.Fatal(err)
+	}
+	if n := query[int](t, conn, "SELECT count(*) FROM rounds"); n != 2 {
+		t.Fatalf("there are %d rounds", n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if changes, _, err := s.Changes(ctx, 1, 10); err == nil {
+		t.Errorf("it is read although no standby has it: %s", tell(changes))
+	}
+	do(t, conn, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+	await(t, "it is read when it is safe", patience, func() bool {
+		changes, _, err := s.Changes(t.Context(), 1, 10)
+		return err == nil && tell(changes) == "b 1 0-0"
+	})
+}
+
+// Who waits is not told of each try while the database is away, nor is the log.
+func TestNumberingGoesOnWhenTheDatabaseIsBack(t *testing.T) {
+	t.Parallel()
+	c := env.NewCluster(t, env.ClusterOptions{})
+	var log safeLog
+	s, err := postgres.Open(t.Context(), c.DSN("postgres"), log.logger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustPut(t, s, write(t, sbd("a"), `{}`))
+	end, err := s.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- s.Await(t.Context(), end) }()
+	c.Kill()
+	for range 3 {
+		if _, err := s.End(t.Context()); err == nil {
+			t.Fatal("a log without a database has an end")
+		}
+	}
+	c.Start()
+	await(t, "a write", patience, func() bool {
+		_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("b"), `{}`)})
+		return err == nil
+	})
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	if got := tell(follow(t, s, end, 10)); got != "b 1 0-0" {
+		t.Errorf("the changes are %s", got)
+	}
+	for _, line := range []string{"the log of changes cannot be continued", "the log of changes is continued"} {
+		if n := strings.Count(log.String(), line); n != 1 {
+			t.Errorf("the log says %d times that %s:\n%s", n, line, log.String())
+		}
+	}
+}

@@ -1,0 +1,400 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// What is written takes a number from a sequence while it holds the heads that
+// it changes. Numbers are no positions: a transaction with a lower number may
+// commit after one with a higher number, when followers have read that already.
+// So positions are given afterwards, in rounds. A round is one row. It names the
+// numbers that a snapshot shows and that no round before it has, and they have
+// their positions in the order of numbers.
+//
+// That is an order to be trusted. Whoever changes an entity again takes its
+// number after the one before has committed, and so does whoever sends a change
+// when another is acknowledged: the number is higher, and a snapshot that shows
+// the second shows the first.
+//
+// Numbers that a snapshot lacks are gaps. They come with a later round, or never,
+// if their transactions were undone. Whoever took such a number had changed a
+// head before, so its transaction is older than the one that notes the gap
+// (since). When all transactions as old as that have ended, what is still not
+// there never comes. So a long transaction somewhere in the cluster holds nothing
+// up; it only keeps gaps in the list.
+//
+// Any process makes rounds. They collide at the key of the table, where one makes
+// the round, and the other looks again. There is no lock, and nobody has to live.
+
+// Bounds of numbering.
+const (
+	roundNumbers = 1000                   // most new numbers of a round
+	mostGaps     = 5000                   // beyond it, what follows waits
+	roundPause   = time.Second            // between rounds that nobody asks for
+	pollPause    = 40 * time.Millisecond  // the same, while somebody waits for changes
+	writtenPause = 20 * time.Millisecond  // between calls of those who wait, while this process writes
+	retryPause   = 250 * time.Millisecond // after an error, doubled each time
+	longestRetry = time.Second
+)
+
+const (
+	// selectRound reads in one snapshot how far the rounds are, and what there is to
+	// number: what is new, at most $1 of each table, and what has come in gaps.
+	selectRound = `SELECT coalesce(l.last, 0), coalesce(l.seen, 0), coalesce(l.gaps, '{}'), coalesce(l.since, '{}'),
+			pg_snapshot_xmin(s.shot)::text::bigint, pg_snapshot_xmax(s.shot)::text::bigint,
+			current_setting('synchronous_standby_names') <> '', coalesce(f.numbers, '{}'), coalesce(f.widths, '{}')
+		FROM (SELECT pg_current_snapshot() AS shot) s
+		LEFT JOIN LATERAL (SELECT * FROM rounds ORDER BY after DESC LIMIT 1) l ON true
+		CROSS JOIN LATERAL (SELECT array_agg(number) AS numbers, array_agg(width) AS widths FROM (
+			(SELECT number, sequence_after - sequence_before + 1 AS width FROM versions
+				WHERE number > coalesce(l.seen, 0) ORDER BY number LIMIT $1)
+			UNION ALL
+			(SELECT number, width FROM recordings WHERE number > coalesce(l.seen, 0) ORDER BY number LIMIT $1)
+			UNION ALL
+			SELECT c.number, c.width FROM generate_series(1, cardinality(l.gaps), 2) AS i CROSS JOIN LATERAL (
+				SELECT number, sequence_after - sequence_before + 1 AS width FROM versions WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1]
+				UNION ALL
+				SELECT number, width FROM recordings WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1]) c) n) f`
+
+	// insertRound makes a round, unless another process was faster. The last $7
+	// gaps are new, and noted with its own transaction.
+	insertRound = `INSERT INTO rounds (after, last, seen, runs, gaps, since)
+		VALUES ($1, $2, $3, $4, $5, $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]))
+		ON CONFLICT DO NOTHING`
+
+	// confirmRounds writes nothing that anybody reads, but its commit waits for the
+	// synchronous standby, which then has all that came before. The lock keeps
+	// sessions from piling up that wait for a standby that is away.
+	confirmRounds = "SELECT pg_logical_emit_message(true, 'oda', '') FROM pg_advisory_xact_lock($1)"
+)
+
+// confirmLock is the number of its lock: "oda" and a 2.
+const confirmLock = 0x6f646102
+
+// numbered is a number that was given, and how many positions it takes up.
+type numbered struct{ number, width int64 }
+
+// gap is a run of numbers that are missing, noted by the transaction since, or by
+// the one that makes the round, where that is 0.
+type gap struct{ first, last, since int64 }
+
+// ending is how far the rounds are.
+type ending struct {
+	last oda.Position
+	seen int64 // highest number
+	gaps []gap // below that, in order
+}
+
+// round is what a round adds. Its ending is how far it gets.
+type round struct {
+	ending
+	runs []int64 // of numbers: first, last, ...
+	full bool    // no more gaps may be noted
+}
+
+// next works out the next round from what a snapshot shows: numbers beyond the
+// last one that was seen and within the gaps, in order. Transactions before xmin
+// have ended, and none was begun from xmax on. Nil: there is nothing to number.
+func (e ending) next(found []numbered, xmin, xmax int64) *round {
+	r := &round{ending: ending{last: e.last, seen: e.seen}}
+	for _, g := range e.gaps {
+		// A gap from the future was noted in a cluster from which this database was
+		// restored: nobody is at work in it any more.
+		over := g.since <= xmin || g.since >= xmax
+		for len(found) > 0 && found[0].number <= g.last {
+			if one := found[0]; one.number > g.first && !over {
+				r.gaps = append(r.gaps, gap{g.first, one.number - 1, g.since})
+			}
+			g.first = found[0].number + 1
+			r.take(found[0])
+			found = found[1:]
+		}
+		if g.first <= g.last && !over {
+			r.gaps = append(r.gaps, g)
+		}
+	}
+	for _, one := range found {
+		if one.number > r.seen+1 {
+			if r.full = len(r.gaps) >= mostGaps; r.full {
+				break
+			}
+			r.gaps = append(r.gaps, gap{r.seen + 1, one.number - 1, 0})
+		}
+		r.take(one)
+		r.seen = one.number
+	}
+	if r.runs == nil && !r.full {
+		return nil
+	}
+	return r
+}
+
+// take gives a number the next positions.
+func (r *round) take(one numbered) {
+	r.last += oda.Position(one.width)
+	if n := len(r.runs); n > 0 && r.runs[n-1] == one.number-1 {
+		r.runs[n-1] = one.number
+	} else {
+		r.runs = append(r.runs, one.number, one.number)
+	}
+}
+
+// numbering makes rounds for as long as the process lives.
+type numbering struct {
+	store *Store
+	tail  engine.Tail   // up to where followers may read
+	wake  chan struct{} // tells run to look again; has room for one
+
+	written atomic.Bool // something was, since the last round began or those who wait were called
+
+	mu     sync.Mutex // guards what follows
+	asked  []chan<- error
+	closed bool
+}
+
+func newNumbering(s *Store) *numbering { return &numbering{store: s, wake: make(chan struct{}, 1)} }
+
+// poke makes run look again.
+func (n *numbering) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default: // it looks anyway
+	}
+}
+
+// wrote is told of each write, and costs it next to nothing.
+func (n *numbering) wrote() {
+	if n.written.Load() {
+		return
+	}
+	n.written.Store(true)
+	if n.tail.Awaited() {
+		n.poke()
+	}
+}
+
+// await waits until there may be changes behind a position.
+func (n *numbering) await(ctx context.Context, after oda.Position) error {
+	n.poke() // it may pause for long
+	return n.tail.Await(ctx, after)
+}
+
+// catchUp waits until all is numbered that was committed when it was called.
+func (n *numbering) catchUp(ctx context.Context) error {
+	done := make(chan error, 1)
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return errStopping
+	}
+	n.asked = append(n.asked, done)
+	n.mu.Unlock()
+	n.poke()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errStopping = oda.Errorf(oda.Unavailable, "The archive is stopping. Try again shortly.")
+
+// close lets nobody wait any more. Then run ends.
+func (n *numbering) close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.tail.Close()
+	n.poke()
+}
+
+// take takes those who have asked. It tells whether this is the end.
+func (n *numbering) take() (asked []chan<- error, end bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	asked, n.asked = n.asked, nil
+	return asked, n.closed
+}
+
+func answerAll(asked []chan<- error, err error) {
+	for _, done := range asked {
+		done <- err
+	}
+}
+
+// run makes rounds until this is closed: when somebody asks for one, now and then
+// while somebody waits, and seldom otherwise.
+func (n *numbering) run(ctx context.Context) {
+	var (
+		began, called time.Time
+		failing       time.Duration // pause after errors; 0: there was none
+		full          bool
+	)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		awaited := n.tail.Awaited()
+		if awaited && n.written.Load() && time.Since(called) >= writtenPause {
+			// Whoever is called reads, and asks for a round.
+			called = time.Now()
+			n.written.Store(false)
+			n.tail.Call()
+		}
+		pause := roundPause
+		switch {
+		case failing > 0 && n.written.Load():
+			pause = retryPause // what could be written can be numbered
+		case failing > 0:
+			pause = failing
+		case awaited:
+			pause = pollPause
+		}
+		asked, end := n.take()
+		if end {
+			answerAll(asked, errStopping)
+			return
+		}
+		if left := pause - time.Since(began); len(asked) == 0 && left > 0 {
+			if awaited && n.written.Load() {
+				left = min(left, writtenPause-time.Since(called))
+			}
+			timer.Reset(max(left, 0))
+			select {
+			case <-n.wake:
+			case <-timer.C:
+			}
+			continue
+		}
+		began = time.Now()
+		n.written.Store(false)
+		wasFull := full
+		var err error
+		full, err = n.rounds(ctx)
+		answerAll(asked, err)
+		switch {
+		case err != nil && failing == 0:
+			failing = retryPause
+			n.store.log.Warn("the log of changes cannot be continued; trying again", "error", err)
+		case err != nil:
+			failing = min(2*failing, longestRetry)
+		case failing > 0:
+			failing = 0
+			n.store.log.Info("the log of changes is continued")
+		case full && !wasFull:
+			n.store.log.Warn("the log of changes waits for the oldest transaction of the database cluster to end; "+
+				"find it in pg_stat_activity or pg_prepared_xacts and end it", "gaps", mostGaps)
+		}
+	}
+}
+
+// rounds makes rounds until nothing is left to number. It says whether it had to
+// stop because of the gaps.
+func (n *numbering) rounds(ctx context.Context) (full bool, err error) {
+	for more := true; more && err == nil; {
+		more, full, err = n.round(ctx)
+	}
+	return full, err
+}
+
+// round makes a round, if there is anything to number.
+func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
+	s := n.store
+	var (
+		e              ending
+		xmin, xmax     int64
+		synchronous    bool
+		gaps, since    []int64
+		numbers, wides []int64
+	)
+	err = s.again(ctx, func(ctx context.Context) error {
+		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, selectRound, roundNumbers).Scan(&e.last, &e.seen, &gaps, &since, &xmin, &xmax, &synchronous, &numbers, &wides)
+		})
+	})
+	if err != nil {
+		return false, false, err
+	}
+	if len(gaps) != 2*len(since) || len(numbers) != len(wides) {
+		return false, false, errRound
+	}
+	for i := range since {
+		e.gaps = append(e.gaps, gap{gaps[2*i], gaps[2*i+1], since[i]})
+	}
+	found := make([]numbered, len(numbers))
+	for i := range numbers {
+		found[i] = numbered{numbers[i], wides[i]}
+	}
+	found, more = cut(found, e.seen)
+	r := e.next(found, xmin, xmax)
+	switch {
+	case r != nil && r.runs != nil:
+		made, err := n.insert(ctx, e.last, r)
+		if err != nil {
+			return false, false, err
+		}
+		if !made {
+			return true, false, nil // another process was faster
+		}
+		e.last = r.last
+	case e.last == n.tail.End():
+	case synchronous:
+		// Others made these rounds. A commit whose wait for the standby was ended can
+		// be seen, and be lost with the next failover; and after a crash all commits
+		// can be seen. Followers must not have read what is lost.
+		err := s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			_, err := conn.Exec(ctx, confirmRounds, int64(confirmLock))
+			return err
+		})
+		if err != nil {
+			return false, false, err
+		}
+	}
+	n.tail.Move(e.last)
+	return more && (r == nil || !r.full), r != nil && r.full, nil
+}
+
+var errRound = errors.New("the last row of the table rounds is damaged")
+
+// cut puts what was found in order and leaves as much as fits into a round. Of
+// each table there are the first new numbers, so those of both are complete up to
+// so many.
+func cut(found []numbered, seen int64) (fit []numbered, more bool) {
+	slices.SortFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
+	old, _ := slices.BinarySearchFunc(found, seen+1, func(one numbered, number int64) int { return cmp.Compare(one.number, number) })
+	if most := old + roundNumbers; len(found) >= most {
+		return found[:most], true
+	}
+	return found, false
+}
+
+// insert makes a round. It says whether it did.
+func (n *numbering) insert(ctx context.Context, after oda.Position, r *round) (made bool, err error) {
+	gaps, since, fresh := make([]int64, 0, 2*len(r.gaps)), make([]int64, 0, len(r.gaps)), 0
+	for _, g := range r.gaps {
+		gaps = append(gaps, g.first, g.last)
+		if g.since == 0 {
+			fresh++
+		} else {
+			since = append(since, g.since)
+		}
+	}
+	var tag pgconn.CommandTag
+	err = n.store.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		tag, err = conn.Exec(ctx, insertRound, int64(after), int64(r.last), r.seen, r.runs, gaps, since, fresh)
+		return err
+	})
+	return tag.RowsAffected() > 0, err
+}
