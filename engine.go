@@ -87,11 +87,11 @@ type Finder interface {
 	// one that is not stored.
 	Look(ctx context.Context, refs []Ref) ([]*Found, error)
 
-	// Candidates calls take for entities that may answer a question, in any
-	// order. Take judges each and reports whether it answers the question. If
-	// complete is true, take has seen every entity that does, including those of
-	// all acknowledged writes. It is false if a bound of the question was reached.
-	Candidates(ctx context.Context, q Question, take func(*Found) bool) (complete bool, err error)
+	// Candidates returns the places of entities that may answer a question, in
+	// any order. If complete is true, every entity that answers it is among them,
+	// including those of all acknowledged writes. If there are more than the
+	// question allows, Candidates returns some of them.
+	Candidates(ctx context.Context, q Question) (places []Place, complete bool, err error)
 
 	// Counts returns the number of entities of each kind. Its cost does not grow
 	// with these numbers.
@@ -102,6 +102,9 @@ type Finder interface {
 	// the limit, there are no more. The body is that of the current version, if
 	// the walk asks for bodies.
 	Walk(ctx context.Context, walk Walk, emit func(found *Found, body Body) error) error
+
+	// Places returns the places that the entities of a walk have in another order.
+	Places(ctx context.Context, walk Walk, order Sort) ([]Place, error)
 }
 
 // Diary finds records by the days of their calls.

@@ -60,19 +60,15 @@ type SearchPage struct {
 
 // Bounds of a search.
 const (
-	// fewFound is how many entities an index may leave to be judged and sorted in
-	// memory. If it leaves more, the search walks through them in order.
-	fewFound = 1500
+	// fewFound is how many entities an index may leave to be sorted in memory. If
+	// it leaves more, a walk in the order of the search soon meets some of them.
+	fewFound = 2000
 
 	// searchTime is how long a search looks before it returns the page as it is.
 	searchTime = time.Second
 
 	// searchWait is how long a search waits for its turn.
 	searchWait = 5 * time.Second
-
-	// candidateBytes is how many bytes of packed summaries are read to find those
-	// few entities. An ordinary summary has a few hundred bytes.
-	candidateBytes = 16 << 20
 
 	// keptBytes is how many bytes the summaries of a page may take in memory.
 	keptBytes = 8 << 20
@@ -117,13 +113,13 @@ func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *
 // too many, Search walks through the entities in order, for a limited time. A
 // page that is cut short by time has a next page.
 func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
-	j := &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
-	found, complete, err := a.few(ctx, q)
+	places, complete, err := a.few(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	j := &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
 	if complete {
-		err = a.judgeFew(ctx, j, found)
+		err = a.judgeFew(ctx, j, places)
 	} else {
 		err = a.walk(ctx, j)
 	}
@@ -173,10 +169,7 @@ func (a *Archive) More(ctx context.Context, q *Search, page *SearchPage) ([]Foun
 				items = append(items, f)
 			}
 		}
-		page.part = lookedAtFirst
-		if sizeOf(items) < smallPart {
-			page.part = min(4*len(part), lookedAtOnce)
-		}
+		page.part = nextPart(len(part), sizeOf(items))
 	}
 	return items, nil
 }
@@ -211,45 +204,23 @@ func (k *kept) add(f *Found) {
 	k.found = append(k.found, one)
 }
 
-// few asks those indexes that a walk in the order of the search would not use,
-// and judges what they return. It is complete if one of them leaves few entities.
-func (a *Archive) few(ctx context.Context, q *Search) (found kept, complete bool, err error) {
-	take := func(f *Found) bool {
-		isWanted := (q.Start == nil || q.Sort.compare(q.Sort.place(f.ID, f.Metadata), *q.Start) > 0) && q.matches(f)
-		if isWanted {
-			found.add(f)
-		}
-		return isWanted
-	}
+// few asks those indexes that a walk in the order of the search would not use
+// where the entities that they leave stand in that order. It is complete if one of
+// them leaves few.
+func (a *Archive) few(ctx context.Context, q *Search) (places []Place, complete bool, err error) {
 	if clauses := q.clauses(); clauses != nil {
-		question := Question{Kind: q.Kind, Clauses: clauses, Most: fewFound, Bytes: candidateBytes}
-		if complete, err = a.engine.Candidates(ctx, question, take); complete || err != nil {
-			return found, complete, err
+		question := Question{Kind: q.Kind, Clauses: clauses, Sort: q.Sort, Most: fewFound}
+		if places, complete, err = a.engine.Candidates(ctx, question); complete || err != nil {
+			return places, complete, err
 		}
 	}
 	for _, w := range q.detours() {
-		n, bytes := 0, 0
-		found, w.Limit = kept{}, fewFound+1
-		w.Bare = q.Words == nil && q.Reference == "" && q.Cone == nil && q.Telescope == w.Telescope
-		found.bare = w.Bare
-		err := a.engine.Walk(ctx, w, func(f *Found, _ Body) error {
-			if w.Bare {
-				f.Summary.Telescope = w.Telescope // the walk returns no others
-			}
-			if bytes += f.Summary.size(); bytes > candidateBytes {
-				return errEnded
-			}
-			n++
-			take(f)
-			return nil
-		})
-		switch {
-		case errors.Is(err, errEnded):
-		case n <= fewFound || err != nil:
-			return found, err == nil, err
+		w.Limit = fewFound + 1
+		if places, err = a.engine.Places(ctx, w, q.Sort); len(places) <= fewFound || err != nil {
+			return places, err == nil, err
 		}
 	}
-	return kept{}, false, nil
+	return nil, false, nil
 }
 
 // along returns a walk in an order, with the filters that its index can apply.
@@ -283,13 +254,15 @@ func (q *Search) detours() []Walk {
 	return list
 }
 
-// judgeFew judges the entities that an index has left. They match, except
-// perhaps for the conditions on their texts.
-func (a *Archive) judgeFew(ctx context.Context, j *judge, few kept) error {
-	q, found := j.search, few.found
-	j.matched = true
-	j.items.bare = j.items.bare || few.bare
-	slices.SortFunc(found, func(a, b Found) int { return q.Sort.Compare(&a, &b) })
+// judgeFew judges the entities that an index has left, in the order of the search,
+// until the page is full. Their summaries are looked up on the way: of a thousand
+// entities, a page needs the first few.
+func (a *Archive) judgeFew(ctx context.Context, j *judge, places []Place) error {
+	q := j.search
+	if q.Start != nil {
+		places = slices.DeleteFunc(places, func(p Place) bool { return q.Sort.compare(p, *q.Start) <= 0 })
+	}
+	slices.SortFunc(places, q.Sort.compare)
 	if len(q.Where) > 0 {
 		giveBack, err := a.turn(ctx)
 		if err != nil {
@@ -297,24 +270,56 @@ func (a *Archive) judgeFew(ctx context.Context, j *judge, few kept) error {
 		}
 		defer giveBack()
 	}
-	for i := range found {
-		f := &found[i]
-		err := j.see(f, func() (bool, error) {
-			e, err := a.Document(ctx, q, f)
-			if e == nil || err != nil {
-				return false, err
-			}
-			text, err := e.WithoutRecords()
-			return err == nil && q.holdsOf(text), err
-		})
-		if errors.Is(err, errEnded) {
-			return nil
-		}
+	size := lookedAtFirst
+	for len(places) > 0 {
+		part := places[:min(size, max(2*(q.Limit+1-len(j.items.found)), lookedAtFirst), len(places))]
+		places = places[len(part):]
+		found, err := a.look(ctx, q.Kind, part)
 		if err != nil {
 			return err
 		}
+		bytes := 0
+		for i, f := range found {
+			if f == nil {
+				continue
+			}
+			bytes += f.Summary.size()
+			err := j.see(part[i], f, func() (bool, error) {
+				e, err := a.Document(ctx, q, f)
+				if e == nil || err != nil {
+					return false, err
+				}
+				text, err := e.WithoutRecords()
+				return err == nil && q.holdsOf(text), err
+			})
+			if errors.Is(err, errEnded) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		size = nextPart(len(part), bytes)
 	}
 	return nil
+}
+
+// look looks up the entities at some places.
+func (a *Archive) look(ctx context.Context, kind Kind, places []Place) ([]*Found, error) {
+	refs := make([]Ref, len(places))
+	for i, p := range places {
+		refs[i] = Ref{kind, p.ID}
+	}
+	return a.engine.Look(ctx, refs)
+}
+
+// nextPart returns how many summaries to look up after a part of n, which took so
+// many bytes.
+func nextPart(n, bytes int) int {
+	if bytes < smallPart {
+		return min(4*n, lookedAtOnce)
+	}
+	return lookedAtFirst
 }
 
 // walk judges entities in the order of the search. The first part of the walk is
@@ -332,7 +337,7 @@ func (a *Archive) walk(ctx context.Context, j *judge) error {
 		n := 0
 		err := a.engine.Walk(ctx, w, func(f *Found, body Body) error {
 			n++
-			return j.see(f, func() (bool, error) {
+			return j.see(q.Sort.place(f.ID, f.Metadata), f, func() (bool, error) {
 				text, err := body.withoutRecords(f.Metadata)
 				return err == nil && q.holdsOf(text), err
 			})

@@ -100,9 +100,8 @@ func (q *Search) clauses() []Clause {
 
 // judge picks the entities of a page. It sees them in the order of the search.
 type judge struct {
-	search  *Search
-	late    time.Time
-	matched bool // the entities match, except perhaps for their texts
+	search *Search
+	late   time.Time
 
 	items kept
 	last  *Place // of the last entity that was judged
@@ -112,11 +111,11 @@ type judge struct {
 // errEnded ends a walk because the page is full or the time is up.
 var errEnded = errors.New("the page ends here")
 
-// see judges the next entity. The conditions on its text, if there are any, come
-// last: holds judges them, and may find that the entity has changed since.
-func (j *judge) see(f *Found, holds func() (bool, error)) error {
-	place := j.search.Sort.place(f.ID, f.Metadata)
-	ok := j.matched || j.search.matches(f)
+// see judges the next entity, which had this place when the order was made. The
+// conditions on its text, if there are any, come last: holds judges them, and may
+// find that the entity has changed since.
+func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
+	ok := j.search.matches(f)
 	if ok && len(j.search.Where) > 0 {
 		var err error
 		if ok, err = holds(); err != nil {

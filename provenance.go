@@ -42,9 +42,8 @@ const (
 	askedAtOnce    = 500 // terms in one question to the index
 	tracedAtOnce   = 50  // entities that are looked up together
 
-	traceBytes = 512 << 20 // of packed summaries that one question may read
-	traceKept  = 32 << 20  // that the tracer may remember
-	traceFree  = 1 << 20   // that it may remember without a turn
+	traceKept = 32 << 20 // that the tracer may remember
+	traceFree = 1 << 20  // that it may remember without a turn
 )
 
 // referring lists, for each kind, the kinds whose documents may refer to it.
@@ -325,21 +324,30 @@ func (t *tracer) look(ctx context.Context, refs []Ref) error {
 // remembers those for which take returns true.
 func (t *tracer) ask(ctx context.Context, kind Kind, terms []string, take func(*Found) bool) error {
 	for part := range slices.Chunk(terms, askedAtOnce) {
-		q := Question{Kind: kind, Clauses: []Clause{{Any: part}}, Most: 2 * maxNodes, Bytes: traceBytes}
-		complete, err := t.finder.Candidates(ctx, q, func(f *Found) bool {
-			isTaken := take(f)
-			if isTaken {
-				t.remember(f)
-			}
-			return isTaken
-		})
-		if err == nil {
-			err = t.wait(ctx)
-		}
+		q := Question{Kind: kind, Clauses: []Clause{{Any: part}}, Sort: ByIdentifier, Most: 2 * maxNodes}
+		places, complete, err := t.finder.Candidates(ctx, q)
 		if err != nil {
 			return err
 		}
 		t.truncated = t.truncated || !complete
+		for some := range slices.Chunk(places, tracedAtOnce) {
+			refs := make([]Ref, len(some))
+			for i, place := range some {
+				refs[i] = Ref{kind, place.ID}
+			}
+			found, err := t.finder.Look(ctx, refs)
+			if err != nil {
+				return err
+			}
+			for _, f := range found {
+				if f != nil && take(f) {
+					t.remember(f)
+				}
+			}
+			if err := t.wait(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -101,9 +101,11 @@ func (g grid) zone(dec float64) int {
 // columns returns the number of cells in a zone. It follows from the
 // circumference at the middle of the zone.
 func (g grid) columns(zone int) int {
-	middle := (float64(zone)+0.5)*g.size - 90
-	return max(int(math.Ceil(360/g.size*math.Cos(radians(middle)))), 1)
+	return max(int(math.Ceil(360/g.size*math.Cos(radians(g.middle(zone))))), 1)
 }
+
+// middle returns the declination of the middle of a zone.
+func (g grid) middle(zone int) float64 { return (float64(zone)+0.5)*g.size - 90 }
 
 func (g grid) column(ra float64, columns int) int {
 	return min(max(int(math.Floor(ra/360*float64(columns))), 0), columns-1)
@@ -137,12 +139,22 @@ func (c Cone) within(g grid, most int) []string {
 			first = int(math.Floor((c.RA - reach) / wide))
 			last = int(math.Floor((c.RA + reach) / wide))
 		}
-		if len(list)+last-first+1 > most {
-			return nil
-		}
+		middle, corner := g.middle(zone), g.corner(zone, columns)
 		for column := first; column <= last; column++ {
+			if separation(c.RA, c.Dec, (float64(column)+0.5)*360/float64(columns), middle) > radius+corner {
+				continue // the cone passes by the corner of the cell
+			}
+			if len(list) == most {
+				return nil
+			}
 			list = append(list, g.cell(zone, (column+columns)%columns))
 		}
 	}
 	return list
+}
+
+// corner returns how far the corners of a zone's cells are from their middle.
+func (g grid) corner(zone, columns int) float64 {
+	middle, half := g.middle(zone), 180/float64(columns)
+	return max(separation(0, middle, half, middle-g.size/2), separation(0, middle, half, middle+g.size/2))
 }

@@ -111,7 +111,7 @@ func TestASmallConeAsksForFewCells(t *testing.T) {
 	for _, test := range []struct {
 		cone Cone
 		most int
-	}{{Cone{120, 0, 0.1}, 4}, {Cone{0, 45, 0.5}, 9}, {Cone{0, 89.9, 0.05}, 8}, {Cone{0, 60, 5}, 200}} {
+	}{{Cone{120, 0, 0.1}, 4}, {Cone{0, 45, 0.5}, 9}, {Cone{0, 89.9, 0.05}, 8}, {Cone{0, 60, 5}, 115}, {Cone{200, -20, 3}, 50}} {
 		if n := len(test.cone.cells()); n > test.most {
 			t.Errorf("%+v asks for %d cells", test.cone, n)
 		}

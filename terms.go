@@ -31,12 +31,18 @@ type Clause struct {
 	Prefix bool
 }
 
+// Cased reports whether the terms are identifiers, of which several may differ in
+// case only.
+func (c Clause) Cased() bool {
+	return len(c.Any) > 0 && (c.Any[0][1] == referenceTerm || c.Any[0][1] == versionTerm || c.Any[0][1] == blockTerm)
+}
+
 // Question asks the index for entities of a kind that satisfy all clauses.
 type Question struct {
 	Kind    Kind
 	Clauses []Clause
-	Most    int // entities that may be taken; an engine may read more
-	Bytes   int // of packed summaries that may be read
+	Sort    Sort // whose places are wanted
+	Most    int  // of the places
 }
 
 // Empty reports whether no entity can satisfy the question.

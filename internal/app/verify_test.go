@@ -157,6 +157,7 @@ var damages = []damage{
 	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
 	{"a summary is another's", `UPDATE catalogue SET summary = (SELECT c.summary FROM catalogue c WHERE c.SBD) WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches know another summary"}},
 	{"a term is lost", "", `UPDATE catalogue SET terms = ts_delete(terms, (SELECT min(l) FROM unnest(tsvector_to_array(terms)) l)) WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: the index of words and references"}},
+	{"searches sort by another time", "", `UPDATE catalogue SET created_on = created_on + 1 WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: searches know another time of creation"}},
 	{"a listing lacks an entity", "", `DELETE FROM creations WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: listings do not know it"}},
 	{"a listing has another user", "", `UPDATE creations SET created_by = 'somebody' WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: listings know another creator"}},
 	{"a day is lost", `DELETE FROM call_days WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: the index of days does not lead to record 1, a call of 2026-11-12T00:00:00.000000Z"}},

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -19,12 +20,10 @@ const (
 	selectFound = `SELECT p.nth - 1, ` + foundColumns + ` FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth)
 		JOIN heads h ON h.kind = p.kind AND h.identifier = p.identifier JOIN catalogue c ON c.kind = p.kind AND c.identifier = p.identifier`
 
-	// selectTerms gives so many entities. Those behind so many bytes of summaries
-	// come without.
-	selectTerms = `SELECT 0, ` + headColumns + `, CASE WHEN c.bytes <= $3 THEN c.summary END FROM (
-			SELECT *, sum(octet_length(summary)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes
-			FROM (SELECT kind, identifier, summary FROM catalogue WHERE terms @@ $1::text::tsquery LIMIT $2) l
-		) c
+	// The first entities that have terms ($1), and their places, which most orders
+	// find without the heads.
+	selectTerms      = `SELECT %s FROM catalogue c WHERE c.terms @@ $1::text::tsquery LIMIT $2`
+	selectTermsHeads = `SELECT %s FROM (SELECT kind, identifier FROM catalogue WHERE terms @@ $1::text::tsquery LIMIT $2) c
 		JOIN heads h ON h.kind = c.kind AND h.identifier = c.identifier`
 
 	// allowBitmaps lets the statements behind it in the same batch use the index
@@ -32,9 +31,8 @@ const (
 	allowBitmaps = `SELECT set_config('enable_bitmapscan', 'on', true)`
 )
 
-// readFound reads rows of foundColumns. It says of each whether it has its
-// summary.
-func readFound(rows pgx.Rows, each func(place int, found oda.Found, whole bool)) error {
+// readFound reads rows of foundColumns.
+func readFound(rows pgx.Rows, each func(place int, found oda.Found)) error {
 	var place int
 	var kind int16
 	var packed []byte
@@ -44,15 +42,11 @@ func readFound(rows pgx.Rows, each func(place int, found oda.Found, whole bool))
 		&place, &kind, &f.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &packed,
 	}, func() (err error) {
 		f.Kind = oda.Kind(kind)
-		if f.Summary = (oda.Summary{}); packed != nil {
-			if f.Summary, err = oda.UnpackSummary(packed); err != nil {
-				err = oda.DamagedSummary(f.Ref).Because(err)
-			}
+		if f.Summary, err = oda.UnpackSummary(packed); err != nil {
+			return oda.DamagedSummary(f.Ref).Because(err)
 		}
-		if err == nil {
-			each(place, f, packed != nil)
-		}
-		return err
+		each(place, f)
+		return nil
 	})
 	return err
 }
@@ -72,44 +66,92 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 		if err != nil {
 			return err
 		}
-		return readFound(rows, func(place int, found oda.Found, _ bool) { all[place] = &found })
+		return readFound(rows, func(place int, found oda.Found) { all[place] = &found })
 	})
 	return all, s.storageError(ctx, err)
 }
 
-// Candidates implements oda.Engine. The index gives what it is asked for and
-// hardly anything else, so what it gives counts as taken.
-func (s *Store) Candidates(ctx context.Context, q oda.Question, take func(*oda.Found) bool) (complete bool, err error) {
+// placeIn returns the columns of a place in an order. The table is heads, or
+// another that has them.
+func placeIn(table string, order oda.Sort) string {
+	instant := "0::bigint"
+	switch order {
+	case oda.NewestFirst, oda.OldestFirst:
+		instant = table + ".created_on"
+	case oda.LastModifiedFirst, oda.LastModifiedLast:
+		instant = table + ".last_modified_on"
+	}
+	return table + ".identifier, " + instant
+}
+
+func placeOf(row pgx.CollectableRow) (p oda.Place, err error) {
+	return p, row.Scan(&p.ID, &p.At)
+}
+
+// Candidates implements oda.Engine.
+func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Place, complete bool, err error) {
 	if q.Empty() {
-		return true, nil
+		return nil, true, nil
 	}
 	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		var batch pgx.Batch
-		batch.Queue(allowBitmaps)
-		batch.Queue(selectTerms, matching(q.Clauses), q.Most+1, q.Bytes)
-		results := conn.SendBatch(ctx, &batch)
-		_, err := results.Exec()
-		var rows pgx.Rows
+		clauses, err := rare(ctx, conn, q)
 		if err == nil {
-			rows, err = results.Query()
+			places, err = placesOf(ctx, conn, q, clauses)
 		}
-		if err == nil {
-			n := 0
-			complete = true
-			err = readFound(rows, func(_ int, found oda.Found, whole bool) {
-				if n++; n > q.Most || !whole {
-					complete = false
-					return
-				}
-				take(&found)
-			})
-		}
-		if closeErr := results.Close(); err == nil {
-			err = closeErr
+		if err == nil && len(places) > q.Most && len(clauses) < len(q.Clauses) {
+			places, err = placesOf(ctx, conn, q, q.Clauses)
 		}
 		return err
 	})
-	return complete && err == nil, s.storageError(ctx, err)
+	complete = len(places) <= q.Most
+	return places[:min(len(places), q.Most)], complete && err == nil, s.storageError(ctx, err)
+}
+
+// rare returns the clauses that the server expects to find few entities, if there
+// are any, else all. GIN reads through the long list of a common term, and for a
+// beginning those of all terms that begin so, however few the other terms leave.
+func rare(ctx context.Context, conn *pgxpool.Conn, q oda.Question) ([]oda.Clause, error) {
+	if len(q.Clauses) == 1 {
+		return q.Clauses, nil
+	}
+	var batch pgx.Batch
+	var few []oda.Clause
+	for _, clause := range q.Clauses {
+		terms := strings.ReplaceAll(matching([]oda.Clause{clause}), "'", "''")
+		batch.Queue(`EXPLAIN (FORMAT JSON) SELECT FROM catalogue WHERE terms @@ '` + terms + `'::tsquery`).QueryRow(func(row pgx.Row) error {
+			var plans []struct {
+				Plan struct {
+					Rows float64 `json:"Plan Rows"`
+				}
+			}
+			err := row.Scan(&plans)
+			if err == nil && len(plans) == 1 && plans[0].Plan.Rows <= float64(q.Most) {
+				few = append(few, clause)
+			}
+			return err
+		})
+	}
+	if err := conn.SendBatch(ctx, &batch).Close(); err != nil || few == nil {
+		return q.Clauses, err
+	}
+	return few, nil
+}
+
+// placesOf returns the places of the entities that satisfy the clauses, one more
+// than the question allows if there are so many.
+func placesOf(ctx context.Context, conn *pgxpool.Conn, q oda.Question, clauses []oda.Clause) (places []oda.Place, err error) {
+	query := fmt.Sprintf(selectTerms, placeIn("c", q.Sort))
+	if q.Sort == oda.LastModifiedFirst || q.Sort == oda.LastModifiedLast {
+		query = fmt.Sprintf(selectTermsHeads, placeIn("h", q.Sort))
+	}
+	var batch pgx.Batch
+	batch.Queue(allowBitmaps)
+	batch.Queue(query, matching(clauses), q.Most+1).Query(func(rows pgx.Rows) (err error) {
+		places, err = pgx.CollectRows(rows, placeOf)
+		return err
+	})
+	err = conn.SendBatch(ctx, &batch).Close()
+	return places, err
 }
 
 // matching writes clauses as a tsquery. No term has a quote or a backslash in it.

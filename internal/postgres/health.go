@@ -35,7 +35,7 @@ var probes = []string{
 	"UPDATE heads SET last_sequence = 1 WHERE kind = 0",
 	"INSERT INTO creations (kind, identifier, created_by, created_on) VALUES (0, '', '', 0)",
 	"UPDATE creations SET telescope = '' WHERE kind = 0",
-	"INSERT INTO catalogue (kind, identifier, summary, terms) VALUES (0, '', '', '')",
+	"INSERT INTO catalogue (kind, identifier, summary, terms, created_on) VALUES (0, '', '', '', 0)",
 	"UPDATE catalogue SET summary = '' WHERE kind = 0",
 	"INSERT INTO creation_keys (kind, key, identifier, digest) VALUES (0, '', '', '')",
 	"SELECT FROM creation_keys WHERE kind = 0 FOR NO KEY UPDATE",

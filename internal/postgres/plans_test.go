@@ -296,7 +296,7 @@ const (
 		FROM generate_series(1, 4) k, generate_series(1, %[1]d) n;
 	INSERT INTO creations SELECT kind, identifier, created_by, created_on, telescope FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO catalogue SELECT kind, identifier, '\x%[3]x',
-		array_to_tsvector(ARRAY[kind || 'wid', kind || 'w' || created_on / 1000, kind || 'rref-' || created_on / 100000]) FROM heads WHERE identifier LIKE 'id-%%';
+		array_to_tsvector(ARRAY[kind || 'wid', kind || 'w' || created_on / 1000, kind || 'rref-' || created_on / 100000]), created_on FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		SELECT kind, identifier, 1, created_by, created_on, 0, 0, CASE kind WHEN 3 THEN '{}'::bigint[] END, CASE kind WHEN 3 THEN '{6,21}'::int[] ELSE '{}' END,
 			'{"request_responses":}', sha256('{"request_responses":}'), '' FROM heads WHERE identifier LIKE 'id-%%';

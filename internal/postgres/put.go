@@ -48,7 +48,8 @@ const (
 	storeRest = `,
 	creation AS (INSERT INTO creations (kind, identifier, created_by, created_on, telescope)
 		SELECT $1, $2, created_by, created_on, $21 FROM head WHERE version = 1),
-	entry AS (INSERT INTO catalogue (kind, identifier, summary, terms) SELECT $1, $2, $23, array_to_tsvector(string_to_array($24, ' ')) FROM head WHERE version = 1),
+	entry AS (INSERT INTO catalogue (kind, identifier, summary, terms, created_on)
+		SELECT $1, $2, $23, array_to_tsvector(string_to_array($24, ' ')), created_on FROM head WHERE version = 1),
 	restated AS (UPDATE catalogue c SET summary = $23, terms = array_to_tsvector(string_to_array($24, ' ')) FROM head
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.summary <> $23),
 	moved AS (UPDATE creations c SET telescope = $21 FROM head
@@ -138,7 +139,7 @@ const updateOnly = `WITH head AS (UPDATE heads h
 const (
 	newOnly = `WITH head AS (` + newHead + `VALUES ($1, $2, 1, $3, $4, $3, $4, 0, $4, $11, $12) ON CONFLICT DO NOTHING RETURNING 0::bigint AS nth),
 	creation AS (` + newCreation + `SELECT $1, $2, $3, $4, $11 FROM head),
-	entry AS (` + newEntry + `SELECT $1, $2, $13, array_to_tsvector(string_to_array($14, ' ')) FROM head),
+	entry AS (` + newEntry + `SELECT $1, $2, $13, array_to_tsvector(string_to_array($14, ' ')), $4 FROM head),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $5 AND EXISTS (SELECT FROM head)),
 	body AS (` + newBody + `SELECT $1, $2, 1, $3, $4, 0, 0, CASE WHEN $6::boolean THEN '{}'::bigint[] END, $7::text::integer[], $8, $9, $10 FROM head)
 	SELECT nth FROM head`
@@ -150,7 +151,7 @@ const (
 	head AS (` + newHead + `SELECT $1, identifier, 1, by, at, by, at, 0, at, telescope, hash FROM put ON CONFLICT DO NOTHING RETURNING identifier),
 	new AS (SELECT put.* FROM head JOIN put USING (identifier)),
 	creation AS (` + newCreation + `SELECT $1, identifier, by, at, telescope FROM new),
-	entry AS (` + newEntry + `SELECT $1, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')) FROM new),
+	entry AS (` + newEntry + `SELECT $1, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')), at FROM new),
 	counted AS (UPDATE counts SET n = n + (SELECT count(*) FROM head) WHERE kind = $1 AND shard = $5),
 	body AS (` + newBody + `SELECT $1, identifier, 1, by, at, 0, 0, CASE WHEN listed THEN '{}'::bigint[] END, slots::integer[], text, digest, seal FROM new)
 	SELECT nth - 1 FROM new`
@@ -158,7 +159,7 @@ const (
 	newHead = `INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
 			last_sequence, listed_on, telescope, summary_hash) `
 	newCreation = `INSERT INTO creations (kind, identifier, created_by, created_on, telescope) `
-	newEntry    = `INSERT INTO catalogue (kind, identifier, summary, terms) `
+	newEntry    = `INSERT INTO catalogue (kind, identifier, summary, terms, created_on) `
 	newBody     = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
 )
 

@@ -171,7 +171,7 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			`+readable("runs")+`, `+readable("slots")+`, text, digest, seal FROM versions ORDER BY kind, identifier, version`, scanVersion),
 		Records: stream(ctx, v, `SELECT kind, identifier, sequence, version, recorded_by, recorded_on, coalesce(key, ''), text, digest, seal
 			FROM records ORDER BY kind, identifier, sequence`, scanRecord),
-		Entries: stream(ctx, v, `SELECT kind, identifier, l.created_by, l.created_on, coalesce(l.telescope, ''), c.summary, tsvector_to_array(c.terms)
+		Entries: stream(ctx, v, `SELECT kind, identifier, l.created_by, l.created_on, coalesce(l.telescope, ''), c.summary, tsvector_to_array(c.terms), c.created_on
 			FROM creations l FULL JOIN catalogue c USING (kind, identifier) ORDER BY kind, identifier`, scanEntry),
 		Days: stream(ctx, v, `SELECT kind, identifier, day, part, first FROM call_days ORDER BY kind, identifier, day, part`, func(rows pgx.Rows) (r audit.DayRow, err error) {
 			var kind int16
@@ -229,7 +229,7 @@ func scanEntry(rows pgx.Rows) (r audit.EntryRow, err error) {
 	var id, telescope string
 	var by *string
 	var on *oda.Instant
-	if err = rows.Scan(&kind, &id, &by, &on, &telescope, &r.Summary, &r.Terms); err != nil {
+	if err = rows.Scan(&kind, &id, &by, &on, &telescope, &r.Summary, &r.Terms, &r.CreatedOn); err != nil {
 		return r, err
 	}
 	r.Entity = keyOf(kind, id)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"oda"
 	"oda/internal/engine"
 )
@@ -19,9 +22,10 @@ const (
 	walkIdentifiers = ` FROM heads h %[1]s WHERE h.kind = $1 AND h.identifier > $3 AND h.identifier < $4
 		ORDER BY h.identifier %[2]s LIMIT $2`
 
-	walkCreated = ` FROM creations o CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = o.kind AND identifier = o.identifier OFFSET 0) h %[1]s
+	walkCreated = ` FROM creations o %[1]s
 		WHERE o.kind = $1 AND (o.created_on, o.identifier) > ($5, $3) AND (o.created_on, o.identifier) < ($6, $4) %[3]s
 		ORDER BY o.created_on %[2]s, o.identifier %[2]s LIMIT $2`
+	createdHeads = `CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = o.kind AND identifier = o.identifier OFFSET 0) h `
 
 	// The index by modification lags behind (listed.go). So the first entities
 	// that it has are not always the first. But they say how far those can be: not
@@ -42,15 +46,9 @@ const (
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true`
 )
 
-// walkStatement builds the statement of a walk.
-func walkStatement(w oda.Walk) (string, []any) {
-	columns, beside := walkColumns+`c.summary, NULL::integer[], NULL::bytea, NULL::bytea`, walkSummaries
-	switch {
-	case w.Bare:
-		columns, beside = walkColumns+`NULL::bytea, NULL::integer[], NULL::bytea, NULL::bytea`, ""
-	case w.Bodies:
-		columns, beside = walkColumns+`c.summary, v.slots, v.text, v.digest`, walkSummaries+walkBodies
-	}
+// walkStatement builds the part of a statement that walks, with what is joined to
+// each entity.
+func walkStatement(w oda.Walk, beside string) (string, []any) {
 	direction, asFarAs := "ASC", asFarAsForward
 	if w.Sort.Descends() {
 		direction, asFarAs = "DESC", asFarAsBackward
@@ -59,10 +57,10 @@ func walkStatement(w oda.Walk) (string, []any) {
 	args := []any{int16(w.Kind), w.Limit, from.ID, to.ID}
 	switch w.Sort {
 	case oda.ByIdentifier, oda.ByIdentifierReversed:
-		return columns + fmt.Sprintf(walkIdentifiers, beside, direction), args
+		return fmt.Sprintf(walkIdentifiers, beside, direction), args
 	case oda.LastModifiedFirst, oda.LastModifiedLast:
 		begins := max(from.At, math.MinInt64+lag) - lag
-		return columns + fmt.Sprintf(walkModified, beside, direction, asFarAs), append(args, int64(from.At), int64(to.At), int64(begins))
+		return fmt.Sprintf(walkModified, beside, direction, asFarAs), append(args, int64(from.At), int64(to.At), int64(begins))
 	}
 	args = append(args, int64(from.At), int64(to.At))
 	filter := ""
@@ -72,7 +70,31 @@ func walkStatement(w oda.Walk) (string, []any) {
 	case w.Telescope != "":
 		filter, args = "AND o.telescope = $7", append(args, w.Telescope)
 	}
-	return columns + fmt.Sprintf(walkCreated, beside, direction, filter), args
+	return fmt.Sprintf(walkCreated, beside, direction, filter), args
+}
+
+// Places implements oda.Engine. A walk by creation leads to the heads only where
+// they are needed.
+func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places []oda.Place, err error) {
+	if !isText(w.User) || !isText(w.Telescope) {
+		return nil, nil // nobody has that name
+	}
+	table, beside := "h", ""
+	if w.Sort == oda.NewestFirst || w.Sort == oda.OldestFirst {
+		table = "o"
+		if order == oda.LastModifiedFirst || order == oda.LastModifiedLast {
+			table, beside = "h", createdHeads
+		}
+	}
+	query, args := walkStatement(w, beside)
+	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT "+placeIn(table, order)+query, args...)
+		if err == nil {
+			places, err = pgx.CollectRows(rows, placeOf)
+		}
+		return err
+	})
+	return places, s.storageError(ctx, err)
 }
 
 // Walk implements oda.Engine.
@@ -80,7 +102,15 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 	if !isText(w.User) || !isText(w.Telescope) {
 		return nil // nobody has that name
 	}
-	query, args := walkStatement(w)
+	columns, beside := walkColumns+`c.summary, NULL::integer[], NULL::bytea, NULL::bytea`, walkSummaries
+	if w.Bodies {
+		columns, beside = walkColumns+`c.summary, v.slots, v.text, v.digest`, walkSummaries+walkBodies
+	}
+	if w.Sort == oda.NewestFirst || w.Sort == oda.OldestFirst {
+		beside = createdHeads + beside
+	}
+	query, args := walkStatement(w, beside)
+	query = columns + query
 	var (
 		id      string
 		m       oda.Metadata
@@ -95,10 +125,8 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 	_, err := s.stream(ctx, query, args, row, func() error {
 		found := oda.Found{Ref: oda.Ref{Kind: w.Kind, ID: id}, Metadata: m}
 		var err error
-		if !w.Bare {
-			if found.Summary, err = oda.UnpackSummary(summary); err != nil {
-				return oda.DamagedSummary(found.Ref).Because(err)
-			}
+		if found.Summary, err = oda.UnpackSummary(summary); err != nil {
+			return oda.DamagedSummary(found.Ref).Because(err)
 		}
 		if w.Bodies {
 			of := engine.Version{Ref: found.Ref, Number: m.Version}

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -18,20 +20,27 @@ const (
 
 	selectFound = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.kind = ? AND h.identifier = ?`
 
-	selectEntity = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.entity = ?`
-
-	selectTerms = `SELECT ` + foundColumns + ` FROM terms t CROSS JOIN heads h ON h.entity = t.rowid CROSS JOIN catalogue c ON c.entity = t.rowid
-		WHERE t.terms MATCH ? LIMIT ?`
+	selectPlace = `SELECT h.entity, h.identifier, %s FROM heads h WHERE h.entity = ?`
+	selectTerms = `SELECT h.entity, h.identifier, %s FROM terms t CROSS JOIN heads h ON h.entity = t.rowid WHERE t.terms MATCH ? LIMIT ?`
 )
+
+// instantOf returns the column of the instant that an order goes by.
+func instantOf(order oda.Sort) string {
+	switch order {
+	case oda.NewestFirst, oda.OldestFirst:
+		return "h.created_on"
+	case oda.LastModifiedFirst, oda.LastModifiedLast:
+		return "h.last_modified_on"
+	}
+	return "0"
+}
 
 // foundIn reads the row at hand.
 func foundIn(stmt *sqlite.Stmt) (entity int64, found oda.Found, err error) {
 	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 	found.Metadata = metadataOf(stmt, 3)
-	if !stmt.ColumnIsNull(8) { // else it was not asked for
-		if found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8)); err != nil {
-			err = oda.DamagedSummary(found.Ref).Because(err)
-		}
+	if found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8)); err != nil {
+		err = oda.DamagedSummary(found.Ref).Because(err)
 	}
 	return stmt.ColumnInt64(0), found, err
 }
@@ -58,42 +67,38 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 	return all, nil
 }
 
-// readForOne is how many rows are read for each entity that a question may take.
-// FTS5 does not know upper case from lower case, so some that it gives are not
-// those that were asked for.
+// readForOne is how many places are given for each that a question about
+// identifiers allows. FTS5 does not know upper case from lower case, so some that
+// it finds have another identifier.
 const readForOne = 10
 
-// errEnough ends a question of which a bound is reached.
+// errEnough ends a question that has too many answers.
 var errEnough = errors.New("there is more than was asked for")
 
 // Candidates implements oda.Engine. What is not in the index yet is asked first:
 // what is moved meanwhile is then found twice, and never missed.
-func (s *Store) Candidates(ctx context.Context, q oda.Question, take func(*oda.Found) bool) (complete bool, err error) {
+func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Place, complete bool, err error) {
 	if q.Empty() {
-		return true, nil
+		return nil, true, nil
 	}
 	rows, questions := s.unindexed.get(), questionsOf(q.Clauses)
 	seen := make(map[int64]bool)
-	taken, bytes, most := 0, 0, readForOne*q.Most
+	most := q.Most
+	if slices.ContainsFunc(q.Clauses, oda.Clause.Cased) {
+		most *= readForOne
+	}
+	instant := instantOf(q.Sort)
 	err = s.finding(ctx, func(c *conn) error {
 		read := func(stmt *sqlite.Stmt) error {
-			if seen[stmt.ColumnInt64(0)] {
+			entity := stmt.ColumnInt64(0)
+			if seen[entity] {
 				return nil
 			}
-			if bytes += stmt.ColumnLen(8); bytes > q.Bytes || len(seen) == most {
+			if len(places) == most {
 				return errEnough
-			}
-			entity, found, err := foundIn(stmt)
-			if err != nil {
-				return err
 			}
 			seen[entity] = true
-			if !take(&found) {
-				return nil
-			}
-			if taken++; taken > q.Most {
-				return errEnough
-			}
+			places = append(places, oda.Place{ID: stmt.ColumnText(1), At: oda.Instant(stmt.ColumnInt64(2))})
 			return nil
 		}
 		err := func() error {
@@ -102,19 +107,58 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question, take func(*oda.F
 				if r.kind != q.Kind || seen[r.entity] || !r.matches(questions) {
 					continue
 				}
-				if err := c.query(selectEntity, read, r.entity); err != nil {
+				if err := c.query(fmt.Sprintf(selectPlace, instant), read, r.entity); err != nil {
 					return err
 				}
 			}
+			clauses, err := c.rare(q.Clauses)
+			if err != nil {
+				return err
+			}
 			// So many more, since some may be found again.
-			return c.query(selectTerms, read, matching(q.Clauses), int64(most+1+len(seen)))
+			return c.query(fmt.Sprintf(selectTerms, instant), read, matching(clauses), int64(most+1+len(seen)))
 		}()
 		if complete = err == nil; errors.Is(err, errEnough) {
 			err = nil
 		}
 		return err
 	})
-	return complete && err == nil, err
+	return places, complete && err == nil, err
+}
+
+// rareTerm is how many entities a clause may find that is asked without those
+// that find more.
+const rareTerm = 1000
+
+// rare returns the clauses that find few entities, if there are any, else all.
+// FTS5 reads on in the long list of a common term to find each entity of a rare
+// one, which takes longer than to look at those few. A beginning, for which it
+// puts the lists of all terms that begin so together first, is asked last.
+func (c *conn) rare(clauses []oda.Clause) ([]oda.Clause, error) {
+	if len(clauses) == 1 {
+		return clauses, nil
+	}
+	var rare []oda.Clause
+	for _, isPrefix := range []bool{false, true} {
+		for _, clause := range clauses {
+			if clause.Prefix != isPrefix {
+				continue
+			}
+			n := 0
+			err := c.query("SELECT rowid FROM terms WHERE terms MATCH ? LIMIT ?", func(*sqlite.Stmt) error { n++; return nil },
+				matching([]oda.Clause{clause}), int64(rareTerm+1))
+			if err != nil {
+				return nil, err
+			}
+			if n <= rareTerm {
+				rare = append(rare, clause)
+			}
+		}
+		if rare != nil {
+			return rare, nil
+		}
+	}
+	return clauses, nil
 }
 
 // finding runs work on a connection for listings, until the caller has gone.

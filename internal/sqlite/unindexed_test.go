@@ -17,13 +17,12 @@ import (
 // candidates counts what the index gives for a term.
 func candidates(t *testing.T, s *Store, term string) int {
 	t.Helper()
-	n := 0
-	q := oda.Question{Kind: oda.SBDefinition, Clauses: []oda.Clause{{Any: []string{term}}}, Most: 10_000, Bytes: 64 << 20}
-	complete, err := s.Candidates(t.Context(), q, func(*oda.Found) bool { n++; return true })
+	q := oda.Question{Kind: oda.SBDefinition, Clauses: []oda.Clause{{Any: []string{term}}}, Most: 10_000}
+	places, complete, err := s.Candidates(t.Context(), q)
 	if err != nil || !complete {
 		t.Fatalf("candidates for %s: %v, complete: %t", term, err, complete)
 	}
-	return n
+	return len(places)
 }
 
 // several stores as many SBDefinitions at once, all with one word.

@@ -10,18 +10,19 @@ import (
 	"oda/internal/engine"
 )
 
-// walkStatement builds the statement of a walk. It goes along one index, in its
-// order or in the reverse, between two places, and looks up the rest by the
-// number of the entity: so every entity costs the same, and nothing is sorted.
-func walkStatement(w oda.Walk) (string, []any) {
+// walkStatement builds the statement of a walk that reads columns, of what is
+// joined to the heads too. It goes along one index, in its order or in the
+// reverse, between two places, and looks up the rest by the number of the entity:
+// so every entity costs the same, and nothing is sorted.
+func walkStatement(w oda.Walk, columns, beside string) (string, []any) {
 	index, filter := "heads_identifier", ""
 	place, low, top := "h.identifier", "?3", "?5"
-	instant := ""
+	order, direction := "h.identifier", "ASC"
 	switch w.Sort {
 	case oda.NewestFirst, oda.OldestFirst:
-		index, instant = "heads_created", "h.created_on"
+		index = "heads_created"
 	case oda.LastModifiedFirst, oda.LastModifiedLast:
-		index, instant = "heads_modified", "h.last_modified_on"
+		index = "heads_modified"
 	}
 	from, to := w.Range()
 	args := []any{int64(w.Kind), int64(from.At), from.ID, int64(to.At), to.ID, int64(w.Limit)}
@@ -31,22 +32,12 @@ func walkStatement(w oda.Walk) (string, []any) {
 	case w.Telescope != "":
 		index, filter, args = "heads_telescope", "AND h.telescope = ?7", append(args, w.Telescope)
 	}
-	order := "h.identifier"
-	if instant != "" {
+	if instant := instantOf(w.Sort); instant != "0" {
 		place, low, top = "("+instant+", h.identifier)", "(?2, ?3)", "(?4, ?5)"
 		order = instant + " %[1]s, h.identifier"
 	}
-	direction := "ASC"
 	if w.Sort.Descends() {
 		direction = "DESC"
-	}
-	columns, beside := foundColumns, "CROSS JOIN catalogue c ON c.entity = h.entity"
-	switch {
-	case w.Bare:
-		columns, beside = headColumns+", NULL", ""
-	case w.Bodies:
-		columns += ", v.slots, v.text, v.digest"
-		beside += " LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version"
 	}
 	return fmt.Sprintf(`SELECT `+columns+` FROM heads h INDEXED BY `+index+`
 		`+beside+`
@@ -54,9 +45,26 @@ func walkStatement(w oda.Walk) (string, []any) {
 		ORDER BY `+order+` %[1]s LIMIT ?6`, direction), args
 }
 
+// Places implements oda.Engine.
+func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places []oda.Place, err error) {
+	query, args := walkStatement(w, "h.identifier, "+instantOf(order), "")
+	err = s.finding(ctx, func(c *conn) error {
+		return c.query(query, func(stmt *sqlite.Stmt) error {
+			places = append(places, oda.Place{ID: stmt.ColumnText(0), At: oda.Instant(stmt.ColumnInt64(1))})
+			return nil
+		}, args...)
+	})
+	return places, err
+}
+
 // Walk implements oda.Engine. It is one statement, and so one snapshot.
 func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.Body) error) error {
-	query, args := walkStatement(w)
+	columns, beside := foundColumns, "CROSS JOIN catalogue c ON c.entity = h.entity"
+	if w.Bodies {
+		columns += ", v.slots, v.text, v.digest"
+		beside += " LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version"
+	}
+	query, args := walkStatement(w, columns, beside)
 	var stopped error // by the caller, whose error is passed on as it is
 	err := s.finding(ctx, func(c *conn) error {
 		return c.query(query, func(stmt *sqlite.Stmt) error {

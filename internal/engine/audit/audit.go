@@ -141,6 +141,9 @@ type EntryRow struct {
 	Summary []byte   // nil: there is none
 	Terms   []string // nil if the engine stores them elsewhere
 	Listed  *Listed  // from the table of listings; nil if there is no row or no table
+
+	// CreatedOn is what searches sort by, if they have it in a table of their own.
+	CreatedOn *oda.Instant
 }
 
 // Listed is what listings by user and by creation know about an entity.

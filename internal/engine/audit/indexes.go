@@ -28,6 +28,9 @@ func (e *entity) checkEntry(entry EntryRow) {
 			e.report.Add(Index, e.name, "listings know another creator, time of creation or telescope")
 		}
 	}
+	if entry.CreatedOn != nil && *entry.CreatedOn != m.CreatedOn {
+		e.report.Add(Index, e.name, "searches know another time of creation")
+	}
 	if e.current == nil || e.current.Damage != nil || e.version != m.Version {
 		return
 	}
