@@ -32,51 +32,38 @@ const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, c
 	` + lastRecord + `
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.version >= $3 AND $3 > 0`
 
-// A search for the last of a row of numbers that is not after an instant ($3),
-// between two marks: the rule of engine.Around. It ends with high = low + 1.
-const (
-	searchNext = `least(high - 1, greatest(low + 1, CASE WHEN step % 5 = 0 THEN (low + high) / 2
-		ELSE low + floor(($3 - low_on)::float8 / (high_on - low_on) * (high - low))::bigint + beyond * (1 + floor(sqrt(high - low) / 3)::bigint) END))`
-	searchStep = `CASE WHEN m.at <= $3 THEN m.number ELSE low END, CASE WHEN m.at <= $3 THEN m.at ELSE low_on END,
-			CASE WHEN m.at <= $3 THEN high ELSE m.number END, CASE WHEN m.at <= $3 THEN high_on ELSE m.at END,
-			CASE WHEN m.at <= $3 THEN 1 ELSE -1 END, step + 1`
-	searchVersion = `WITH RECURSIVE h AS (
-		SELECT * FROM heads WHERE kind = $1 AND identifier = $2 AND created_on <= $3
-	), versions_left (low, low_on, high, high_on, beyond, step) AS (
-		SELECT CASE WHEN last_modified_on <= $3 THEN version ELSE 1 END, created_on, version + 1, last_modified_on, 0, 1 FROM h
-		UNION ALL
-		SELECT ` + searchStep + ` FROM versions_left CROSS JOIN LATERAL (SELECT version AS number, stored_on AS at FROM versions
-			WHERE kind = $1 AND identifier = $2 AND version = ` + searchNext + ` OFFSET 0) m
-		WHERE high - low > 1
-	), v AS (
-		SELECT f.*, high_on FROM versions_left CROSS JOIN LATERAL (SELECT * FROM versions
-			WHERE kind = $1 AND identifier = $2 AND version = low OFFSET 0) f
-		WHERE high - low = 1
-	)`
-)
+// The version that was current at an instant ($3) is among the sixteen from the
+// last mark on (schema/0011_marks.sql).
+const asOfVersion = `FROM heads h
+	CROSS JOIN LATERAL (SELECT coalesce((SELECT version FROM versions WHERE kind = $1 AND identifier = $2 AND version % 16 = 0
+		AND stored_on <= $3 ORDER BY stored_on DESC LIMIT 1), 0) AS version OFFSET 0) m
+	LEFT JOIN LATERAL (SELECT * FROM versions WHERE kind = $1 AND identifier = $2 AND version >= m.version
+		AND version < m.version + 16 AND version <= h.version AND stored_on <= $3 ORDER BY version DESC LIMIT 1) v ON true
+	` + nextVersion
 
 // selectAsOf reads the latest state that is not after an instant, in
-// selectCurrent's form. If a row is missing on the way, there is no text, which
-// is damage. Nothing is recorded into an entity that is not a block.
+// selectCurrent's form. If the row behind it is missing, another state may have
+// been lost, so there is no text, which is damage. Nothing is recorded into an
+// entity that is not a block.
 const (
-	selectAsOf = searchVersion + `
-	SELECT coalesce(v.version, h.version), h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), 0::bigint, 0::bigint,
-		v.runs, v.slots, v.text, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
-	FROM h LEFT JOIN v ON true`
+	selectAsOf = `SELECT coalesce(v.version, h.version), h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), 0::bigint, 0::bigint,
+		v.runs, v.slots, CASE WHEN v.version = h.version OR n.version IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
+	` + asOfVersion + `
+	WHERE h.kind = $1 AND h.identifier = $2 AND h.created_on <= $3`
 
-	selectBlockAsOf = searchVersion + `, n AS (
-		SELECT ` + versionLast + ` AS sequence FROM h CROSS JOIN v ` + nextVersion + `
-	), records_left (low, low_on, high, high_on, beyond, step) AS (
-		SELECT CASE WHEN h.last_modified_on <= $3 THEN n.sequence ELSE v.sequence_after END, v.stored_on, n.sequence + 1, v.high_on, 0, 1
-		FROM h CROSS JOIN v CROSS JOIN n
-		UNION ALL
-		SELECT ` + searchStep + ` FROM records_left CROSS JOIN LATERAL (SELECT sequence AS number, recorded_on AS at FROM records
-			WHERE kind = $1 AND identifier = $2 AND sequence = ` + searchNext + ` OFFSET 0) m
-		WHERE high - low > 1
-	), e AS (SELECT low AS sequence FROM records_left WHERE high - low = 1)
-	SELECT coalesce(v.version, h.version), ` + versionMetadata + `, coalesce(e.sequence, 0), coalesce(v.sequence_after, 0), v.runs, v.slots,
-		CASE WHEN e.sequence IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
-	FROM h LEFT JOIN v ON true LEFT JOIN e ON true ` + lastRecord
+	selectBlockAsOf = `SELECT coalesce(v.version, h.version), ` + versionMetadata + `, coalesce(e.sequence, 0), coalesce(v.sequence_after, 0), v.runs, v.slots,
+		CASE WHEN (v.version = h.version OR n.version IS NOT NULL) AND (e.sequence = l.sequence OR EXISTS (
+			SELECT FROM records WHERE kind = $1 AND identifier = $2 AND sequence = e.sequence + 1)) THEN v.text END,
+		v.digest, coalesce(h.version > v.version, false), '', ''::bytea
+	` + asOfVersion + `
+	CROSS JOIN LATERAL (SELECT ` + versionLast + ` AS sequence) l
+	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence % 64 = 0
+		AND recorded_on <= $3 ORDER BY recorded_on DESC, sequence DESC LIMIT 1), 0) AS sequence OFFSET 0) s
+	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence > v.sequence_after
+		AND sequence >= s.sequence AND sequence < s.sequence + 64 AND sequence <= l.sequence AND recorded_on <= $3
+		ORDER BY sequence DESC LIMIT 1), v.sequence_after) AS sequence OFFSET 0) e
+	` + lastRecord + `
+	WHERE h.kind = $1 AND h.identifier = $2 AND h.created_on <= $3`
 )
 
 // Version implements oda.Engine.
