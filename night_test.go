@@ -3,6 +3,8 @@ package oda
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +177,7 @@ func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 	records = append(records, `{"request":"r00000"}`)
 	s := sumOf(append([]string{`{"request":"` + long + `1","error":{}}`, `{"request":"` + long + `2","error":{}}`}, records...)...)
 	night := reportOf(NightQuery{}, []nightSum{s, s})
-	if len(s.requests) > nightRequests+1 || len(night.FailuresByRequest) > nightRequests+1 {
+	if len(s.requests) > 2*nightRequests || len(night.FailuresByRequest) > nightRequests+1 {
 		t.Errorf("%d requests are counted separately, %d are reported", len(s.requests), len(night.FailuresByRequest))
 	}
 	calls, failures := int64(0), int64(0)
@@ -190,6 +192,29 @@ func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 	}
 	if first := night.FailuresByRequest[0]; first.Request != otherRequests {
 		t.Errorf("the first is %+v", first)
+	}
+}
+
+func TestWhichRequestsAreCountedTogetherIsNoMatterOfChance(t *testing.T) {
+	var records []string
+	for i := range 3*nightRequests + 5 {
+		records = append(records, fmt.Sprintf(`{"request":"r%05d","status":"no"}`, i))
+	}
+	var want *Night
+	for seed := range uint64(3) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+		cut := random.IntN(len(records))
+		night := reportOf(NightQuery{}, []nightSum{sumOf(records[:cut]...), sumOf(records[cut:]...)})
+		if want == nil {
+			want = night
+		}
+		if !slices.Equal(night.FailuresByRequest, want.FailuresByRequest) {
+			t.Fatalf("the same calls in another order are reported differently")
+		}
+	}
+	if others := want.FailuresByRequest[0]; others != (FailedRequest{Request: otherRequests, Failures: 2*nightRequests + 5, Calls: 2*nightRequests + 5}) {
+		t.Errorf("the others are %+v", others)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -15,9 +16,10 @@ import (
 type nightSum struct {
 	query    NightQuery
 	blocks   []NightBlock
-	slowest  []SlowCall // in order, at most slowestCalls
-	requests map[string]*FailedRequest
-	records  int // read so far
+	slowest  []SlowCall                // in order, at most slowestCalls
+	requests map[string]*FailedRequest // by name
+	others   FailedRequest             // beyond nightRequests of them
+	records  int                       // read so far
 }
 
 // recordsBetween is how many records are read before other goroutines, whose
@@ -102,18 +104,32 @@ func (s *nightSum) request(literal []byte) *FailedRequest {
 	return s.distinct(string(name))
 }
 
-// distinct begins to count a request separately, or returns the counts of
-// otherRequests if there are too many.
+// distinct begins to count a request separately.
 func (s *nightSum) distinct(name string) *FailedRequest {
-	if len(s.requests) >= nightRequests {
-		name = otherRequests
+	if len(s.requests) >= 2*nightRequests {
+		s.bound()
 	}
-	known := s.requests[name]
-	if known == nil {
-		known = &FailedRequest{Request: name}
-		s.requests[name] = known
-	}
+	known := &FailedRequest{Request: name}
+	s.requests[name] = known
 	return known
+}
+
+// bound counts the requests together whose names come behind the first
+// nightRequests in the alphabet. No order in which blocks are read, and no other
+// sum that is joined, changes which these are at the end.
+func (s *nightSum) bound() {
+	if len(s.requests) <= nightRequests {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.requests))[nightRequests:] {
+		s.others.add(s.requests[name])
+		delete(s.requests, name)
+	}
+}
+
+func (r *FailedRequest) add(other *FailedRequest) {
+	r.Calls += other.Calls
+	r.Failures += other.Failures
 }
 
 // slow adds a call to the slowest if it is one of them.
@@ -146,7 +162,9 @@ func reportOf(q NightQuery, sums []nightSum) *Night {
 	slices.SortFunc(night.Blocks, func(a, b NightBlock) int {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
-	for _, r := range all.requests {
+	all.bound()
+	all.others.Request = otherRequests
+	for _, r := range append(slices.Collect(maps.Values(all.requests)), &all.others) {
 		if r.Failures > 0 {
 			night.FailuresByRequest = append(night.FailuresByRequest, *r)
 		}
@@ -168,7 +186,7 @@ func (s *nightSum) join(other *nightSum) {
 		if known == nil {
 			known = s.distinct(name)
 		}
-		known.Calls += r.Calls
-		known.Failures += r.Failures
+		known.add(r)
 	}
+	s.others.add(&other.others)
 }
