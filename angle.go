@@ -8,11 +8,15 @@ import (
 )
 
 // rightAscension parses a right ascension and returns it in degrees. A
-// sexagesimal text is in hours; a number or a decimal text is in degrees.
+// sexagesimal text is in hours; a number or a decimal text is in degrees. The
+// whole circle, 360° or 24h, is 0.
 func rightAscension(text string) (degrees float64, ok bool) {
 	value, sexagesimal, ok := angle(text)
 	if sexagesimal {
 		value *= 15
+	}
+	if value == 360 {
+		value = 0
 	}
 	return math.Abs(value), ok && value >= 0 && value < 360
 }

@@ -167,8 +167,8 @@ func positionsIn(value any) (found [][2]float64) {
 	case map[string]any:
 		ra, okRA := angleIn(v, "ra", 15)
 		dec, okDec := angleIn(v, "dec", 1)
-		if okRA && okDec && ra >= 0 && ra < 360 && math.Abs(dec) <= 90 {
-			found = append(found, [2]float64{ra, dec})
+		if okRA && okDec && ra >= 0 && ra <= 360 && math.Abs(dec) <= 90 {
+			found = append(found, [2]float64{math.Mod(ra, 360), dec})
 		}
 		for _, member := range v {
 			found = append(found, positionsIn(member)...)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -162,9 +163,9 @@ func folded(text string) string {
 
 // target adds the object if it has coordinates.
 func (m *modelWalk) target(v map[string]any, around []map[string]any) {
-	ra, ok1 := modelAngle(v["ra"], 15, 0, 360)
+	ra, ok1 := modelAngle(v["ra"], 15, 0, 360.0000001)
 	if !ok1 {
-		ra, ok1 = modelAngle(v["ra_str"], 15, 0, 360)
+		ra, ok1 = modelAngle(v["ra_str"], 15, 0, 360.0000001)
 	}
 	dec, ok2 := modelAngle(v["dec"], 1, -90, 90.0000001)
 	if !ok2 {
@@ -173,7 +174,7 @@ func (m *modelWalk) target(v map[string]any, around []map[string]any) {
 	if !ok1 || !ok2 {
 		return
 	}
-	t := oda.Target{RA: ra, Dec: dec}
+	t := oda.Target{RA: math.Mod(ra, 360), Dec: dec}
 	for _, object := range slices.Backward(around) {
 		for _, key := range []string{"name", "target_name", "target_id"} {
 			if name, ok := object[key].(string); ok && name != "" && t.Name == "" {

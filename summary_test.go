@@ -134,7 +134,8 @@ func TestTargetsAreObjectsWithCoordinates(t *testing.T) {
 		{"zero with a sign", `{"ra":-0.0,"dec":"-00:00:00"}`, []oda.Target{{"", 0, 0}}},
 		{"without a declination", `{"ra":1,"x":{"dec":2}}`, nil},
 		{"in azimuth and elevation", `{"reference_coordinate":{"kind":"altaz","az":180.0,"el":60.0}}`, nil},
-		{"out of range", `[{"ra":360,"dec":0},{"ra":-1,"dec":0},{"ra":0,"dec":90.1},{"ra":0,"dec":-91},{"ra":"24:00:00","dec":0},{"ra":"1:60:00","dec":0},{"ra":"1:00:60","dec":0}]`, nil},
+		{"the whole circle", `[{"ra":360,"dec":1},{"ra":"24:00:00","dec":2}]`, []oda.Target{{"", 0, 1}, {"", 0, 2}}},
+		{"out of range", `[{"ra":360.001,"dec":0},{"ra":-1,"dec":0},{"ra":0,"dec":90.1},{"ra":0,"dec":-91},{"ra":"24:00:01","dec":0},{"ra":"1:60:00","dec":0},{"ra":"1:00:60","dec":0}]`, nil},
 		{"not numbers", `[{"ra":"NaN","dec":0},{"ra":"Inf","dec":0},{"ra":"0x10","dec":0},{"ra":"1_0","dec":0},{"ra":"","dec":0},{"ra":"1:2:3:4","dec":0},{"ra":"1.5:00:00","dec":0},{"ra":"--1","dec":0},{"ra":"1e5:0","dec":0},{"ra":null,"dec":0},{"ra":[1],"dec":0},{"ra":true,"dec":0}]`, nil},
 		{"at the poles", `[{"ra":0,"dec":90},{"ra":"0","dec":"-90:00:00"}]`, []oda.Target{{"", 0, 90}, {"", 0, -90}}},
 		{

@@ -228,10 +228,10 @@ var errHolds = errors.New("the condition holds")
 var errDiffers = errors.New("the values differ")
 
 // Holds reports whether the condition holds for a stored document. It ignores
-// the list of records.
+// lists of records wherever they are, as words and positions do.
 func (w Where) Holds(document []byte) bool {
 	walk := textWalk{Scanner: rawjson.NewScanner(document, deepest), text: document, where: &w}
-	return errors.Is(walk.follow(w.path, true), errHolds)
+	return errors.Is(walk.follow(w.path), errHolds)
 }
 
 // deepest is no bound on nesting. A stored document was within the bound when it
@@ -247,24 +247,23 @@ type textWalk struct {
 
 // follow consumes the value that comes next and compares what the path leads to
 // in it.
-func (t textWalk) follow(path []step, isDocument bool) error {
+func (t textWalk) follow(path []step) error {
 	kind, err := t.Peek()
 	if err != nil {
 		return err
 	}
 	enter := func(hit bool) error {
 		if hit {
-			return t.follow(path[1:], false)
+			return t.follow(path[1:])
 		}
 		return t.pass()
 	}
 	switch {
 	case len(path) == 0:
-		return t.compare(kind, isDocument)
+		return t.compare(kind)
 	case kind == rawjson.Object:
 		return eachMember(t.Scanner, func(key []byte) error {
-			hidden := isDocument && string(key) == recordsField
-			return enter(!hidden && (path[0].every || string(key) == path[0].key))
+			return enter(string(key) != recordsField && (path[0].every || string(key) == path[0].key))
 		})
 	case kind == rawjson.Array:
 		index := path[0].index()
@@ -291,7 +290,7 @@ func (s step) index() int {
 
 // compare consumes the value that comes next and compares it. No comparison holds
 // between values of different types, not even !=.
-func (t textWalk) compare(kind rawjson.Kind, isDocument bool) error {
+func (t textWalk) compare(kind rawjson.Kind) error {
 	v := &t.where.value
 	if kind != v.kind {
 		return t.pass()
@@ -303,7 +302,7 @@ func (t textWalk) compare(kind rawjson.Kind, isDocument bool) error {
 			return err
 		}
 		inner := textWalk{Scanner: rawjson.NewScanner(t.text[start:end], deepest), text: t.text[start:end]}
-		err = inner.equal(v, isDocument)
+		err = inner.equal(v)
 		if err != nil && !errors.Is(err, errDiffers) {
 			return err
 		}
@@ -354,7 +353,7 @@ func (t textWalk) order(c int) error {
 // equal consumes the value that comes next, and returns errDiffers if it is not
 // the given one. Objects are equal if they have equal members in any order, arrays
 // if they have equal elements in the same order.
-func (t textWalk) equal(v *value, isDocument bool) error {
+func (t textWalk) equal(v *value) error {
 	kind, err := t.Peek()
 	switch {
 	case err != nil:
@@ -366,7 +365,7 @@ func (t textWalk) equal(v *value, isDocument bool) error {
 	switch kind {
 	case rawjson.Object:
 		err = eachMember(t.Scanner, func(key []byte) error {
-			if isDocument && string(key) == recordsField {
+			if string(key) == recordsField {
 				return t.pass()
 			}
 			n++
@@ -374,7 +373,7 @@ func (t textWalk) equal(v *value, isDocument bool) error {
 			if !ok {
 				return errDiffers
 			}
-			return t.equal(&member, false)
+			return t.equal(&member)
 		})
 		if err == nil && n != len(v.members) {
 			err = errDiffers
@@ -385,7 +384,7 @@ func (t textWalk) equal(v *value, isDocument bool) error {
 			if n++; i >= len(v.list) {
 				return errDiffers
 			}
-			return t.equal(&v.list[i], false)
+			return t.equal(&v.list[i])
 		})
 		if err == nil && n != len(v.list) {
 			err = errDiffers

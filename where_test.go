@@ -111,7 +111,7 @@ func TestConditionsOnTheText(t *testing.T) {
 		{`/request_responses != []`, false},
 		{`/*/*/request ~ "s"`, false},
 		{`/*/0/request ~ "s"`, false},
-		{`/inner/request_responses/0 = 7`, true},
+		{`/inner/request_responses/0 = 7`, false},
 	} {
 		w, err := oda.ParseWhere(test.where)
 		switch {
