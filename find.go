@@ -124,7 +124,7 @@ func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 		err = a.walk(ctx, j)
 	}
 	if err != nil {
-		return nil, err
+		return &SearchPage{Next: j.next()}, err
 	}
 	page := &SearchPage{Items: j.items.found, Next: j.next()}
 	if j.items.bare && q.Fields == SummaryFields {
@@ -156,6 +156,9 @@ func (a *Archive) More(ctx context.Context, q *Search, page *SearchPage) ([]Foun
 			return nil, err
 		}
 		for i, f := range part {
+			if looked[i] != nil && looked[i].Damage != nil {
+				return nil, looked[i].Damage
+			}
 			if looked[i] != nil && looked[i].Metadata == f.Metadata {
 				items = append(items, *looked[i])
 				continue
@@ -371,6 +374,9 @@ func (a *Archive) Document(ctx context.Context, q *Search, f *Found) (*Entity, e
 	looked, err := a.engine.Look(ctx, []Ref{f.Ref})
 	if err != nil || looked[0] == nil {
 		return nil, err
+	}
+	if looked[0].Damage != nil {
+		return nil, looked[0].Damage
 	}
 	*f = *looked[0]
 	f.Metadata = e.Metadata

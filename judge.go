@@ -115,11 +115,14 @@ var errEnded = errors.New("the page ends here")
 // conditions on its text, if there are any, come last: holds judges them, and may
 // find that the entity has changed since.
 func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
+	if f.Damage != nil {
+		return j.stopAt(place, f.Damage)
+	}
 	ok := j.search.matches(f)
 	if ok && len(j.search.Where) > 0 {
 		var err error
 		if ok, err = holds(); err != nil {
-			return err
+			return j.stopAt(place, err)
 		}
 	}
 	if ok && len(j.items.found) == j.search.Limit {
@@ -135,6 +138,20 @@ func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
 		return errEnded
 	}
 	return nil
+}
+
+// stopAt ends the page in front of an entity that cannot be judged. If nothing was
+// found before it, the search fails, and can go on behind it.
+func (j *judge) stopAt(place Place, err error) error {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code != DamagedText {
+		return err
+	}
+	j.more = true
+	if len(j.items.found) > 0 {
+		return errEnded
+	}
+	j.last = &place
+	return err
 }
 
 // next returns the cursor of the next page, or an empty text if there is none.

@@ -309,9 +309,13 @@ func (t *tracer) look(ctx context.Context, refs []Ref) error {
 		}
 		for i, ref := range part {
 			t.known[ref] = nil
-			if all[i] != nil {
-				t.remember(all[i])
+			if all[i] == nil {
+				continue
 			}
+			if all[i].Damage != nil {
+				return all[i].Damage
+			}
+			t.remember(all[i])
 		}
 		if err := t.wait(ctx); err != nil {
 			return err
@@ -340,6 +344,9 @@ func (t *tracer) ask(ctx context.Context, kind Kind, terms []string, take func(*
 				return err
 			}
 			for _, f := range found {
+				if f != nil && f.Damage != nil {
+					return f.Damage
+				}
 				if f != nil && take(f) {
 					t.remember(f)
 				}

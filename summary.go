@@ -50,6 +50,7 @@ type Found struct {
 	Ref
 	Metadata Metadata
 	Summary  Summary
+	Damage   error // why the summary, or the body beside it, cannot be read
 }
 
 // Bounds of a summary. The document is stored and returned in full, but search

@@ -103,6 +103,7 @@ func TestWhatIsDamagedIsNeverServed(t *testing.T) {
 			if reply := a.Do("GET", "/sbds/sbd-whole", ""); reply.Status != 200 {
 				t.Errorf("what is whole is answered %d: %s", reply.Status, reply.Text())
 			}
+			wantPassable(t, a, "/sbds/search?where=/name%20!=%20%22x%22", "sbd-whole")
 			// A new version needs nothing of the damaged one.
 			if reply := a.Do("GET", "/ebs/eb-damaged/request_responses?after=2", ""); reply.Status != 200 || !strings.Contains(reply.Text(), "whole again") {
 				t.Errorf("records behind the damaged one are answered %d: %s", reply.Status, reply.Text())
@@ -155,6 +156,30 @@ func damagedDatabase(t *testing.T) (string, func(from, to string)) {
 		for _, table := range []string{"versions", "records"} {
 			env.Exec(t, conn, fmt.Sprintf(`UPDATE %s SET text = convert_to(replace(convert_from(text, 'UTF8'), '%s', '%s'), 'UTF8')
 				WHERE convert_from(text, 'UTF8') LIKE '%%%s%%'`, table, from, to, from))
+		}
+	}
+}
+
+// wantPassable demands that a search finds an entity, says once that another is
+// damaged, and leads on behind it, wherever that one stands in the order.
+func wantPassable(t *testing.T, a *env.Archive, search, want string) {
+	t.Helper()
+	for _, order := range []string{"id", "-id"} {
+		found, damaged := false, 0
+		for path, n := search+"&sort="+order, 0; path != ""; n++ {
+			reply := a.Do("GET", path, "")
+			if found = found || strings.Contains(reply.Text(), want); isDamaged(reply) {
+				damaged++
+			} else if reply.Status != 200 || n > 9 {
+				t.Fatalf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
+			}
+			next, _, _ := strings.Cut(strings.TrimPrefix(reply.Header.Get("Link"), "<"), ">")
+			if path = next; path != "" {
+				path = "/sbds/" + path
+			}
+		}
+		if !found || damaged != 1 {
+			t.Errorf("%s, by %s: %s is found: %t; %d answers say that an entity is damaged", search, order, want, found, damaged)
 		}
 	}
 }

@@ -17,13 +17,13 @@ func (a *API) search(c *call) error {
 		return err
 	}
 	page, err := a.archive.Search(c.r.Context(), &q)
-	if err != nil {
-		return err
-	}
 	next := "null"
-	if page.Next != "" {
+	if page != nil && page.Next != "" {
 		c.head("Link", fmt.Sprintf(`<search?cursor=%s&fields=%s&limit=%d>; rel="next"`, url.QueryEscape(page.Next), q.Fields, q.Limit))
 		next = `"` + page.Next + `"`
+	}
+	if err != nil {
+		return err
 	}
 	w := c.respond("application/json", "", held)
 	if err := a.writeItems(c, w, &q, page); err != nil {

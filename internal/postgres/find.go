@@ -42,8 +42,9 @@ func readFound(rows pgx.Rows, each func(place int, found oda.Found)) error {
 		&place, &kind, &f.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &packed,
 	}, func() (err error) {
 		f.Kind = oda.Kind(kind)
+		f.Damage = nil
 		if f.Summary, err = oda.UnpackSummary(packed); err != nil {
-			return oda.DamagedSummary(f.Ref).Because(err)
+			f.Damage = oda.DamagedSummary(f.Ref).Because(err)
 		}
 		each(place, f)
 		return nil

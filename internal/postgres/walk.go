@@ -126,15 +126,14 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 		found := oda.Found{Ref: oda.Ref{Kind: w.Kind, ID: id}, Metadata: m}
 		var err error
 		if found.Summary, err = oda.UnpackSummary(summary); err != nil {
-			return oda.DamagedSummary(found.Ref).Because(err)
+			found.Damage = oda.DamagedSummary(found.Ref).Because(err)
 		}
-		if w.Bodies {
+		if w.Bodies && found.Damage == nil {
 			of := engine.Version{Ref: found.Ref, Number: m.Version}
 			if body.Slots, err = decodeSlots(slots, len(body.Text)); err != nil {
-				return oda.Damaged(found.Ref, of.Number, 0).Because(err)
-			}
-			if err := of.Check(body); err != nil {
-				return err
+				found.Damage = oda.Damaged(found.Ref, of.Number, 0).Because(err)
+			} else {
+				found.Damage = of.Check(body)
 			}
 		}
 		return emit(&found, body)

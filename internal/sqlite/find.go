@@ -36,13 +36,14 @@ func instantOf(order oda.Sort) string {
 }
 
 // foundIn reads the row at hand.
-func foundIn(stmt *sqlite.Stmt) (entity int64, found oda.Found, err error) {
+func foundIn(stmt *sqlite.Stmt) (found oda.Found) {
 	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 	found.Metadata = metadataOf(stmt, 3)
+	var err error
 	if found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8)); err != nil {
-		err = oda.DamagedSummary(found.Ref).Because(err)
+		found.Damage = oda.DamagedSummary(found.Ref).Because(err)
 	}
-	return stmt.ColumnInt64(0), found, err
+	return found
 }
 
 // Look implements oda.Engine.
@@ -51,9 +52,9 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 	err := s.finding(ctx, func(c *conn) error {
 		for i, ref := range refs {
 			err := c.query(selectFound, func(stmt *sqlite.Stmt) error {
-				_, found, err := foundIn(stmt)
+				found := foundIn(stmt)
 				all[i] = &found
-				return err
+				return nil
 			}, int64(ref.Kind), ref.ID)
 			if err != nil {
 				return err

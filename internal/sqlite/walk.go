@@ -68,19 +68,16 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 	var stopped error // by the caller, whose error is passed on as it is
 	err := s.finding(ctx, func(c *conn) error {
 		return c.query(query, func(stmt *sqlite.Stmt) error {
-			_, found, err := foundIn(stmt)
-			if err != nil {
-				return err
-			}
+			found := foundIn(stmt)
 			var body oda.Body
-			if w.Bodies {
+			if w.Bodies && found.Damage == nil {
+				var err error
 				of := engine.Version{Ref: found.Ref, Number: found.Metadata.Version}
 				body.Text, body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
 				if body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(body.Text)); err != nil {
-					return oda.Damaged(found.Ref, of.Number, 0).Because(err)
-				}
-				if err := of.Check(body); err != nil {
-					return err
+					found.Damage = oda.Damaged(found.Ref, of.Number, 0).Because(err)
+				} else {
+					found.Damage = of.Check(body)
 				}
 			}
 			stopped = emit(&found, body)
