@@ -42,19 +42,19 @@ func TestBasePath(t *testing.T) {
 			}
 			for from, to := range map[string]string{
 				a.URL():          a.URL() + "/",
-				prefix + "/":     a.URL() + "/",
 				a.URL() + "/ui/": a.URL() + "/ui",
 			} {
 				arrives(t, a, from, to)
 			}
 			if prefix != a.Origin() {
-				arrives(t, a, prefix, a.URL()+"/")
+				arrives(t, a, prefix, prefix+"/")
 				refused(t, a.Do("GET", a.Origin()+"/api/v1/sbds/a", ""), 404, oda.NoSuchPath)
 				refused(t, a.Do("GET", a.Origin()+"/", ""), 404, oda.NoSuchPath)
 			}
 			refused(t, a.Do("GET", prefix+"/api", ""), 404, oda.NoSuchPath)
-			links(t, a, "/")
-			links(t, a, "/ui")
+			links(t, a, prefix, prefix+"/")
+			links(t, a, prefix, a.URL()+"/")
+			links(t, a, prefix, a.URL()+"/ui")
 			serversEntry(t, a)
 		})
 	}
@@ -80,26 +80,27 @@ func arrives(t *testing.T, a *env.Archive, from, to string) {
 
 var linked = regexp.MustCompile(`(?:href|src)="([^"#][^"]*)"`)
 
-// links checks that every link of a page is relative and leads somewhere.
-func links(t *testing.T, a *env.Archive, path string) {
+// links checks that every link of a page is relative and leads somewhere below
+// the prefix.
+func links(t *testing.T, a *env.Archive, prefix, address string) {
 	t.Helper()
-	page := want(t, 200, a.Do("GET", path, ""))
-	at, err := url.Parse(a.URL() + path)
+	page := want(t, 200, a.Do("GET", address, ""))
+	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := linked.FindAllStringSubmatch(page.Text(), -1)
 	if len(found) == 0 {
-		t.Errorf("%s has no links", path)
+		t.Errorf("%s has no links", address)
 	}
 	for _, match := range found {
 		to, err := at.Parse(strings.ReplaceAll(match[1], "&amp;", "&"))
-		if err != nil || strings.HasPrefix(match[1], "/") || !strings.HasPrefix(to.String(), a.URL()) {
-			t.Errorf("%s links to %s", path, match[1])
+		if err != nil || strings.HasPrefix(match[1], "/") || !strings.HasPrefix(to.String(), prefix+"/") {
+			t.Errorf("%s links to %s", address, match[1])
 			continue
 		}
 		if r := a.Do("HEAD", to.String(), ""); r.Status >= 400 {
-			t.Errorf("%s links to %s, which answers %d", path, match[1], r.Status)
+			t.Errorf("%s links to %s, which answers %d", address, match[1], r.Status)
 		}
 	}
 }

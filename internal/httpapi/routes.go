@@ -127,9 +127,8 @@ func (a *API) register() error {
 	handle("PUT", root, route{operation: "storeSeveral", handle: a.storeSeveral})
 	handle("GET", root, route{handle: redirect("v1/")})
 	handle("GET", root+"/ui/{$}", route{handle: redirect("../ui")})
-	handle("GET", a.base+"/{$}", route{handle: redirect("api/v1/")})
 	if a.base != "" {
-		handle("GET", a.base, route{handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/api/v1/")})
+		handle("GET", a.base, route{handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/")})
 	}
 	for _, base := range slices.Compact([]string{"", a.base}) {
 		handle("GET", base+"/livez", route{handle: a.live, probe: true})

@@ -32,7 +32,7 @@ const description = `{
 // description and one operation.
 func routes(t *testing.T, base string) http.Handler {
 	t.Helper()
-	site := web.New(web.Config{Counts: web.FixedCounts, Version: "1.2.3", Engine: "sqlite"})
+	site := web.New(web.Config{BasePath: base, Counts: web.FixedCounts, Version: "1.2.3", Engine: "sqlite"})
 	if err := site.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTheHomePageLeadsToALiveAnswer(t *testing.T) {
 				t.Errorf("the cards do not show the count:\n%s", got)
 			}
 
-			follow(t, ctx, `a[href="ui"]`)
+			follow(t, ctx, `main a[href$="api/v1/ui"]`)
 			got, err := env.TryItOutHere(ctx, "getExecutionBlock", env.Param{Name: "eb_id", Value: "eb-42"})
 			if err != nil {
 				t.Fatal(err)
@@ -122,13 +122,26 @@ func TestTheHomePageLeadsToALiveAnswer(t *testing.T) {
 }
 
 func TestACardLeadsToTheDocumentsOfItsKind(t *testing.T) {
-	server := httptest.NewServer(routes(t, "/ns/oda"))
-	defer server.Close()
+	for _, home := range []string{"/", "/api/v1/"} {
+		s := newSite(t, "/ns/oda")
+		ctx := env.Browser(t)
+		do(t, ctx, chromedp.Navigate(s.base+home))
+		follow(t, ctx, `a.card`)
+		if got, want := text(t, ctx, `h1`), "SBDefinitions"; got != want {
+			t.Errorf("the first card leads to %q, want %q", got, want)
+		}
+	}
+}
+
+// The newest block is two clicks away.
+func TestTheHomePageLeadsToTheNewestBlock(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	newest := s.ids(t, "/ebs/search?fields=id&limit=1")[0]
 	ctx := env.Browser(t)
-	do(t, ctx, chromedp.Navigate(server.URL+"/ns/oda/api/v1/"))
-	follow(t, ctx, `a.card`)
-	if got, want := text(t, ctx, `body`), `["sbd-1 1970-01-01"]`; !strings.Contains(got, want) {
-		t.Errorf("the first card leads to %q, want %q", got, want)
+	do(t, ctx, chromedp.Navigate(s.base))
+	follow(t, ctx, `.entities .what a`)
+	if got := text(t, ctx, `.identifier code`); got != newest {
+		t.Errorf("the first row leads to %s, want %s", got, newest)
 	}
 }
 

@@ -29,13 +29,13 @@ const (
 	assetCache   = "public, max-age=3600"
 )
 
-// What a page may load. Only the Swagger UI sets inline styles and sends
-// requests.
+// What the Swagger UI may load, which sets inline styles and sends requests, and
+// a file that is opened by itself. The other pages have pagePolicy.
 const (
-	homePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
-		"img-src 'self' data:; " + everyPolicy
 	uiPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
 		"img-src 'self' data:; connect-src 'self'; " + everyPolicy
+	filePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+		"img-src 'self' data:; " + everyPolicy
 	everyPolicy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 
@@ -78,7 +78,7 @@ func newGzipped(contentType string, gz []byte) file {
 // loadAssets returns the files that the pages load, by name.
 func loadAssets() map[string]file {
 	assets := make(map[string]file)
-	for _, name := range []string{"home.css", "home.js", "prose.css", "site.css", "site.js", "ui.css", "ui.js", "icon.svg"} {
+	for _, name := range []string{"site.css", "site.js", "ui.css", "ui.js", "icon.svg"} {
 		assets[name] = newFile(contentTypes[path.Ext(name)], mustRead("assets/"+name))
 	}
 	for _, name := range []string{

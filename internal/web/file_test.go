@@ -55,12 +55,12 @@ func TestTheSwaggerFilesAreThoseOfTheRelease(t *testing.T) {
 func TestEveryAnswerHasStrictSecurityHeaders(t *testing.T) {
 	const strict = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 	tests := map[string]struct{ path, policy, contentType, cache string }{
-		"home page":  {"/api/v1/", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " + strict, htmlType, "no-cache"},
+		"home page":  {"/api/v1/", pagePolicy, htmlType, "private, no-cache"},
 		"Swagger UI": {"/api/v1/ui", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " + strict, htmlType, "no-cache"},
-		"script":     {"/api/v1/ui/swagger-ui-bundle.js", homePolicy, "text/javascript; charset=utf-8", "public, max-age=3600"},
-		"style":      {"/api/v1/ui/home.css", homePolicy, "text/css; charset=utf-8", "public, max-age=3600"},
-		"picture":    {"/api/v1/ui/icon.svg", homePolicy, "image/svg+xml", "public, max-age=3600"},
-		"licence":    {"/api/v1/ui/LICENSE", homePolicy, "text/plain; charset=utf-8", "public, max-age=3600"},
+		"script":     {"/api/v1/ui/swagger-ui-bundle.js", filePolicy, "text/javascript; charset=utf-8", "public, max-age=3600"},
+		"style":      {"/api/v1/ui/site.css", filePolicy, "text/css; charset=utf-8", "public, max-age=3600"},
+		"picture":    {"/api/v1/ui/icon.svg", filePolicy, "image/svg+xml", "public, max-age=3600"},
+		"licence":    {"/api/v1/ui/LICENSE", filePolicy, "text/plain; charset=utf-8", "public, max-age=3600"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAnAnswerIsCompressedWhenTheClientAsks(t *testing.T) {
 		"gzip;q=much":             false,
 		"identity":                false,
 	}
-	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css", "/api/v1/ui/home.js"} {
+	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css", "/api/v1/ui/site.js"} {
 		plain := get(t, at, nil)
 		for accept, compressed := range tests {
 			t.Run(at+" "+accept, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAClientThatHasTheFileGets304(t *testing.T) {
 
 func TestAnUnknownFileIsNoSuchPath(t *testing.T) {
 	site := New(Config{Counts: fixedCounts})
-	for _, name := range []string{"", "nothing.js", "CHECKSUMS", "home.html", "../home.css", "swagger/LICENSE", "swagger-ui.css.gz"} {
+	for _, name := range []string{"", "nothing.js", "CHECKSUMS", "home.html", "../site.css", "swagger/LICENSE", "swagger-ui.css.gz"} {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/ui/x", nil)
 		r.SetPathValue("file", name)
 		w := httptest.NewRecorder()

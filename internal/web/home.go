@@ -1,10 +1,13 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"oda"
 )
@@ -23,13 +26,20 @@ var (
 	safePath = regexp.MustCompile(`^(/[A-Za-z0-9._~%-]+)*$`)
 )
 
-// homeView is the data for the template of the home page.
+// homeView is the data for the home page.
 type homeView struct {
+	frame
 	Cards   []card
 	API     string // the absolute address of the API, for the examples
-	Version string
-	Engine  string
+	Trouble string // why the archive cannot be used fully, empty if it can
+	Newest  []row
+	Changed []row
+	Empty   bool
 }
+
+// Block and Definition are the kinds of the two tables.
+func (homeView) Block() oda.Kind      { return oda.ExecutionBlock }
+func (homeView) Definition() oda.Kind { return oda.SBDefinition }
 
 // card is one kind of entity on the home page.
 type card struct {
@@ -39,18 +49,63 @@ type card struct {
 	Count      string
 }
 
-// homeView builds the home page for one request, from memory only.
-func (s *Site) homeView(r *http.Request) homeView {
-	view := homeView{API: apiAddress(r), Version: s.cfg.Version, Engine: s.cfg.Engine}
+// Bounds of the home page.
+const (
+	newestBlocks = 8
+	newestOthers = 4
+	healthTime   = 500 * time.Millisecond
+)
+
+// Home serves the home page, GET {base}/ and GET {base}/api/v1/.
+func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
+	view := homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Cards: s.cards()}
+	if s.cfg.Archive != nil {
+		if err := s.fillHome(r.Context(), &view); err != nil {
+			return err
+		}
+	}
+	return s.page(w, r, "home", view)
+}
+
+// cards are the kinds with their counts, from memory only.
+func (s *Site) cards() []card {
+	var cards []card
 	counts := s.counts.Load()
 	for _, k := range oda.Kinds {
 		c := card{Name: k.String(), Collection: k.Collection(), Meaning: meaning(k), Count: unknownCount}
 		if counts != nil {
 			c.Count = thousands((*counts)[k])
 		}
-		view.Cards = append(view.Cards, c)
+		cards = append(cards, c)
 	}
-	return view
+	return cards
+}
+
+// fillHome asks the archive how it is and what is new in it.
+func (s *Site) fillHome(ctx context.Context, view *homeView) error {
+	quick, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	if err := s.cfg.Archive.Ping(quick); err != nil {
+		view.Trouble = "Its storage does not answer."
+		if e, ok := errors.AsType[*oda.Error](err); ok {
+			view.Trouble = e.Detail
+		}
+	}
+	var err error
+	if view.Newest, err = s.newest(ctx, oda.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks}); err != nil {
+		return err
+	}
+	view.Changed, err = s.newest(ctx, oda.Search{Kind: oda.SBDefinition, Sort: oda.LastModifiedFirst, Limit: newestOthers})
+	view.Empty = len(view.Newest) == 0 && len(view.Changed) == 0
+	return err
+}
+
+func (s *Site) newest(ctx context.Context, q oda.Search) ([]row, error) {
+	page, err := s.cfg.Archive.Search(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	return s.rows(ctx, page.Items)
 }
 
 // meaning describes a kind in a few words.
@@ -69,8 +124,8 @@ func meaning(k oda.Kind) string {
 }
 
 // apiAddress returns the address of the API as the client sees it, without a
-// trailing slash. The request was for {base}/api/v1/, so its path contains the
-// base.
+// trailing slash. The request was for {base}/ or {base}/api/v1/, so its path
+// contains the base.
 func apiAddress(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -85,7 +140,7 @@ func apiAddress(r *http.Request) string {
 	if !safeHost.MatchString(host) {
 		host = fallbackHost
 	}
-	path := strings.TrimRight(r.URL.EscapedPath(), "/")
+	path := strings.TrimSuffix(strings.TrimRight(r.URL.EscapedPath(), "/"), "/api/v1") + "/api/v1"
 	if !safePath.MatchString(path) {
 		path = "/api/v1"
 	}

@@ -19,6 +19,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 // Each answers GET, or returns an error before it has written anything.
 func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) error {
 	pages := map[string]func(w http.ResponseWriter, r *http.Request) error{
+		"/{$}":    s.Home,
 		"/search": s.search,
 	}
 	for _, kind := range oda.Kinds {
@@ -77,9 +78,11 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"list", "found", "entity", "failed"} {
+	for _, name := range []string{"home", "list", "found", "entity", "failed", "prose"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
+	// The Swagger UI has a layout of its own.
+	pages["ui"] = template.Must(template.New("ui.html").Funcs(template.FuncMap{"asset": asset}).ParseFS(embedded, "assets/ui.html"))
 	return pages
 }
 

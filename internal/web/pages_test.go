@@ -91,7 +91,7 @@ var (
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	s := newSite(t, "/ns/x").behindProxy(t, "/outer")
 	s.base += "/ns/x"
-	at, err := url.Parse(s.base + "/ebs")
+	at, err := url.Parse(s.base + "/")
 	if err != nil {
 		t.Fatal(err)
 	}

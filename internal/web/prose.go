@@ -20,13 +20,13 @@ import (
 
 // Guide serves the guide to the API, GET {base}/api/v1/guide.
 func (s *Site) Guide(w http.ResponseWriter, r *http.Request) error {
-	s.prose()["guide"].serve(w, r, pageCache, homePolicy)
+	s.prose()["guide"].serve(w, r, pageCache, pagePolicy)
 	return nil
 }
 
 // Problems serves the page about all problems, GET {base}/api/v1/problems.
 func (s *Site) Problems(w http.ResponseWriter, r *http.Request) error {
-	s.prose()["problems"].serve(w, r, pageCache, homePolicy)
+	s.prose()["problems"].serve(w, r, pageCache, pagePolicy)
 	return nil
 }
 
@@ -38,7 +38,7 @@ func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All problems are listed one level up, at \"problems\".", clip(code))
 	}
-	page.serve(w, r, pageCache, homePolicy)
+	page.serve(w, r, pageCache, pagePolicy)
 	return nil
 }
 
@@ -51,46 +51,51 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name, "�")
 }
 
-// proseView is the data for the template of a documentation page.
+// proseView is the data for a page of documentation.
 type proseView struct {
-	Title   string
-	Root    string // relative path to the home page
+	frame
 	Content template.HTML
 }
 
 // renderProse renders the documentation pages by path.
-func renderProse(page *template.Template) map[string]file {
+func (s *Site) renderProse() map[string]file {
 	pages := map[string]file{
-		"guide":    prosePage(page, "Guide to the interface", "", docs.Interface),
-		"problems": prosePage(page, "Problems", "", docs.Problems),
+		"guide":    s.prosePage("Guide to the interface", "", docs.Interface),
+		"problems": s.prosePage("Problems", "", docs.Problems),
 	}
 	_, sections, _ := strings.Cut(string(docs.Problems), "\n## ")
 	for section := range strings.SplitSeq(sections, "\n## ") {
 		code, _, _ := strings.Cut(section, "\n")
-		pages["problems/"+code] = prosePage(page, code, "../", []byte("# "+section))
+		pages["problems/"+code] = s.prosePage(code, "../", []byte("# "+section))
 	}
 	return pages
 }
 
-// prosePage renders an embedded page, which is known to be valid.
-func prosePage(page *template.Template, title, root string, markdown []byte) file {
+// prosePage renders an embedded page, which is known to be valid. Up is the
+// relative path from it to {base}/api/v1/.
+func (s *Site) prosePage(title, up string, markdown []byte) file {
 	converter := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links(root), 0))),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links(up), 0))),
 	)
-	var content, out bytes.Buffer
+	var content bytes.Buffer
 	if err := converter.Convert(markdown, &content); err != nil {
 		panic(fmt.Sprintf("web: the embedded page %q does not render: %v", title, err))
 	}
-	view := proseView{Title: title, Root: root, Content: template.HTML(content.String())}
-	if err := page.Execute(&out, view); err != nil {
+	view := proseView{
+		frame:   frame{Root: "./" + up + "../../", Title: title, Version: s.cfg.Version, Engine: s.cfg.Engine},
+		Content: template.HTML(content.String()),
+	}
+	view.Crumbs = []crumb{{Name: title}}
+	text, err := s.render("prose", view)
+	if err != nil {
 		panic(fmt.Sprintf("web: the embedded page %q does not render: %v", title, err))
 	}
-	return newFile(htmlType, out.Bytes())
+	return newFile(htmlType, text)
 }
 
 // links turns links between documentation files into links between pages. Its
-// value is the relative path to the home page.
+// value is the relative path to {base}/api/v1/.
 type links string
 
 // served are the documentation files that have a page.

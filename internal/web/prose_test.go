@@ -57,21 +57,30 @@ func TestDocumentationPagesLinkOnlyToPages(t *testing.T) {
 	link := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	for path, page := range site.prose() {
 		w := httptest.NewRecorder()
-		page.serve(w, httptest.NewRequest("GET", "/", nil), pageCache, homePolicy)
+		page.serve(w, httptest.NewRequest("GET", "/", nil), pageCache, filePolicy)
 		text := w.Body.String()
 		root := strings.Repeat("../", strings.Count(path, "/"))
+		layout := strings.NewReplacer(`="./`+root+`../../api/v1/`, `="`+root, `="./`+root+`../../`, `="page:`)
+		text = layout.Replace(text)
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			target, _, _ = strings.Cut(target, "?")
 			name, ok := strings.CutPrefix(target, root)
 			asset, isAsset := strings.CutPrefix(name, "ui/")
 			switch _, isPage := site.prose()[name]; {
-			case target == "" && strings.Contains(text, `id="`+anchor+`"`):
+			case strings.HasPrefix(target, "page:") && knownPage(site, strings.TrimPrefix(target, "page:")):
+			case target == "#main", target == "" && strings.Contains(text, `id="`+anchor+`"`):
 			case ok && isAsset && site.assets[asset].gz != nil:
-			case ok && (isPage || name == "./" || name == "ui" || name == "openapi.yaml"):
+			case ok && (isPage || name == "./" || name == "ui" || name == "openapi.yaml" || name == "openapi.json"):
 			default:
 				t.Errorf("%s links to %s", path, found[1])
 			}
 		}
 	}
+}
+
+// knownPage reports whether there is a page beside the interface at a path.
+func knownPage(site *Site, path string) bool {
+	_, ok := site.Pages()["/"+path]
+	return ok || path == ""
 }

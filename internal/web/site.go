@@ -51,7 +51,6 @@ type Site struct {
 	log    *slog.Logger
 	assets map[string]file
 	pages  map[string]*template.Template
-	home   *template.Template
 	ui     file
 	prose  func() map[string]file // by path, such as problems/not-found
 	counts atomic.Pointer[map[oda.Kind]int64]
@@ -63,17 +62,13 @@ func New(cfg Config) *Site {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	pages := template.Must(template.New("").
-		Funcs(template.FuncMap{"asset": s.assetLink}).
-		ParseFS(embedded, "assets/*.html"))
-	s.home = pages.Lookup("home.html")
 	s.pages = loadPages(s.assetLink)
 	var ui bytes.Buffer
-	if err := pages.ExecuteTemplate(&ui, "ui.html", nil); err != nil {
+	if err := s.pages["ui"].Execute(&ui, nil); err != nil {
 		panic(fmt.Sprintf("web: the embedded ui.html does not render: %v", err))
 	}
 	s.ui = newFile(htmlType, ui.Bytes())
-	s.prose = sync.OnceValue(func() map[string]file { return renderProse(pages.Lookup("prose.html")) })
+	s.prose = sync.OnceValue(s.renderProse)
 	return s
 }
 
@@ -86,16 +81,6 @@ func (s *Site) assetLink(name string) (string, error) {
 		return "", fmt.Errorf("there is no asset %q", name)
 	}
 	return "ui/" + name + "?v=" + f.hash[:8], nil
-}
-
-// Home serves the home page, GET {base}/api/v1/.
-func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
-	var page bytes.Buffer
-	if err := s.home.Execute(&page, s.homeView(r)); err != nil {
-		return fmt.Errorf("render the home page: %w", err)
-	}
-	newFile(htmlType, page.Bytes()).serve(w, r, pageCache, homePolicy)
-	return nil
 }
 
 // UI serves the Swagger UI, GET {base}/api/v1/ui. The page expects the API
@@ -114,6 +99,6 @@ func (s *Site) Asset(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return oda.Errorf(oda.NoSuchPath, "The user interface has no file %q. Open the page itself, one level up, at \"ui\".", name)
 	}
-	f.serve(w, r, assetCache, homePolicy)
+	f.serve(w, r, assetCache, filePolicy)
 	return nil
 }

@@ -1,6 +1,16 @@
 // The pages work without this file. With it, times also say how long ago they
-// are, and texts have a button that copies them.
+// are, texts have a button that copies them, and the examples carry the address
+// that the browser used.
 "use strict";
+
+// Behind a proxy that strips a path prefix, only the browser knows the whole
+// address. It goes into a shell, so it is taken only when it is harmless there.
+const api = new URL(document.documentElement.dataset.root + "api/v1", location.href).href;
+if (/^https?:\/\/[A-Za-z0-9._:[\]-]+(\/[A-Za-z0-9._~%-]+)*$/.test(api)) {
+  for (const place of document.querySelectorAll("[data-api]")) {
+    place.textContent = api;
+  }
+}
 
 const units = [["year", 31556952], ["month", 2629746], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
@@ -46,13 +56,13 @@ for (const element of document.querySelectorAll("[data-copy]")) {
   button.type = "button";
   button.className = "copy";
   button.textContent = "Copy";
-  button.setAttribute("aria-label", `Copy ${element.textContent}`);
+  button.setAttribute("aria-label", `Copy ${element.dataset.copy || element.textContent}`);
   button.addEventListener("click", async () => {
     await copyText(element);
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
-  element.after(" ", button);
+  (element.closest("pre") ?? element).after(" ", button);
 }
 
 // A link to a call unfolds it.
