@@ -8,8 +8,8 @@ import (
 	"oda/internal/rawjson"
 )
 
-// Position is a place in the log of changes. Every version and every record
-// takes up one; they count up from 1, in an order that never changes.
+// Position is a place in the log of changes. Every version and every record has
+// one. Positions count up from 1, in an order that never changes.
 type Position int64
 
 // Change is something that happened to an entity: a version was stored, or
@@ -19,22 +19,21 @@ type Change struct {
 	Ref
 	Version int64 // that was stored, or that the block had
 
-	// FirstSequence and LastSequence are those of the records, 0 where a version
-	// was stored. Records that came with a version belong to it and are no
-	// change of their own.
+	// FirstSequence and LastSequence are those of the records; 0 if a version was
+	// stored. Records that came with a version belong to that change.
 	FirstSequence, LastSequence int64
 
 	By string
 	On Instant // of the version, or of the last of the records
 }
 
-// Stored tells whether the change is a version.
+// Stored reports whether a version was stored.
 func (c *Change) Stored() bool { return c.LastSequence == 0 }
 
-// Join adds the records of a change to those of the one before it, where the two
-// can stand as one: consecutive records of a block by one user, at positions that
-// follow each other. A follower may stop at any position and go on behind it, so
-// a change must not reach across the position of another.
+// Join adds the records of the next change to this one, if the two can be one
+// change: consecutive records of a block by one user, at consecutive positions. It
+// reports whether it did. A follower may stop at any position and continue after
+// it, so a change must not span the position of another.
 func (c *Change) Join(next Change) bool {
 	if c.Stored() || next.Stored() || c.Ref != next.Ref || c.Version != next.Version || c.By != next.By ||
 		next.FirstSequence != c.LastSequence+1 || next.Position-Position(next.LastSequence-next.FirstSequence) != c.Position+1 {
@@ -44,8 +43,8 @@ func (c *Change) Join(next Change) bool {
 	return true
 }
 
-// Behind gives what of a change lies behind a position, which must be before that
-// of the change: of records, those that follow.
+// Behind returns the part of a change that follows a position: a version, or the
+// later ones of the records. The position must be before that of the change.
 func (c Change) Behind(after Position) Change {
 	if !c.Stored() {
 		c.FirstSequence = max(c.FirstSequence, c.LastSequence-int64(c.Position-after)+1)
@@ -73,36 +72,38 @@ func (c *Change) AppendJSON(dst []byte) []byte {
 	return append(dst, '"', '}')
 }
 
-// ChangeFilter tells which changes somebody wants: those of one of the kinds and
-// of one of the identifiers. A list that is empty excludes nothing.
+// ChangeFilter says which changes a follower wants: those of one of the kinds and of
+// one of the identifiers. An empty list excludes nothing.
 type ChangeFilter struct {
 	Kinds []Kind
 	IDs   []string
 }
 
-// All tells whether every change is wanted.
+// All reports whether every change is wanted.
 func (f *ChangeFilter) All() bool { return len(f.Kinds) == 0 && len(f.IDs) == 0 }
 
-// Wants tells whether a change is wanted.
+// Wants reports whether a change is wanted.
 func (f *ChangeFilter) Wants(c *Change) bool {
 	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, c.Kind)) && (len(f.IDs) == 0 || slices.Contains(f.IDs, c.ID))
 }
 
-// Log is the log of changes. When a change is visible, so are all before it, for
-// ever.
+// Log is the log of changes. Once a change is visible, so are all before it, and
+// they stay visible.
 type Log interface {
-	// Changes gives changes behind a position, in order, at most limit, and the
-	// position up to which it has read: the next call goes on there. There may be
-	// no changes up to it. At the end of the log it is the position that was asked
-	// with. A change that the position lies within is given from there on.
-	// Changes that were acknowledged before the call are not missed.
+	// Changes returns up to limit changes after a position, in order, and the
+	// position up to which it has read; the next call continues there. There may be
+	// no changes up to that position. At the end of the log it is the position
+	// asked for. If the position is in the middle of a change, Changes returns the
+	// rest of that change. It misses no change that was acknowledged before the
+	// call.
 	Changes(ctx context.Context, after Position, limit int) ([]Change, Position, error)
 
-	// End gives the last position that is visible. It is no earlier than those of
-	// the changes that were acknowledged before the call.
+	// End returns the last visible position. No change that was acknowledged before
+	// the call has a later one.
 	End(ctx context.Context) (Position, error)
 
-	// Await returns once there may be changes behind the position. An error is
-	// that of the context, or says why there is nothing to wait for any more.
+	// Await returns nil once there may be changes after the position. It returns
+	// the error of the context, or one that says why there is nothing more to wait
+	// for.
 	Await(ctx context.Context, after Position) error
 }

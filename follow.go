@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Bounds of a question about changes.
+// Bounds of a query for changes.
 const (
 	MaxChanges     = 10_000 // of a page
-	changesDefault = 1000   // where no limit is given
+	changesDefault = 1000   // if no limit is given
 	maxChangeIDs   = 100    // identifiers to filter by
 	maxWait        = 60     // seconds
 )
 
-// changesTime bounds how long a page of changes is read. It ends early where a
-// filter leaves out a great many.
+// changesTime is how long a page of changes is read. A page is shorter if its filter
+// leaves out so many changes that the time is up.
 const changesTime = time.Second
 
 // Following asks for changes.
 type Following struct {
 	After  Position
-	Now    bool // after the end, whatever that is
+	Now    bool // after the current end of the log, instead of After
 	Limit  int
 	Filter ChangeFilter
 	Wait   time.Duration // for the first change
 }
 
-// ParseFollowing reads the parameters of a question about changes. The last
-// position that a follower has seen, where it names one, goes before "after".
+// ParseFollowing parses the parameters of a query for changes. Last is the last
+// position that the follower has seen, or empty. It takes precedence over "after".
 func ParseFollowing(params map[string][]string, last string) (Following, error) {
 	p := queryParser{params: params}
 	f := Following{Limit: changesDefault}
@@ -76,7 +76,7 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 	return f, nil
 }
 
-// ParseWait reads how long to wait for something new.
+// ParseWait parses how long to wait for something new.
 func ParseWait(params map[string][]string) (time.Duration, error) {
 	p := queryParser{params: params}
 	wait := p.whole("wait", 0, maxWait, 0)
@@ -86,7 +86,8 @@ func ParseWait(params map[string][]string) (time.Duration, error) {
 	return time.Duration(wait) * time.Second, nil
 }
 
-// whole reads a whole number within bounds.
+// whole returns the value of a parameter that is a whole number within bounds, or
+// otherwise if it is not given.
 func (p *queryParser) whole(name string, least, most, otherwise int64) int64 {
 	text, given := p.one(name)
 	if !given {
@@ -99,14 +100,14 @@ func (p *queryParser) whole(name string, least, most, otherwise int64) int64 {
 	return n
 }
 
-// ChangePage is some changes, in the order of their positions.
+// ChangePage is a page of changes, in the order of their positions.
 type ChangePage struct {
 	Changes []Change
-	Next    Position // the next page is behind it
-	AtEnd   bool     // there was nothing more
+	Next    Position // after which the next page begins
+	AtEnd   bool     // nothing followed
 }
 
-// Changes reads a page of the log. It does not wait.
+// Changes returns a page of the log. It does not wait.
 func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) {
 	if f.Now {
 		end, err := a.engine.End(ctx)
@@ -115,14 +116,14 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 	page := ChangePage{Next: f.After}
 	late := time.Now().Add(changesTime)
 	for {
-		// With a filter, most of what is read may be left out.
+		// A filter may leave out most of what is read.
 		most := f.Limit - len(page.Changes)
 		if !f.Filter.All() {
 			most = changesDefault
 		}
 		changes, next, err := a.engine.Changes(ctx, page.Next, most)
 		if err != nil && len(page.Changes) > 0 {
-			return page, nil // the next page tells
+			return page, nil // the next page will fail
 		}
 		if err != nil {
 			return ChangePage{}, err
@@ -143,8 +144,8 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 	}
 }
 
-// add adds a change that is wanted to the page. What one call of the engine left
-// off and the next goes on with is one change.
+// add adds a change to the page if it is wanted. It joins a change that two calls
+// of the engine have split.
 func (p *ChangePage) add(c *Change, filter *ChangeFilter) {
 	n := len(p.Changes)
 	if filter.Wants(c) && (n == 0 || !p.Changes[n-1].Join(*c)) {
@@ -152,9 +153,9 @@ func (p *ChangePage) add(c *Change, filter *ChangeFilter) {
 	}
 }
 
-// checkPosition refuses a position that the log does not reach. Whoever has one
-// follows an archive that had more changes than this one: to answer that there is
-// nothing new would let them miss what is written from here on.
+// checkPosition returns an error if the log does not reach a position. A follower
+// with such a position has seen changes that this archive does not have. If the
+// answer were "nothing new", it would miss what is written from now on.
 func (a *Archive) checkPosition(ctx context.Context, at Position) error {
 	end, err := a.engine.End(ctx)
 	if err != nil || at <= end {
@@ -165,7 +166,7 @@ func (a *Archive) checkPosition(ctx context.Context, at Position) error {
 		"Read the changes again from after=0, or follow only new ones with after=now.", end, at)
 }
 
-// Start gives the position behind which a stream of changes begins.
+// Start returns the position after which a stream of changes begins.
 func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
 	if f.Now {
 		return a.engine.End(ctx)
@@ -173,5 +174,5 @@ func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
 	return f.After, a.checkPosition(ctx, f.After)
 }
 
-// Log gives the log of changes to those who follow it.
+// Log returns the log of changes.
 func (a *Archive) Log() Log { return a.engine }

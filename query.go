@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -99,13 +98,7 @@ var spans = [...]span{
 func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 	p := queryParser{params: params}
 	q := p.field(kind)
-	if text, ok := p.one("limit"); ok {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > MaxLimit {
-			p.fault("limit", "must be a whole number from 1 to %d", MaxLimit)
-		}
-		q.Limit = n
-	}
+	q.Limit = int(p.whole("limit", 1, MaxLimit, 0))
 	if text, ok := p.one("cursor"); ok {
 		p.cursor(&q, text)
 	}

@@ -8,8 +8,8 @@ import (
 	"oda"
 )
 
-// Tail is the end of a log of changes, and those who wait for it to grow. To
-// move it costs next to nothing while nobody waits.
+// Tail is the end of a log of changes. Callers can wait for it to move. Moving it
+// costs almost nothing while nobody waits.
 type Tail struct {
 	end     atomic.Int64
 	waiting atomic.Int64
@@ -19,10 +19,10 @@ type Tail struct {
 	closed bool
 }
 
-// End gives the last position.
+// End returns the last position.
 func (t *Tail) End() oda.Position { return oda.Position(t.end.Load()) }
 
-// Move sets the last position, which never goes back.
+// Move sets the last position. It never goes back.
 func (t *Tail) Move(end oda.Position) {
 	t.end.Store(int64(end))
 	if t.Awaited() {
@@ -37,19 +37,19 @@ func (t *Tail) wake() {
 	}
 }
 
-// Call lets those who wait look for changes that have no position yet.
+// Call wakes those who wait, to look for changes that have no position yet.
 func (t *Tail) Call() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wake()
 }
 
-// Awaited tells whether anybody waits.
+// Awaited reports whether anyone waits.
 func (t *Tail) Awaited() bool { return t.waiting.Load() > 0 }
 
-// Await waits until the log may go beyond a position.
+// Await waits until the log may extend beyond a position.
 func (t *Tail) Await(ctx context.Context, after oda.Position) error {
-	// Whoever moves the end after this looks for those who wait.
+	// From here on, Move wakes this call.
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
 	moved, err := t.next()
@@ -65,7 +65,7 @@ func (t *Tail) Await(ctx context.Context, after oda.Position) error {
 	}
 }
 
-// next gives the channel that is closed when the end moves.
+// next returns the channel that is closed when the end moves.
 func (t *Tail) next() (<-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *Tail) next() (<-chan struct{}, error) {
 	return t.moved, nil
 }
 
-// Close lets nobody wait any more.
+// Close ends all waiting.
 func (t *Tail) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +86,8 @@ func (t *Tail) Close() {
 	t.wake()
 }
 
-// LostChange is the error for a place of the log at which there is nothing, or
-// nothing that can be told of. To leave it out would be to skip a change.
+// LostChange returns the error for a position of the log whose change is missing or
+// cannot be read. A log without it would skip a change.
 func LostChange(at oda.Position) error {
 	return oda.Errorf(oda.DamagedText, "The change at position %d is missing in the archive's database, so the log of changes is not served across it. "+
 		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", at)

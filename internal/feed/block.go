@@ -13,10 +13,10 @@ type blockTail struct {
 	after int64 // the last sequence that was read
 }
 
-// newBlockTail begins to follow a block behind a sequence. It must leave.
+// newBlockTail begins to follow a block after a sequence number. The caller must
+// call leave.
 func (h *Hub) newBlockTail(ctx context.Context, block string, after int64) (*blockTail, error) {
-	// What is recorded from here on is behind the position; what was before is
-	// read first.
+	// Later records have positions after this one. Earlier records are read first.
 	at, err := h.archive.Log().End(ctx)
 	if err != nil {
 		return nil, err
@@ -28,10 +28,9 @@ func (h *Hub) newBlockTail(ctx context.Context, block string, after int64) (*blo
 	return &blockTail{f, block, after}, nil
 }
 
-// read reads records that were not read yet. Where there are none, more can be
-// awaited.
+// read returns the next records. If there are none, the caller can await more.
 func (t *blockTail) read(ctx context.Context, limit int) (oda.RecordPage, error) {
-	t.at = max(t.at, t.tail.position()) // changes up to there are seen by this read
+	t.at = max(t.at, t.tail.position()) // this read sees all changes up to there
 	page, err := t.hub.archive.Records(ctx, t.block, t.after, limit)
 	if n := len(page.Records); n > 0 {
 		t.after = page.Records[n-1].Sequence

@@ -7,7 +7,7 @@ import (
 	"oda"
 )
 
-// follower is somebody's place in the log of changes.
+// follower is the place of one client in the log of changes.
 type follower struct {
 	hub    *Hub
 	tail   *tail
@@ -15,7 +15,7 @@ type follower struct {
 	filter *oda.ChangeFilter
 }
 
-// follow begins to follow behind a position. The follower must leave.
+// follow begins to follow after a position. The caller must call leave.
 func (h *Hub) follow(at oda.Position, filter *oda.ChangeFilter) (*follower, error) {
 	t, err := h.join()
 	if err != nil {
@@ -26,9 +26,9 @@ func (h *Hub) follow(at oda.Position, filter *oda.ChangeFilter) (*follower, erro
 
 func (f *follower) leave() { f.hub.leave() }
 
-// chunk waits until there is something behind the follower's place. It is in the
-// chunk, or, where there is none, in the log. A beat ends the waiting: then both
-// are missing.
+// chunk waits until there is something after the follower's place. It returns the
+// chunk that has it, or says that the follower must read it from the log. A beat
+// ends the wait; then chunk returns neither.
 func (f *follower) chunk(ctx context.Context, beat <-chan time.Time) (found *chunk, inLog bool, err error) {
 	for {
 		c, moved, err := f.tail.behind(f.at)
@@ -45,8 +45,8 @@ func (f *follower) chunk(ctx context.Context, beat <-chan time.Time) (found *chu
 	}
 }
 
-// await waits until there may be a change that the follower wants, or until a
-// beat: then none has come. Its place moves past those that it does not want.
+// await waits until there may be a change that the follower wants. It returns false
+// after a beat. The follower's place moves past changes that it does not want.
 func (f *follower) await(ctx context.Context, beat <-chan time.Time) (come bool, err error) {
 	for {
 		c, inLog, err := f.chunk(ctx, beat)
@@ -62,9 +62,9 @@ func (f *follower) await(ctx context.Context, beat <-chan time.Time) (come bool,
 	}
 }
 
-// next waits for changes that the follower wants, and gives them as a frame. Its
-// place moves behind them. There may be none. A beat is a comment that tells the
-// follower its place.
+// next waits for changes and returns those that the follower wants as a frame, nil
+// if it wants none. The follower's place moves past them. After a beat, the frame is
+// a comment with the follower's place.
 func (f *follower) next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
 	c, inLog, err := f.chunk(ctx, beat)
 	switch {
@@ -89,7 +89,7 @@ func (f *follower) next(ctx context.Context, beat <-chan time.Time) ([]byte, err
 	return changesFrame(wanted), nil
 }
 
-// read reads a page of the log. Only some followers do so at a time.
+// read reads a page of the log. Only a few followers do so at a time.
 func (f *follower) read(ctx context.Context) ([]byte, error) {
 	select {
 	case f.hub.places <- struct{}{}:

@@ -8,18 +8,18 @@ import (
 	"oda"
 )
 
-// A frame is events as they are sent: a chunk of HTTP/1.1, whose size always
-// takes up the same room. Changes are made into frames once for all followers.
+// A frame holds events as they are sent: a chunk of HTTP/1.1 whose size has always
+// eight digits. Changes are turned into frames once for all followers.
 const (
 	frameHead = len("00000000\r\n")
 	frameTail = len("\r\n")
 )
 
-// beginFrame begins a frame with room for so many bytes.
+// beginFrame returns an empty frame with room for so many bytes.
 func beginFrame(size int) []byte { return make([]byte, frameHead, frameHead+size+frameTail) }
 
-// endFrame completes a frame. One without text is nil: as a chunk it would be the
-// end of the answer.
+// endFrame completes a frame. It returns nil for a frame without text, since an
+// empty chunk would end the answer.
 func endFrame(frame []byte) []byte {
 	if len(frame) == frameHead {
 		return nil
@@ -28,7 +28,7 @@ func endFrame(frame []byte) []byte {
 	return append(frame, "\r\n"...)
 }
 
-// text is what a frame holds.
+// text returns the text of a frame.
 func text(frame []byte) []byte { return frame[frameHead : len(frame)-frameTail] }
 
 // endOfFrames is the end of an answer in chunks.
@@ -46,9 +46,9 @@ func changesFrame(changes []oda.Change) []byte {
 	return endFrame(frame)
 }
 
-// recordsFrame writes records as events. A record has line breaks where its
-// sender wrote some, between the values of its JSON; the reader of the events puts
-// them back.
+// recordsFrame writes records as events. A record may have line breaks between the
+// values of its JSON. Each line becomes a data field, and the client joins them
+// again.
 func recordsFrame(records []oda.Record) []byte {
 	size := 0
 	for i := range records {
@@ -70,7 +70,7 @@ func recordsFrame(records []oda.Record) []byte {
 	return endFrame(frame)
 }
 
-// noteFrame writes something that is no event.
+// noteFrame writes something other than an event, such as a comment.
 func noteFrame(format string, args ...any) []byte {
 	return endFrame(fmt.Appendf(beginFrame(64), format, args...))
 }

@@ -1,7 +1,6 @@
-// Package feed serves those who follow the archive: the log of changes is read
-// once for all of them, and each is sent what it has not seen yet, as an answer
-// that waits or as a stream of events. It knows the rules of the archive, and no
-// engine.
+// Package feed serves clients that follow the archive. It reads the log of changes
+// once for all of them, and sends each what it has not yet seen, as an answer that
+// waits or as a stream of events. It uses package oda and no engine.
 package feed
 
 import (
@@ -12,12 +11,12 @@ import (
 	"oda"
 )
 
-// Hub hands changes to followers. While nobody follows, it does nothing.
+// Hub distributes changes to followers. While nobody follows, it does nothing.
 type Hub struct {
 	archive *oda.Archive
 	most    int             // followers at a time
-	stop    context.Context // when the archive stops
-	places  chan struct{}   // for followers that read the log by themselves
+	stop    context.Context // ends when the archive stops
+	places  chan struct{}   // for followers that read the log themselves
 	ended   sync.WaitGroup  // of the followers
 
 	mu        sync.Mutex
@@ -25,22 +24,22 @@ type Hub struct {
 	tail      *tail // nil while nobody follows
 }
 
-// New returns a hub with room for so many followers. They are sent away when ctx
+// New returns a hub with room for so many followers. It ends all of them when ctx
 // ends.
 func New(ctx context.Context, archive *oda.Archive, most int) *Hub {
 	return &Hub{archive: archive, most: most, stop: ctx, places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
-// Wait waits until the last follower is gone, once the context of the hub has
+// Wait waits until the last follower is gone. The context of the hub must have
 // ended.
 func (h *Hub) Wait() { h.ended.Wait() }
 
-// errStopping tells a follower to come back.
+// errStopping returns the error for a follower while the archive stops.
 func errStopping() error {
 	return oda.Errorf(oda.Unavailable, "The archive is stopping. Follow it again shortly, from where you are.")
 }
 
-// join lets one more follow, who must leave.
+// join adds a follower. It must leave.
 func (h *Hub) join() (*tail, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +47,7 @@ func (h *Hub) join() (*tail, error) {
 		return nil, errStopping()
 	}
 	if h.followers >= h.most {
-		return nil, oda.Errorf(oda.Overloaded, "%d clients follow the archive, which is as many as there may be. "+
+		return nil, oda.Errorf(oda.Overloaded, "%d clients follow the archive already, which is the limit. "+
 			"Try again shortly, or ask from time to time without waiting.", h.most)
 	}
 	if h.tail == nil || h.tail.failed() {
@@ -69,7 +68,7 @@ func (h *Hub) leave() {
 	}
 }
 
-// Followers gives the number of followers.
+// Followers returns the number of followers.
 func (h *Hub) Followers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

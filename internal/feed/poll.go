@@ -7,8 +7,8 @@ import (
 	"oda"
 )
 
-// Changes waits until there are changes to answer with, as long as the question
-// allows. It is asked when a first page was empty, and goes on there.
+// Changes waits until there are changes to answer with, at most as long as the query
+// allows. Page is the first page, which was empty; Changes continues after it.
 func (h *Hub) Changes(ctx context.Context, q oda.Following, page oda.ChangePage) (oda.ChangePage, error) {
 	f, err := h.follow(page.Next, &q.Filter)
 	if err != nil {
@@ -37,11 +37,11 @@ func (h *Hub) Changes(ctx context.Context, q oda.Following, page oda.ChangePage)
 	}
 }
 
-// over reports whether the waiting has come to its end, which is no failure: the
-// time is over, the archive stops, or the client is gone.
+// over reports whether the wait has ended without a failure: the time is up, the
+// archive stops, or the client is gone.
 func (h *Hub) over(waiting context.Context) bool { return waiting.Err() != nil || h.stop.Err() != nil }
 
-// Records reads records of a block, and waits for the first of them.
+// Records returns records of a block. It waits for the first of them.
 func (h *Hub) Records(ctx context.Context, block string, after int64, limit int, wait time.Duration) (oda.RecordPage, error) {
 	t, err := h.newBlockTail(ctx, block, after)
 	if err != nil {

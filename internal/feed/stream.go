@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,33 +16,32 @@ import (
 // How a stream is kept alive, and when it is cut off.
 const (
 	heartbeat = 15 * time.Second
-	// sendTime is how long a follower may take to receive what is sent to it at
-	// once.
+	// sendTime is how long a follower may take to receive one write.
 	sendTime = 10 * time.Second
-	// sendBuffer bounds what the operating system keeps for a follower that does
-	// not read.
+	// sendBuffer is how many bytes the operating system keeps for a follower that
+	// does not read.
 	sendBuffer = 256 << 10
 	// stopTime is how long a stream may take to end when the archive stops.
 	stopTime = 200 * time.Millisecond
-	// reconnect is when a browser follows again after a stream has ended, in
-	// milliseconds.
+	// reconnect is how long a browser waits before it follows again after a stream
+	// has ended, in milliseconds.
 	reconnect = 1000
 )
 
-// stream is an answer that goes on. It has the connection for itself, so the
-// time-outs and the bounds of ordinary requests do not count.
+// stream is an answer without an end. It has taken over its connection, so the
+// time-outs and bounds of ordinary requests do not apply.
 type stream struct {
 	ctx    context.Context // until the client or the archive ends it
 	hub    *Hub
 	conn   net.Conn
-	framed bool // HTTP/1.1; before, an answer ends with its connection
+	framed bool // HTTP/1.1; in HTTP/1.0 an answer ends with its connection
 	beats  *time.Ticker
 	sent   int64
 	close  func()
 }
 
-// open takes over the connection and sends the headers of the answer. The stream
-// must be closed.
+// open takes over the connection and sends the headers of the answer. The caller
+// must close the stream.
 func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	header := w.Header().Clone()
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -50,7 +50,7 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	}
 	serving.Aside(r.Context())
 	if c, ok := conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = c.SetWriteBuffer(sendBuffer) // else it is as large as the system likes
+		_ = c.SetWriteBuffer(sendBuffer) // if it fails, the system chooses the size
 	}
 	ctx, cancel := context.WithCancel(h.stop)
 	s := &stream{ctx: ctx, hub: h, conn: conn, framed: r.ProtoAtLeast(1, 1), beats: time.NewTicker(heartbeat)}
@@ -59,7 +59,7 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
 		undo()
 		cancel()
 		s.beats.Stop()
-		_ = conn.Close() // nothing that was sent depends on it
+		_ = conn.Close() // everything was sent before
 	}
 	go s.listen(cancel)
 	if s.framed {
@@ -72,21 +72,14 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
 
 // head sends the headers.
 func (s *stream) head(header http.Header) error {
-	var b headerBuffer
+	var b bytes.Buffer
 	fmt.Fprintf(&b, "HTTP/1.1 %d OK\r\n", http.StatusOK)
-	_ = header.Write(&b) // a buffer takes everything
-	b = append(b, "\r\n"...)
-	return s.write(b)
+	_ = header.Write(&b) // writing to a buffer does not fail
+	b.WriteString("\r\n")
+	return s.write(b.Bytes())
 }
 
-type headerBuffer []byte
-
-func (b *headerBuffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
-}
-
-// listen notices that the client is gone. It has nothing more to say.
+// listen calls gone when the client has gone. It ignores what the client sends.
 func (s *stream) listen(gone func()) {
 	defer gone()
 	if s.conn.SetReadDeadline(time.Time{}) != nil {
@@ -99,8 +92,8 @@ func (s *stream) listen(gone func()) {
 	}
 }
 
-// send sends a frame, unless it is nil. A client that does not take it in time is
-// cut off.
+// send sends a frame, unless it is nil. A client that does not receive it in time
+// is cut off.
 func (s *stream) send(frame []byte) error {
 	switch {
 	case frame == nil:
@@ -123,21 +116,21 @@ func (s *stream) write(b []byte) error {
 	return err
 }
 
-// finish ends the answer where it ends well.
+// finish ends the answer properly if the archive stops.
 func (s *stream) finish() {
 	if s.framed && s.hub.stop.Err() != nil {
-		_ = s.conn.SetWriteDeadline(time.Now().Add(stopTime)) // a client that misses the end sees the connection end
+		_ = s.conn.SetWriteDeadline(time.Now().Add(stopTime)) // a slow client only sees the connection close
 		_, _ = s.conn.Write([]byte(endOfFrames))
 	}
 }
 
-// Sent is what became of a stream.
+// Sent describes a stream that has ended.
 type Sent struct {
 	Bytes int64
-	Err   error // why it was cut off; nil where client or archive ended it
+	Err   error // why it was cut off; nil if the client or the archive ended it
 }
 
-// outcome tells what became of the stream.
+// outcome ends the stream and describes it.
 func (s *stream) outcome(err error) Sent {
 	if s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		err = nil
@@ -146,8 +139,8 @@ func (s *stream) outcome(err error) Sent {
 	return Sent{s.sent, err}
 }
 
-// StreamChanges sends changes behind a position until somebody ends it. An error
-// is for an answer that did not begin.
+// StreamChanges sends changes after a position until the client or the archive ends
+// the stream. It returns an error only if the answer has not begun.
 func (h *Hub) StreamChanges(w http.ResponseWriter, r *http.Request, q oda.Following) (Sent, error) {
 	at, err := h.archive.Start(r.Context(), q)
 	if err != nil {
@@ -172,8 +165,8 @@ func (h *Hub) StreamChanges(w http.ResponseWriter, r *http.Request, q oda.Follow
 func (s *stream) changes(f *follower, now bool) error {
 	begin := noteFrame("retry: %d\n\n", reconnect)
 	if now {
-		// Nobody else knows where the stream began, should it end before its first
-		// event.
+		// The client must know where the stream began, in case it ends before its
+		// first event.
 		begin = noteFrame("retry: %d\nid: %d\n\n", reconnect, f.at)
 	}
 	for frame, err := begin, error(nil); ; frame, err = f.next(s.ctx, s.beats.C) {
@@ -186,8 +179,9 @@ func (s *stream) changes(f *follower, now bool) error {
 	}
 }
 
-// StreamRecords sends the records of a block behind a sequence until somebody ends
-// it. An error is for an answer that did not begin.
+// StreamRecords sends the records of a block after a sequence number until the
+// client or the archive ends the stream. It returns an error only if the answer has
+// not begun.
 func (h *Hub) StreamRecords(w http.ResponseWriter, r *http.Request, block string, after int64) (Sent, error) {
 	t, err := h.newBlockTail(r.Context(), block, after)
 	if err != nil {
@@ -209,7 +203,7 @@ func (h *Hub) StreamRecords(w http.ResponseWriter, r *http.Request, block string
 	return s.outcome(err), nil
 }
 
-// recordsAtOnce bounds the records of one frame.
+// recordsAtOnce is how many records one frame may have.
 const recordsAtOnce = 500
 
 func (s *stream) records(t *blockTail, page oda.RecordPage) error {

@@ -9,23 +9,22 @@ import (
 	"oda"
 )
 
-// Bounds of what is kept of the end of the log, in changes. Who is further behind
-// reads the log.
+// Bounds of the end of the log that is kept in memory, in changes. Followers that
+// are further behind read the log themselves.
 const (
 	tailMost  = 16_384
 	chunkMost = 1000
 )
 
-// The log is read at most so often: each time all followers are written to, which
-// takes time from those who write to the archive.
+// The pause between two reads of the log. After each read, all followers are written
+// to, which takes processor time from those who write to the archive.
 const (
 	leastPause = 4 * time.Millisecond
 	mostPause  = 40 * time.Millisecond
-	perEach    = 100 * time.Microsecond // and follower
+	perEach    = 100 * time.Microsecond // for each follower
 )
 
-// tail is the end of the log of changes, kept in memory as long as somebody
-// follows.
+// tail is the end of the log of changes. It is kept in memory while anyone follows.
 type tail struct {
 	hub *Hub
 	ctx context.Context
@@ -33,18 +32,18 @@ type tail struct {
 
 	mu          sync.Mutex
 	begun       bool
-	start, last oda.Position // the chunks are what lies behind start, up to last
+	start, last oda.Position // the chunks have what comes after start, up to last
 	chunks      []*chunk
-	kept        int           // changes in them
-	moved       chan struct{} // closed when there is more
-	err         error         // why there will never be more
+	kept        int           // changes in the chunks
+	moved       chan struct{} // closed when there are more changes
+	err         error         // why there will be no more changes
 }
 
-// chunk is consecutive changes.
+// chunk holds consecutive changes.
 type chunk struct {
-	from, to oda.Position // behind from, up to to
+	from, to oda.Position // it has what comes after from, up to to
 	changes  []oda.Change
-	frame    []byte // all of them, ready to be sent
+	frame    []byte // all changes, ready to be sent
 }
 
 // newTail begins to read the log.
@@ -72,7 +71,7 @@ func (t *tail) failed() bool {
 	return t.err != nil
 }
 
-// read reads what is new until the tail ends, or an error of the engine.
+// read reads new changes until the tail ends or the engine fails.
 func (t *tail) read() error {
 	log := t.hub.archive.Log()
 	last, err := log.End(t.ctx)
@@ -83,7 +82,7 @@ func (t *tail) read() error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
-		<-pause.C // what comes meanwhile is sent together
+		<-pause.C // changes that come meanwhile are sent together
 		if err := log.Await(t.ctx, last); err != nil {
 			return err
 		}
@@ -112,7 +111,7 @@ func (t *tail) begin(at oda.Position) {
 	t.wake()
 }
 
-// add appends chunks and lets go of the oldest.
+// add appends chunks and drops the oldest.
 func (t *tail) add(chunks []*chunk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,16 +134,16 @@ func (t *tail) wake() {
 	t.moved = make(chan struct{})
 }
 
-// position is up to where the log has been read.
+// position returns the position up to which the log has been read.
 func (t *tail) position() oda.Position {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
-// behind gives the chunk that holds what comes behind a position. At the end it
-// gives what tells that there is more. Where it gives neither, the position is
-// before what is kept, and the log must be read.
+// behind returns the chunk that has what comes after a position. At the end it
+// returns a channel that is closed when there is more. If it returns neither, the
+// position is before the first chunk, and the log must be read.
 func (t *tail) behind(at oda.Position) (*chunk, <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

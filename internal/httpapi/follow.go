@@ -11,11 +11,11 @@ import (
 	"oda/internal/serving"
 )
 
-// eventStream is the media type of an answer that goes on.
+// eventStream is the media type of a stream of events.
 const eventStream = "text/event-stream"
 
-// changes answers with the changes behind a position: those that there are, or,
-// if it is told to wait, the first that come.
+// changes answers with the changes after a position, or with a stream of them. If
+// there are none and the client asks to wait, it answers with the first that come.
 func (a *API) changes(c *call) error {
 	c.accept = true
 	last := ""
@@ -55,8 +55,8 @@ func (c *call) wantsEvents() bool {
 	return content.Preferred(c.r.Header, "application/json", eventStream) == eventStream
 }
 
-// lastEvent returns the sequence of the last event that the client has seen, or
-// another if it names none.
+// lastEvent returns the sequence number of the last event that the client has seen,
+// or otherwise if the client names none.
 func (c *call) lastEvent(otherwise int64) (int64, error) {
 	text := c.r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -73,7 +73,7 @@ func (c *call) lastEvent(otherwise int64) (int64, error) {
 	return last, nil
 }
 
-// stream answers with events until somebody ends it.
+// stream answers with events until the client or the archive ends the stream.
 func (c *call) stream(send func() (feed.Sent, error)) error {
 	c.head("Content-Type", eventStream)
 	c.head("Vary", "Accept, Accept-Encoding")
@@ -90,13 +90,14 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 	return nil
 }
 
-// aside lets the connection wait so long for something to answer with. Meanwhile
-// it counts among the followers, not among those who send requests.
+// aside lets the request wait so long for something to answer with. Meanwhile its
+// connection counts as a follower, not as an ordinary request.
 func (c *call) aside(wait time.Duration) (back func()) {
 	control := http.NewResponseController(c.ResponseWriter)
-	// The client has sent its request. Nor does the time for the answer begin
-	// before there is one.
-	_ = control.SetReadDeadline(time.Time{}) // else the waiting ends sooner
+	// The request has arrived, so the time for reading it is over. The time for the
+	// answer begins when there is one. If setting a deadline fails, the wait only
+	// ends sooner.
+	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(time.Now().Add(wait + c.api.writeTimeout))
 	return serving.Aside(c.r.Context())
 }

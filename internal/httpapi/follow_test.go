@@ -29,7 +29,7 @@ func changes(t testing.TB, r *env.Reply) changePage {
 	return page
 }
 
-// told are the changes without what the clock decides.
+// told returns the changes without their times.
 func (p changePage) told(t testing.TB) string {
 	t.Helper()
 	var all []string
@@ -46,7 +46,7 @@ func timeless(t testing.TB, change string) string {
 		t.Fatalf("%v: %s", err, change)
 	}
 	if _, err := time.Parse("2006-01-02T15:04:05.000000Z", on.On); err != nil {
-		t.Errorf("a change is not on a time: %v", err)
+		t.Errorf("the time of a change is not valid: %v", err)
 	}
 	return strings.Replace(change, on.On, "T", 1)
 }
@@ -99,20 +99,20 @@ func TestChangesByPolling(t *testing.T) {
 			t.Errorf("%s answers up to %d\n%s\nwant up to %d\n%s", query, page.Next, got, expected.next, strings.Join(lines, "\n"))
 		}
 	}
-	// In the middle of a change: the rest of it.
+	// In the middle of a change, the answer has the rest of it.
 	if got := changes(t, a.Do("GET", "/changes?after=5", "")).told(t); !strings.Contains(got, `"first_sequence":4,"last_sequence":5`) {
 		t.Errorf("after 5 there is %s", got)
 	}
 	head := want(t, 200, a.Do("HEAD", "/changes", ""))
 	if len(head.Raw) != 0 || head.Header.Get("Content-Length") != r.Header.Get("Content-Length") {
-		t.Errorf("HEAD answers %d bytes, and that there are %s", len(head.Raw), head.Header.Get("Content-Length"))
+		t.Errorf("HEAD answers with %d bytes and a length of %s", len(head.Raw), head.Header.Get("Content-Length"))
 	}
 	if got := a.Do("GET", "/changes?limit=10", "", "Accept-Encoding", "gzip"); changes(t, got).Next != 7 {
 		t.Errorf("compressed, the changes are %s", got.Body)
 	}
 }
 
-func TestQuestionsAboutChangesThatAreRefused(t *testing.T) {
+func TestInvalidQueriesForChangesAreRefused(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)
 	for query, pointer := range map[string]string{
@@ -184,7 +184,7 @@ func TestAnAnswerWaitsForAChange(t *testing.T) {
 	if page := changes(t, <-all); page.Next != 2 || len(page.Changes) != 1 {
 		t.Errorf("the answer is %s", page.told(t))
 	}
-	waiting(t, a, 2) // the others go on
+	waiting(t, a, 2) // the others still wait
 	record(t, a, "POST", "b", `{"request":"one"}`)
 	if page := changes(t, <-one); page.Next != 3 || len(page.Changes) != 1 {
 		t.Errorf("the answer is %s", page.told(t))
@@ -194,7 +194,7 @@ func TestAnAnswerWaitsForAChange(t *testing.T) {
 	}
 	waiting(t, a, 0)
 	if page := changes(t, a.Do("GET", "/changes?after=0&wait=60", "")); page.Next != 3 {
-		t.Errorf("what is there already is answered as %s", page.told(t))
+		t.Errorf("a change that is already there is answered as %s", page.told(t))
 	}
 }
 
@@ -245,10 +245,10 @@ func TestChangesAsAStream(t *testing.T) {
 			continue
 		}
 		if other, err := blocks.Data(); err != nil || other != e {
-			t.Errorf("those who want blocks get %+v, %v", other, err)
+			t.Errorf("a follower of blocks gets %+v, %v", other, err)
 		}
 	}
-	// A stream is not answered to HEAD.
+	// HEAD does not get a stream.
 	if r := want(t, 200, a.Do("HEAD", "/changes", "", "Accept", "text/event-stream")); r.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("HEAD answers %v", r.Header)
 	}
@@ -264,14 +264,14 @@ func finished(t testing.TB, a *env.Archive, e *env.Events) map[string]any {
 	return a.Logged(e.Response.Header.Get("X-Request-Id"))
 }
 
-// Wherever a stream is cut, the next one goes on behind the last event.
-func TestAStreamGoesOnWhereItWas(t *testing.T) {
+// Wherever a stream is cut, the next one continues after the last event.
+func TestAStreamContinuesWhereItEnded(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)
 	now := a.Events("/changes?after=now")
 	begin, err := now.Next()
 	if err != nil || begin.ID != "1" || begin.Data != "" || begin.Retry == "" {
-		t.Errorf("a stream from now on begins with %+v, %v", begin, err)
+		t.Errorf("a stream after now begins with %+v, %v", begin, err)
 	}
 	for range 4 {
 		record(t, a, "POST", "b", `{"request":"one"}`)
@@ -321,7 +321,7 @@ func TestTheRecordsOfABlockAsAStream(t *testing.T) {
 		}
 	}
 	if e, err := a.Events("/ebs/b/request_responses?after=1", "Last-Event-ID", "2").Data(); err != nil || e.ID != "3" {
-		t.Errorf("behind 2 the stream begins with %+v, %v", e, err)
+		t.Errorf("after 2 the stream begins with %+v, %v", e, err)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestAStreamToAClientOfHTTP10(t *testing.T) {
 	}
 }
 
-func TestFollowersAreBoundedApartFromConnections(t *testing.T) {
+func TestFollowersAreBoundedSeparatelyFromConnections(t *testing.T) {
 	a := env.Start(t, func(cfg *app.Config) { cfg.MaxFollowers, cfg.MaxConnections = 3, 2 })
 	store(t, a, "/ebs/b", `{}`)
 	streams := []*env.Events{a.Events("/changes"), a.Events("/ebs/b/request_responses")}
@@ -369,7 +369,7 @@ func TestFollowersAreBoundedApartFromConnections(t *testing.T) {
 			t.Error("the answer does not say when to try again")
 		}
 	}
-	changes(t, a.Do("GET", "/changes", "")) // without waiting there is no such bound
+	changes(t, a.Do("GET", "/changes", "")) // the bound does not apply without a wait
 	streams[0].Close()
 	waiting(t, a, 2)
 	if _, err := a.Events("/changes").Data(); err != nil {
@@ -379,7 +379,7 @@ func TestFollowersAreBoundedApartFromConnections(t *testing.T) {
 	changes(t, <-answered)
 }
 
-// A stop does not wait for those who follow, and tells them properly.
+// A stop does not wait for followers, but ends their streams properly.
 func TestStreamsEndWhenTheArchiveStops(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Event is an event of a stream, or a comment, or what is neither.
+// Event is an event or a comment of a stream, or another note such as retry.
 type Event struct {
 	ID, Name, Data string
 	Comment        string
@@ -24,9 +24,9 @@ type Events struct {
 	close    context.CancelFunc
 }
 
-// Events asks for a stream, on a connection of its own. It ends with the test, if
-// not before. A stream is not checked against the API description: it has no end
-// to wait for.
+// Events asks for a stream on a connection of its own. The stream ends with the test
+// at the latest. It is not checked against the API description, because it has no
+// end.
 func (a *Archive) Events(path string, headers ...string) *Events {
 	a.tb.Helper()
 	e, err := Follow(a.tb, a.URL()+path, headers...)
@@ -59,7 +59,7 @@ func Follow(tb testing.TB, url string, headers ...string) (*Events, error) {
 	return &Events{response, bufio.NewReader(response.Body), cancel}, nil
 }
 
-// Close goes away.
+// Close closes the connection.
 func (e *Events) Close() { e.close() }
 
 // Next waits for the next event, comment or note.
