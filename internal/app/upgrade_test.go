@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ var upgraded = []struct {
 	{"the references of every document are known", referencesAreKnown},
 	{"searches find all of it", searchesFindIt},
 	{"every call is in its night", callsAreInTheirNights},
+	{"every change is followed from the beginning", changesAreFollowed},
 	{"writing goes on", writingGoesOn},
 }
 
@@ -211,6 +213,66 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *fixture.Archive) {
 		if night.Calls != calls {
 			t.Errorf("the night of %s has %d calls, want %d", date, night.Calls, calls)
 		}
+	}
+}
+
+// changesAreFollowed follows the log of changes from position 0. Every version and
+// every record is in it once, in the order of the writes.
+func changesAreFollowed(t *testing.T, a *env.Archive, old *fixture.Archive) {
+	last := make(map[string]string) // entity tag of the last state of each
+	for _, s := range old.States {
+		last[s.Path] = strings.Trim(s.Tag, `"`)
+	}
+	type change struct {
+		Kind, ID, Change string
+		Position         int64
+		Version          int64
+		First            int64 `json:"first_sequence"`
+		Last             int64 `json:"last_sequence"`
+		By, On           string
+	}
+	var page struct {
+		Changes []change
+		Next    int64
+	}
+	followed, version, sequence := make(map[string]string), make(map[string]int64), make(map[string]int64)
+	position, on := int64(0), ""
+	for {
+		page.Changes = nil
+		reply := a.Do("GET", fmt.Sprintf("/changes?limit=7&after=%d", page.Next), "")
+		if err := json.Unmarshal(reply.Body, &page); err != nil || reply.Status != 200 {
+			t.Fatalf("answered %d: %s", reply.Status, reply.Text())
+		}
+		if len(page.Changes) == 0 {
+			break
+		}
+		for _, c := range page.Changes {
+			path := "/" + c.Kind + "/" + c.ID
+			if c.Position <= position || c.On < on {
+				t.Errorf("%+v comes behind position %d, of %s", c, position, on)
+			}
+			switch {
+			case c.Change == "stored" && c.Version != version[path]+1, c.Change == "recorded" && c.Version != version[path]:
+				t.Errorf("%+v comes behind version %d", c, version[path])
+			case c.Change == "recorded" && c.First <= sequence[path]:
+				t.Errorf("%+v comes behind record %d", c, sequence[path])
+			}
+			at, err := time.Parse(time.RFC3339Nano, c.On)
+			if err != nil {
+				t.Fatal(err)
+			}
+			followed[path] = oda.Metadata{Version: c.Version, LastModifiedOn: oda.InstantOf(at)}.Tag()
+			version[path], sequence[path] = c.Version, max(sequence[path], c.Last)
+			position, on = c.Position, c.On
+		}
+	}
+	for path, want := range last {
+		if followed[path] != want {
+			t.Errorf("%s was followed to %s, but is %s", path, followed[path], want)
+		}
+	}
+	if len(followed) != len(last) {
+		t.Errorf("%d entities were followed, of %d", len(followed), len(last))
 	}
 }
 
