@@ -173,25 +173,8 @@ func TestFollowersOfAllProcessesSeeTheSame(t *testing.T) {
 	dsn := env.Postgres(t)
 	stores := []*postgres.Store{open(t, dsn), open(t, with(t, dsn, "pool_max_conns", "1"))}
 	const writers, writes = 6, 15
-	var writing, following sync.WaitGroup
-	seen := make([][]oda.Change, len(stores))
-	total := oda.Position(writers * (1 + writes))
-	for i, s := range stores {
-		following.Go(func() {
-			var after oda.Position
-			for after < total {
-				changes, next, err := s.Changes(t.Context(), after, 7)
-				if err == nil && next == after {
-					err = s.Await(t.Context(), after)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				seen[i], after = append(seen[i], changes...), next
-			}
-		})
-	}
+	followers := []func() []oda.Change{startFollowing(t, stores[0]), startFollowing(t, stores[1])}
+	var writing sync.WaitGroup
 	for w := range writers {
 		writing.Go(func() {
 			s, ref := stores[w%len(stores)], block(fmt.Sprint("eb-", w))
@@ -208,13 +191,43 @@ func TestFollowersOfAllProcessesSeeTheSame(t *testing.T) {
 		})
 	}
 	writing.Wait()
-	following.Wait()
-	for i, s := range stores {
-		if got, want := tell(follow(t, s, 0, 10_000)), tell(joined(seen[i])); got != want {
-			t.Errorf("follower %d has seen\n%s\nbut the log has\n%s", i, want, got)
+	log := follow(t, stores[1], 0, 10_000)
+	if end := log[len(log)-1].Position; end != writers*(1+writes) {
+		t.Errorf("the log ends at %d", end)
+	}
+	for i, stop := range followers {
+		if seen := tell(joined(stop())); seen != tell(log) {
+			t.Errorf("follower %d has seen\n%s\nbut the log has\n%s", i, seen, tell(log))
 		}
 	}
 	wantWhole(t, dsn)
+}
+
+// startFollowing follows the log from the beginning, whatever happens to the
+// database. To stop gives all that was seen, up to the end.
+func startFollowing(t *testing.T, s *postgres.Store) (stop func() []oda.Change) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var seen []oda.Change
+	var after oda.Position
+	var following sync.WaitGroup
+	following.Go(func() {
+		for ctx.Err() == nil {
+			changes, next, err := s.Changes(ctx, after, 7)
+			switch {
+			case err != nil:
+				time.Sleep(10 * time.Millisecond) // the database is away
+			case next == after:
+				_ = s.Await(ctx, after)
+			default:
+				seen, after = append(seen, changes...), next
+			}
+		}
+	})
+	return func() []oda.Change {
+		cancel()
+		following.Wait()
+		return append(seen, follow(t, s, after, 7)...)
+	}
 }
 
 // joined joins changes as a page does.

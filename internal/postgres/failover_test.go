@@ -32,12 +32,19 @@ func TestThePrimaryDiesAndItsStandbyTakesOver(t *testing.T) {
 	primary, standby := pair(t)
 	dsn := either(primary.Addr(), standby.Addr())
 	first, second := open(t, dsn), open(t, dsn)
+	followers := []func() []oda.Change{startFollowing(t, first), startFollowing(t, second)}
 	l := startLoad(t, first, second)
 	l.goesOn(t)
 	primary.Kill()
 	standby.Promote()
 	l.goesOn(t)
 	l.verify(t, first, standby.DSN("postgres"))
+	log := tell(follow(t, first, 0, 10_000))
+	for i, stop := range followers {
+		if seen := tell(joined(stop())); seen != log {
+			t.Errorf("follower %d has seen\n%s\nbut the log has\n%s", i, seen, log)
+		}
+	}
 	if l.longest > 15*time.Second {
 		t.Errorf("nothing was acknowledged for %v", l.longest)
 	}
