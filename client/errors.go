@@ -82,7 +82,7 @@ func problem(response *http.Response, body []byte) *oda.Error {
 // codes are the problems that this client knows. Any other comes from a newer
 // archive or from something else, and becomes Internal.
 var codes = map[oda.Code]bool{
-	oda.InvalidJSON: true, oda.InvalidRequest: true, oda.InvalidIdentifier: true, oda.InvalidQuery: true, oda.InvalidUser: true,
+	oda.InvalidJSON: true, oda.InvalidRequest: true, oda.InvalidIdentifier: true, oda.InvalidQuery: true, oda.InvalidUser: true, oda.UnknownPosition: true,
 	oda.CrossOrigin: true, oda.NotFound: true, oda.NoSuchPath: true, oda.WrongMethod: true, oda.RequestTimeout: true, oda.Precondition: true,
 	oda.BodyTooLarge: true, oda.WrongMedia: true, oda.IdentifierMismatch: true, oda.MetadataMismatch: true,
 	oda.DuplicateEntity: true, oda.KeyReused: true, oda.DiffTooLarge: true, oda.Internal: true, oda.DamagedText: true, oda.IdentifierService: true,

@@ -149,23 +149,32 @@ func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Rec
 		return nil, nil, err
 	}
 	var in struct {
-		Records []struct {
-			Sequence   int64           `json:"sequence"`
-			Key        string          `json:"key"`
-			RecordedAt string          `json:"recorded_at"`
-			Record     json.RawMessage `json:"record"`
-		} `json:"records"`
+		Records []storedRecord `json:"records"`
 	}
 	if err := json.Unmarshal(a.body, &in); err != nil {
 		return nil, nil, garbled(a, err)
 	}
 	page := make([]oda.Record, len(in.Records))
-	for i, r := range in.Records {
-		at, err := oda.ParseTime(r.RecordedAt)
-		if err != nil {
-			return nil, nil, garbled(a, fmt.Errorf("a recorded_at %w", err))
+	for i := range in.Records {
+		if page[i], err = in.Records[i].record(); err != nil {
+			return nil, nil, garbled(a, err)
 		}
-		page[i] = oda.Record{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.InstantOf(at), Text: r.Record}
 	}
 	return page, a, nil
+}
+
+// storedRecord is a stored record on the wire.
+type storedRecord struct {
+	Sequence   int64           `json:"sequence"`
+	Key        string          `json:"key"`
+	RecordedAt string          `json:"recorded_at"`
+	Record     json.RawMessage `json:"record"`
+}
+
+func (r storedRecord) record() (oda.Record, error) {
+	at, err := oda.ParseTime(r.RecordedAt)
+	if err != nil {
+		return oda.Record{}, fmt.Errorf("a recorded_at %w", err)
+	}
+	return oda.Record{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.InstantOf(at), Text: r.Record}, nil
 }
