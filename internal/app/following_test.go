@@ -1,0 +1,160 @@
+package app_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	odaclient "oda/client"
+	"oda/internal/test/env"
+)
+
+func TestThePageAboutFollowingWorks(t *testing.T) {
+	text, _, _ := strings.Cut(page(t, "docs/following.md"), "## Keep a mirror")
+	follow(t, text)
+}
+
+// The programs of the page keep a mirror up to date while the archive is killed,
+// and while they are.
+func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
+	text := page(t, "docs/following.md")
+	dir := t.TempDir()
+	for _, program := range []struct{ language, file string }{{"bash", "mirror.sh"}, {"python", "mirror.py"}, {"go", "main.go"}} {
+		code := regexp.MustCompile("(?s)```" + program.language + "\n(.*?)```").FindStringSubmatch(text)
+		if code == nil {
+			t.Fatalf("the page has no program in %s", program.language)
+		}
+		write(t, filepath.Join(dir, program.file), code[1])
+	}
+	source, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "go.mod"), "module mirror\n\ngo 1.26\n\nrequire oda v0.0.0\n\nreplace oda => "+source+"\n")
+	build := exec.Command("go", "build", "-mod=mod", "-o", "mirror", ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program in Go: %v\n%s", err, out)
+	}
+
+	database := "sqlite:" + filepath.Join(dir, "archive.db")
+	archive := env.Oda(t, "serve", "--db", database)
+	address := strings.TrimPrefix(strings.TrimSuffix(archive.URL, "/api/v1"), "http://")
+	c, err := odaclient.New(archive.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	mirrors := []*mirror{
+		{name: "curl", args: []string{"sh", filepath.Join(dir, "mirror.sh")}},
+		{name: "Python", args: []string{"python3", filepath.Join(dir, "mirror.py")}},
+		{name: "Go", args: []string{filepath.Join(dir, "mirror")}},
+	}
+	for _, m := range mirrors {
+		m.url, m.dir = archive.URL, filepath.Join(dir, m.name)
+		m.start(t)
+	}
+	block, err := c.CreateBlock(t.Context(), []byte(`{"telescope":"ska_mid"}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		for i := range 4 {
+			if _, err := c.Create(t.Context(), oda.SBDefinition, fmt.Appendf(nil, `{"round":%d,"number":%d}`, round, i), ""); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Record(t.Context(), block.ID, []byte(`{"request":"observe.scan"}`), ""); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case round == 1 && i == 1:
+				archive.Kill()
+				archive = env.Oda(t, "serve", "--db", database, "--listen", address)
+			case round == 2 && i == 1:
+				for _, m := range mirrors {
+					m.stop()
+				}
+			case round == 2 && i == 2:
+				for _, m := range mirrors {
+					m.start(t)
+				}
+			}
+		}
+		for _, m := range mirrors {
+			m.await(t, c)
+		}
+	}
+	for _, m := range mirrors {
+		m.stop()
+	}
+}
+
+// mirror is a program that keeps a copy of an archive.
+type mirror struct {
+	name, url, dir string
+	args           []string
+	process        *exec.Cmd
+	said           bytes.Buffer
+}
+
+func (m *mirror) start(t *testing.T) {
+	t.Helper()
+	m.process = exec.Command(m.args[0], append(m.args[1:], m.url, m.dir)...)
+	m.process.Stderr = &m.said
+	if err := m.process.Start(); err != nil {
+		t.Fatalf("start the mirror in %s: %v", m.name, err)
+	}
+	t.Cleanup(m.stop)
+}
+
+// stop kills the program, wherever it is.
+func (m *mirror) stop() {
+	_ = m.process.Process.Kill()
+	_ = m.process.Wait() // it was killed
+}
+
+// await waits until the mirror has everything that the archive has.
+func (m *mirror) await(t *testing.T, c *odaclient.Client) {
+	t.Helper()
+	lacks := "everything"
+	for deadline := time.Now().Add(90 * time.Second); lacks != ""; time.Sleep(5 * time.Millisecond) {
+		if lacks = m.lacks(t, c); time.Now().After(deadline) {
+			t.Fatalf("the mirror in %s lacks %s; it says %q", m.name, lacks, m.said.String())
+		}
+	}
+}
+
+// lacks names a document that the mirror does not have as it is.
+func (m *mirror) lacks(t *testing.T, c *odaclient.Client) string {
+	t.Helper()
+	for _, kind := range oda.Kinds {
+		for id, err := range c.List(t.Context(), kind, odaclient.Query{CreatedAfter: time.Unix(0, 0)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			document, err := c.Get(t.Context(), kind, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := os.ReadFile(filepath.Join(m.dir, kind.Collection(), id+".json"))
+			if err != nil || !bytes.Equal(kept, document.Body) {
+				return kind.Collection() + "/" + id
+			}
+		}
+	}
+	return ""
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
