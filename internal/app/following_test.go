@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +109,7 @@ func (m *mirror) start(t *testing.T) {
 	t.Helper()
 	m.process = exec.Command(m.args[0], append(m.args[1:], m.url, m.dir)...)
 	m.process.Stderr = &m.said
+	m.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with what it runs
 	if err := m.process.Start(); err != nil {
 		t.Fatalf("start the mirror in %s: %v", m.name, err)
 	}
@@ -116,7 +118,7 @@ func (m *mirror) start(t *testing.T) {
 
 // stop kills the program, wherever it is.
 func (m *mirror) stop() {
-	_ = m.process.Process.Kill()
+	_ = syscall.Kill(-m.process.Process.Pid, syscall.SIGKILL)
 	_ = m.process.Wait() // it was killed
 }
 
