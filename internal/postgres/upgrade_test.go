@@ -16,7 +16,7 @@ import (
 
 // An archive whose upgrade is cut off in the middle of each part, and begun
 // again, ends as one that was upgraded at once.
-func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
+func TestAnUpgradeContinuesWhereverItIsCutOff(t *testing.T) {
 	t.Parallel()
 	for _, old := range env.Fixtures(t, "postgres") {
 		dsn := env.Restore(t, old)

@@ -15,12 +15,12 @@ import (
 	"oda"
 )
 
-// benchText is an ExecutionBlock of about 5 KB.
+// benchText returns an ExecutionBlock of about 5 KB.
 func benchText() string {
 	return `{"eb_id":"b","notes":["` + strings.Repeat(`a line of notes, as people write them","`, 125) + `"]}`
 }
 
-// A document that is in memory.
+// BenchmarkGet reads a document from the cache.
 func BenchmarkGet(b *testing.B) {
 	s, ctx := fresh(b), context.Background()
 	mustPut(b, s, put(b, "b", benchText(), 1))
@@ -32,7 +32,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// A document that is not in memory: it is read and rendered.
+// BenchmarkGetFromFile reads a document that is not in the cache.
 func BenchmarkGetFromFile(b *testing.B) {
 	s, ctx := fresh(b), context.Background()
 	mustPut(b, s, put(b, "b", benchText(), 1))
@@ -48,8 +48,8 @@ func BenchmarkGetFromFile(b *testing.B) {
 	}
 }
 
-// longPast stores an entity of about 5 KB with so many versions, each a second
-// after the one before.
+// longPast stores an entity of about 5 KB with so many versions, each a second after
+// the previous one.
 func longPast(b *testing.B, s *Store, versions int) {
 	b.Helper()
 	e := mustPut(b, s, put(b, "b", benchText(), 1_000_000))
@@ -58,7 +58,7 @@ func longPast(b *testing.B, s *Store, versions int) {
 	}
 }
 
-// Any of 2,000 versions.
+// BenchmarkVersion reads random ones of 2,000 versions.
 func BenchmarkVersion(b *testing.B) {
 	s, ctx := fresh(b), context.Background()
 	const versions = 2000
@@ -71,7 +71,7 @@ func BenchmarkVersion(b *testing.B) {
 	}
 }
 
-// As of any instant of 2,000 versions.
+// BenchmarkAsOf reads the state at random instants among 2,000 versions.
 func BenchmarkAsOf(b *testing.B) {
 	s, ctx := fresh(b), context.Background()
 	const versions = 2000
@@ -84,7 +84,8 @@ func BenchmarkAsOf(b *testing.B) {
 	}
 }
 
-// Records from one caller, who waits for each: a commit for each.
+// BenchmarkRecord records from one caller that waits for each, so each record is a
+// commit.
 func BenchmarkRecord(b *testing.B) {
 	s := fresh(b)
 	mustPut(b, s, put(b, "b", benchText(), 1))
@@ -98,7 +99,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// Records from many callers at once, which are committed together.
+// BenchmarkRecordTogether records from many callers at once, so records are
+// committed together.
 func BenchmarkRecordTogether(b *testing.B) {
 	for _, callers := range []int{4, 64} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
@@ -129,7 +131,7 @@ func usualRecord() oda.Append {
 	}
 }
 
-// plan is an SBDefinition of about 5 KB with a few targets.
+// plan returns an SBDefinition of about 5 KB with a few targets.
 func plan() string {
 	var b strings.Builder
 	b.WriteString(`{"telescope":"ska_mid","description":"Interferometric observation of the target field.","targets":[`)
@@ -139,8 +141,8 @@ func plan() string {
 	return b.String() + `{}],"rest":"` + strings.Repeat("x", 4200) + `"}`
 }
 
-// New entities from many callers at once, which are committed together. The
-// terms of most are moved into the index meanwhile.
+// BenchmarkCreateTogether creates entities from many callers at once, so they are
+// committed together. The terms of most are moved into the index meanwhile.
 func BenchmarkCreateTogether(b *testing.B) {
 	s := fresh(b)
 	var number atomic.Int64

@@ -11,17 +11,16 @@ import (
 // Bounds of the documents kept in memory.
 const (
 	cacheBytes  = 64 << 20
-	cacheEntry  = 256 << 10 // a larger document is never kept
+	cacheEntry  = 256 << 10 // the largest document that is kept
 	cacheShards = 16
-	entryCost   = 512 // what an entry takes besides its document, about
+	entryCost   = 512 // roughly what an entry takes besides its document
 )
 
-// cache keeps rendered documents in memory, the ones last used. It is true at
-// every moment: once anybody has read a new state, nobody reads the old one
-// from here. For that the writer takes an entity out before it commits a change
-// of it and lets it back in afterwards, and a reader that looked before may not
-// put in what it found (the ticket). What is past never changes, so it may come
-// and go at any time.
+// cache keeps the rendered documents that were used last. It never returns an old
+// state once anyone has read a newer one. To that end the writer removes an entity
+// before it commits a change of it, and admits it again afterwards. A reader that
+// read the entity before the change may not add what it has read: its ticket is
+// void. Past states never change, so they can be added at any time.
 type cache struct {
 	seed   maphash.Seed
 	shards [cacheShards]shard
@@ -33,12 +32,12 @@ type shard struct {
 	recent  *list.List
 	bytes   int
 	most    int
-	writing int    // changes under way
-	changes uint64 // begun so far
+	writing int    // changes in progress
+	changes uint64 // changes begun so far
 }
 
-// cacheKey names a document: the current one of an entity, an older version, or
-// what a version was before it ended.
+// cacheKey names a document: the current version of an entity, an older version as
+// it ended, or an earlier state of a version.
 type cacheKey struct {
 	oda.Ref
 	version int64       // 0: the current one
@@ -51,7 +50,7 @@ type cached struct {
 	key cacheKey
 }
 
-// ticket lets a reader put in what it read, if nothing has changed since.
+// ticket lets a reader add what it has read, if nothing has changed since.
 type ticket struct {
 	shard   *shard
 	changes uint64
@@ -70,7 +69,7 @@ func (c *cache) shard(name cacheKey) *shard {
 	return &c.shards[(maphash.String(c.seed, name.ID)+uint64(name.Kind)+uint64(name.version)+uint64(name.on))%cacheShards]
 }
 
-// get gives the entity, or nil and a ticket for putting it in.
+// get returns the entity, or nil and a ticket for adding it.
 func (c *cache) get(ref oda.Ref) (*oda.Entity, ticket) {
 	name := cacheKey{Ref: ref}
 	s := c.shard(name)
@@ -82,7 +81,8 @@ func (c *cache) get(ref oda.Ref) (*oda.Entity, ticket) {
 	return nil, ticket{s, s.changes, s.writing > 0}
 }
 
-// version gives a version of an entity as it ended, the current one too, or nil.
+// version returns a version of an entity as it ended, or the current version, or
+// nil.
 func (c *cache) version(ref oda.Ref, version int64) *oda.Entity {
 	if e := c.past(cacheKey{Ref: ref, version: version}); e != nil {
 		return e
@@ -93,7 +93,7 @@ func (c *cache) version(ref oda.Ref, version int64) *oda.Entity {
 	return nil
 }
 
-// past gives a document by its key, or nil.
+// past returns the document with a key, or nil.
 func (c *cache) past(name cacheKey) *oda.Entity {
 	s := c.shard(name)
 	s.mu.Lock()
@@ -101,7 +101,7 @@ func (c *cache) past(name cacheKey) *oda.Entity {
 	return s.use(name)
 }
 
-// use gives a document, nil if it is not there.
+// use returns a document and marks it as used, or returns nil.
 func (s *shard) use(name cacheKey) *oda.Entity {
 	el, ok := s.entries[name]
 	if !ok {
@@ -111,7 +111,7 @@ func (s *shard) use(name cacheKey) *oda.Entity {
 	return el.Value.(*cached).Entity
 }
 
-// put keeps a rendered entity that was read after the ticket was given.
+// put adds a rendered entity that was read after the ticket was issued.
 func (c *cache) put(e *oda.Entity, t ticket) {
 	s := t.shard
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (c *cache) put(e *oda.Entity, t ticket) {
 	}
 }
 
-// keep keeps a rendered document that never changes.
+// keep adds a rendered document that never changes.
 func (c *cache) keep(name cacheKey, e *oda.Entity) {
 	s := c.shard(name)
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *shard) remove(el *list.Element) {
 	s.bytes -= cost(c.Entity)
 }
 
-// leave takes entities out before a change of them is committed.
+// leave removes entities before a change of them is committed.
 func (c *cache) leave(refs []oda.Ref) {
 	for _, ref := range refs {
 		name := cacheKey{Ref: ref}
@@ -164,7 +164,7 @@ func (c *cache) leave(refs []oda.Ref) {
 	}
 }
 
-// settle ends what leave began, whether the commit went well or not.
+// settle admits the entities again, whether or not the commit succeeded.
 func (c *cache) settle(refs []oda.Ref) {
 	for _, ref := range refs {
 		s := c.shard(cacheKey{Ref: ref})

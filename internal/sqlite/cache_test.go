@@ -12,7 +12,7 @@ import (
 	"oda/internal/test/suite"
 )
 
-// rendered makes an entity as the cache keeps it.
+// rendered returns an entity as the cache keeps it.
 func rendered(t *testing.T, id string, length int) *oda.Entity {
 	t.Helper()
 	e := &oda.Entity{Ref: block(id), Body: oda.Body{Text: []byte(strings.Repeat("x", length))}}
@@ -22,7 +22,7 @@ func rendered(t *testing.T, id string, length int) *oda.Entity {
 	return e
 }
 
-func TestAReaderThatLookedBeforeAChangeMayNotFillTheCache(t *testing.T) {
+func TestAReaderFromBeforeAChangeMayNotFillTheCache(t *testing.T) {
 	refs := []oda.Ref{block("b")}
 	for name, look := range map[string]func(c *cache) ticket{
 		"looked before the change": func(c *cache) ticket {
@@ -63,7 +63,7 @@ func TestAReaderThatLookedBeforeAChangeMayNotFillTheCache(t *testing.T) {
 	_, after := c.get(refs[0])
 	c.put(rendered(t, "b", 10), after)
 	if e, _ := c.get(refs[0]); e == nil {
-		t.Error("a reader that looked after the change could not fill the cache")
+		t.Error("a reader that read after the change could not fill the cache")
 	}
 	c.leave(refs)
 	if e, _ := c.get(refs[0]); e != nil {
@@ -113,7 +113,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 				counted += cost(el.Value.(*cached).Entity)
 			}
 			if counted != s.bytes || len(s.entries) != s.recent.Len() {
-				t.Fatalf("a shard has %d bytes in %d of %d entries, and counts %d", counted, s.recent.Len(), len(s.entries), s.bytes)
+				t.Fatalf("a shard has %d bytes in %d of %d entries, but counts %d", counted, s.recent.Len(), len(s.entries), s.bytes)
 			}
 			bytes += counted
 		}
@@ -122,7 +122,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	for i := range 500 {
 		fill(fmt.Sprintf("b%d", i), i%3000)
 		if got := total(); got > most {
-			t.Fatalf("the cache holds %d bytes, and may hold %d", got, most)
+			t.Fatalf("the cache holds %d bytes, but may hold %d", got, most)
 		}
 	}
 	if total() < most/4 {
@@ -144,11 +144,11 @@ func TestTheCacheKeepsWhatWasUsedLast(t *testing.T) {
 	for i := range 1000 {
 		fill(fmt.Sprintf("cold%d", i))
 		if e, _ := c.get(block("hot")); e == nil {
-			t.Fatalf("a document in use went after %d others", i)
+			t.Fatalf("a document in use was dropped after %d others", i)
 		}
 	}
 	if e, _ := c.get(block("cold0")); e != nil {
-		t.Error("a document out of use stayed")
+		t.Error("an unused document was kept")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestAReadIsNeverOlderThanAnAcknowledgedWrite(t *testing.T) {
 	ctx := context.Background()
 	s := fresh(t)
 	const blocks, readers, writes = 4, 4, 150
-	var told [blocks]atomic.Int64 // the last state that a writer was told of
+	var told [blocks]atomic.Int64 // the last acknowledged state
 	var writing atomic.Int32
 	var group sync.WaitGroup
 	writing.Store(blocks)
@@ -222,9 +222,8 @@ func mustKeep(t *testing.T, s *Store, id string, e *oda.Entity) *oda.Entity {
 	return entities[0]
 }
 
-// Between a look at the head and one into the cache, somebody may change an
-// entity.
-func TestWhatIsNewerThanAnInstantIsNotTakenFromTheCache(t *testing.T) {
+// An entity may change after its head is read and before the cache is.
+func TestANewerStateIsNotTakenFromTheCache(t *testing.T) {
 	s := fresh(t)
 	then := mustPut(t, s, put(t, "b", `{"n":1}`, 1_000_000))
 	newer := rendered(t, "b", 10)

@@ -12,12 +12,12 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// entry is what the catalogue holds of an entity.
+// entry is what the catalogue holds about an entity.
 type entry struct {
 	hash      int64
 	telescope any // nil: none
 	summary   []byte
-	terms     string // each with a space before and behind it
+	terms     string // each with a space before and after it
 }
 
 func entryOf(ref oda.Ref, x *oda.Extract) *entry {
@@ -29,13 +29,13 @@ func entryOf(ref oda.Ref, x *oda.Extract) *entry {
 	return e
 }
 
-// termsText writes the terms of an entity with a space before and behind each.
+// termsText returns the terms of an entity with a space before and after each.
 func termsText(ref oda.Ref, s *oda.Summary) string {
 	return " " + s.TermList(ref) + " "
 }
 
-// entriesOf works out ahead of the writer what it is about to need: the entries
-// of those that are most likely new. It is nil where none is.
+// entriesOf makes the entries of entities that are probably new, so that the
+// writer need not do it. It returns nil if none is.
 func entriesOf(puts []oda.Put) []*entry {
 	var entries []*entry
 	for i := range puts {
@@ -80,7 +80,7 @@ func catalogueStep(rows int, log *slog.Logger) step {
 	}
 }
 
-// enteredAtOnce is how many entities one part of the step takes at most.
+// enteredAtOnce is how many entities one part of the step enters at most.
 const enteredAtOnce = 1000
 
 // fillCatalogue enters the next entities, in the order of their numbers.
@@ -126,7 +126,7 @@ func fillCatalogue(c *conn, at string, most int, log *slog.Logger) (migrate.Part
 			x, err = oda.ExtractOf(r.ref.Kind, r.body)
 		}
 		if err != nil {
-			// One damaged document must not keep the others from being served.
+			// One damaged document must not keep the archive from being opened.
 			log.Error("a stored document is damaged and is not in the catalogue; run oda verify",
 				"kind", r.ref.Kind.Collection(), "identifier", r.ref.ID, "error", err)
 			x = oda.NoExtract(r.ref.Kind)

@@ -10,12 +10,12 @@ import (
 	"oda/internal/engine"
 )
 
-// changesRead bounds how many positions one call looks at: the records that
-// came with a version give no change, and many may stand together as one.
+// changesRead is how many positions one call may read. Records that came with a
+// version are no changes of their own, and many records may be one change.
 const changesRead = 5000
 
-// selectChanges merges the two tables that make up the log. The sequence is 0 for
-// a version, and NULL for a record that came with one.
+// selectChanges merges the two tables that make up the log. The sequence number is 0
+// for a version, and NULL for a record that came with one.
 const selectChanges = `SELECT position, entity, version, 0, stored_by, stored_on FROM versions WHERE position BETWEEN ?1 AND ?2
 	UNION ALL
 	SELECT r.position, r.entity, r.version, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.recorded_by, r.recorded_on
@@ -38,23 +38,23 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 	if err == nil && reading.read < last {
 		err = engine.LostChange(reading.read + 1)
 	}
-	// What is before a damage can be told; the next call tells of the damage.
+	// Return what comes before the damage. The next call reports it.
 	if err != nil && !errors.Is(err, errPartFull) && len(reading.changes) == 0 {
 		return nil, 0, storageError(err)
 	}
 	return reading.changes, reading.read, nil
 }
 
-// changesReading is what one call has read of the log.
+// changesReading is what one call has read from the log.
 type changesReading struct {
 	conn    *conn
 	limit   int
 	changes []oda.Change
-	read    oda.Position      // up to there
+	read    oda.Position      // the last one that was read
 	refs    map[int64]oda.Ref // of entities
 }
 
-// row takes a row of selectChanges.
+// row reads a row of selectChanges.
 func (r *changesReading) row(stmt *sqlite.Stmt) error {
 	position := oda.Position(stmt.ColumnInt64(0))
 	if position != r.read+1 {
@@ -87,7 +87,7 @@ func (r *changesReading) row(stmt *sqlite.Stmt) error {
 	return nil
 }
 
-// ref names an entity; without an identifier where it is unknown.
+// ref returns the entity with a number. Its identifier is empty if it is unknown.
 func (r *changesReading) ref(entity int64) (oda.Ref, error) {
 	ref, known := r.refs[entity]
 	if known {

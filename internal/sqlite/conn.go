@@ -9,18 +9,18 @@ import (
 	"oda"
 )
 
-// conn is one connection with its statements. SQLite plans a statement anew
-// when its bindings are cleared, so statements are prepared once and kept, and
-// every run binds all of its parameters.
+// conn is a connection with its prepared statements. SQLite plans a statement
+// again when its bindings are cleared, so statements are prepared once and every
+// run binds all parameters.
 type conn struct {
 	*sqlite.Conn
 	statements map[string]*sqlite.Stmt
 }
 
-// pragmas make commits durable and let readers go on while one writes. The
-// writer folds the write-ahead log into the file itself, every 32 MiB of it, as
-// part of a commit: a second connection that did so beside it would never catch
-// up under load, and the log would grow without end.
+// pragmas make commits durable and let connections read while one writes. The
+// writer itself checkpoints the write-ahead log, every 32 MiB, as part of a commit.
+// A second connection that did so in parallel would never catch up under load, and
+// the log would grow without bound.
 const pragmas = `
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -31,15 +31,15 @@ PRAGMA temp_store = MEMORY;
 PRAGMA foreign_keys = ON;
 `
 
-// Settings of connections that read. A listing walks along an index once: what
-// its connection keeps of it is never asked for again.
+// Settings of connections that read. A listing walks along an index once, so its
+// connection needs only a small cache.
 const (
 	queryOnly  = "PRAGMA query_only = ON;"
 	smallCache = "PRAGMA cache_size = -1024;"
 )
 
-// openConn opens a connection. The checks come before anything in the file is
-// changed.
+// openConn opens a connection. It makes the checks before it changes anything in
+// the file.
 func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) (*conn, error) {
 	raw, err := sqlite.OpenConn(path, flags)
 	if err != nil {
@@ -56,13 +56,13 @@ func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) 
 		err = c.script(pragmas)
 	}
 	if err != nil {
-		_ = c.close() // the first error is the one to tell
+		_ = c.close() // the first error matters
 		return nil, err
 	}
 	return c, nil
 }
 
-// script runs several statements that give nothing back that matters.
+// script runs several statements and ignores their rows.
 func (c *conn) script(text string) error {
 	for strings.TrimSpace(text) != "" {
 		stmt, rest, err := c.PrepareTransient(text)
@@ -72,7 +72,7 @@ func (c *conn) script(text string) error {
 		for {
 			row, err := stmt.Step()
 			if err != nil {
-				_ = stmt.Finalize() // says the same again
+				_ = stmt.Finalize() // returns the same error
 				return err
 			}
 			if !row {
@@ -87,7 +87,7 @@ func (c *conn) script(text string) error {
 	return nil
 }
 
-// bind prepares a statement, or takes the one that is, and binds all of its
+// bind prepares a statement, unless it is already prepared, and binds all of its
 // parameters in order.
 func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
 	stmt, ok := c.statements[query]
@@ -113,21 +113,21 @@ func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
 		case []byte:
 			stmt.BindBytes(i+1, v)
 		default:
-			// The message must not hold the argument: all arguments of all
-			// statements would then have to be on the heap.
-			panic("sqlite: an argument of a type that is not bound in " + query)
+			// The message must not contain the argument: then all arguments of all
+			// statements would escape to the heap.
+			panic("sqlite: an argument has an unsupported type in " + query)
 		}
 	}
 	return stmt, nil
 }
 
-// exec runs a statement that gives no rows.
+// exec runs a statement that returns no rows.
 func (c *conn) exec(query string, args ...any) error {
 	return c.query(query, nil, args...)
 }
 
-// query runs a statement and calls row for each row that it gives. The
-// statement is reset in any case, so that no snapshot stays open.
+// query runs a statement and calls row for each of its rows. It always resets the
+// statement, so that no snapshot stays open.
 func (c *conn) query(query string, row func(*sqlite.Stmt) error, args ...any) (err error) {
 	stmt, err := c.bind(query, args...)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *conn) query(query string, row func(*sqlite.Stmt) error, args ...any) (e
 	}
 }
 
-// number runs a statement that gives one number.
+// number runs a statement that returns one number.
 func (c *conn) number(query string) (int64, error) {
 	var n int64
 	err := c.query(query, func(stmt *sqlite.Stmt) error {
@@ -167,8 +167,8 @@ func (c *conn) close() error {
 	return c.Close()
 }
 
-// digestOf reads the digest of a text. A column that holds none gives one that no
-// text has.
+// digestOf reads the digest of a text. If the column has none, it returns a digest
+// that no text has.
 func digestOf(stmt *sqlite.Stmt, column int) (digest oda.Digest) {
 	if stmt.ColumnLen(column) == len(digest) {
 		stmt.ColumnBytes(column, digest[:])
@@ -176,7 +176,7 @@ func digestOf(stmt *sqlite.Stmt, column int) (digest oda.Digest) {
 	return digest
 }
 
-// bytesOf copies a blob out of the row at hand; nil where it is NULL.
+// bytesOf copies a blob from the current row. It returns nil for NULL.
 func bytesOf(stmt *sqlite.Stmt, column int) []byte {
 	if stmt.ColumnIsNull(column) {
 		return nil

@@ -12,18 +12,18 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// insertDay adds to the index of days. The first sequence of a day in a part is
-// the one that came first, since sequence numbers grow.
+// insertDay adds to the index of days. A row that exists stays as it is: it has
+// the first sequence number, since sequence numbers grow.
 const insertDay = "INSERT INTO call_days (day, entity, part, first) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
-// seen is where the last record of a block stands in the index of days. Records
-// that follow on the same day do not touch it.
+// seen is the row of the index of days that the last record of a block is under.
+// Following records of the same day do not touch the index.
 type seen struct {
 	day  oda.Day
 	part int64 // 0: not known
 }
 
-// note adds a record to the index of days, unless that is known to have its day.
+// note adds a record to the index of days, unless its row is known to exist.
 func (c *conn) note(entity int64, s *seen, sequence int64, day oda.Day) error {
 	now := seen{day, engine.PartOf(sequence)}
 	if now == *s {
@@ -73,8 +73,8 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 	}
 }
 
-// runsOn gives the records of the current version among which those of the days
-// are.
+// runsOn returns records of the current version that include all those of the
+// days.
 func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (entity int64, runs engine.Runs, err error) {
 	if err := s.readable(of.Ref); err != nil {
 		return 0, nil, err
@@ -97,7 +97,7 @@ func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (
 	return entity, runs.Within(engine.Parts(firsts)), err
 }
 
-// callDaysStep makes the index of days, of the records that are stored.
+// callDaysStep makes the index of days and fills it with the stored records.
 func callDaysStep(rows int) step {
 	return step{
 		Number: 4, Name: "index the days of calls", Checksum: "index the days of calls 1",
@@ -115,7 +115,7 @@ CREATE TABLE call_days (
     PRIMARY KEY (day, entity, part)
 ) STRICT, WITHOUT ROWID`
 
-// indexing is where the step is: behind that record.
+// indexing is the last record that the step has indexed.
 type indexing struct {
 	Entity   int64 `json:"entity"`
 	Sequence int64 `json:"sequence"`

@@ -11,7 +11,7 @@ import (
 	"oda"
 )
 
-// onDay is a record of a call of a day.
+// onDay returns a record of a call on a day.
 func onDay(day string) string { return fmt.Sprintf(`{"request":"r","request_sent_at":%q}`, day) }
 
 func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
@@ -21,7 +21,7 @@ func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
 	if _, err := record(s, "b", onDay("2026-03-01")); err != nil {
 		t.Fatal(err)
 	}
-	// What is not there cannot be touched.
+	// If there is no index, nothing can touch it.
 	script(t, path, "ALTER TABLE call_days RENAME TO hidden")
 	for range 20 {
 		if _, err := record(s, "b", onDay("2026-03-01T12:00:00Z")); err != nil {
@@ -34,7 +34,7 @@ func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
 	script(t, path, "ALTER TABLE hidden RENAME TO call_days")
 }
 
-// entries gives the index of days in words.
+// entries returns the index of days as text.
 func entries(t *testing.T, s *Store) (all []string) {
 	t.Helper()
 	c, err := s.readers.take(t.Context())
@@ -75,7 +75,7 @@ func TestTheDaysOfStoredCallsAreIndexedInParts(t *testing.T) {
 	}
 	parts, at := 0, ""
 	for ended := false; !ended; parts++ {
-		// Each part is cut off before its end once, and done again.
+		// Each part is cut off once before its end, and done again.
 		for _, end := range []string{"ROLLBACK", "COMMIT"} {
 			must(t, c.script("BEGIN IMMEDIATE"))
 			part, err := indexDays(c, at, 5000)
@@ -89,10 +89,10 @@ func TestTheDaysOfStoredCallsAreIndexedInParts(t *testing.T) {
 	must(t, c.close())
 	s = open(t, path)
 	if got := entries(t, s); !slices.Equal(got, want) || len(want) < 20 {
-		t.Errorf("%d entries were made by the step, %d with the records", len(got), len(want))
+		t.Errorf("the step made %d entries, recording made %d", len(got), len(want))
 	}
 	if parts != 6 {
-		t.Errorf("the step had %d parts, to make the table and to index %d records", parts, 5*len(list)+1)
+		t.Errorf("the step took %d parts to make the table and index %d records", parts, 5*len(list)+1)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// digestsStep works out digests and seals of what was stored before there were
-// any, in the order of positions, first of versions, then of records.
+// digestsStep adds digests and seals to rows that were stored before there were
+// any: first to versions, then to records, in the order of positions.
 func digestsStep(rows int) step {
 	return step{Number: 6, Name: "digests of what is stored", Checksum: "digests", Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) {
 		var f digesting
@@ -25,24 +25,24 @@ func digestsStep(rows int) step {
 	}}
 }
 
-// digesting is how far the step is.
+// digesting is how far the step has come.
 type digesting struct {
 	Records  bool  `json:"records"`  // the versions are done
-	Position int64 `json:"position"` // behind that one
+	Position int64 `json:"position"` // the last one that is done
 	Done     int64 `json:"done"`
 }
 
-// partTexts is the size of texts after which a part of a step ends.
+// partTexts is how many bytes of texts end a part of a step.
 const partTexts = 8 << 20
 
-// sealed is a row with what it lacks.
+// sealed is what a row lacks.
 type sealed struct {
 	position int64
 	digest   oda.Digest
-	seal     any // nil where the row cannot be read
+	seal     any // nil if the row cannot be read
 }
 
-// part fills the next rows.
+// part completes the next rows.
 func (f digesting) part(c *conn, rows int) (migrate.Part, error) {
 	read, update := sealVersions, "UPDATE versions SET digest = ?, seal = ? WHERE position = ?"
 	if f.Records {
@@ -74,7 +74,7 @@ func (f digesting) part(c *conn, rows int) (migrate.Part, error) {
 	return migrate.Part{At: string(text), Done: f.Done, Total: total}, err
 }
 
-// sealVersions works out what versions behind a position lack.
+// sealVersions returns what versions after a position lack.
 func sealVersions(c *conn, behind int64, rows int) (found []sealed, err error) {
 	size := 0
 	err = c.query(`SELECT entity, position, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, NULL
@@ -92,8 +92,8 @@ func sealVersions(c *conn, behind int64, rows int) (found []sealed, err error) {
 	return found, notFull(err)
 }
 
-// sealRecords works out what records behind a position lack. Those that came with
-// a key have their digest.
+// sealRecords returns what records after a position lack. Records that were sent
+// with a key already have a digest.
 func sealRecords(c *conn, behind int64, rows int) (found []sealed, err error) {
 	size := 0
 	err = c.query(`SELECT entity, position, sequence, version, recorded_by, recorded_on, key, digest, text
@@ -109,7 +109,7 @@ func sealRecords(c *conn, behind int64, rows int) (found []sealed, err error) {
 	return found, notFull(err)
 }
 
-// partFull ends a part by its size.
+// partFull adds to the size of a part. It returns errPartFull if that is enough.
 func partFull(size *int, more int) error {
 	if *size += more; *size > partTexts {
 		return errPartFull
@@ -117,7 +117,7 @@ func partFull(size *int, more int) error {
 	return nil
 }
 
-// notFull is the error of a part, if being full is none.
+// notFull returns err, or nil if err is errPartFull.
 func notFull(err error) error {
 	if errors.Is(err, errPartFull) {
 		return nil

@@ -7,17 +7,17 @@ import (
 	"oda"
 )
 
-// doubt is what a failed commit leaves. SQLite goes on as if the transaction had
-// never been, but its frames may stand in the write-ahead log, and a crash would
-// bring them back. The next frames that are written take their place, and once
-// these are synced, the transaction is gone for good. So a small commit comes
-// before everything else. Until it succeeds, nothing is acknowledged, and nobody
-// is told that what the transaction changed is as it was before.
+// doubt is the state after a commit that failed. SQLite continues as if the
+// transaction had never happened, but its frames may be in the write-ahead log, and
+// a crash would bring them back. The next frames overwrite them, and once those are
+// synced, the transaction is gone for good. So the writer makes a small commit
+// first. Until that succeeds, nothing is acknowledged, and the entities that the
+// transaction changed cannot be read.
 type doubt struct {
 	changed []oda.Ref // by the transaction
 }
 
-// settle ends the doubt, where there is one. Then the commit that failed is
+// settle ends the doubt, if there is one. After that, the commit that failed is
 // certainly not stored.
 func (s *Store) settle(last int64) error {
 	if s.doubt.Load() == nil {
@@ -26,14 +26,13 @@ func (s *Store) settle(last int64) error {
 	return s.touch(last)
 }
 
-// touch makes a commit that changes nothing, which also ends a doubt. SQLite
-// writes nothing for a row that stays as it is, so the row is changed and changed
-// back.
+// touch makes a commit that changes nothing, which also ends a doubt. SQLite does
+// not write a row that stays the same, so touch changes a row and changes it back.
 func (s *Store) touch(last int64) (err error) {
 	c := s.writer
 	defer func() {
 		if err != nil && !c.AutocommitEnabled() {
-			_ = c.exec("ROLLBACK") // the first error is the one to tell
+			_ = c.exec("ROLLBACK") // the first error matters
 		}
 	}()
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
@@ -56,7 +55,7 @@ func (s *Store) touch(last int64) (err error) {
 	return nil
 }
 
-// readable makes sure that the stored state of an entity is not in doubt.
+// readable returns an error if the stored state of an entity is in doubt.
 func (s *Store) readable(ref oda.Ref) error {
 	if d := s.doubt.Load(); d != nil && slices.Contains(d.changed, ref) {
 		return oda.Errorf(oda.Unavailable, "It is not yet known whether the last change of %s %s is stored, because the archive's disk reported an error. "+

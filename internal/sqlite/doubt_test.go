@@ -17,12 +17,12 @@ import (
 	"oda"
 )
 
-// inDoubt tells whether an answer leaves open what became of a write. One that
-// does not must say that nothing was stored.
+// inDoubt reports whether an answer leaves the outcome of a write open. Otherwise it
+// must say that nothing was stored.
 func inDoubt(t *testing.T, err error) bool {
 	t.Helper()
 	if oda.CodeOf(err) != oda.Unavailable {
-		t.Fatalf("a write on a disk that refuses got %v", err)
+		t.Fatalf("a write on a failing disk got %v", err)
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "may or may not be stored"):
@@ -30,12 +30,11 @@ func inDoubt(t *testing.T, err error) bool {
 	case strings.Contains(text, "Nothing was stored"):
 		return false
 	}
-	t.Fatalf("%q does not say what became of the write", err)
+	t.Fatalf("%q does not say whether the write is stored", err)
 	return false
 }
 
-// holds opens an archive and makes sure that these blocks are there, and those
-// not.
+// holds opens an archive and checks that these blocks are stored and those are not.
 func holds(t *testing.T, archive string, there, absent []string) {
 	t.Helper()
 	s := open(t, archive)
@@ -47,7 +46,7 @@ func holds(t *testing.T, archive string, there, absent []string) {
 	}
 	for _, id := range absent {
 		if stored(t, s, id) {
-			t.Errorf("%s was answered with \"Nothing was stored\", and it is there", id)
+			t.Errorf("%s was answered with \"Nothing was stored\", but it is stored", id)
 		}
 	}
 }
@@ -60,7 +59,7 @@ func TestACommitThatFailedOnceIsCertainlyNotStored(t *testing.T) {
 	d.refuse(1)
 	_, err := s.Put(t.Context(), []oda.Put{put(t, "failed", `{}`, 1)})
 	if inDoubt(t, err) {
-		t.Errorf("the disk answers again, and yet the answer is %v", err)
+		t.Errorf("the disk works again, but the answer is %v", err)
 	}
 	holds(t, afterKill(t, path), []string{"before"}, []string{"failed"})
 	holds(t, d.afterPowerCut(t, path), []string{"before"}, []string{"failed"})
@@ -68,9 +67,9 @@ func TestACommitThatFailedOnceIsCertainlyNotStored(t *testing.T) {
 	holds(t, d.afterPowerCut(t, path), []string{"before", "failed"}, nil)
 }
 
-// While a disk refuses, a write that was tried may come back with a crash, and
-// none that is tried later may be acknowledged or come back.
-func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
+// While a disk fails, a crash may bring back a write that was tried. Later writes
+// must neither be acknowledged nor come back.
+func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 	path := archivePath(t)
 	d := watch(t, path)
 	s := open(t, path)
@@ -82,9 +81,9 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
 	d.refuse(forever)
 	_, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)})
 	if !inDoubt(t, err) {
-		// The write is in the log, and a start after a kill finds it there.
+		// The write is in the log, and a start after a kill finds it.
 		holds(t, afterKill(t, path), nil, []string{"doubtful"})
-		t.Fatalf("nothing is known of the write, and yet the answer is %v", err)
+		t.Fatalf("the outcome of the write is unknown, but the answer is %v", err)
 	}
 	_, err = s.Put(t.Context(), []oda.Put{put(t, "refused", `{}`, 1)})
 	if inDoubt(t, err) {
@@ -94,17 +93,17 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
 		t.Errorf("a record that was never tried got %v", err)
 	}
 	if d.failures() < 4 {
-		t.Errorf("%d syncs failed; the engine must try whether the disk answers", d.failures())
+		t.Errorf("%d syncs failed; the engine must try whether the disk works", d.failures())
 	}
 	if e, err := s.Get(t.Context(), block("before")); err != nil || e.Metadata.Version != 1 {
-		t.Errorf("reading must go on: %v", err)
+		t.Errorf("reading must still work: %v", err)
 	}
 	for _, read := range []func() error{
 		func() error { _, err := s.Get(t.Context(), block("doubtful")); return err },
 		func() error { _, err := s.Records(t.Context(), "doubtful", 0, 1); return err },
 	} {
 		if err := read(); oda.CodeOf(err) != oda.Unavailable {
-			t.Errorf("nothing is known of the write, and a reader is told %v", err)
+			t.Errorf("the outcome of the write is unknown, but a reader gets %v", err)
 		}
 	}
 	holds(t, afterKill(t, path), []string{"before"}, []string{"refused"})
@@ -113,7 +112,7 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
 	d.refuse(0)
 	r, err := record(s, "before", `{"request":"second"}`)
 	if err != nil || r.Sequence != 2 {
-		t.Fatalf("the disk answers again, and a record got %+v, %v", r, err)
+		t.Fatalf("the disk works again, but a record got %+v, %v", r, err)
 	}
 	mustPut(t, s, put(t, "after", `{}`, 1))
 	if stored(t, s, "doubtful") {
@@ -133,11 +132,11 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskRefuses(t *testing.T) {
 }
 
 func TestADoubtEndsWithoutAnotherWrite(t *testing.T) {
-	t.Parallel() // it waits until the engine tries by itself
+	t.Parallel() // it waits until the engine tries again
 	path := archivePath(t)
 	d := watch(t, path)
 	s := open(t, path)
-	d.refuse(2) // the commit, and the one that would settle it
+	d.refuse(2) // the commit, and the one that would end the doubt
 	if _, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)}); !inDoubt(t, err) {
 		t.Fatalf("got %v", err)
 	}
@@ -155,9 +154,9 @@ func TestADoubtEndsWithoutAnotherWrite(t *testing.T) {
 	holds(t, d.afterPowerCut(t, path), nil, []string{"doubtful"})
 }
 
-// The disk refuses now and then while many write, and the machine loses its
+// The disk fails now and then while many clients write, and the machine may lose
 // power at any time.
-func TestNothingAcknowledgedIsLostOnADiskThatRefusesNowAndThen(t *testing.T) {
+func TestNothingAcknowledgedIsLostOnADiskThatFailsNowAndThen(t *testing.T) {
 	path := archivePath(t)
 	d := watch(t, path)
 	s := open(t, path)
@@ -191,12 +190,12 @@ func TestNothingAcknowledgedIsLostOnADiskThatRefusesNowAndThen(t *testing.T) {
 		}
 	}
 	if d.failures() < 20 || len(acknowledged[0]) < 20 {
-		t.Errorf("%d syncs failed, and %d writes of one writer succeeded: this shows little", d.failures(), len(acknowledged[0]))
+		t.Errorf("%d syncs failed, and %d writes of one writer succeeded: that proves little", d.failures(), len(acknowledged[0]))
 	}
 }
 
-// cachedFile is a file as Linux keeps it: what was written is in memory, and a
-// sync brings the parts that were written since the last sync to the disk.
+// cachedFile behaves like a file on Linux: writes go to memory, and a sync brings
+// the parts that were written since the last sync to disk.
 type cachedFile struct {
 	memory, disk []byte
 	dirty        []bool
@@ -222,22 +221,22 @@ func (f *cachedFile) Sync() error {
 		f.dirty[i] = false
 	}
 	if f.refuses {
-		return errors.New("the disk refuses")
+		return errors.New("the disk fails")
 	}
 	return nil
 }
 
-// A sync that succeeds after one that failed does not bring to the disk what the
-// first one should have. What is found in the log at a start may be such.
-func TestALogThatIsOnlyInMemoryIsBroughtToTheDisk(t *testing.T) {
+// A sync that succeeds after a failed one does not bring to disk what the first
+// should have. The log that a start finds may have such parts.
+func TestALogThatIsOnlyInMemoryIsWrittenToDisk(t *testing.T) {
 	const size = 3<<20 + 17
 	f := &cachedFile{memory: bytes.Repeat([]byte("frame"), size/5+1)[:size], disk: make([]byte, size), dirty: make([]bool, size)}
 	if err := f.Sync(); err != nil || bytes.Equal(f.disk, f.memory) {
-		t.Fatal("a sync alone brought to the disk what was not written since the last one")
+		t.Fatal("a sync brought parts to disk that were not written since the last one")
 	}
 	f.refuses = true
 	if err := rewrite(f); err == nil {
-		t.Error("the disk refused, and nobody was told")
+		t.Error("the disk failed, but there is no error")
 	}
 	f.refuses = false
 	before := bytes.Clone(f.memory)
@@ -245,7 +244,7 @@ func TestALogThatIsOnlyInMemoryIsBroughtToTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(f.memory, before) || !bytes.Equal(f.disk, f.memory) {
-		t.Error("the disk does not hold what is read")
+		t.Error("what is on disk is not what is read")
 	}
 	if err := rewrite(&cachedFile{}); err != nil && !errors.Is(err, io.EOF) {
 		t.Errorf("an empty file: %v", err)
@@ -271,9 +270,9 @@ func TestAStartRewritesTheLogThatItFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.ModTime().Equal(long) {
-		t.Error("what the crash left was not written again")
+		t.Error("what the crash left was not rewritten")
 	}
 	if !stored(t, again, "b") {
-		t.Error("what was acknowledged is lost")
+		t.Error("an acknowledged write is lost")
 	}
 }

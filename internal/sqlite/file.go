@@ -16,18 +16,18 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// file is the archive's file, held by this process alone. SQLite derives the
-// name of the write-ahead log from the name of the file, so all processes must
-// meet at one name: symbolic links are followed, and a file with several hard
-// links is refused.
+// file is the archive's file, which only this process may use. SQLite derives the
+// name of the write-ahead log from the name of the file, so all processes must use
+// the same name. Therefore symbolic links are followed, and a file with several
+// hard links is refused.
 type file struct {
 	path string   // absolute, without symbolic links
-	side *os.File // locked; has the path with .lock behind it
-	self *os.File // the file itself, locked; nil until it is known to be one
+	side *os.File // locked; its name is the path with .lock appended
+	self *os.File // the file itself, locked; nil until it is known to be an archive
 }
 
-// claim finds the file that the path names and makes this process the only one
-// that works with it. The locks go with the process, however it ends.
+// claim makes this process the only one that uses the file. The locks end with the
+// process, however it ends.
 func claim(path string) (*file, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, reason(err)
@@ -43,7 +43,7 @@ func claim(path string) (*file, error) {
 	return f, nil
 }
 
-// resolve follows symbolic links, also where there is no file yet.
+// resolve follows symbolic links, even if the file does not exist yet.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -67,11 +67,11 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), reason(err)
 }
 
-// lockSide takes the lock on the side file, which says who holds it.
+// lockSide locks the side file and writes into it which process holds the lock.
 func lockSide(path string) (*os.File, error) {
 	f, err := files.Lock(path, 0o640)
 	if errors.Is(err, files.ErrLocked) {
-		holder, _ := os.ReadFile(path) // who holds it is only a hint
+		holder, _ := os.ReadFile(path) // the message works without it
 		return nil, fmt.Errorf("another oda has it open (process %.32s); stop that one, or name another file with --db",
 			bytes.TrimSpace(holder))
 	}
@@ -89,8 +89,8 @@ func lockSide(path string) (*os.File, error) {
 	return f, nil
 }
 
-// check makes sure that the file can be an archive, and makes a new archive
-// where there is none.
+// check returns an error if the file cannot be an archive. If there is no file, it
+// makes a new archive.
 func (f *file) check() error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,11 +120,11 @@ func (f *file) check() error {
 	return rewriteLog(f.path + "-wal")
 }
 
-// lockSelf locks the file itself, since it may be mounted in several places
-// with a side file in each. SQLite has locks of its own on the file, so this one
-// is on a byte that SQLite does not use, and it is one that belongs to the
-// descriptor rather than to the process, which only Linux has. The descriptor
-// must not be closed before SQLite's: that would take away SQLite's locks.
+// lockSelf locks the file itself, since it may be mounted in several places with a
+// side file in each. SQLite has locks of its own on the file, so this lock is on a
+// byte that SQLite does not use. It belongs to the descriptor, not to the process;
+// only Linux has such locks. The descriptor must not be closed before SQLite's,
+// because that would remove SQLite's locks.
 func (f *file) lockSelf() error {
 	self, err := os.OpenFile(f.path, os.O_RDWR, 0)
 	if err != nil {
@@ -148,10 +148,10 @@ func (f *file) lockSelf() error {
 // setLock is F_OFD_SETLK, and lockStart the byte that is locked.
 const setLock, lockStart = 37, 1 << 62
 
-// rewriteLog makes sure that what a crash left of the write-ahead log is on disk
-// as it is read. After a sync that failed, the operating system may hold parts
-// of it that never reached the disk and that no later sync would write. SQLite
-// takes them for committed, and what is committed next builds on them.
+// rewriteLog brings a write-ahead log that a crash left to disk, as it reads now.
+// After a failed sync, the operating system may hold parts of the log in memory
+// that never reached the disk and that no later sync would write. SQLite would
+// treat them as committed, and later commits would build on them.
 func rewriteLog(path string) error {
 	log, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,9 +185,9 @@ func rewrite(f interface {
 	}
 }
 
-// create makes a new archive. It is made under another name and gets its own
-// when it is whole, so that a start that is cut off leaves nothing behind that
-// could be taken for an archive or hide that one was lost.
+// create makes a new archive. It makes it under another name and renames it when it
+// is complete. So a start that is cut off leaves nothing that looks like an archive
+// or hides that one was lost.
 func (f *file) create() error {
 	if info, err := os.Stat(f.path + "-wal"); err == nil && info.Size() > 0 {
 		return fmt.Errorf("the file does not exist, but its write-ahead log %s does; "+
@@ -204,7 +204,7 @@ func (f *file) create() error {
 		return err
 	}
 	err = c.script(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA application_id = %d; %s; COMMIT", applicationID, migrations))
-	if err = errors.Join(err, c.close()); err != nil { // closing folds the write-ahead log in, and syncs
+	if err = errors.Join(err, c.close()); err != nil { // closing checkpoints the write-ahead log, and syncs
 		return err
 	}
 	if err := os.Rename(fresh, f.path); err != nil {
@@ -213,17 +213,16 @@ func (f *file) create() error {
 	return reason(files.SyncDir(filepath.Dir(f.path)))
 }
 
-// release lets others have the file. It comes after SQLite has closed it.
+// release unlocks the file. SQLite must have closed it before.
 func (f *file) release() {
 	if f.self != nil {
 		_ = f.self.Close()
 	}
-	_ = os.Remove(f.side.Name()) // it is ours as long as it is locked
+	_ = os.Remove(f.side.Name()) // nobody else uses it while it is locked
 	_ = f.side.Close()
 }
 
-// recognise makes sure that the file is an archive, before anything in it is
-// changed.
+// recognise returns an error if the file is not an archive.
 func recognise(c *conn) error {
 	id, err := c.number("PRAGMA application_id")
 	if err == nil && id != applicationID {
@@ -232,7 +231,7 @@ func recognise(c *conn) error {
 	return err
 }
 
-// openError says in a person's words what SQLite says in a code.
+// openError turns an error code of SQLite into a message for the operator.
 func openError(err error) error {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB:
@@ -249,7 +248,7 @@ func openError(err error) error {
 	return err
 }
 
-// reason drops the path from a file error: the message has it already.
+// reason shortens a file error to what it is about.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("cannot write to %s: %w", p.Path, p.Err)

@@ -15,7 +15,7 @@ import (
 const (
 	headColumns = `h.entity, h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on`
 
-	// foundColumns are what foundIn reads.
+	// foundColumns lists the columns that foundIn reads.
 	foundColumns = headColumns + `, c.summary`
 
 	selectFound = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.kind = ? AND h.identifier = ?`
@@ -35,7 +35,7 @@ func instantOf(order oda.Sort) string {
 	return "0"
 }
 
-// foundIn reads the row at hand.
+// foundIn reads the current row.
 func foundIn(stmt *sqlite.Stmt) (found oda.Found) {
 	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 	found.Metadata = metadataOf(stmt, 3)
@@ -68,16 +68,17 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 	return all, nil
 }
 
-// readForOne is how many places are given for each that a question about
-// identifiers allows. FTS5 does not know upper case from lower case, so some that
-// it finds have another identifier.
+// readForOne is how many places are read for each that a question about identifiers
+// allows. FTS5 does not distinguish upper from lower case, so some of those that it
+// finds have another identifier.
 const readForOne = 10
 
 // errEnough ends a question that has too many answers.
 var errEnough = errors.New("there is more than was asked for")
 
-// Candidates implements oda.Engine. What is not in the index yet is asked first:
-// what is moved meanwhile is then found twice, and never missed.
+// Candidates implements oda.Engine. It looks at what is not yet in the index first.
+// So an entity that is moved into the index meanwhile is found twice, but never
+// missed.
 func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Place, complete bool, err error) {
 	if q.Empty() {
 		return nil, true, nil
@@ -116,7 +117,7 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Pl
 			if err != nil {
 				return err
 			}
-			// So many more, since some may be found again.
+			// The limit is higher because some may be found again.
 			return c.query(fmt.Sprintf(selectTerms, instant), read, matching(clauses), int64(most+1+len(seen)))
 		}()
 		if complete = err == nil; errors.Is(err, errEnough) {
@@ -127,14 +128,13 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Pl
 	return places, complete && err == nil, err
 }
 
-// rareTerm is how many entities a clause may find that is asked without those
-// that find more.
+// rareTerm is how many entities a clause may find to count as rare.
 const rareTerm = 1000
 
-// rare returns the clauses that find few entities, if there are any, else all.
-// FTS5 reads on in the long list of a common term to find each entity of a rare
-// one, which takes longer than to look at those few. A beginning, for which it
-// puts the lists of all terms that begin so together first, is asked last.
+// rare returns the clauses that find few entities, or all if there are none. To
+// combine a rare term with a common one, FTS5 reads through the long list of the
+// common one, which takes longer than judging the few entities of the rare one. A
+// prefix comes last, since FTS5 first has to merge the lists of all its terms.
 func (c *conn) rare(clauses []oda.Clause) ([]oda.Clause, error) {
 	if len(clauses) == 1 {
 		return clauses, nil
@@ -162,7 +162,8 @@ func (c *conn) rare(clauses []oda.Clause) ([]oda.Clause, error) {
 	return clauses, nil
 }
 
-// finding runs work on a connection for listings, until the caller has gone.
+// finding runs work on a connection for listings. It is interrupted if the caller
+// goes away.
 func (s *Store) finding(ctx context.Context, work func(*conn) error) error {
 	c, err := s.listers.take(ctx)
 	if err != nil {
@@ -177,8 +178,8 @@ func (s *Store) finding(ctx context.Context, work func(*conn) error) error {
 	return storageError(err)
 }
 
-// matching writes clauses as a question to FTS5. No term has a double quote in
-// it.
+// matching writes clauses in the query language of FTS5. No term contains a double
+// quote.
 func matching(clauses []oda.Clause) string {
 	var b strings.Builder
 	for i, c := range clauses {

@@ -15,7 +15,7 @@ import (
 	"oda/internal/test/suite"
 )
 
-// smallDisk gives a directory on a file system of that many bytes.
+// smallDisk returns a directory on a file system of that many bytes.
 func smallDisk(t *testing.T, bytes int) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -33,7 +33,7 @@ func smallDisk(t *testing.T, bytes int) string {
 	return dir
 }
 
-func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
+func TestTheArchiveSurvivesAFullDisk(t *testing.T) {
 	ctx := context.Background()
 	dir := smallDisk(t, 6<<20)
 	ballast := filepath.Join(dir, "ballast")
@@ -67,7 +67,7 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 				t.Fatalf("%s was acknowledged: %v", id, err)
 			}
 			if text := suite.Render(t, e); !strings.Contains(text, padding) {
-				t.Fatalf("%s is not whole", id)
+				t.Fatalf("%s is incomplete", id)
 			}
 		}
 		for _, id := range refused {
@@ -80,7 +80,7 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Count(suite.Render(t, night), `"request":`); got != records {
-			t.Fatalf("%d records were acknowledged, and %d are there", records, got)
+			t.Fatalf("%d records were acknowledged, but %d are stored", records, got)
 		}
 	}
 
@@ -102,7 +102,7 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 	check()
 	holds(t, afterKill(t, path), acknowledged, refused)
 	if err := s.Ping(ctx); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "full") {
-		t.Errorf("it is ready, or gives no reason: %v", err)
+		t.Errorf("the archive is ready, or gives no reason: %v", err)
 	}
 
 	if err := os.Remove(ballast); err != nil {
@@ -110,7 +110,7 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 	}
 	for deadline := time.Now().Add(30 * time.Second); s.Ping(ctx) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it does not find out by itself that there is room again")
+			t.Fatal("the engine does not notice that there is room again")
 		}
 	}
 	for i := 5000; i < 5010; i++ {
@@ -126,8 +126,8 @@ func TestAFullDiskLosesNothingAndIsRecoveredFrom(t *testing.T) {
 	check()
 }
 
-// A small commit fits into what a failed one has left in the log, so it does not
-// tell that there is room again.
+// A small commit fits into the space that a failed one has left in the log, so it
+// does not prove that there is room again.
 func TestADiskWithLittleRoomCountsAsFull(t *testing.T) {
 	dir := smallDisk(t, 8<<20)
 	s := open(t, filepath.Join(dir, "archive.db"))
@@ -154,6 +154,6 @@ func TestADiskWithLittleRoomCountsAsFull(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.probe"))
 	if err != nil || left != nil {
-		t.Errorf("trying left %v behind (%v)", left, err)
+		t.Errorf("the probe left %v behind (%v)", left, err)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// refused tells the health of the engine that a write failed, where the disk or
-// the file refuses.
+// refused notes that a write failed, if the disk or the file is the reason.
 func (s *Store) refused(err error) {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
@@ -24,13 +23,13 @@ func (s *Store) refused(err error) {
 	}
 }
 
-// probeRoom is how much room there must be on the disk before the archive counts
-// as writable again. A commit alone proves little: a small one fits into what the
-// transaction that failed has left in the write-ahead log.
+// probeRoom is how much room the disk must have before the archive counts as
+// writable again. A commit alone proves little: a small one fits into the space
+// that the failed transaction left in the write-ahead log.
 const probeRoom = 1 << 20
 
-// tryWrite lets the writer make a small commit that changes nothing, and then
-// looks whether there is room for larger ones.
+// tryWrite asks the writer for a small commit that changes nothing, and then checks
+// whether there is room for larger ones.
 func (s *Store) tryWrite(ctx context.Context) error {
 	answer := make(chan error, 1)
 	select {
@@ -44,10 +43,11 @@ func (s *Store) tryWrite(ctx context.Context) error {
 	return findRoom(s.file.path + ".probe")
 }
 
-// findRoom writes a file to disk and removes it.
+// findRoom returns an error if a file of probeRoom bytes cannot be written. It
+// removes the file.
 func findRoom(path string) (err error) {
 	content := make([]byte, probeRoom)
-	_, _ = rand.Read(content) // cannot fail; it cannot be compressed either
+	_, _ = rand.Read(content) // never fails; a disk cannot compress the result
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 	"oda"
 )
 
-// Listings walk along an index in its order, so the first identifier comes at
-// once and none is gathered or sorted. A page begins where the one before
-// ended: the instant is the start of the range, and of the identifiers at that
-// instant only those behind the last one are taken.
+// Listings walk along an index in its order, so the first identifier comes at once
+// and nothing is sorted. A page begins where the previous one ended: the range
+// starts with the instant of the last identifier, and of the identifiers at that
+// instant only those after it count.
 const (
 	listCreated = `SELECT identifier, created_on FROM heads INDEXED BY heads_created
 		WHERE kind = ?1 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
@@ -23,8 +23,8 @@ const (
 	listUserEquals = `SELECT identifier, created_on FROM heads INDEXED BY heads_user
 		WHERE kind = ?1 AND created_by = ?6 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
 		ORDER BY created_on, identifier LIMIT ?5`
-	// The order is that of creation, not of users, so the index by creation
-	// is walked and filtered; it holds the user too.
+	// The order is that of creation, not of users, so these walk along the index by
+	// creation and filter it; it has the user too.
 	listUserStartsWith = `SELECT identifier, created_on FROM heads INDEXED BY heads_created
 		WHERE kind = ?1 AND created_on BETWEEN ?2 AND ?3 AND (created_on > ?2 OR identifier > ?4)
 		AND substr(created_by, 1, length(?6)) = ?6
@@ -35,9 +35,9 @@ const (
 		ORDER BY created_on, identifier LIMIT ?5`
 )
 
-// List implements oda.Engine. Without a limit it holds one statement open, which
-// is one snapshot, on a connection of its own, for as long as its reader takes. A
-// page is read at once.
+// List implements oda.Engine. Without a limit it keeps one statement open, and so
+// one snapshot and one connection, until its reader has read it all. A page is read
+// at once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
 	if q.Limit > 0 {
 		return s.list(ctx, q, emit)
@@ -59,7 +59,7 @@ func (s *Store) list(ctx context.Context, q oda.Query, emit func(id string, at o
 	defer s.listers.give(c)
 	c.SetInterrupt(ctx.Done())
 	defer c.SetInterrupt(nil)
-	var stopped error // by the caller, whose error is passed on as it is
+	var stopped error // the error of emit, which is returned as it is
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
 		stopped = emit(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)))
 		return stopped

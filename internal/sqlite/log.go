@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// The write-ahead log is folded into the file at 32 MiB and begun anew when
-// nobody reads in it. A listing without a limit reads in it for as long as its
-// reader takes, and where listings overlap the log would grow without end. So
-// from a first size on no further listing begins, and those that wait for their
-// readers are ended; from a second on all are. The first is above what is kept
-// of a log that was begun anew (journal_size_limit).
+// The write-ahead log is checkpointed at 32 MiB, and starts again from its
+// beginning once nobody reads from it. A listing without a limit reads from it
+// until its reader has read it all, so if listings overlap, the log would grow
+// without bound. From the first size on, no listing begins, and those that wait for
+// their readers are ended. From the second size on, all are ended. The first size
+// is larger than the log that SQLite keeps (journal_size_limit).
 const (
 	logHeld    = 96 << 20
 	logEnded   = 256 << 20
-	logStalled = time.Second // how long a reader may stop while the log is held
-	logHold    = time.Second // a hold ends by itself where nobody writes
+	logStalled = time.Second // how long a reader may pause while the log is held
+	logHold    = time.Second // after which a hold ends by itself, if nobody writes
 )
 
-// watchLog ends listings that keep the write-ahead log from being folded. The
+// watchLog ends listings that keep the write-ahead log from being checkpointed. The
 // writer calls it after each commit.
 func (s *Store) watchLog() {
 	if s.listings.Running() == 0 && !s.logIsHeld {
@@ -26,7 +26,7 @@ func (s *Store) watchLog() {
 	}
 	info, err := os.Stat(s.file.path + "-wal")
 	if err != nil {
-		return // there is no log yet, or nothing can be done about it
+		return // there is no log yet, or it cannot be read
 	}
 	switch size := info.Size(); {
 	case size < logHeld:

@@ -6,16 +6,16 @@ import (
 	"oda"
 )
 
-// marks remembers the instants of versions and records that searches have read.
-// They never change, so the next search in the same history reads few of them
-// again. Its size is fixed: what is new takes the place of something else.
+// marks remembers instants of versions and records that were read to find a past
+// state. They never change, so the next search in the same history reads few of
+// them again. The size is fixed: new instants replace others.
 type marks struct {
 	mu    sync.Mutex
-	slots []mark // made when there is something to remember
+	slots []mark // nil until there is something to remember
 }
 
 type mark struct {
-	entity, number int64 // a version, or a sequence as a negative number
+	entity, number int64 // a version, or a sequence number with a negative sign
 	on             oda.Instant
 }
 
@@ -25,7 +25,8 @@ func markSlot(entity, number int64) uint64 {
 	return (uint64(entity)*0x9e3779b97f4a7c15 + uint64(number)) % markSlots
 }
 
-// through gives the instants that are remembered, and reads the others.
+// through returns a function that returns remembered instants, and reads the
+// others.
 func (m *marks) through(entity, sign int64, read func(int64) (oda.Instant, error)) func(int64) (oda.Instant, error) {
 	return func(number int64) (oda.Instant, error) {
 		wanted := mark{entity: entity, number: sign * number}

@@ -18,8 +18,8 @@ import (
 // applicationID marks a SQLite file as an archive: "oda1".
 const applicationID = 0x6f646131
 
-// listingsAtOnce is the number of listings without a limit that are read at the
-// same time. There are more connections: pages and searches need not wait.
+// listingsAtOnce is how many listings without a limit can be read at the same time.
+// There are more connections, so that pages and searches need not wait for them.
 const listingsAtOnce = 4
 
 // Store is the embedded engine. It implements oda.Engine and oda.Log.
@@ -30,33 +30,33 @@ type Store struct {
 	readers pool // for single documents
 	listers pool // for listings
 	cache   *cache
-	marks   marks // instants of the past
+	marks   marks // instants of past states
 
-	listings  *engine.Listings // that are read at the pace of their readers
-	logIsHeld bool             // no listing may begin; the writer's own
+	listings  *engine.Listings // those without a limit
+	logIsHeld bool             // no listing may begin; only the writer uses it
 
 	health *engine.Health
-	probes chan chan error // of small writes, for the writer
+	probes chan chan error // requests for a small write
 
 	queue *engine.Queue[*job]
-	heads map[oda.Ref]*head // of the last transactions; the writer's own
+	heads map[oda.Ref]*head // of the last transactions; only the writer uses it
 
 	tail engine.Tail // of the log of changes
 
 	unindexed unindexed
-	indexed   int64 // up to that entity the index of terms goes; the writer's own
+	indexed   int64 // the last entity in the index of terms; only the writer uses it
 
 	doubt atomic.Pointer[doubt]
 	done  sync.WaitGroup // the writer
 	once  sync.Once
 
-	mu     sync.Mutex // guards counts, which the writer keeps
+	mu     sync.Mutex // guards counts, which only the writer changes
 	counts [5]int64   // by kind
 }
 
-// Open opens the archive in the file, or makes a new one, and brings its schema
-// up to date, however long that takes; tell hears how far it is. Its errors are
-// one sentence each, meant for the operator.
+// Open opens the archive in a file, or makes a new one, and brings its schema up to
+// date, however long that takes. It calls tell with its progress. Its errors are
+// single sentences for the operator.
 func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
 	steps, err := schemaSteps(stepRows, log)
 	if err != nil {
@@ -104,9 +104,8 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 	return s, nil
 }
 
-// check brings the schema up to date and makes sure that this is a whole
-// archive. What it looks at does not grow with the archive. It returns the last
-// position of the log.
+// check brings the schema up to date and checks that the archive is complete. Its
+// cost does not grow with the archive. It returns the last position of the log.
 func (s *Store) check(ctx context.Context, steps []step, tell ...func(migrate.Status)) (int64, error) {
 	if err := s.migrate(ctx, steps, tell...); err != nil {
 		return 0, err
@@ -152,7 +151,7 @@ func (s *Store) Close() error {
 		s.queue.Close()
 		s.done.Wait()
 		s.health.Close()
-		// What stays in the write-ahead log is read again at the next start.
+		// If this fails, the next start reads the write-ahead log.
 		if err := s.writer.script("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 			s.log.Warn("the write-ahead log was not checkpointed", "error", err)
 		}
@@ -161,7 +160,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// release gives back whatever Open took.
+// release closes what Open has opened, and unlocks the file.
 func (s *Store) release() {
 	readers, listers := s.readers.close(), s.listers.close()
 	if s.writer != nil {

@@ -21,12 +21,12 @@ import (
 	"oda/internal/test/suite"
 )
 
-// tryOpen opens an archive that should be refused.
+// tryOpen opens an archive that must be refused, and returns the error.
 func tryOpen(t *testing.T, path string) error {
 	t.Helper()
 	s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
 	if err == nil {
-		_ = s.Close() // the test has failed already
+		_ = s.Close() // the test has already failed
 		t.Fatal("the archive was opened")
 	}
 	return err
@@ -49,7 +49,7 @@ func script(t *testing.T, path, text string) {
 	}
 }
 
-// made makes an archive with something in it and closes it.
+// made makes an archive that is not empty and closes it.
 func made(t *testing.T, path string) {
 	t.Helper()
 	s := open(t, path)
@@ -74,9 +74,9 @@ func overwrite(t *testing.T, path string, at int64, length int) {
 	}
 }
 
-func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
+func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(t *testing.T, path string) string // gives the path to open
+		prepare func(t *testing.T, path string) string // returns the path to open
 		want    string
 	}{
 		"another engine has it open, in this very process": {func(t *testing.T, path string) string {
@@ -166,7 +166,7 @@ func TestAnArchiveThatCannotBeServedIsRefusedInOneSentence(t *testing.T) {
 		}, "its write-ahead log archive.db-wal does; restore the file it belongs to"},
 		"a page in the middle is damaged": {func(t *testing.T, path string) string {
 			made(t, path)
-			overwrite(t, path, 4096, 4096) // the first page behind the one with the schema
+			overwrite(t, path, 4096, 4096) // the first page after the one with the schema
 			return path
 		}, "the file is damaged (SQLITE_CORRUPT); keep a copy of it and of its -wal file, and restore it from a backup"},
 		"its directory cannot be written": {func(t *testing.T, path string) string {
@@ -226,7 +226,7 @@ func TestARefusedFileIsLeftAsItWas(t *testing.T) {
 	}
 }
 
-func TestAnArchiveIsFreeAgainWhenItIsClosed(t *testing.T) {
+func TestAClosedArchiveCanBeOpenedAgain(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
 	tryOpen(t, path)
@@ -236,13 +236,12 @@ func TestAnArchiveIsFreeAgainWhenItIsClosed(t *testing.T) {
 	open(t, path)
 }
 
-// What a first start leaves behind when it is cut off: before the archive has its
-// name, something that is not looked at; and from then on an archive whose log
-// ends anywhere.
-func TestAFirstStartThatWasCutOffIsFinishedByTheNext(t *testing.T) {
+// A first start that is cut off before the archive has its name leaves files that
+// nothing looks at. After that, it leaves an archive whose log may end anywhere.
+func TestTheNextStartFinishesAFirstStartThatWasCutOff(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
-	// The log is not folded in before it is long, so it holds every commit.
+	// The log is not checkpointed before it is long, so it has every commit.
 	wal, err := os.ReadFile(path + "-wal")
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +264,7 @@ func TestAFirstStartThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 		left = append(left, map[string][]byte{"": file, "-wal": wal[:end]})
 	}
 	if len(left) < 10 {
-		t.Fatalf("the log has %d bytes, which is not what this test looks at", len(wal))
+		t.Fatalf("the log has %d bytes, which is not what this test is about", len(wal))
 	}
 	for i, files := range left {
 		path := archivePath(t)
@@ -276,14 +275,14 @@ func TestAFirstStartThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 		}
 		s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
 		if err != nil {
-			t.Fatalf("cut off at place %d: %v", i, err)
+			t.Fatalf("cut off at %d: %v", i, err)
 		}
 		mustPut(t, s, put(t, "b", `{}`, 1))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if there, err := filepath.Glob(path + "*"); err != nil || !slices.Equal(there, []string{path}) {
-			t.Errorf("cut off at place %d: there are %v, %v", i, there, err)
+			t.Errorf("cut off at %d: there are %v, %v", i, there, err)
 		}
 	}
 }
@@ -346,7 +345,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 		}
 		s = open(t, path)
 		if diff := cmp.Diff(before, look(s)); diff != "" {
-			t.Fatalf("the archive is not as it was:\n%s", diff)
+			t.Fatalf("the archive has changed:\n%s", diff)
 		}
 	}
 	again, err := s.Append(ctx, oda.Append{Block: "created", By: "carol", At: 90, Records: records})
@@ -358,9 +357,9 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	}
 }
 
-// A start finds its way down a few trees, which a large archive makes a little
-// deeper. Work that grows with the archive reads far more.
-func TestStartingReadsAsLittleOfALargeArchive(t *testing.T) {
+// A start reads its way down a few trees, which are a little deeper in a large
+// archive. Work that grows with the archive would read far more.
+func TestStartingReadsLittleOfALargeArchive(t *testing.T) {
 	start := func(entities int) int {
 		path := archivePath(t)
 		made(t, path)
@@ -381,8 +380,8 @@ func TestStartingReadsAsLittleOfALargeArchive(t *testing.T) {
 	}
 	const deeper = 8 // pages
 	small, large := start(1000), start(largeArchive)
-	t.Logf("starting read %d pages with 1,000 entities, and %d with %d", small, large, largeArchive)
+	t.Logf("starting read %d pages with 1,000 entities and %d with %d", small, large, largeArchive)
 	if small == 0 || large > small+deeper {
-		t.Errorf("starting read %d pages with 1,000 entities, and %d with %d", small, large, largeArchive)
+		t.Errorf("starting read %d pages with 1,000 entities and %d with %d", small, large, largeArchive)
 	}
 }

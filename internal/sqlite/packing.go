@@ -9,7 +9,7 @@ import (
 
 // SQLite has no arrays, so slots and runs are packed into blobs.
 
-// encodeRuns packs the runs of a version for keeping.
+// encodeRuns packs the runs of a version.
 func encodeRuns(runs engine.Runs) []byte {
 	out := make([]byte, 0, 4*len(runs))
 	for _, run := range runs {
@@ -20,7 +20,7 @@ func encodeRuns(runs engine.Runs) []byte {
 }
 
 // decodeRuns unpacks what encodeRuns packed. An empty list of records is not the
-// same as none.
+// same as no list.
 func decodeRuns(packed []byte) (engine.Runs, error) {
 	if packed == nil {
 		return nil, nil
@@ -41,7 +41,7 @@ func decodeRuns(packed []byte) (engine.Runs, error) {
 	return runs, nil
 }
 
-// encodeSlots packs slots for keeping.
+// encodeSlots packs slots.
 func encodeSlots(slots []oda.Slot) []byte {
 	out := make([]byte, 0, 4*len(slots))
 	at := 0

@@ -33,9 +33,9 @@ func TestRunsAndSlotsSurvivePacking(t *testing.T) {
 }
 
 // An empty list of records is not the same as no list, so it must survive.
-func TestNoRunsAreKeptAsAnEmptyList(t *testing.T) {
+func TestAnEmptyListOfRunsSurvivesPacking(t *testing.T) {
 	if packed := encodeRuns(engine.Runs{}); packed == nil {
-		t.Error("an empty list is kept as nothing")
+		t.Error("an empty list is packed as no list")
 	}
 	if runs, err := decodeRuns([]byte{}); err != nil || runs == nil || runs.Count() != 0 {
 		t.Errorf("got %v, %v", runs, err)

@@ -12,7 +12,7 @@ import (
 	"oda/internal/test/suite"
 )
 
-// work makes every request that there is.
+// work makes every kind of request.
 func work(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := context.Background()
@@ -93,7 +93,7 @@ func work(t *testing.T, s *Store) {
 	}
 }
 
-// walks are walks of every form, with and without bodies.
+// walks returns walks of every form, with and without bodies.
 func walks() []oda.Walk {
 	var all []oda.Walk
 	for order := range oda.ByIdentifierReversed + 1 {
@@ -110,7 +110,7 @@ func walks() []oda.Walk {
 	return all
 }
 
-// plans gives for each kept statement of a connection how SQLite runs it.
+// plans returns how SQLite runs each prepared statement of a connection.
 func plans(c *conn, skip map[string]bool) (map[string][]string, error) {
 	found := map[string][]string{}
 	for _, query := range slices.Collect(maps.Keys(c.statements)) {

@@ -9,7 +9,7 @@ import (
 	"oda"
 )
 
-// poolWait bounds how long a read waits for a connection.
+// poolWait is how long a read waits for a connection.
 const poolWait = 5 * time.Second
 
 // pool holds connections for reading.
@@ -35,7 +35,7 @@ func (p *pool) fill(path string, size int, settings string) error {
 	return nil
 }
 
-// take gives a connection to use; it must be given back.
+// take returns a connection. The caller must give it back.
 func (p *pool) take(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.free:
@@ -58,8 +58,8 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 
 func (p *pool) give(c *conn) { p.free <- c }
 
-// close waits for the connections that are in use and closes all. It tells
-// whether none is in use any more.
+// close waits for the connections in use and closes all. It reports whether all
+// have come back in time.
 func (p *pool) close() bool {
 	if p.closed == nil {
 		return true // never filled

@@ -22,7 +22,7 @@ func TestAPoolThatCouldNotBeFilledClosesAtOnce(t *testing.T) {
 	}
 }
 
-func TestAReadWaitsForAConnectionOnlyAsLongAsTheCallerDoes(t *testing.T) {
+func TestAReadStopsWaitingForAConnectionWhenItsCallerLeaves(t *testing.T) {
 	s := fresh(t)
 	for range s.readers.size {
 		c, err := s.readers.take(context.Background())
@@ -38,7 +38,7 @@ func TestAReadWaitsForAConnectionOnlyAsLongAsTheCallerDoes(t *testing.T) {
 	}
 }
 
-func TestClosingWaitsForAReadThatRuns(t *testing.T) {
+func TestClosingWaitsForARunningRead(t *testing.T) {
 	s := fresh(t)
 	c, err := s.readers.take(context.Background())
 	if err != nil {
@@ -48,11 +48,11 @@ func TestClosingWaitsForAReadThatRuns(t *testing.T) {
 	go func() { closed <- s.Close() }()
 	select {
 	case <-closed:
-		t.Error("the archive closed under a read")
+		t.Error("the archive closed during a read")
 	case <-time.After(20 * time.Millisecond):
 	}
 	if err := c.exec("BEGIN"); err != nil {
-		t.Errorf("a read that runs got %v", err)
+		t.Errorf("a running read got %v", err)
 	}
 	s.readers.give(c)
 	if err := <-closed; err != nil {
@@ -60,8 +60,8 @@ func TestClosingWaitsForAReadThatRuns(t *testing.T) {
 	}
 }
 
-// A listing of a million identifiers reads tens of megabytes of an index, once.
-func TestListingsKeepLittleOfWhatTheyRead(t *testing.T) {
+// A listing of a million identifiers reads tens of megabytes of an index once.
+func TestListingsHaveASmallCache(t *testing.T) {
 	s := fresh(t)
 	c, err := s.listers.take(t.Context())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"oda"
 )
 
-// listed is the write of a block with a list of n records, each another one.
+// listed returns the Put of a block with a list of n different records.
 func listed(t *testing.T, text string, n int) oda.Put {
 	t.Helper()
 	p := put(t, "long", text, 1)
@@ -20,11 +20,11 @@ func listed(t *testing.T, text string, n int) oda.Put {
 	return p
 }
 
-// Nobody else writes while a list is written. The time is that of the processor,
-// since a busy machine says nothing about the list.
-func TestTheLongestListDoesNotKeepOthersWaiting(t *testing.T) {
+// Nobody else can write while a list is written. The test measures processor time,
+// so that a busy machine does not matter.
+func TestTheLongestListIsWrittenQuickly(t *testing.T) {
 	if underRace {
-		t.Skip("the race detector takes its own time")
+		t.Skip("the race detector takes most of the time")
 	}
 	const most = time.Second
 	s := fresh(t)
@@ -32,11 +32,11 @@ func TestTheLongestListDoesNotKeepOthersWaiting(t *testing.T) {
 	before := processorTime(t)
 	mustPut(t, s, p)
 	if took := processorTime(t) - before; took > most {
-		t.Errorf("%d records took %v of the processor, want at most %v", len(p.Records), took, most)
+		t.Errorf("%d records took %v of processor time, want at most %v", len(p.Records), took, most)
 	}
 }
 
-// processorTime is what this process has used of the processors.
+// processorTime returns the processor time that this process has used.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -46,9 +46,9 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// A block may be longer than a request may bring: then most of its records are
-// stored already, and a reader can store again what it has read.
-func TestABlockLongerThanARequestMayBringIsStoredAgain(t *testing.T) {
+// A block may have more records than a request may bring, because most of them are
+// already stored. So a client can store again what it has read.
+func TestABlockLongerThanTheBoundCanBeStoredAgain(t *testing.T) {
 	if underRace {
 		t.Skip("it takes a minute with the race detector")
 	}
@@ -65,7 +65,7 @@ func TestABlockLongerThanARequestMayBringIsStoredAgain(t *testing.T) {
 	if err != nil || len(page.Records) != 2 || string(page.Records[1].Text) != string(longer.Records[oda.MaxNewRecords+more-1]) {
 		t.Errorf("the end of the list is %d records, %v", len(page.Records), err)
 	}
-	// Each record that differs from what is stored is a new one.
+	// Each record that differs from the stored one is new.
 	other := listed(t, nextText(e), oda.MaxNewRecords+more)
 	for i := range other.Records[:oda.MaxNewRecords+1] {
 		other.Records[i] = fmt.Appendf(nil, `{"request":"s%d"}`, i)
@@ -73,7 +73,7 @@ func TestABlockLongerThanARequestMayBringIsStoredAgain(t *testing.T) {
 	if _, err := s.Put(t.Context(), []oda.Put{other}); oda.CodeOf(err) != oda.InvalidRequest {
 		t.Errorf("got %v", err)
 	}
-	// A refusal by the metadata comes first: it says what to do.
+	// The metadata is checked first: its error says what to do.
 	other.Expected.Version--
 	if _, err := s.Put(t.Context(), []oda.Put{other}); oda.CodeOf(err) != oda.MetadataMismatch {
 		t.Errorf("got %v", err)

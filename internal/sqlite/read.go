@@ -10,30 +10,30 @@ import (
 	"oda/internal/engine"
 )
 
-// Bounds of what is read of a block at a time.
+// Bounds of what is read from a block at a time.
 const (
 	partRecords = 512
 	partBytes   = 512 << 10
 )
 
-// renderRecords is the number of records up to which a block is rendered in
-// memory and may be kept in the cache.
+// renderRecords is the largest number of records of a block that is rendered in
+// memory and kept in the cache.
 const renderRecords = 256
 
-// errPartFull ends the reading of a part.
+// errPartFull stops the reading of a part.
 var errPartFull = errors.New("the part is full")
 
-// row is what a single statement reads of an entity.
+// row is what a statement reads about an entity.
 type row struct {
 	engine.Version
 	entity   int64
 	metadata oda.Metadata
 	body     oda.Body
 	runs     engine.Runs // nil: no list of records
-	damage   error       // why it is not to be served
+	damage   error       // why it must not be served
 
 	superseded bool   // there is a later version
-	keyDigest  []byte // where it was found by its key
+	keyDigest  []byte // if it was found by its key
 }
 
 // Get implements oda.Engine.
@@ -69,12 +69,12 @@ const selectCurrent = `SELECT h.entity, h.version, h.created_by, h.created_on, h
 	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, 0
 	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version WHERE h.kind = ? AND h.identifier = ?`
 
-// read reads the current version, nil where the entity is unknown.
+// read reads the current version. It returns nil if the entity is not stored.
 func (s *Store) read(ctx context.Context, ref oda.Ref) (*row, error) {
 	return s.readRow(ctx, ref, selectCurrent, int64(ref.Kind), ref.ID)
 }
 
-// readRow reads one row of selectCurrent's form.
+// readRow reads one row in the form of selectCurrent.
 func (s *Store) readRow(ctx context.Context, ref oda.Ref, query string, args ...any) (*row, error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (s *Store) readRow(ctx context.Context, ref oda.Ref, query string, args ...
 	return c.row(ref, query, args...)
 }
 
-// row reads one row of selectCurrent's form, nil where there is none. Where it was
-// found by its key, it says which entity it is.
+// row reads one row in the form of selectCurrent, nil if there is none. A row that
+// was found by its key says which entity it is.
 func (c *conn) row(ref oda.Ref, query string, args ...any) (r *row, err error) {
 	err = c.query(query, func(stmt *sqlite.Stmt) error {
 		r = &row{entity: stmt.ColumnInt64(0), metadata: metadataOf(stmt, 1), superseded: stmt.ColumnBool(12)}
@@ -105,7 +105,8 @@ func (c *conn) row(ref oda.Ref, query string, args ...any) (r *row, err error) {
 	return r, err
 }
 
-// currentRuns gives the records of a version of which the stored ones are packed.
+// currentRuns returns the records of a version. Packed has those that it was stored
+// with.
 func currentRuns(of engine.Version, packed []byte, after, last int64) (engine.Runs, error) {
 	stored, err := decodeRuns(packed)
 	if err != nil {
@@ -114,14 +115,13 @@ func currentRuns(of engine.Version, packed []byte, after, last int64) (engine.Ru
 	return of.Current(stored, after, last)
 }
 
-// renderable says whether the document is small enough to be rendered in memory,
-// where it may be kept.
+// renderable reports whether the document is small enough to be rendered in memory
+// and kept in the cache.
 func (r *row) renderable() bool {
 	return len(r.body.Text) <= cacheEntry && r.runs.Count() <= renderRecords
 }
 
-// selectCreated reads the first version as it was stored: without what has been
-// recorded since.
+// selectCreated reads the first version as it was stored, without later records.
 const selectCreated = `SELECT h.entity, 1, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
 	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, 0, h.identifier, h.create_digest
 	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
@@ -138,7 +138,8 @@ func (s *Store) Created(ctx context.Context, kind oda.Kind, key oda.Key) (*oda.E
 	return s.entity(ctx, r)
 }
 
-// entity gives what was read to the rules, if its text is the one that was stored.
+// entity returns what was read as an oda.Entity, if its text is the one that was
+// stored.
 func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 	if r.damage != nil {
 		return nil, r.damage
@@ -174,7 +175,7 @@ func (s *Store) parts(ctx context.Context, entity int64) func(first, last int64)
 	}
 }
 
-// part reads records from first on, not beyond last, as many as fit.
+// part reads records from first to last, or as many of them as fit.
 func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
 	last = min(last, first+partRecords-1)
 	part := make([]engine.Numbered, 0, last-first+1)
@@ -196,7 +197,7 @@ func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
 	return part, nil
 }
 
-// Counts implements oda.Engine. The writer keeps them, so nothing is counted.
+// Counts implements oda.Engine. The writer keeps the counts up to date.
 func (s *Store) Counts(context.Context) (map[oda.Kind]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

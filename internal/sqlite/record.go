@@ -24,8 +24,8 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 	return receipts, nil
 }
 
-// append finds the records that are known, and then adds the others: a refusal
-// must have written nothing.
+// append looks up the keys of all records first, and then adds the records that are
+// new. So it has written nothing if a key is refused.
 func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]oda.Receipt, error) {
 	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}
 	h, err := t.head(ref)
@@ -62,8 +62,8 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]od
 	return receipts, nil
 }
 
-// recordedBefore gives the answer to the request that used the key first; its
-// sequence is 0 where there was none.
+// recordedBefore returns the receipt of the record that used the key first. Its
+// sequence is 0 if there is none.
 func (t *txn) recordedBefore(h *head, key oda.Key) (oda.Receipt, error) {
 	var r oda.Receipt
 	var digest []byte

@@ -2,8 +2,8 @@
 
 package sqlite
 
-// largeArchive is smaller where every step is watched for races.
+// largeArchive is smaller, because the race detector is slow.
 const largeArchive = 5_000
 
-// underRace says that every step is watched for races, and long tests are left out.
+// underRace says that the race detector is on, so that long tests are skipped.
 const underRace = true

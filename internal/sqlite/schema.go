@@ -21,11 +21,11 @@ var schema embed.FS
 // step is a schema step.
 type step = migrate.Step[*conn]
 
-// stepRows is how many rows one part of a step in Go takes.
+// stepRows is how many rows one part of a step in Go processes.
 const stepRows = 5000
 
-// schemaSteps are all steps, those in SQL and those in Go, whose parts take at
-// most so many rows.
+// schemaSteps returns all steps, in SQL and in Go. The parts of the latter process
+// at most so many rows.
 func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
@@ -34,10 +34,10 @@ func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	return migrate.Load(files, catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows))
 }
 
-// Two tables are about the steps. The first lists those that the file has had;
-// the checksum of the schema as it stood after each tells whether anybody
-// changed it since. The second says how far a step is, and is there only while
-// one is under way.
+// Two tables are about the steps. The first lists the applied steps, with a
+// checksum of the schema after each, which shows whether anyone has changed it
+// since. The second says how far a step has come. It exists only while a step is in
+// progress.
 const (
 	migrations = `CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, schema_checksum TEXT NOT NULL
@@ -58,7 +58,7 @@ func (s *Store) migrate(ctx context.Context, steps []step, tell ...func(migrate.
 	return err
 }
 
-// archiveFile is the archive's file as schema steps see it. This process alone has it
+// archiveFile is the archive's file as a migrate.Database. Only this process has it
 // open, so no step ever waits for another process.
 type archiveFile struct{ writer *conn }
 
@@ -99,7 +99,7 @@ func (f archiveFile) Transact(ctx context.Context, work func(*conn) error) error
 	}
 	if err != nil && !f.writer.AutocommitEnabled() {
 		f.writer.SetInterrupt(nil)
-		_ = f.writer.script("ROLLBACK") // the first error is the one to tell
+		_ = f.writer.script("ROLLBACK") // the first error matters
 		f.writer.SetInterrupt(ctx.Done())
 	}
 	return err
@@ -128,7 +128,7 @@ func (f archiveFile) Keep(_ context.Context, tx *conn, number int, part migrate.
 	return tx.exec("INSERT OR REPLACE INTO migration_progress VALUES (?, ?, ?, ?)", int64(number), part.At, part.Done, part.Total)
 }
 
-// schemaChecksum is over the definitions of all tables and indexes.
+// schemaChecksum returns a checksum of the definitions of all tables and indexes.
 func schemaChecksum(c *conn) (string, error) {
 	h := sha256.New()
 	err := c.query("SELECT name, coalesce(sql, '') FROM sqlite_schema ORDER BY name", func(stmt *sqlite.Stmt) error {

@@ -14,8 +14,8 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// countingStep is a step in Go that adds ten rows, two in each part. The test is
-// told of each part before it is committed.
+// countingStep returns a step in Go that adds ten rows, two in each part. It calls a
+// function of the test before each part is committed.
 func countingStep(number int, part func(at int) error) step {
 	return step{Number: number, Name: "count", Checksum: "count", Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) {
 		i := 0
@@ -37,7 +37,7 @@ func countingStep(number int, part func(at int) error) step {
 	}}
 }
 
-func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
+func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "archive.db")
 	s := open(t, path)
 	mustPut(t, s, put(t, "kept", `{}`, 1))
@@ -61,10 +61,10 @@ func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
 		return nil
 	}))
 	if _, err := openWith(t.Context(), path, slog.New(slog.NewTextHandler(&log, nil)), begin); !errors.Is(err, cut) {
-		t.Fatalf("it was cut off, and opened with %v", err)
+		t.Fatalf("the step was cut off, but opening returned %v", err)
 	}
 	if _, err := Open(t.Context(), path, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrNewer) {
-		t.Errorf("a program that does not know the step that was begun got %v", err)
+		t.Errorf("a program that does not know the step got %v", err)
 	}
 
 	var told []migrate.Status
@@ -74,16 +74,16 @@ func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(parts); got != "[2 4 6 8 10]" {
-		t.Errorf("the parts that were done end at %s", got)
+		t.Errorf("the parts end at %s", got)
 	}
 	if n, err := s.writer.number("SELECT count(*) FROM counted"); err != nil || n != 10 {
 		t.Errorf("%d of 10 rows are there, %v", n, err)
 	}
 	if first := told[0]; first != (migrate.Status{Number: next, Last: next, Name: "count", Done: 4, Total: 10}) {
-		t.Errorf("it went on from %+v", first)
+		t.Errorf("the step continued from %+v", first)
 	}
 	if text := told[0].String(); !strings.Contains(text, "4 of 10") {
-		t.Errorf("people are told %q", text)
+		t.Errorf("the status is %q", text)
 	}
 	if _, err := s.Get(t.Context(), block("kept")); err != nil {
 		t.Error(err)
@@ -91,7 +91,7 @@ func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is left to do, and nothing of the steps is left behind.
+	// Nothing is left to do, and the steps have left nothing behind.
 	s, err = openWith(t.Context(), path, slog.New(slog.DiscardHandler), goOn, func(at migrate.Status) { t.Errorf("told of %v", at) })
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAStepInGoGoesOnWhereItWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "schema step") {
-		t.Errorf("the log says nothing of the step: %s", log.String())
+		t.Errorf("the log does not mention the step: %s", log.String())
 	}
 }
 

@@ -20,7 +20,7 @@ func TestTheEngineIsAStore(t *testing.T) {
 	})
 }
 
-// wantWhole demands that an archive, which nobody has open, has no fault.
+// wantWhole checks that an archive has no damage. Nobody may have it open.
 func wantWhole(tb testing.TB, path string) {
 	tb.Helper()
 	report := audit.NewReport(20, func(f audit.Fault) { tb.Errorf("%s: %s: %s", f.Class, f.Place, f.Detail) })
@@ -44,7 +44,7 @@ func open(tb testing.TB, path string) *Store {
 	return s
 }
 
-// archivePath names a file for an archive of the test's own.
+// archivePath returns the path of a new archive for the test.
 func archivePath(tb testing.TB) string {
 	tb.Helper()
 	return filepath.Join(tb.TempDir(), "archive.db")
@@ -56,7 +56,7 @@ func fresh(tb testing.TB) *Store {
 	return open(tb, archivePath(tb))
 }
 
-// put makes the write of an ExecutionBlock.
+// put returns the Put of an ExecutionBlock.
 func put(tb testing.TB, id, text string, at oda.Instant) oda.Put {
 	tb.Helper()
 	return suite.Put(suite.Document(tb, oda.ExecutionBlock, text), id, "anna", at)
@@ -72,15 +72,15 @@ func mustPut(tb testing.TB, s *Store, p oda.Put) *oda.Entity {
 	return entities[0]
 }
 
-// nextText is a document that updates the entity.
+// nextText returns a document that updates the entity.
 func nextText(e *oda.Entity) string {
 	return fmt.Sprintf(`{"metadata":%s}`, e.Metadata.AppendJSON(nil))
 }
 
-// block names an ExecutionBlock.
+// block returns the name of an ExecutionBlock.
 func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
 
-// oneRecord asks for a record to be added.
+// oneRecord returns the Append of one record.
 func oneRecord(id, text string) oda.Append {
 	return oda.Append{Block: id, By: "anna", At: 1, Records: []oda.NewRecord{{Text: []byte(text)}}}
 }

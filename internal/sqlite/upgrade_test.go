@@ -18,9 +18,9 @@ import (
 	"oda/internal/test/fixture"
 )
 
-// An archive whose upgrade is cut off in the middle of each part, and begun
-// again, ends as one that was upgraded at once.
-func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
+// An archive whose upgrade is cut off in the middle of each part, and started again,
+// ends up like one that was upgraded at once.
+func TestAnUpgradeContinuesWhereverItIsCutOff(t *testing.T) {
 	archives, err := fixture.All("../../testdata/archives", "sqlite")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
 			ctx, cut := context.WithCancel(t.Context())
 			told := 0
 			s, err := openWith(ctx, path, slog.New(slog.DiscardHandler), steps, func(migrate.Status) {
-				// It is told that a part begins, that it is done, and that the next begins.
+				// It is called when a part begins, when it is done, and when the next begins.
 				if told++; told == 3 {
 					cut()
 				}
@@ -53,7 +53,7 @@ func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
 			}
 		}
 		if old.Schema == 1 && cuts < 10 {
-			t.Errorf("%s was cut off %d times only", old.Name(), cuts)
+			t.Errorf("%s was cut off only %d times", old.Name(), cuts)
 		}
 		if diff := cmp.Diff(everyRow(t, open(t, restored(t, old))), everyRow(t, open(t, path))); diff != "" {
 			t.Errorf("%s upgraded at once (-) and with %d cuts (+):\n%s", old.Name(), cuts, diff)
@@ -61,7 +61,7 @@ func TestAnUpgradeGoesOnWhereverItIsCutOff(t *testing.T) {
 	}
 }
 
-// restored gives the test an archive of an earlier program.
+// restored returns a copy of an archive of an earlier program.
 func restored(t *testing.T, old *fixture.Archive) string {
 	t.Helper()
 	content, err := old.Content()
@@ -75,7 +75,7 @@ func restored(t *testing.T, old *fixture.Archive) string {
 	return path
 }
 
-// everyRow gives all rows of all tables, but not those in which SQLite keeps an
+// everyRow returns all rows of all tables, except those that SQLite uses for an
 // index of words.
 func everyRow(t *testing.T, s *Store) (rows []string) {
 	t.Helper()
@@ -100,7 +100,7 @@ func everyRow(t *testing.T, s *Store) (rows []string) {
 	return rows
 }
 
-// One damaged document must not keep the others from being served.
+// One damaged document must not keep the archive from being opened.
 func TestADamagedDocumentDoesNotStopAnUpgrade(t *testing.T) {
 	archives, err := fixture.All("../../testdata/archives", "sqlite")
 	if err != nil {

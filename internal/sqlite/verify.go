@@ -20,9 +20,9 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// Verify reads everything in the archive of a file and reports what does not fit.
-// It changes nothing in it. No other process may have the file open meanwhile. The
-// error says why it could not be verified, for the operator.
+// Verify reads everything in the archive of a file and reports all damage. It
+// changes nothing. No other process may have the file open meanwhile. An error says
+// why the archive could not be verified, for the operator.
 func Verify(ctx context.Context, path string, report *audit.Report) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil {
@@ -71,9 +71,9 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		// What cannot be read is damage, too. The other checks may find more.
+		// What cannot be read is damage too. The other checks may find more.
 		if code := sqlite.ErrCode(err).ToPrimary(); code == sqlite.ResultCorrupt || code == sqlite.ResultNotADB {
-			report.Add(audit.File, "the file", "SQLite cannot go on %s: %v", phase.doing, code)
+			report.Add(audit.File, "the file", "SQLite failed while %s: %v", phase.doing, code)
 		} else if err != nil {
 			return err
 		}
@@ -81,8 +81,8 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 	return nil
 }
 
-// claimToRead finds the file and makes sure that no server has it open, without
-// making or changing anything but the side file of the lock.
+// claimToRead locks the file, so that no server has it open. It creates nothing but
+// the side file.
 func claimToRead(path string) (*file, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -110,7 +110,7 @@ func claimToRead(path string) (*file, error) {
 	return f, nil
 }
 
-// lockToRead takes the lock of lockSelf in a way that needs no right to write.
+// lockToRead takes the same lock as lockSelf, without the right to write.
 func (f *file) lockToRead() error {
 	if runtime.GOOS != "linux" {
 		return nil
@@ -122,8 +122,9 @@ func (f *file) lockToRead() error {
 	return err
 }
 
-// openToRead opens a connection that changes nothing. Without a write-ahead log
-// SQLite is told that nobody else does either, so it makes no files of its own.
+// openToRead opens a connection that changes nothing. If there is no write-ahead
+// log, it tells SQLite that nobody else writes either, so that SQLite creates no
+// files.
 func openToRead(path string) (*conn, error) {
 	query := "mode=ro"
 	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
@@ -135,14 +136,14 @@ func openToRead(path string) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{raw, make(map[string]*sqlite.Stmt)}
-	// What is sorted may be large, so it goes to files.
+	// Sorting may take much space, so it uses files.
 	if err := c.script(queryOnly + "PRAGMA cache_size = -65536; PRAGMA temp_store = FILE"); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
-// upToDate makes sure that the schema is the one that this program knows.
+// upToDate returns an error if the schema is not the one that this program knows.
 func upToDate(ctx context.Context, c *conn) error {
 	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -188,7 +189,7 @@ func (v verifier) file() error {
 	})
 }
 
-// all gives the rows of a query, each as one makes it.
+// all yields the rows of a query, each as one returns it.
 func all[T any](c *conn, query string, one func(*sqlite.Stmt) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := errors.New("stopped")
@@ -261,8 +262,8 @@ func recordRow(stmt *sqlite.Stmt) engine.RecordRow {
 	}
 }
 
-// positions makes sure that the log has no gap: the positions of versions and
-// records together count from 1 to the last one.
+// positions checks that the log has no gaps: the positions of versions and records
+// together count from 1 to the last one.
 func (v verifier) positions() error {
 	last := int64(0)
 	err := v.query("SELECT position FROM versions UNION ALL SELECT position FROM records ORDER BY position", func(stmt *sqlite.Stmt) error {
@@ -286,8 +287,8 @@ func (v verifier) positions() error {
 	return err
 }
 
-// indexes compares counts, keys of creation and the index of words with the
-// heads.
+// indexes compares the counts, the keys of creations and the index of terms with
+// the heads.
 func (v verifier) indexes() error {
 	err := v.query(`SELECT k.kind, k.n, (SELECT count(*) FROM heads WHERE kind = k.kind) FROM (SELECT 1 AS kind, sbdefinitions AS n FROM state
 		UNION ALL SELECT 2, sbinstances FROM state UNION ALL SELECT 3, executionblocks FROM state UNION ALL SELECT 4, projects FROM state) k`,

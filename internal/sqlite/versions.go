@@ -13,19 +13,19 @@ import (
 )
 
 // A version ends where the next one (n) begins. Its metadata is that of the last
-// record (r) that was recorded into it, or of its store.
+// record (r) that was recorded into it, or that with which it was stored.
 const (
 	versionMetadata = `h.created_by, h.created_on, coalesce(r.recorded_by, v.stored_by), coalesce(r.recorded_on, v.stored_on)`
 	versionEnd      = `LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1
 	LEFT JOIN records r ON r.entity = v.entity AND r.sequence > v.sequence_after AND r.sequence = `
 )
 
-// versionLast is the sequence number at which a version ends. There is none where
-// the next version is missing.
+// versionLast is the sequence number with which a version ends, or -1 if the next
+// version is missing.
 const versionLast = `CASE WHEN h.version > v.version THEN coalesce(n.sequence_before, -1) ELSE h.last_sequence END`
 
-// selectVersion reads a version in selectCurrent's form, with its records not
-// beyond a sequence number.
+// selectVersion reads a version in the form of selectCurrent, with its records up
+// to a sequence number.
 const selectVersion = `SELECT h.entity, ?3, ` + versionMetadata + `, min(` + versionLast + `, ?4),
 	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, h.version > ?3
 	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = ?3
@@ -53,8 +53,8 @@ func (s *Store) Version(ctx context.Context, ref oda.Ref, version int64) (*oda.E
 	return s.past(ctx, r, state{key: cacheKey{Ref: ref, version: version}, ended: true})
 }
 
-// past gives a state that was read to the rules. It is kept in the cache, if it
-// never changes again.
+// past returns a state that was read as an oda.Entity. It keeps it in the cache if
+// it never changes again.
 func (s *Store) past(ctx context.Context, r *row, found state) (*oda.Entity, error) {
 	e, err := s.entity(ctx, r)
 	if err != nil || found.ended && !e.Superseded || !r.renderable() {
@@ -82,18 +82,17 @@ func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Ent
 	return s.past(ctx, r, found)
 }
 
-// state is a state of an entity.
+// state names a state of an entity.
 type state struct {
 	key        cacheKey
 	sequence   int64       // of its last record
-	ended      bool        // it is how the version ended, or is
+	ended      bool        // it is the last state of its version
 	superseded bool        // there is a later version
 	cached     *oda.Entity // the state itself, if it is in the cache
 }
 
-// readAsOf finds a state and reads it, unless it is in the cache. The head is
-// read once, and all that it says of the past never changes, so no snapshot is
-// needed.
+// readAsOf finds a state and reads it, unless it is in the cache. It reads the head
+// once. What that says about the past never changes, so no snapshot is needed.
 func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *row, found state, err error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
@@ -107,8 +106,8 @@ func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *r
 	if found.ended {
 		cached = s.cache.version(ref, found.key.version)
 	}
-	// What is current in the cache may be newer than the head, and what was read
-	// while its version was current may be superseded by now.
+	// The current version in the cache may be newer than the head that was read, and
+	// a version that was current when it was cached may be superseded by now.
 	if cached != nil && cached.Metadata.LastModifiedOn <= at {
 		if cached.Superseded != found.superseded {
 			now := *cached
@@ -152,7 +151,7 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	}
 	found := state{key: cacheKey{Ref: ref, version: low.Number}, ended: true, superseded: low.Number < version}
 	if ref.Kind != oda.ExecutionBlock {
-		return found, nil // nothing else is recorded into
+		return found, nil // only blocks have records
 	}
 	found.sequence = engine.Absent
 	err = c.query(`SELECT v.sequence_after, CASE WHEN ?4 > v.version THEN coalesce(n.sequence_before, -1) ELSE ?3 END FROM versions v
@@ -175,7 +174,8 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	return found, err
 }
 
-// instants reads an instant of an entity by its number.
+// instants returns a function that reads the instant of a version or a record, by
+// its number.
 func (c *conn) instants(ref oda.Ref, query string, entity int64) func(number int64) (oda.Instant, error) {
 	return func(number int64) (oda.Instant, error) {
 		instant, found := oda.Instant(0), false

@@ -11,22 +11,22 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// disks are below the archives that tests watch, by the paths of the archive and
-// of its write-ahead log. Such a disk counts what is read of the archive, can
-// refuse to sync the log, and keeps what a power cut would leave of it.
+// disks holds the disks under the archives that tests watch, by the paths of the
+// archive and of its write-ahead log. Such a disk counts reads of the archive, can
+// fail to sync the log, and knows what a power cut would leave of it.
 var disks struct {
 	sync.Mutex
 	byPath map[string]*disk
 	byFile map[uintptr]*disk // SQLite's handle
 }
 
-// disk is below one archive. As on Linux, what is written to the log between two
-// syncs reaches it with the second of them; if that fails, it never does, though
-// it can still be read.
+// disk is the disk under one archive. As on Linux, what is written to the log
+// between two syncs reaches the disk with the second sync. If that fails, it never
+// does, although it can still be read.
 type disk struct {
-	read    int // so many times the archive was read, a page at a time
-	refuses int // so many syncs fail from now on
-	failed  int // so many have failed
+	read    int // pages of the archive that were read
+	refuses int // the next syncs that fail
+	failed  int // syncs that have failed
 	kept    []byte
 	pending []piece
 }
@@ -36,7 +36,7 @@ type piece struct {
 	text []byte
 }
 
-// watch puts a disk below an archive that is opened next.
+// watch puts a disk under an archive that is not yet open.
 func watch(t *testing.T, archive string) *disk {
 	t.Helper()
 	registerVFS()
@@ -60,22 +60,22 @@ func (d *disk) refuse(syncs int) {
 	d.refuses = syncs
 }
 
-// failures is the number of syncs that have failed.
+// failures returns the number of syncs that have failed.
 func (d *disk) failures() int {
 	disks.Lock()
 	defer disks.Unlock()
 	return d.failed
 }
 
-// pagesRead is the number of pages that were read of the archive.
+// pagesRead returns the number of pages of the archive that were read.
 func (d *disk) pagesRead() int {
 	disks.Lock()
 	defer disks.Unlock()
 	return d.read
 }
 
-// afterKill copies an archive as a process finds it that is started after this
-// one was killed.
+// afterKill copies an archive as the next process would find it after this one was
+// killed.
 func afterKill(t *testing.T, archive string) string {
 	t.Helper()
 	wal, err := os.ReadFile(archive + "-wal")
@@ -85,9 +85,8 @@ func afterKill(t *testing.T, archive string) string {
 	return copied(t, archive, wal)
 }
 
-// afterPowerCut copies an archive as it is found when the machine is started
-// again. The file itself must not have changed since the disk was put below its
-// log.
+// afterPowerCut copies an archive as it would be found after a power cut. The file
+// itself must not have changed since watch was called.
 func (d *disk) afterPowerCut(t *testing.T, archive string) string {
 	t.Helper()
 	disks.Lock()
@@ -128,18 +127,18 @@ func (d *disk) sync() (refused bool) {
 	return false
 }
 
-// The functions below stand between SQLite and its own layer over the operating
-// system, which is all that can be put there without another build of SQLite.
+// The functions below sit between SQLite and its own layer over the operating
+// system. That is all that is possible without another build of SQLite.
 var (
 	below     *lib.Tsqlite3_vfs        // SQLite's own layer
-	over      lib.Tsqlite3_vfs         // the same, but for opening
+	over      lib.Tsqlite3_vfs         // the same, except for opening
 	plain     *lib.Tsqlite3_io_methods // of a log in SQLite's own layer
 	watching  lib.Tsqlite3_io_methods  // of a log that is watched
 	uncounted *lib.Tsqlite3_io_methods // of an archive in SQLite's own layer
 	counting  lib.Tsqlite3_io_methods  // of an archive that is watched
 )
 
-// registerVFS puts the layer in place for all connections that are opened later.
+// registerVFS installs the layer for all connections that are opened later.
 var registerVFS = sync.OnceFunc(func() {
 	disks.byPath, disks.byFile = make(map[string]*disk), make(map[uintptr]*disk)
 	tls := libc.NewTLS()
@@ -152,13 +151,13 @@ var registerVFS = sync.OnceFunc(func() {
 	}
 })
 
-// at is the value at an address that SQLite gave.
+// at returns the value at an address that SQLite passed.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// function is a Go function as SQLite refers to it.
+// function returns a Go function as SQLite refers to it.
 func function(f any) uintptr { return (*[2]uintptr)(unsafe.Pointer(&f))[1] }
 
-// called is a function that SQLite refers to.
+// called returns the function that SQLite refers to.
 func called[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
 
 func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {

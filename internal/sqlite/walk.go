@@ -10,10 +10,10 @@ import (
 	"oda/internal/engine"
 )
 
-// walkStatement builds the statement of a walk that reads columns, of what is
-// joined to the heads too. It goes along one index, in its order or in the
-// reverse, between two places, and looks up the rest by the number of the entity:
-// so every entity costs the same, and nothing is sorted.
+// walkStatement returns the statement of a walk that reads columns of the heads and
+// of what is joined to them. It goes along one index between two places, in either
+// direction, and looks up the rest by the number of the entity. So every entity
+// costs the same, and nothing is sorted.
 func walkStatement(w oda.Walk, columns, beside string) (string, []any) {
 	index, filter := "heads_identifier", ""
 	place, low, top := "h.identifier", "?3", "?5"
@@ -65,7 +65,7 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 		beside += " LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version"
 	}
 	query, args := walkStatement(w, columns, beside)
-	var stopped error // by the caller, whose error is passed on as it is
+	var stopped error // the error of emit, which is returned as it is
 	err := s.finding(ctx, func(c *conn) error {
 		return c.query(query, func(stmt *sqlite.Stmt) error {
 			found := foundIn(stmt)

@@ -14,12 +14,12 @@ import (
 	"oda/internal/test/suite"
 )
 
-// hold keeps the writer busy until release is called, so that what is sent
-// meanwhile waits and is committed together.
+// hold keeps the writer busy until release is called. Requests that are sent
+// meanwhile wait and are committed together.
 func hold(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	gate, busy := make(chan struct{}), make(chan struct{})
-	begun := sync.OnceFunc(func() { close(busy) }) // the job may be run again
+	begun := sync.OnceFunc(func() { close(busy) }) // the job may run again
 	var group sync.WaitGroup
 	group.Go(func() {
 		err := s.submit(context.Background(), 0, func(*txn) error {
@@ -48,7 +48,7 @@ func send(t *testing.T, s *Store, run func(*txn) error) *job {
 	return j
 }
 
-// recordWithin adds records within a transaction.
+// recordWithin adds records in a transaction.
 func recordWithin(tx *txn, add oda.Append) ([]oda.Receipt, error) {
 	return tx.append(add, add.Digests(), add.Days())
 }
@@ -61,7 +61,7 @@ func storeJob(ctx context.Context, p oda.Put) func(*txn) error {
 	}
 }
 
-// stored tells whether a block is there, in the file rather than the cache.
+// stored reports whether a block is in the file; it does not ask the cache.
 func stored(t *testing.T, s *Store, id string) bool {
 	t.Helper()
 	r, err := s.read(context.Background(), block(id))
@@ -76,7 +76,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	mustPut(t, s, put(t, "b", `{}`, 1))
 	release := hold(t, s)
 	defer release()
-	const n = 10 // few enough that a slow machine does not end the batch
+	const n = 10 // few enough for one batch even on a slow machine
 	var jobs []*job
 	for range n {
 		jobs = append(jobs, send(t, s, func(tx *txn) error {
@@ -107,7 +107,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	}
 }
 
-func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
+func TestAFailingWriteDoesNotAffectOthersInItsBatch(t *testing.T) {
 	ctx := context.Background()
 	for name, poison := range map[string]func(t *testing.T) func(*txn) error{
 		"the database refuses a statement": func(*testing.T) func(*txn) error {
@@ -167,11 +167,11 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 			}
 			for i := range 20 {
 				if !stored(t, s, fmt.Sprintf("good-%d", i)) {
-					t.Errorf("good-%d was acknowledged and is not there", i)
+					t.Errorf("good-%d was acknowledged but is not stored", i)
 				}
 			}
 			if stored(t, s, "poison") {
-				t.Error("the failing write is there")
+				t.Error("the failing write is stored")
 			}
 			if r, err := record(s, "b", `{"request":"r"}`); err != nil || r.Sequence != 21 {
 				t.Errorf("the next record got %+v, %v", r, err)
@@ -183,7 +183,7 @@ func TestAWriteThatFailsDoesNotHurtThoseCommittedWithIt(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			open(t, s.file.path) // checks that the log is whole
+			open(t, s.file.path) // checks that the log is complete
 		})
 	}
 }
@@ -231,7 +231,7 @@ func TestTheRecordsOfADocumentCountInItsBatch(t *testing.T) {
 	})
 	j := <-s.queue.Items() // what the writer would take
 	if want := len(p.Body.Text) + len(p.Records[0]) + len(p.Records[1]); j.size != want {
-		t.Errorf("the write counts as %d bytes, and has %d", j.size, want)
+		t.Errorf("the write counts as %d bytes, but has %d", j.size, want)
 	}
 	if err := s.queue.Put(t.Context(), j); err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestTheRecordsOfADocumentCountInItsBatch(t *testing.T) {
 	group.Wait()
 }
 
-func TestAFullQueueIsWaitedForOnlyAsLongAsTheCallerDoes(t *testing.T) {
+func TestAWriteStopsWaitingForTheQueueWhenItsCallerLeaves(t *testing.T) {
 	s := fresh(t)
 	release := hold(t, s)
 	defer release()
@@ -261,11 +261,11 @@ func TestAFullQueueIsWaitedForOnlyAsLongAsTheCallerDoes(t *testing.T) {
 		}
 	}
 	if stored(t, s, "late") {
-		t.Error("a write that was refused is there")
+		t.Error("a refused write is stored")
 	}
 }
 
-func TestClosingAnswersEveryWriteTruly(t *testing.T) {
+func TestClosingAnswersEveryWriteTruthfully(t *testing.T) {
 	ctx := context.Background()
 	for round := range 5 {
 		path := archivePath(t)
@@ -297,7 +297,7 @@ func TestClosingAnswersEveryWriteTruly(t *testing.T) {
 		for range writers {
 			<-started
 		}
-		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // anywhere in the work
+		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // so that closing comes at any moment
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -306,12 +306,12 @@ func TestClosingAnswersEveryWriteTruly(t *testing.T) {
 		for w := range writers {
 			for _, id := range acknowledged[w] {
 				if !stored(t, s, id) {
-					t.Errorf("%s was acknowledged and is lost", id)
+					t.Errorf("%s was acknowledged but is lost", id)
 				}
 			}
 			for _, id := range refused[w] {
 				if stored(t, s, id) {
-					t.Errorf("%s was refused and is there", id)
+					t.Errorf("%s was refused but is stored", id)
 				}
 			}
 		}
