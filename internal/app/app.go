@@ -125,7 +125,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, store.Close)
 	archive := oda.NewArchive(store, minter)
 	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
-	a.hub = feed.New(ctx, archive, cfg.MaxFollowers)
+	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	handler, err := httpapi.New(httpapi.Config{
 		Archive: archive, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,

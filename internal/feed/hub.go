@@ -7,27 +7,30 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 
 	"oda"
 )
 
 // Hub distributes changes to followers. While nobody follows, it does nothing.
 type Hub struct {
-	archive *oda.Archive
-	most    int             // followers at a time
-	stop    context.Context // ends when the archive stops
-	places  chan struct{}   // for followers that read the log themselves
-	ended   sync.WaitGroup  // of the followers
+	archive  *oda.Archive
+	most     int             // followers at a time
+	patience time.Duration   // with a follower that takes what it is sent
+	stop     context.Context // ends when the archive stops
+	places   chan struct{}   // for followers that read the log themselves
+	ended    sync.WaitGroup  // of the followers
 
 	mu        sync.Mutex
 	followers int
 	tail      *tail // nil while nobody follows
 }
 
-// New returns a hub with room for so many followers. It ends all of them when ctx
-// ends.
-func New(ctx context.Context, archive *oda.Archive, most int) *Hub {
-	return &Hub{archive: archive, most: most, stop: ctx, places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+// New returns a hub with room for so many followers. Each must take what it is
+// sent at once within the write time-out, and within sendTime. It ends all of them
+// when ctx ends.
+func New(ctx context.Context, archive *oda.Archive, most int, writeTimeout time.Duration) *Hub {
+	return &Hub{archive: archive, most: most, patience: min(writeTimeout, sendTime), stop: ctx, places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
 // Wait waits until the last follower is gone. The context of the hub must have

@@ -108,7 +108,7 @@ func (s *stream) write(b []byte) error {
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
-	if err := s.conn.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.hub.patience)); err != nil {
 		return err
 	}
 	n, err := s.conn.Write(b)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"oda"
 	"oda/internal/feed"
@@ -21,7 +22,7 @@ func Serve(tb testing.TB, engine oda.Engine) Target {
 	tb.Helper()
 	archive := oda.NewArchive(engine, random{})
 	following, stop := context.WithCancel(context.Background())
-	hub := feed.New(following, archive, 64)
+	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive, Feed: hub, Pages: web.New(web.Config{Counts: archive.Counts}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
