@@ -20,6 +20,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) error {
 	pages := map[string]func(w http.ResponseWriter, r *http.Request) error{
 		"/{$}":    s.Home,
+		"/night":  s.night,
 		"/search": s.search,
 	}
 	for _, kind := range oda.Kinds {
@@ -78,7 +79,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "failed", "prose"} {
+	for _, name := range []string{"home", "list", "found", "entity", "night", "failed", "prose"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.

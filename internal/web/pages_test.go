@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -270,6 +271,7 @@ func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 	watch := env.NewWatch(ctx)
 	for _, at := range []string{
 		"prjs", "sbds", "sbis", "ebs", "prjs/prj-bad", "sbds/sbd-bad", "sbds/sbd-bad?version=1", "sbis/sbi-bad", "ebs/eb-bad", "ebs/eb-bad?calls=failed",
+		"night", "night?date=" + escaped, "night?date=2026-01-01&telescope=" + escaped, "night?date=2026-01-01&zone=" + escaped,
 		"search?q=window", "search?q=" + escaped, "sbds?q=" + escaped, "sbds?telescope=" + escaped, "sbds?user=" + escaped + "&user_match_type=contains",
 		"sbds?cone=" + escaped, "sbds?where=" + escaped, "sbds?sort=" + escaped, "sbds?limit=" + escaped, "sbds?cursor=" + escaped,
 		"sbds/sbd-bad?at=" + escaped, "sbds/sbd-bad?version=" + escaped, "ebs/eb-bad?after=" + escaped + "&calls=" + escaped,
@@ -323,6 +325,34 @@ func TestErrorsArePagesForBrowsers(t *testing.T) {
 		if problem.Status != want.status || problem.Header.Get("Content-Type") != "application/problem+json" || problem.Header.Get("Vary") != "Accept" {
 			t.Errorf("for a program %s answers %d, %v", at, problem.Status, problem.Header)
 		}
+	}
+}
+
+// The page of a night has what the report has, and leads to the nights around it.
+func TestTheNight(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	date := time.Now().UTC().AddDate(0, 0, -2)
+	report := s.Do("GET", "/night?date="+date.Format(time.DateOnly), "").Text()
+	page := s.get(t, "night?date="+date.Format(time.DateOnly)).Text()
+	for _, id := range regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"`).FindAllStringSubmatch(report, -1) {
+		if !strings.Contains(page, `href="./ebs/`+id[1]) {
+			t.Errorf("the page does not lead to %s", id[1])
+		}
+	}
+	failures := regexp.MustCompile(`"failures":(\d+)`).FindStringSubmatch(report)[1]
+	if !strings.Contains(page, `<dt>Failed</dt><dd class="bad">`+failures+`</dd>`) {
+		t.Errorf("the page does not say that %s calls failed", failures)
+	}
+	for _, day := range []int{-1, 1} {
+		if around := date.AddDate(0, 0, day).Format(time.DateOnly); !strings.Contains(page, `href="night?date=`+around+`"`) {
+			t.Errorf("the page does not lead to the night of %s", around)
+		}
+	}
+	if tonight := s.get(t, "night"); tonight.Status != http.StatusSeeOther || !strings.HasPrefix(tonight.Header.Get("Location"), "night?date=20") {
+		t.Errorf("without a date it answers %d, %v", tonight.Status, tonight.Header)
+	}
+	if wrong := s.get(t, "night?date=yesterday"); wrong.Status != http.StatusBadRequest || !strings.Contains(wrong.Text(), "is not a date") {
+		t.Errorf("a wrong date answers %d", wrong.Status)
 	}
 }
 

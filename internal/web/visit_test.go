@@ -66,7 +66,7 @@ func (s site) tour(t *testing.T) []string {
 	t.Helper()
 	sbd := s.ids(t, "/sbds/search?fields=id&limit=1&sort=id")[0]
 	return []string{
-		"", "api/v1/guide", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
+		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
 		"ebs?telescope=ska_low&q=nothinglikethis",
 		"sbds?cone=1,2",
 		"search?q=low+rep",

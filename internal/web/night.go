@@ -1,0 +1,213 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"oda"
+)
+
+// nightView is the data for the page of a night.
+type nightView struct {
+	frame
+	Date, Telescope, Zone string
+	*oda.Night
+	Rows             []nightRow
+	More             int // blocks that are not in the table
+	Plot             nightPlot
+	Earlier, Later   string
+	Success, InCalls string
+	Slow             []slowRow
+}
+
+// nightRow is a block in the table of a night.
+type nightRow struct {
+	oda.NightBlock
+	Name, Telescope, InCalls string
+}
+
+// slowRow is a slow call.
+type slowRow struct {
+	oda.SlowCall
+	Module, Name, Took, Href string
+}
+
+// nightPlot is the night drawn: a bar for each block on one axis of time.
+type nightPlot struct {
+	Width, Height int
+	Lanes         []lane
+	Ticks         []tick
+	Bars          []bar
+}
+
+type lane struct {
+	Y    int
+	Name string
+}
+
+type tick struct {
+	X    int
+	Text string
+}
+
+type bar struct {
+	X, Y, W int
+	Failed  bool
+	Href    string
+	Title   string
+}
+
+// Sizes of the drawing, and bounds of the page.
+const (
+	plotWidth   = 1200
+	plotLeft    = 90
+	plotTop     = 26
+	barHeight   = 22
+	laneGap     = 6
+	nightRows   = 200
+	nightBars   = 1000
+	hoursOfTick = 2
+)
+
+// night serves the report on a night.
+func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
+	params := r.URL.Query()
+	clean := withoutEmpty(params)
+	if !clean.Has("date") {
+		clean.Set("date", time.Now().UTC().Add(-12*time.Hour).Format(time.DateOnly))
+	}
+	if len(clean) != len(params) {
+		seeOther(w, "night"+question(clean))
+		return nil
+	}
+	for name := range clean {
+		if name != "date" && name != "telescope" && name != "zone" {
+			clean.Del(name)
+		}
+	}
+	q, err := oda.ParseNight(clean)
+	if err != nil {
+		return err
+	}
+	report, err := s.cfg.Archive.Night(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	date := clean.Get("date")
+	view := nightView{
+		frame: s.newFrame(r, "Night of "+date, "night"), Night: report,
+		Date: date, Telescope: clean.Get("telescope"), Zone: clean.Get("zone"), InCalls: showElapsed(took(report.Took)),
+	}
+	view.Crumbs = []crumb{{Name: "Night of " + date}}
+	if day, err := time.Parse(time.DateOnly, date); err == nil {
+		view.Earlier = "night" + question(with(clean, "date", day.AddDate(0, 0, -1).Format(time.DateOnly)))
+		view.Later = "night" + question(with(clean, "date", day.AddDate(0, 0, 1).Format(time.DateOnly)))
+	}
+	if report.Calls > 0 {
+		view.Success = strconv.FormatFloat(100*float64(report.Calls-report.Failures)/float64(report.Calls), 'f', 1, 64) + " %"
+	}
+	if view.Rows, err = s.nightRows(r.Context(), report.Blocks[:min(len(report.Blocks), nightRows)]); err != nil {
+		return err
+	}
+	view.More = len(report.Blocks) - len(view.Rows)
+	for _, call := range report.Slowest {
+		row := slowRow{SlowCall: call, Took: showElapsed(took(call.Took))}
+		row.Module, row.Name = lastName(call.Request)
+		row.Href = view.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: call.Block}) + question(url.Values{"after": {strconv.FormatInt(call.Sequence-1, 10)}}) +
+			"#call-" + strconv.FormatInt(call.Sequence, 10)
+		view.Slow = append(view.Slow, row)
+	}
+	view.Plot = view.draw()
+	return s.page(w, r, "night", view)
+}
+
+// took is a length of time as Go has it.
+func took(e oda.Elapsed) time.Duration { return time.Duration(e) * time.Microsecond }
+
+// nightRows are blocks with the names of their SBDefinitions.
+func (s *Site) nightRows(ctx context.Context, blocks []oda.NightBlock) ([]nightRow, error) {
+	rows := make([]nightRow, len(blocks))
+	refs := make([]oda.Ref, 0, len(blocks))
+	for i, b := range blocks {
+		rows[i] = nightRow{NightBlock: b, InCalls: showElapsed(took(b.Took))}
+		if b.Telescope != nil {
+			rows[i].Telescope = *b.Telescope
+		}
+		ref := oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID} // has no name of its own, as a rule
+		for _, r := range b.References {
+			if r.Kind == oda.SBDefinition {
+				ref = oda.Ref{Kind: r.Kind, ID: r.ID}
+			}
+		}
+		refs = append(refs, ref)
+	}
+	found, err := s.cfg.Archive.Look(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		if f != nil {
+			rows[i].Name = f.Summary.Name
+		}
+	}
+	return rows, nil
+}
+
+// draw draws the blocks. Those of a telescope that overlap lie below each other.
+func (v *nightView) draw() nightPlot {
+	p := nightPlot{Width: plotWidth + 20}
+	length := v.To.Time().Sub(v.From.Time())
+	x := func(at oda.Moment) int {
+		return plotLeft + int(float64(plotWidth-plotLeft)*float64(at.Time().Sub(v.From.Time()))/float64(length))
+	}
+	for h := 0; h <= int(length.Hours()); h += hoursOfTick {
+		at := v.From.Time().Add(time.Duration(h) * time.Hour)
+		p.Ticks = append(p.Ticks, tick{x(oda.Moment(oda.InstantOf(at))), at.Format("15:04")})
+	}
+	names := map[string]string{}
+	for _, r := range v.Rows {
+		names[r.ID] = r.Name
+	}
+	blocks := v.Blocks[:min(len(v.Blocks), nightBars)]
+	var telescopes []string
+	for _, b := range blocks {
+		if name := telescopeOf(b); !slices.Contains(telescopes, name) {
+			telescopes = append(telescopes, name)
+		}
+	}
+	slices.Sort(telescopes)
+	y := plotTop
+	for _, telescope := range telescopes {
+		p.Lanes = append(p.Lanes, lane{y + 15, clipped(showTelescope(telescope), 11)})
+		var ends []oda.Moment // of the last bar in each row
+		for _, b := range blocks {
+			if telescopeOf(b) != telescope {
+				continue
+			}
+			at := slices.IndexFunc(ends, func(end oda.Moment) bool { return end < b.FirstCall })
+			if at < 0 {
+				at, ends = len(ends), append(ends, 0)
+			}
+			ends[at] = b.LastCall
+			p.Bars = append(p.Bars, bar{
+				X: x(b.FirstCall), Y: y + at*(barHeight+2), W: max(3, x(b.LastCall)-x(b.FirstCall)), Failed: b.Failures > 0,
+				Href:  v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID}),
+				Title: names[b.ID] + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04"),
+			})
+		}
+		y += len(ends)*(barHeight+2) + laneGap
+	}
+	p.Height = y + 6
+	return p
+}
+
+func telescopeOf(b oda.NightBlock) string {
+	if b.Telescope == nil {
+		return ""
+	}
+	return *b.Telescope
+}
