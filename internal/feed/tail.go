@@ -99,6 +99,9 @@ func (t *tail) read() error {
 			chunks = append(chunks, &chunk{from: last, to: next, changes: changes, frame: changesFrame(changes)})
 			kept += len(changes)
 			last = next
+			if len(changes) < chunkMost {
+				break // there may always be more, and followers wait for what there is
+			}
 		}
 		t.add(chunks)
 	}
