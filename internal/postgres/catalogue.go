@@ -11,11 +11,11 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// entry is what the catalogue holds of an entity.
+// entry is what the catalogue holds about an entity.
 type entry struct {
 	telescope *string
 	summary   []byte
-	terms     string // with a space between them
+	terms     string // separated by spaces
 }
 
 func entryOf(ref oda.Ref, x *oda.Extract) entry {
@@ -27,7 +27,7 @@ func entryOf(ref oda.Ref, x *oda.Extract) entry {
 	return e
 }
 
-// catalogueStep fills the catalogue for what is stored.
+// catalogueStep fills the catalogue with the stored entities.
 func catalogueStep(rows int, log *slog.Logger) step {
 	return step{
 		Number: 6, Name: "fill the catalogue", Checksum: "fill the catalogue 1",
@@ -37,19 +37,19 @@ func catalogueStep(rows int, log *slog.Logger) step {
 	}
 }
 
-// What one part of the step takes at most.
+// Bounds of one part of the step.
 const (
 	enteredAtOnce = 1000     // entities
-	enteredBytes  = 16 << 20 // of their texts, and one more text
+	enteredBytes  = 16 << 20 // of their texts; the last text may exceed it
 )
 
-// damagedDocument is logged where a document cannot be read. One that is damaged
-// must not keep the others from being served.
+// damagedDocument is logged if a document cannot be read. One damaged document must
+// not keep the archive from being opened.
 const damagedDocument = "a stored document is damaged and is not in the catalogue; run oda verify"
 
 const (
-	// The next bodies behind a head ($1, $2), at most $3 of them, and no more once
-	// there are so many bytes ($4).
+	// nextBodies reads the bodies after a head ($1, $2): at most $3 of them, and no
+	// more after $4 bytes.
 	nextBodies = `SELECT kind, identifier, slots, text FROM (
 			SELECT h.kind, h.identifier, v.slots, v.text,
 				sum(octet_length(v.text)) OVER (ORDER BY h.kind, h.identifier) - octet_length(v.text) AS before
@@ -65,8 +65,8 @@ const (
 		CREATE INDEX catalogue_terms ON catalogue USING gin (terms) WITH (fastupdate = on, gin_pending_list_limit = 512)`
 )
 
-// fillCatalogue does a part of the step: it enters the next entities, or takes
-// the catalogue into use.
+// fillCatalogue does a part of the step: it enters the next entities, or makes the
+// indexes once all are entered.
 func fillCatalogue(ctx context.Context, tx pgx.Tx, at string, most int, log *slog.Logger) (migrate.Part, error) {
 	var f filling
 	var err error

@@ -22,12 +22,13 @@ const (
 )
 
 const (
-	// selectRounds reads rounds behind a position, and as far as another.
+	// selectRounds reads rounds after a position ($1), up to another ($2).
 	selectRounds = `SELECT after, last, runs FROM rounds
 		WHERE after >= coalesce((SELECT max(after) FROM rounds WHERE after <= $1), 0) AND last > $1 AND last <= $2
 		ORDER BY after LIMIT $3`
 
-	// What has these numbers: $1 are the first ones of runs, $2 the last ones.
+	// These read what has the numbers of runs; $1 has their first numbers, $2 their
+	// last ones.
 	selectStored = `SELECT v.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
 			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, stored_by, stored_on FROM versions
 			WHERE number BETWEEN run.first AND run.last) v`
@@ -52,7 +53,7 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 		if err == nil && r.read == before {
 			err = engine.LostChange(before + 1)
 		}
-		// What is before a damage can be told; the next call tells of the damage.
+		// Return what comes before the damage. The next call reports it.
 		if err != nil && len(r.changes) == 0 {
 			return nil, 0, s.storageError(ctx, err)
 		}
@@ -74,23 +75,21 @@ func (s *Store) Await(ctx context.Context, after oda.Position) error {
 	return s.numbering.await(ctx, after)
 }
 
-// changesReading is what one call has read of the log.
+// changesReading is what one call has read from the log.
 type changesReading struct {
 	limit   int
 	changes []oda.Change
-	read    oda.Position // up to there
+	read    oda.Position // the last one that was read
 	full    bool
 }
 
-// add adds the next change. Of one within which the reading began, it adds the
+// add adds the next change. If the read began in the middle of it, add adds the
 // rest.
 func (r *changesReading) add(c oda.Change) {
 	if c.Position <= r.read || r.full {
 		return
 	}
-	if !c.Stored() {
-		c.FirstSequence = max(c.FirstSequence, c.LastSequence-int64(c.Position-r.read)+1)
-	}
+	c = c.Behind(r.read)
 	n := len(r.changes)
 	switch {
 	case n > 0 && r.changes[n-1].Join(c):
@@ -103,15 +102,13 @@ func (r *changesReading) add(c oda.Change) {
 	r.read = c.Position
 }
 
-// run is a run of numbers of a round. At its end the log has come to a position;
-// 0: that is not known, since the round goes on.
+// run is a range of numbers of a round.
 type run struct {
 	first, last int64
-	end         oda.Position
+	end         oda.Position // with which the round ends; 0 if this is not its last run
 }
 
-// readRounds reads what some rounds name, until there is as much as was asked
-// for.
+// readRounds reads the changes of some rounds, until there are as many as asked for.
 func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Position) error {
 	position, runs, err := s.rounds(ctx, r.read, end, min(roundsRead, r.limit-len(r.changes)+1))
 	if err != nil {
@@ -138,7 +135,7 @@ func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Posit
 	return nil
 }
 
-// rounds gives the numbers of rounds behind a position, and the position at which
+// rounds returns the numbers of rounds after a position, and the position after which
 // they begin.
 func (s *Store) rounds(ctx context.Context, after, end oda.Position, most int) (begin oda.Position, runs []run, err error) {
 	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -171,7 +168,7 @@ func (s *Store) rounds(ctx context.Context, after, end oda.Position, most int) (
 	return begin, runs, err
 }
 
-// take takes runs with so many numbers.
+// take cuts runs with size numbers off the front.
 func take(runs []run, size int64) (part, rest []run) {
 	for i, one := range runs {
 		length := one.last - one.first + 1
@@ -193,11 +190,11 @@ func take(runs []run, size int64) (part, rest []run) {
 type change struct {
 	oda.Change
 	number int64
-	width  oda.Position // how many it takes up
+	width  oda.Position // how many positions it takes
 }
 
-// within gives those of the changes, which are in the order of their numbers, that
-// have numbers of the run.
+// within returns the changes whose numbers are in the run. All changes are in the
+// order of their numbers.
 func within(all []change, one run) []change {
 	place := func(number int64) int {
 		i, _ := slices.BinarySearchFunc(all, number, func(c change, number int64) int { return cmp.Compare(c.number, number) })
@@ -206,7 +203,7 @@ func within(all []change, one run) []change {
 	return all[place(one.first):max(place(one.first), place(one.last+1))]
 }
 
-// written reads what was written with the numbers, in the order of these.
+// written reads what was written with the numbers, in the order of the numbers.
 func (s *Store) written(ctx context.Context, runs []run) (all []change, err error) {
 	firsts, lasts := make([]int64, len(runs)), make([]int64, len(runs))
 	for i, one := range runs {
@@ -241,7 +238,7 @@ func (s *Store) written(ctx context.Context, runs []run) (all []change, err erro
 	return all, err
 }
 
-// appendRecorded takes a row of the table recordings apart.
+// appendRecorded appends the changes in a row of the table recordings.
 func appendRecorded(all []change, number int64, names []string, places []int64) ([]change, error) {
 	if len(names)%2 != 0 || len(places) != 2*len(names) {
 		return nil, errRecordings
@@ -257,7 +254,7 @@ func appendRecorded(all []change, number int64, names []string, places []int64) 
 
 var errRecordings = errors.New("a row of the table recordings is damaged")
 
-// reading runs work that only reads, again where that may help.
+// reading runs work that only reads, and repeats it if that may help.
 func (s *Store) reading(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
 	return s.again(ctx, func(ctx context.Context) error { return s.with(ctx, work) })
 }

@@ -13,8 +13,8 @@ import (
 	"oda/internal/engine"
 )
 
-// Create implements oda.Engine. Without a key it is one statement, which several may
-// share; with one, the key is claimed in the same transaction.
+// Create implements oda.Engine. Without a key it is one statement, which several
+// creations may share. With a key, it claims the key in the same transaction.
 func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Entity, error) {
 	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	return answers(stores)[0], nil
 }
 
-// errKeyUsed says that the key has created an entity before.
+// errKeyUsed says that the key has already created an entity.
 var errKeyUsed = errors.New("the key is used")
 
 func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patience time.Duration) error {
@@ -59,7 +59,7 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 		claimed, err = results.Exec()
 	}
 	if err != nil {
-		_ = results.Close() // says the same
+		_ = results.Close() // returns the same error
 		return err
 	}
 	st.entity, err = st.scan(results.QueryRow())
@@ -67,15 +67,15 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 		return closeErr
 	}
 	if claimed.RowsAffected() == 0 {
-		return errKeyUsed // rolls back what was created beside it
+		return errKeyUsed // rolls back the entity that was just created
 	}
 	return err
 }
 
-// selectCreated takes the row of the key. That says nothing new, but makes a
-// commit of it that waits for the synchronous standby: what is answered again is
-// there as well, also if the first answer was lost together with the wait for
-// it. Nobody else ever takes that row.
+// selectCreated locks the row of the key. The lock makes it a write whose commit
+// waits for the synchronous standby. So the standby has the entity when a retry is
+// answered, even if the first request did not wait for it. Nobody else ever locks
+// that row.
 const selectCreated = `SELECT 1::bigint, h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), coalesce(v.sequence_after, 0),
 	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, false, c.identifier, c.digest
 	FROM creation_keys c JOIN heads h USING (kind, identifier) LEFT JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1

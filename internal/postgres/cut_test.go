@@ -18,15 +18,15 @@ type moment struct {
 	name   string
 	cut    fault.Cut
 	at     func(message []byte) bool
-	stored bool // the server has done what it was asked to
+	stored bool // the server has stored the write
 }
 
-// statement is true for the message that has the marked values.
+// statement matches the message that has the marked values.
 func statement(message []byte) bool {
 	return message[0] == 'B' && bytes.Contains(message, []byte("marked"))
 }
 
-// commit is true for the message that ends a transaction.
+// commit matches the message that ends a transaction.
 func commit(message []byte) bool {
 	return message[0] == 'Q' && bytes.Contains(message, []byte("commit"))
 }
@@ -51,8 +51,8 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 	for _, write := range []struct {
 		name    string
 		moments []moment
-		send    func(t *testing.T, s oda.Engine) (string, error) // gives what identifies the answer
-		again   oda.Code                                         // of the same write, when it is stored
+		send    func(t *testing.T, s oda.Engine) (string, error) // returns what identifies the answer
+		again   oda.Code                                         // of the same write, if it is stored
 	}{
 		{"a record with a key", inStatement, func(t *testing.T, s oda.Engine) (string, error) {
 			r, err := one(t.Context(), s, adding("b", "marked", "key"))
@@ -130,7 +130,7 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 	}
 }
 
-// blank makes a first store with fixed metadata.
+// blank returns a first store with fixed metadata.
 func blank(t *testing.T, ref oda.Ref) oda.Put {
 	t.Helper()
 	put := write(t, ref, `{}`)
@@ -138,7 +138,7 @@ func blank(t *testing.T, ref oda.Ref) oda.Put {
 	return put
 }
 
-// syncBehind is true for the message that ends a request with such a message.
+// syncBehind matches the message that ends a request with such a message.
 func syncBehind(such func([]byte) bool) func([]byte) bool {
 	var seen atomic.Bool
 	return func(message []byte) bool {
@@ -149,9 +149,9 @@ func syncBehind(such func([]byte) bool) func([]byte) bool {
 	}
 }
 
-// A record without a key that may be stored is not sent a second time, however
+// A record without a key that may be stored is never sent twice, in whatever way
 // statements are sent.
-func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
+func TestAWriteThatMayBeStoredIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"cache_statement", "exec"} {
 		t.Run(mode, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestWhatMayBeStoredIsNotSentAgain(t *testing.T) {
 				t.Errorf("%d records are stored, want 1", got)
 			}
 			if got := proxy.Cuts(); got != 1 {
-				t.Errorf("it was sent %d times", got)
+				t.Errorf("the record was sent %d times", got)
 			}
 		})
 	}

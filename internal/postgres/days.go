@@ -13,23 +13,23 @@ import (
 	"oda/internal/engine"
 )
 
-// The index of days, call_days, has a row for each block, each day of UTC on
-// which it has calls, and each part of engine.PartLength sequence numbers. The
-// head says for one day up to which sequence number it is there (call_day,
-// calls_to). So a record that follows another on the same day is added by a
-// statement that does not open the index. If the head says otherwise, that
-// statement does nothing, and a longer one follows.
+// The index of days, call_days, has a row for each block, each day in UTC on which
+// it has calls, and each part of engine.PartLength sequence numbers. For one day,
+// the head says up to which sequence number the index has it (call_day, calls_to).
+// So a record that follows another on the same day is added by a statement that
+// does not touch the index. If the head has another day, that statement does
+// nothing, and a longer one follows.
 
-// spans are parameters of statements that add to the index of days. A day that
-// is null is that of the recording.
+// spans holds parameters of statements that add to the index of days. A day that is
+// null is that of the recording.
 type spans struct {
 	block       []int32 // of several, counted from 1
 	first, last []int32
 	day         []*int32
 }
 
-// add adds the records of a block. The place of a record is what place makes of
-// its number.
+// add adds the records of a block. Place returns the place of a record in the
+// statement's parameters.
 func (s *spans) add(block int, days []oda.Day, place func(i int) int) {
 	for _, one := range engine.DaySpans(days) {
 		s.block, s.day = append(s.block, int32(block)), append(s.day, dayOrNull(one.Day))
@@ -45,14 +45,14 @@ func dayOrNull(day oda.Day) *int32 {
 	return &number
 }
 
-// hints remember of blocks into which records came the day that their heads
-// have, so that the statement that will do is sent first. They may be wrong.
+// hints remembers the day that the heads of blocks have, so that the right
+// statement is sent first. A hint may be wrong.
 type hints struct {
 	mu   sync.Mutex
 	days map[string]oda.Day
 }
 
-// hintsKept bounds them. Beyond it they begin anew.
+// hintsKept is how many hints are kept. If there are more, all are dropped.
 const hintsKept = 4096
 
 func (h *hints) has(block string, day oda.Day) bool {
@@ -111,8 +111,8 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 	}
 }
 
-// runsOn gives the records of the current version among which those of the days
-// are.
+// runsOn returns records of the current version that include all those of the
+// days.
 func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (engine.Runs, error) {
 	var last, after int64
 	var packed, firsts []int64

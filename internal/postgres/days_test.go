@@ -12,7 +12,7 @@ import (
 	"oda/internal/test/env"
 )
 
-// onDay adds a record of a call of a day.
+// onDay adds a record of a call on a day.
 func onDay(t *testing.T, s *postgres.Store, id, day string) error {
 	t.Helper()
 	_, err := s.Append(t.Context(), oda.Append{Block: id, By: "anna", At: 1, Records: []oda.NewRecord{
@@ -28,7 +28,7 @@ func mustRecordOn(t *testing.T, s *postgres.Store, id, day string) {
 	}
 }
 
-// entries is the index of days in words.
+// entries returns the index of days as text.
 func entries(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	return query[string](t, conn, `SELECT coalesce(string_agg(identifier || ' ' || day || ' ' || part || ' ' || first, ', '
@@ -41,7 +41,7 @@ func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
 	s, conn := open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, block("b"), `{}`))
 	mustRecordOn(t, s, "b", "2026-03-01")
-	// What is not there cannot be touched.
+	// If there is no index, nothing can touch it.
 	do(t, conn, "ALTER TABLE call_days RENAME TO hidden")
 	for range 20 {
 		mustRecordOn(t, s, "b", "2026-03-01T12:00:00Z")
@@ -56,7 +56,7 @@ func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
 	}
 }
 
-// A process that remembers another day than the head has finds out.
+// A process notices if the head has another day than it remembers.
 func TestProcessesShareTheIndexOfDays(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -71,7 +71,7 @@ func TestProcessesShareTheIndexOfDays(t *testing.T) {
 	if got, want := entries(t, conn), "b 1 1 1, b 2 1 2, b 3 1 4"; got != want {
 		t.Errorf("the index has %s, want %s", got, want)
 	}
-	// What was lost with a server is lost with its head.
+	// If a server loses the index, it also loses the head.
 	do(t, conn, "DELETE FROM call_days", "UPDATE heads SET call_day = NULL, calls_to = NULL")
 	mustRecordOn(t, one, "b", "1970-01-02")
 	if got, want := entries(t, conn), "b 1 1 7"; got != want {
@@ -96,7 +96,7 @@ func TestTheDaysOfStoredCallsAreIndexedInParts(t *testing.T) {
 
 	parts, at := 0, ""
 	for ended := false; !ended; parts++ {
-		// Each part is cut off before its end once, and done again.
+		// Each part is cut off once before its end, and done again.
 		for _, commit := range []bool{false, true} {
 			tx, err := conn.Begin(t.Context())
 			if err != nil {

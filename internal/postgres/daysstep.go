@@ -11,7 +11,7 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// callDaysStep makes the index of days, of the records that are stored.
+// callDaysStep makes the index of days and fills it with the stored records.
 func callDaysStep(rows int) step {
 	return step{
 		Number: 7, Name: "index the days of calls", Checksum: "index the days of calls 1",
@@ -34,7 +34,7 @@ const (
 		CREATE INDEX call_days_day ON call_days (kind, day, identifier);
 		ALTER TABLE heads ADD COLUMN call_day integer, ADD COLUMN calls_to bigint`
 
-	// $1 and $2 are the record behind which it begins, $3 is how many it takes.
+	// someRecords reads up to $3 records after the record ($1, $2).
 	someRecords = `SELECT identifier, sequence, recorded_on, text FROM records
 		WHERE kind = 3 AND (identifier, sequence) > ($1, $2) ORDER BY identifier, sequence LIMIT $3`
 
@@ -42,16 +42,15 @@ const (
 		SELECT 3, d.* FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[]) AS d ON CONFLICT DO NOTHING`
 )
 
-// indexing is where the step is: behind that record.
+// indexing is the last record that the step has indexed.
 type indexing struct {
 	Block    string `json:"block"`
 	Sequence int64  `json:"sequence"`
 	Done     int64  `json:"done"`
-	Total    int64  `json:"total"` // about
+	Total    int64  `json:"total"` // an estimate
 }
 
-// indexDays does a part of the step: it makes the table, or fills some of
-// it.
+// indexDays does a part of the step: it makes the table, or fills some of it.
 func indexDays(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Part, error) {
 	var where indexing
 	var err error
@@ -78,7 +77,7 @@ func indexDays(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Par
 	return migrate.Part{At: string(text), Done: where.Done, Total: max(where.Done, where.Total)}, err
 }
 
-// indexSome adds records to the index and tells how many it read.
+// indexSome adds records to the index. It returns how many it read.
 func indexSome(ctx context.Context, tx pgx.Tx, where *indexing, most int) (int, error) {
 	rows, err := tx.Query(ctx, someRecords, where.Block, where.Sequence, most)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// digestsStep works out digests and seals of what was stored before there were
-// any, in the order of the tables' keys, first of versions, then of records.
+// digestsStep adds digests and seals to rows that were stored before there were
+// any: first to versions, then to records, in the order of their keys.
 func digestsStep(rows int) step {
 	return step{
 		Number: 8, Name: "digests of what is stored", Checksum: "digests",
@@ -27,9 +27,9 @@ func digestsStep(rows int) step {
 	}
 }
 
-// In the first two, $1 to $3 are the key behind which a part begins, and $4 is how
-// many rows it takes. Records that came with an idempotency key have their
-// digest.
+// In the first two statements, $1 to $3 are the key after which a part begins, and
+// $4 is how many rows it has. Records that were sent with an idempotency key
+// already have a digest.
 const (
 	digestVersions = `WITH part AS (SELECT kind, identifier, version, sha256(text) AS digest FROM versions
 			WHERE (kind, identifier, version) > ($1, $2, $3) ORDER BY kind, identifier, version LIMIT $4),
@@ -47,7 +47,7 @@ const (
 	useDigests = "ALTER TABLE records ALTER COLUMN digest SET NOT NULL"
 )
 
-// digesting is how far the step is: behind that key.
+// digesting is the key of the last row that the step has completed.
 type digesting struct {
 	Table      int    `json:"table"` // 0: versions, 1: records, 2: both are done
 	Kind       int16  `json:"kind"`
@@ -57,7 +57,7 @@ type digesting struct {
 	Total      int64  `json:"total"`
 }
 
-// part fills the next rows, or takes the columns into use.
+// part completes the next rows, or sets the constraint once all are complete.
 func (d digesting) part(ctx context.Context, tx pgx.Tx, rows int) (migrate.Part, error) {
 	if d.Table == 2 {
 		return migrate.Part{Done: d.Done, Total: d.Total, End: true}, script(ctx, tx, useDigests)

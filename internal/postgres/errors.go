@@ -13,7 +13,7 @@ import (
 	"oda"
 )
 
-// Codes of PostgreSQL that have a meaning here.
+// Codes of PostgreSQL that this package treats specially.
 const (
 	codeUnique        = "23505"
 	codeSerialization = "40001"
@@ -21,7 +21,7 @@ const (
 	codeDiskFull      = "53100"
 	codePrivilege     = "42501"
 	codeReadOnly      = "25006" // the server became a standby
-	codeHeld          = "55P03" // a lock was not had within lock_timeout
+	codeHeld          = "55P03" // a lock was not free within lock_timeout
 	codeCanceled      = "57014"
 	classConnection   = "08"
 	classResources    = "53" // disk full, out of memory, too many connections
@@ -29,13 +29,12 @@ const (
 	classSystem       = "58" // an I/O error
 )
 
-// tries bounds how often a statement is run that was certainly not committed.
+// tries is how often a statement is run if it was certainly not committed.
 const tries = 4
 
-// again runs work and repeats it while it fails in a way that certainly left
-// nothing behind: the server rolled it back because of a conflict with
-// others, or never heard of it. A connection that breaks after that proves
-// nothing, so it is not repeated.
+// again runs work, and repeats it if it certainly changed nothing: the server
+// rolled it back because of a conflict with others, or never saw it. If the
+// connection broke later, the outcome is unknown, so it is not repeated.
 func (s *Store) again(ctx context.Context, work func(context.Context) error) error {
 	for try := 1; ; try++ {
 		err := work(ctx)
@@ -58,10 +57,10 @@ func worthAnotherTry(err error) bool {
 	return errors.Is(err, errNotBegun) || notSent(err)
 }
 
-// rolledBack gives the error with which the server undid a transaction, nil if
-// it is another one. An error that ends the session proves nothing: it may come
-// just after the commit. Nor does one of class 08, which a connection pooler
-// makes up when it loses the server.
+// rolledBack returns the error with which the server rolled a transaction back, nil
+// if err is another error. An error that ends the session proves nothing, since it
+// may come just after the commit. Nor does one of class 08, which a connection
+// pooler makes up when it loses the server.
 func rolledBack(err error) *pgconn.PgError {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || e.SeverityUnlocalized != "ERROR" || strings.HasPrefix(e.Code, classConnection) {
@@ -70,9 +69,9 @@ func rolledBack(err error) *pgconn.PgError {
 	return e
 }
 
-// notSent says that the server never heard of a statement. The driver also
-// calls it a closed connection, and safe, when a connection breaks while the
-// answer to a commit or a batch is awaited.
+// notSent reports whether the server never saw a statement. If a connection breaks
+// before the answer to a commit or a batch, the driver also calls that a closed
+// connection and safe to retry, which it is not.
 func notSent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
@@ -87,7 +86,7 @@ var (
 	errHeld         = errors.New("too many entities are locked by others")
 )
 
-// notStored says that a write that failed so is certainly not stored.
+// notStored reports whether a write that failed with err is certainly not stored.
 func notStored(err error) bool {
 	for _, reason := range []error{errPool, errNoConnection, errNotBegun, errNotCommitted, errNotTried, errHeld, pgx.ErrTxCommitRollback} {
 		if errors.Is(err, reason) {
@@ -97,8 +96,8 @@ func notStored(err error) bool {
 	return rolledBack(err) != nil || notSent(err)
 }
 
-// writeError turns an error of a write into one for its caller, which says
-// whether anything was stored as far as that is known.
+// writeError turns an error of a write into one for the caller. It says whether
+// anything was stored, if that is known.
 func (s *Store) writeError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -108,13 +107,13 @@ func (s *Store) writeError(ctx context.Context, err error) error {
 	case notStored(err):
 		return s.problem(ctx, err, " Nothing was stored by this request.")
 	case errors.Is(ctx.Err(), context.Canceled):
-		return ctx.Err() // nobody waits for the answer
+		return ctx.Err() // the caller has gone
 	}
 	s.health.Suspect("the database does not confirm writes", err)
 	return oda.Uncertain(err)
 }
 
-// storageError turns an error of a read into one for its caller.
+// storageError turns an error of a read into one for the caller.
 func (s *Store) storageError(ctx context.Context, err error) error {
 	if err == nil || isAnswer(err) {
 		return err
@@ -122,20 +121,21 @@ func (s *Store) storageError(ctx context.Context, err error) error {
 	return s.problem(ctx, err, "")
 }
 
-// unreadable says that what a row holds is nothing that can be read, as a list in
-// which an element is null.
+// unreadable reports whether a row has a value that cannot be read, such as an
+// array with a null element.
 func unreadable(err error) bool {
 	_, ok := errors.AsType[pgx.ScanArgError](err)
 	return ok
 }
 
-// isAnswer says that an error is meant for the caller as it is.
+// isAnswer reports whether an error is meant for the caller as it is.
 func isAnswer(err error) bool {
 	_, ok := errors.AsType[*oda.Error](err)
 	return ok || errors.Is(err, oda.ErrTaken)
 }
 
-// problem tells the caller what is wrong with the database, and the outcome.
+// problem returns an error for the caller that says what is wrong with the
+// database. Outcome says what that means for the request.
 func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -161,7 +161,7 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	}
 	switch {
 	case e.Code == codeReadOnly:
-		// These connections lead to a server that gave its role away.
+		// These connections lead to a server that is no longer the primary.
 		s.reconnect()
 		return unavailable
 	case e.Code == codeSerialization, e.Code == codeDeadlock:

@@ -41,13 +41,13 @@ func (s *Store) AppendTogether(ctx context.Context, adds []oda.Append) ([]oda.Re
 	return receipts, errs
 }
 
-// SessionSettings are the settings that a connection asks for.
+// SessionSettings has the settings of new connections.
 func SessionSettings() map[string]string { return maps.Clone(sessionSettings) }
 
-// UpdatesWaiting is the number of updates that wait for others to end.
+// UpdatesWaiting returns the number of updates that wait for others.
 func (s *Store) UpdatesWaiting() int { return s.updates.count() }
 
-// CreationsWaiting is the number of creations that wait for others to end.
+// CreationsWaiting returns the number of creations that wait for others.
 func (s *Store) CreationsWaiting() int { return s.creations.count() }
 
 func (t *together) count() int {
@@ -56,11 +56,11 @@ func (t *together) count() int {
 	return len(t.waiting)
 }
 
-// StepRows is how many rows a part of a schema step takes.
+// StepRows is how many rows a part of a schema step processes.
 const StepRows = stepRows
 
-// PrepareUntil takes the schema steps up to that number, as an older program did;
-// 0: all of them. Their parts take so many rows at most.
+// PrepareUntil applies the schema steps up to that number, as an older program did,
+// or all of them if it is 0. Their parts process at most so many rows.
 func PrepareUntil(ctx context.Context, dsn string, last, rows int, tell ...func(migrate.Status)) error {
 	config, err := parse(dsn)
 	if err != nil {
@@ -81,10 +81,10 @@ func PrepareUntil(ctx context.Context, dsn string, last, rows int, tell ...func(
 	return migrate.Run(ctx, database{pool}, steps[:last], slog.New(slog.DiscardHandler), tell...)
 }
 
-// TryWrite makes the small write that tells whether writing works.
+// TryWrite makes the small write that shows whether writing works.
 func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }
 
-// Connections is how many connections the pool has.
+// Connections returns how many connections the pool has.
 func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }
 
 // IndexDays does a part of the schema step that indexes the days of calls.

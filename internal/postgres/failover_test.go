@@ -13,7 +13,7 @@ import (
 	"oda/internal/test/fault"
 )
 
-// pair is a primary with a synchronous standby.
+// pair starts a primary with a synchronous standby.
 func pair(t *testing.T) (primary, standby *env.Cluster) {
 	t.Helper()
 	primary = env.NewCluster(t, env.ClusterOptions{})
@@ -22,7 +22,7 @@ func pair(t *testing.T) (primary, standby *env.Cluster) {
 	return primary, standby
 }
 
-// either is the DSN of the one of two servers that takes writes.
+// either returns the DSN of whichever of two servers accepts writes.
 func either(first, second string) string {
 	return fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable&target_session_attrs=read-write", first, second)
 }
@@ -63,8 +63,8 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 	proxy.Stall(true)
 	standby.Promote()
 	l.goesOn(t)
-	// To keep the old one from being used again is the work of whoever promoted
-	// the other. Connections to it that come alive now find that done.
+	// Whoever promotes the standby must also fence off the old primary. Connections
+	// to it that come alive now find that done.
 	primary.Kill()
 	proxy.Stall(false)
 	l.goesOn(t)
@@ -74,8 +74,7 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// From the moment on at which the database takes writes again, it is a second at
-// most until every process writes.
+// Every process writes within a second after the database accepts writes again.
 func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
 	t.Parallel()
 	for name, goAway := range map[string]func(*env.Cluster, *fault.Proxy){
@@ -90,7 +89,7 @@ func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
 			stores := []*postgres.Store{open(t, dsn), open(t, dsn)}
 			mustPut(t, stores[0], write(t, block("b"), `{}`))
 			goAway(primary, proxy)
-			// What was under way is given up, and everybody looks for a server.
+			// Running requests are given up, and all writers look for a server.
 			var writers sync.WaitGroup
 			lost := make(chan struct{}, 2*len(stores))
 			first := make([]time.Time, 2*len(stores))
@@ -122,9 +121,9 @@ func TestProcessesWriteWithinASecondOfAFailover(t *testing.T) {
 			writers.Wait()
 			for i, at := range first {
 				took := at.Sub(promoted)
-				t.Logf("writer %d: %v after the database took writes again", i, took)
+				t.Logf("writer %d: %v after the database accepted writes again", i, took)
 				if took > time.Second {
-					t.Errorf("writer %d wrote %v after the database took writes again", i, took)
+					t.Errorf("writer %d wrote %v after the database accepted writes again", i, took)
 				}
 			}
 		})

@@ -61,7 +61,7 @@ func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
 	l.verify(t, first, dsn)
 }
 
-func TestAnExhaustedPoolIsWaitedForABoundedTime(t *testing.T) {
+func TestTheWaitForAnExhaustedPoolIsBounded(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, with(t, dsn, "pool_max_conns", "2")), connect(t, dsn)
@@ -72,7 +72,7 @@ func TestAnExhaustedPoolIsWaitedForABoundedTime(t *testing.T) {
 	for range 2 {
 		group.Go(func() {
 			if _, err := s.Get(context.Background(), sbd("a")); err != nil {
-				t.Errorf("one that had a connection got %v", err)
+				t.Errorf("a request with a connection got %v", err)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestAnExhaustedPoolIsWaitedForABoundedTime(t *testing.T) {
 	_, err := s.Get(t.Context(), sbd("a"))
 	wantCode(t, err, oda.Overloaded)
 	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("it was told after %v", took)
+		t.Errorf("the answer took %v", took)
 	}
 	do(t, locker, "ROLLBACK")
 	group.Wait()
@@ -120,11 +120,11 @@ func TestAStatementIsCancelledWhenItsCallerGoesAway(t *testing.T) {
 	}
 	do(t, locker, "ROLLBACK")
 	if got := mustGet(t, s, sbd("a")).Metadata; got != m {
-		t.Errorf("what was cancelled was stored: %+v", got)
+		t.Errorf("a cancelled write was stored: %+v", got)
 	}
 }
 
-// A statement that nobody cancels does not hold its caller for ever, either.
+// A statement that nobody cancels does not keep its caller waiting for ever either.
 func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -138,7 +138,7 @@ func TestAStatementThatTakesTooLongIsGivenUp(t *testing.T) {
 		t.Errorf("the answer does not say what is certain: %v", err)
 	}
 	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("it was told after %v", took)
+		t.Errorf("the answer took %v", took)
 	}
 	await(t, "the server has stopped working for it", 5*time.Second, func() bool { return waiting(t, watch) == 0 })
 	letGo()
@@ -154,8 +154,8 @@ func TestADeadlockWithOthersIsTriedAgain(t *testing.T) {
 	s, watch, other := open(t, dsn), connect(t, dsn), connect(t, dsn)
 	a := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
 	b := mustPut(t, s, write(t, sbd("b"), `{}`)).Metadata
-	// The other one takes b, then a, and is patient: the archive is the one
-	// whose transaction is given up.
+	// The other session locks b, then a, and waits long. So PostgreSQL rolls back the
+	// transaction of the archive.
 	do(t, other, "SET deadlock_timeout = '60s'", "BEGIN", "SELECT FROM heads WHERE identifier = 'b' FOR UPDATE")
 	var entities []*oda.Entity
 	var err error
@@ -179,7 +179,7 @@ func TestADeadlockWithOthersIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Connections that lead to a server which gave its role away must not be kept.
+// Connections to a server that is no longer the primary must be dropped.
 func TestConnectionsToAServerThatBecameReadOnlyAreDropped(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -194,7 +194,7 @@ func TestConnectionsToAServerThatBecameReadOnlyAreDropped(t *testing.T) {
 		return strings.Contains(err.Error(), "read-only")
 	})
 	if err := s.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "read-only") {
-		t.Errorf("it is ready or gives no reason: %v", err)
+		t.Errorf("the archive is ready, or gives no reason: %v", err)
 	}
 	do(t, admin, "ALTER DATABASE "+name+" RESET default_transaction_read_only")
 	await(t, "it is ready again", patience, func() bool { return s.Ping(t.Context()) == nil })
@@ -207,7 +207,7 @@ func TestAFullDisk(t *testing.T) {
 	dir := env.SmallDisk(t, 192<<20)
 	cluster := env.NewCluster(t, env.ClusterOptions{
 		DataDir: filepath.Join(dir, "data"),
-		// Room is short because of a large file, not of old logs.
+		// A large file takes the room, not old logs.
 		Settings: map[string]string{"max_wal_size": "32MB", "shared_buffers": "16MB"},
 	})
 	dsn := cluster.DSN("postgres")
@@ -226,10 +226,10 @@ func TestAFullDisk(t *testing.T) {
 	wantCode(t, full, oda.Unavailable)
 	await(t, "the archive is not ready", patience, func() bool { return oda.CodeOf(s.Ping(t.Context())) == oda.Unavailable })
 	empty()
-	// Without room for its log PostgreSQL ends, and an operator starts it again.
+	// PostgreSQL stops if there is no room for its log, and an operator restarts it.
 	time.Sleep(time.Second)
 	if !cluster.Running() {
-		t.Log("PostgreSQL has ended")
+		t.Log("PostgreSQL has stopped")
 		cluster.Start()
 	}
 	l.goesOn(t)
@@ -237,8 +237,8 @@ func TestAFullDisk(t *testing.T) {
 	l.verify(t, s, dsn)
 }
 
-// A database that takes no writes is told by a write that fails, and by asking
-// it. The archive finds out by itself when it takes them again.
+// The archive notices that a database refuses writes when a write fails or when it
+// asks. It also notices when the database accepts them again.
 func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -253,15 +253,15 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	}
 	defer reader.Close()
 	if err := reader.Ping(t.Context()); err != nil {
-		t.Fatalf("nothing was written yet, and it is not ready: %v", err)
+		t.Fatalf("no write has failed yet, but the archive is not ready: %v", err)
 	}
 	_, err = one(t.Context(), reader, adding("b", "x", ""))
 	wantCode(t, err, oda.Unavailable)
 	if err := reader.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "may not write") {
-		t.Errorf("it is ready or gives no reason: %v", err)
+		t.Errorf("the archive is ready, or gives no reason: %v", err)
 	}
 	mustGet(t, reader, block("b"))
-	// Each right that it needs is looked at.
+	// The probe needs every right.
 	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT USAGE ON SEQUENCE numbers TO "+role)
 	for _, right := range []string{
 		"INSERT ON heads", "UPDATE ON heads", "INSERT ON creations", "UPDATE ON creations", "INSERT ON catalogue", "UPDATE ON catalogue", "INSERT ON creation_keys",
@@ -269,12 +269,12 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	} {
 		do(t, admin, "REVOKE "+right+" FROM "+role)
 		if err := reader.TryWrite(t.Context()); err == nil {
-			t.Errorf("without the right to %s it counts as ready", right)
+			t.Errorf("without the right to %s the archive counts as ready", right)
 		}
 		do(t, admin, "GRANT "+right+" TO "+role)
 	}
 	await(t, "it is ready again by itself", patience, func() bool { return reader.Ping(t.Context()) == nil })
 	if n := query[int](t, admin, "SELECT count(*) FROM heads FULL JOIN versions USING (kind) WHERE kind = 0"); n != 0 {
-		t.Errorf("trying to write left %d rows behind", n)
+		t.Errorf("the probe left %d rows behind", n)
 	}
 }

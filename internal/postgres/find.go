@@ -14,20 +14,20 @@ import (
 const (
 	headColumns = `h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on`
 
-	// foundColumns are what readFound reads, behind the place of the answer.
+	// foundColumns lists the columns that readFound reads after the place.
 	foundColumns = headColumns + `, c.summary`
 
 	selectFound = `SELECT p.nth - 1, ` + foundColumns + ` FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth)
 		JOIN heads h ON h.kind = p.kind AND h.identifier = p.identifier JOIN catalogue c ON c.kind = p.kind AND c.identifier = p.identifier`
 
-	// The first entities that have terms ($1), and their places, which most orders
-	// find without the heads.
+	// selectTerms reads the first entities that have terms ($1), and their places in an
+	// order. selectTermsHeads is for the orders that need the heads.
 	selectTerms      = `SELECT %s FROM catalogue c WHERE c.terms @@ $1::text::tsquery LIMIT $2`
 	selectTermsHeads = `SELECT %s FROM (SELECT kind, identifier FROM catalogue WHERE terms @@ $1::text::tsquery LIMIT $2) c
 		JOIN heads h ON h.kind = c.kind AND h.identifier = c.identifier`
 
-	// allowBitmaps lets the statements behind it in the same batch use the index
-	// of terms, which only a bitmap scan can.
+	// allowBitmaps lets the following statements of the batch use the index of terms,
+	// which only a bitmap scan can.
 	allowBitmaps = `SELECT set_config('enable_bitmapscan', 'on', true)`
 )
 
@@ -58,7 +58,7 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 	kinds, ids := make([]int16, len(refs)), make([]string, len(refs))
 	for i, ref := range refs {
 		kinds[i] = int16(ref.Kind)
-		if isText(ref.ID) { // else nothing has it, nor has anything the empty one
+		if isText(ref.ID) { // nothing has another identifier, nor the empty one
 			ids[i] = ref.ID
 		}
 	}
@@ -108,9 +108,9 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Pl
 	return places[:min(len(places), q.Most)], complete && err == nil, s.storageError(ctx, err)
 }
 
-// rare returns the clauses that the server expects to find few entities, if there
-// are any, else all. GIN reads through the long list of a common term, and for a
-// beginning those of all terms that begin so, however few the other terms leave.
+// rare returns the clauses that the server expects to find few entities, or all if
+// there are none. GIN reads through the long list of a common term, and for a prefix
+// the lists of all its terms, however few entities the other terms leave.
 func rare(ctx context.Context, conn *pgxpool.Conn, q oda.Question) ([]oda.Clause, error) {
 	if len(q.Clauses) == 1 {
 		return q.Clauses, nil
@@ -138,8 +138,8 @@ func rare(ctx context.Context, conn *pgxpool.Conn, q oda.Question) ([]oda.Clause
 	return few, nil
 }
 
-// placesOf returns the places of the entities that satisfy the clauses, one more
-// than the question allows if there are so many.
+// placesOf returns the places of the entities that satisfy the clauses. If there are
+// more than the question allows, it returns one too many.
 func placesOf(ctx context.Context, conn *pgxpool.Conn, q oda.Question, clauses []oda.Clause) (places []oda.Place, err error) {
 	query := fmt.Sprintf(selectTerms, placeIn("c", q.Sort))
 	if q.Sort == oda.LastModifiedFirst || q.Sort == oda.LastModifiedLast {
@@ -155,7 +155,7 @@ func placesOf(ctx context.Context, conn *pgxpool.Conn, q oda.Question, clauses [
 	return places, err
 }
 
-// matching writes clauses as a tsquery. No term has a quote or a backslash in it.
+// matching writes clauses as a tsquery. No term contains a quote or a backslash.
 func matching(clauses []oda.Clause) string {
 	var b strings.Builder
 	for i, c := range clauses {

@@ -12,25 +12,25 @@ import (
 	"oda"
 )
 
-// Records are gathered: what comes in while a transaction is under way goes
-// into the next one, so under load many share a commit, and each head is
-// touched once for all of them. One transaction at a time does that best. But a
-// slow one (a head that somebody holds, a distant standby) must not keep those
-// waiting who have nothing to do with it: after a while another is sent beside
-// it, with other blocks. This process never waits for itself at a head. A block
-// that somebody else holds is left out after a while and waited for by itself.
+// Records are gathered: those that arrive during a transaction go into the next
+// one. So under load many records share a commit, and each head is written once for
+// all of them. That works best with one transaction at a time. But a slow one, which
+// waits for a head or a distant standby, must not delay requests for other blocks:
+// after a while another transaction is sent in parallel, with other blocks. This
+// process never waits for itself at a head. A block that another session holds is
+// left out after a while, and waited for separately.
 const (
 	queueLength  = 512 // requests that wait to be gathered
 	batchRecords = 256
 	batchBytes   = 4 << 20
-	batches      = 4                    // transactions under way at once
+	batches      = 4                    // transactions at once
 	slow         = 5 * time.Millisecond // until another one is sent
-	blocksAlone  = 4                    // blocks under way by themselves, mostly since somebody holds them
+	blocksAlone  = 4                    // blocks that are sent separately at once, mostly because they are held
 	batchTime    = 20 * time.Second
 )
 
-// waiting is a request to record on its way: its records are added together or
-// not at all.
+// waiting is a request to record that is waiting for its answer. Its records are
+// added all or none.
 type waiting struct {
 	oda.Append
 	digests  []oda.Digest // of the records
@@ -39,7 +39,7 @@ type waiting struct {
 	sent     time.Time // for the first time
 	receipts []oda.Receipt
 	answer   error
-	settled  bool // the answer holds whatever becomes of the others, if a standby has it
+	settled  bool // the answer is final, whatever happens to the others, if a standby has it
 	done     chan error
 }
 
@@ -55,8 +55,8 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 			return nil, err
 		}
 	}
-	// The records may be committed from here on, so their answer is waited for
-	// even if the caller has gone. It comes in bounded time.
+	// From here on the records may be committed, so Append waits for the answer even
+	// if the caller has gone. The answer comes in bounded time.
 	if err := <-w.done; err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 
 // gatherer decides what is sent when.
 type gatherer struct {
-	queue   <-chan *waiting // before the gatherer
+	queue   <-chan *waiting
 	send    func([]*waiting) (left []*waiting)
 	sendOne func(block []*waiting)
 	wake    chan struct{} // tells run to look again; has room for one
@@ -73,39 +73,39 @@ type gatherer struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool       // the queue is closed and empty
 	pending  []*waiting
-	apart    [][]*waiting    // by block: what is sent by itself
-	busy     map[string]bool // blocks in a transaction under way, or set apart
-	underWay int
-	alone    int       // blocks under way by themselves
-	sent     time.Time // when the last transaction was
-	many     bool      // the last transaction had several requests
-	deaf     bool      // run does not listen to the queue now
+	apart    [][]*waiting    // blocks that are to be sent separately
+	busy     map[string]bool // blocks in a running transaction, or in apart
+	underWay int             // running transactions
+	alone    int             // blocks that are being sent separately
+	sent     time.Time       // when the last transaction was sent
+	many     bool            // the last transaction had several requests
+	deaf     bool            // run does not read the queue now
 }
 
-// outcome is what became of a transaction.
+// outcome is the result of a transaction.
 type outcome struct {
 	batch []*waiting
-	left  []*waiting // those of them that are still to be stored
+	left  []*waiting // requests of the batch that are not yet stored
 	alone bool
 }
 
 // sendNow sends a request at once, on the goroutine of its caller, if there is
-// nobody to share a transaction with: three goroutines fewer have to be woken
-// for it. It says whether it did.
+// nobody to share a transaction with. That wakes three goroutines fewer. It reports
+// whether it has sent the request.
 func (g *gatherer) sendNow(w *waiting) bool {
 	if !g.begin(w) {
 		return false
 	}
 	batch := []*waiting{w}
 	var left []*waiting
-	defer func() { // also if this panics
+	defer func() { // even if this panics
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.end(outcome{batch: batch, left: left})
 		if g.deaf || g.closed || len(g.pending) > 0 || len(g.apart) > 0 {
 			select {
 			case g.wake <- struct{}{}:
-			default: // it looks anyway
+			default: // it is already told
 			}
 		}
 	}()
@@ -113,8 +113,8 @@ func (g *gatherer) sendNow(w *waiting) bool {
 	return true
 }
 
-// begin begins a transaction with one request, unless others may want to share
-// it: those that wait, and those that will come if many came the last time.
+// begin begins a transaction with one request, unless others may share it: requests
+// that wait, or that will probably come because the last transaction had several.
 func (g *gatherer) begin(w *waiting) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,7 +128,7 @@ func (g *gatherer) begin(w *waiting) bool {
 	return true
 }
 
-// run sends what comes in until the queue is closed and everything is answered.
+// run sends requests until the queue is closed and everything is answered.
 func (g *gatherer) run() {
 	ended := make(chan outcome, batches+blocksAlone)
 	patience := time.NewTimer(slow)
@@ -136,7 +136,7 @@ func (g *gatherer) run() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for !g.closed || len(g.pending) > 0 || len(g.apart) > 0 || g.underWay+g.alone > 0 {
-		// Nobody is woken for a request that cannot be sent yet.
+		// If no transaction may be sent now, a request need not wake this goroutine.
 		var incoming <-chan *waiting
 		if g.deaf = !g.ready() || g.closed; !g.deaf {
 			incoming = g.queue
@@ -156,7 +156,7 @@ func (g *gatherer) run() {
 		}
 		g.sendApart(ended)
 		if !g.ready() {
-			patience.Reset(slow - time.Since(g.sent)) // who sends now has not told this
+			patience.Reset(slow - time.Since(g.sent)) // sendNow does not set it
 			continue
 		}
 		g.fill()
@@ -170,7 +170,7 @@ func (g *gatherer) run() {
 	}
 }
 
-// sendApart sends blocks that have been set apart.
+// sendApart sends blocks separately, as many as may be sent.
 func (g *gatherer) sendApart(ended chan<- outcome) {
 	for len(g.apart) > 0 && g.alone < blocksAlone {
 		block := g.apart[0]
@@ -183,8 +183,8 @@ func (g *gatherer) sendApart(ended chan<- outcome) {
 	}
 }
 
-// end takes note of what became of a transaction. Blocks that are set apart stay
-// busy, so that nobody else waits for them.
+// end notes the result of a transaction. Blocks that must be sent separately stay
+// busy, so that no other transaction waits for them.
 func (g *gatherer) end(one outcome) {
 	if one.alone {
 		g.alone--
@@ -204,7 +204,7 @@ func (g *gatherer) end(one outcome) {
 	}
 }
 
-// ready says whether a transaction may be sent now.
+// ready reports whether a transaction may be sent now.
 func (g *gatherer) ready() bool {
 	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= slow
 }
@@ -229,9 +229,9 @@ func (g *gatherer) accept(w *waiting, open bool) {
 	g.pending = append(g.pending, w)
 }
 
-// take removes from what is pending as much as fits into one transaction, the
-// oldest first, and none for a block that is busy. A key stands in a
-// transaction once: who comes with it again must find its record stored.
+// take removes as many pending requests as fit into one transaction, the oldest
+// first, and none for a block that is busy. A key may occur only once in a
+// transaction: a retry must find the record stored.
 func (g *gatherer) take() []*waiting {
 	type key struct{ block, key string }
 	keys := make(map[key]bool)
@@ -262,10 +262,9 @@ func (g *gatherer) take() []*waiting {
 	return batch
 }
 
-// sendBatch stores the records and tells each request how it went. It gives
-// those back that are not stored and must be sent again, each block by itself:
-// those whose block somebody holds, and all of them if one has undone the
-// transaction for another reason.
+// sendBatch stores the records and answers the requests. It returns those that are
+// not stored and must be sent again, block by block: requests whose block another
+// session holds, or all if the transaction was rolled back for another reason.
 func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waiting) {
 	err := s.appendTogether(ctx, batch, togetherPatience)
 	if isHeld(err) {
@@ -279,8 +278,7 @@ func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waitin
 	return left
 }
 
-// sendBlock stores the records of one block that could not be stored together
-// with others.
+// sendBlock stores the records of one block that could not be stored with others.
 func (s *Store) sendBlock(ctx context.Context, block []*waiting) {
 	var err error = errHeld
 	if time.Since(block[0].sent) < batchTime {
@@ -313,8 +311,8 @@ func (s *Store) appendTogether(ctx context.Context, batch []*waiting, patience t
 	return err
 }
 
-// separate tells requests whose block can be had now from those whose block is
-// held. If that cannot be found out, all are taken for held.
+// separate separates requests whose block is free from those whose block is held.
+// If it cannot find out, all count as held.
 func (s *Store) separate(ctx context.Context, batch []*waiting) (free, held []*waiting) {
 	refs := make([]oda.Ref, len(batch))
 	for i, w := range batch {
@@ -331,11 +329,11 @@ func (s *Store) separate(ctx context.Context, batch []*waiting) (free, held []*w
 	return free, held
 }
 
-// answer tells requests how it went.
+// answer answers requests.
 func (s *Store) answer(batch []*waiting, err error) {
 	for _, w := range batch {
 		if err != nil && (!w.settled || errors.Is(err, errUnconfirmed)) {
-			// Not with the batch's own time-out: it says nothing of the caller.
+			// The context of the batch does not matter: its time-out is not the caller's.
 			w.answer = s.writeError(context.Background(), err)
 		}
 		w.done <- w.answer

@@ -13,20 +13,20 @@ import (
 	"oda"
 )
 
-// Somebody may hold a head for long: a person with a session of psql, a large
-// write, a commit that waits for its standby. Those who share a transaction
-// must not suffer for one of them. So the server itself bounds the wait for a
-// lock: its error is certain, whereas a connection that is given up may still
-// commit. The transaction is then done again without those whose head is held.
+// Another session may hold a head for long: someone with psql, a large write, a
+// commit that waits for its standby. Requests that share a transaction must not
+// suffer because one of their heads is held. So the server bounds the wait for a
+// lock. Its error is certain, whereas a connection that is given up may still
+// commit. The transaction is then repeated without the heads that are held.
 const (
-	togetherPatience = time.Second            // of a transaction that records share
-	alonePatience    = 8 * time.Second        // of one that is sent because its head is held; shorter than answerTime
-	putPatience      = 500 * time.Millisecond // of a store at first; twice as long each time after that, until alonePatience is over
+	togetherPatience = time.Second            // of a transaction with records of several blocks
+	alonePatience    = 8 * time.Second        // of a transaction for a head that is held; less than answerTime
+	putPatience      = 500 * time.Millisecond // of the first try of a store; it doubles with each try, up to alonePatience in all
 )
 
-// heldShare is the part of the pool that may be taken by stores that wait for a
-// head that was held when they came: one connection of so many, and at least
-// one. The others are left to requests whose entities are free.
+// heldShare limits the connections that stores may take while they wait for a held
+// head: one of so many, and at least one. The others are left to requests whose
+// entities are free.
 const heldShare = 4
 
 // setPatience bounds the wait for locks until the end of the transaction.
@@ -34,15 +34,15 @@ const setPatience = "SELECT set_config('lock_timeout', $1, true)"
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// isHeld says that a transaction was undone because somebody holds a lock.
+// isHeld reports whether a transaction was rolled back because another session
+// holds a lock.
 func isHeld(err error) bool {
 	e := rolledBack(err)
 	return e != nil && e.Code == codeHeld
 }
 
-// patiently runs a statement as a transaction that waits for locks no longer
-// than that, in one round trip. Each is called for every row, which is read
-// into row before.
+// patiently runs a statement as a transaction, in one round trip. It waits for locks
+// no longer than patience. It scans each row into row and then calls each.
 func patiently(ctx context.Context, conn *pgx.Conn, patience time.Duration, sql string, args, row []any, each func() error) error {
 	var batch pgx.Batch
 	batch.Queue(setPatience, milliseconds(patience))
@@ -55,24 +55,24 @@ func patiently(ctx context.Context, conn *pgx.Conn, patience time.Duration, sql 
 			_, err = pgx.ForEachRow(rows, row, each)
 		}
 	}
-	// Only the end of the batch says that it is committed.
+	// Only the end of the batch proves that it is committed.
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
 	return err
 }
 
-// insist goes on with a store whose first try met a head that somebody holds.
-// Each further try has more patience and one of a few places, so that others
-// find connections. The places go round: a head that is let go is noticed, however
-// long those are held that others wait for.
+// insist continues a store whose first try met a head that another session holds.
+// Each further try waits longer and needs one of a few places, so that others find
+// connections. Stores take turns at these places. So a head that becomes free is
+// noticed, even if others are held for long.
 func (s *Store) insist(ctx context.Context, deadline time.Time, err error, try func(patience time.Duration) error) error {
 	for patience := 2 * putPatience; isHeld(err); patience *= 2 {
 		left := time.Until(deadline)
 		if left <= 0 && patience > 2*putPatience {
 			return err
 		}
-		left = max(left, putPatience) // the first try of a large store may have taken long
+		left = max(left, putPatience) // a large store may have used up the time with its first try
 		giveUp := time.NewTimer(left)
 		select {
 		case s.held <- struct{}{}:
@@ -89,20 +89,20 @@ func (s *Store) insist(ctx context.Context, deadline time.Time, err error, try f
 	return err
 }
 
-// turns are taken by stores of one entity, one after the other, before they take
-// a connection. So this process never waits for itself at a head, and however
-// many want one that somebody holds, one of them waits at the database.
+// turns lets the stores of one entity run one after the other. A store takes its
+// turn before it takes a connection. So this process never waits for itself at a
+// head, and only one of its stores waits for a held one in the database.
 type turns struct {
 	mu  sync.Mutex
-	all map[oda.Ref]*turn // those that are taken
+	all map[oda.Ref]*turn // those in use
 }
 
 type turn struct {
 	taken chan struct{} // has room for one
-	users int           // who has it, and who waits for it
+	users int           // stores that have it or wait for it
 }
 
-// take waits for the turn of the entity. The caller ends it.
+// take waits for the turn of an entity. The caller must call end.
 func (t *turns) take(ctx context.Context, ref oda.Ref, deadline time.Time) (end func(), err error) {
 	one := t.join(ref)
 	end = func() { <-one.taken; t.leave(ref) }
@@ -145,7 +145,7 @@ func (t *turns) leave(ref oda.Ref) {
 	}
 }
 
-// notHeld tells which of the heads are there and free.
+// notHeld returns the heads that exist and are free.
 func (s *Store) notHeld(ctx context.Context, refs []oda.Ref) (map[oda.Ref]bool, error) {
 	kinds, ids := make([]int16, len(refs)), make([]string, len(refs))
 	for i, ref := range refs {

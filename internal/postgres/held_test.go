@@ -11,9 +11,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// Records of many blocks share a transaction. Somebody holds one of the blocks,
-// longer than anybody waits: its record is refused, and the others are stored.
-func TestABlockThatIsHeldFailsNoOthersThatShareItsTransaction(t *testing.T) {
+// Records of many blocks share a transaction. Another session holds one of the
+// blocks longer than anyone waits. Its record is refused, and the others are stored.
+func TestAHeldBlockDoesNotFailOthersInItsTransaction(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s := open(t, dsn)
@@ -45,13 +45,13 @@ func TestABlockThatIsHeldFailsNoOthersThatShareItsTransaction(t *testing.T) {
 	}
 	letGo()
 	if r := mustRecord(t, s, "b3", "two"); r.Sequence != 1 {
-		t.Errorf("the record that was refused is stored: the next one is %d", r.Sequence)
+		t.Errorf("the refused record is stored: the next one is %d", r.Sequence)
 	}
 }
 
-// One record cannot be stored. It alone is refused, and what has been stored
-// before is answered as the first time.
-func TestARecordThatCannotBeStoredFailsNoOthers(t *testing.T) {
+// One record cannot be stored. Only this record is refused, and one that was stored
+// before gets the same answer as the first time.
+func TestARecordThatCannotBeStoredDoesNotFailOthers(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, conn := open(t, dsn), connect(t, dsn)
@@ -78,16 +78,16 @@ func TestARecordThatCannotBeStoredFailsNoOthers(t *testing.T) {
 		}
 	}
 	if recorded[3] != first {
-		t.Errorf("the repeated one is answered %+v, the first time it was %+v", recorded[3], first)
+		t.Errorf("the retry is answered %+v, the first time it was %+v", recorded[3], first)
 	}
 	if n := query[int](t, conn, "SELECT count(*) FROM records"); n != 4 {
 		t.Errorf("%d records are stored, want 4", n)
 	}
 }
 
-// While more blocks are held than there are transactions of records at a time,
-// the others are recorded into, and the held ones as soon as they are let go.
-func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
+// More blocks are held than transactions run at once. Records into other blocks are
+// stored at once, and those into the held ones as soon as these are free.
+func TestHeldBlocksDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
@@ -104,7 +104,7 @@ func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
 		group.Go(func() { _, errs[i] = one(context.Background(), s, adding(fmt.Sprint("held", i), "x", "")) })
 	}
 	await(t, "records wait for held blocks", patience, func() bool { return waiting(t, watch) > 0 })
-	// In a moment the held blocks are waited for by themselves.
+	// After a moment, the held blocks are waited for separately.
 	await(t, "records of another block are stored quickly", patience, func() bool {
 		began := time.Now()
 		for range 20 {
@@ -121,12 +121,12 @@ func TestHeldBlocksKeepNobodyElseWaiting(t *testing.T) {
 	}
 }
 
-// Updates that wait for others share transactions, too.
-func TestAnEntityThatIsHeldFailsNoOtherUpdates(t *testing.T) {
+// Updates that wait for others share transactions too.
+func TestAHeldEntityDoesNotFailOtherUpdates(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
-	const running, together = 8, 6 // as many as run at once, and some that wait for them
+	const running, together = 8, 6 // those that run at once, and some that wait for them
 	var stored [running + together]oda.Metadata
 	for i := range stored {
 		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata
@@ -162,8 +162,8 @@ func TestAnEntityThatIsHeldFailsNoOtherUpdates(t *testing.T) {
 	}
 }
 
-// Another session holds most of the blocks. Writes to the others are stored, and
-// soon. Those that wait in vain are told with certainty that nothing was stored.
+// Another session holds most of the blocks. Writes to the others are stored soon.
+// Writes that wait in vain get the answer that nothing was stored.
 func TestHeldEntitiesTakeNoConnectionsFromOthers(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -237,9 +237,9 @@ func TestHeldEntitiesTakeNoConnectionsFromOthers(t *testing.T) {
 	}
 }
 
-// Somebody holds an entity for a while. A write waits for it and is stored,
-// though others wait in vain for entities that are held for longer.
-func TestAWriteIsStoredWhenItsEntityIsLetGo(t *testing.T) {
+// Another session holds an entity for a while. A write waits for it and is stored,
+// although others wait in vain for entities that are held longer.
+func TestAWriteIsStoredWhenItsEntityBecomesFree(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
@@ -265,6 +265,6 @@ func TestAWriteIsStoredWhenItsEntityIsLetGo(t *testing.T) {
 	letGo()
 	group.Wait()
 	if err != nil {
-		t.Errorf("the write whose entity was let go: %v", err)
+		t.Errorf("the write whose entity became free: %v", err)
 	}
 }

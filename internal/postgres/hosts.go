@@ -12,36 +12,35 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// silence is how long a server that does not answer is waited for once another
-// has said that it takes no writes.
+// silence is how long to wait for servers that do not answer, once another has
+// answered that it does not accept writes.
 const silence = 300 * time.Millisecond
 
-// hosts knows which of several servers takes writes. The driver asks them one
-// after the other, so one that is silent would hold up every new connection
-// until its time is over, also when another has taken its role long since. So
-// all are asked at once, and who takes writes is remembered until a connection
-// fails.
+// hosts knows which of several servers accepts writes. The driver asks them one
+// after the other, so a silent server would delay every new connection until its
+// time-out, even if another has long taken over its role. So hosts asks all at
+// once, and remembers the one that accepts writes until a connection fails.
 type hosts struct {
 	mu     sync.Mutex
 	known  *server
 	search *search
 }
 
-// server is one of the servers of a DSN: the ways to connect to it, with TLS and
-// without.
+// server is one of the servers of a DSN, with the ways to connect to it: with TLS
+// and without.
 type server struct {
 	address string
 	ways    []*pgconn.FallbackConfig
 }
 
-// search is on its way to find the server.
+// search is a search for the server that accepts writes.
 type search struct {
 	done  chan struct{}
-	found *server // holds once it is done
+	found *server // valid once it is done
 	err   error
 }
 
-// serversOf gives the servers of a configuration in their order.
+// serversOf returns the servers of a configuration, in order.
 func serversOf(c *pgconn.Config) []*server {
 	var servers []*server
 	byAddress := make(map[string]*server)
@@ -57,14 +56,14 @@ func serversOf(c *pgconn.Config) []*server {
 	return servers
 }
 
-// lead makes a configuration lead to one server only.
+// lead makes a configuration name this server only.
 func (s *server) lead(c *pgconn.Config) {
 	c.Host, c.Port, c.TLSConfig = s.ways[0].Host, s.ways[0].Port, s.ways[0].TLSConfig
 	c.Fallbacks = s.ways[1:]
 }
 
-// prepare makes a configuration lead to the server that takes writes. It leaves
-// alone a configuration with one server, and one that takes any server.
+// prepare makes a configuration name the server that accepts writes. It does not
+// change a configuration with one server, or one that accepts any server.
 func (h *hosts) prepare(ctx context.Context, c *pgx.ConnConfig) error {
 	servers := serversOf(&c.Config)
 	if len(servers) == 1 || c.ValidateConnect == nil {
@@ -78,15 +77,16 @@ func (h *hosts) prepare(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
-// forget is told that the server that is known may not be the one any more.
+// forget forgets the server, because it may no longer be the one that accepts
+// writes.
 func (h *hosts) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known = nil
 }
 
-// find gives the server that takes writes. Those who ask at the same time share
-// one search.
+// find returns the server that accepts writes. Calls at the same time share one
+// search.
 func (h *hosts) find(ctx context.Context, c *pgx.ConnConfig, servers []*server) (*server, error) {
 	h.mu.Lock()
 	if known := h.known; known != nil {
@@ -118,7 +118,7 @@ func (h *hosts) run(ctx context.Context, s *search, c *pgconn.Config, servers []
 	close(s.done)
 }
 
-// ask asks all servers at once and gives the first that takes writes.
+// ask asks all servers at once and returns the first that accepts writes.
 func ask(ctx context.Context, c *pgconn.Config, servers []*server) (*server, error) {
 	type answer struct {
 		from *server
@@ -132,7 +132,7 @@ func ask(ctx context.Context, c *pgconn.Config, servers []*server) (*server, err
 			conn, err := pgconn.ConnectConfig(ctx, only)
 			answers <- answer{s, err}
 			if err == nil {
-				_ = conn.Close(ctx) // it has served its purpose
+				_ = conn.Close(ctx) // it is no longer needed
 			}
 		}()
 	}

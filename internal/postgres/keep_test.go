@@ -10,7 +10,7 @@ import (
 	"oda/internal/test/suite"
 )
 
-// keep makes a write that carries the stored records over.
+// keep returns a Put that carries the stored records over.
 func keep(tb suite.TB, ref oda.Ref, m oda.Metadata) oda.Put {
 	tb.Helper()
 	put := next(tb, ref, m)
@@ -18,9 +18,9 @@ func keep(tb suite.TB, ref oda.Ref, m oda.Metadata) oda.Put {
 	return put
 }
 
-// Two processes write to a block. The second write keeps the records, and was
-// sent before the first was committed. It must see what the first left.
-func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
+// Two processes write to a block. The second write keeps the records, and is sent
+// before the first is committed. It must see what the first has stored.
+func TestRecordsAreKeptWhateverRacesWithThePut(t *testing.T) {
 	t.Parallel()
 	const one, two, three = `{"request":"one"}`, `{"request":"two"}`, `{"request":"three"}`
 	put := func(s oda.Engine, puts ...oda.Put) error {
@@ -34,7 +34,7 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 	}
 	for name, race := range map[string]struct {
 		first   func(s oda.Engine, m oda.Metadata) error
-		version int64 // that the first one leaves
+		version int64 // after the first write
 		want    string
 	}{
 		"another that keeps them": {func(s oda.Engine, m oda.Metadata) error {
@@ -90,14 +90,14 @@ func TestWhateverRacesWithAPutThatKeepsTheRecordsTheyAreKept(t *testing.T) {
 				t.Errorf("%s is stored, want %s", text, want)
 			}
 			if answered := suite.Render(t, answer[0]); answered != text {
-				t.Errorf("%s was answered, %s is stored", answered, text)
+				t.Errorf("the answer is %s, but %s is stored", answered, text)
 			}
 		})
 	}
 }
 
-// A block that is stored for the first time while a write waits for that: the
-// head is there for the write then, and what belongs to it must be as well.
+// A block is stored for the first time while a write waits for that. The write then
+// sees the head, and must also see its body.
 func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)

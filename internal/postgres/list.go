@@ -10,8 +10,8 @@ import (
 	"oda"
 )
 
-// Listings walk along an index in its order. A page begins where the one before
-// ended, and the comparison of pairs is what the index is searched by.
+// Listings walk along an index in its order. A page begins where the previous one
+// ended. The comparison of pairs lets PostgreSQL find that place in the index.
 const (
 	listCreated = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
@@ -19,8 +19,8 @@ const (
 	listUserEquals = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND created_by = $6 AND (created_on, identifier) > ($2, $3) AND created_on <= $4
 		ORDER BY created_on, identifier LIMIT $5`
-	// The order is that of creation, not of users, so the index by creation
-	// is walked and filtered; it holds the user too.
+	// The order is that of creation, not of users, so these walk along the index by
+	// creation and filter it; it has the user too.
 	listUserStartsWith = `SELECT identifier, created_on FROM creations
 		WHERE kind = $1 AND (created_on, identifier) > ($2, $3) AND created_on <= $4 AND starts_with(created_by, $6)
 		ORDER BY created_on, identifier LIMIT $5`
@@ -30,8 +30,8 @@ const (
 )
 
 // List implements oda.Engine. Without a limit it is one statement, and so one
-// snapshot, whose rows are read as they come, for as long as its reader takes. A
-// page is read at once.
+// snapshot, whose rows are read as fast as its reader takes them. A page is read at
+// once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
 	if q.Limit > 0 {
 		return s.list(ctx, q, emit)
@@ -58,12 +58,12 @@ func (s *Store) list(ctx context.Context, q oda.Query, emit func(id string, at o
 	return err
 }
 
-// stream reads the rows of a listing as they come, and tells how many there
-// were. An error of each ends it and is returned as it is.
+// stream calls each for the rows of a statement as they arrive. It returns how many
+// there were. It stops at the first error of each and returns it as it is.
 func (s *Store) stream(ctx context.Context, query string, args, row []any, each func() error) (rows int, err error) {
-	var failed error // of the caller's
+	var failed error // of each
 	err = s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		// A reader may take its time; the server may not.
+		// The reader may be slow, but not the server.
 		watched, progress := startProgress(ctx)
 		defer progress.end()
 		result, err := conn.Query(watched, query, args...)
@@ -71,7 +71,7 @@ func (s *Store) stream(ctx context.Context, query string, args, row []any, each 
 			return err
 		}
 		_, err = pgx.ForEachRow(result, row, func() error {
-			// Rows that are here already come also when the reader has gone.
+			// Rows that have arrived are still delivered when the reader has gone.
 			if err := ctx.Err(); err != nil {
 				return err
 			}

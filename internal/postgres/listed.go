@@ -12,14 +12,14 @@ import (
 
 // listedStep moves the index by modification to a column of its own.
 //
-// Recording moves last_modified_on of its block with every record. While that
-// was indexed, each move made new entries in all indexes of the table. The index
-// is now on listed_on, which follows: it is never later than last_modified_on,
-// and less than 100 ms earlier. So most moves of a head stay within its page and
-// touch no index.
+// Every record changes last_modified_on of its block. While that was indexed, each
+// change made new entries in all indexes of the table. The index is now on
+// listed_on, which lags behind: it is never later than last_modified_on, and less
+// than 100 ms earlier. So most updates of a head stay within its page and change no
+// index.
 //
-// The checksum is that of the step's first form, one transaction in SQL, which
-// left the same schema behind.
+// The checksum is that of the first form of the step, one transaction in SQL, which
+// left the same schema.
 func listedStep(rows int) step {
 	return step{
 		Number: 2, Name: "listed", Checksum: "5e30db340208183f583999e4293f5c960865bea172f99d4ac394142b973e69b4",
@@ -30,12 +30,12 @@ func listedStep(rows int) step {
 }
 
 const (
-	// $1 and $2 are the head behind which it begins, $3 is how many it takes.
+	// fillListed fills the column of up to $3 heads after the head ($1, $2).
 	fillListed = `WITH part AS (SELECT kind, identifier FROM heads WHERE (kind, identifier) > ($1, $2) ORDER BY kind, identifier LIMIT $3),
 		filled AS (UPDATE heads h SET listed_on = h.last_modified_on FROM part p WHERE h.kind = p.kind AND h.identifier = p.identifier)
 		SELECT (SELECT count(*) FROM part), kind, identifier FROM part ORDER BY kind DESC, identifier DESC LIMIT 1`
 
-	// An older process that was left running may have written heads meanwhile.
+	// An older process that is still running may have written heads meanwhile.
 	useListed = `LOCK TABLE heads IN ACCESS EXCLUSIVE MODE;
 		UPDATE heads SET listed_on = last_modified_on
 			WHERE listed_on IS NULL OR listed_on > last_modified_on OR last_modified_on >= listed_on + 100000;
@@ -46,17 +46,17 @@ const (
 		CREATE INDEX heads_listed ON heads (kind, listed_on, identifier)`
 )
 
-// filling is where the step is: behind that head.
+// filling is the last head that the step has filled.
 type filling struct {
 	Kind       int16  `json:"kind"`
 	Identifier string `json:"identifier"`
 	Done       int64  `json:"done"`
 	Total      int64  `json:"total"`
-	Filled     bool   `json:"filled"` // all that were there
+	Filled     bool   `json:"filled"` // all heads are filled
 }
 
-// listHeads does a part of the step: it adds the column, fills so many rows of it,
-// or takes it into use.
+// listHeads does a part of the step: it adds the column, fills it for some heads,
+// or replaces the index once all are filled.
 func listHeads(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Part, error) {
 	var f filling
 	var err error

@@ -10,27 +10,27 @@ import (
 	"oda"
 )
 
-// The index by modification lags behind: a head stands in it under listed_on,
-// which is less than lag earlier than its last_modified_on (listed.go). A
-// listing walks along the index, keeps what stands too early back, and gives it
-// out when its turn has come.
+// The index by modification lags behind: it has a head under listed_on, which is
+// less than lag earlier than its last_modified_on (listed.go). A listing walks
+// along the index, holds back heads that come too early, and emits them in turn.
 const lag = oda.Instant(100 * time.Millisecond / time.Microsecond)
 
-// selectModified reads a part of the index, beginning behind $5 and $6.
+// selectModified reads a part of the index, after ($5, $6).
 const selectModified = `SELECT identifier, last_modified_on, listed_on FROM heads
 	WHERE kind = $1 AND (listed_on, identifier) > ($5, $6) AND listed_on <= $4
 		AND (last_modified_on, identifier) > ($2, $3) AND last_modified_on <= $4
 	ORDER BY listed_on, identifier LIMIT $7`
 
-// spare is how many rows more than its limit a page reads at once, for those
-// that are kept back.
+// spare is how many more rows than its limit a page reads at once, for those that
+// are held back.
 const spare = 100
 
-// errFull says that a page has as many as it wants.
+// errFull says that a page is full.
 var errFull = errors.New("the page is full")
 
-// listModified gives out what was modified, in order. A page may take several
-// statements where much is kept back: what moves meanwhile moves behind them.
+// listModified lists entities in the order of their modification. A page may take
+// several statements if many are held back. Entities that change meanwhile move
+// behind the places that were read.
 func (s *Store) listModified(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
 	from, behind, to := q.Range()
 	kept := &keptBack{limit: q.Limit, emit: emit}
@@ -62,16 +62,17 @@ func (s *Store) listModified(ctx context.Context, q oda.Query, emit func(id stri
 	}
 }
 
-// keptBack are places that stand too early in the index, the first on top.
+// keptBack holds places that came too early in the index. It is a heap with the
+// first place on top.
 type keptBack struct {
 	places []oda.Place
-	limit  int // of what is given out; 0: none
+	limit  int // of places to emit; 0 is no limit
 	given  int
 	emit   func(id string, at oda.Instant) error
 }
 
-// add takes the next place of the index. What is kept back and comes before it
-// is given out: nothing that follows can come before that.
+// add adds the next place of the index. It emits the places that were held back and
+// come before it, since nothing that follows can come before those.
 func (k *keptBack) add(p, listed oda.Place) error {
 	for len(k.places) > 0 && k.places[0].Compare(listed) < 0 {
 		if err := k.give(heap.Pop(k).(oda.Place)); err != nil {
@@ -85,7 +86,7 @@ func (k *keptBack) add(p, listed oda.Place) error {
 	return nil
 }
 
-// flush gives out what is left when the index has come to its end.
+// flush emits the remaining places at the end of the index.
 func (k *keptBack) flush() error {
 	for len(k.places) > 0 {
 		if err := k.give(heap.Pop(k).(oda.Place)); err != nil {

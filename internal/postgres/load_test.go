@@ -14,9 +14,9 @@ import (
 	"oda/internal/test/suite"
 )
 
-// load writes to archives all the time, as scripts and tools do that are told
-// to try again, and notes what was acknowledged. In the end every acknowledged
-// write must be there, once.
+// load writes to archives all the time, as scripts and tools do that retry, and
+// notes what was acknowledged. In the end every acknowledged write must be stored
+// exactly once.
 type load struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -28,13 +28,13 @@ type load struct {
 	refusals map[oda.Code]int
 	last     time.Time
 	longest  time.Duration         // between two acknowledged writes
-	faults   []string              // answers that nobody may get
+	faults   []string              // answers that must not occur
 	records  map[string][]string   // by block, the request at each sequence
-	versions map[oda.Ref][]string  // the document of each version, "" where unknown
+	versions map[oda.Ref][]string  // the document of each version, "" if unknown
 	created  map[string]oda.Entity // by key
 }
 
-// loadWriters is the number of writers of each sort.
+// loadWriters is the number of writers of each kind.
 const loadWriters = 3
 
 // startLoad begins to write to the stores. It ends with the test at the latest.
@@ -67,11 +67,11 @@ func (l *load) stop() {
 	l.group.Wait()
 }
 
-// attempt makes one write until it is acknowledged. The write is told how often
-// it was tried before. It is false where the test ended before.
+// attempt tries one write until it is acknowledged. The write gets the number of
+// tries before. It returns false if the test ends first.
 func (l *load) attempt(write func(ctx context.Context, tried int) error) bool {
 	for tried := 0; l.ctx.Err() == nil; tried++ {
-		// A writer waits for its answer, also when the test ends.
+		// A writer waits for its answer even if the test ends.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		err := write(ctx, tried)
 		cancel()
@@ -117,7 +117,7 @@ func (l *load) record(i int) {
 	}
 }
 
-// update makes version after version of some entities together.
+// update stores version after version of some entities together.
 func (l *load) update(t *testing.T, store oda.Engine, refs ...oda.Ref) {
 	current := make([]oda.Metadata, len(refs))
 	for n := 0; l.ctx.Err() == nil; n++ {
@@ -151,8 +151,8 @@ func (l *load) update(t *testing.T, store oda.Engine, refs ...oda.Ref) {
 	}
 }
 
-// stored reads back whether a write of a member that was not acknowledged is
-// stored: by all of its entities or by none.
+// stored reports whether a write that was not acknowledged is stored. Either all of
+// its entities have the member or none.
 func (l *load) stored(ctx context.Context, store oda.Engine, refs []oda.Ref, member string, current []oda.Metadata) (bool, error) {
 	found := 0
 	for i, ref := range refs {
@@ -178,12 +178,12 @@ func (l *load) stored(ctx context.Context, store oda.Engine, refs []oda.Ref, mem
 	return found > 0, nil
 }
 
-// holds tells whether a document has that member.
+// holds reports whether a document has that member.
 func holds(text, member string) bool {
 	return strings.Contains(text, member+",") || strings.Contains(text, member+"}")
 }
 
-// stands notes what a version of an entity is.
+// stands notes the document of a version.
 func (l *load) stands(ref oda.Ref, version int64, member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,7 +199,7 @@ func (l *load) create(t *testing.T, i int) {
 		text := fmt.Sprintf(`{"n":"%d-%d"}`, i, n)
 		key := oda.Key{Value: fmt.Sprintf("%d-%d", i, n), Digest: sha256.Sum256([]byte(text))}
 		l.attempt(func(ctx context.Context, tried int) error {
-			// Each attempt has an identifier of its own, as a server gives it.
+			// Each attempt has a new identifier, as on a server.
 			put := write(t, block(fmt.Sprintf("new-%d-%d-%d", i, n, tried)), text)
 			e, err := l.stores[(n+tried)%len(l.stores)].Create(ctx, put, &key)
 			if err != nil {
@@ -213,29 +213,29 @@ func (l *load) create(t *testing.T, i int) {
 	}
 }
 
-// acknowledged is the number of writes so far.
+// acknowledged returns the number of acknowledged writes so far.
 func (l *load) acknowledged() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acks
 }
 
-// refused is the number of answers with that code so far.
+// refused returns the number of answers with that code so far.
 func (l *load) refused(code oda.Code) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refusals[code]
 }
 
-// goesOn waits until more writes are acknowledged: several by each writer.
+// goesOn waits until several more writes of each writer are acknowledged.
 func (l *load) goesOn(t *testing.T) {
 	t.Helper()
 	before := l.acknowledged()
 	await(t, "writes are acknowledged", patience, func() bool { return l.acknowledged() >= before+100 })
 }
 
-// verify ends the load and demands that the store, with the database of that
-// DSN, holds every acknowledged write once.
+// verify ends the load and checks that the store, in the database of that DSN, has
+// every acknowledged write once.
 func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 	t.Helper()
 	l.stop()
@@ -247,11 +247,11 @@ func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 		text := suite.Render(t, mustGet(t, store, block(id)))
 		for i, request := range requests {
 			if request != "" && strings.Count(text, `{"request":"`+request+`"}`) != 1 {
-				t.Errorf("the record %s of %s was acknowledged and is not there once", request, id)
+				t.Errorf("the record %s of %s was acknowledged but is not stored once", request, id)
 			}
 			stored := query[string](t, conn, "SELECT coalesce((SELECT record ->> 'request' FROM record_documents WHERE eb_id = $1 AND sequence = $2), '')", id, i+1)
 			if request != "" && stored != request {
-				t.Errorf("record %d of %s is %q, and %q was acknowledged", i+1, id, stored, request)
+				t.Errorf("record %d of %s is %q, but %q was acknowledged", i+1, id, stored, request)
 			}
 		}
 	}
@@ -260,7 +260,7 @@ func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 			WHERE kind = $1 AND identifier = $2`, int16(ref.Kind), ref.ID)
 		for i, member := range members {
 			if i >= len(stored) || !holds(stored[i], member) {
-				t.Errorf("version %d of %s was acknowledged with %s and is not there", i+1, ref.ID, member)
+				t.Errorf("version %d of %s was acknowledged with %s but is not stored", i+1, ref.ID, member)
 			}
 		}
 		slices.Sort(stored)
@@ -270,7 +270,7 @@ func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 	}
 	for key, e := range l.created {
 		if got := query[string](t, conn, "SELECT identifier FROM creation_keys WHERE kind = 3 AND key = $1", key); got != e.ID {
-			t.Errorf("key %s created %s, and %s was acknowledged", key, got, e.ID)
+			t.Errorf("key %s created %s, but %s was acknowledged", key, got, e.ID)
 		}
 		mustGet(t, store, e.Ref)
 	}
@@ -285,7 +285,7 @@ func (l *load) verify(t *testing.T, store oda.Engine, dsn string) {
 		"SELECT (SELECT count(*) FROM creations) - (SELECT count(*) FROM heads)",
 	} {
 		if n := query[int64](t, conn, check); n != 0 {
-			t.Errorf("the tables do not fit together: %s gives %d", check, n)
+			t.Errorf("the tables contradict each other: %s returns %d", check, n)
 		}
 	}
 	t.Logf("%d writes acknowledged, %v refused, longest time without one %v", l.acks, l.refusals, l.longest.Round(time.Millisecond))

@@ -20,8 +20,8 @@ import (
 	"oda/internal/test/suite"
 )
 
-// Many tests here wait for a server that is down or silent, and leave the
-// processors to others meanwhile.
+// Many tests here wait for a server that is down or silent. The processors are free
+// for others meanwhile.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m))
 }
 
-// patience is how long a test waits for what must come. The machine may be
-// busy; a test that passes does not wait.
+// patience is how long a test waits for something that must happen. The machine may
+// be busy. A test that passes does not wait so long.
 const patience = 30 * time.Second
 
 // open opens an archive that is closed when the test ends.
@@ -49,13 +49,13 @@ func open(tb testing.TB, dsn string) *postgres.Store {
 	return s
 }
 
-// Shorter names for what the tests do beside the archive.
+// Shorter names for what the tests do with the database directly.
 var (
 	connect = env.Connect
 	do      = env.Exec
 )
 
-// query gives the one value of a query.
+// query returns the single value of a query.
 func query[T any](tb testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	tb.Helper()
 	return env.Query[T](tb, conn, sql, args...)
@@ -71,7 +71,7 @@ func await(tb testing.TB, what string, within time.Duration, yes func() bool) {
 	}
 }
 
-// with gives a DSN, which is a URL, further parameters: name, value, ...
+// with adds parameters to a DSN that is a URL: name, value...
 func with(tb testing.TB, dsn string, parameters ...string) string {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -86,7 +86,7 @@ func with(tb testing.TB, dsn string, parameters ...string) string {
 	return u.String()
 }
 
-// address is where the server of a DSN listens.
+// address returns the address of the server of a DSN.
 func address(tb testing.TB, dsn string) string {
 	tb.Helper()
 	config, err := pgx.ParseConfig(dsn)
@@ -96,17 +96,16 @@ func address(tb testing.TB, dsn string) string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }
 
-// waiting tells how many sessions of the archive in the database wait for a
-// lock.
+// waiting returns how many sessions of the archive wait for a lock.
 func waiting(tb testing.TB, conn *pgx.Conn) int {
 	tb.Helper()
 	return query[int](tb, conn, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = 'oda' AND state = 'active' AND wait_event_type = 'Lock'`)
 }
 
-// pause holds up all that insert such identifiers into the tables, with the
-// heads that they have, until they are let go. They do not wait for a lock: such
-// a wait is soon over.
+// pause stops all statements that insert such identifiers into the tables, together
+// with the heads that they have locked, until the test releases them. They do not
+// wait for a lock, because such a wait soon ends.
 func pause(tb testing.TB, dsn, identifiers string, tables ...string) (letGo func()) {
 	tb.Helper()
 	conn := connect(tb, dsn)
@@ -124,7 +123,7 @@ func pause(tb testing.TB, dsn, identifiers string, tables ...string) (letGo func
 	}
 }
 
-// paused tells how many are held up so.
+// paused returns how many statements are stopped.
 func paused(tb testing.TB, conn *pgx.Conn) int {
 	tb.Helper()
 	return query[int](tb, conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'")
@@ -133,16 +132,16 @@ func paused(tb testing.TB, conn *pgx.Conn) int {
 func block(id string) oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: id} }
 func sbd(id string) oda.Ref   { return oda.Ref{Kind: oda.SBDefinition, ID: id} }
 
-// now is the instant at which a test writes.
+// now returns the instant at which a test writes.
 func now() oda.Instant { return oda.InstantOf(time.Now()) }
 
-// write makes the write of a document.
+// write returns the Put of a document.
 func write(tb suite.TB, ref oda.Ref, text string) oda.Put {
 	tb.Helper()
 	return suite.Put(suite.Document(tb, ref.Kind, text), ref.ID, "anna", now())
 }
 
-// next makes a write of the next version, from the metadata of this one.
+// next returns the Put of the next version, with the metadata of this one.
 func next(tb suite.TB, ref oda.Ref, m oda.Metadata, members ...string) oda.Put {
 	tb.Helper()
 	members = append([]string{`"metadata":` + string(m.AppendJSON(nil))}, members...)
@@ -169,7 +168,7 @@ func mustGet(tb testing.TB, s oda.Engine, ref oda.Ref) *oda.Entity {
 	return e
 }
 
-// adding makes a request to add a record; without a key where that is empty.
+// adding returns the Append of one record, without a key if that is empty.
 func adding(block, request, key string) oda.Append {
 	return oda.Append{Block: block, By: "anna", At: now(), Records: []oda.NewRecord{{Key: key, Text: []byte(`{"request":"` + request + `"}`)}}}
 }
@@ -193,7 +192,7 @@ func mustRecord(tb testing.TB, s oda.Engine, block, request string) oda.Receipt 
 	return r
 }
 
-// wantCode demands an error with one of these codes.
+// wantCode checks that an error has one of these codes.
 func wantCode(tb testing.TB, err error, codes ...oda.Code) {
 	tb.Helper()
 	for _, code := range codes {

@@ -16,25 +16,24 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// Bounds of waiting.
+// Time-outs.
 const (
-	connectTime = 3 * time.Second  // for a connection to be made, each server by itself
-	acquireTime = 5 * time.Second  // for a connection of the pool to be free
-	answerTime  = 10 * time.Second // for the server to answer; a large write has longer, see writeTime
-	openTime    = 60 * time.Second // for the database to be reached at the start
+	connectTime = 3 * time.Second  // to connect to one server
+	acquireTime = 5 * time.Second  // for a free connection in the pool
+	answerTime  = 10 * time.Second // for an answer of the server; writeTime is longer for large writes
+	openTime    = 60 * time.Second // to reach the database at the start
 )
 
-// poolSize is the number of connections where the DSN names none: enough that
-// reads go on while records are written.
+// poolSize is the number of connections unless the DSN names another. It leaves
+// room for reads while records are written.
 const poolSize = 16
 
-// listingShare is the part of the pool that listings without a limit may take:
-// one connection of so many, and at least one. The others are always left to
-// requests that are over soon.
+// listingShare limits the connections that listings without a limit may take: one
+// of so many, and at least one. The others are left to shorter requests.
 const listingShare = 4
 
 // listingGrace is how long a request waits for a connection before a listing is
-// ended for it.
+// ended to free one.
 const listingGrace = time.Second
 
 // Store is the engine on PostgreSQL. It implements oda.Engine.
@@ -49,7 +48,7 @@ type Store struct {
 
 	turns    turns
 	held     chan struct{}    // places for stores that wait for a held head
-	listings *engine.Listings // that are read at the pace of their readers
+	listings *engine.Listings // those without a limit
 	health   *engine.Health
 
 	queue    *engine.Queue[*waiting] // of records, before the gatherer
@@ -60,8 +59,9 @@ type Store struct {
 }
 
 // Open connects to the database that the DSN names and brings its schema up to
-// date, however long that takes; tell hears how far it is. Its errors are one sentence each, meant for the operator; they never
-// repeat the DSN, which may hold a password.
+// date, however long that takes. It calls tell with its progress. Its errors are
+// single sentences for the operator. They never repeat the DSN, which may hold a
+// password.
 func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
 	config, err := parse(dsn)
 	if err != nil {
@@ -70,7 +70,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrat
 	return open(ctx, config, log, tell...)
 }
 
-// parse reads a DSN.
+// parse parses a DSN.
 func parse(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -115,12 +115,11 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 	return s, nil
 }
 
-// sessionSettings are asked for when a connection is made; the DSN may say
-// otherwise. Every statement here is made for an index. PostgreSQL keeps the
-// plan of a prepared statement, and one that was made while a table was small
-// would read all of it, and go on so when the table has grown. So plans that
-// read whole tables or hash them are made unattractive, and one plan serves
-// all values.
+// sessionSettings are the settings of new connections, unless the DSN has others.
+// Every statement here is written for an index. PostgreSQL keeps the plan of a
+// prepared statement. A plan that was made while a table was small would read all
+// of it, and would still do so when the table has grown. So plans that read or hash
+// whole tables are discouraged, and one plan serves all values.
 var sessionSettings = map[string]string{
 	"application_name":  "oda",
 	"plan_cache_mode":   "force_generic_plan",
@@ -134,8 +133,7 @@ var sessionSettings = map[string]string{
 	"client_connection_check_interval": "1s",
 }
 
-// configure sets what must hold whatever the DSN says, and what it may leave
-// open.
+// configure sets what the DSN leaves open, and what must hold in any case.
 func configure(config *pgxpool.Config) {
 	c := config.ConnConfig
 	if c.ConnectTimeout == 0 {
@@ -151,8 +149,8 @@ func configure(config *pgxpool.Config) {
 	config.MaxConnIdleTime = 5 * time.Minute
 }
 
-// hideDSN drops the connection string that the driver repeats in its errors,
-// and makes one line of them.
+// hideDSN removes the connection string, which the driver repeats in its errors,
+// and puts the error on one line.
 func hideDSN(err error) error {
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
 		if err = parse.Unwrap(); err == nil {
@@ -165,7 +163,7 @@ func hideDSN(err error) error {
 	return err
 }
 
-// Close lets running records finish and gives the connections back.
+// Close waits for running records and closes the connections.
 func (s *Store) Close() error {
 	if !s.queue.Close() {
 		return nil

@@ -14,12 +14,12 @@ import (
 	"oda/internal/test/suite"
 )
 
-// nothingStored tells whether an answer claims that nothing was stored.
+// nothingStored reports whether an answer claims that nothing was stored.
 func nothingStored(err error) bool {
 	return strings.Contains(strings.ToLower(err.Error()), "nothing was stored")
 }
 
-// uncertain demands an answer that leaves open whether the write is stored.
+// uncertain checks that an answer leaves open whether the write is stored.
 func uncertain(t *testing.T, err error) {
 	t.Helper()
 	wantCode(t, err, oda.Unavailable)
@@ -28,8 +28,8 @@ func uncertain(t *testing.T, err error) {
 	}
 }
 
-// The server may end a session just after a commit. An update that was
-// committed with others is then not tried a second time, which would refuse it.
+// The server may end a session just after a commit. Updates that were committed
+// together are then not tried again, because the second try would be refused.
 func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -78,12 +78,12 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	}
 }
 
-// bomb is a context that panics when somebody uses it.
+// bomb is a context that panics when it is used.
 type bomb struct{ context.Context }
 
 func (bomb) Value(any) any { panic("bomb") }
 
-func TestAnUpdateThatPanicsLeavesItsPlaceToOthers(t *testing.T) {
+func TestAPanickingUpdateFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	s := open(t, env.Postgres(t))
 	m := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
@@ -104,9 +104,9 @@ func TestAnUpdateThatPanicsLeavesItsPlaceToOthers(t *testing.T) {
 	}
 }
 
-// The records of the answer are read before the commit, so that no connection
-// is needed for it afterwards.
-func TestAStoredPutIsAnsweredThoughNoOtherConnectionIsFree(t *testing.T) {
+// The records of the answer are read before the commit, so it needs no connection
+// afterwards.
+func TestAStoredPutIsAnsweredWithoutAnotherConnection(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, with(t, dsn, "pool_max_conns", "1")), connect(t, dsn)
@@ -133,6 +133,6 @@ func TestAStoredPutIsAnsweredThoughNoOtherConnectionIsFree(t *testing.T) {
 		t.Error(otherErr)
 	}
 	if text := suite.Render(t, mustGet(t, s, block("b"))); text != answer {
-		t.Errorf("%s is stored, %s was answered", text, answer)
+		t.Errorf("%s is stored, but the answer is %s", text, answer)
 	}
 }

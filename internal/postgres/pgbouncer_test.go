@@ -22,11 +22,11 @@ import (
 	"oda/internal/test/suite"
 )
 
-// sessionSettings are those that pgbouncer does not pass on. It is told to
-// ignore them, and the role of the archive has them by itself.
+// sessionSettings has the settings that pgbouncer does not pass on. It is configured
+// to ignore them, and the role of the archive has them instead.
 var sessionSettings = postgres.SessionSettings()
 
-// bouncer is a pgbouncer in transaction mode in front of a server.
+// bouncer starts a pgbouncer in transaction mode in front of a server.
 func bouncer(t *testing.T, server string, users []string) (address string) {
 	t.Helper()
 	program, err := exec.LookPath("/usr/sbin/pgbouncer")
@@ -52,7 +52,7 @@ func bouncer(t *testing.T, server string, users []string) (address string) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var ignored, accounts strings.Builder
 	for name := range sessionSettings {
-		if name != "application_name" { // which it knows
+		if name != "application_name" { // pgbouncer passes this one on
 			fmt.Fprintf(&ignored, ",%s", name)
 		}
 	}
@@ -106,7 +106,7 @@ ignore_startup_parameters = extra_float_digits%s
 	return address
 }
 
-// nobody is a user for pgbouncer, which refuses to run as root.
+// nobody returns a user for pgbouncer, which refuses to run as root.
 func nobody(t *testing.T) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -124,8 +124,8 @@ func nobody(t *testing.T) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// behindBouncer makes roles without further rights, each with a schema, gives
-// them the settings of a session, and gives the DSN of each through pgbouncer.
+// behindBouncer makes roles without further rights, each with a schema and with the
+// settings of a session. It returns the DSN of each through pgbouncer.
 func behindBouncer(t *testing.T, count int) (dsns []string, past string) {
 	t.Helper()
 	past = env.Postgres(t)
@@ -155,8 +155,8 @@ func behindBouncer(t *testing.T, count int) (dsns []string, past string) {
 	return dsns, past
 }
 
-// Without prepared statements each one is planned again, which makes the two
-// longest scenarios take most of a minute. They show nothing new here.
+// Without prepared statements, every statement is planned again, so the two longest
+// scenarios would take most of a minute. They prove nothing new here.
 func TestTheEngineIsAStoreBehindPgbouncerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	dsns, _ := behindBouncer(t, 150)
@@ -166,15 +166,15 @@ func TestTheEngineIsAStoreBehindPgbouncerInTransactionMode(t *testing.T) {
 			tb.Skip("too slow without prepared statements")
 		}
 		if strings.Contains(tb.Name(), "/histories/") {
-			// Players give requests up, and so cancel statements. PgBouncer 1.18 ends
-			// now and then when who cancels has gone: "bad client state: 0".
-			tb.Skip("PgBouncer does not outlive the players")
+			// Players give up requests, and so cancel statements. PgBouncer 1.18 sometimes
+			// crashes if the client that cancels has gone: "bad client state: 0".
+			tb.Skip("PgBouncer does not survive the players")
 		}
 		return open(tb, dsns[archives.Add(1)-1])
 	})
 }
 
-func TestBehindPgbouncerTheRoleBringsTheSettingsOfASession(t *testing.T) {
+func TestBehindPgbouncerTheRoleHasTheSettingsOfASession(t *testing.T) {
 	t.Parallel()
 	dsns, _ := behindBouncer(t, 1)
 	conn := connect(t, dsns[0])

@@ -27,11 +27,11 @@ import (
 type hot struct {
 	name, purpose string
 	run           func(t *testing.T, s *postgres.Store, try int) error
-	buffers       int // most pages that one statement may touch
+	buffers       int // pages that one statement may touch at most
 }
 
-// hotOperations are all of them. Each try of an operation is another entity,
-// where it makes one.
+// hotOperations returns all hot operations. An operation that creates an entity
+// creates another one with each try.
 func hotOperations() []hot {
 	ctx := context.Background()
 	list := func(q oda.Query) func(*testing.T, *postgres.Store, int) error {
@@ -233,8 +233,8 @@ func (p *plans) take(h hot) (all []plan) {
 // following is the name of the one operation that numbers changes.
 const following = "Follow changes"
 
-// planned opens an archive on one connection whose statements are explained by
-// the server as they run: as the archive sends them, with its plans.
+// planned opens an archive on one connection. The server explains the statements as
+// they run, so they are those of the archive, with their real plans.
 func planned(t *testing.T, dsn, format string, sink *plans) *postgres.Store {
 	t.Helper()
 	dsn = with(t, dsn, "pool_max_conns", "1", "session_preload_libraries", "auto_explain", "client_min_messages", "log",
@@ -270,15 +270,15 @@ func read(t *testing.T, format, text string) plan {
 		Plan  node
 	}
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		t.Errorf("a plan cannot be read: %v\n%s", err, text)
+		t.Errorf("a plan cannot be parsed: %v\n%s", err, text)
 	}
 	p := plan{statement: found.Query, text: text}
 	p.add(found.Plan)
 	return p
 }
 
-// add adds a step and those below it. A step counts the pages of those below,
-// but not those of a change that ran beside it.
+// add adds a step and those below it. The pages of a step include those of the steps
+// below, but not those of a data-modifying CTE.
 func (p *plan) add(n node) {
 	p.nodes = append(p.nodes, n)
 	own := n.Hit + n.Read
@@ -308,8 +308,8 @@ const (
 	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`
 )
 
-// grow fills the tables past the archive, with what would be 100,000 entities
-// and 200,000 records.
+// grow fills the tables directly, with rows like those of 100,000 entities and
+// 200,000 records.
 func grow(t *testing.T, dsn string) {
 	t.Helper()
 	conn := connect(t, dsn)
@@ -320,7 +320,7 @@ func grow(t *testing.T, dsn string) {
 	do(t, conn, "SET synchronous_commit = off", fmt.Sprintf(seed, seedSize, seeded.Hash(), (&oda.Summary{Telescope: "ska_mid"}).Pack()))
 }
 
-// runHot runs each operation and gives the plans of its statements.
+// runHot runs each operation and checks the plans of its statements.
 func runHot(t *testing.T, s *postgres.Store, sink *plans, try int, must bool) map[string][]plan {
 	t.Helper()
 	all := map[string][]plan{}
@@ -347,7 +347,7 @@ func demandIndexes(t *testing.T, all map[string][]plan, factor int) {
 					t.Errorf("%s: %s of %s in %.60s", h.name, n.Type, n.Table, p.statement)
 				}
 				if strings.Contains(n.Type, "Sort") && !h.isSearch() {
-					t.Errorf("%s: it sorts in %.60s", h.name, p.statement)
+					t.Errorf("%s: PostgreSQL sorts in %.60s", h.name, p.statement)
 				}
 			}
 			if p.buffers > h.buffers*factor {
@@ -377,8 +377,8 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// PostgreSQL keeps the plan that it made when there was nothing in the tables.
-func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
+// PostgreSQL keeps the plan that it made while the tables were empty.
+func TestHotStatementsUseTheirIndexesAfterTheTablesHaveGrown(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	var plans plans
@@ -393,7 +393,7 @@ func TestHotStatementsUseTheirIndexesWhenTheTablesHaveGrownSince(t *testing.T) {
 	grow(t, dsn)
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)
 	if got := suite.Render(t, mustGet(t, s, block("id-3000"))); strings.Count(got, `{"request":"x"}`) != 8 {
-		t.Errorf("what the tables were filled with is no archive: %s", got)
+		t.Errorf("the rows in the tables are not a valid archive: %s", got)
 	}
 }
 
@@ -414,7 +414,7 @@ a number of pages, here and with plans that were made while the tables were empt
 ` + "```sh\nODA_WRITE_PLANS=1 go test -run TestHotStatementsUseTheirIndexes$ ./internal/postgres\n```\n")
 	for _, h := range hotOperations() {
 		if h.isSearch() {
-			continue // they are many, and much alike
+			continue // there are many, and they are much alike
 		}
 		fmt.Fprintf(&page, "\n## %s\n\n%s At most %d pages.\n", h.name, h.purpose, h.buffers)
 		for _, p := range all[h.name] {
@@ -426,5 +426,5 @@ a number of pages, here and with plans that were made while the tables were empt
 	}
 }
 
-// undent takes the indentation of the Go source away.
+// undent removes the indentation of the Go source.
 func undent(statement string) string { return strings.ReplaceAll(statement, "\n\t", "\n") }

@@ -15,7 +15,7 @@ func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Co
 	return s.within(ctx, answerTime, work)
 }
 
-// within is with for work that may take so long.
+// within is with, for work that may take so long.
 func (s *Store) within(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
 	return s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		bounded, cancel := context.WithTimeout(ctx, limit)
@@ -28,22 +28,21 @@ func (s *Store) within(ctx context.Context, limit time.Duration, work func(conte
 	})
 }
 
-// suspect is told of a connection on which no answer came in time. If it is
-// lost, the others may lead to the same silent server. New ones may find a
-// server that answers.
+// suspect handles a connection on which no answer came in time. If it is lost, the
+// others may lead to the same silent server, and new ones may find another.
 func (s *Store) suspect(conn *pgxpool.Conn) {
 	if conn.Conn().IsClosed() {
 		s.reconnect()
 	}
 }
 
-// reconnect gives all connections up. New ones may find another server.
+// reconnect drops all connections. New ones may find another server.
 func (s *Store) reconnect() {
 	s.hosts.forget()
 	s.pool.Reset()
 }
 
-// unbounded is with for work that sees to its time itself.
+// unbounded is with, for work that bounds its time itself.
 func (s *Store) unbounded(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
 	waiting, cancel := context.WithTimeout(ctx, acquireTime)
 	room := func() bool { return true }
@@ -65,13 +64,13 @@ func (s *Store) unbounded(ctx context.Context, work func(context.Context, *pgxpo
 	return work(ctx, conn)
 }
 
-// exhausted tells whether all connections of the pool are in use.
+// exhausted reports whether all connections of the pool are in use.
 func (s *Store) exhausted() bool {
 	return s.pool.Stat().AcquiredConns() >= s.pool.Config().MaxConns
 }
 
-// makeRoom ends a listing where somebody has waited long for a connection. In a
-// small pool even the one listing that there may be stands in the way.
+// makeRoom ends a listing if all connections are in use. In a small pool even a
+// single listing may be in the way of others.
 func (s *Store) makeRoom() {
 	if s.exhausted() {
 		s.listings.EndOne()
@@ -102,7 +101,7 @@ func startProgress(ctx context.Context) (context.Context, *progress) {
 	return ctx, &progress{time.AfterFunc(answerTime, cancel), cancel}
 }
 
-// pause stops the time while somebody else is at work.
+// pause stops the time while the caller is at work.
 func (p *progress) pause()  { p.timer.Stop() }
 func (p *progress) resume() { p.timer.Reset(answerTime) }
 

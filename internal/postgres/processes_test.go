@@ -19,7 +19,7 @@ import (
 	"oda/internal/test/env"
 )
 
-func TestManyThatOpenAnEmptyDatabaseAtOnceAllComeUp(t *testing.T) {
+func TestManyProcessesCanOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	errs := make([]error, 10)
@@ -80,8 +80,8 @@ func TestTenProcessesServeOneDatabase(t *testing.T) {
 	}
 }
 
-// send makes a request and gives the status and the body of the answer; 0 where
-// there is none.
+// send sends a request and returns the status and the body of the answer. The status
+// is 0 if there is no answer.
 func send(t *testing.T, method, address, body string) (int, string) {
 	t.Helper()
 	status, _, text := sendHeader(t, method, address, body)
@@ -108,21 +108,21 @@ func sendHeader(t *testing.T, method, address, body string) (int, http.Header, s
 	return response.StatusCode, response.Header, string(text)
 }
 
-func TestADatabaseOfANewerProgramIsRefusedWithOneSentence(t *testing.T) {
+func TestADatabaseOfANewerProgramIsRefusedInOneSentence(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	open(t, dsn)
 	do(t, connect(t, dsn), "INSERT INTO migrations (number, name, checksum) SELECT max(number) + 1, 'later', 'x' FROM migrations")
 	_, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler))
 	if err == nil {
-		t.Fatal("it was opened")
+		t.Fatal("the archive was opened")
 	}
 	if text := err.Error(); !strings.Contains(text, "newer than this program") || strings.ContainsAny(text, "\n") {
 		t.Errorf("the error is %q", text)
 	}
 }
 
-func TestOfManyUpdatesThroughSeveralStoresExactlyOneWins(t *testing.T) {
+func TestOneOfManyUpdatesThroughSeveralStoresWins(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	stores := []*postgres.Store{open(t, dsn), open(t, dsn), open(t, dsn)}
@@ -146,12 +146,12 @@ func TestOfManyUpdatesThroughSeveralStoresExactlyOneWins(t *testing.T) {
 		}
 		m = mustGet(t, stores[round%len(stores)], sbd("s")).Metadata
 		if won != 1 || m.Version != int64(round+2) {
-			t.Fatalf("%d of %d were accepted, and the version is %d", won, n, m.Version)
+			t.Fatalf("%d of %d were accepted, but the version is %d", won, n, m.Version)
 		}
 	}
 }
 
-// hold locks the head of an entity in a transaction until it is told to let go.
+// hold locks the head of an entity in a transaction until the test releases it.
 func hold(t *testing.T, dsn string, ref oda.Ref) (letGo func()) {
 	t.Helper()
 	conn := connect(t, dsn)
@@ -162,7 +162,7 @@ func hold(t *testing.T, dsn string, ref oda.Ref) (letGo func()) {
 	}
 }
 
-func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
+func TestAKilledProcessLeavesNothingLocked(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
@@ -171,7 +171,7 @@ func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
 	mustPut(t, s, write(t, block("b"), `{}`))
 	process := env.Oda(t, "serve", "--db", dsn)
 
-	// It has stored a and waits at b; and it records.
+	// The process has stored a and waits for b. It also records.
 	letGo := hold(t, dsn, sbd("b"))
 	body := func(id string) string {
 		return `{"sbd_id":"` + id + `","metadata":` + string(mustGet(t, s, sbd(id)).Metadata.AppendJSON(nil)) + `}`
@@ -194,10 +194,10 @@ func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
 	mustRecord(t, s, "b", "after")
 	mustPut(t, s, next(t, sbd("a"), mustGet(t, s, sbd("a")).Metadata))
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("others went on after %v", took)
+		t.Errorf("others could write after %v", took)
 	}
 	if got := mustGet(t, s, sbd("a")).Metadata.Version; got != 2 {
-		t.Errorf("a has version %d: half of what the process did was stored", got)
+		t.Errorf("a has version %d: half of the write was stored", got)
 	}
 	letGo()
 	mustPut(t, s, next(t, sbd("b"), mustGet(t, s, sbd("b")).Metadata))
@@ -207,7 +207,7 @@ func TestAProcessThatIsKilledLeavesNothingLocked(t *testing.T) {
 	})
 }
 
-func TestNoErrorAndNoLogTellsThePassword(t *testing.T) {
+func TestNoErrorAndNoLogShowsThePassword(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-word"
 	dsn := env.Postgres(t)
@@ -234,12 +234,12 @@ func TestNoErrorAndNoLogTellsThePassword(t *testing.T) {
 		var log bytes.Buffer
 		s, err := postgres.Open(t.Context(), bad, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		if err == nil {
-			t.Errorf("%s: it was opened", name)
+			t.Errorf("%s: the archive was opened", name)
 			_ = s.Close()
 			continue
 		}
 		if strings.Contains(err.Error()+log.String(), secret) {
-			t.Errorf("%s: the password stands in %q, or in the log %q", name, err, log.String())
+			t.Errorf("%s: the password is in %q, or in the log %q", name, err, log.String())
 		}
 		if strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: the error is more than a sentence: %q", name, err)
@@ -256,6 +256,6 @@ func TestNoErrorAndNoLogTellsThePassword(t *testing.T) {
 	_, second := send(t, "PUT", process.URL+"/sbds/one", `{"a":1}`)
 	process.Stop()
 	if strings.Contains(process.Log()+text+second, secret) {
-		t.Errorf("the password stands in the log:\n%s", process.Log())
+		t.Errorf("the password is in the log:\n%s", process.Log())
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"oda/internal/engine"
 )
 
-// The statements repeat rules of package oda: Judge, Metadata.Tag, and Put.Next.
-// A statement that writes nothing leaves the word to Judge.
+// The statements repeat rules of package oda: Judge, Metadata.Tag, and Put.Next. If
+// a statement writes nothing, Judge says why.
 //
-// The parameters of a store, the same for all its forms:
+// The parameters of a store are the same for all its forms:
 //
 //	$1 kind          $2 identifier     $3 creator        $4 modifier      $5 now
 //	$6 version       $7 created_by     $8 created_on     $9 last_modified_by, $10 last_modified_on, as expected
@@ -67,12 +67,11 @@ const (
 	storeBody = storeRest + `$16::bigint[] AS runs FROM head) h)
 	SELECT head.*, NULL::bigint[] FROM head`
 
-	// A store that keeps the records reads the body of the version before. The
-	// statement sees the bodies that were committed when it began, but the head
-	// as it is after the wait for its lock. So the head matches only if the body
-	// that belongs to it is seen; if not, the statement writes nothing and is
-	// sent again. What has been recorded since belongs to the version before, as
-	// engine.Current says.
+	// A store that keeps the records reads the body of the previous version. The
+	// statement sees the bodies that were committed when it began, but the head as it
+	// is after the wait for its lock. So the head matches only if the statement sees
+	// its body. If not, it writes nothing and is sent again. Records that came later
+	// belong to the previous version, as Version.Current in internal/engine says.
 	bodySeen = ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version
 		AND v.sequence_after BETWEEN 0 AND h.last_sequence)`
 	keepBody = `),
@@ -87,9 +86,9 @@ const (
 	either = "WITH head AS (" + insertHead + " ON CONFLICT (kind, identifier) DO UPDATE " + updateHead + " WHERE " + headMatches
 	next   = "WITH head AS (UPDATE heads h " + updateHead + " WHERE h.kind = $1 AND h.identifier = $2 AND $3::text IS NOT NULL AND " + headMatches
 
-	// Records that come with a store are added to the index of days. $27 to $29
-	// are spans of them, one for each day: the places of the first and the last,
-	// and the day, or null for that of the store.
+	// Records that come with a store are added to the index of days. $27 to $29 are
+	// spans of them, one for each day: the places of the first and the last record,
+	// and the day, or null for the day of the store.
 	storeDays = `,
 	noted AS (INSERT INTO call_days (kind, identifier, day, part, first)
 		SELECT $1, $2, coalesce(d.day, head.last_modified_on / 86400000000), part,
@@ -107,9 +106,9 @@ const (
 	keepNext        = next + bodySeen + headReturns + keepBody
 )
 
-// updateOnly stores the next version of an entity whose records stay out of it
-// and whose summary stays the same, and nothing else: it says what storeNext says
-// to this, and PostgreSQL has half as many tables and indexes to open for it.
+// updateOnly stores the next version of an entity that brings no new records and
+// whose summary stays the same. It does what storeNext would do in that case, but
+// PostgreSQL has half as many tables and indexes to open for it.
 //
 //	$1 kind          $2 identifier     $3 modifier       $4 now
 //	$5 version       $6 created_by     $7 created_on     $8 last_modified_by, $9 last_modified_on, as expected
@@ -127,11 +126,12 @@ const updateOnly = `WITH head AS (UPDATE heads h
 			archive_seal_of_version($1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12, $13, $16) FROM head)
 	SELECT head.*, NULL::bigint[] FROM head`
 
-// newOnly stores the first version of an entity that comes without records, and
-// nothing if there is one: it says what storeEither says to this, and is much
-// shorter. newTogether is newOnly for several of one kind; all parameters but the
-// kind and the shard are arrays. Everything is known beforehand, so what was
-// stored is all that they answer. The count comes behind all heads, as in count.
+// newOnly stores the first version of an entity that comes without records, or
+// nothing if the entity exists. It does what storeEither would do in that case, but
+// is much shorter. newTogether is newOnly for several entities of one kind; all
+// parameters except the kind and the shard are arrays. Everything is known
+// beforehand, so they only answer what was stored. The counts come after all heads,
+// as in count.
 //
 //	$1 kind          $2 identifier     $3 creator        $4 now           $5 shard of the count
 //	$6 it has a list of records        $7 slots          $8 text          $9 digest of the text    $10 seal
@@ -163,7 +163,7 @@ const (
 	newBody     = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
 )
 
-// store is the statement for one entity, ready to run, and what came of it.
+// store is the statement for one entity, and its result.
 type store struct {
 	sql    string
 	args   []any
@@ -172,11 +172,10 @@ type store struct {
 	answer error
 }
 
-// statement gives the statement that carries the put out: one that creates or
-// updates, or one that does one of them only. It is nil where the put cannot match anything, and only
-// its refusal is to be worked out. A put with all metadata is an update almost
-// always, so the first time it is taken for one that leaves the summary as it
-// is.
+// statement returns the statement that carries out a put: one that creates or
+// updates, or one that does only one of these. It returns nil if the put cannot
+// match anything. A put with all metadata is almost always an update that leaves the
+// summary as it is, so that is what the first try assumes.
 func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	create := p.Condition.Match == nil
@@ -243,8 +242,8 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	return st
 }
 
-// possibleTexts gives those that can be a text in PostgreSQL. The others equal
-// nothing that is stored.
+// possibleTexts returns the strings that can be a text in PostgreSQL. The others
+// equal nothing that is stored.
 func possibleTexts(all []string) []string {
 	possible := make([]string, 0, len(all))
 	for _, one := range all {
@@ -255,13 +254,13 @@ func possibleTexts(all []string) []string {
 	return possible
 }
 
-// isText says whether PostgreSQL takes it for a text.
+// isText reports whether PostgreSQL accepts a string as a text.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // countShards is the number of rows over which the count of a kind is spread.
 const countShards = 16
 
-// notCounted is the shard of a statement that leaves the counting to others.
+// notCounted is the shard of a statement that does not count its entity.
 const notCounted int16 = -1
 
 func anyShard() int16 { return int16(rand.IntN(countShards)) }
@@ -274,7 +273,7 @@ func encodeSlots(slots []oda.Slot) []int32 {
 	return packed
 }
 
-// slotsText gives slots as the text of an array.
+// slotsText returns slots as the text of an array.
 func slotsText(slots []oda.Slot) string {
 	b := append(make([]byte, 0, 64), '{')
 	for i, n := range encodeSlots(slots) {
@@ -286,7 +285,7 @@ func slotsText(slots []oda.Slot) string {
 	return string(append(b, '}'))
 }
 
-// decodeSlots unpacks slots as they are stored, for a text of that length.
+// decodeSlots unpacks stored slots, for a text of that length.
 func decodeSlots(packed []int32, length int) ([]oda.Slot, error) {
 	if len(packed)%2 != 0 {
 		return nil, engine.ErrSlots
@@ -307,8 +306,8 @@ func decodeSlots(packed []int32, length int) ([]oda.Slot, error) {
 // errRefused says that a statement wrote nothing.
 var errRefused = errors.New("the stored state is not the expected one")
 
-// judgeTries bounds how often a store is tried whose refusal the rules cannot
-// explain, because the state has changed again since.
+// judgeTries is how often a store is tried if oda.Judge cannot explain its refusal,
+// because the state has changed again since.
 const judgeTries = 3
 
 // Put implements oda.Engine.
@@ -332,8 +331,8 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 	return nil, oda.Errorf(oda.Overloaded, "The entity is changing too quickly. Nothing was stored. Try again shortly.")
 }
 
-// checkKept tells whether the versions are there whose records are to be kept. A
-// statement writes nothing where one is missing.
+// checkKept returns an error if a version whose records are to be kept is damaged or
+// missing. The statement writes nothing then.
 func (s *Store) checkKept(ctx context.Context, puts []oda.Put) error {
 	for _, p := range puts {
 		if !p.KeepRecords {
@@ -350,8 +349,8 @@ func (s *Store) checkKept(ctx context.Context, puts []oda.Put) error {
 	return nil
 }
 
-// put carries the puts out, given what was stored when somebody last looked, or
-// nil.
+// put carries out the puts. Before is the stored metadata as the last try found it,
+// nil for the first try.
 func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata) ([]*oda.Entity, error) {
 	stores := make([]*store, len(puts))
 	alone := len(puts) == 1 && !puts[0].KeepRecords // one statement does it
@@ -381,11 +380,11 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 	return answers(stores), nil
 }
 
-// carryOut runs the statements: one by itself, or all in a transaction.
+// carryOut runs a single statement, or several in a transaction.
 func (s *Store) carryOut(ctx context.Context, stores []*store, alone bool) error {
 	deadline := time.Now().Add(alonePatience)
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, writeTime(stores)+alonePatience) // also if it is tried again
+	ctx, cancel := context.WithTimeout(ctx, writeTime(stores)+alonePatience) // for all tries
 	defer cancel()
 	if len(stores) == 1 {
 		end, err := s.turns.take(ctx, stores[0].put.Ref, deadline)
@@ -424,9 +423,9 @@ func putAll(ctx context.Context, tx pgx.Tx, stores []*store, patience time.Durat
 	return count(ctx, tx, stores)
 }
 
-// count adds the new ones among the entities to the counts. It comes last,
-// behind all heads: who takes a count and then waits for a head would deadlock
-// with who does it the other way round.
+// count adds the new entities to the counts. It comes last, after all heads: a
+// transaction that locks a count and then waits for a head would deadlock with one
+// that does it the other way round.
 func count(ctx context.Context, tx pgx.Tx, stores []*store) error {
 	var created [5]int64
 	for _, st := range stores {
@@ -447,9 +446,9 @@ func count(ctx context.Context, tx pgx.Tx, stores []*store) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// How long the server may take to store: answerTime, and so much more for what
-// there is to store. It is meant for a server that has much else to do. The most
-// is less than the time that an answer may take.
+// A store may take answerTime, and so much more for what it stores. These times
+// are meant for a busy server. The longest is less than the time that an answer may
+// take.
 const (
 	timePerEntity = 3 * time.Millisecond
 	timePerRecord = 100 * time.Microsecond
@@ -457,7 +456,7 @@ const (
 	writeTimeMost = 60 * time.Second
 )
 
-// writeTime is how long a transaction with these stores may take.
+// writeTime returns how long a transaction with these stores may take.
 func writeTime(stores []*store) time.Duration {
 	limit := answerTime
 	for _, st := range stores {
@@ -470,7 +469,7 @@ func writeTime(stores []*store) time.Duration {
 	return min(limit, writeTimeMost)
 }
 
-// store runs work that stores these on a connection.
+// store runs work on a connection, with the time that these stores may take.
 func (s *Store) store(ctx context.Context, stores []*store, work func(context.Context, *pgxpool.Conn) error) error {
 	limit := writeTime(stores)
 	err := s.again(ctx, func(ctx context.Context) error { return s.writeWithin(ctx, limit, work) })
@@ -480,14 +479,14 @@ func (s *Store) store(ctx context.Context, stores []*store, work func(context.Co
 	return err
 }
 
-// stored is the answer of a store.
+// stored is the result of a store.
 type stored struct {
 	oda.Entity
-	last int64   // sequence of the block
+	last int64   // the last sequence number of the block
 	kept []int64 // runs of the records that were carried over
 }
 
-// scan reads the answer of the store.
+// scan reads the result of the store.
 func (st *store) scan(row pgx.Row) (*stored, error) {
 	p := st.put
 	e := &stored{Entity: oda.Entity{Ref: p.Ref, Body: p.Body}}
@@ -509,9 +508,9 @@ func (st *store) scan(row pgx.Row) (*stored, error) {
 	return e, nil
 }
 
-// readKept reads ahead the records that the entities have kept, before they
-// are committed: their answer must not fail after that. The caller reads the
-// rest with the time that it has.
+// readKept reads the first of the records that the entities have kept before they
+// are committed, since the answer must not fail after that. The caller reads the
+// rest, with its own context.
 func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, stores []*store) error {
 	for _, st := range stores {
 		e := st.entity
@@ -533,7 +532,7 @@ func (s *Store) readKept(caller, ctx context.Context, tx pgx.Tx, stores []*store
 	return nil
 }
 
-// answers gives what was stored to the caller.
+// answers returns the stored entities.
 func answers(stores []*store) []*oda.Entity {
 	entities := make([]*oda.Entity, len(stores))
 	for i, st := range stores {
@@ -545,7 +544,7 @@ func answers(stores []*store) []*oda.Entity {
 	return entities
 }
 
-// heads reads the metadata of the entities to be stored, nil for new ones.
+// heads returns the stored metadata of the entities, nil for new ones.
 func (s *Store) heads(ctx context.Context, puts []oda.Put) ([]*oda.Metadata, error) {
 	stored := make([]*oda.Metadata, len(puts))
 	kinds, ids := make([]int16, len(puts)), make([]string, len(puts))

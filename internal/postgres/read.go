@@ -12,19 +12,19 @@ import (
 	"oda/internal/engine"
 )
 
-// partRecords bounds what is read of a block at a time, so that a slow client
-// holds no connection.
+// partRecords is how many records of a block are read at a time, so that a slow
+// client holds no connection.
 const partRecords = 512
 
-// selectCurrent looks the version up for the head that was found. A plain join
-// may read all versions of the entity and then compare them with the head.
+// selectCurrent looks up the version after it has found the head. A plain join might
+// read all versions of the entity and then compare them with the head.
 const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
 	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, false, '', ''::bytea
 	FROM heads h LEFT JOIN LATERAL (SELECT * FROM versions
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 	WHERE h.kind = $1 AND h.identifier = $2`
 
-// row is what one statement reads of an entity.
+// row is what a statement reads about an entity.
 type row struct {
 	engine.Version
 	metadata     oda.Metadata
@@ -32,15 +32,15 @@ type row struct {
 	body         oda.Body
 	runs         engine.Runs // nil: no list of records
 	superseded   bool        // there is a later version
-	damage       error       // why it is not to be served
-	keyDigest    []byte      // where it was found by its key
+	damage       error       // why it must not be served
+	keyDigest    []byte      // if it was found by its key
 }
 
 // runner runs work on a connection: with or write.
 type runner func(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error
 
-// read reads one row of selectCurrent's form, nil where there is none. Where it was
-// found by its key, it says which entity it is.
+// read reads one row in the form of selectCurrent, nil if there is none. A row that
+// was found by its key says which entity it is.
 func (s *Store) read(ctx context.Context, run runner, ref oda.Ref, query string, args ...any) (*row, error) {
 	var r row
 	var id string
@@ -76,8 +76,8 @@ func (s *Store) read(ctx context.Context, run runner, ref oda.Ref, query string,
 	return &r, nil
 }
 
-// digest reads the digest of a text. A column that holds none gives one that no
-// text has.
+// digest scans the digest of a text. If the column has none, it becomes a digest
+// that no text has.
 type digest oda.Digest
 
 // ScanBytes implements pgtype.BytesScanner.
@@ -101,7 +101,8 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	return s.entity(ctx, r)
 }
 
-// entity gives what was read to the rules, if its text is the one that was stored.
+// entity returns what was read as an oda.Entity, if its text is the one that was
+// stored.
 func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 	if r.damage != nil {
 		return nil, r.damage
@@ -138,8 +139,8 @@ func (s *Store) parts(ctx context.Context, ref oda.Ref) func(first, last int64) 
 	}
 }
 
-// textsWithin reads records within a transaction. Its parts grow, since few
-// records may be all that is needed, and the head is locked meanwhile.
+// textsWithin reads records within a transaction. Its parts grow from a small size,
+// because a few records may be enough and the head is locked meanwhile.
 func textsWithin(ctx context.Context, tx pgx.Tx, of engine.Version, runs engine.Runs) oda.Texts {
 	size := int64(8)
 	return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {

@@ -14,35 +14,36 @@ import (
 	"oda"
 )
 
-// addRecords moves the head of each block once, by as many records as come for
-// it, and adds the records behind it. It is the whole transaction. The blocks
-// come in the order of their identifiers and are taken in it. A block that is
-// not there gets nothing. Within a block, each record has an instant of its own
-// that is later than the one before, whatever the clocks say: the rule of
-// Metadata.Touched. The index of heads follows ten times a second at most.
+// addRecords updates the head of each block once, for all of its records, and adds
+// the records. It is the whole transaction. The blocks are in the order of their
+// identifiers and are locked in that order. A block that does not exist gets
+// nothing. Within a block, each record has a later instant than the one before,
+// whatever the clocks say; that is the rule of Metadata.Touched. The index of heads
+// is updated at most ten times a second.
 //
-// If one of the keys is known, nothing happens. A key that becomes known while
-// this waits for the head at which all who use it meet breaks the unique index,
-// which undoes everything. The LIMIT keeps PostgreSQL from turning the search
-// round, which would read all keys of the archive for each record.
+// If one of the keys is known, nothing happens. All requests with the same key meet
+// at the same head. If a key becomes known while the statement waits for that head,
+// the unique index is violated, and everything is rolled back. The LIMIT keeps
+// PostgreSQL from reversing the search, which would read all keys of the archive for
+// each record.
 //
-// The last record of each block comes with the block; those before it come by
-// themselves, with how many places they are ahead of it. So where each block has
-// one record, there is nothing to join.
+// The last record of each block is part of the block's parameters. Earlier ones are
+// separate, with how many places they are ahead of it. So if each block has one
+// record, there is nothing to join.
 //
-// It is for records of one day for each block, which the index of days has
-// already up to them, as the head says. A block of which that is not so gets
-// nothing here. Records that do not say when their call was made are of the day
-// of their recording, so that must be before the end of it ($17).
+// The records of each block must be on one day, and the head must say that the index
+// of days has that day up to their sequence numbers. A block for which that does not
+// hold gets nothing here. Records that do not say when their call was made are on the
+// day of their recording, so that must be before the end of the day ($17).
 //
-// It bounds the wait for locks itself ($18), before it takes one: a statement of
-// its own for that would be one more to run for each record.
+// The statement itself bounds the wait for locks ($18), before it takes one. A
+// separate statement would be one more for each record.
 //
-// The row for the log of changes takes its number when all heads have been moved
-// (numbering.go). The last records of a block that one user sent ($19: how many)
-// come with the block; if others sent some before them, these come by themselves
-// ($20 to $23). What is written first here runs last, and so does this: a record
-// that is refused takes no number.
+// The row for the log of changes takes its number once all heads are updated
+// (numbering.go). The last records of a block that one user sent ($19 says how many)
+// are part of the block's parameters; if other users sent some before them, these are
+// separate ($20 to $23). The first part of the statement runs last, and so does this
+// one, so a record that is refused takes no number.
 const addRecords = recordsBegin + recordsFrom + ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
 			AND greatest(h.last_modified_on, b.at) + b.records < b.until` + recordsAdded + recordsAnswer
 
@@ -100,11 +101,10 @@ const (
 	SELECT nth - 1, last_sequence, version, created_by, created_on, last_modified_on FROM moved`
 )
 
-// findRecords finds the records that are stored with a key, one row for each
-// key that is known. It takes the heads, which says nothing new, but makes a
-// commit of it that waits for the synchronous standby: what is answered again
-// is there as well, also if the first answer was lost together with the wait
-// for it.
+// findRecords finds the records that are stored with a key. It has a row for each
+// known key. It locks the heads, which makes it a write whose commit waits for the
+// synchronous standby. So the standby has the records when a retry is answered, even
+// if the first request did not wait for it.
 const findRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
 	FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS i (identifier, key, nth)
 	CROSS JOIN LATERAL (
@@ -114,21 +114,21 @@ const findRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.cr
 	JOIN heads h ON h.kind = 3 AND h.identifier = i.identifier
 	FOR NO KEY UPDATE OF h`
 
-// fresh is a record that is still to be stored, and where its answer goes.
+// fresh is a record that is not yet stored, with the request that gets its answer.
 type fresh struct {
 	*waiting
 	nth int // within its request
 }
 
-// key is the key of the record, empty where it came without one.
+// key returns the key of the record, empty if it was sent without one.
 func (f fresh) key() string { return f.Records[f.nth].Key }
 
-// day is the day of the call.
+// day returns the day of the call.
 func (f fresh) day() oda.Day { return f.days[f.nth] }
 
-// appendAll stores the records of the requests, in one round trip where no key
-// is known and the index of days has what it needs. It waits no longer than that
-// for a head that somebody holds.
+// appendAll stores the records of the requests, in one round trip if no key is known
+// and the index of days already has their days. It waits no longer than patience for
+// a head that another session holds.
 func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
 	var records []fresh
 	for _, w := range requests {
@@ -158,7 +158,7 @@ func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiti
 	if len(records) == 0 {
 		return nil
 	}
-	// Between the two statements somebody may store one of the keys.
+	// Another request may store one of the keys between the two statements.
 	for range tries {
 		added, err := batchOf(records).add(ctx, conn, addRecordsOnDays, patience, &s.hints)
 		if added || err != nil && !keyKnown(err) {
@@ -173,9 +173,8 @@ func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiti
 	return oda.Errorf(oda.Overloaded, "Several clients are sending the same records at once. Nothing was stored by this request. Try again shortly.")
 }
 
-// addRecord is addRecords for one record, which is mostly all that there is to
-// add while few record. Without arrays it takes a fifth less time
-// (docs/storage.md).
+// addRecord is addRecords for a single record, which is the usual case while few
+// clients record. Without arrays it takes a fifth less time (docs/storage.md).
 //
 //	$1 block   $2 now   $3 user   $4 day   $5 until   $6 key, or null   $7 digest   $8 text   $9 patience
 const addRecord = `WITH moved AS (
@@ -196,8 +195,8 @@ const addRecord = `WITH moved AS (
 	)
 	SELECT last_sequence, version, created_by, created_on, last_modified_on FROM moved`
 
-// appendOne stores one record if the index of days should have its day. It says
-// whether it did.
+// appendOne stores one record if the index of days should have its day. It reports
+// whether the record is stored.
 func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, r fresh, patience time.Duration) (added bool, err error) {
 	day, until := r.day().Or(r.At), int64(math.MaxInt64)
 	if !s.hints.has(r.Block, day) {
@@ -220,14 +219,15 @@ func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, r fresh, patience
 	return err == nil, err
 }
 
-// keyKnown says that a transaction was undone because of a key. Nothing else can
-// come twice. The index is not named: that of a partition has another name.
+// keyKnown reports whether a transaction was rolled back because of a known key. No
+// other unique index can be violated. The name of the index is not compared, since
+// that of a partition differs.
 func keyKnown(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == codeUnique
 }
 
-// rows are parameters of addRecords: one element for each row.
+// rows holds parameters of addRecords, with one element for each row.
 type rows struct {
 	by      []string
 	keys    []*string
@@ -241,7 +241,7 @@ func (r *rows) add(f fresh) {
 	r.digests, r.texts = append(r.digests, f.digests[f.nth][:]), append(r.texts, record.Text)
 }
 
-// keyOrNull gives a key as it is stored.
+// keyOrNull returns a key as it is stored.
 func keyOrNull(key string) *string {
 	if key == "" {
 		return nil
@@ -249,7 +249,7 @@ func keyOrNull(key string) *string {
 	return &key
 }
 
-// batch is records to be added, by their blocks: the parameters of addRecords.
+// batch holds records to be added, by block, as parameters of addRecords.
 type batch struct {
 	blocks        [][]fresh
 	ids           []string
@@ -258,21 +258,21 @@ type batch struct {
 	last, others  rows
 	block, ahead  []int32
 	keyed, keysOf []string
-	day           []int32 // of the calls of a block, as far as it can be known
-	until         []int64 // the recording must come before, lest it be another
+	day           []int32 // of the calls of a block, as far as it is known
+	until         []int64 // the end of that day, if it depends on the time of recording
 	mixed         bool    // a block has calls of several days
-	same          []int32 // records at the end of a block that one user sent
-	before        senders // those before them
+	same          []int32 // how many records at the end of a block one user sent
+	before        senders // of the records before them
 }
 
-// senders are parameters of addRecords: runs of records that one user sent, by how
-// many places their ends are ahead of the last record of their block.
+// senders holds parameters of addRecords: sequences of records that one user sent,
+// with how many places their ends are ahead of the last record of the block.
 type senders struct {
 	block, first, last []int32
 	by                 []string
 }
 
-// batchOf makes a batch of records, which are in the order of their blocks.
+// batchOf returns a batch of records, which must be in the order of their blocks.
 func batchOf(records []fresh) *batch {
 	b := &batch{}
 	for begin, end := 0, 0; begin < len(records); begin = end {
@@ -322,8 +322,7 @@ func (b *batch) addSenders(records []fresh) {
 	}
 }
 
-// expectedBy tells whether the index of days should have what addRecords asks
-// for.
+// expectedBy reports whether the index of days should have what addRecords needs.
 func (b *batch) expectedBy(h *hints) bool {
 	if b.mixed {
 		return false
@@ -336,8 +335,8 @@ func (b *batch) expectedBy(h *hints) bool {
 	return true
 }
 
-// add stores the records. It says whether any were: none are if a key is known,
-// or if no block is there.
+// add stores the records. It reports whether any were stored: none are if a key is
+// known or no block exists.
 func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, patience time.Duration, h *hints) (added bool, err error) {
 	args := []any{
 		b.ids, b.counts, b.at, b.last.by, b.last.keys, b.last.digests, b.last.texts,
@@ -376,8 +375,8 @@ func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, patience ti
 	return added && err == nil, err
 }
 
-// onDays gives what addRecordsOnDays has of its own: the day of the last record
-// of each block, and all.
+// onDays returns the further parameters of addRecordsOnDays: the day of the last
+// record of each block, and the spans of all days.
 func (b *batch) onDays() (last []*int32, all spans) {
 	last = make([]*int32, len(b.blocks))
 	for i, block := range b.blocks {
@@ -391,8 +390,8 @@ func (b *batch) onDays() (last []*int32, all spans) {
 	return last, all
 }
 
-// settle notes of those that are stored that they stay so, whatever becomes of
-// the rest, and gives the rest.
+// settle marks the answers of stored records as final, whatever happens to the rest.
+// It returns the rest.
 func settle(records []fresh) (rest []fresh) {
 	for _, r := range records {
 		if r.answer == nil {
@@ -404,9 +403,9 @@ func settle(records []fresh) (rest []fresh) {
 	return rest
 }
 
-// find answers the records whose key is known, and gives the others. A request
-// with a known key that came with another body adds nothing. One of which
-// nothing is left to store has its answer.
+// find answers the records whose key is known, and returns the others. If a known
+// key came with another body, nothing of that request is added. A request with
+// nothing left to store is answered.
 func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Duration) ([]fresh, error) {
 	ids, keys := make([]string, len(records)), make([]*string, len(records))
 	for i, r := range records {

@@ -16,7 +16,7 @@ import (
 	"oda/internal/test/suite"
 )
 
-// deadlocks is the number of deadlocks in the database so far.
+// deadlocks returns the number of deadlocks in the database so far.
 func deadlocks(t *testing.T, conn *pgx.Conn) int {
 	t.Helper()
 	return query[int](t, conn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
@@ -74,8 +74,8 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 	}
 }
 
-// While somebody holds the head of a block, what comes in for it is gathered.
-func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
+// While another session holds the head of a block, records for it are gathered.
+func TestGatheredRecordsAreAnsweredOneByOne(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
@@ -105,7 +105,7 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 			await(t, "the first waits", patience, func() bool { return waiting(t, watch) > 0 })
 		}
 		if i == 16 {
-			time.Sleep(20 * time.Millisecond) // these take the key before it comes with another body
+			time.Sleep(20 * time.Millisecond) // so that these use the key before another body does
 		}
 	}
 	time.Sleep(50 * time.Millisecond) // all are on their way
@@ -155,9 +155,8 @@ func TestWhatIsGatheredIsAnsweredEachByItself(t *testing.T) {
 	}
 }
 
-// Somebody holds a block for long. What is recorded into it waits, and nobody
-// else does.
-func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
+// Another session holds a block for long. Only records into that block wait.
+func TestAHeldBlockDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
@@ -169,7 +168,7 @@ func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 	for i := range 50 {
 		group.Go(func() {
 			if _, err := one(context.Background(), s, adding("held", fmt.Sprint(i), "")); err != nil {
-				t.Errorf("record into the block that was held: %v", err)
+				t.Errorf("record into the held block: %v", err)
 			}
 		})
 	}
@@ -184,7 +183,7 @@ func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 		}
 	}
 	if n := waiting(t, watch); n != 1 {
-		t.Errorf("%d transactions wait for the block, want 1: it is gathered for", n)
+		t.Errorf("%d transactions wait for the block, want 1, since its records are gathered", n)
 	}
 	letGo()
 	group.Wait()
@@ -196,9 +195,9 @@ func TestABlockThatIsHeldKeepsNobodyElseWaiting(t *testing.T) {
 	}
 }
 
-// While a batch waits for the head of one block, another block of it may
-// appear. It was not there when the batch began, so it is not touched.
-func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
+// While a batch waits for the head of one block, another of its blocks may appear.
+// That did not exist when the batch began, so the batch does not touch it.
+func TestABlockThatAppearsWhileABatchWaitsIsNotTouched(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, other, watch := open(t, dsn), open(t, dsn), connect(t, dsn)
@@ -213,7 +212,7 @@ func TestABlockThatAppearsWhileABatchWaitsIsNotTouchedUnheld(t *testing.T) {
 	})
 	await(t, "the batch waits", patience, func() bool { return waiting(t, watch) > 0 })
 	m := mustPut(t, other, write(t, block("b"), `{}`)).Metadata
-	// A change of b that commits while the batch is at work.
+	// A change of b is committed while the batch runs.
 	changer := connect(t, dsn)
 	do(t, changer, "BEGIN", fmt.Sprintf("UPDATE heads SET last_modified_on = %[1]d, listed_on = %[1]d WHERE identifier = 'b'", m.LastModifiedOn+oda.Instant(time.Hour/time.Microsecond)))
 	letGoA()

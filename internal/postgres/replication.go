@@ -14,19 +14,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A commit waits for the synchronous standby, where there is one, and nobody
-// sees what it wrote before. A cancel request ends that wait: PostgreSQL then
-// shows the transaction to all and answers it as a success with a warning,
-// although it is on one disk only and a failover loses it. So no cancel request
-// is ever sent while a connection writes, and a success with a warning is none.
+// A commit waits for the synchronous standby, if there is one, and nobody sees what
+// it wrote before that. A cancel request ends the wait: PostgreSQL then makes the
+// transaction visible and answers with success and a warning, although it is on one
+// disk only and a failover loses it. So no cancel request is ever sent while a
+// connection writes, and success with a warning does not count as success.
 //
-// A write whose caller has gone is left alone: its connection is closed. The
-// server notices that while it works or waits for a lock
-// (client_connection_check_interval), and not while it commits.
+// If the caller of a write goes away, its connection is closed. The server notices
+// that while it works or waits for a lock (client_connection_check_interval), but
+// not while it commits.
 
-// codeWarning is that of the warning, which has no code of its own, and whose
-// text is translated. So any plain warning in the course of an operation counts.
-// No statement here causes another one.
+// codeWarning is the code of that warning. It is the general one, and the text is
+// translated, so any plain warning during an operation counts. No statement here
+// causes another one.
 const codeWarning = "01000"
 
 // errUnconfirmed says that a commit was not confirmed by a standby.
@@ -39,7 +39,7 @@ type link struct {
 	warned  atomic.Bool
 }
 
-// linkOf gives the link of a connection.
+// linkOf returns the link of a connection.
 func linkOf(conn *pgconn.PgConn) *link {
 	outer := conn.Conn()
 	if encrypted, ok := outer.(*tls.Conn); ok {
@@ -48,8 +48,9 @@ func linkOf(conn *pgconn.PgConn) *link {
 	return outer.(*link)
 }
 
-// RemoteAddr is where the driver sends a cancel request to, which it does by
-// itself whenever a connection breaks: nowhere while the connection writes.
+// RemoteAddr returns the address to which the driver sends a cancel request, which
+// it does whenever a connection breaks. While the connection writes, that is an
+// address that leads nowhere.
 func (l *link) RemoteAddr() net.Addr {
 	if l.writing.Load() {
 		return &net.TCPAddr{IP: net.IPv4zero}
@@ -57,8 +58,8 @@ func (l *link) RemoteAddr() net.Addr {
 	return l.Conn.RemoteAddr()
 }
 
-// watchReplication makes the connections of a pool links. TLS goes through the
-// link and not the other way round: the driver must see it for channel binding.
+// watchReplication makes the connections of a pool links. TLS runs over the link,
+// not the other way round, because the driver must see it for channel binding.
 func watchReplication(c *pgconn.Config) {
 	dial := c.DialFunc
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -79,8 +80,8 @@ func watchReplication(c *pgconn.Config) {
 	}
 }
 
-// leaving is what happens when the caller of an operation goes away: the server
-// is told to stop reading for him, or the connection that writes is closed.
+// leaving handles callers that go away: it tells the server to stop a read, or
+// closes a connection that writes.
 type leaving struct {
 	reading *pgconn.CancelRequestContextWatcherHandler
 	link    *link
@@ -90,7 +91,7 @@ type leaving struct {
 // HandleCancel implements ctxwatch.Handler.
 func (l *leaving) HandleCancel(ctx context.Context) {
 	if l.closed = l.link.writing.Load(); l.closed {
-		_ = l.link.Close() // the driver finds out and gives the connection up
+		_ = l.link.Close() // the driver notices and drops the connection
 		return
 	}
 	l.reading.HandleCancel(ctx)
@@ -119,7 +120,7 @@ func (s *Store) writeWithin(ctx context.Context, limit time.Duration, work func(
 			l.writing.Store(false)
 		}
 		if l.warned.Load() {
-			return fmt.Errorf("%w (%v)", errUnconfirmed, err) // what it was besides proves nothing
+			return fmt.Errorf("%w (%v)", errUnconfirmed, err) // err proves nothing then
 		}
 		return err
 	})

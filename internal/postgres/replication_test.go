@@ -12,9 +12,9 @@ import (
 	"oda/internal/test/env"
 )
 
-// When somebody ends the wait for a synchronous standby, PostgreSQL answers the
-// commit as a success, with a warning: it is on one disk only, and a failover
-// would lose it. So nobody may be told that it is stored.
+// If the wait for a synchronous standby is cancelled, PostgreSQL answers the commit
+// with success and a warning. The write is on one disk only, and a failover would
+// lose it. So it must not be acknowledged.
 func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	cluster := env.NewCluster(t, env.ClusterOptions{})
@@ -58,7 +58,7 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			uncertain(t, endWait(t, conn, answered))
 		})
 	}
-	// What came with a key is there now, for all to see, but not safe.
+	// The writes with a key are now visible to all, but not safe.
 	for name, again := range map[string]struct {
 		table string
 		write func(context.Context) error
@@ -85,15 +85,15 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 	await(t, "the archive to be not ready", patience, func() bool { return oda.CodeOf(s.Ping(t.Context())) == oda.Unavailable })
 }
 
-// waitForNobody makes commits wait for a standby that never comes. Sessions know
-// of the setting before commits wait, so a probe finds out.
+// waitForNobody makes commits wait for a standby that never comes. Sessions see the
+// setting before commits wait, so a probe checks that they do.
 func waitForNobody(t *testing.T, conn, probe *pgx.Conn) {
 	t.Helper()
 	do(t, conn, "CREATE TABLE standby_probe (n integer)", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
 	await(t, "PostgreSQL to wait for a standby", patience, func() bool { return commitWaits(t, conn, probe) })
 }
 
-// commitWaits tells whether a commit of the probe waits for a standby.
+// commitWaits reports whether a commit of the probe waits for a standby.
 func commitWaits(t *testing.T, conn, probe *pgx.Conn) (yes bool) {
 	done := make(chan error, 1)
 	go func() {
@@ -114,7 +114,7 @@ func commitWaits(t *testing.T, conn, probe *pgx.Conn) (yes bool) {
 	}
 }
 
-// endWait ends the wait of commits for a standby until there is an answer.
+// endWait cancels the wait of commits for a standby until there is an answer.
 func endWait(t *testing.T, conn *pgx.Conn, answered <-chan error) (err error) {
 	await(t, "an answer without a standby", patience, func() bool {
 		query[int](t, conn, `SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity
@@ -129,9 +129,9 @@ func endWait(t *testing.T, conn *pgx.Conn, answered <-chan error) (err error) {
 	return err
 }
 
-// Its caller gives up, or the gatherer does: either way nobody is shown what a
-// failover would take back, and a retry is not told that it is stored.
-func TestAWriteThatIsGivenUpStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
+// The caller gives up, or the gatherer does. Either way, nobody sees a write that a
+// failover would lose, and a retry is not acknowledged.
+func TestAnAbandonedWriteStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 	t.Parallel()
 	cluster := env.NewCluster(t, env.ClusterOptions{})
 	dsn := cluster.DSN("postgres")
@@ -194,7 +194,7 @@ func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
 	if err := <-answered; err == nil {
 		t.Error("the write was acknowledged")
 	}
-	// Its session may not have come to the lock yet, and must have ended by now.
+	// Its session may not have reached the lock yet, and must have ended by now.
 	await(t, "the write to be given up", patience, func() bool {
 		sessions := query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND datname = current_database()")
 		return sessions == s.Connections()

@@ -20,11 +20,11 @@ var schema embed.FS
 // step is a schema step in Go.
 type step = migrate.Step[pgx.Tx]
 
-// stepRows is how many rows one part of a step in Go takes.
+// stepRows is how many rows one part of a step in Go processes.
 const stepRows = 20_000
 
-// schemaSteps are all steps, those in SQL and those in Go, whose parts take at
-// most so many rows.
+// schemaSteps returns all steps, in SQL and in Go. The parts of the latter process
+// at most so many rows.
 func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
@@ -33,9 +33,9 @@ func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	return migrate.Load(files, listedStep(rows), catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows), logStep(rows))
 }
 
-// prepare brings the schema up to date. Processes that start together wait for
-// each other; one that finds nothing to do takes no lock and needs no right to
-// change the schema.
+// prepare brings the schema up to date. Processes that start at the same time wait
+// for each other. If there is nothing to do, prepare takes no lock and needs no
+// right to change the schema.
 func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, tell ...func(migrate.Status)) error {
 	steps, err := schemaSteps(stepRows, log)
 	if err != nil {
@@ -44,12 +44,12 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, tell ...
 	return migrate.Run(ctx, database{pool}, steps, log, tell...)
 }
 
-// database is the PostgreSQL database as schema steps see it.
+// database is the PostgreSQL database as a migrate.Database.
 type database struct{ pool *pgxpool.Pool }
 
-// migrationLock is the number of the advisory lock under which the schema is
-// changed: "oda" and a 1. It belongs to a transaction, so it works behind
-// pgbouncer and goes with whoever holds it.
+// migrationLock is the number of the advisory lock for changing the schema: "oda"
+// and a 1. The lock belongs to a transaction, so it works behind pgbouncer and ends
+// with the process that holds it.
 const migrationLock = 0x6f646101
 
 // State implements migrate.Database.
@@ -70,13 +70,13 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// schemaState reads which steps the database has had, and how far the next one
-// is, where somebody may know that: a role that only serves need not.
+// schemaState reads the applied steps, and how far the next one has come. It leaves
+// the latter out if the role may not read it, as one that only serves need not.
 func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	var state migrate.State
 	var listed, known bool
-	// Not by to_regclass, which may remember that there was no such table before
-	// another process made it.
+	// to_regclass would not do: it may remember that the table did not exist before
+	// another process created it.
 	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'migrations' AND pg_table_is_visible(oid)),
 		EXISTS (SELECT FROM pg_class WHERE relname = 'migration_progress' AND pg_table_is_visible(oid)
 			AND has_table_privilege(oid, 'SELECT'))`).Scan(&listed, &known)
@@ -98,8 +98,9 @@ func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	return state, err
 }
 
-// unboundedTime lets a transaction take the time that it needs, whatever the role,
-// the database or the DSN says. Versions of PostgreSQL differ in what there is.
+// unboundedTime lets a transaction take as long as it needs, whatever the role, the
+// database or the DSN says. Which of these settings exist depends on the version of
+// PostgreSQL.
 const unboundedTime = `SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN
 	('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 
@@ -119,7 +120,7 @@ func (d database) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 		return work(tx)
 	})
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == codeDeadlock {
-		return migrate.ErrLocked // by writers, which go on
+		return migrate.ErrLocked // by writers, which continue
 	}
 	return err
 }
@@ -135,8 +136,8 @@ func script(ctx context.Context, tx pgx.Tx, sql string) error {
 	return err
 }
 
-// stepTables are about the steps: those that the database has had, and how far
-// the next one is, in one row or none.
+// stepTables makes the tables of steps: the applied ones, and how far the next one
+// has come, in at most one row.
 const stepTables = `
 CREATE TABLE IF NOT EXISTS migrations (
 	number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now());

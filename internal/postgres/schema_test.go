@@ -19,8 +19,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// olderArchive is a database as the first version of the schema left it, with
-// that many entities.
+// olderArchive makes a database with the first version of the schema and that many
+// entities.
 func olderArchive(t *testing.T, entities int) (dsn string) {
 	t.Helper()
 	dsn = env.Postgres(t)
@@ -32,7 +32,7 @@ func olderArchive(t *testing.T, entities int) (dsn string) {
 	return dsn
 }
 
-// safeLog is a log that can be read while it is written.
+// safeLog is a log that can be read while others write to it.
 type safeLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -52,7 +52,7 @@ func (l *safeLog) String() string {
 
 func (l *safeLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// opening opens an archive beside the test.
+// opening opens an archive on another goroutine.
 func opening(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) <-chan error {
 	opened := make(chan error, 1)
 	go func() {
@@ -65,7 +65,7 @@ func opening(ctx context.Context, dsn string, log *slog.Logger, tell ...func(mig
 	return opened
 }
 
-func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
+func TestASchemaStepContinuesWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
 	const entities = 2*postgres.StepRows + 100
 	dsn := olderArchive(t, entities)
@@ -78,14 +78,14 @@ func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("it was cut off and ended with %v", err)
+		t.Fatalf("the step was cut off, but it ended with %v", err)
 	}
 	if n := query[int](t, watch, "SELECT count(*) FROM heads WHERE listed_on IS NOT NULL"); n != postgres.StepRows {
 		t.Fatalf("%d heads were done when it was cut off, want %d", n, postgres.StepRows)
 	}
 	const written = "SELECT xmin::text FROM heads WHERE identifier = 'sbd-000001'"
 	before := query[string](t, watch, written)
-	// A process of the older version that was left running writes on.
+	// A process of the older version is still running and writes.
 	do(t, watch, "INSERT INTO heads VALUES (1, 'sbd-000000', 1, 'anna', 1, 'anna', 1, 0)",
 		"UPDATE heads SET last_modified_on = 999999999 WHERE identifier = 'sbd-000002'")
 
@@ -99,10 +99,10 @@ func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 	}
 	defer s.Close()
 	if told[0] != (migrate.Status{Number: 2, Name: "listed", Done: postgres.StepRows, Total: entities}) {
-		t.Errorf("it went on from %+v", told[0])
+		t.Errorf("the step continued from %+v", told[0])
 	}
 	if done := (migrate.Status{Number: 2, Name: "listed", Done: entities, Total: entities}); !slices.Contains(told, done) {
-		t.Errorf("it was told %+v, and not that the step is done", told)
+		t.Errorf("tell was called with %+v, but not when the step was done", told)
 	}
 	if after := query[string](t, watch, written); after != before {
 		t.Error("a head that was done before the cut was done again")
@@ -111,7 +111,7 @@ func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 		t.Errorf("%d heads are wrong", n)
 	}
 	if n := query[int](t, watch, "SELECT count(*) FROM migration_progress"); n != 0 {
-		t.Error("a progress is left behind")
+		t.Error("the progress of the step is left behind")
 	}
 	listed := 0
 	err = s.List(t.Context(), oda.Query{Kind: oda.SBDefinition, Order: oda.ByModification}, func(string, oda.Instant) error { listed++; return nil })
@@ -120,8 +120,8 @@ func TestASchemaStepGoesOnWhereItWasCutOff(t *testing.T) {
 	}
 }
 
-// What an older program wrote while the steps run would be missing in the
-// catalogue and in the index of days.
+// What an older program wrote while the steps run would be missing from the
+// catalogue and from the index of days.
 func TestAnOlderProgramCannotWriteOnceTheStepsBegin(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -203,8 +203,8 @@ func TestAnOlderProgramCannotWriteOnceThereIsALogOfChanges(t *testing.T) {
 	}
 }
 
-// Whatever bounds on time a role, a database or a DSN has, they are for
-// requests: a step takes as long as it needs.
+// The time-outs of a role, a database or a DSN are for requests. A step takes as
+// long as it needs.
 func TestTimeoutsDoNotApplyToSchemaSteps(t *testing.T) {
 	t.Parallel()
 	dsn := olderArchive(t, 10)
@@ -241,7 +241,7 @@ func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
 	if at := <-told; !at.Waiting || !strings.Contains(at.String(), "another process") {
 		t.Errorf("told %+v", at)
 	}
-	// Several looks at the lock later it waits on.
+	// After several attempts to get the lock it still waits.
 	for range 5 {
 		<-told
 	}
@@ -262,7 +262,7 @@ func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
 	}
 }
 
-// A database that took the second step in its first form is as good.
+// A database that has the first form of the second step needs nothing more.
 func TestADatabaseThatHadTheStepInSQLIsKnown(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -273,7 +273,7 @@ func TestADatabaseThatHadTheStepInSQLIsKnown(t *testing.T) {
 	}
 }
 
-// The tables of creations and of their keys were named otherwise once.
+// The tables of creations and of their keys once had other names.
 func TestCreationsOfAnOlderArchiveAreStillKnown(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -299,6 +299,6 @@ func TestCreationsOfAnOlderArchiveAreStillKnown(t *testing.T) {
 		t.Errorf("the key created %v, %v", e, err)
 	}
 	if left := query[int](t, conn, "SELECT count(*) FROM pg_class WHERE relname LIKE 'births%'"); left != 0 {
-		t.Errorf("%d tables and indexes have the older name", left)
+		t.Errorf("%d tables and indexes have the old name", left)
 	}
 }

@@ -11,13 +11,12 @@ import (
 	"oda/internal/postgres"
 )
 
-// isSearch tells whether an operation may use the index of terms, which only a
+// isSearch reports whether an operation may use the index of terms, which only a
 // bitmap scan can, and may sort what the lag of the index by modification leaves
-// open.
+// unordered.
 func (h hot) isSearch() bool { return strings.HasPrefix(h.name, "Search") }
 
-// searchOperations are searches with each filter by itself and with the pairs
-// that are common.
+// searchOperations returns searches with each filter alone and with common pairs.
 func searchOperations() []hot {
 	var all []hot
 	for _, one := range []struct {

@@ -7,17 +7,17 @@ import (
 	"oda/internal/engine"
 )
 
-// sharing says which records of a new version are stored already, and the last
-// sequence of the block on which that rests.
+// sharing says which records of a new version are already stored. It is valid while
+// the block has that last sequence number.
 type sharing struct {
 	engine.Sharing
 	records      []engine.Fresh // that the version lists
-	lastSequence *int64         // nil: it rests on nothing
+	lastSequence *int64         // nil: always valid
 }
 
-// share reads the records that are stored now, where the put lists any. What it
-// finds holds if the metadata matches, since every record moves the metadata. If
-// it does not match now, the put is refused or tried again.
+// share compares the records of a put, if it lists any, with the stored ones. The
+// result is valid if the metadata matches, since every record changes the metadata.
+// If it does not match now, the put is refused or tried again.
 func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 	if len(p.Records) == 0 {
 		return sharing{}, nil
@@ -42,8 +42,8 @@ func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
 	return found, err
 }
 
-// place gives the runs of the new version, nil for no list, and the records that
-// are to be written: their texts and digests.
+// place returns the runs of the new version, nil for no list, and the texts and
+// digests of the records that must be written.
 func (s sharing) place(p *oda.Put) (runs []int64, texts, digests [][]byte) {
 	texts, digests = [][]byte{}, [][]byte{}
 	if !p.Listed {
@@ -68,8 +68,8 @@ func encodeRuns(list engine.Runs) []int64 {
 	return packed
 }
 
-// decodeRuns unpacks runs as they are stored. An empty list of records is not the
-// same as none.
+// decodeRuns unpacks stored runs. An empty list of records is not the same as no
+// list.
 func decodeRuns(packed []int64) (engine.Runs, error) {
 	if packed == nil {
 		return nil, nil
@@ -84,8 +84,8 @@ func decodeRuns(packed []int64) (engine.Runs, error) {
 	return runs, nil
 }
 
-// currentRuns gives the records of a version of which the stored ones are packed.
-// Runs that follow each other are joined.
+// currentRuns returns the records of a version. Packed has those that it was stored
+// with. Runs that continue each other are joined.
 func currentRuns(of engine.Version, packed []int64, after, last int64) (engine.Runs, error) {
 	stored, err := decodeRuns(packed)
 	if err != nil {

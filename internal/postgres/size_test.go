@@ -11,8 +11,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// A server that is busy takes longer for a write than it takes to answer. A large
-// write has time for its size; a small one is given up.
+// A busy server may take longer for a write than answerTime. A large write gets time
+// for its size; a small one is given up.
 func TestALargeWriteHasTimeForItsSize(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)

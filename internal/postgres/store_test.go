@@ -28,7 +28,7 @@ func TestTheEngineIsAStore(t *testing.T) {
 	})
 }
 
-// wantWhole demands that an archive has no fault.
+// wantWhole checks that an archive has no damage.
 func wantWhole(tb testing.TB, dsn string) {
 	tb.Helper()
 	report := audit.NewReport(20, func(f audit.Fault) { tb.Errorf("%s: %s: %s", f.Class, f.Place, f.Detail) })
@@ -37,7 +37,7 @@ func wantWhole(tb testing.TB, dsn string) {
 	}
 }
 
-// documentedGrants are the rights that docs/postgres.md gives the role of a
+// documentedGrants returns the rights that docs/postgres.md gives to the role of a
 // service.
 func documentedGrants(tb testing.TB, schema, role string) []string {
 	tb.Helper()
@@ -57,11 +57,11 @@ func documentedGrants(tb testing.TB, schema, role string) []string {
 	return grants
 }
 
-// In a database with the collation of a language "a" stands before "B", and "_"
-// counts for nothing. The order of the archive is that of the bytes anywhere.
-// Here many archives share that database, each in a schema of its own, and are
-// served with the rights that the documentation gives.
-func TestTheEngineIsAStoreWhateverTheCollationAndWithDocumentedRightsOnly(t *testing.T) {
+// In a database with the collation of a language, "a" sorts before "B", and "_" is
+// ignored. The order of the archive is always that of bytes. Here many archives
+// share such a database, each in a schema of its own, and are served with the rights
+// that the documentation gives.
+func TestTheEngineIsAStoreWithAnyCollationAndOnlyTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	server := env.Postgres(t)
 	admin := connect(t, server)
@@ -160,7 +160,7 @@ func TestTheViewsShowWhatIsAnswered(t *testing.T) {
 		answered := suite.Render(t, mustGet(t, s, ref))
 		shown := query[*string](t, conn, "SELECT document::text FROM documents WHERE kind = $1 AND identifier = $2", ref.Kind.String(), ref.ID)
 		if shown == nil {
-			t.Errorf("%s: the view shows nothing of %s", ref.ID, answered)
+			t.Errorf("%s: the view does not show %s", ref.ID, answered)
 			continue
 		}
 		if diff := cmp.Diff(decoded(t, answered), decoded(t, *shown)); diff != "" {

@@ -21,8 +21,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// With channel binding, the server proves while the password is checked that
-// nobody stands in between. That takes a connection that shows its TLS.
+// With channel binding, the server proves during the check of the password that
+// nobody is in between. For that, the driver must see the TLS of the connection.
 func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 	t.Parallel()
 	cluster := env.NewCluster(t, env.ClusterOptions{})
@@ -57,7 +57,7 @@ func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 	mustPut(t, s, write(t, block("b"), `{}`))
 	mustRecord(t, s, "b", "one")
 
-	// Whose caller goes away is given up on an encrypted connection as well.
+	// A request whose caller goes away is given up on an encrypted connection too.
 	locker := connect(t, cluster.DSN("archive"))
 	do(t, locker, "BEGIN", "LOCK TABLE heads")
 	for name, call := range map[string]func(ctx context.Context) error{
@@ -98,7 +98,7 @@ func selfSigned(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
-// writeFor writes a file that belongs to the owner of its directory alone.
+// writeFor writes a file that only the owner of its directory may read.
 func writeFor(t *testing.T, dir, name string, text []byte) {
 	t.Helper()
 	info, err := os.Stat(dir)

@@ -14,18 +14,18 @@ import (
 	"oda"
 )
 
-// Stores run by themselves as long as few are under way, each on a connection
-// of its own that is closed when its caller goes away. Where there are more,
-// those that have to wait in any case go together: several in one transaction
-// and one trip cost the database one commit.
+// While there are few stores, each runs alone on a connection of its own, which is
+// closed when its caller goes away. If there are more, those that have to wait
+// anyway go together: several in one transaction and one round trip cost the
+// database one commit.
 const (
-	alone         = 8       // transactions under way at once
+	alone         = 8       // transactions at once
 	togetherMost  = 16      // stores in one of them
-	togetherBytes = 1 << 20 // of their texts, and one more text
-	storesWaiting = 512     // beyond it the archive is overloaded
+	togetherBytes = 1 << 20 // of their texts; the last text may exceed it
+	storesWaiting = 512     // if more have to wait, the archive is overloaded
 )
 
-// together are stores that may share transactions: updates, or creations.
+// together runs stores that may share transactions: updates, or creations.
 type together struct {
 	*Store
 	run func(ctx context.Context, stores []*store, patience time.Duration) error // in one transaction
@@ -35,15 +35,15 @@ type together struct {
 	waiting []*sharer
 }
 
-// sharer is the store of one entity on its way.
+// sharer is the store of one entity that is waiting for its answer.
 type sharer struct {
 	*store
 	ctx  context.Context
 	done chan error
 }
 
-// enter says whether the store may run now. If not, it waits, or there is no
-// room for it to wait.
+// enter reports whether the store may run now. If not, it is added to those that
+// wait, or the error says that there are too many.
 func (t *together) enter(one *sharer) (now bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,8 +58,8 @@ func (t *together) enter(one *sharer) (now bool, err error) {
 	return false, nil
 }
 
-// leave ends a transaction and gives the stores that take its place: those of one
-// kind that wait, the oldest first, without those whose callers have gone.
+// leave ends a transaction and returns the stores that take its place: waiting ones
+// of one kind, the oldest first, without those whose callers have gone.
 func (t *together) leave() []*sharer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +83,8 @@ func (t *together) leave() []*sharer {
 	return batch
 }
 
-// store stores one entity, now or together with others. It does not wait long for
-// a head that somebody holds.
+// store stores one entity, now or together with others. It does not wait long for a
+// head that another session holds.
 func (t *together) store(ctx context.Context, st *store) error {
 	one := &sharer{ctx: ctx, store: st, done: make(chan error, 1)}
 	now, err := t.enter(one)
@@ -92,36 +92,35 @@ func (t *together) store(ctx context.Context, st *store) error {
 		return err
 	}
 	if now {
-		defer t.passOn() // also if this panics
+		defer t.passOn() // even if this panics
 		return t.storeAlone(ctx, st, putPatience)
 	}
 	select {
 	case err := <-one.done:
 		return err
 	case <-ctx.Done():
-		// It may still be stored, as any write whose caller goes away.
+		// It may still be stored, like any write whose caller goes away.
 		return ctx.Err()
 	}
 }
 
-// passOn gives the place of a store that ran alone to those that wait.
+// passOn gives the place of a store that ran alone to waiting ones.
 func (t *together) passOn() {
 	if batch := t.leave(); batch != nil {
 		go t.runAll(batch)
 	}
 }
 
-// runAll runs a batch and those that are waiting when it is done, until nobody
-// waits.
+// runAll runs a batch, and then those that have to wait meanwhile, until none waits.
 func (t *together) runAll(batch []*sharer) {
 	for ; batch != nil; batch = t.leave() {
 		t.runBatch(context.Background(), batch)
 	}
 }
 
-// runBatch runs the stores in one transaction. If one of them undoes it, each has
-// one of its own, but not those whose head is held: their callers wait for it by
-// themselves. Of heads that are not there yet nobody can tell.
+// runBatch runs the stores in one transaction. If that is rolled back, each gets a
+// transaction of its own, except those whose head is held: their callers wait for
+// it alone. A head that does not exist yet may be held too, so it counts as held.
 func (t *together) runBatch(ctx context.Context, batch []*sharer) {
 	stores, refs := make([]*store, len(batch)), make([]oda.Ref, len(batch))
 	for i, one := range batch {
@@ -152,8 +151,8 @@ func (t *together) runBatch(ctx context.Context, batch []*sharer) {
 	}
 }
 
-// storeTogether runs the statements in one round trip; without a BEGIN they are
-// one transaction. One that does not match writes nothing, and the others do.
+// storeTogether runs the statements in one round trip, and so in one transaction. A
+// statement that does not match writes nothing; the others do.
 func (s *Store) storeTogether(ctx context.Context, stores []*store, patience time.Duration) error {
 	ordered := inOrder(stores)
 	return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -161,7 +160,8 @@ func (s *Store) storeTogether(ctx context.Context, stores []*store, patience tim
 	})
 }
 
-// storeAlone is storeTogether of one; not to match is its error.
+// storeAlone is storeTogether for one store. It returns an error if the store does
+// not match.
 func (s *Store) storeAlone(ctx context.Context, st *store, patience time.Duration) error {
 	if err := s.storeTogether(ctx, []*store{st}, patience); err != nil {
 		return err
@@ -169,8 +169,8 @@ func (s *Store) storeAlone(ctx context.Context, st *store, patience time.Duratio
 	return st.answer
 }
 
-// storeOne stores one entity, at first together with others if its statement is
-// one that can share a transaction.
+// storeOne stores one entity. The first try may be together with others, if its
+// statement can share a transaction.
 func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) error {
 	try := func(patience time.Duration) error { return s.storeAlone(ctx, st, patience) }
 	var err error
@@ -185,7 +185,7 @@ func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) err
 	return s.insist(ctx, deadline, err, try)
 }
 
-// createTogether is storeTogether for new entities of one kind, by one statement.
+// createTogether is storeTogether for new entities of one kind, in one statement.
 func (s *Store) createTogether(ctx context.Context, stores []*store, patience time.Duration) error {
 	if len(stores) == 1 {
 		return s.storeTogether(ctx, stores, patience)
@@ -211,7 +211,7 @@ func (s *Store) createTogether(ctx context.Context, stores []*store, patience ti
 	})
 }
 
-// column gives one parameter of all the stores.
+// column returns one parameter of all stores.
 func column[T any](stores []*store, nth int) []T {
 	all := make([]T, len(stores))
 	for i, st := range stores {
@@ -220,15 +220,16 @@ func column[T any](stores []*store, nth int) []T {
 	return all
 }
 
-// inOrder gives the stores in the order of their identifiers. All take heads in
-// it, so two transactions never wait for each other.
+// inOrder returns the stores in the order of their identifiers. All transactions
+// lock heads in that order, so no two wait for each other.
 func inOrder(stores []*store) []*store {
 	return slices.SortedStableFunc(slices.Values(stores), func(a, b *store) int {
 		return cmp.Or(cmp.Compare(a.put.Kind, b.put.Kind), cmp.Compare(a.put.ID, b.put.ID))
 	})
 }
 
-// queued queues the stores, none of which waits longer than that for a head.
+// queued returns a batch with the stores. None waits longer than patience for a
+// head.
 func queued(stores []*store, patience time.Duration) *pgx.Batch {
 	var batch pgx.Batch
 	batch.Queue(setPatience, milliseconds(patience))
@@ -238,20 +239,20 @@ func queued(stores []*store, patience time.Duration) *pgx.Batch {
 	return &batch
 }
 
-// runAll reads what came of the stores. One that did not match has errRefused
-// for its answer.
+// runAll reads the results of the stores. One that did not match has the answer
+// errRefused.
 func runAll(results pgx.BatchResults, stores []*store) error {
 	if _, err := results.Exec(); err != nil {
-		_ = results.Close() // says the same
+		_ = results.Close() // returns the same error
 		return err
 	}
 	for _, st := range stores {
 		st.entity, st.answer = st.scan(results.QueryRow())
 		if err := st.answer; err != nil && !errors.Is(err, errRefused) {
-			_ = results.Close() // says the same
+			_ = results.Close() // returns the same error
 			return err
 		}
 	}
-	// Only the end of the batch says that it is committed.
+	// Only the end of the batch proves that it is committed.
 	return results.Close()
 }

@@ -12,9 +12,9 @@ import (
 	"oda/internal/test/suite"
 )
 
-// When many updates come at once, those that have to wait share transactions.
-// Each is judged by itself: one that does not match, one whose caller has gone
-// and one that the database cannot store leave the others alone.
+// If many updates come at once, those that have to wait share transactions. Each is
+// judged on its own: one that does not match, one whose caller has gone and one that
+// the database cannot store do not affect the others.
 func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -77,7 +77,7 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 			wantCode(t, err, oda.MetadataMismatch)
 		case "free-05":
 			if err == nil {
-				t.Errorf("%s was stored though its caller had gone", id)
+				t.Errorf("%s was stored although its caller had gone", id)
 			}
 		case "free-07":
 			wantCode(t, err, oda.Internal)
@@ -101,8 +101,8 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 }
 
 // The same holds for new entities, which share not only a transaction but a
-// statement. Those of another kind have their own. An identifier that a session
-// has taken without committing it keeps nobody waiting but the one who wants it.
+// statement. Those of another kind have their own. If a session has inserted an
+// identifier and not yet committed it, only a request for that identifier waits.
 func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -160,7 +160,7 @@ func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
 			}
 		case 20:
 			if err == nil {
-				t.Error("one was stored though its caller had gone")
+				t.Error("an entity was stored although its caller had gone")
 			}
 		case 27:
 			wantCode(t, err, oda.Internal)

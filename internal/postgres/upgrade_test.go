@@ -14,8 +14,8 @@ import (
 	"oda/internal/test/env"
 )
 
-// An archive whose upgrade is cut off in the middle of each part, and begun
-// again, ends as one that was upgraded at once.
+// An archive whose upgrade is cut off in the middle of each part, and started again,
+// ends up like one that was upgraded at once.
 func TestAnUpgradeContinuesWhereverItIsCutOff(t *testing.T) {
 	t.Parallel()
 	for _, old := range env.Fixtures(t, "postgres") {
@@ -25,7 +25,7 @@ func TestAnUpgradeContinuesWhereverItIsCutOff(t *testing.T) {
 			ctx, cut := context.WithCancel(t.Context())
 			told := 0
 			err := postgres.PrepareUntil(ctx, dsn, 0, 10, func(migrate.Status) {
-				// It is told that a part begins, that it is done, and that the next begins.
+				// It is called when a part begins, when it is done, and when the next begins.
 				if told++; told == 3 {
 					cut()
 				}
@@ -39,7 +39,7 @@ func TestAnUpgradeContinuesWhereverItIsCutOff(t *testing.T) {
 			}
 		}
 		if old.Schema == 3 && cuts < 10 {
-			t.Errorf("%s was cut off %d times only", old.Name(), cuts)
+			t.Errorf("%s was cut off only %d times", old.Name(), cuts)
 		}
 		whole := env.Restore(t, old)
 		atOnce, inParts := follow(t, open(t, whole), 0, 10_000), follow(t, open(t, dsn), 0, 10_000)
@@ -52,8 +52,8 @@ func TestAnUpgradeContinuesWhereverItIsCutOff(t *testing.T) {
 	}
 }
 
-// everyRow gives all rows of all tables but those about the steps, and those of
-// the log of changes, which can be cut into rows in many ways.
+// everyRow returns all rows of all tables, except those about the steps and those of
+// the log of changes, which can be split into rows in many ways.
 func everyRow(t *testing.T, dsn string) (all []string) {
 	t.Helper()
 	conn := connect(t, dsn)
@@ -74,7 +74,7 @@ func everyRow(t *testing.T, dsn string) (all []string) {
 	return all
 }
 
-// One damaged document must not keep the others from being served.
+// One damaged document must not keep the archive from being opened.
 func TestADamagedDocumentDoesNotStopAnUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, damage := range []string{`text = '{"'`, "slots = '{1}'"} {

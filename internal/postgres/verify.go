@@ -16,13 +16,13 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// verifyConnections is how many connections verifying takes: one for each stream
-// of rows, and one for all else.
+// verifyConnections is how many connections Verify needs: one for each stream of
+// rows, and one for everything else.
 const verifyConnections = 7
 
-// Verify reads everything in the archive of a database and reports what does not
-// fit, as of one moment. Servers may go on writing. The error says why it could not
-// be verified, for the operator.
+// Verify reads everything in the archive of a database, as of one moment, and
+// reports all damage. Servers may write meanwhile. An error says why the archive
+// could not be verified, for the operator.
 func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 	config, err := parse(dsn)
 	if err != nil {
@@ -79,16 +79,16 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 	})
 }
 
-// damaged says that the server found what it keeps damaged. Its transaction is
-// over, so nothing more can be checked in it.
+// damaged reports whether the server found its own files damaged. The transaction
+// has failed then, so nothing more can be checked in it.
 func damaged(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "XX001" || e.Code == "XX002")
 }
 
 // inSnapshot runs work in a transaction that reads one snapshot: a new one, or one
-// that another transaction has exported. Every statement reads in the order of an
-// index or merges such orders.
+// that another transaction has exported. Its statements read in the order of an
+// index, or merge such reads.
 func inSnapshot(ctx context.Context, pool *pgxpool.Pool, snapshot string, work func(pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
@@ -114,8 +114,8 @@ type verifier struct {
 	report   *audit.Report
 }
 
-// stream gives the rows of a query, on a connection of its own, each as one makes
-// it.
+// stream yields the rows of a query, each as one returns it. It has a connection of
+// its own.
 func stream[T any](ctx context.Context, v verifier, query string, one func(pgx.Rows) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		err := inSnapshot(ctx, v.pool, v.snapshot, func(tx pgx.Tx) error {
@@ -144,7 +144,7 @@ func stream[T any](ctx context.Context, v verifier, query string, one func(pgx.R
 
 var errStopped = errors.New("stopped")
 
-// keyOf is the key of rows that begin with kind and identifier.
+// keyOf returns the key of rows that begin with kind and identifier.
 func keyOf(kind int16, id string) audit.Key {
 	return audit.Key{Number: int64(kind), Ref: oda.Ref{Kind: audit.KindOf(int64(kind)), ID: id}}
 }
@@ -190,8 +190,8 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 	}, v.report)
 }
 
-// readable gives an array of numbers, and one that is damaged in a way that is
-// noticed instead of one that the driver cannot read.
+// readable selects an array of numbers. It replaces an array that the driver cannot
+// read by one that counts as damaged.
 func readable(array string) string {
 	return "CASE WHEN array_ndims(" + array + ") > 1 THEN '{0}' WHEN array_position(" + array + ", NULL) IS NOT NULL THEN '{0}' ELSE " + array + " END"
 }
@@ -239,8 +239,8 @@ func scanEntry(rows pgx.Rows) (r audit.EntryRow, err error) {
 	return r, nil
 }
 
-// Which round has which number, and at which position it ends. Each run of numbers
-// stands before its numbers, and is their group.
+// This says which round has which number, and at which position it ends. Each run
+// comes before its numbers, and groups them.
 const (
 	runsOfRounds = `runs AS (SELECT r.after, r.runs[i] AS first, r.runs[i + 1] AS last FROM rounds r
 			CROSS JOIN LATERAL generate_series(1, cardinality(r.runs), 2) AS i)`
@@ -271,8 +271,8 @@ const (
 	ORDER BY 1, 2, 3, 4`
 )
 
-// logFaults are queries that find what is wrong with the rounds. Each gives two
-// numbers for its sentence.
+// logFaults lists queries that find faults in the rounds. Each returns two numbers
+// for its message.
 var logFaults = []struct{ query, fault string }{
 	{
 		`SELECT after, before FROM (SELECT after, coalesce(lag(last) OVER (ORDER BY after), 0) AS before FROM rounds) r WHERE after <> before ORDER BY after`,
@@ -306,8 +306,8 @@ var logFaults = []struct{ query, fault string }{
 	},
 }
 
-// positions makes sure that the rounds follow each other, that each number is in
-// one of them or still to come, and that the next numbers will be new.
+// positions checks that the rounds follow each other, that each number is in one of
+// them or still to come, and that the next numbers will be new.
 func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
 	for _, one := range logFaults {
 		rows, err := tx.Query(ctx, one.query)
@@ -333,7 +333,7 @@ func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// indexes compares counts and keys of creation with the heads.
+// indexes compares the counts and the keys of creations with the heads.
 func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT kind, coalesce(c.n, 0), coalesce(h.n, 0) FROM (SELECT kind, sum(n)::bigint AS n FROM counts GROUP BY kind) c
 		FULL JOIN (SELECT kind, count(*) AS n FROM heads GROUP BY kind) h USING (kind) WHERE c.n IS DISTINCT FROM h.n AND coalesce(c.n, 0) + coalesce(h.n, 0) > 0`)

@@ -11,18 +11,18 @@ import (
 )
 
 // A version ends where the next one (n) begins. Its metadata is that of the last
-// record (r) that was recorded into it, or of its store.
+// record (r) that was recorded into it, or that with which it was stored.
 const (
 	versionMetadata = `h.created_by, h.created_on, coalesce(r.recorded_by, v.stored_by, ''), coalesce(r.recorded_on, v.stored_on, 0)`
 	nextVersion     = `LEFT JOIN LATERAL (SELECT version, sequence_before FROM versions
 		WHERE kind = $1 AND identifier = $2 AND version = v.version + 1 OFFSET 0) n ON true`
-	// There is no end where the next version is missing.
+	// -1 if the next version is missing.
 	versionLast = `CASE WHEN h.version > v.version THEN coalesce(n.sequence_before, -1) ELSE h.last_sequence END`
 	lastRecord  = `LEFT JOIN LATERAL (SELECT recorded_by, recorded_on FROM records
 		WHERE kind = $1 AND identifier = $2 AND sequence = e.sequence AND e.sequence > v.sequence_after OFFSET 0) r ON true`
 )
 
-// selectVersion reads a version as it ended, in selectCurrent's form.
+// selectVersion reads a version as it ended, in the form of selectCurrent.
 const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest,
 	h.version > $3, '', ''::bytea
 	FROM heads h
@@ -32,8 +32,8 @@ const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, c
 	` + lastRecord + `
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.version >= $3 AND $3 > 0`
 
-// The version that was current at an instant ($3) is among the sixteen from the
-// last mark on (schema/0011_marks.sql).
+// The version that was current at an instant ($3) is one of the sixteen that begin
+// with the last mark (schema/0011_marks.sql).
 const asOfVersion = `FROM heads h
 	CROSS JOIN LATERAL (SELECT coalesce((SELECT version FROM versions WHERE kind = $1 AND identifier = $2 AND version % 16 = 0
 		AND stored_on <= $3 ORDER BY stored_on DESC LIMIT 1), 0) AS version OFFSET 0) m
@@ -41,10 +41,9 @@ const asOfVersion = `FROM heads h
 		AND version < m.version + 16 AND version <= h.version AND stored_on <= $3 ORDER BY version DESC LIMIT 1) v ON true
 	` + nextVersion
 
-// selectAsOf reads the latest state that is not after an instant, in
-// selectCurrent's form. If the row behind it is missing, another state may have
-// been lost, so there is no text, which is damage. Nothing is recorded into an
-// entity that is not a block.
+// selectAsOf reads the latest state that is not after an instant, in the form of
+// selectCurrent. If the next row is missing, another state may have been lost, so
+// there is no text, which counts as damage. Only blocks have records.
 const (
 	selectAsOf = `SELECT coalesce(v.version, h.version), h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), 0::bigint, 0::bigint,
 		v.runs, v.slots, CASE WHEN v.version = h.version OR n.version IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
@@ -80,7 +79,7 @@ func (s *Store) AsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (*oda.Ent
 	return s.past(ctx, ref, oda.MissingAsOf(ref, at), query, int64(at))
 }
 
-// past reads a state that is or was.
+// past returns a past or current state.
 func (s *Store) past(ctx context.Context, ref oda.Ref, missing error, query string, which int64) (*oda.Entity, error) {
 	r, err := s.read(ctx, s.with, ref, query, int16(ref.Kind), ref.ID, which)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"oda/internal/engine"
 )
 
-// A walk is one statement, and so one snapshot. It goes along an index, in its
-// order or in the reverse, between two places, and looks up the rest entity by
-// entity, so each costs the same. $1 is the kind, $2 the limit, $3 and $4 are the
-// identifiers of the two places, $5 and $6 their instants.
+// A walk is one statement, and so one snapshot. It goes along an index between two
+// places, in either direction, and looks up the rest entity by entity, so every
+// entity costs the same. $1 is the kind, $2 the limit, $3 and $4 are the identifiers
+// of the two places, $5 and $6 their instants.
 const (
 	walkColumns = `SELECT h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, `
 
@@ -27,10 +27,10 @@ const (
 		ORDER BY o.created_on %[2]s, o.identifier %[2]s LIMIT $2`
 	createdHeads = `CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = o.kind AND identifier = o.identifier OFFSET 0) h `
 
-	// The index by modification lags behind (listed.go). So the first entities
-	// that it has are not always the first. But they say how far those can be: not
-	// further than the lag beyond the last of them. What is in the index as far as
-	// that is sorted. $7 is where the index begins.
+	// The index by modification lags behind (listed.go). So the first entities in the
+	// index are not always the first ones. But the first ones cannot be further away
+	// than the lag beyond the last of these. So the statement sorts what the index has
+	// up to there. $7 is where it begins to read the index.
 	walkModified = ` FROM (SELECT * FROM heads WHERE kind = $1 AND listed_on > $7 AND listed_on <= $6
 			AND (last_modified_on, identifier) > ($5, $3) AND (last_modified_on, identifier) < ($6, $4)
 			AND %[3]s (SELECT listed_on FROM heads WHERE kind = $1 AND listed_on > $7 AND listed_on <= $6
@@ -46,7 +46,7 @@ const (
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true`
 )
 
-// walkStatement builds the part of a statement that walks, with what is joined to
+// walkStatement returns the part of a statement that walks, with what is joined to
 // each entity.
 func walkStatement(w oda.Walk, beside string) (string, []any) {
 	direction, asFarAs := "ASC", asFarAsForward
@@ -73,8 +73,8 @@ func walkStatement(w oda.Walk, beside string) (string, []any) {
 	return fmt.Sprintf(walkCreated, beside, direction, filter), args
 }
 
-// Places implements oda.Engine. A walk by creation leads to the heads only where
-// they are needed.
+// Places implements oda.Engine. A walk by creation reads the heads only if it needs
+// them.
 func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places []oda.Place, err error) {
 	if !isText(w.User) || !isText(w.Telescope) {
 		return nil, nil // nobody has that name
