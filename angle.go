@@ -35,7 +35,17 @@ func angle(text string) (value float64, sexagesimal, ok bool) {
 	if negative || strings.HasPrefix(text, "+") {
 		text = text[1:]
 	}
-	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ':' || r == ' ' })
+	var room [4]string
+	parts := room[:0]
+	for i := 0; i < len(text) && len(parts) < len(room); i++ {
+		start := i
+		for i < len(text) && text[i] != ':' && text[i] != ' ' {
+			i++
+		}
+		if start < i {
+			parts = append(parts, text[start:i])
+		}
+	}
 	sexagesimal = len(parts) > 1
 	if len(parts) == 0 || len(parts) > 3 || !sexagesimal && parts[0] != text {
 		return 0, false, false

@@ -74,24 +74,24 @@ var (
 // manyCells is the largest number of fine cells that a cone asks for.
 const manyCells = 300
 
-// cells returns the names of the cells of a position.
-func cells(ra, dec float64) []string {
-	return []string{fine.at(ra, dec), coarse.at(ra, dec)}
-}
+// cell is the name of a cell: a letter and six digits.
+type cell [7]byte
 
-// at returns the name of the cell of a position.
-func (g grid) at(ra, dec float64) string {
+// cells returns the cells of a position.
+func cells(ra, dec float64) [2]cell { return [...]cell{fine.at(ra, dec), coarse.at(ra, dec)} }
+
+// at returns the cell of a position.
+func (g grid) at(ra, dec float64) cell {
 	zone := g.zone(dec)
 	return g.cell(zone, g.column(ra, g.columns(zone)))
 }
 
-// cell returns the name of a cell: a letter and six digits.
-func (g grid) cell(zone, column int) string {
-	name := [...]byte{g.name, '0', '0', '0', '0', '0', '0'}
+func (g grid) cell(zone, column int) cell {
+	name := cell{g.name, '0', '0', '0', '0', '0', '0'}
 	for i, n := len(name)-1, zone*1000+column; n > 0; i, n = i-1, n/10 {
 		name[i] += byte(n % 10)
 	}
-	return string(name[:])
+	return name
 }
 
 func (g grid) zone(dec float64) int {
@@ -147,7 +147,8 @@ func (c Cone) within(g grid, most int) []string {
 			if len(list) == most {
 				return nil
 			}
-			list = append(list, g.cell(zone, (column+columns)%columns))
+			name := g.cell(zone, (column+columns)%columns)
+			list = append(list, string(name[:]))
 		}
 	}
 	return list

@@ -46,8 +46,9 @@ func checkCone(t *testing.T, cone Cone, ra, dec float64) {
 		return
 	}
 	asked := cone.cells()
-	if !slices.ContainsFunc(cells(ra, dec), func(cell string) bool { return slices.Contains(asked, cell) }) {
-		t.Fatalf("%+v holds %v,%v, whose cells %v are not among its %d", cone, ra, dec, cells(ra, dec), len(asked))
+	own := cells(ra, dec)
+	if !slices.ContainsFunc(own[:], func(c cell) bool { return slices.Contains(asked, string(c[:])) }) {
+		t.Fatalf("%+v holds %v,%v, whose cells %s are not among its %d", cone, ra, dec, own, len(asked))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"oda/internal/rawjson"
 )
@@ -33,8 +34,8 @@ type summarizer struct {
 	title   string
 	refs    [ofOBRef + 1]string // the references at the top level, by field
 	version int64               // of the SBDefinition that the document refers to
-	called  []string            // the words of the document's name and title
-	words   []string            // all other words
+	called  vocabulary          // the words of the document's name and title
+	words   vocabulary          // all other words
 	summary Summary
 	kept    struct{ references, words, blocks int } // bytes
 }
@@ -44,28 +45,54 @@ func (x *Extract) summarize() Summary {
 		return Summary{}
 	}
 	s := &summarizer{Extract: x, objects: make([]about, len(x.Places)-int(x.root))}
+	values := x.values()
 	for i := range x.Notes.Notes {
 		if n := &x.Notes.Notes[i]; x.counts(n) {
-			s.take(n)
+			length := int(n.End - n.Start)
+			s.take(n, values[:length])
+			values = values[length:]
 		}
 	}
-	s.summary.Name = clipped(s.objects[0].name)
+	s.summary.Name = cut(s.objects[0].name, maxName)
 	if s.summary.Name == "" {
-		s.summary.Name = clipped(s.title)
+		s.summary.Name = cut(s.title, maxName)
 	}
 	s.fields()
 	s.targets()
-	s.keepWords(s.called)
-	s.keepWords(s.words)
+	s.summary.Words = slices.Grow(s.summary.Words, min(len(s.called.list)+len(s.words.list), maxWords))
+	s.keepWords(s.called.list)
+	s.keepWords(s.words.list)
 	slices.Sort(s.summary.Words)
 	s.summary.Words = slices.Compact(s.summary.Words)
 	return s.summary
 }
 
+// vocabulary holds the words of texts, each once.
+type vocabulary struct {
+	list  []string
+	known map[string]struct{}
+	read  int // words, counting those that came again
+}
+
+func (v *vocabulary) add(word string) {
+	if v.read == 10*maxWords {
+		return
+	}
+	v.read++
+	if _, known := v.known[word]; known {
+		return
+	}
+	if v.known == nil {
+		v.known = make(map[string]struct{})
+	}
+	v.known[word] = struct{}{}
+	v.list = append(v.list, word)
+}
+
 // keepWords adds words to the summary, within the bounds.
 func (s *summarizer) keepWords(list []string) {
 	slices.Sort(list)
-	for _, word := range slices.Compact(list) {
+	for _, word := range list {
 		if len(s.summary.Words) == maxWords || s.kept.words+len(word) > maxWordBytes {
 			return
 		}
@@ -74,13 +101,26 @@ func (s *summarizer) keepWords(list []string) {
 	}
 }
 
-// take reads a note.
-func (s *summarizer) take(n *rawjson.Note) {
-	var text string
-	if value := s.text[n.Start:n.End]; n.Kind == rawjson.String {
-		text = rawjson.Unquote(value)
-	} else {
-		text = string(value)
+// values returns the values of the notes that count, as they are written, one
+// behind the other: one text for all is much cheaper than one for each.
+func (x *Extract) values() string {
+	var room [2 << 10]byte
+	all := room[:0]
+	for i := range x.Notes.Notes {
+		if n := &x.Notes.Notes[i]; x.counts(n) {
+			all = append(all, x.text[n.Start:n.End]...)
+		}
+	}
+	return string(all)
+}
+
+// take reads a note with that value.
+func (s *summarizer) take(n *rawjson.Note, value string) {
+	text := value
+	if n.Kind == rawjson.String {
+		if text = value[1 : len(value)-1]; strings.Contains(text, `\`) {
+			text = rawjson.Unquote([]byte(value))
+		}
 	}
 	isMember := n.Index < 0
 	object := &s.objects[n.In-s.root]
@@ -133,11 +173,7 @@ func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember
 	if n.In == s.root && isMember && (n.Of == ofName || n.Of == ofTitle) {
 		list = &s.called
 	}
-	words(text, func(word string) {
-		if len(*list) < 10*maxWords {
-			*list = append(*list, word)
-		}
-	})
+	words(text, list.add)
 	if !isMember {
 		return
 	}
@@ -205,7 +241,7 @@ func (s *summarizer) targets() {
 		for p := s.Places[int(s.root)+i].In; name == "" && p >= s.root; p = s.Places[p].In {
 			name = s.objects[p-s.root].label()
 		}
-		s.summary.Targets = append(s.summary.Targets, Target{Name: clipped(name), RA: o.ra, Dec: o.dec})
+		s.summary.Targets = append(s.summary.Targets, Target{Name: cut(name, maxName), RA: o.ra, Dec: o.dec})
 	}
 }
 
@@ -217,12 +253,4 @@ func wholeNumber(kind rawjson.Kind, text string) int64 {
 		return 0
 	}
 	return integer([]byte(text))
-}
-
-// clipped cuts a long name at the end of a character.
-func clipped(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	return string(cut([]byte(name), maxName))
 }

@@ -102,7 +102,7 @@ func (s *Summary) TermList(ref Ref) string {
 	}
 	for _, t := range s.Targets {
 		for _, cell := range cells(t.RA, t.Dec) {
-			add(cellTerm, cell)
+			add(cellTerm, string(cell[:]))
 		}
 	}
 	if s.Telescope != "" {

@@ -12,33 +12,52 @@ const maxWord = 200
 // words calls yield for each word of a text. A word is a sequence of letters and
 // digits, folded so that case does not matter.
 func words(text string, yield func(word string)) {
-	var room [64]byte
-	word := room[:0]
-	end := func() {
-		if len(word) > 0 {
-			yield(string(cut(word, maxWord)))
-			word = word[:0]
+	for i := 0; i < len(text); i++ {
+		start, seen := i, byte(0)
+		for i < len(text) && inWords[text[i]] != 0 {
+			seen |= inWords[text[i]]
+			i++
 		}
-	}
-	for _, r := range text {
+		word := text[start:i]
 		switch {
-		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
-			word = append(word, byte(r))
-		case 'A' <= r && r <= 'Z':
-			word = append(word, byte(r)+'a'-'A')
-		case r < utf8.RuneSelf:
-			end()
-		case unicode.IsLetter(r) || unicode.IsDigit(r):
-			word = utf8.AppendRune(word, fold(r))
+		case seen == 0:
+		case seen == asItIs:
+			yield(cut(word, maxWord))
+		case seen&notASCII == 0:
+			yield(cut(strings.ToLower(word), maxWord))
 		default:
-			end()
+			for word := range strings.FieldsFuncSeq(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+				yield(cut(strings.Map(fold, word), maxWord))
+			}
 		}
 	}
-	end()
 }
 
+// What a byte of a word may be.
+const (
+	asItIs   byte = 1 << iota // a letter or digit that is folded already
+	upper                     // a letter that is not
+	notASCII                  // part of a character that may be a letter or digit, or not
+)
+
+// inWords says what each byte is, 0 if it stands between words. Most words are
+// ASCII, and this finds them quickly.
+var inWords = func() (table [256]byte) {
+	for c := range table {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			table[c] = asItIs
+		case 'A' <= c && c <= 'Z':
+			table[c] = upper
+		case c >= utf8.RuneSelf:
+			table[c] = notASCII
+		}
+	}
+	return table
+}()
+
 // cut shortens a text to at most so many bytes, at the end of a character.
-func cut(text []byte, most int) []byte {
+func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

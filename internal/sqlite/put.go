@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,6 +47,11 @@ func sizeOf(p *oda.Put) int {
 
 // put judges all entities and, if all match, writes them.
 func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entries []*entry) ([]*oda.Entity, error) {
+	if len(puts) == 1 && entries != nil {
+		if e, err := t.putNew(ctx, puts, found[0], entries[0]); e != nil || err != nil {
+			return []*oda.Entity{e}, err
+		}
+	}
 	heads := make([]*head, len(puts))
 	stored := make([]*oda.Metadata, len(puts))
 	shared := make([]engine.Sharing, len(puts))
@@ -79,8 +85,23 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 	return entities, nil
 }
 
-// writeVersion writes one version of an entity: its first if h is nil. The entry
-// is worked out if it is needed and nil.
+// putNew writes an entity that is most likely new without looking for it first:
+// its head cannot be inserted if it is there. Then it gives nil, and the entity
+// has to be judged.
+func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entry *entry) (*oda.Entity, error) {
+	p := &puts[0]
+	if p.Condition.Check(p.Ref, nil) != nil || engine.CheckNew(puts, []engine.Sharing{nil}) != nil {
+		return nil, nil
+	}
+	e, err := t.writeVersion(ctx, p, nil, p.First(), newRecords{records: found.records, days: found.days}, entry, nil)
+	if errors.Is(err, oda.ErrTaken) {
+		return nil, nil
+	}
+	return e, err
+}
+
+// writeVersion writes one version of an entity: its first if h is nil, or ErrTaken
+// if it has one. The entry is worked out if it is needed and nil.
 func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, l newRecords, entry *entry, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
 	var runs engine.Runs
@@ -118,7 +139,10 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 		}
 		e.Records = oda.TextsOf(p.Records)
 	}
-	h.metadata, h.position, h.dirty = m, t.next(), true
+	h.metadata, h.position = m, t.next()
+	if !isNew || h.lastSequence > 0 { // else insertHead has written all of it
+		h.dirty = true
+	}
 	var packed any
 	if runs != nil {
 		packed = encodeRuns(runs)
@@ -320,13 +344,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 				return err
 			}
 		}
-		h, err := tx.head(put.Ref)
-		if err != nil {
-			return err
-		}
-		if h != nil {
-			return oda.ErrTaken
-		}
+		var err error
 		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), newRecords{records: records, days: days}, entry, key)
 		return err
 	})

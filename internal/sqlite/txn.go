@@ -14,6 +14,7 @@ type head struct {
 	position     int64 // of the current version's body
 	summaryHash  int64
 	seen         seen // in the index of days
+	inserted     bool // by this transaction
 	dirty        bool // changed, and not written yet
 }
 
@@ -35,7 +36,7 @@ type txn struct {
 
 	unindexed []unindexedRow // what it adds to them
 	indexed   int64          // up to that entity the index of terms goes
-	moved     bool           // something was moved into it
+	moved     int            // so many of the first rows were moved into it
 }
 
 func (s *Store) begin(last int64) (*txn, error) {
@@ -117,20 +118,27 @@ func metadataOf(stmt *sqlite.Stmt, column int) oda.Metadata {
 	}
 }
 
-// insertHead writes the head of a new entity, and its entry in the catalogue.
+// insertHead writes the head of a new entity, and its entry in the catalogue. The
+// head has all that it needs if the first version is written next, without
+// records before it. If the identifier is taken, nothing is written, and the
+// error is ErrTaken.
 func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key, e *entry) (*head, error) {
 	var keyValue, digest any
 	if key != nil {
 		keyValue, digest = key.Value, key.Digest[:]
 	}
 	err := t.exec(`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
-		last_sequence, position, create_key, create_digest, telescope, summary_hash) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?)`,
-		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), keyValue, digest,
+		last_sequence, position, create_key, create_digest, telescope, summary_hash) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+		ON CONFLICT (kind, identifier) DO NOTHING`,
+		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), t.position+1, keyValue, digest,
 		e.telescope, e.hash)
 	if err != nil {
 		return nil, err
 	}
-	h := &head{entity: t.conn.LastInsertRowID(), metadata: m, summaryHash: e.hash}
+	if t.conn.Changes() == 0 {
+		return nil, oda.ErrTaken
+	}
+	h := &head{entity: t.conn.LastInsertRowID(), metadata: m, summaryHash: e.hash, inserted: true}
 	t.heads[ref] = h
 	t.created[ref.Kind]++
 	return h, t.enter(ref, h, e)
@@ -143,10 +151,12 @@ func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key, e *entry) (*
 func (t *txn) commit() error {
 	changed := make([]oda.Ref, 0, len(t.heads))
 	for ref, h := range t.heads {
+		if h.dirty || h.inserted {
+			changed = append(changed, ref)
+		}
 		if !h.dirty {
 			continue
 		}
-		changed = append(changed, ref)
 		m := h.metadata
 		err := t.exec(`UPDATE heads SET version = ?, last_modified_by = ?, last_modified_on = ?, last_sequence = ?, position = ?
 			WHERE entity = ?`, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), h.lastSequence, h.position, h.entity)
@@ -155,7 +165,7 @@ func (t *txn) commit() error {
 			return err
 		}
 	}
-	if len(changed) == 0 && !t.moved {
+	if len(changed) == 0 && t.moved == 0 {
 		return t.conn.exec("ROLLBACK") // nothing was written
 	}
 	s := t.store
@@ -181,11 +191,12 @@ func (t *txn) commit() error {
 		return err
 	}
 	for ref, h := range t.heads {
-		h.dirty = false
+		h.dirty, h.inserted = false, false
 		s.heads[ref] = h
 	}
 	s.tail.Move(oda.Position(t.position))
 	s.indexed = t.indexed
+	s.unindexed.drop(t.moved)
 	s.unindexed.add(t.unindexed)
 	s.mu.Lock()
 	s.counts = counts

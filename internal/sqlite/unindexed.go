@@ -18,7 +18,7 @@ import (
 // what is not moved yet, so that it is known again after a crash.
 // A move holds writers up, so it is bounded in entities and in bytes of terms.
 const (
-	unindexedMost  = 4096     // what is beyond it, or beyond so many bytes, is moved after each commit
+	unindexedMost  = 4096     // what is beyond it, or beyond so many bytes, is moved after each commit; from half of it on, some with each commit
 	unindexedBytes = 64 << 20 // more than one request can bring
 	movedAtOnce    = 512
 	movedBytes     = 128 << 10
@@ -60,11 +60,11 @@ func (u *unindexed) add(rows []unindexedRow) {
 	}
 }
 
-// full says that there is more than may stay.
-func (u *unindexed) full() bool {
+// over says that there are more than so many rows, or more bytes than may stay.
+func (u *unindexed) over(most int) bool {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	return len(u.rows) > unindexedMost || u.bytes > unindexedBytes
+	return len(u.rows) > most || u.bytes > unindexedBytes
 }
 
 // due is how many of the rows a move takes.
@@ -126,21 +126,45 @@ func (s *Store) readUnindexed() error {
 // move puts the first of what is not indexed into the index, in a transaction of
 // its own. If that fails, they stay where they are, and it is tried again later.
 func (s *Store) move(last int64) error {
-	rows := s.unindexed.get()
 	tx, err := s.begin(last)
 	if err == nil {
-		n := s.unindexed.due()
-		if err = tx.move(rows, n); err != nil {
+		if err = tx.move(); err != nil {
 			tx.rollback()
-		} else if err = tx.commit(); err == nil {
-			s.unindexed.drop(n)
+		} else {
+			err = tx.commit()
 		}
 	}
 	if err != nil {
-		s.log.Error("the index of terms could not be brought up to date", "error", err)
-		s.refused(err)
+		s.notMoved(err)
 	}
 	return err
+}
+
+// notMoved tells that a move failed.
+func (s *Store) notMoved(err error) {
+	s.log.Error("the index of terms could not be brought up to date", "error", err)
+	s.refused(err)
+}
+
+// moveBeside is a move as part of a transaction that has written something else.
+// If it fails, the rest stays, unless SQLite has taken all of it back.
+func (t *txn) moveBeside() {
+	err := t.conn.exec("SAVEPOINT move")
+	if err == nil {
+		if err = t.move(); err != nil {
+			t.moved, t.indexed = 0, t.store.indexed
+			if t.conn.AutocommitEnabled() || t.conn.exec("ROLLBACK TO move") != nil {
+				return // with the fault
+			}
+			t.fault = nil
+		}
+		if t.exec("RELEASE move") != nil {
+			return
+		}
+	}
+	if err != nil {
+		t.store.notMoved(err)
+	}
 }
 
 // moveAll moves everything, so that the next start has nothing to read.
@@ -149,12 +173,16 @@ func (s *Store) moveAll(last int64) {
 	}
 }
 
-// move puts the first n of the rows into the index. Those that are there once
-// more are left to their last.
-func (t *txn) move(rows []unindexedRow, n int) error {
-	lasts := make(map[int64]int, len(rows))
+// move puts the first rows into the index. Those that are there once more, or that
+// this transaction has changed, are left to their last.
+func (t *txn) move() error {
+	rows, n := t.store.unindexed.get(), t.store.unindexed.due()
+	lasts := make(map[int64]int, len(rows)+len(t.unindexed))
 	for i, r := range rows {
 		lasts[r.entity] = i
+	}
+	for _, r := range t.unindexed {
+		lasts[r.entity] = len(rows)
 	}
 	for i, r := range rows[:n] {
 		if !r.again {
@@ -175,7 +203,7 @@ func (t *txn) move(rows []unindexedRow, n int) error {
 			return err
 		}
 	}
-	t.moved = true
+	t.moved = n
 	return nil
 }
 

@@ -96,38 +96,104 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 
 // A crash leaves terms that are in no index. The next start knows them again.
 func TestTermsThatWereNotMovedAreKnownAfterACrash(t *testing.T) {
-	path := archivePath(t)
+	path, crashed := archivePath(t), filepath.Join(t.TempDir(), "archive.db")
 	s := open(t, path)
-	entities := several(t, s, 10, "moved")
+	e := several(t, s, 10, "moved")[0]
 	awaitIndexed(t, s)
-	e := entities[0]
-	mustPut(t, s, suite.Put(suite.Document(t, oda.SBDefinition, `{"metadata":`+string(e.Metadata.AppendJSON(nil))+`,"name":"changed"}`), e.ID, "anna", 2))
-	several(t, s, 10, "left")
-	if len(s.unindexed.get()) == 0 {
-		t.Skip("they were moved before they could be left behind")
-	}
-	// What a crash leaves is what the files hold now.
-	crashed := filepath.Join(t.TempDir(), "archive.db")
-	for _, suffix := range []string{"", "-wal"} {
-		content, err := os.ReadFile(path + suffix)
-		if err != nil {
-			t.Fatal(err)
+	left := 0
+	for isLeft := false; !isLeft; {
+		text := fmt.Sprintf(`{"metadata":%s,"name":"changed %d"}`, e.Metadata.AppendJSON(nil), left)
+		e = mustPut(t, s, suite.Put(suite.Document(t, oda.SBDefinition, text), e.ID, "anna", 2))
+		several(t, s, 10, fmt.Sprint("left-", left))
+		if left += 10; left > 1000 {
+			t.Fatal("all were moved before they could be left behind, again and again")
 		}
-		if err := os.WriteFile(crashed+suffix, content, 0o600); err != nil {
+		// What a crash leaves is what the files hold now. Nothing is moved while the
+		// writer does this.
+		err := s.submit(t.Context(), 0, func(*txn) error {
+			if isLeft = len(s.unindexed.get()) > 10; !isLeft {
+				return nil
+			}
+			for _, suffix := range []string{"", "-wal"} {
+				content, err := os.ReadFile(path + suffix)
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(crashed+suffix, content, 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	again := open(t, crashed)
-	for term, want := range map[string]int{"1wleft": 10, "1wchanged": 1, "1wmoved": 10} {
+	for term, want := range map[string]int{"1wleft": left, "1wchanged": 1, "1wmoved": 10} {
 		if got := candidates(t, again, term); got != want {
 			t.Errorf("%s gives %d after the crash, want %d", term, got, want)
 		}
 	}
 	awaitIndexed(t, again)
-	for term, want := range map[string]int{"1wleft": 10, "1wchanged": 1, "1wmoved": 10} {
+	for term, want := range map[string]int{"1wleft": left, "1wchanged": 1, "1wmoved": 10} {
 		if got := candidates(t, again, term); got != want {
 			t.Errorf("%s gives %d once all are moved, want %d", term, got, want)
 		}
+	}
+}
+
+// A move may be part of a transaction that changes what it moves. The terms that
+// hold are then left to the next move, also after a crash.
+func TestAMoveBesideAChangeLeavesItToTheNext(t *testing.T) {
+	s := fresh(t)
+	e := several(t, s, 1, "first")[0]
+	awaitIndexed(t, s)
+	change := func(name string) oda.Put {
+		return suite.Put(suite.Document(t, oda.SBDefinition, `{"metadata":`+string(e.Metadata.AppendJSON(nil))+`,"name":"`+name+`"}`), e.ID, "anna", 2)
+	}
+	e = mustPut(t, s, change("second"))
+	puts, marked := []oda.Put{change("third")}, int64(0)
+	err := s.submit(t.Context(), 0, func(tx *txn) error {
+		_, err := tx.put(t.Context(), puts, make([]recordList, 1), nil)
+		tx.moveBeside()
+		if err == nil {
+			marked, err = tx.conn.number("SELECT count(*) FROM unindexed")
+		}
+		return err
+	})
+	if err != nil || marked != 1 {
+		t.Fatalf("%d entities are marked to be moved, %v", marked, err)
+	}
+	for range 2 {
+		if got := candidates(t, s, "1wthird"); got != 1 {
+			t.Errorf("the new word gives %d", got)
+		}
+		awaitIndexed(t, s)
+	}
+}
+
+// A move that fails takes nothing back that others have written.
+func TestAMoveThatFailsLeavesTheRest(t *testing.T) {
+	s := fresh(t)
+	several(t, s, 1, "first")
+	puts := []oda.Put{suite.Put(suite.Document(t, oda.SBDefinition, `{}`), "second", "anna", 2)}
+	err := s.submit(t.Context(), 0, func(tx *txn) error {
+		s.unindexed.add([]unindexedRow{{entity: 1 << 62, kind: oda.SBDefinition, terms: " 1wx "}}) // there is something to move
+		if err := tx.exec("DROP TABLE terms_data"); err != nil {
+			return err
+		}
+		_, err := tx.put(t.Context(), puts, make([]recordList, 1), nil)
+		if tx.moveBeside(); tx.moved > 0 || tx.fault != nil {
+			t.Errorf("%d were moved into an index that is not there; %v", tx.moved, tx.fault)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), oda.Ref{Kind: oda.SBDefinition, ID: "second"}); err != nil {
+		t.Error(err)
 	}
 }
 

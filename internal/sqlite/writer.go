@@ -62,9 +62,12 @@ func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) erro
 }
 
 // write is the writer: it commits what is waiting together. In between it moves
-// what is new into the index of terms, and what is left of that at the end.
+// what is new into the index of terms, and what is left of that at the end. While
+// requests keep coming, that is part of their commits, since another commit would
+// wait for the disk once more.
 func (s *Store) write(last int64) {
 	var pause <-chan time.Time // until the next move; nil while there is nothing to move
+	isDue := false             // the next commit moves something
 	for {
 		if pause == nil && len(s.unindexed.get()) > 0 {
 			pause = time.After(movePause)
@@ -76,13 +79,16 @@ func (s *Store) write(last int64) {
 				return
 			}
 			s.gather()
-			last = s.commit(last, first, s.queue.Items())
+			last = s.commit(last, first, s.queue.Items(), isDue || s.unindexed.over(unindexedMost/2))
+			isDue = false
 			s.watchLog()
-			if s.unindexed.full() {
+			if s.unindexed.over(unindexedMost) {
 				_ = s.move(last) // it has told the log, and is tried again
 			}
 		case <-pause:
-			_ = s.move(last)
+			if isDue = len(s.queue.Items()) > 0; !isDue {
+				_ = s.move(last)
+			}
 			pause = nil
 		case answer := <-s.probes:
 			answer <- s.touch(last)
@@ -106,8 +112,8 @@ func (s *Store) gather() {
 
 // commit runs the first job and those that are waiting behind it in one
 // transaction, and tells each how it went. It returns the last position of the
-// log.
-func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
+// log. It may move something into the index of terms, too.
+func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) int64 {
 	tx, err := s.begin(last)
 	if err != nil {
 		s.log.Error("a transaction could not begin", "error", err)
@@ -126,6 +132,12 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job) int64 {
 			return s.retry(last, jobs, tx.fault)
 		}
 		size += j.size
+	}
+	if move {
+		if tx.moveBeside(); tx.fault != nil {
+			tx.rollback()
+			return s.retry(last, jobs, tx.fault)
+		}
 	}
 	err = tx.commit()
 	if err != nil {
@@ -174,7 +186,7 @@ func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 		return last
 	}
 	for _, j := range jobs {
-		last = s.commit(last, j, nil)
+		last = s.commit(last, j, nil, false)
 	}
 	return last
 }
