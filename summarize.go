@@ -70,8 +70,8 @@ func (x *Extract) summarize() Summary {
 // vocabulary holds the words of texts, each once.
 type vocabulary struct {
 	list  []string
-	known map[string]struct{}
-	read  int // words, counting those that came again
+	known map[string]struct{} // nil while there are few
+	read  int                 // words, counting those that came again
 }
 
 func (v *vocabulary) add(word string) {
@@ -79,14 +79,22 @@ func (v *vocabulary) add(word string) {
 		return
 	}
 	v.read++
-	if _, known := v.known[word]; known {
+	if v.known == nil && len(v.list) < 32 {
+		if !slices.Contains(v.list, word) {
+			v.list = append(v.list, word)
+		}
 		return
 	}
 	if v.known == nil {
-		v.known = make(map[string]struct{})
+		v.known = make(map[string]struct{}, 2*len(v.list))
+		for _, one := range v.list {
+			v.known[one] = struct{}{}
+		}
 	}
-	v.known[word] = struct{}{}
-	v.list = append(v.list, word)
+	if _, known := v.known[word]; !known {
+		v.known[word] = struct{}{}
+		v.list = append(v.list, word)
+	}
 }
 
 // keepWords adds words to the summary, within the bounds.

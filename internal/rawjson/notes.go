@@ -106,8 +106,8 @@ func (s *Scanner) note(kind Kind, start int) {
 	*count++
 	if s.notes.Notes == nil {
 		// Roughly as many as there will be, so that memory is allocated once.
-		s.notes.Notes = make([]Note, 0, min(8+len(s.data)/64, 1024))
-		s.notes.Places = make([]Place, 0, min(8+len(s.data)/64, 1024))
+		s.notes.Notes = make([]Note, 0, min(8+len(s.data)/128, 512))
+		s.notes.Places = make([]Place, 0, min(8+len(s.data)/128, 512))
 	}
 	s.notes.Notes = append(s.notes.Notes, Note{
 		Start: int32(start), End: int32(s.pos), In: s.place(len(s.frames) - 1), Index: index, Of: f.of, Kind: kind,

@@ -177,9 +177,11 @@ func (s *Store) moveAll(last int64) {
 // this transaction has changed, are left to their last.
 func (t *txn) move() error {
 	rows, n := t.store.unindexed.get(), t.store.unindexed.due()
-	lasts := make(map[int64]int, len(rows)+len(t.unindexed))
+	lasts := make(map[int64]int) // of those that may be there twice
 	for i, r := range rows {
-		lasts[r.entity] = i
+		if r.again {
+			lasts[r.entity] = i
+		}
 	}
 	for _, r := range t.unindexed {
 		lasts[r.entity] = len(rows)
@@ -188,7 +190,7 @@ func (t *txn) move() error {
 		if !r.again {
 			t.indexed = max(t.indexed, r.entity)
 		}
-		if lasts[r.entity] != i {
+		if last, ok := lasts[r.entity]; ok && last != i {
 			continue
 		}
 		if r.again {
