@@ -132,6 +132,18 @@ func scenarios() []scenario {
 			run:  compare{work: recordTogether}.run,
 		},
 		{
+			name: "following", title: "Recording while others follow",
+			text: fmt.Sprintf("Recording as above, alone and while %d clients have a stream of all changes, in turn. The clients read and discard; they share the "+
+				"machine with the server. Then how long after the acknowledgement of a record a follower sees it, under the same load.", followers),
+			run: runFollowing,
+			budgets: []budget{
+				atLeast("writers with 100 followers ÷ without", onSQLite+followed, over(rate, onSQLite), 0.97),
+				atLeast("writers with 100 followers ÷ without", onPostgres+followed, over(rate, onPostgres), 0.95),
+				atMost("a follower's delay behind the acknowledgement, p99", onSQLite+behind, over(p99), 0.020),
+				atMost("a follower's delay behind the acknowledgement, p99", onPostgres+behind, over(p99), 0.100),
+			},
+		},
+		{
 			name: "lengths", title: "Recording into blocks of any length",
 			text: fmt.Sprintf("%d connections add records to one block that has so many already. When it has twice as many, the next block of that length takes its place. "+
 				"*Cost* is the inverse of the rate.", lengthConnections),
