@@ -187,8 +187,8 @@ func (p *proof) enough(actions ...string) error {
 			return fmt.Errorf("there was no %q, so nothing is proved about it", action)
 		}
 	}
-	for _, f := range p.followers {
-		if f.resumes == 0 {
+	for i, f := range p.followers {
+		if p.links[i].Cuts() == 0 {
 			return fmt.Errorf("the follower by %s was never cut off, so nothing is proved about it", f.name)
 		}
 	}

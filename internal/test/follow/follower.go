@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/client"
 )
 
 // mode is a way to follow the feed.
@@ -21,6 +22,7 @@ const (
 	polling  mode = "polling"
 	longPoll mode = "long poll"
 	stream   mode = "stream"
+	goClient mode = "Go client" // which resumes by itself
 )
 
 // Bounds of a follower.
@@ -65,9 +67,12 @@ func (f *follower) run(ctx context.Context) error {
 	defer f.http.CloseIdleConnections()
 	for ctx.Err() == nil {
 		var err error
-		if f.mode == stream {
+		switch f.mode {
+		case goClient:
+			err = f.readClient(ctx)
+		case stream:
 			err = f.readStream(ctx)
-		} else {
+		default:
 			err = f.readPage(ctx)
 		}
 		if err == nil || ctx.Err() != nil {
@@ -82,6 +87,22 @@ func (f *follower) run(ctx context.Context) error {
 		time.Sleep(rand.N(resumePause))
 	}
 	return nil
+}
+
+// readClient follows with the Go client.
+func (f *follower) readClient(ctx context.Context) error {
+	c, err := client.New(f.url)
+	if err != nil {
+		return err
+	}
+	defer c.CloseIdleConnections()
+	for change, err := range c.Follow(ctx, f.at, oda.ChangeFilter{}) {
+		if err != nil {
+			return err
+		}
+		f.take(steps(change), change.Position)
+	}
+	return errors.New("the Go client ended")
 }
 
 // ask sends a request for what comes after the follower's position. The caller

@@ -86,7 +86,7 @@ func (p *proof) hire(at []string) error {
 }
 
 // enlist starts the followers: two of each mode, of which one leaves out some
-// kinds, and one that begins at the end.
+// kinds, the Go client, and one that begins at the end.
 func (p *proof) enlist(at []string) error {
 	blocks, others := url.Values{"kind": {"ebs"}}, url.Values{"kind": {"sbds", "prjs"}}
 	add := func(name string, m mode, filter url.Values) error {
@@ -101,7 +101,7 @@ func (p *proof) enlist(at []string) error {
 	err := errors.Join(
 		add("polling", polling, nil), add("long poll", longPoll, nil), add("stream", stream, nil),
 		add("polling for blocks", polling, blocks), add("long poll for others", longPoll, others), add("stream of others", stream, others),
-		add("stream from the end", stream, nil),
+		add("the Go client", goClient, nil), add("stream from the end", stream, nil),
 	)
 	if err != nil {
 		return err

@@ -89,9 +89,11 @@ func readEvent(lines *bufio.Reader) ([]step, error) {
 		line = strings.TrimRight(line, "\r\n")
 		name, value, _ := strings.Cut(line, ":")
 		switch {
-		case line == "" && len(event) > 0:
+		case line == "" && event["data"] != "":
 			return decodeEvent(event)
-		case line == "" || name == "" || name == "retry": // the end of a comment, a comment, a setting
+		case line == "": // an event without data is none
+			clear(event)
+		case name == "" || name == "retry": // a comment, a setting
 		case name != "id" && name != "event" && name != "data" || event[name] != "":
 			return nil, fmt.Errorf("this does not belong in an event: %q", line)
 		default:

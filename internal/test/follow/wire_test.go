@@ -56,6 +56,7 @@ func TestAStreamIsReadEventByEvent(t *testing.T) {
 		cut    bool           // and not wrong
 	}{
 		"two events":                {first + second, []oda.Position{3, 9}, true},
+		"a place without an event":  {"retry: 100\nid: 2\n\n" + first + second, []oda.Position{3, 9}, true},
 		"comments and settings":     {": hello\n\nretry: 100\n\n" + first + ":\n\n" + second, []oda.Position{3, 9}, true},
 		"the second cut off":        {first + second[:len(second)-2], []oda.Position{3}, true},
 		"in the middle of a line":   {first + second[:40], []oda.Position{3}, true},
