@@ -16,8 +16,10 @@ import (
 // How a stream is kept alive, and when it is cut off.
 const (
 	heartbeat = 15 * time.Second
-	// sendTime is how long a follower may take to receive one write.
-	sendTime = 10 * time.Second
+	// sendTime is how long a follower may take to receive a piece of what is sent. A
+	// large record takes longer as a whole.
+	sendTime  = 10 * time.Second
+	sendPiece = 64 << 10
 	// sendBuffer is how many bytes the operating system keeps for a follower that
 	// does not read.
 	sendBuffer = 256 << 10
@@ -37,6 +39,7 @@ type stream struct {
 	framed bool // HTTP/1.1; in HTTP/1.0 an answer ends with its connection
 	beats  *time.Ticker
 	sent   int64
+	inside bool // a frame was begun and is not complete
 	close  func()
 }
 
@@ -105,20 +108,30 @@ func (s *stream) send(frame []byte) error {
 }
 
 func (s *stream) write(b []byte) error {
-	if s.ctx.Err() != nil {
-		return s.ctx.Err()
+	for len(b) > 0 {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(s.hub.patience)); err != nil {
+			return err
+		}
+		// If the archive stops after this, the deadline is brought forward.
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		s.inside = true
+		n, err := s.conn.Write(b[:min(len(b), sendPiece)])
+		s.sent += int64(n)
+		if err != nil {
+			return err
+		}
+		b = b[n:]
 	}
-	if err := s.conn.SetWriteDeadline(time.Now().Add(s.hub.patience)); err != nil {
-		return err
-	}
-	n, err := s.conn.Write(b)
-	s.sent += int64(n)
-	return err
+	s.inside = false
+	return nil
 }
 
-// finish ends the answer properly if the archive stops.
+// finish ends the answer properly if the archive stops. In the middle of a frame, what
+// ends an answer would count as part of an event.
 func (s *stream) finish() {
-	if s.framed && s.hub.stop.Err() != nil {
+	if s.framed && !s.inside && s.hub.stop.Err() != nil {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(stopTime)) // a slow client only sees the connection close
 		_, _ = s.conn.Write([]byte(endOfFrames))
 	}

@@ -1,0 +1,73 @@
+package feed
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowly writes an event to a client that receives so many bytes each second. It
+// returns how many arrived, and the error of the write.
+func slowly(t *testing.T, event []byte, perSecond int64) (received int64, err error) {
+	synctest.Test(t, func(*testing.T) {
+		ours, theirs := net.Pipe()
+		arrived := make(chan int64)
+		go func() {
+			total := int64(0)
+			for {
+				n, err := io.CopyN(io.Discard, theirs, perSecond)
+				if total += n; err != nil {
+					arrived <- total
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		s := &stream{ctx: context.Background(), hub: &Hub{patience: sendTime}, conn: ours}
+		err = s.write(event)
+		_ = ours.Close()
+		received = <-arrived
+	})
+	return received, err
+}
+
+// A record may be so large that a client needs minutes for it. If the client were cut
+// off, it would ask for the same record again and never get past it.
+func TestALargeEventArrivesOverASlowLine(t *testing.T) {
+	event := bytes.Repeat([]byte("x"), 20<<20)
+	if received, err := slowly(t, event, 256<<10); err != nil || received != int64(len(event)) {
+		t.Errorf("%d of %d bytes arrived: %v", received, len(event), err)
+	}
+}
+
+func TestAClientThatHardlyReadsIsCutOff(t *testing.T) {
+	if received, err := slowly(t, make([]byte, 1<<20), 1); err == nil || received > int64(2*sendTime/time.Second) {
+		t.Errorf("%d bytes arrived one by one: %v", received, err)
+	}
+}
+
+// What ends an answer would end an event too, and the client would take half of the
+// event for the whole.
+func TestAnEventThatIsCutOffIsNotCompleted(t *testing.T) {
+	stop, cancel := context.WithCancel(t.Context())
+	ours, theirs := net.Pipe()
+	s := &stream{ctx: stop, hub: &Hub{stop: stop, patience: sendTime}, conn: ours, framed: true}
+	go func() {
+		s.outcome(s.send(noteFrame("data: %s\n\n", strings.Repeat("x", 2*sendPiece))))
+		_ = ours.Close()
+	}()
+	begin, err := io.ReadAll(io.LimitReader(theirs, 100))
+	cancel()
+	rest, restErr := io.ReadAll(theirs)
+	if err != nil || restErr != nil {
+		t.Fatal(err, restErr)
+	}
+	if n := len(begin) + len(rest); n > 2*sendPiece || bytes.HasSuffix(rest, []byte(endOfFrames)) {
+		t.Errorf("%d bytes arrived, the last of them %q", n, rest[len(rest)-10:])
+	}
+}
