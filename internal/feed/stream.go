@@ -44,8 +44,12 @@ type stream struct {
 }
 
 // open takes over the connection and sends the headers of the answer. The caller
-// must close the stream.
+// must close the stream. There is none for a request of only the headers.
 func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return nil, nil
+	}
 	header := w.Header().Clone()
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -78,10 +78,6 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 	c.head("Content-Type", eventStream)
 	c.head("Vary", "Accept, Accept-Encoding")
 	c.head("Cache-Control", "no-store")
-	if c.r.Method == http.MethodHead {
-		c.WriteHeader(http.StatusOK)
-		return nil
-	}
 	sent, err := send()
 	if err != nil {
 		return err
