@@ -45,7 +45,7 @@ var probes = []string{
 	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",
 	"UPDATE counts SET n = n WHERE kind = 1 AND shard = 0",
 	"INSERT INTO recordings (number, width, names, places) VALUES (-1, 0, '{}', '{}')",
-	"INSERT INTO rounds (after, last, seen, runs, gaps, since) VALUES (-1, -1, 0, '{}', '{}', '{}')",
+	"INSERT INTO rounds (after, last, seen, runs) VALUES (-1, -1, 0, '{}')",
 }
 
 // tryWrite makes a small write that changes nothing: everything is taken back,

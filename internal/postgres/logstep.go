@@ -43,8 +43,8 @@ const (
 			last  bigint   NOT NULL,    -- position at which it ends
 			seen  bigint   NOT NULL,    -- the highest number of this round and all before
 			runs  bigint[] COMPRESSION lz4 NOT NULL, -- numbers of the round: first, last, ...
-			gaps  bigint[] COMPRESSION lz4 NOT NULL, -- lower numbers that may still come: first, last, ...
-			since bigint[] COMPRESSION lz4 NOT NULL  -- for each gap, the transaction that noted it
+			gaps  bigint[] COMPRESSION lz4, -- lower numbers that may still come: first, last, ...; NULL: none
+			since bigint[] COMPRESSION lz4  -- for each gap, the transaction that noted it
 		)`
 
 	// What was stored, in the order of positions as they were given before the
@@ -150,7 +150,7 @@ func logSome(ctx context.Context, tx pgx.Tx, where *logging, most int) (n int, e
 	where.Read, where.Done = p.at, where.Done+int64(n)
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"recordings"}, []string{"number", "width", "names", "places"}, pgx.CopyFromRows(p.recordings))
 	if err == nil {
-		_, err = tx.CopyFrom(ctx, pgx.Identifier{"rounds"}, []string{"after", "last", "seen", "runs", "gaps", "since"}, pgx.CopyFromRows(p.rounds))
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{"rounds"}, []string{"after", "last", "seen", "runs"}, pgx.CopyFromRows(p.rounds))
 	}
 	return n, err
 }
@@ -226,6 +226,6 @@ func (p *logPart) endRound() {
 		return
 	}
 	last := p.End + oda.Position(p.width)
-	p.rounds = append(p.rounds, []any{int64(p.End), int64(last), p.seen, []int64{p.first, p.seen}, []int64{}, []int64{}})
+	p.rounds = append(p.rounds, []any{int64(p.End), int64(last), p.seen, []int64{p.first, p.seen}})
 	p.End, p.numbers, p.width = last, 0, 0
 }

@@ -71,7 +71,7 @@ const (
 	// insertRound makes a round, unless another process was faster. The last $7
 	// gaps are new, and noted with its own transaction.
 	insertRound = `INSERT INTO rounds (after, last, seen, runs, gaps, since)
-		VALUES ($1, $2, $3, $4, $5, $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]))
+		VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
 		ON CONFLICT DO NOTHING`
 
 	// confirmRounds writes nothing that anybody reads, but its commit waits for the
@@ -382,7 +382,8 @@ func cut(found []numbered, seen int64) (fit []numbered, more bool) {
 
 // insert makes a round. It says whether it did.
 func (n *numbering) insert(ctx context.Context, after oda.Position, r *round) (made bool, err error) {
-	gaps, since, fresh := make([]int64, 0, 2*len(r.gaps)), make([]int64, 0, len(r.gaps)), 0
+	var gaps []int64 // nil: none
+	since, fresh := make([]int64, 0, len(r.gaps)), 0
 	for _, g := range r.gaps {
 		gaps = append(gaps, g.first, g.last)
 		if g.since == 0 {
