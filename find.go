@@ -93,8 +93,8 @@ func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
 		"or narrow yours down by words, a reference, a position, a user or a range of times."))
 }
 
-// enter waits for a free place, until the caller calls leave. If none becomes
-// free in time, it returns the error full.
+// enter waits for a free place, which the caller holds until it calls leave. If none
+// becomes free in time, it returns the error full.
 func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *Error) (leave func(), err error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -207,9 +207,9 @@ func (k *kept) add(f *Found) {
 	k.found = append(k.found, one)
 }
 
-// few asks those indexes that a walk in the order of the search would not use
-// where the entities that they leave stand in that order. It is complete if one of
-// them leaves few.
+// few asks those indexes that a walk in the order of the search would not use. It
+// returns the places, in that order, of the entities that they leave. It is complete
+// if one of them leaves few.
 func (a *Archive) few(ctx context.Context, q *Search) (places []Place, complete bool, err error) {
 	if clauses := q.clauses(); clauses != nil {
 		question := Question{Kind: q.Kind, Clauses: clauses, Sort: q.Sort, Most: fewFound}
@@ -258,8 +258,8 @@ func (q *Search) detours() []Walk {
 }
 
 // judgeFew judges the entities that an index has left, in the order of the search,
-// until the page is full. Their summaries are looked up on the way: of a thousand
-// entities, a page needs the first few.
+// until the page is full. It looks up their summaries as it goes, since a page needs
+// only the first few of a thousand entities.
 func (a *Archive) judgeFew(ctx context.Context, j *judge, places []Place) error {
 	q := j.search
 	if q.Start != nil {

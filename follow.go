@@ -138,7 +138,7 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 				return page, nil
 			}
 		}
-		// There may always be more, and the caller waits for what there is.
+		// More may come all the time, and the caller waits for what there is.
 		found := len(page.Changes) > 0 && len(changes) < most
 		if page.Next = next; found || time.Now().After(late) {
 			return page, nil

@@ -111,7 +111,7 @@ type judge struct {
 // errEnded ends a walk because the page is full or the time is up.
 var errEnded = errors.New("the page ends here")
 
-// see judges the next entity, which had this place when the order was made. The
+// see judges the next entity. Place is where it was when the order was made. The
 // conditions on its text, if there are any, come last: holds judges them, and may
 // find that the entity has changed since.
 func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
@@ -140,8 +140,8 @@ func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
 	return nil
 }
 
-// stopAt ends the page in front of an entity that cannot be judged. If nothing was
-// found before it, the search fails, and can go on behind it.
+// stopAt ends the page before an entity that cannot be judged. If nothing was found
+// before it, the search fails, and can continue after it.
 func (j *judge) stopAt(place Place, err error) error {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Code != DamagedText {
 		return err

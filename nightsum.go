@@ -18,7 +18,7 @@ type nightSum struct {
 	blocks   []NightBlock
 	slowest  []SlowCall                // in order, at most slowestCalls
 	requests map[string]*FailedRequest // by name
-	others   FailedRequest             // beyond nightRequests of them
+	others   FailedRequest             // the sum of those beyond nightRequests
 	records  int                       // read so far
 }
 
@@ -114,9 +114,9 @@ func (s *nightSum) distinct(name string) *FailedRequest {
 	return known
 }
 
-// bound counts the requests together whose names come behind the first
-// nightRequests in the alphabet. No order in which blocks are read, and no other
-// sum that is joined, changes which these are at the end.
+// bound adds up the requests whose names sort after the first nightRequests. Which
+// ones these are depends neither on the order in which blocks are read nor on the
+// sums that are joined.
 func (s *nightSum) bound() {
 	if len(s.requests) <= nightRequests {
 		return

@@ -31,8 +31,7 @@ type Clause struct {
 	Prefix bool
 }
 
-// Cased reports whether the terms are identifiers, of which several may differ in
-// case only.
+// Cased reports whether the terms are identifiers, which may differ only in case.
 func (c Clause) Cased() bool {
 	return len(c.Any) > 0 && (c.Any[0][1] == referenceTerm || c.Any[0][1] == versionTerm || c.Any[0][1] == blockTerm)
 }

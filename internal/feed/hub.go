@@ -16,7 +16,7 @@ import (
 type Hub struct {
 	archive  *oda.Archive
 	most     int             // followers at a time
-	patience time.Duration   // with a follower that takes what it is sent
+	patience time.Duration   // how long a follower may take to receive one write
 	stop     context.Context // ends when the archive stops
 	places   chan struct{}   // for followers that read the log themselves
 	ended    sync.WaitGroup  // of the followers
@@ -26,9 +26,9 @@ type Hub struct {
 	tail      *tail // nil while nobody follows
 }
 
-// New returns a hub with room for so many followers. Each must take what it is
-// sent at once within the write time-out, and within sendTime. It ends all of them
-// when ctx ends.
+// New returns a hub with room for so many followers. Each must receive what is sent
+// to it at once within the write time-out and within sendTime. The hub ends all of
+// them when ctx ends.
 func New(ctx context.Context, archive *oda.Archive, most int, writeTimeout time.Duration) *Hub {
 	return &Hub{archive: archive, most: most, patience: min(writeTimeout, sendTime), stop: ctx, places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }

@@ -100,7 +100,7 @@ func (t *tail) read() error {
 			kept += len(changes)
 			last = next
 			if len(changes) < chunkMost {
-				break // there may always be more, and followers wait for what there is
+				break // more may come all the time, and followers wait for what there is
 			}
 		}
 		t.add(chunks)

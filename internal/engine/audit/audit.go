@@ -142,7 +142,8 @@ type EntryRow struct {
 	Terms   []string // nil if the engine stores them elsewhere
 	Listed  *Listed  // from the table of listings; nil if there is no row or no table
 
-	// CreatedOn is what searches sort by, if they have it in a table of their own.
+	// CreatedOn is the instant of creation in the table of searches; nil if that does
+	// not have it.
 	CreatedOn *oda.Instant
 }
 
@@ -161,13 +162,14 @@ type DayRow struct {
 	First  int64
 }
 
-// ChangeRow is an entry of the log of changes, where it has rows of its own.
+// ChangeRow is an entry of the log of changes, if the log has rows of its own.
 type ChangeRow struct {
 	Entity     Key
-	oda.Change // at Unnumbered: it has no position yet
+	oda.Change // its position may be Unnumbered
 }
 
-// Unnumbered is the position of what has none yet: behind all others.
+// Unnumbered stands for the position of a change that has none yet. It sorts after
+// all others.
 const Unnumbered = math.MaxInt64
 
 // Rows yields all rows of an archive, from one snapshot, ordered by entity and then
@@ -236,7 +238,7 @@ func (s *stream[T]) advance() {
 type auditor struct {
 	report      *Report
 	listedApart bool // listings have a table of their own
-	loggedApart bool // the log of changes has
+	loggedApart bool // the log of changes has rows of its own
 	heads       *stream[HeadRow]
 	versions    *stream[VersionRow]
 	records     *stream[RecordRow]

@@ -199,8 +199,8 @@ func (e *entity) inOrder(place string, position int64) {
 	e.position = max(e.position, position)
 }
 
-// logged checks the position of a version, or of a record. Where the log of changes
-// has rows of its own, it takes the position from there.
+// logged checks the position of a version or a record. If the log of changes has
+// rows of its own, the position comes from there.
 func (e *entity) logged(place string, version, sequence, position int64, by string, on oda.Instant) {
 	if !e.loggedApart {
 		e.inOrder(place, position)
@@ -227,8 +227,8 @@ func (e *entity) logged(place string, version, sequence, position int64, by stri
 	}
 }
 
-// unknown goes through entries of the log of changes that come before a version or
-// a record, and should not be there.
+// unknown reports entries of the log of changes that come before a version or a
+// record and should not be there.
 func (e *entity) unknown(version, sequence int64) {
 	for c := e.changes; c.more && c.row.Entity == e.key; c.advance() {
 		if c.row.Version > version || c.row.Version == version && c.row.LastSequence >= sequence {
