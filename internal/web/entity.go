@@ -68,7 +68,7 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 		view.Name = view.Family.name
 	}
 	if view.Name != "" {
-		view.Title = view.Name + " " + ref.ID
+		view.Title = clipped(view.Name, briefText) + " " + ref.ID
 	}
 	if kind == oda.ExecutionBlock {
 		if view.Calls, err = s.callsOf(r.Context(), view, params); err != nil {

@@ -196,7 +196,7 @@ func (v *nightView) draw() nightPlot {
 			p.Bars = append(p.Bars, bar{
 				X: x(b.FirstCall), Y: y + at*(barHeight+2), W: max(3, x(b.LastCall)-x(b.FirstCall)), Failed: b.Failures > 0,
 				Href:  v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID}),
-				Title: names[b.ID] + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04"),
+				Title: clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04"),
 			})
 		}
 		y += len(ends)*(barHeight+2) + laneGap

@@ -384,6 +384,9 @@ func TestAPageTransfersLittle(t *testing.T) {
 	s := newSite(t, "")
 	// A document as long as real ones get, and one that is absurd.
 	s.Do("PUT", "/sbds/sbd-long", `{"name":"long","list":[`+strings.Repeat(`{"a":1,"b":"some text","c":[1,2,3]},`, 20_000)+`0]}`)
+	if page := s.get(t, "sbds/sbd-long").Text(); !strings.Contains(page, "The document is long") || !strings.Contains(page, "not shown here") {
+		t.Error("the page of a long document does not say that some of it is left out")
+	}
 	s.Do("PUT", "/sbds/sbd-string", `{"name":"`+strings.Repeat("long ", 100_000)+`"}`)
 	s.Do("PUT", "/sbds/sbd-deep", strings.Repeat(`{"a":[`, 49)+`1`+strings.Repeat(`]}`, 49))
 	for _, at := range append(s.tour(t), "sbds/sbd-long", "sbds/sbd-string", "sbds/sbd-deep") {

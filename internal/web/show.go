@@ -23,11 +23,17 @@ var funcs = template.FuncMap{
 	"ra":        showRA,
 	"dec":       showDec,
 	"degrees":   func(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) },
+	"brief":     func(text string) string { return clipped(text, briefText) },
+	"short":     func(text string) string { return clipped(text, 4*briefText) },
 	"size":      showSize,
 	"plural":    plural,
 	"telescope": showTelescope,
 	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows} },
 }
+
+// briefText is how many characters of a name are shown, so that an absurd one
+// does not fill the page. The document has all of it.
+const briefText = 120
 
 // table is the data for a table of entities.
 type table struct {
@@ -90,7 +96,7 @@ func showTelescope(name string) string {
 	case "ska_low":
 		return "SKA-Low"
 	}
-	return name
+	return clipped(name, 24)
 }
 
 // showElapsed writes how long something took, in three digits or so.
