@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"zombiezen.com/go/sqlite"
@@ -156,10 +158,20 @@ var damages = []damage{
 	{"a count is edited", `UPDATE state SET projects = projects + 1`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
 	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
 	{"a summary is another's", `UPDATE catalogue SET summary = (SELECT c.summary FROM catalogue c WHERE c.SBD) WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches know another summary"}},
-	{"a term is lost", "", `UPDATE catalogue SET terms = ts_delete(terms, (SELECT min(l) FROM unnest(tsvector_to_array(terms)) l)) WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: the index of words and references"}},
+	{
+		"a term is lost", `DELETE FROM terms WHERE BLOCKROW; INSERT INTO terms (rowid, list) SELECT entity, ' 3web ' FROM heads WHERE HEAD`,
+		`UPDATE catalogue SET terms = ts_delete(terms, (SELECT min(l) FROM unnest(tsvector_to_array(terms)) l)) WHERE BLOCK`,
+		[]string{"index: ExecutionBlock eb-m51: the index of words and references has other terms"},
+	},
+	{
+		"an entity is lost from the index", `DELETE FROM terms WHERE BLOCKROW`, "-",
+		[]string{"index: ExecutionBlock eb-m51: the index of words and references has other terms"},
+	},
+	{"the segments of the index are lost", `DELETE FROM terms_data WHERE id > 10; DELETE FROM terms_idx`, "-", []string{"of words and references"}},
 	{"searches sort by another time", "", `UPDATE catalogue SET created_on = created_on + 1 WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: searches know another time of creation"}},
 	{"a listing lacks an entity", "", `DELETE FROM creations WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: listings do not know it"}},
 	{"a listing has another user", "", `UPDATE creations SET created_by = 'somebody' WHERE BLOCK`, []string{"index: ExecutionBlock eb-m51: listings know another creator"}},
+	{"a head knows a day that is not indexed", "", `UPDATE heads SET call_day = 1, calls_to = 4096 WHERE HEAD`, []string{"head: ExecutionBlock eb-m51: its head says that the index of days has a day that is not there"}},
 	{"a day is lost", `DELETE FROM call_days WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: the index of days does not lead to record 1, a call of 2026-11-12T00:00:00.000000Z"}},
 	{"a key of creation leads nowhere", `UPDATE heads SET create_digest = NULL WHERE create_key = 'opened'`, `UPDATE creation_keys SET identifier = 'nobody' WHERE key = 'opened'`, []string{"index: ExecutionBlock "}},
 }
@@ -197,7 +209,7 @@ func sqliteDamager(t *testing.T, healthy string) func(damage) string {
 	}
 	path := filepath.Join(t.TempDir(), "archive.db")
 	const entity = "entity = (SELECT entity FROM heads WHERE identifier = '"
-	words := strings.NewReplacer("r.BLOCK", "r."+entity+"eb-m51')", "c.SBD", "c."+entity+"sbd-m51')",
+	words := strings.NewReplacer("BLOCKROW", "row"+strings.Replace(entity, "entity", "id", 1)+"eb-m51')", "r.BLOCK", "r."+entity+"eb-m51')", "c.SBD", "c."+entity+"sbd-m51')",
 		"BLOCK", entity+"eb-m51')", "SBD", entity+"sbd-m51')", "HEAD", "identifier = 'eb-m51'")
 	return func(d damage) string {
 		if err := os.WriteFile(path, content, 0o640); err != nil {
@@ -240,6 +252,40 @@ func healthyArchive(t *testing.T, engine string) (database string) {
 		t.Fatal(err)
 	}
 	return database
+}
+
+func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
+	t.Parallel()
+	database := healthyArchive(t, "postgres")
+	conn := env.Connect(t, database)
+	for name, drop := range map[string]string{
+		"catalogue_terms":   "DROP INDEX catalogue_terms",
+		"versions_pkey":     "ALTER TABLE versions DROP CONSTRAINT versions_pkey",
+		"heads_listed_near": "ALTER TABLE heads DROP CONSTRAINT heads_listed_near",
+	} {
+		env.Exec(t, conn, drop)
+		want := "file: the database: the index or constraint " + name + " is missing"
+		if faults := verified(t, database); !slices.Contains(faults, want) {
+			t.Errorf("there is no fault %q but\n%s", want, strings.Join(faults, "\n"))
+		}
+	}
+}
+
+func TestAnArchiveOnAReadOnlyDiskIsVerified(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(strings.TrimPrefix(healthyArchive(t, "sqlite"), "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := env.SmallDisk(t, 64<<20)
+	path := filepath.Join(dir, "archive.db")
+	if err := os.WriteFile(path, content, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	wantWhole(t, "sqlite:"+path)
 }
 
 // A byte that changes in the file itself is found wherever it stands: in a text,

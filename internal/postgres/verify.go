@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 	"oda/internal/engine/audit"
 	"oda/internal/engine/migrate"
 )
@@ -67,7 +68,7 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 		for _, phase := range []struct {
 			doing string
 			check func(context.Context, pgx.Tx) error
-		}{{"reading versions and records", v.rows}, {"checking positions", v.positions}, {"checking counts and keys", v.indexes}} {
+		}{{"reading versions and records", v.rows}, {"checking positions", v.positions}, {"checking counts and keys", v.indexes}, {"checking the schema", v.schema}} {
 			report.Do(phase.doing)
 			if err := phase.check(ctx, tx); damaged(err) {
 				report.Add(audit.File, "the database", "PostgreSQL cannot go on %s: %v", phase.doing, err)
@@ -333,7 +334,8 @@ func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// indexes compares the counts and the keys of creations with the heads.
+// indexes compares the counts, the keys of creations and the index of days with the
+// heads.
 func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT kind, coalesce(c.n, 0), coalesce(h.n, 0) FROM (SELECT kind, sum(n)::bigint AS n FROM counts GROUP BY kind) c
 		FULL JOIN (SELECT kind, count(*) AS n FROM heads GROUP BY kind) h USING (kind) WHERE c.n IS DISTINCT FROM h.n AND coalesce(c.n, 0) + coalesce(h.n, 0) > 0`)
@@ -366,5 +368,42 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 		v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(int64(kind)), id), "the key with which it was created is damaged, or it is not there")
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	rows, err = tx.Query(ctx, `SELECT kind, identifier FROM heads h WHERE (call_day IS NULL) <> (calls_to IS NULL) OR calls_to % $1 <> 0
+		OR call_day IS NOT NULL AND NOT EXISTS (SELECT FROM call_days d
+			WHERE d.kind = h.kind AND d.identifier = h.identifier AND d.day = h.call_day AND d.part = h.calls_to / $1)`, engine.PartLength)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, []any{&kind, &id}, func() error {
+		v.report.Add(audit.Head, fmt.Sprintf("%s %s", audit.KindOf(int64(kind)), id), "its head says that the index of days has a day that is not there")
+		return nil
+	})
+	return err
+}
+
+// madeBySteps names the indexes and the constraint without which the archive would be
+// slow, or would not notice that something is stored twice. A unique index of
+// which rows were lost stays invalid, and counts as missing.
+var madeBySteps = []string{
+	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "counts_pkey", "creation_keys_pkey", "creations_created", "creations_pkey",
+	"creations_user", "heads_listed", "heads_listed_near", "heads_pkey", "migrations_pkey", "recordings_pkey", "records_key", "records_marks",
+	"records_pkey", "rounds_pkey", "versions_marks", "versions_number", "versions_pkey",
+}
+
+// schema looks for what the steps made and somebody has dropped.
+func (v verifier) schema(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
+			SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid))
+		AND NOT EXISTS (SELECT FROM pg_constraint WHERE conname = name AND contype = 'c' AND convalidated AND pg_table_is_visible(conrelid))`, madeBySteps)
+	if err != nil {
+		return err
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range missing {
+		v.report.Add(audit.File, "the database", "the index or constraint %s is missing", name)
+	}
 	return err
 }

@@ -218,8 +218,10 @@ func (f *file) release() {
 	if f.self != nil {
 		_ = f.self.Close()
 	}
-	_ = os.Remove(f.side.Name()) // nobody else uses it while it is locked
-	_ = f.side.Close()
+	if f.side != nil {
+		_ = os.Remove(f.side.Name()) // nobody else uses it while it is locked
+		_ = f.side.Close()
+	}
 }
 
 // recognise returns an error if the file is not an archive.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"iter"
 	"log/slog"
+	"maps"
+	"math"
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"zombiezen.com/go/sqlite"
@@ -65,6 +70,7 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 		{"reading versions and records", v.rows},
 		{"checking positions", v.positions},
 		{"checking counts and indexes", v.indexes},
+		{"checking the index of words and references", v.terms},
 	} {
 		report.Do(phase.doing)
 		err := phase.check()
@@ -97,7 +103,8 @@ func claimToRead(path string) (*file, error) {
 		return nil, err
 	}
 	f := &file{path: path}
-	if f.side, err = lockSide(path + ".lock"); err != nil {
+	// On a medium that cannot be written, the lock on the file itself must do.
+	if f.side, err = lockSide(path + ".lock"); err != nil && !errors.Is(err, syscall.EROFS) {
 		return nil, err
 	}
 	if f.self, err = os.Open(path); err == nil {
@@ -122,7 +129,7 @@ func (f *file) lockToRead() error {
 	return err
 }
 
-// openToRead opens a connection that changes nothing. If there is no write-ahead
+// openToRead opens a connection that changes temporary tables only. If there is no write-ahead
 // log, it tells SQLite that nobody else writes either, so that SQLite creates no
 // files.
 func openToRead(path string) (*conn, error) {
@@ -137,7 +144,7 @@ func openToRead(path string) (*conn, error) {
 	}
 	c := &conn{raw, make(map[string]*sqlite.Stmt)}
 	// Sorting may take much space, so it uses files.
-	if err := c.script(queryOnly + "PRAGMA cache_size = -65536; PRAGMA temp_store = FILE"); err != nil {
+	if err := c.script("PRAGMA cache_size = -65536; PRAGMA temp_store = FILE"); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
@@ -325,3 +332,110 @@ func (v verifier) indexes() error {
 			return nil
 		})
 }
+
+// terms compares the index of terms with the catalogue, except for entities that a
+// server has yet to move there. FTS5 reads its index term by term, and the catalogue
+// is read entity by entity. So sums over the terms of entities are compared: first
+// of groups of entities, so that memory does not grow with the archive, then of
+// each entity in groups that differ.
+func (v verifier) terms() error {
+	err := v.script("CREATE VIRTUAL TABLE temp.index_terms USING fts5vocab(main, terms, instance)")
+	if err != nil {
+		return err
+	}
+	last, err := v.number("SELECT coalesce(max(entity), 0) FROM heads")
+	if err != nil {
+		return err
+	}
+	// differing returns the groups of entities whose sums differ.
+	differing := func(group func(entity int64) (int64, bool)) (map[int64]bool, error) {
+		sums := make(map[int64]uint64)
+		add := func(entity int64, term string, sign uint64) {
+			if g, wanted := group(entity); wanted {
+				sums[g] += sign * termSum(entity, term)
+			}
+		}
+		err := v.query("SELECT doc, term FROM temp.index_terms WHERE doc NOT IN (SELECT entity FROM unindexed)", func(stmt *sqlite.Stmt) error {
+			add(stmt.ColumnInt64(0), stmt.ColumnText(1), 1)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = v.query(`SELECT h.entity, h.kind, h.identifier, c.summary FROM heads h JOIN catalogue c ON c.entity = h.entity
+			WHERE h.entity <= (SELECT indexed_entity FROM state) AND h.entity NOT IN (SELECT entity FROM unindexed) ORDER BY h.entity`,
+			func(stmt *sqlite.Stmt) error {
+				ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)}
+				summary, err := oda.UnpackSummary(bytesOf(stmt, 3))
+				if err != nil {
+					return nil // it has been found damaged already
+				}
+				terms := strings.Fields(strings.Map(asciiLower, summary.TermList(ref)))
+				slices.Sort(terms)
+				for _, term := range slices.Compact(terms) {
+					add(stmt.ColumnInt64(0), term, math.MaxUint64) // takes it away
+				}
+				return nil
+			})
+		maps.DeleteFunc(sums, func(_ int64, sum uint64) bool { return sum == 0 })
+		groups := make(map[int64]bool, len(sums))
+		for g := range sums {
+			groups[g] = true
+		}
+		return groups, err
+	}
+	size := last/summedGroups + 1
+	groups, err := differing(func(entity int64) (int64, bool) { return entity / size, true })
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	if len(groups) > namedGroups {
+		v.report.Add(audit.Index, "the index of words and references", "has other terms than the documents, in %d of %d groups of %d entities", len(groups), last/size+1, size)
+		for _, group := range slices.Sorted(maps.Keys(groups))[namedGroups:] {
+			delete(groups, group)
+		}
+	}
+	entities, err := differing(func(entity int64) (int64, bool) { return entity, groups[entity/size] })
+	if err != nil {
+		return err
+	}
+	for _, entity := range slices.Sorted(maps.Keys(entities)) {
+		name := fmt.Sprintf("entity %d", entity)
+		err := v.query("SELECT kind, identifier FROM heads WHERE entity = ?", func(stmt *sqlite.Stmt) error {
+			name = fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1))
+			return nil
+		}, entity)
+		if err != nil {
+			return err
+		}
+		v.report.Add(audit.Index, name, "the index of words and references has other terms than its document")
+	}
+	return nil
+}
+
+// asciiLower folds a character as FTS5 does with the tokenizer ascii.
+func asciiLower(r rune) rune {
+	if r >= 'A' && r <= 'Z' {
+		r += 'a' - 'A'
+	}
+	return r
+}
+
+// Bounds of the comparison.
+const (
+	summedGroups = 1 << 16 // of entities
+	namedGroups  = 1 << 10 // whose entities are named
+)
+
+// termSum returns a number for a term of an entity. The sum of these numbers is the
+// same for the same terms, in whatever order they come.
+func termSum(entity int64, term string) uint64 {
+	return maphash.Comparable(termSeed, entityTerm{entity, term})
+}
+
+type entityTerm struct {
+	entity int64
+	term   string
+}
+
+var termSeed = maphash.MakeSeed()
