@@ -168,7 +168,8 @@ func (p *Proxy) accept() {
 			reset(l.client)
 		} else {
 			p.links[l] = struct{}{}
-			p.running.Go(func() { l.run(p.target) })
+			target := p.target
+			p.running.Go(func() { l.run(target) })
 		}
 		p.mu.Unlock()
 	}

@@ -30,26 +30,26 @@ func (p *proof) end(ctx context.Context, host string) (report string, err error)
 		return "", errors.Join(errs...)
 	}
 	p.stopHarm()
+	expected := make([][]step, len(p.followers))
 	var reaching sync.WaitGroup
-	verdicts := make([]error, len(p.followers))
 	for i, f := range p.followers {
-		reaching.Go(func() {
-			expected := only(whole, f.filter, f.start)
-			if len(expected) > 0 {
-				f.reach(ctx, expected[len(expected)-1].position, p.patience)
-			}
-			log, _ := f.saw()
-			v := &verdict{}
-			if f.start == 0 {
-				v = judge(log, onlyTrue(all, f.filter))
-			}
-			v.compare(log, expected)
-			v.promptly(f.ends, whole, all)
-			verdicts[i] = v.err(f.name)
-		})
+		if expected[i] = only(whole, f.filter, f.start); len(expected[i]) > 0 {
+			last := expected[i][len(expected[i])-1].position
+			reaching.Go(func() { f.reach(ctx, last, p.patience) })
+		}
 	}
 	reaching.Wait()
-	errs = append(errs, verdicts...)
+	p.kill()
+	p.following.Wait()
+	for i, f := range p.followers {
+		v := &verdict{}
+		if f.start == 0 {
+			v = judge(f.log, onlyTrue(all, f.filter))
+		}
+		v.compare(f.log, expected[i])
+		v.promptly(f.ends, whole, all)
+		errs = append(errs, v.err(f.name))
+	}
 	errs = append(errs, p.failure(), p.reread(ctx, apiAt(host), whole))
 	return p.report(len(whole)), errors.Join(errs...)
 }
