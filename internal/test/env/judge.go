@@ -355,7 +355,7 @@ func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool
 	}
 	status := response.StatusCode
 	switch {
-	case input.Route == j.undescribed && status == http.StatusTemporaryRedirect:
+	case input.Route == j.undescribed && (status == http.StatusTemporaryRedirect || status == http.StatusSeeOther):
 		return checkRedirect(response, body)
 	case input.Route == j.undescribed && status == http.StatusOK:
 		path := input.Request.URL.Path
