@@ -35,7 +35,7 @@ func follow(tb testing.TB, s *postgres.Store, after oda.Position, limit int) (al
 	}
 }
 
-// tell tells of changes in a few words: identifier, version, and sequences.
+// tell describes changes in a few words: identifier, version, and sequence numbers.
 func tell(changes []oda.Change) string {
 	var all []string
 	for _, c := range changes {
@@ -44,9 +44,9 @@ func tell(changes []oda.Change) string {
 	return strings.Join(all, ", ")
 }
 
-// While a transaction waits for a head, others go ahead, and its number is higher
+// While a transaction waits for a head, others overtake it, and its number is higher
 // than theirs.
-func TestANumberIsTakenWhenAllHeadsAreHeld(t *testing.T) {
+func TestANumberIsTakenOnceAllHeadsAreLocked(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, holder, watch := open(t, dsn), connect(t, dsn), connect(t, dsn)
@@ -71,7 +71,7 @@ func TestANumberIsTakenWhenAllHeadsAreHeld(t *testing.T) {
 	}
 	mustRecord(t, s, "d", "y")
 	if got := tell(follow(t, s, end, 100)); got != "d 1 1-1" {
-		t.Errorf("what went ahead is not followed, but %s", got)
+		t.Errorf("the changes of the others are missing: %s", got)
 	}
 	do(t, holder, "COMMIT")
 	if err := errors.Join(<-done...); err != nil {
@@ -111,14 +111,14 @@ func TestRecordsOfSeveralUsersInOneTransactionAreSeveralChanges(t *testing.T) {
 	wantWhole(t, dsn)
 }
 
-// wantSenders demands that the senders of the records of each block are told in
-// the order of these.
+// wantSenders checks that the changes name the senders of the records of each block
+// in order.
 func wantSenders(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	senders, sequence := map[string][]string{}, map[string]int64{}
 	for _, c := range follow(t, s, 2, 3) {
 		if c.FirstSequence != sequence[c.ID]+1 {
-			t.Errorf("%s goes on at %d, behind %d", c.ID, c.FirstSequence, sequence[c.ID])
+			t.Errorf("%s continues at %d, after %d", c.ID, c.FirstSequence, sequence[c.ID])
 		}
 		sequence[c.ID] = c.LastSequence
 		for range c.LastSequence - c.FirstSequence + 1 {
@@ -133,9 +133,9 @@ func wantSenders(t *testing.T, s *postgres.Store) {
 	}
 }
 
-// A transaction that is open for long holds nothing up. What it writes comes when
-// it has committed, and what was undone leaves no trace.
-func TestALongTransactionHoldsNoChangeUp(t *testing.T) {
+// A long transaction delays nothing. What it writes appears once it has committed,
+// and what was rolled back leaves no trace.
+func TestALongTransactionDelaysNoChange(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, old, slow, undone := open(t, dsn), connect(t, dsn), connect(t, dsn), connect(t, dsn)
@@ -171,8 +171,8 @@ func TestALongTransactionHoldsNoChangeUp(t *testing.T) {
 	})
 }
 
-// Several processes write and number at once. All who follow, wherever they do,
-// and from whatever position, see the same.
+// Several processes write and number at once. All followers see the same, whichever
+// process they follow and from whatever position.
 func TestFollowersOfAllProcessesSeeTheSame(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -209,7 +209,7 @@ func TestFollowersOfAllProcessesSeeTheSame(t *testing.T) {
 }
 
 // startFollowing follows the log from the beginning, whatever happens to the
-// database. To stop gives all that was seen, up to the end.
+// database. Stopping returns all changes up to the end.
 func startFollowing(t *testing.T, s *postgres.Store) (stop func() []oda.Change) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var seen []oda.Change
@@ -274,8 +274,8 @@ func TestAnIdleArchiveRunsAStatementASecond(t *testing.T) {
 	}
 }
 
-// A round whose commit was not confirmed by the standby may be lost with the next
-// failover. Nobody may have read it.
+// The next failover may lose a round whose commit no standby has confirmed. Nobody
+// may read it.
 func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 	t.Parallel()
 	dsn := env.NewCluster(t, env.ClusterOptions{}).DSN("postgres")
@@ -285,7 +285,7 @@ func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 		t.Fatalf("the changes are %s", got)
 	}
 	waitForNobody(t, conn, connect(t, dsn))
-	// Another process stores and numbers something, and somebody ends its waits.
+	// Another process stores and numbers something, and its waits are cancelled.
 	done := make(chan error, 1)
 	go func() {
 		_, err := other.Exec(context.Background(), `WITH stored AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on,
@@ -303,7 +303,7 @@ func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if changes, _, err := s.Changes(ctx, 1, 10); err == nil {
-		t.Errorf("it is read although no standby has it: %s", tell(changes))
+		t.Errorf("the round is read although no standby has it: %s", tell(changes))
 	}
 	do(t, conn, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
 	await(t, "it is read when it is safe", patience, func() bool {
@@ -312,8 +312,8 @@ func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 	})
 }
 
-// Who waits is not told of each try while the database is away, nor is the log.
-func TestNumberingGoesOnWhenTheDatabaseIsBack(t *testing.T) {
+// While the database is away, neither those who wait nor the log hear of every try.
+func TestNumberingContinuesWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
 	c := env.NewCluster(t, env.ClusterOptions{})
 	var log safeLog
@@ -348,7 +348,7 @@ func TestNumberingGoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	}
 	for _, line := range []string{"the log of changes cannot be continued", "the log of changes is continued"} {
 		if n := strings.Count(log.String(), line); n != 1 {
-			t.Errorf("the log says %d times that %s:\n%s", n, line, log.String())
+			t.Errorf("the log has %d lines with %q:\n%s", n, line, log.String())
 		}
 	}
 }

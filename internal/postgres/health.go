@@ -12,9 +12,8 @@ import (
 	"oda"
 )
 
-// refusal says why the database takes no writes, for those of its errors that
-// say so. A server that is away, or that has become a standby, is found out by
-// asking it.
+// refusal returns why the database refuses writes, "" if the error does not say so.
+// Ping notices a server that is away or has become a standby.
 func refusal(e *pgconn.PgError) string {
 	switch {
 	case e.Code == codeDiskFull:
@@ -27,8 +26,9 @@ func refusal(e *pgconn.PgError) string {
 	return ""
 }
 
-// probes are all the ways in which the archive writes. They find out whether it
-// still has the right to, and whether there is room in the files of the tables.
+// probes lists all kinds of writes that the archive makes. They show whether it
+// still has the right to write, and whether there is room in the files of the
+// tables.
 var probes = []string{
 	`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, listed_on,
 			summary_hash) VALUES (0, '', 0, '', 0, '', 0, 0, 0, 0)`,
@@ -48,13 +48,13 @@ var probes = []string{
 	"INSERT INTO rounds (after, last, seen, runs) VALUES (-1, -1, 0, '{}')",
 }
 
-// tryWrite makes a small write that changes nothing: everything is taken back,
-// and then committed. So nobody waits for a row that this has changed, while the
-// commit finds out whether there is room in the write-ahead log and whether a
-// standby that must confirm it does.
+// tryWrite makes a small write that changes nothing: it rolls everything back to a
+// savepoint and then commits. So nobody waits for a row that it changed, but the
+// commit shows whether there is room in the write-ahead log, and whether a
+// synchronous standby confirms it.
 func (s *Store) tryWrite(ctx context.Context) error {
 	text := make([]byte, 64<<10)
-	_, _ = rand.Read(text) // cannot fail; it cannot be compressed either
+	_, _ = rand.Read(text) // never fails; PostgreSQL cannot compress the result
 	return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return transact(ctx, conn, func(tx pgx.Tx) error {
 			inner, err := tx.Begin(ctx)
@@ -85,7 +85,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	case err != nil:
 		return s.storageError(ctx, err)
 	case readOnly:
-		// New connections may find a server that takes writes.
+		// New connections may find a server that accepts writes.
 		s.reconnect()
 		return oda.Errorf(oda.Unavailable, "The archive can be read but not written: the database is read-only.")
 	}

@@ -11,7 +11,7 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// logStep makes the log of changes, of what is stored.
+// logStep makes the log of changes and enters everything that is stored.
 func logStep(rows int) step {
 	return step{
 		Number: 9, Name: "the log of changes", Checksum: "the log of changes 1",
@@ -22,9 +22,9 @@ func logStep(rows int) step {
 }
 
 const (
-	// A program that knows nothing of this must not write any more: its records
-	// would be missing in the log. So the functions that it calls have other names
-	// from here on, and its writes fail as a whole.
+	// An older program must not write any more, since its records would be missing
+	// from the log. So the functions that it calls get other names, and its writes
+	// fail as a whole.
 	makeLog = `LOCK TABLE heads, versions, records IN ACCESS EXCLUSIVE MODE;
 		ALTER FUNCTION archive_version_seal RENAME TO archive_seal_of_version;
 		ALTER FUNCTION archive_record_seal RENAME TO archive_seal_of_record;
@@ -47,10 +47,10 @@ const (
 			since bigint[] COMPRESSION lz4  -- for each gap, the transaction that noted it
 		)`
 
-	// What was stored, in the order of positions as they were given before the
-	// commit. The sequence is 0 for a version, and NULL for a record that came with
-	// one. Of several records of a block in a transaction, the last one (n) was
-	// given the lowest position. It goes with the one before it.
+	// selectUnlogged reads what is stored, in the order of the old positions, which
+	// were assigned before the commit. The sequence is 0 for a version, and NULL for a
+	// record that came with one. Of several records of a block in one transaction, the
+	// last one (n) got the lowest position. It is entered with the one before it.
 	selectUnlogged = `(SELECT number AS position, kind, identifier, version, 0::bigint AS sequence, sequence_after - sequence_before + 1, stored_by, stored_on,
 				false, NULL, NULL::bigint
 			FROM versions WHERE number > $1 ORDER BY number LIMIT $2)
@@ -71,16 +71,16 @@ const (
 		ALTER TABLE versions DROP COLUMN transaction`
 )
 
-// logging is where the step is.
+// logging is how far the step has come.
 type logging struct {
-	Read  int64        `json:"read"` // position as they were given before the commit
+	Read  int64        `json:"read"` // the last old position that was read
 	End   oda.Position `json:"end"`  // of the log
 	Done  int64        `json:"done"`
 	Total int64        `json:"total"`
 }
 
-// logStored does a part of the step: it makes the tables, fills some of them, or
-// drops what is not needed any more.
+// logStored does a part of the step: it makes the tables, enters some of what is
+// stored, or drops what is no longer needed.
 func logStored(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Part, error) {
 	where := logging{Read: math.MinInt64}
 	var err error
@@ -108,8 +108,8 @@ func logStored(ctx context.Context, tx pgx.Tx, at string, rows int) (migrate.Par
 	return migrate.Part{At: string(text), Done: where.Done, Total: where.Total}, err
 }
 
-// logSome enters what follows into the log, in the order in which it was
-// written, and tells how much that was.
+// logSome enters the next part into the log, in the order in which it was written.
+// It returns how much that was.
 func logSome(ctx context.Context, tx pgx.Tx, where *logging, most int) (n int, err error) {
 	rows, err := tx.Query(ctx, selectUnlogged, where.Read, most)
 	if err != nil {
@@ -126,7 +126,7 @@ func logSome(ctx context.Context, tx pgx.Tx, where *logging, most int) (n int, e
 		n++
 		c.Kind = oda.Kind(kind)
 		switch {
-		case sequence == nil || early: // it goes with another
+		case sequence == nil || early: // it is entered with another row
 		case *sequence == 0:
 			p.store(width)
 		default:
@@ -155,29 +155,28 @@ func logSome(ctx context.Context, tx pgx.Tx, where *logging, most int) (n int, e
 	return n, err
 }
 
-// logPart is a part of the log that is being made. What comes has the number that
-// was its position.
+// logPart makes a part of the log. The number of a row is its old position.
 type logPart struct {
 	*logging
-	at         int64 // number of what came last
+	at         int64 // the number of the last row
 	recordings [][]any
 	rounds     [][]any
 
-	recorded []oda.Change // the recording that is being put together
+	recorded []oda.Change // the current recording
 	number   int64        // of the last of its records
-	width    int64        // positions of the round that is being put together
+	width    int64        // positions of the current round
 	numbers  int          // how many it has
 	first    int64        // its lowest number
 	seen     int64        // its highest
 }
 
-// store takes a version.
+// store adds a version.
 func (p *logPart) store(width int64) {
 	p.endRecording()
 	p.enter(p.at, width)
 }
 
-// record takes a record.
+// record adds a record.
 func (p *logPart) record(c oda.Change) {
 	p.number = p.at
 	if n := len(p.recorded); n > 0 {
@@ -190,7 +189,7 @@ func (p *logPart) record(c oda.Change) {
 	p.recorded = append(p.recorded, c)
 }
 
-// endRecording enters the records that have come.
+// endRecording enters the records that were added.
 func (p *logPart) endRecording() {
 	if len(p.recorded) == 0 {
 		return
@@ -219,8 +218,8 @@ func (p *logPart) enter(number, width int64) {
 	}
 }
 
-// endRound makes a round of what has been entered. Numbers that are not there
-// never come.
+// endRound makes a round of what has been entered. It notes no gaps, since missing
+// numbers never appear.
 func (p *logPart) endRound() {
 	if p.numbers == 0 {
 		return

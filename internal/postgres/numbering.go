@@ -16,42 +16,44 @@ import (
 	"oda/internal/engine"
 )
 
-// What is written takes a number from a sequence while it holds the heads that
-// it changes. Numbers are no positions: a transaction with a lower number may
-// commit after one with a higher number, when followers have read that already.
-// So positions are given afterwards, in rounds. A round is one row. It names the
-// numbers that a snapshot shows and that no round before it has, and they have
-// their positions in the order of numbers.
+// Every write takes a number from a sequence while it holds the heads that it
+// changes. Numbers are not positions: a transaction with a lower number may commit
+// after one with a higher number, when followers have already read the latter. So
+// positions are assigned later, in rounds. A round is one row. It lists the numbers
+// that a snapshot shows and that are in no earlier round; they get their positions
+// in the order of numbers.
 //
-// That is an order to be trusted. Whoever changes an entity again takes its
-// number after the one before has committed, and so does whoever sends a change
-// when another is acknowledged: the number is higher, and a snapshot that shows
-// the second shows the first.
+// That order can be trusted. A second change of an entity takes its number after
+// the first has committed. So does a change that is sent after another was
+// acknowledged. In both cases its number is higher, and a snapshot that shows the
+// second change also shows the first.
 //
-// Numbers that a snapshot lacks are gaps. They come with a later round, or never,
-// if their transactions were undone. Whoever took such a number had changed a
-// head before, so its transaction is older than the one that notes the gap
-// (since). When all transactions as old as that have ended, what is still not
-// there never comes. So a long transaction somewhere in the cluster holds nothing
-// up; it only keeps gaps in the list.
+// Numbers that a snapshot lacks are gaps. They appear in a later round, or never if
+// their transactions were rolled back. A transaction takes its number after it has
+// changed a head, so it is older than the transaction that notes the gap (since).
+// Once all transactions that are older than that one have ended, what is still
+// missing will never appear. So a long transaction elsewhere in the cluster delays
+// nothing; it only keeps gaps in the list.
 //
-// Any process makes rounds. They collide at the key of the table, where one makes
-// the round, and the other looks again. There is no lock, and nobody has to live.
+// Any process can make rounds. If two try at once, they collide at the key of the
+// table: one makes the round, and the other looks again. There is no lock, and no
+// process that must stay alive.
 
 // Bounds of numbering.
 const (
-	roundNumbers = 1000                   // most new numbers of a round
-	mostGaps     = 5000                   // beyond it, what follows waits
+	roundNumbers = 1000                   // new numbers in a round at most
+	mostGaps     = 5000                   // if there are more, later numbers wait
 	roundPause   = time.Second            // between rounds that nobody asks for
-	pollPause    = 40 * time.Millisecond  // the same, while somebody waits for changes
-	writtenPause = 20 * time.Millisecond  // between calls of those who wait, while this process writes
+	pollPause    = 40 * time.Millisecond  // the same, while anyone waits for changes
+	writtenPause = 20 * time.Millisecond  // between two wake-ups of those who wait, while this process writes
 	retryPause   = 250 * time.Millisecond // after an error, doubled each time
 	longestRetry = time.Second
 )
 
 const (
-	// selectRound reads in one snapshot how far the rounds are, and what there is to
-	// number: what is new, at most $1 of each table, and what has come in gaps.
+	// selectRound reads in one snapshot how far the rounds have come, and what there
+	// is to number: new numbers, at most $1 of each table, and those that have
+	// appeared in gaps.
 	selectRound = `SELECT coalesce(l.last, 0), coalesce(l.seen, 0), coalesce(l.gaps, '{}'), coalesce(l.since, '{}'),
 			pg_snapshot_xmin(s.shot)::text::bigint, pg_snapshot_xmax(s.shot)::text::bigint,
 			current_setting('synchronous_standby_names') <> '', coalesce(f.numbers, '{}'), coalesce(f.widths, '{}')
@@ -68,50 +70,50 @@ const (
 				UNION ALL
 				SELECT number, width FROM recordings WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1]) c) n) f`
 
-	// insertRound makes a round, unless another process was faster. The last $7
-	// gaps are new, and noted with its own transaction.
+	// insertRound makes a round, unless another process was faster. The last $7 gaps
+	// are new, and noted with the statement's own transaction.
 	insertRound = `INSERT INTO rounds (after, last, seen, runs, gaps, since)
 		VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
 		ON CONFLICT DO NOTHING`
 
-	// confirmRounds writes nothing that anybody reads, but its commit waits for the
-	// synchronous standby, which then has all that came before. The lock keeps
-	// sessions from piling up that wait for a standby that is away.
+	// confirmRounds writes nothing that anyone reads, but its commit waits for the
+	// synchronous standby, which then has everything before it. The lock keeps
+	// sessions from piling up while the standby is away.
 	confirmRounds = "SELECT pg_logical_emit_message(true, 'oda', '') FROM pg_advisory_xact_lock($1)"
 )
 
-// confirmLock is the number of its lock: "oda" and a 2.
+// confirmLock is the number of that lock: "oda" and a 2.
 const confirmLock = 0x6f646102
 
-// numbered is a number that was given, and how many positions it takes up.
+// numbered is a number, and how many positions it takes.
 type numbered struct{ number, width int64 }
 
-// gap is a run of numbers that are missing, noted by the transaction since, or by
-// the one that makes the round, where that is 0.
+// gap is a range of missing numbers. Since is the transaction that noted it; 0 stands
+// for the one that makes the round.
 type gap struct{ first, last, since int64 }
 
-// ending is how far the rounds are.
+// ending is how far the rounds have come.
 type ending struct {
 	last oda.Position
-	seen int64 // highest number
+	seen int64 // the highest number
 	gaps []gap // below that, in order
 }
 
-// round is what a round adds. Its ending is how far it gets.
+// round is what a round adds. Its ending is how far it comes.
 type round struct {
 	ending
 	runs []int64 // of numbers: first, last, ...
 	full bool    // no more gaps may be noted
 }
 
-// next works out the next round from what a snapshot shows: numbers beyond the
-// last one that was seen and within the gaps, in order. Transactions before xmin
-// have ended, and none was begun from xmax on. Nil: there is nothing to number.
+// next returns the next round, nil if there is nothing to number. Found has what a
+// snapshot shows: the numbers after the highest one so far and those in gaps, in
+// order. Transactions before xmin have ended, and none from xmax on has begun.
 func (e ending) next(found []numbered, xmin, xmax int64) *round {
 	r := &round{ending: ending{last: e.last, seen: e.seen}}
 	for _, g := range e.gaps {
-		// A gap from the future was noted in a cluster from which this database was
-		// restored: nobody is at work in it any more.
+		// A gap from the future was noted in another cluster, from which this database
+		// was restored. No transaction of that cluster can fill it any more.
 		over := g.since <= xmin || g.since >= xmax
 		for len(found) > 0 && found[0].number <= g.last {
 			if one := found[0]; one.number > g.first && !over {
@@ -141,7 +143,7 @@ func (e ending) next(found []numbered, xmin, xmax int64) *round {
 	return r
 }
 
-// take gives a number the next positions.
+// take assigns the next positions to a number.
 func (r *round) take(one numbered) {
 	r.last += oda.Position(one.width)
 	if n := len(r.runs); n > 0 && r.runs[n-1] == one.number-1 {
@@ -151,13 +153,13 @@ func (r *round) take(one numbered) {
 	}
 }
 
-// numbering makes rounds for as long as the process lives.
+// numbering makes rounds while the engine is open.
 type numbering struct {
 	store *Store
-	tail  engine.Tail   // up to where followers may read
+	tail  engine.Tail   // how far followers may read
 	wake  chan struct{} // tells run to look again; has room for one
 
-	written atomic.Bool // something was, since the last round began or those who wait were called
+	written atomic.Bool // there was a write since the last round, or since those who wait were woken
 
 	mu     sync.Mutex // guards what follows
 	asked  []chan<- error
@@ -170,11 +172,11 @@ func newNumbering(s *Store) *numbering { return &numbering{store: s, wake: make(
 func (n *numbering) poke() {
 	select {
 	case n.wake <- struct{}{}:
-	default: // it looks anyway
+	default: // it is already told
 	}
 }
 
-// wrote is told of each write, and costs it next to nothing.
+// wrote notes a write. It costs almost nothing.
 func (n *numbering) wrote() {
 	if n.written.Load() {
 		return
@@ -185,13 +187,13 @@ func (n *numbering) wrote() {
 	}
 }
 
-// await waits until there may be changes behind a position.
+// await waits until there may be changes after a position.
 func (n *numbering) await(ctx context.Context, after oda.Position) error {
-	n.poke() // it may pause for long
+	n.poke() // run may be in a long pause
 	return n.tail.Await(ctx, after)
 }
 
-// catchUp waits until all is numbered that was committed when it was called.
+// catchUp waits until everything is numbered that was committed before the call.
 func (n *numbering) catchUp(ctx context.Context) error {
 	done := make(chan error, 1)
 	n.mu.Lock()
@@ -212,7 +214,7 @@ func (n *numbering) catchUp(ctx context.Context) error {
 
 var errStopping = oda.Errorf(oda.Unavailable, "The archive is stopping. Try again shortly.")
 
-// close lets nobody wait any more. Then run ends.
+// close ends all waiting, and then run.
 func (n *numbering) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -221,7 +223,7 @@ func (n *numbering) close() {
 	n.poke()
 }
 
-// take takes those who have asked. It tells whether this is the end.
+// take returns the calls of catchUp that wait, and whether numbering is closed.
 func (n *numbering) take() (asked []chan<- error, end bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -235,12 +237,12 @@ func answerAll(asked []chan<- error, err error) {
 	}
 }
 
-// run makes rounds until this is closed: when somebody asks for one, now and then
-// while somebody waits, and seldom otherwise.
+// run makes rounds until close is called: at once if catchUp asks, often while
+// anyone waits for changes, and seldom otherwise.
 func (n *numbering) run(ctx context.Context) {
 	var (
 		began, called time.Time
-		failing       time.Duration // pause after errors; 0: there was none
+		failing       time.Duration // the pause after errors; 0 if there was none
 		full          bool
 	)
 	timer := time.NewTimer(0)
@@ -248,7 +250,7 @@ func (n *numbering) run(ctx context.Context) {
 	for {
 		awaited := n.tail.Awaited()
 		if awaited && n.written.Load() && time.Since(called) >= writtenPause {
-			// Whoever is called reads, and asks for a round.
+			// Those who wait will read, and so ask for a round.
 			called = time.Now()
 			n.written.Store(false)
 			n.tail.Call()
@@ -256,7 +258,7 @@ func (n *numbering) run(ctx context.Context) {
 		pause := roundPause
 		switch {
 		case failing > 0 && n.written.Load():
-			pause = retryPause // what could be written can be numbered
+			pause = retryPause // a write succeeded, so a round may too
 		case failing > 0:
 			pause = failing
 		case awaited:
@@ -300,8 +302,8 @@ func (n *numbering) run(ctx context.Context) {
 	}
 }
 
-// rounds makes rounds until nothing is left to number. It says whether it had to
-// stop because of the gaps.
+// rounds makes rounds until nothing is left to number. It reports whether it had to
+// stop because there are too many gaps.
 func (n *numbering) rounds(ctx context.Context) (full bool, err error) {
 	for more := true; more && err == nil; {
 		more, full, err = n.round(ctx)
@@ -351,9 +353,9 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 		e.last = r.last
 	case e.last == n.tail.End():
 	case synchronous:
-		// Others made these rounds. A commit whose wait for the standby was ended can
-		// be seen, and be lost with the next failover; and after a crash all commits
-		// can be seen. Followers must not have read what is lost.
+		// Others made these rounds. They may be visible although no standby has them,
+		// because the wait for the standby was cancelled or the server crashed. The
+		// next failover would lose them, so followers must not read them yet.
 		err := s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			_, err := conn.Exec(ctx, confirmRounds, int64(confirmLock))
 			return err
@@ -368,9 +370,8 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 
 var errRound = errors.New("the last row of the table rounds is damaged")
 
-// cut puts what was found in order and leaves as much as fits into a round. Of
-// each table there are the first new numbers, so those of both are complete up to
-// so many.
+// cut sorts what was found and keeps as much as fits into a round. Each table has
+// returned its first new numbers, so the first ones of both together are complete.
 func cut(found []numbered, seen int64) (fit []numbered, more bool) {
 	slices.SortFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	old, _ := slices.BinarySearchFunc(found, seen+1, func(one numbered, number int64) int { return cmp.Compare(one.number, number) })
@@ -380,7 +381,7 @@ func cut(found []numbered, seen int64) (fit []numbered, more bool) {
 	return found, false
 }
 
-// insert makes a round. It says whether it did.
+// insert makes a round. It reports whether it did, or another process was faster.
 func (n *numbering) insert(ctx context.Context, after oda.Position, r *round) (made bool, err error) {
 	var gaps []int64 // nil: none
 	since, fresh := make([]int64, 0, len(r.gaps)), 0

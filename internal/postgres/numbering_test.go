@@ -10,8 +10,8 @@ import (
 	"oda"
 )
 
-// cluster plays a cluster in which transactions take numbers and commit, or do
-// not, in any order.
+// cluster simulates a cluster in which transactions take numbers and commit or roll
+// back, in any order.
 type cluster struct {
 	random            *rand.Rand
 	now               int64 // counts what happens
@@ -56,15 +56,15 @@ func (c *cluster) finish(commit bool) {
 	}
 }
 
-// restore moves the database into another cluster, in which none of the
-// transactions is known, and numbers go on somewhere behind.
+// restore moves the database into another cluster, which knows none of the
+// transactions. Numbers continue somewhere after the last.
 func (c *cluster) restore() {
 	c.running, c.last = nil, c.random.Int64N(c.last+10)
 	c.xid = c.last
 	c.number += c.random.Int64N(1000)
 }
 
-// round makes a round from what a snapshot shows, as round of numbering does.
+// round makes a round from what a snapshot shows, as numbering.round does.
 func (c *cluster) round() {
 	xmax := c.last + 1
 	xmin := xmax
@@ -93,8 +93,8 @@ func (c *cluster) round() {
 	c.end = r.ending
 }
 
-// Whatever commits when: each number is in one round, and none comes behind one
-// whose transaction began after its own had committed.
+// In whatever order transactions commit, each number is in one round, and none comes
+// after a number whose transaction began after its own had committed.
 func TestRoundsHaveEachNumberOnceAndNoneOvertakesAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -149,7 +149,7 @@ func (c *cluster) check() error {
 			last += oda.Position(n.width)
 			for _, before := range c.committed {
 				if len(before.numbers) > 0 && before.committed < one.began && place[before.numbers[0].number] > place[n.number] {
-					return fmt.Errorf("number %d comes behind %d, which was sent later", before.numbers[0].number, n.number)
+					return fmt.Errorf("number %d comes after %d, which was sent later", before.numbers[0].number, n.number)
 				}
 			}
 		}
@@ -158,13 +158,12 @@ func (c *cluster) check() error {
 	case len(place) > int(c.number):
 		return fmt.Errorf("%d of %d numbers are there", len(place), c.number)
 	case last != c.end.last:
-		return fmt.Errorf("the log ends at %d, and should at %d", c.end.last, last)
+		return fmt.Errorf("the log ends at %d, but should end at %d", c.end.last, last)
 	}
 	return nil
 }
 
-// Gaps that nobody will fill are forgotten, and those that somebody may fill are
-// not.
+// Gaps are forgotten if no transaction can fill them any more.
 func TestAGapIsForgottenWhenAllThatMayFillItHaveEnded(t *testing.T) {
 	t.Parallel()
 	end := ending{last: 10, seen: 20, gaps: []gap{{5, 9, 100}, {15, 15, 200}}}
@@ -186,12 +185,12 @@ func TestAGapIsForgottenWhenAllThatMayFillItHaveEnded(t *testing.T) {
 		}
 	}
 	if r := end.next(nil, 200, 300); r != nil {
-		t.Errorf("a round has nothing in it: %+v", r)
+		t.Errorf("a round is empty: %+v", r)
 	}
 }
 
-// However many transactions are undone while one is held open, a row has so many
-// gaps at most, and what is behind them comes later.
+// However many transactions are rolled back while another stays open, the number of
+// gaps in a row is bounded, and later numbers wait.
 func TestTheListOfGapsIsBounded(t *testing.T) {
 	t.Parallel()
 	var found []numbered
@@ -207,9 +206,9 @@ func TestTheListOfGapsIsBounded(t *testing.T) {
 		r.gaps[i].since = 5
 	}
 	if r := r.next(found[mostGaps:], 1, 10); !r.full || r.runs != nil {
-		t.Errorf("it goes on with %v", r.runs)
+		t.Errorf("the next round has %v", r.runs)
 	}
 	if r := r.next(found[mostGaps:], 7, 10); r.full || r.last != oda.Position(len(found)) {
-		t.Errorf("it does not go on when it can: %d", r.last)
+		t.Errorf("numbering does not continue when it can: %d", r.last)
 	}
 }

@@ -36,7 +36,7 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 	return entities, nil
 }
 
-// sizeOf is the number of bytes that a write brings.
+// sizeOf returns the number of bytes that a write brings.
 func sizeOf(p *oda.Put) int {
 	size := len(p.Body.Text)
 	for _, r := range p.Records {
@@ -85,9 +85,9 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 	return entities, nil
 }
 
-// putNew writes an entity that is most likely new without looking for it first:
-// its head cannot be inserted if it is there. Then it gives nil, and the entity
-// has to be judged.
+// putNew writes an entity that is probably new, without looking for it first: its
+// head cannot be inserted if the entity exists. In that case putNew returns nil, and
+// the entity must be judged.
 func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entry *entry) (*oda.Entity, error) {
 	p := &puts[0]
 	if p.Condition.Check(p.Ref, nil) != nil || engine.CheckNew(puts, []engine.Sharing{nil}) != nil {
@@ -100,8 +100,9 @@ func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entr
 	return e, err
 }
 
-// writeVersion writes one version of an entity: its first if h is nil, or ErrTaken
-// if it has one. The entry is worked out if it is needed and nil.
+// writeVersion writes one version of an entity. If h is nil, that is the first one,
+// and the error is ErrTaken if the entity exists. It makes the entry if that is
+// needed and nil.
 func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, l newRecords, entry *entry, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
 	var runs engine.Runs
@@ -160,8 +161,8 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	return e, err
 }
 
-// insertRecords writes those records of a new version that are not stored
-// already, and returns what the version holds.
+// insertRecords writes the records of a new version that are not yet stored, and
+// returns the runs of the version.
 func (t *txn) insertRecords(h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
 	first := h.lastSequence + 1
 	runs, fresh := l.shared.Place(l.records, h.lastSequence)
@@ -177,15 +178,16 @@ func (t *txn) insertRecords(h *head, m oda.Metadata, l newRecords) (engine.Runs,
 	return runs, nil
 }
 
-// newRecords is what was found out about the records of a new version beforehand:
-// their digests, which are stored already, and the days of their calls.
+// newRecords is what was worked out about the records of a new version before the
+// transaction: their digests, which ones are already stored, and the days of their
+// calls.
 type newRecords struct {
 	records []engine.Fresh
 	shared  engine.Sharing
 	days    []oda.Day
 }
 
-// insertList writes records that came in a list, from a sequence number on.
+// insertList writes records that came in a list. They are numbered from first.
 func (t *txn) insertList(h *head, m oda.Metadata, first int64, list []engine.Fresh) error {
 	var args []any
 	for len(list) >= rowsAtOnce {
@@ -210,8 +212,8 @@ func (t *txn) insertList(h *head, m oda.Metadata, first int64, list []engine.Fre
 	return nil
 }
 
-// insertRows writes several records that differ in their texts alone; positions
-// and sequence numbers count up. That takes half the time of as many statements.
+// insertRows writes several records that differ only in their texts; positions and
+// sequence numbers count up. It takes half the time of as many single statements.
 var insertRows = func() string {
 	var b strings.Builder
 	b.WriteString("INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES ")
@@ -238,7 +240,7 @@ func (t *txn) insertRecord(h *head, m oda.Metadata, sequence int64, r oda.NewRec
 		position, h.entity, sequence, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), key, digest[:], r.Text, seal[:])
 }
 
-// sealOf works out the seal of a record that is written with that metadata.
+// sealOf returns the seal of a record that is written with that metadata.
 func sealOf(position int64, h *head, m oda.Metadata, sequence int64, key string, digest oda.Digest) engine.Seal {
 	var room placeRoom
 	row := engine.RecordRow{
@@ -251,14 +253,14 @@ func sealOf(position int64, h *head, m oda.Metadata, sequence int64, key string,
 // placeRoom has room for a place.
 type placeRoom [48]byte
 
-// place is where a row is, for its seal.
+// place returns the place of a row, for its seal.
 func place(room *placeRoom, position, entity int64) []byte {
 	b := append(strconv.AppendInt(room[:0], position, 10), '\n')
 	return strconv.AppendInt(b, entity, 10)
 }
 
-// kept gives the records that a version carries over. The first of them are
-// read within the transaction: its answer must not fail once it is committed.
+// kept returns the records that a version carries over. It reads the first of them
+// within the transaction, since the answer must not fail once that is committed.
 func (t *txn) kept(ctx context.Context, of engine.Version, entity int64, runs engine.Runs) (oda.Texts, error) {
 	records, err := engine.Ahead(runs,
 		func(runs engine.Runs) oda.Texts {
@@ -267,12 +269,12 @@ func (t *txn) kept(ctx context.Context, of engine.Version, entity int64, runs en
 			})
 		},
 		func(runs engine.Runs) oda.Texts { return t.store.texts(ctx, of, entity, runs) })
-	// A record that is damaged undoes the transaction, too: other entities of the
-	// request may have been written.
+	// A damaged record must undo the transaction too, because other entities of the
+	// request may already have been written.
 	return records, t.failed(err)
 }
 
-// runs gives the records of the current version, nil where it has no list.
+// runs returns the records of the current version, nil if it has no list.
 func (t *txn) runs(ref oda.Ref, h *head) (engine.Runs, error) {
 	var packed []byte
 	after := int64(engine.Absent)
@@ -287,10 +289,10 @@ func (t *txn) runs(ref oda.Ref, h *head) (engine.Runs, error) {
 	return runs, t.failed(err)
 }
 
-// recordList is the records of a new version with their digests, and which of them
-// are stored already. That is found out before the transaction, since reading a
-// long block must not hold the writer up. It holds for the state that it was made
-// on; that is the state that the caller read, or the write is refused in any case.
+// recordList holds the records of a new version with their digests, and says which
+// of them are already stored. It is made before the transaction, because reading a
+// long block must not delay the writer. It is valid for the state that it was made
+// from. That is the state that the caller read, or else the write is refused anyway.
 type recordList struct {
 	records []engine.Fresh
 	days    []oda.Day // of the calls of all records
@@ -299,8 +301,8 @@ type recordList struct {
 	tag     string
 }
 
-// of gives what is shared with the stored state, nothing where it was found out
-// on another one.
+// of returns what is shared with the stored state, nothing if the list was made
+// from another state.
 func (l recordList) of(h *head) engine.Sharing {
 	if h == nil || l.tag != h.metadata.Tag() || l.entity != h.entity {
 		return nil
@@ -354,8 +356,8 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	return entity, err
 }
 
-// keyUsed tells whether the key created an entity before. With another body
-// the error says so.
+// keyUsed reports whether the key has already created an entity. If that was with
+// another body, it returns an error.
 func (t *txn) keyUsed(kind oda.Kind, key oda.Key) (bool, error) {
 	var digest []byte
 	err := t.query("SELECT create_digest FROM heads WHERE kind = ? AND create_key = ?", func(stmt *sqlite.Stmt) error {

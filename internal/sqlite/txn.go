@@ -15,28 +15,28 @@ type head struct {
 	summaryHash  int64
 	seen         seen // in the index of days
 	inserted     bool // by this transaction
-	dirty        bool // changed, and not written yet
+	dirty        bool // changed, but not yet written
 }
 
-// headsKept is the number of heads that are kept from one transaction to the
-// next. Who records into a block does so again and again.
+// headsKept is how many heads are kept from one transaction to the next. A client
+// that records into a block usually does so again and again.
 const headsKept = 4096
 
-// txn is one transaction of the writer. It touches each head once: the heads
-// that it has read stay in memory, and the changed ones are written just
-// before the commit. Nobody else writes, so after the commit they are still
-// true and are kept for the next transaction.
+// txn is a transaction of the writer. It writes each head once: the heads that it
+// has read stay in memory, and the changed ones are written just before the commit.
+// Nobody else writes, so the heads are still valid after the commit and are kept for
+// the next transaction.
 type txn struct {
 	store    *Store
 	conn     *conn
-	position int64 // last one given
+	position int64 // the last one that was used
 	created  [5]int64
 	heads    map[oda.Ref]*head
-	fault    error // of the database: nothing of the transaction holds
+	fault    error // of the database; the transaction must be rolled back
 
-	unindexed []unindexedRow // what it adds to them
-	indexed   int64          // up to that entity the index of terms goes
-	moved     int            // so many of the first rows were moved into it
+	unindexed []unindexedRow // that it adds
+	indexed   int64          // the last entity in the index of terms
+	moved     int            // how many rows were moved into the index
 }
 
 func (s *Store) begin(last int64) (*txn, error) {
@@ -52,13 +52,13 @@ func (s *Store) begin(last int64) (*txn, error) {
 	return &txn{store: s, conn: s.writer, position: last, heads: make(map[oda.Ref]*head), indexed: s.indexed}, nil
 }
 
-// next gives the next position of the log.
+// next returns the next position of the log.
 func (t *txn) next() int64 {
 	t.position++
 	return t.position
 }
 
-// failed notes a fault of the database and passes it on.
+// failed notes a fault of the database and returns it.
 func (t *txn) failed(err error) error {
 	if err != nil && t.fault == nil {
 		t.fault = err
@@ -77,7 +77,7 @@ func (t *txn) query(query string, row func(*sqlite.Stmt) error, args ...any) err
 	return t.failed(t.conn.query(query, row, args...))
 }
 
-// head reads the head of an entity, nil where it is unknown.
+// head returns the head of an entity, nil if the entity is not stored.
 func (t *txn) head(ref oda.Ref) (*head, error) {
 	if h, ok := t.heads[ref]; ok {
 		return h, nil
@@ -107,7 +107,7 @@ func (t *txn) head(ref oda.Ref) (*head, error) {
 	return h, nil
 }
 
-// metadataOf reads the five managed columns, from the given one on.
+// metadataOf reads the five columns of the managed fields, beginning with column.
 func metadataOf(stmt *sqlite.Stmt, column int) oda.Metadata {
 	return oda.Metadata{
 		Version:        stmt.ColumnInt64(column),
@@ -144,10 +144,9 @@ func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key, e *entry) (*
 	return h, t.enter(ref, h, e)
 }
 
-// commit writes the changed heads and the state, and commits. Readers of the
-// cache must not see the old state after somebody has seen the new one, so the
-// changed entities leave the cache before the commit and stay out of it until
-// the commit is done.
+// commit writes the changed heads and the state, and commits. Nobody may see the
+// old state in the cache after anyone has seen the new one. So the changed entities
+// leave the cache before the commit, and stay out of it until the commit is done.
 func (t *txn) commit() error {
 	changed := make([]oda.Ref, 0, len(t.heads))
 	for ref, h := range t.heads {
@@ -182,8 +181,8 @@ func (t *txn) commit() error {
 	s.cache.leave(changed)
 	defer s.cache.settle(changed)
 	if err := t.exec("COMMIT"); err != nil {
-		// Where there was no room, the log lacks the end of the transaction, and
-		// a crash does not bring it back.
+		// If there was no room, the log lacks the end of the transaction, so a crash
+		// cannot bring it back.
 		if sqlite.ErrCode(err) != sqlite.ResultFull {
 			s.doubt.Store(&doubt{changed})
 		}
@@ -204,7 +203,8 @@ func (t *txn) commit() error {
 	return nil
 }
 
-// rollback takes everything back, also what the kept heads have seen of it.
+// rollback undoes the transaction. It also drops the kept heads, which may have
+// been changed by it.
 func (t *txn) rollback() {
 	clear(t.store.heads)
 	if t.conn.AutocommitEnabled() {

@@ -12,30 +12,33 @@ import (
 )
 
 // Each transaction that adds to FTS5 leaves a segment that must be merged with
-// others later, so adding one entity at a time is dear. What is new is therefore
-// kept in memory at first, where a search looks too, and moved into the index
-// many at a time: when nobody writes, or when there is much of it. The tables say
-// what is not moved yet, so that it is known again after a crash.
-// A move holds writers up, so it is bounded in entities and in bytes of terms.
+// others later, so adding one entity at a time is expensive. New entities are
+// therefore kept in memory first, where searches look too, and moved into the index
+// many at a time: when nobody writes, or when there are many. The tables say what
+// has not been moved, so that it is known after a crash. Writers wait during a move,
+// so it is bounded in entities and in bytes of terms.
+//
+// If there are more than unindexedMost entities or unindexedBytes, some are moved
+// after each commit. From half of unindexedMost on, some are moved with each commit.
 const (
-	unindexedMost  = 4096     // what is beyond it, or beyond so many bytes, is moved after each commit; from half of it on, some with each commit
+	unindexedMost  = 4096
 	unindexedBytes = 64 << 20 // more than one request can bring
 	movedAtOnce    = 512
 	movedBytes     = 128 << 10
-	movePause      = 250 * time.Millisecond // between moves otherwise
+	movePause      = 250 * time.Millisecond // between other moves
 )
 
-// unindexedRow is an entity that the index does not hold as it is.
+// unindexedRow is an entity that the index does not have in its current state.
 type unindexedRow struct {
 	entity int64
 	kind   oda.Kind
-	terms  string // each with a space before and behind it
-	again  bool   // the index may hold it as it was
+	terms  string // each with a space before and after it
+	again  bool   // the index may have an earlier state
 }
 
-// unindexed are these entities, in the order of their changes; of one that stands
-// there twice, the last holds. A row that was added stays as it is, so whoever
-// has got the rows may go on reading them.
+// unindexed holds these entities in the order of their changes. If an entity occurs
+// twice, the last row counts. Rows never change once they are added, so a reader may
+// keep using the slice that it got.
 type unindexed struct {
 	mu    sync.RWMutex
 	rows  []unindexedRow
@@ -60,14 +63,14 @@ func (u *unindexed) add(rows []unindexedRow) {
 	}
 }
 
-// over says that there are more than so many rows, or more bytes than may stay.
+// over reports whether there are more than so many rows, or more bytes than may stay.
 func (u *unindexed) over(most int) bool {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	return len(u.rows) > most || u.bytes > unindexedBytes
 }
 
-// due is how many of the rows a move takes.
+// due returns how many rows the next move takes.
 func (u *unindexed) due() int {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -79,7 +82,7 @@ func (u *unindexed) due() int {
 	return n
 }
 
-// drop takes the first rows out.
+// drop removes the first n rows.
 func (u *unindexed) drop(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,7 +97,7 @@ const (
 	deleteTerms = "DELETE FROM terms WHERE rowid = ?"
 )
 
-// readUnindexed reads at the start what was not moved before the end.
+// readUnindexed reads the entities that the last process did not move.
 func (s *Store) readUnindexed() error {
 	indexed, err := s.writer.number("SELECT indexed_entity FROM state")
 	if err != nil {
@@ -105,7 +108,7 @@ func (s *Store) readUnindexed() error {
 	read := func(stmt *sqlite.Stmt) error {
 		ref := oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
 		summary, err := oda.UnpackSummary(bytesOf(stmt, 3))
-		if err != nil { // the archive opens all the same; searches that meet it say so
+		if err != nil { // searches that meet it report it; the archive opens anyway
 			s.log.Error("what searches know of an entity is damaged", "kind", ref.Kind.String(), "identifier", ref.ID, "error", err)
 		}
 		rows = append(rows, unindexedRow{
@@ -123,8 +126,8 @@ func (s *Store) readUnindexed() error {
 	return err
 }
 
-// move puts the first of what is not indexed into the index, in a transaction of
-// its own. If that fails, they stay where they are, and it is tried again later.
+// move moves the first rows into the index, in a transaction of its own. If that
+// fails, they stay where they are, and a later call tries again.
 func (s *Store) move(last int64) error {
 	tx, err := s.begin(last)
 	if err == nil {
@@ -140,21 +143,22 @@ func (s *Store) move(last int64) error {
 	return err
 }
 
-// notMoved tells that a move failed.
+// notMoved reports that a move failed.
 func (s *Store) notMoved(err error) {
 	s.log.Error("the index of terms could not be brought up to date", "error", err)
 	s.refused(err)
 }
 
-// moveBeside is a move as part of a transaction that has written something else.
-// If it fails, the rest stays, unless SQLite has taken all of it back.
+// moveBeside makes a move part of a transaction that has written something else. If
+// the move fails, the rest of the transaction stays, unless SQLite has rolled all of
+// it back.
 func (t *txn) moveBeside() {
 	err := t.conn.exec("SAVEPOINT move")
 	if err == nil {
 		if err = t.move(); err != nil {
 			t.moved, t.indexed = 0, t.store.indexed
 			if t.conn.AutocommitEnabled() || t.conn.exec("ROLLBACK TO move") != nil {
-				return // with the fault
+				return // the transaction has failed
 			}
 			t.fault = nil
 		}
@@ -167,17 +171,17 @@ func (t *txn) moveBeside() {
 	}
 }
 
-// moveAll moves everything, so that the next start has nothing to read.
+// moveAll moves all rows, so that the next start has nothing to read.
 func (s *Store) moveAll(last int64) {
 	for len(s.unindexed.get()) > 0 && s.move(last) == nil {
 	}
 }
 
-// move puts the first rows into the index. Those that are there once more, or that
-// this transaction has changed, are left to their last.
+// move moves the first rows into the index. It skips a row if a later one has the
+// same entity, or if this transaction has changed the entity.
 func (t *txn) move() error {
 	rows, n := t.store.unindexed.get(), t.store.unindexed.due()
-	lasts := make(map[int64]int) // of those that may be there twice
+	lasts := make(map[int64]int) // of the entities that may occur twice
 	for i, r := range rows {
 		if r.again {
 			lasts[r.entity] = i
@@ -209,14 +213,14 @@ func (t *txn) move() error {
 	return nil
 }
 
-// question is a clause as it is asked of the rows that are not indexed.
+// question is a clause in a form for the rows that are not indexed.
 type question struct {
-	terms []string        // with a space before them, and behind them unless they are prefixes
-	many  map[string]bool // of many exact ones, without spaces
-	class string          // how all of these begin, with a space before it
+	terms []string        // with a space before and, unless they are prefixes, after them
+	many  map[string]bool // instead of terms if there are many; without spaces
+	class string          // the beginning of all terms in many, with a space before it
 }
 
-// fewTerms is up to how many terms each is looked for by itself.
+// fewTerms is the largest number of terms that are looked for one by one.
 const fewTerms = 8
 
 func questionsOf(clauses []oda.Clause) []question {
@@ -240,7 +244,7 @@ func questionsOf(clauses []oda.Clause) []question {
 	return questions
 }
 
-// matches tells whether all questions hold of the row.
+// matches reports whether the row answers all questions.
 func (r *unindexedRow) matches(questions []question) bool {
 	return !slices.ContainsFunc(questions, func(q question) bool { return !q.holds(r.terms) })
 }

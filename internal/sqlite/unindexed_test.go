@@ -14,7 +14,7 @@ import (
 	"oda/internal/test/suite"
 )
 
-// candidates counts what the index gives for a term.
+// candidates returns how many entities the index has for a term.
 func candidates(t *testing.T, s *Store, term string) int {
 	t.Helper()
 	q := oda.Question{Kind: oda.SBDefinition, Clauses: []oda.Clause{{Any: []string{term}}}, Most: 10_000}
@@ -25,7 +25,7 @@ func candidates(t *testing.T, s *Store, term string) int {
 	return len(places)
 }
 
-// several stores as many SBDefinitions at once, all with one word.
+// several stores n SBDefinitions at once, all with one word.
 func several(t *testing.T, s *Store, n int, word string) []*oda.Entity {
 	t.Helper()
 	puts := make([]oda.Put, n)
@@ -44,7 +44,7 @@ func awaitIndexed(t *testing.T, s *Store) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); len(s.unindexed.get()) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d entities are still not in the index", len(s.unindexed.get()))
+			t.Fatalf("%d entities are not yet in the index", len(s.unindexed.get()))
 		}
 	}
 }
@@ -54,11 +54,11 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 	const n = 2*movedAtOnce + 7
 	entities := several(t, s, n, "word")
 	if got := candidates(t, s, "1wword"); got != n {
-		t.Errorf("of %d that were just stored, %d are found", n, got)
+		t.Errorf("of %d entities that were just stored, %d are found", n, got)
 	}
 	awaitIndexed(t, s)
 	if got := candidates(t, s, "1wword"); got != n {
-		t.Errorf("of %d that are in the index, %d are found", n, got)
+		t.Errorf("of %d entities in the index, %d are found", n, got)
 	}
 	// One changes twice before it is moved again, and one does not change.
 	for _, name := range []string{"other", "another"} {
@@ -66,7 +66,7 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 		text := `{"metadata":` + string(e.Metadata.AppendJSON(nil)) + `,"name":"` + name + `"}`
 		entities[3] = mustPut(t, s, suite.Put(suite.Document(t, oda.SBDefinition, text), e.ID, "anna", 2))
 		if got := candidates(t, s, "1w"+name); got != 1 {
-			t.Errorf("what was changed to %s is found %d times", name, got)
+			t.Errorf("the entity that was changed to %s is found %d times", name, got)
 		}
 	}
 	awaitIndexed(t, s)
@@ -94,8 +94,8 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 	}
 }
 
-// A crash leaves terms that are in no index. The next start knows them again.
-func TestTermsThatWereNotMovedAreKnownAfterACrash(t *testing.T) {
+// After a crash, some terms are in no index. The next start must find them.
+func TestUnmovedTermsAreKnownAfterACrash(t *testing.T) {
 	path, crashed := archivePath(t), filepath.Join(t.TempDir(), "archive.db")
 	s := open(t, path)
 	e := several(t, s, 10, "moved")[0]
@@ -106,9 +106,9 @@ func TestTermsThatWereNotMovedAreKnownAfterACrash(t *testing.T) {
 		e = mustPut(t, s, suite.Put(suite.Document(t, oda.SBDefinition, text), e.ID, "anna", 2))
 		several(t, s, 10, fmt.Sprint("left-", left))
 		if left += 10; left > 1000 {
-			t.Fatal("all were moved before they could be left behind, again and again")
+			t.Fatal("again and again, all were moved before the crash")
 		}
-		// What a crash leaves is what the files hold now. Nothing is moved while the
+		// A crash leaves what the files hold now. Nothing is moved while the
 		// writer does this.
 		err := s.submit(t.Context(), 0, func(*txn) error {
 			if isLeft = len(s.unindexed.get()) > 10; !isLeft {
@@ -132,20 +132,20 @@ func TestTermsThatWereNotMovedAreKnownAfterACrash(t *testing.T) {
 	again := open(t, crashed)
 	for term, want := range map[string]int{"1wleft": left, "1wchanged": 1, "1wmoved": 10} {
 		if got := candidates(t, again, term); got != want {
-			t.Errorf("%s gives %d after the crash, want %d", term, got, want)
+			t.Errorf("%s finds %d after the crash, want %d", term, got, want)
 		}
 	}
 	awaitIndexed(t, again)
 	for term, want := range map[string]int{"1wleft": left, "1wchanged": 1, "1wmoved": 10} {
 		if got := candidates(t, again, term); got != want {
-			t.Errorf("%s gives %d once all are moved, want %d", term, got, want)
+			t.Errorf("%s finds %d once all are moved, want %d", term, got, want)
 		}
 	}
 }
 
-// A move may be part of a transaction that changes what it moves. The terms that
-// hold are then left to the next move, also after a crash.
-func TestAMoveBesideAChangeLeavesItToTheNext(t *testing.T) {
+// A move may be part of a transaction that changes what it moves. The new terms are
+// then left to the next move, even after a crash.
+func TestAMoveLeavesAConcurrentChangeToTheNext(t *testing.T) {
 	s := fresh(t)
 	e := several(t, s, 1, "first")[0]
 	awaitIndexed(t, s)
@@ -197,14 +197,14 @@ func TestAMoveThatFailsLeavesTheRest(t *testing.T) {
 	}
 }
 
-// However fast entities are stored, few of them are not in the index of terms:
-// every search looks through these.
-func TestTheIndexOfTermsKeepsUpWithALoad(t *testing.T) {
+// However fast entities are stored, only a few may be outside the index of terms,
+// because every search looks through these.
+func TestTheIndexOfTermsKeepsUpUnderLoad(t *testing.T) {
 	s := fresh(t)
 	for part := range 6 {
 		several(t, s, 2500, fmt.Sprint("loaded", part))
 	}
-	// The writer comes to this when it is done with what the last store left.
+	// The writer runs this after it has moved what the last store left.
 	err := s.submit(t.Context(), 0, func(*txn) error {
 		if n := len(s.unindexed.get()); n > unindexedMost {
 			return fmt.Errorf("%d entities are not indexed", n)
@@ -216,8 +216,7 @@ func TestTheIndexOfTermsKeepsUpWithALoad(t *testing.T) {
 	}
 }
 
-// A move holds up whoever writes, so one of entities with many words takes few of
-// them.
+// Writers wait during a move, so a move takes few entities if they have many words.
 func TestAMoveIntoTheIndexIsBoundedInBytes(t *testing.T) {
 	terms := strings.Repeat(" 1wsomething", movedBytes/4/len(" 1wsomething")) + " "
 	rows := make([]unindexedRow, 40)
@@ -235,13 +234,13 @@ func TestAMoveIntoTheIndexIsBoundedInBytes(t *testing.T) {
 		left -= n
 	}
 	if u.bytes != 0 {
-		t.Errorf("%d bytes are left of nothing", u.bytes)
+		t.Errorf("nothing is left, but %d bytes are counted", u.bytes)
 	}
 }
 
-// FTS5 does not know upper case from lower case; provenance does, however many
-// identifiers differ in nothing else.
-func TestIdentifiersThatDifferInCaseAreOthers(t *testing.T) {
+// FTS5 does not distinguish upper from lower case. Provenance does, however many
+// identifiers differ only in case.
+func TestIdentifiersThatDifferOnlyInCaseAreDistinct(t *testing.T) {
 	s := fresh(t)
 	puts := []oda.Put{suite.Put(suite.Document(t, oda.SBDefinition, `{}`), "hub-x", "anna", 1)}
 	for i := range 2100 {

@@ -12,7 +12,7 @@ import (
 	"oda"
 )
 
-// Bounds of the queue before the writer, and of what it commits together.
+// Bounds of the queue of the writer, and of what it commits together.
 const (
 	queueLength = 1024
 	batchJobs   = 512
@@ -21,14 +21,13 @@ const (
 	gatherTurns = 16
 )
 
-// job is one request to write. Run judges it and writes it within the
-// transaction; it may be run again if the transaction fails, so it must set
-// its results anew. An error of its own refuses the request and leaves the
-// others alone.
+// job is one request to write. Run judges it and writes it within the transaction.
+// It may be called again if the transaction fails, so it must set all its results
+// each time. An error of run refuses the request without affecting the others.
 type job struct {
 	run    func(*txn) error
 	size   int
-	answer error          // holds once it is done
+	answer error          // valid once it is done
 	done   sync.WaitGroup // committed or refused
 }
 
@@ -38,7 +37,7 @@ func newJob(size int, run func(*txn) error) *job {
 	return j
 }
 
-// wait gives the answer once there is one.
+// wait returns the answer once there is one.
 func (j *job) wait() error {
 	j.done.Wait()
 	return j.answer
@@ -56,13 +55,13 @@ func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) erro
 	if err := s.queue.Put(ctx, j); err != nil {
 		return err
 	}
-	// From here on the job may be committed, so its answer is waited for even
-	// if the caller has gone.
+	// From here on the job may be committed, so submit waits for its answer even if
+	// the caller has gone.
 	return j.wait()
 }
 
-// write is the writer: it commits what is waiting together. In between it moves
-// what is new into the index of terms, and what is left of that at the end. While
+// write is the writer. It commits the waiting jobs together. In between, and at the
+// end, it moves new entities into the index of terms. While
 // requests keep coming, that is part of their commits, since another commit would
 // wait for the disk once more.
 func (s *Store) write(last int64) {
@@ -83,7 +82,7 @@ func (s *Store) write(last int64) {
 			isDue = false
 			s.watchLog()
 			if s.unindexed.over(unindexedMost) {
-				_ = s.move(last) // it has told the log, and is tried again
+				_ = s.move(last) // it logs its error and will be tried again
 			}
 		case <-pause:
 			if isDue = len(s.queue.Items()) > 0; !isDue {
@@ -96,10 +95,10 @@ func (s *Store) write(last int64) {
 	}
 }
 
-// gather lets requests that are almost here come in before a transaction
-// begins, as long as more keep coming: a commit costs about the same for many
-// as for one. It steps aside only for what is ready to run, so nobody waits
-// for a request that may never come.
+// gather lets requests join that are about to arrive, as long as more keep coming,
+// because a commit costs about the same for many as for one. It only yields to
+// goroutines that are ready to run, so it never waits for a request that may not
+// come.
 func (s *Store) gather() {
 	for range gatherTurns {
 		before := len(s.queue.Items())
@@ -110,9 +109,8 @@ func (s *Store) gather() {
 	}
 }
 
-// commit runs the first job and those that are waiting behind it in one
-// transaction, and tells each how it went. It returns the last position of the
-// log. It may move something into the index of terms, too.
+// commit runs the first job and those that are waiting in one transaction, and
+// answers each. It returns the last position of the log. It may move something into the index of terms, too.
 func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) int64 {
 	tx, err := s.begin(last)
 	if err != nil {
@@ -151,8 +149,8 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) i
 		case uncertain && j.answer == nil:
 			j.answer = oda.Uncertain(err)
 		default:
-			// Also for the refused: a refusal may rest on what another job of
-			// this transaction had written.
+			// This is also the answer to refused jobs: the reason may have been what
+			// another job of this transaction had written.
 			j.answer = notStored(err)
 		}
 		j.end(j.answer)
@@ -163,7 +161,7 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) i
 	return tx.position
 }
 
-// next takes a job that is waiting, unless the batch is full.
+// next returns a job that is waiting, or nil if there is none or the batch is full.
 func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
 	if waiting == nil || jobs >= batchJobs || size >= batchBytes || jobs%16 == 15 && time.Since(started) > batchTime {
 		return nil
@@ -176,8 +174,8 @@ func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
 	}
 }
 
-// retry runs the jobs of a transaction that failed, each in one of its own, so
-// that only the one at fault suffers.
+// retry runs the jobs of a failed transaction again, each in a transaction of its
+// own, so that only the culprit fails.
 func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 	if len(jobs) == 1 {
 		s.log.Error("a write failed", "error", fault)
@@ -191,16 +189,16 @@ func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 	return last
 }
 
-// notStored turns an error of a write into one for its caller, where it is
-// certain that the write has changed nothing.
+// notStored turns an error of a write into one for the caller. The write must have
+// changed nothing.
 func notStored(err error) error {
 	return problem(oda.NothingStored(err), " Nothing was stored by this request.")
 }
 
-// storageError turns an error of a read into one for its caller.
+// storageError turns an error of a read into one for the caller.
 func storageError(err error) error { return problem(err, "") }
 
-// readError is storageError for what is read of one entity.
+// readError is storageError for a read of one entity.
 func readError(ref oda.Ref, err error) error {
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultCorrupt && oda.CodeOf(err) == oda.Internal {
 		return oda.Unreadable(ref).Because(err)
@@ -208,7 +206,8 @@ func readError(ref oda.Ref, err error) error {
 	return storageError(err)
 }
 
-// problem tells a caller what is wrong with the storage, and the outcome.
+// problem returns an error for the caller that says what is wrong with the storage.
+// Outcome says what that means for the request.
 func problem(err error, outcome string) error {
 	if err == nil {
 		return nil
