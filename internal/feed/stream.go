@@ -205,7 +205,7 @@ func (h *Hub) StreamRecords(w http.ResponseWriter, r *http.Request, block string
 		return Sent{}, err
 	}
 	defer t.leave()
-	page, err := t.read(r.Context(), recordsAtOnce)
+	page, err := t.read(r.Context(), 1)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -220,15 +220,31 @@ func (h *Hub) StreamRecords(w http.ResponseWriter, r *http.Request, block string
 	return s.outcome(err), nil
 }
 
-// recordsAtOnce is how many records one frame may have.
-const recordsAtOnce = 500
+// Bounds of a frame of records. Each follower of a block has frames of its own, so
+// followers that read slowly must not hold large ones.
+const (
+	recordsMost  = 500
+	recordsBytes = 256 << 10
+)
+
+// nextRecords returns how many records to read after a frame with up to so many: fewer
+// after one that is too large, and otherwise more.
+func nextRecords(limit, frame int) int {
+	if frame > recordsBytes {
+		return max(limit/2, 1)
+	}
+	return min(2*limit, recordsMost)
+}
 
 func (s *stream) records(t *blockTail, page oda.RecordPage) error {
 	err := s.send(noteFrame("retry: %d\n\n", reconnect))
-	for err == nil {
-		if err = s.send(recordsFrame(page.Records)); err != nil {
+	for limit := 1; err == nil; {
+		frame := recordsFrame(page.Records)
+		page.Records = nil // not to be held while the frame is sent
+		if err = s.send(frame); err != nil {
 			return err
 		}
+		limit = nextRecords(limit, len(frame))
 		for come := page.More; !come; {
 			if come, err = t.await(s.ctx, s.beats.C); err == nil && !come {
 				err = s.send(noteFrame(": %d\n\n", t.after))
@@ -237,7 +253,7 @@ func (s *stream) records(t *blockTail, page oda.RecordPage) error {
 				return err
 			}
 		}
-		page, err = t.read(s.ctx, recordsAtOnce)
+		page, err = t.read(s.ctx, limit)
 	}
 	return err
 }

@@ -71,3 +71,19 @@ func TestAnEventThatIsCutOffIsNotCompleted(t *testing.T) {
 		t.Errorf("%d bytes arrived, the last of them %q", n, rest[len(rest)-10:])
 	}
 }
+
+func TestFollowersOfABlockHoldLittleMemory(t *testing.T) {
+	for _, record := range []int{1, 1 << 10, 20 << 10, 1 << 20} {
+		limit, largest := 1, 0
+		for range 20 {
+			frame := limit * record
+			limit, largest = nextRecords(limit, frame), max(largest, frame)
+		}
+		if most := max(2*recordsBytes, record); largest > most {
+			t.Errorf("records of %d bytes make frames of %d bytes, more than %d", record, largest, most)
+		}
+		if least := min(recordsMost*record, recordsBytes/2); largest < least {
+			t.Errorf("records of %d bytes make frames of only %d bytes, less than %d", record, largest, least)
+		}
+	}
+}
