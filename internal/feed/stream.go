@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"oda"
@@ -149,7 +150,8 @@ type Sent struct {
 
 // outcome ends the stream and describes it.
 func (s *stream) outcome(err error) Sent {
-	if s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	left := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if left || s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	s.finish()

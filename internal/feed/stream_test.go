@@ -5,7 +5,9 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +86,16 @@ func TestFollowersOfABlockHoldLittleMemory(t *testing.T) {
 		}
 		if least := min(recordsMost*record, recordsBytes/2); largest < least {
 			t.Errorf("records of %d bytes make frames of only %d bytes, less than %d", record, largest, least)
+		}
+	}
+}
+
+// A write may fail before the stream has noticed that the client is gone.
+func TestAClientThatLeavesIsNoFailure(t *testing.T) {
+	for _, gone := range []error{syscall.ECONNRESET, syscall.EPIPE} {
+		s := &stream{ctx: t.Context(), hub: &Hub{stop: t.Context()}}
+		if sent := s.outcome(&net.OpError{Op: "write", Err: os.NewSyscallError("write", gone)}); sent.Err != nil {
+			t.Errorf("the stream ended with %v", sent.Err)
 		}
 	}
 }
