@@ -3,6 +3,8 @@ package app_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,11 +30,7 @@ func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
 	text := page(t, "docs/following.md")
 	dir := t.TempDir()
 	for _, program := range []struct{ language, file string }{{"bash", "mirror.sh"}, {"python", "mirror.py"}, {"go", "main.go"}} {
-		code := regexp.MustCompile("(?s)```" + program.language + "\n(.*?)```").FindStringSubmatch(text)
-		if code == nil {
-			t.Fatalf("the page has no program in %s", program.language)
-		}
-		write(t, filepath.Join(dir, program.file), code[1])
+		write(t, filepath.Join(dir, program.file), programOf(t, text, program.language))
 	}
 	source, err := filepath.Abs("../..")
 	if err != nil {
@@ -94,6 +92,51 @@ func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
 	}
 	for _, m := range mirrors {
 		m.stop()
+	}
+}
+
+// programOf returns the program of a page in a language.
+func programOf(t *testing.T, page, language string) string {
+	t.Helper()
+	code := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
+	if code == nil {
+		t.Fatalf("the page has no program in %s", language)
+	}
+	return code[1]
+}
+
+// If the line is cut in the middle of an answer, what has arrived holds no position.
+func TestAMirrorAsksAgainForAnAnswerThatWasCutOff(t *testing.T) {
+	text, dir := page(t, "docs/following.md"), t.TempDir()
+	for language, m := range map[string]*mirror{"bash": {args: []string{"sh"}}, "python": {args: []string{"python3"}}} {
+		asked := make(chan string, 3)
+		first := true
+		archive := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.URL.Query().Get("after")
+			if first {
+				first = false
+				w.Header().Set("Content-Length", "1000") // so the connection is closed after less
+				_, _ = w.Write([]byte(`{"changes":[{"position":1,`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"changes":[],"next":7}`))
+		}))
+		program := filepath.Join(dir, language)
+		write(t, program, programOf(t, text, language))
+		m.name, m.url, m.dir, m.args = language, archive.URL, filepath.Join(dir, "mirror-"+language), append(m.args, program)
+		m.start(t)
+		for _, want := range []string{"0", "0", "7"} {
+			select {
+			case got := <-asked:
+				if got != want {
+					t.Errorf("the mirror in %s asks for changes after %q, want %q", language, got, want)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("the mirror in %s does not ask again; it says %q", language, m.said.String())
+			}
+		}
+		m.stop()
+		archive.CloseClientConnections()
 	}
 }
 
