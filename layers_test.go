@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,23 @@ func TestEveryPackageIsOnTheMap(t *testing.T) {
 	for path := range rooms {
 		if name := strings.TrimPrefix(path, "oda/"); !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("docs/architecture.md has no row for %s", name)
+		}
+	}
+}
+
+// The guide in the package comment must name every file of this package.
+func TestEveryFileIsInTheGuide(t *testing.T) {
+	guide, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if file != "doc.go" && !strings.HasSuffix(file, "_test.go") && !strings.Contains(string(guide), file) {
+			t.Errorf("the package comment in doc.go does not say what %s is for", file)
 		}
 	}
 }

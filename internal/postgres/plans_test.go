@@ -209,8 +209,8 @@ type node struct {
 	Plans []node
 }
 
-// plans are those that were seen. The archive numbers changes all the time, and
-// beside each operation.
+// plans collects plans. The archive also numbers changes all the time, in parallel
+// with each operation.
 type plans struct {
 	mu  sync.Mutex
 	all []plan
@@ -222,7 +222,7 @@ func (p *plans) add(one plan) {
 	p.all = append(p.all, one)
 }
 
-// take gives those of an operation.
+// take returns the plans of an operation.
 func (p *plans) take(h hot) (all []plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -385,15 +385,15 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 }
 
 // madeBySteps names the indexes and the constraint without which the archive would be
-// slow, or would not notice that something is stored twice. A unique index of
-// which rows were lost stays invalid, and counts as missing.
+// slow, or would not notice that something is stored twice. A unique index that has
+// lost rows stays invalid, and counts as missing.
 var madeBySteps = []string{
 	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "counts_pkey", "creation_keys_pkey", "creations_created", "creations_pkey",
 	"creations_user", "heads_listed", "heads_listed_near", "heads_pkey", "migrations_pkey", "recordings_pkey", "records_key", "records_marks",
 	"records_pkey", "rounds_pkey", "versions_marks", "versions_number", "versions_pkey",
 }
 
-// schema looks for what the steps made and somebody has dropped.
+// schema reports indexes and constraints that the steps made and that were dropped.
 func (v verifier) schema(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
 			SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid))

@@ -103,7 +103,7 @@ func claimToRead(path string) (*file, error) {
 		return nil, err
 	}
 	f := &file{path: path}
-	// On a medium that cannot be written, the lock on the file itself must do.
+	// If the disk is read-only, the lock on the file itself must be enough.
 	if f.side, err = lockSide(path + ".lock"); err != nil && !errors.Is(err, syscall.EROFS) {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (f *file) lockToRead() error {
 	return err
 }
 
-// openToRead opens a connection that changes temporary tables only. If there is no write-ahead
+// openToRead opens a connection that changes only temporary tables. If there is no write-ahead
 // log, it tells SQLite that nobody else writes either, so that SQLite creates no
 // files.
 func openToRead(path string) (*conn, error) {
@@ -368,7 +368,7 @@ func (v verifier) terms() error {
 				ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)}
 				summary, err := oda.UnpackSummary(bytesOf(stmt, 3))
 				if err != nil {
-					return nil // it has been found damaged already
+					return nil // it was already reported as damaged
 				}
 				terms := strings.Fields(strings.Map(asciiLower, summary.TermList(ref)))
 				slices.Sort(terms)
