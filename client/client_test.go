@@ -174,6 +174,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
 	must(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
+	must(c.Changes(ctx, client.ChangesQuery{}))(t)
 	must(c.DescriptionYAML(ctx))(t)
 
 	forPeople := []string{"GET /", "GET /guide", "GET /problems", "GET /problems/{code}", "GET /ui", "GET /ui/{file}"}
