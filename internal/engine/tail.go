@@ -86,9 +86,10 @@ func (t *Tail) Close() {
 	t.wake()
 }
 
-// LostChange returns the error for a position of the log whose change is missing or
-// cannot be read. A log without it would skip a change.
-func LostChange(at oda.Position) error {
-	return oda.Errorf(oda.DamagedText, "The change at position %d is missing in the archive's database, so the log of changes is not served across it. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", at)
+// LostChange returns the error for a change that is missing or cannot be read, after a
+// position up to which the log is complete. To serve what follows would be to skip the
+// change.
+func LostChange(after oda.Position) error {
+	return oda.Errorf(oda.DamagedText, "A change after position %d is missing in the archive's database, so the log of changes is not served beyond it. "+
+		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", after)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"syscall"
 	"time"
 
@@ -145,13 +146,14 @@ func (s *stream) finish() {
 // Sent describes a stream that has ended.
 type Sent struct {
 	Bytes int64
-	Err   error // why it was cut off; nil if the client or the archive ended it
+	Err   error // why it failed; nil if the client or the archive ended it, or the client was too slow
 }
 
 // outcome ends the stream and describes it.
 func (s *stream) outcome(err error) Sent {
 	left := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	if left || s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	slow := errors.Is(err, os.ErrDeadlineExceeded)
+	if left || slow || s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	s.finish()

@@ -78,6 +78,7 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 	c.head("Content-Type", eventStream)
 	c.head("Vary", "Accept, Accept-Encoding")
 	c.head("Cache-Control", "no-store")
+	c.head("X-Accel-Buffering", "no") // nginx collects an answer before it passes it on
 	sent, err := send()
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 		before := r.read
 		err := s.readRounds(ctx, &r, end)
 		if err == nil && r.read == before {
-			err = engine.LostChange(before + 1)
+			err = engine.LostChange(before)
 		}
 		// Return what comes before the damage. The next call reports it.
 		if err != nil && len(r.changes) == 0 {
@@ -114,6 +114,8 @@ func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Posit
 	if err != nil {
 		return err
 	}
+	begin := position
+	var whole []oda.Change // of the current round, which is served only if nothing is missing
 	for size := int64(numbersRead); len(runs) > 0 && !r.full; size = min(2*size, numbersMost) {
 		var part []run
 		part, runs = take(runs, size)
@@ -125,11 +127,18 @@ func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Posit
 			for _, c := range within(all, one) {
 				position += c.width
 				c.Position = position
-				r.add(c.Change)
+				whole = append(whole, c.Change)
 			}
-			if one.end != 0 && one.end != position {
-				return engine.LostChange(position + 1)
+			if one.end == 0 {
+				continue
 			}
+			if one.end != position {
+				return engine.LostChange(begin)
+			}
+			for _, c := range whole {
+				r.add(c)
+			}
+			begin, whole = position, whole[:0]
 		}
 	}
 	return nil
@@ -151,10 +160,10 @@ func (s *Store) rounds(ctx context.Context, after, end oda.Position, most int) (
 			case runs == nil && first <= after:
 				begin = first
 			case first != reached || len(runs) == 0:
-				return engine.LostChange(max(reached, after) + 1)
+				return engine.LostChange(max(reached, after))
 			}
 			if len(numbers) == 0 || len(numbers)%2 != 0 {
-				return engine.LostChange(first + 1)
+				return engine.LostChange(first)
 			}
 			for i := 0; i < len(numbers); i += 2 {
 				runs = append(runs, run{first: numbers[i], last: numbers[i+1]})

@@ -44,6 +44,29 @@ func tell(changes []oda.Change) string {
 	return strings.Join(all, ", ")
 }
 
+// A change that is missing in the middle of a round is not passed over.
+func TestALostChangeIsNotSkipped(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("a"), `{}`))
+	for range 3 {
+		mustRecord(t, s, "a", "x")
+	}
+	end, err := s.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, conn, "BEGIN", "DELETE FROM rounds",
+		fmt.Sprintf("INSERT INTO rounds (after, last, seen, runs) SELECT 0, %d, max(number), ARRAY[1, max(number)] FROM recordings", end),
+		"DELETE FROM recordings WHERE number = (SELECT number FROM recordings ORDER BY number OFFSET 1 LIMIT 1)", "COMMIT")
+	changes, _, err := s.Changes(t.Context(), 0, 100)
+	wantCode(t, err, oda.DamagedText)
+	if len(changes) > 0 {
+		t.Errorf("served with a change missing: %s", tell(changes))
+	}
+}
+
 // While a transaction waits for a head, others overtake it, and its number is higher
 // than theirs.
 func TestANumberIsTakenOnceAllHeadsAreLocked(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 	reading := changesReading{conn: c, limit: limit, read: after, refs: make(map[int64]oda.Ref)}
 	err = c.query(selectChanges, reading.row, int64(after)+1, int64(last))
 	if err == nil && reading.read < last {
-		err = engine.LostChange(reading.read + 1)
+		err = engine.LostChange(reading.read)
 	}
 	// Return what comes before the damage. The next call reports it.
 	if err != nil && !errors.Is(err, errPartFull) && len(reading.changes) == 0 {
@@ -58,7 +58,7 @@ type changesReading struct {
 func (r *changesReading) row(stmt *sqlite.Stmt) error {
 	position := oda.Position(stmt.ColumnInt64(0))
 	if position != r.read+1 {
-		return engine.LostChange(r.read + 1)
+		return engine.LostChange(r.read)
 	}
 	if stmt.ColumnIsNull(3) {
 		r.read = position
@@ -69,7 +69,7 @@ func (r *changesReading) row(stmt *sqlite.Stmt) error {
 		return err
 	}
 	if ref.ID == "" {
-		return engine.LostChange(position)
+		return engine.LostChange(position - 1)
 	}
 	change := oda.Change{
 		Position: position, Ref: ref, Version: stmt.ColumnInt64(2), FirstSequence: stmt.ColumnInt64(3), LastSequence: stmt.ColumnInt64(3),
