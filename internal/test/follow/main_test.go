@@ -23,15 +23,7 @@ const endTime = 5 * time.Minute
 
 func length(tb testing.TB) time.Duration {
 	tb.Helper()
-	text := os.Getenv(lengthVariable)
-	if text == "" {
-		return defaultLength
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		tb.Fatalf("%s=%q is not a duration; write it as 30s or 5m", lengthVariable, text)
-	}
-	return d
+	return env.Length(tb, lengthVariable, defaultLength)
 }
 
 // rounds calls each of the faults once, in turn, and again until the time is

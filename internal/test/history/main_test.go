@@ -20,15 +20,7 @@ const defaultLength = 6 * time.Second
 
 func length(tb testing.TB) time.Duration {
 	tb.Helper()
-	text := os.Getenv(lengthVariable)
-	if text == "" {
-		return defaultLength
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		tb.Fatalf("%s=%q is not a duration; write it as 30s or 5m", lengthVariable, text)
-	}
-	return d
+	return env.Length(tb, lengthVariable, defaultLength)
 }
 
 // playing plays in the background until the time is over, while the test harms
