@@ -151,27 +151,33 @@ func TestConnectionLivesAfterARefusal(t *testing.T) {
 func TestBodiesInFlight(t *testing.T) {
 	a := env.Start(t, small)
 	size := smallBody - 10
-	begin := func() io.WriteCloser {
+	begin := func() (*io.PipeWriter, <-chan struct{}) {
 		reader, writer := io.Pipe()
+		over := make(chan struct{})
 		request, err := http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/sbds/slow", reader)
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.ContentLength = int64(size)
 		go func() {
+			defer close(over)
+			defer reader.Close()
 			response, err := http.DefaultTransport.RoundTrip(request) // the judge would buffer the body
 			if err == nil {
 				response.Body.Close()
 			}
 		}()
-		if _, err := io.WriteString(writer, filled(size)[:size-5]); err != nil {
-			t.Fatal(err)
-		}
-		return writer
+		_, _ = io.WriteString(writer, filled(size)[:size-5]) // fails if the server refuses it
+		return writer, over
 	}
-	slow := begin()
+	slow, over := begin()
 	var full *env.Reply
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-over: // the other body was there first
+			slow, over = begin()
+		default:
+		}
 		if full = a.Do("PUT", "/sbds/other", filled(size)); full.Status == 503 {
 			break
 		}
@@ -182,7 +188,7 @@ func TestBodiesInFlight(t *testing.T) {
 	}
 	want(t, 200, a.Do("PUT", "/sbds/little", `{}`))
 	want(t, 200, a.Do("GET", "/sbds/little", ""))
-	if err := slow.(*io.PipeWriter).CloseWithError(io.ErrUnexpectedEOF); err != nil {
+	if err := slow.CloseWithError(io.ErrUnexpectedEOF); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
