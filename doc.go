@@ -19,7 +19,7 @@
 //   - Writing: archive.go has the operations, put.go the rule that decides
 //     whether an update is accepted, record.go the records of a block.
 //   - History: versions.go and diff.go. changes.go is the log of changes, follow.go
-//     reads it for those who follow the archive.
+//     reads it for those who follow the archive, recent.go for people.
 //   - Lists: query.go and cursor.go.
 //   - Searches: search.go is what a search asks, judge.go decides what matches,
 //     find.go makes the pages, searchcursor.go continues them. Filters with rules

@@ -30,12 +30,13 @@ const (
 )
 
 // What the Swagger UI may load, which sets inline styles and sends requests, and
-// a file that is opened by itself. The other pages have pagePolicy.
+// a file that is opened by itself or, as live.js, is a worker. The other pages have
+// pagePolicy.
 const (
 	uiPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
 		"img-src 'self' data:; connect-src 'self'; " + everyPolicy
 	filePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
-		"img-src 'self' data:; " + everyPolicy
+		"img-src 'self' data:; connect-src 'self'; " + everyPolicy
 	everyPolicy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 
@@ -78,7 +79,7 @@ func newGzipped(contentType string, gz []byte) file {
 // loadAssets returns the files that the pages load, by name.
 func loadAssets() map[string]file {
 	assets := make(map[string]file)
-	for _, name := range []string{"site.css", "site.js", "ui.css", "ui.js", "icon.svg"} {
+	for _, name := range []string{"site.css", "site.js", "live.js", "ui.css", "ui.js", "icon.svg"} {
 		assets[name] = newFile(contentTypes[path.Ext(name)], mustRead("assets/"+name))
 	}
 	for _, name := range []string{

@@ -49,7 +49,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	q, err := oda.ParseSearch(kind, known(params))
 	view.Form = newForm(kind, params, err)
 	if oda.CodeOf(err) == oda.InvalidQuery {
-		return s.refused(w, view)
+		return s.refused(w, "list", view)
 	}
 	if err != nil {
 		return err
@@ -62,8 +62,8 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 }
 
 // refused answers that a filter cannot be read, with the form to mend it.
-func (s *Site) refused(w http.ResponseWriter, view listView) error {
-	text, err := s.render("list", view)
+func (s *Site) refused(w http.ResponseWriter, name string, view any) error {
+	text, err := s.render(name, view)
 	if err != nil {
 		return err
 	}

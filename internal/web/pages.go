@@ -11,17 +11,18 @@ import (
 )
 
 // pagePolicy is what the pages about entities may load and do: their own
-// stylesheet and script, and forms that lead back to them.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+// stylesheet and scripts, what they follow, and forms that lead back to them.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // Pages are the pages beside the interface, by their paths below the base path.
 // Each answers GET, or returns an error before it has written anything.
 func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) error {
 	pages := map[string]func(w http.ResponseWriter, r *http.Request) error{
-		"/{$}":    s.Home,
-		"/night":  s.night,
-		"/search": s.search,
+		"/{$}":     s.Home,
+		"/changes": s.changes,
+		"/night":   s.night,
+		"/search":  s.search,
 	}
 	for _, kind := range oda.Kinds {
 		pages["/"+kind.Collection()] = func(w http.ResponseWriter, r *http.Request) error { return s.list(w, r, kind) }
@@ -79,7 +80,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "night", "failed", "prose"} {
+	for _, name := range []string{"home", "list", "found", "entity", "night", "changes", "failed", "prose"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.

@@ -29,6 +29,7 @@ var funcs = template.FuncMap{
 	"plural":    plural,
 	"telescope": showTelescope,
 	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows} },
+	"changesOf": func(on framed, rows []changeRow) changeTable { return changeTable{on.itself(), rows} },
 }
 
 // briefText is how many characters of a name are shown, so that an absurd one
@@ -40,6 +41,12 @@ type table struct {
 	Frame frame
 	Kind  oda.Kind
 	Rows  []row
+}
+
+// changeTable is the data for a table of changes.
+type changeTable struct {
+	Frame frame
+	Rows  []changeRow
 }
 
 // framed is the view of any page.

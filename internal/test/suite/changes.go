@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"oda"
 )
@@ -90,6 +91,39 @@ var changes = []scenario{
 		d.paged(4, 10, oda.ChangeFilter{Kinds: blocks.Kinds, IDs: []string{"a", "x"}}, 9, "ebs/a v1 2-2 by anna", "ebs/a v1 3-3 by anna")
 		d.paged(0, 10, oda.ChangeFilter{Kinds: []oda.Kind{oda.Project, oda.SBDefinition}}, 9, "sbds/a v1 by anna")
 		d.paged(0, 10, oda.ChangeFilter{IDs: []string{"x"}}, 9)
+	}},
+	{"the newest changes come first, page by page", func(_ *testing.T, d *desk) {
+		d.mustPut(eb("a"), `{`+listing(record(1), record(2))+`}`)
+		d.mustPut(eb("b"), `{}`)
+		for i := range 3 { // side by side
+			d.mustRecord("a", record(i))
+			d.mustRecord("b", record(i))
+		}
+		d.as("bert").mustRecord("b", record(4))
+		d.mustPut(sbd("a"), `{}`)
+		stored := func(c *oda.Change) bool { return c.Stored() }
+		d.recent(0, 10, nil, 0, "sbds/a v1 by anna", "ebs/b v1 4-4 by bert", "ebs/b v1 1-3 by anna", "ebs/a v1 3-5 by anna", "ebs/b v1 by anna", "ebs/a v1 by anna")
+		end := d.end()
+		d.recent(0, 2, nil, end-1, "sbds/a v1 by anna", "ebs/b v1 4-4 by bert")
+		d.recent(end-1, 1, nil, end-2, "ebs/b v1 3-3 by anna") // what lies before needs another row
+		d.recent(end-1, 2, nil, end-7, "ebs/b v1 1-3 by anna", "ebs/a v1 3-5 by anna")
+		d.recent(end-7, 2, nil, 0, "ebs/b v1 by anna", "ebs/a v1 by anna")
+		d.recent(0, 2, stored, end-8, "sbds/a v1 by anna", "ebs/b v1 by anna")
+		d.recent(1, 2, nil, 0)
+	}},
+	{"many records are read in reverse in several parts", func(t *testing.T, d *desk) {
+		d.mustPut(eb("a"), `{}`)
+		for range 3 {
+			batch := make([]oda.NewRecord, 200)
+			for i := range batch {
+				batch[i].Text = []byte(record(i))
+			}
+			if _, err := d.store.Append(d.ctx, d.adding("a", batch...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.recent(0, 10, nil, 0, "ebs/a v1 1-600 by anna", "ebs/a v1 by anna")
+		d.recent(400, 10, nil, 0, "ebs/a v1 1-398 by anna", "ebs/a v1 by anna")
 	}},
 	{"a position that the log does not reach is refused", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("a"), `{}`)
@@ -187,6 +221,23 @@ func (d *desk) paged(after oda.Position, limit int, filter oda.ChangeFilter, nex
 	}
 	same(d.tb, "the changes", told, want)
 	same(d.tb, "where the next page begins", page.Next, next)
+}
+
+// recent checks a page of the changes in reverse, and before which position the next
+// one begins.
+func (d *desk) recent(before oda.Position, limit int, wants func(*oda.Change) bool, next oda.Position, want ...string) {
+	d.tb.Helper()
+	page, err := oda.NewArchive(d.store, nil).Recent(d.ctx, oda.RecentQuery{Before: before, Limit: limit, Wants: wants, Within: time.Minute})
+	if err != nil {
+		d.tb.Fatalf("changes before %d: %v", before, err)
+	}
+	var told []string
+	for _, c := range page.Changes {
+		told = append(told, tell(c))
+	}
+	same(d.tb, "the newest changes", told, want)
+	same(d.tb, "before what the next page begins", page.Next, next)
+	same(d.tb, "the end", page.End, d.end())
 }
 
 // tell writes a change in a few words.

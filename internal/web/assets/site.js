@@ -38,6 +38,7 @@ function tellAgo() {
   }
 }
 tellAgo();
+document.addEventListener("renewed", tellAgo);
 setInterval(() => { if (!document.hidden) tellAgo(); }, 30000);
 
 // The clipboard interface exists only on https and on this machine; elsewhere

@@ -1,0 +1,209 @@
+// What a page needs to stay up to date while it is open: follow tells it of
+// changes, and its parts with the attribute data-live renew themselves. The pages
+// work without this file.
+//
+// A browser opens no more than six connections to a host, so the pages share one
+// stream: this file is also the worker that keeps it. Without shared workers each
+// page has a stream of its own. A page that nobody sees follows nothing.
+"use strict";
+
+const inWorker = typeof SharedWorkerGlobalScope === "function";
+const ownAddress = inWorker ? location.href : document.currentScript.src;
+
+// openStream tells of the changes of these entities, or of all if there are none:
+// {connected}, and {changes} together if they come together. It reconnects by
+// itself until the function that it returns is called.
+function openStream(ids, tell) {
+  const address = new URL("../changes?after=now", ownAddress);
+  for (const id of ids) {
+    address.searchParams.append("id", id);
+  }
+  const shortest = 500, longest = 20000;
+  let pause = shortest, source, timer, gathering, changes = [];
+  const connect = () => {
+    source = new EventSource(address);
+    source.onopen = () => {
+      pause = shortest;
+      tell({ connected: true });
+    };
+    source.addEventListener("change", ({ data }) => {
+      changes.push(JSON.parse(data));
+      gathering ??= setTimeout(() => {
+        gathering = undefined;
+        tell({ changes: changes.splice(0) });
+      }, 100);
+    });
+    // A browser reconnects by itself after some failures, but not after all.
+    source.onerror = () => {
+      source.close();
+      tell({ connected: false });
+      timer = setTimeout(connect, pause * (0.75 + Math.random() / 2));
+      pause = Math.min(2 * pause, longest);
+    };
+  };
+  connect();
+  return () => {
+    source.close();
+    clearTimeout(timer);
+    clearTimeout(gathering);
+  };
+}
+
+// keepStream is the worker: it has one stream for all pages that follow.
+function keepStream() {
+  const pages = new Map(); // the entity that each page follows, empty for all
+  let wanted, connected, close;
+  const restart = () => {
+    const ids = new Set(pages.values());
+    const filter = ids.has("") || ids.size > 100 ? [] : [...ids].sort();
+    const now = pages.size > 0 ? JSON.stringify(filter) : undefined;
+    if (now === wanted) {
+      return;
+    }
+    wanted = now;
+    connected = undefined;
+    close?.();
+    close = now && openStream(filter, (news) => {
+      connected = news.connected ?? connected;
+      for (const port of pages.keys()) {
+        port.postMessage(news);
+      }
+    });
+  };
+  addEventListener("connect", ({ ports: [port] }) => {
+    port.onmessage = ({ data: { follow } }) => {
+      if (follow === undefined) {
+        pages.delete(port);
+      } else {
+        pages.set(port, follow);
+      }
+      restart();
+      if (follow !== undefined && connected !== undefined) {
+        port.postMessage({ connected });
+      }
+    };
+  });
+}
+
+// follow calls changed with changes of an entity, or of all if none is named, as
+// long as somebody sees the page. Each time it is connected it calls changed
+// without any: what was read before may be out of date, and nothing that is stored
+// later will be missed. It calls state with whether it is connected.
+function follow({ id = "", changed, state = () => {} }) {
+  const hear = ({ connected, changes = [] }) => {
+    if (connected !== undefined) {
+      state(connected);
+    }
+    changes = changes.filter((c) => id === "" || c.id === id);
+    if (connected || changes.length > 0) {
+      changed(changes);
+    }
+  };
+  let worker, leave;
+  const join = () => {
+    if (document.hidden || leave) {
+      return;
+    }
+    if (!window.SharedWorker) {
+      leave = openStream(id === "" ? [] : [id], hear);
+      return;
+    }
+    if (!worker) {
+      worker = new SharedWorker(ownAddress).port;
+      worker.onmessage = ({ data }) => { if (leave) hear(data); };
+    }
+    worker.postMessage({ follow: id });
+    leave = () => worker.postMessage({});
+  };
+  const part = () => {
+    leave?.();
+    leave = undefined;
+  };
+  document.addEventListener("visibilitychange", () => document.hidden ? part() : join());
+  addEventListener("pagehide", part);
+  addEventListener("pageshow", join);
+  join();
+}
+
+// renewParts keeps the parts with data-live as the server would send them now. What
+// has not changed stays in place, with the focus in it.
+function renewParts() {
+  const served = new WeakMap(); // what the server sent for a child
+  const parts = [...document.querySelectorAll("[data-live]")];
+  for (const part of parts) {
+    for (const child of part.children) {
+      served.set(child, child.outerHTML);
+    }
+  }
+
+  const renew = (part, page) => {
+    const sent = page.getElementById(part.id);
+    if (!sent) {
+      location.reload(); // the page has other parts now
+      return;
+    }
+    const kept = new Map([...part.children].map((child) => [served.get(child), child]));
+    const children = [...sent.children].map((child) => {
+      const text = child.outerHTML;
+      if (!kept.has(text)) {
+        served.set(child, text);
+        child.classList.toggle("fresh", part.children.length > 0);
+      }
+      return kept.get(text) ?? child;
+    });
+    const focused = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    for (const child of [...part.children].filter((c) => !children.includes(c))) {
+      child.remove();
+    }
+    children.forEach((child, i) => {
+      if (part.children[i] !== child) {
+        part.insertBefore(child, part.children[i] ?? null);
+      }
+    });
+    if (focused && !part.contains(document.activeElement)) {
+      part.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    }
+  };
+
+  const read = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok) {
+      throw new Error(`the page answers ${answer.status}`);
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of parts) {
+      renew(part, page);
+    }
+    document.dispatchEvent(new Event("renewed"));
+  };
+
+  // Changes that come together, or while the page is being read, cost one reading.
+  let wanted = false, reading = false;
+  const changed = async () => {
+    wanted = true;
+    if (reading) {
+      return;
+    }
+    reading = true;
+    while (wanted && !document.hidden) {
+      wanted = false;
+      await read().catch(() => { wanted = true; });
+      await new Promise((done) => setTimeout(done, 1000));
+    }
+    reading = false;
+  };
+  const state = (connected) => {
+    for (const place of document.querySelectorAll("[data-connected]")) {
+      place.hidden = false;
+      place.dataset.connected = connected;
+      place.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
+    }
+  };
+  follow({ changed, state });
+}
+
+if (inWorker) {
+  keepStream();
+} else if (document.querySelector("[data-live]")) {
+  renewParts();
+}

@@ -1,0 +1,224 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oda"
+)
+
+// changesView is the data for the page of changes.
+type changesView struct {
+	frame
+	Choices  []kindChoice
+	Values   url.Values
+	Faults   map[string]string // by the name of the parameter
+	Filtered bool
+	Rows     []changeRow
+	End      oda.Position // of the log
+	First    string       // address of the newest changes, empty on their page
+	Older    string       // of older ones, empty if there are none
+	Partial  bool         // the log was not read far enough to fill the page
+	Stream   string       // address of the feed, with the filters that it has
+}
+
+// kindChoice is a kind to filter by.
+type kindChoice struct {
+	oda.Kind
+	Chosen bool
+}
+
+// changeRow is a change in the table.
+type changeRow struct {
+	oda.Change
+	Title     string
+	Telescope string
+	Failed    int64 // of the calls
+}
+
+// Calls is how many calls were recorded.
+func (r *changeRow) Calls() int64 { return r.LastSequence - r.FirstSequence + 1 }
+
+// Bounds of the page of changes.
+const (
+	changesOnPage  = 50
+	changesOnHome  = 8
+	changesTime    = 20 * time.Millisecond // to find them
+	changesFailed  = 500                   // records of a change of which failures are counted
+	changesRecords = 2000                  // of all changes of a page
+)
+
+// changeFilters are the filters in the address of the page of changes.
+var changeFilters = []string{"kind", "id", "by", "change"}
+
+// changes serves the page of changes, the newest first.
+func (s *Site) changes(w http.ResponseWriter, r *http.Request) error {
+	params := r.URL.Query()
+	if clean := withoutEmpty(params); len(clean) != len(params) {
+		seeOther(w, "changes"+question(clean))
+		return nil
+	}
+	view := changesView{frame: s.newFrame(r, "Changes", "changes"), Values: params}
+	view.Crumbs = []crumb{{Name: "Changes"}}
+	for _, kind := range view.Kinds() {
+		view.Choices = append(view.Choices, kindChoice{kind, slices.Contains(params["kind"], kind.Collection())})
+	}
+	filters := url.Values{}
+	for _, name := range changeFilters {
+		if params.Has(name) {
+			filters[name] = params[name]
+		}
+	}
+	view.Filtered = len(filters) > 0
+	q, faults := parseChanges(params)
+	if view.Faults = faults; len(faults) > 0 {
+		return s.refused(w, "changes", view)
+	}
+	page, err := s.cfg.Archive.Recent(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	view.End = page.End
+	if view.Rows, err = s.changeRows(r.Context(), page.Changes); err != nil {
+		return err
+	}
+	if q.Before > 0 {
+		view.First = "changes" + question(filters)
+	}
+	if page.Next > 0 {
+		view.Older = "changes" + question(with(filters, "before", strconv.FormatInt(int64(page.Next), 10)))
+		view.Partial = len(page.Changes) < changesOnPage
+	}
+	feed := url.Values{"after": {"now"}}
+	for _, name := range []string{"kind", "id"} {
+		if filters.Has(name) {
+			feed[name] = filters[name]
+		}
+	}
+	view.Stream = view.Root + "api/v1/changes" + question(feed)
+	return s.page(w, r, "changes", view)
+}
+
+// parseChanges reads what an address asks of the log, and what is wrong in it.
+func parseChanges(params url.Values) (oda.RecentQuery, map[string]string) {
+	faults := map[string]string{}
+	following, err := oda.ParseFollowing(map[string][]string{"kind": params["kind"], "id": params["id"]}, "")
+	if e, ok := errors.AsType[*oda.Error](err); ok {
+		for _, fault := range e.Faults {
+			faults[strings.TrimPrefix(fault.Pointer, "query:")] = fault.Detail
+		}
+	}
+	what, by := params.Get("change"), params["by"]
+	if what != "" && what != "stored" && what != "recorded" {
+		faults["change"] = "must be stored or recorded"
+	}
+	q := oda.RecentQuery{Limit: changesOnPage, Within: changesTime}
+	if text := params.Get("before"); text != "" {
+		before, err := strconv.ParseInt(text, 10, 64)
+		if q.Before = oda.Position(before); err != nil || before < 1 {
+			faults["before"] = "must be a position, which is a whole number from 1"
+		}
+	}
+	q.Wants = func(c *oda.Change) bool {
+		return following.Filter.Wants(c) && (what == "" || c.Stored() == (what == "stored")) && (len(by) == 0 || slices.Contains(by, c.By))
+	}
+	return q, faults
+}
+
+// changeRows are changes with the names of their entities, and the failures among
+// the calls that were recorded.
+func (s *Site) changeRows(ctx context.Context, changes []oda.Change) ([]changeRow, error) {
+	refs := make([]oda.Ref, len(changes))
+	for i := range changes {
+		refs[i] = changes[i].Ref
+	}
+	found, err := s.cfg.Archive.Look(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	titles, err := s.titles(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]changeRow, len(changes))
+	room := int64(changesRecords)
+	for i, c := range changes {
+		rows[i] = changeRow{Change: c, Title: titles[i]}
+		if found[i] == nil {
+			continue
+		}
+		rows[i].Telescope = found[i].Summary.Telescope
+		calls := rows[i].Calls()
+		// Earlier versions of a block may have other records.
+		if c.Stored() || calls > min(room, changesFailed) || found[i].Metadata.Version != c.Version {
+			continue
+		}
+		room -= calls
+		if rows[i].Failed, err = s.failures(ctx, &c); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// titles are the names of entities: their own, or that of the SBDefinition they
+// refer to. Those that are not stored have none.
+func (s *Site) titles(ctx context.Context, entities []*oda.Found) ([]string, error) {
+	titles := make([]string, len(entities))
+	var refs []oda.Ref
+	of := map[oda.Ref][]int{}
+	for i, e := range entities {
+		if e == nil {
+			continue
+		}
+		titles[i] = e.Summary.Name
+		at := slices.IndexFunc(e.Summary.References, func(r oda.Reference) bool { return r.Kind == oda.SBDefinition })
+		if titles[i] != "" || at < 0 {
+			continue
+		}
+		ref := oda.Ref{Kind: oda.SBDefinition, ID: e.Summary.References[at].ID}
+		if of[ref] == nil {
+			refs = append(refs, ref)
+		}
+		of[ref] = append(of[ref], i)
+	}
+	definitions, err := s.cfg.Archive.Look(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range definitions {
+		if d == nil {
+			continue
+		}
+		for _, at := range of[refs[i]] {
+			titles[at] = d.Summary.Name
+		}
+	}
+	return titles, nil
+}
+
+// failures counts the calls of a change that failed.
+func (s *Site) failures(ctx context.Context, c *oda.Change) (failed int64, err error) {
+	for after := c.FirstSequence - 1; after < c.LastSequence; {
+		page, err := s.cfg.Archive.Records(ctx, c.ID, after, int(c.LastSequence-after))
+		if err != nil {
+			return 0, err
+		}
+		for i := range page.Records {
+			if r := &page.Records[i]; r.Sequence <= c.LastSequence && oda.CallOf(r.Text).Failed {
+				failed++
+			}
+		}
+		if !page.More || len(page.Records) == 0 {
+			break
+		}
+		after = page.Records[len(page.Records)-1].Sequence
+	}
+	return failed, nil
+}
