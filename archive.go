@@ -47,6 +47,9 @@ type Write struct {
 	Operation string // what the key was sent to
 	Received  []byte // the body of the request; tells a retry from another request
 
+	// Telescopes are those for which the caller may write, nil if any.
+	Telescopes *Telescopes
+
 	// KeepRecords carries the stored records of an ExecutionBlock over into the
 	// next version. The document must not have a list of its own.
 	KeepRecords bool
@@ -167,11 +170,12 @@ func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	if w.KeepRecords {
 		compare = KeptFields
 	}
-	return Put{
+	p := Put{
 		Ref: Ref{d.Kind, id}, Body: d.Body(id), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
 		Creator: creator, Modifier: w.modifier(), At: now, Pointer: d.Pointer,
-		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: d.Extract(),
-	}, nil
+		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: d.Extract(), Telescopes: w.Telescopes,
+	}
+	return p, p.admitNew()
 }
 
 // checkedCreator returns the user of a first store.
@@ -209,6 +213,13 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 	if err != nil {
 		return nil, err
 	}
+	put := Put{
+		Ref: Ref{Kind: d.Kind}, Creator: creator, Modifier: w.modifier(), Pointer: d.Pointer,
+		Records: d.Records, Listed: d.Listed, Extract: d.Extract(), Telescopes: w.Telescopes,
+	}
+	if err := put.admitNew(); err != nil {
+		return nil, err
+	}
 	key := w.key()
 	if key != nil {
 		// A retry must be answered even when no identifier is available.
@@ -225,10 +236,8 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 			return nil, Errorf(IdentifierService, "The identifier service returned an invalid identifier. "+
 				"Nothing was stored. Tell the operator.")
 		}
-		e, err := a.engine.Create(ctx, Put{
-			Ref: Ref{d.Kind, id}, Body: d.Body(id), Creator: creator, Modifier: w.modifier(), At: InstantOf(a.now()),
-			Records: d.Records, Listed: d.Listed, Extract: d.Extract(),
-		}, key)
+		put.ID, put.Body, put.At = id, d.Body(id), InstantOf(a.now())
+		e, err := a.engine.Create(ctx, put, key)
 		if !errors.Is(err, ErrTaken) {
 			return e, err
 		}
@@ -239,14 +248,14 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 
 // Record adds records to an ExecutionBlock, in order, all or none. A key stands
 // for one record of the block, whether that was sent alone or with others.
-func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, user string) ([]Receipt, error) {
+func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, w Write) ([]Receipt, error) {
 	if !ValidID(block) {
 		return nil, Missing(Ref{ExecutionBlock, block})
 	}
 	if len(records) == 0 {
 		return nil, nil
 	}
-	add := Append{Block: block, By: Write{User: user}.modifier(), At: InstantOf(a.now()), Records: records}
+	add := Append{Block: block, By: w.modifier(), At: InstantOf(a.now()), Records: records, Telescopes: w.Telescopes}
 	if err := add.checkKeys(); err != nil {
 		return nil, err
 	}

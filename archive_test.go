@@ -148,7 +148,7 @@ func TestInvalidIdentifiersAreRefused(t *testing.T) {
 		if len(e.Detail) > 300 {
 			t.Errorf("the answer repeats %d bytes", len(e.Detail))
 		}
-		_, err = a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(`{"request":"a"}`)}}, "")
+		_, err = a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(`{"request":"a"}`)}}, oda.Write{})
 		refused(t, err, oda.NotFound, "could not be found")
 	}
 	holds(t, a, nil)
@@ -184,7 +184,7 @@ func TestRecordsAreKeptOnlyIfTheDocumentHasNone(t *testing.T) {
 	if _, listed := member(before, "request_responses"); listed {
 		t.Errorf("a new block has records that nobody sent: %s", before)
 	}
-	if _, err := a.Record(ctx, "x", []oda.NewRecord{{Text: []byte(`{ "request": "a" }`)}}, "script"); err != nil {
+	if _, err := a.Record(ctx, "x", []oda.NewRecord{{Text: []byte(`{ "request": "a" }`)}}, oda.Write{User: "script"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = store(before, false)

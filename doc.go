@@ -17,7 +17,8 @@
 //     specification; document.go is an entity as received, body.go as stored,
 //     entity.go as answered.
 //   - Writing: archive.go has the operations, put.go the rule that decides
-//     whether an update is accepted, record.go the records of a block.
+//     whether an update is accepted, telescopes.go where a bound role may write,
+//     record.go the records of a block.
 //   - History: versions.go and diff.go. changes.go is the log of changes, follow.go
 //     reads it for those who follow the archive, recent.go for people.
 //   - Lists: query.go and cursor.go.

@@ -21,7 +21,9 @@ const (
 	InvalidUser       Code = "invalid-user"       // 400: the acting user is not a valid user name
 	UnknownPosition   Code = "unknown-position"   // 400: the log of changes does not reach that position
 
-	CrossOrigin Code = "cross-origin" // 403: a browser page of another origin tried to write
+	Unauthenticated Code = "unauthenticated" // 401: no credentials, or bad ones
+	Forbidden       Code = "forbidden"       // 403: the caller's role does not allow it
+	CrossOrigin     Code = "cross-origin"    // 403: a browser page of another origin tried to write
 
 	NotFound       Code = "not-found"       // 404: no such entity
 	NoSuchPath     Code = "no-such-path"    // 404: no such path in the interface

@@ -73,7 +73,7 @@ func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, e
 func recordAndCompare(t *testing.T, a *oda.Archive, e env.Document, id string) {
 	t.Helper()
 	record := `{ "request" : "\u0073can", "duration" : 1.50e0 }`
-	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(record)}}, "")
+	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(record)}}, oda.Write{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,9 @@ type Put struct {
 	Pointer   string   // leads to the document in the request
 	Extract   *Extract // for the summary of the new version
 
+	// Telescopes are those for which the caller may write, nil if any.
+	Telescopes *Telescopes
+
 	// The records of the new version of an ExecutionBlock: those in Records if
 	// Listed, those of the previous version if KeepRecords, else none.
 	Records     [][]byte

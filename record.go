@@ -47,6 +47,9 @@ type Append struct {
 	By      string
 	At      Instant
 	Records []NewRecord
+
+	// Telescopes are those for which the caller may record, nil if any.
+	Telescopes *Telescopes
 }
 
 // Size returns the number of bytes of the records.

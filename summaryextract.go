@@ -100,6 +100,20 @@ func (x *Extract) lastPlace() int32 {
 // have the same summary.
 func (x *Extract) Hash() int64 { return x.hash }
 
+// Telescope returns the telescope of the summary, empty if it has none.
+func (x *Extract) Telescope() string {
+	for i := range x.Notes.Notes {
+		n := &x.Notes.Notes[i]
+		if n.Of != ofTelescope || n.Kind != rawjson.String || !x.counts(n) {
+			continue
+		}
+		if text := rawjson.Unquote(x.text[n.Start:n.End]); isPlainText(text) {
+			return text
+		}
+	}
+	return ""
+}
+
 // Summary makes the summary. It may be far larger than the document, so the
 // extract does not keep it.
 func (x *Extract) Summary() *Summary {

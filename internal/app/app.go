@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/auth"
 	"oda/internal/engine/migrate"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
@@ -128,7 +129,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: archive, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Archive: archive, Gate: auth.NewGate(), Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -41,7 +41,8 @@ type stream struct {
 	framed bool // HTTP/1.1; in HTTP/1.0 an answer ends with its connection
 	beats  *time.Ticker
 	sent   int64
-	inside bool // a frame was begun and is not complete
+	inside bool        // a frame was begun and is not complete
+	ended  func() bool // the archive ends it, or its caller may no longer read
 	close  func()
 }
 
@@ -63,9 +64,13 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	}
 	ctx, cancel := context.WithCancel(h.stop)
 	s := &stream{ctx: ctx, hub: h, conn: conn, framed: r.ProtoAtLeast(1, 1), beats: time.NewTicker(heartbeat)}
-	undo := context.AfterFunc(h.stop, func() { _ = conn.SetWriteDeadline(time.Now().Add(stopTime)) })
+	hurry := func() { _ = conn.SetWriteDeadline(time.Now().Add(stopTime)) }
+	undo := context.AfterFunc(h.stop, hurry)
+	undoEnd := context.AfterFunc(r.Context(), func() { cancel(); hurry() })
+	s.ended = func() bool { return h.stop.Err() != nil || r.Context().Err() != nil }
 	s.close = func() {
 		undo()
+		undoEnd()
 		cancel()
 		s.beats.Stop()
 		_ = conn.Close() // everything was sent before
@@ -134,10 +139,10 @@ func (s *stream) write(b []byte) error {
 	return nil
 }
 
-// finish ends the answer properly if the archive stops. In the middle of a frame, what
+// finish ends the answer properly if the archive ends the stream. In the middle of a frame, what
 // ends an answer would count as part of an event.
 func (s *stream) finish() {
-	if s.framed && !s.inside && s.hub.stop.Err() != nil {
+	if s.framed && !s.inside && s.ended() {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(stopTime)) // a slow client only sees the connection close
 		_, _ = s.conn.Write([]byte(endOfFrames))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/api"
+	"oda/internal/auth"
 	"oda/internal/contract"
 	"oda/internal/feed"
 )
@@ -23,12 +24,15 @@ type Bounds struct {
 	Depth    int   // nesting of a document
 }
 
+// Page answers with a page, or returns an error before it has written anything.
+type Page = func(w http.ResponseWriter, r *http.Request) error
+
 // Pages serves the parts of the interface that are for people, and the pages
 // beside it.
 type Pages interface {
 	// Pages gives the pages beside the interface by their paths below the base
 	// path. Failed is the page about an error on one of them.
-	Pages() map[string]func(w http.ResponseWriter, r *http.Request) error
+	Pages() map[string]Page
 	Failed(w http.ResponseWriter, r *http.Request, e *oda.Error, status int, title, requestID string)
 
 	Home(w http.ResponseWriter, r *http.Request) error
@@ -42,9 +46,11 @@ type Pages interface {
 // Config is what the interface needs.
 type Config struct {
 	Archive  *oda.Archive
+	Gate     *auth.Gate
 	Feed     *feed.Hub
 	Pages    Pages
-	BasePath string // the prefix of all paths: empty, or /like/this
+	SignIn   map[string]Page // pages to sign in and out, by method and path; open to everybody
+	BasePath string          // the prefix of all paths: empty, or /like/this
 	Bounds   Bounds
 	Log      *slog.Logger
 
@@ -54,8 +60,10 @@ type Config struct {
 // API answers requests. It is an http.Handler.
 type API struct {
 	archive  *oda.Archive
+	gate     *auth.Gate
 	feed     *feed.Hub
 	pages    Pages
+	signIn   map[string]Page
 	base     string
 	bounds   Bounds
 	log      *slog.Logger
@@ -75,7 +83,7 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}
 	a := &API{
-		archive: cfg.Archive, feed: cfg.Feed, pages: cfg.Pages, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
+		archive: cfg.Archive, gate: cfg.Gate, feed: cfg.Feed, pages: cfg.Pages, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: budget{most: cfg.Bounds.InFlight}, origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
 	}

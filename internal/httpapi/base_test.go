@@ -14,6 +14,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/internal/app"
+	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/skuid"
 	"oda/internal/sqlite"
@@ -136,7 +137,7 @@ func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	}
 	archive := oda.NewArchive(engine, generator)
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts}),
+		Archive: archive, Gate: auth.NewGate(), Pages: web.New(web.Config{Counts: archive.Counts}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 1 << 20, Depth: 100}, Log: log,
 	})
 	return handler, engine, err
@@ -196,7 +197,7 @@ func (late) Put(context.Context, []oda.Put) ([]*oda.Entity, error) {
 // A write that ran out of time may have been stored. Its answer says so.
 func TestARequestWhoseTimeRanOut(t *testing.T) {
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(late{}, nil), Log: slog.New(slog.DiscardHandler),
+		Archive: oda.NewArchive(late{}, nil), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 1 << 20, Depth: 100},
 	})
 	if err != nil {

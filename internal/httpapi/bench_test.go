@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/skuid"
 	"oda/internal/sqlite"
@@ -58,7 +59,7 @@ func desk(tb testing.TB) http.Handler {
 	archive := oda.NewArchive(store, minter)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Pages: web.New(web.Config{Counts: archive.Counts, Version: "test", Engine: "embedded", Logger: log}),
+		Archive: archive, Gate: auth.NewGate(), Pages: web.New(web.Config{Counts: archive.Counts, Version: "test", Engine: "embedded", Logger: log}),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: 100}, Log: log,
 	})
 	if err != nil {

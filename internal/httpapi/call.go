@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/auth"
 	"oda/internal/contract"
 )
 
@@ -20,23 +21,25 @@ type call struct {
 	api       *API
 	r         *http.Request
 	op        *contract.Operation // nil if the description does not have it
-	page      bool                // for people; its query is ignored
-	probe     bool                // a health check
-	kind      oda.Kind
-	id        string // of the entity, if the path or the answer names one
-	user      string // the acting user; empty if the request names none
+	caller    *auth.Caller        // nil where anyone may call
+	id        string              // of the entity, if the path or the answer names one
+	user      string              // the acting user; empty if the request names none
 	query     map[string][]string
 	started   time.Time
 	requestID string
 	taken     int64 // bytes reserved from the budget
-	reading   bool  // reading of the body has begun
-	ended     bool  // all of the body was read
-	broken    bool  // the rest of the body will never arrive
 	status    int
 	sent      int64
 	failure   error
-	lasting   bool // the answer never changes
-	accept    bool // the answer depends on what the client accepts
+	kind      oda.Kind
+	need      auth.Role // that the caller needs
+	page      bool      // for people; its query is ignored
+	probe     bool      // a health check
+	reading   bool      // reading of the body has begun
+	ended     bool      // all of the body was read
+	broken    bool      // the rest of the body will never arrive
+	lasting   bool      // the answer never changes
+	accept    bool      // the answer depends on what the client accepts
 	out       response
 
 	// The values of the answer's headers. They are part of the call, so that they

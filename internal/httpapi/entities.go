@@ -50,7 +50,7 @@ func (a *API) store(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := oda.Write{User: c.user, Condition: condition(c.r.Header), KeepRecords: records != ""}
+	w := oda.Write{User: c.user, Telescopes: c.telescopes(), Condition: condition(c.r.Header), KeepRecords: records != ""}
 	e, err := a.archive.Store(c.r.Context(), c.id, d, w)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (a *API) storeSeveral(c *call) error {
 		return err
 	}
 	documents := split(text, index)
-	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user})
+	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}

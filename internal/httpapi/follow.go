@@ -73,8 +73,10 @@ func (c *call) lastEvent(otherwise int64) (int64, error) {
 	return last, nil
 }
 
-// stream answers with events until the client or the archive ends the stream.
+// stream answers with events until the client or the archive ends the stream, or
+// the caller's credential ends.
 func (c *call) stream(send func() (feed.Sent, error)) error {
+	defer c.whileAllowed()()
 	c.head("Content-Type", eventStream)
 	c.head("Vary", "Accept, Accept-Encoding")
 	c.head("Cache-Control", "no-store")
@@ -90,11 +92,16 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 // aside lets the request wait so long for something to answer with. Meanwhile its
 // connection counts as a follower, not as an ordinary request.
 func (c *call) aside(wait time.Duration) (back func()) {
+	end := c.whileAllowed()
 	control := http.NewResponseController(c.ResponseWriter)
 	// The request has arrived, so the time for reading it is over. The time for the
 	// answer begins when there is one. If setting a deadline fails, the wait only
 	// ends sooner.
 	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(time.Now().Add(wait + c.api.writeTimeout))
-	return serving.Aside(c.r.Context())
+	leave := serving.Aside(c.r.Context())
+	return func() {
+		leave()
+		end()
+	}
 }

@@ -25,6 +25,8 @@ var problems = map[oda.Code]problemKind{
 	oda.InvalidQuery:       {http.StatusBadRequest, "Invalid query"},
 	oda.InvalidUser:        {http.StatusBadRequest, "Invalid user name"},
 	oda.UnknownPosition:    {http.StatusBadRequest, "The log of changes does not reach this position"},
+	oda.Unauthenticated:    {http.StatusUnauthorized, "Credentials are needed"},
+	oda.Forbidden:          {http.StatusForbidden, "Not allowed"},
 	oda.CrossOrigin:        {http.StatusForbidden, "Cross-origin write refused"},
 	oda.NotFound:           {http.StatusNotFound, "Entity not found"},
 	oda.NoSuchPath:         {http.StatusNotFound, "No such path"},
@@ -84,6 +86,9 @@ func (c *call) problem(err error) {
 	c.drain()
 	if after := retryAfter[e.Code]; after != "" {
 		c.head("Retry-After", after)
+	}
+	if e.Code == oda.Unauthenticated {
+		c.head("Www-Authenticate", "Bearer")
 	}
 	c.head("Cache-Control", "no-store")
 	if c.besideTheInterface() {

@@ -17,7 +17,7 @@ func (a *API) record(c *call) error {
 		return err
 	}
 	one := oda.NewRecord{Key: c.r.Header.Get("Idempotency-Key"), Text: text[nodes[0].Start:nodes[0].End]}
-	receipts, err := a.archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, c.user)
+	receipts, err := a.archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, oda.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *API) recordBatch(c *call) error {
 		return err
 	}
 	records := keyedRecords(text, nodes)
-	receipts, err := a.archive.Record(c.r.Context(), c.id, records, c.user)
+	receipts, err := a.archive.Record(c.r.Context(), c.id, records, oda.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}

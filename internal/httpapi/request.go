@@ -40,7 +40,7 @@ func (c *call) check() error {
 	if err := c.checkHeaders(); err != nil {
 		return err
 	}
-	if user := c.r.Header.Get("X-Forwarded-User"); oda.ValidUser(user) {
+	if user := c.r.Header.Get(forwardedUser); c.namesUser() && oda.ValidUser(user) {
 		c.user = user
 	}
 	return nil
@@ -60,18 +60,24 @@ func (c *call) checkQuery() error {
 	return c.op.CheckQuery(c.query)
 }
 
+// forwardedUser names the acting user, unless the caller is known better.
+const forwardedUser = "X-Forwarded-User"
+
 // single lists the headers that have one value, each with the code of the problem
 // if it has several.
 var single = [...]struct {
 	name string
 	code oda.Code
-}{{"X-Forwarded-User", oda.InvalidUser}, {"Idempotency-Key", oda.InvalidRequest}, {"Content-Type", oda.InvalidRequest}}
+}{{forwardedUser, oda.InvalidUser}, {"Idempotency-Key", oda.InvalidRequest}, {"Content-Type", oda.InvalidRequest}}
 
 // checkHeaders refuses different values of a header of which the operation reads
 // one, since a proxy may have added one of them. The same value twice is fine.
 func (c *call) checkHeaders() error {
 	for _, h := range single {
 		values := c.r.Header[h.name]
+		if h.name == forwardedUser && !c.namesUser() {
+			continue
+		}
 		if len(values) < 2 || len(slices.Compact(slices.Clone(values))) == 1 {
 			continue
 		}
@@ -92,6 +98,9 @@ func (c *call) parameter(in, name string) (value string, given bool) {
 	case "query":
 		values = c.query[name]
 	case "header":
+		if name == forwardedUser && !c.namesUser() {
+			return "", false
+		}
 		values = c.r.Header.Values(name)
 	default:
 		return c.r.PathValue(name), true
@@ -281,5 +290,5 @@ func (c *call) drain() {
 
 // write returns what the request says about a write, besides the document.
 func (c *call) write(operation string, received []byte) oda.Write {
-	return oda.Write{User: c.user, Key: c.r.Header.Get("Idempotency-Key"), Operation: operation, Received: received}
+	return oda.Write{User: c.user, Telescopes: c.telescopes(), Key: c.r.Header.Get("Idempotency-Key"), Operation: operation, Received: received}
 }

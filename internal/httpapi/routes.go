@@ -8,6 +8,7 @@ import (
 
 	"oda"
 	"oda/api"
+	"oda/internal/auth"
 )
 
 // handler answers a call, or returns the error to answer with.
@@ -16,7 +17,9 @@ type handler func(*call) error
 // route is one operation of the API description.
 type route struct {
 	operation string
-	kind      oda.Kind // of its entities; 0 if it is not about one kind
+	role      auth.Role // that a caller needs
+	create    auth.Role // that a caller needs if the entity must be new; 0 if that makes no difference
+	kind      oda.Kind  // of its entities; 0 if it is not about one kind
 	handle    handler
 	page      bool // for people, or the description itself: any query is accepted
 	probe     bool // called all the time, so success is logged only for debugging
@@ -26,70 +29,70 @@ type route struct {
 // path of each operation.
 func (a *API) routes() []route {
 	return []route{
-		{operation: "storeSeveral", handle: a.storeSeveral},
+		{operation: "storeSeveral", role: auth.Editor, handle: a.storeSeveral},
 
-		{operation: "listSBDs", kind: oda.SBDefinition, handle: a.list},
-		{operation: "listSBIs", kind: oda.SBInstance, handle: a.list},
-		{operation: "listEBs", kind: oda.ExecutionBlock, handle: a.list},
-		{operation: "listPRJs", kind: oda.Project, handle: a.list},
+		{operation: "listSBDs", role: auth.Reader, kind: oda.SBDefinition, handle: a.list},
+		{operation: "listSBIs", role: auth.Reader, kind: oda.SBInstance, handle: a.list},
+		{operation: "listEBs", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.list},
+		{operation: "listPRJs", role: auth.Reader, kind: oda.Project, handle: a.list},
 
-		{operation: "searchSBDs", kind: oda.SBDefinition, handle: a.search},
-		{operation: "searchSBIs", kind: oda.SBInstance, handle: a.search},
-		{operation: "searchEBs", kind: oda.ExecutionBlock, handle: a.search},
-		{operation: "searchPRJs", kind: oda.Project, handle: a.search},
+		{operation: "searchSBDs", role: auth.Reader, kind: oda.SBDefinition, handle: a.search},
+		{operation: "searchSBIs", role: auth.Reader, kind: oda.SBInstance, handle: a.search},
+		{operation: "searchEBs", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.search},
+		{operation: "searchPRJs", role: auth.Reader, kind: oda.Project, handle: a.search},
 
-		{operation: "createSBD", kind: oda.SBDefinition, handle: a.create},
-		{operation: "createSBI", kind: oda.SBInstance, handle: a.create},
-		{operation: "createEB", kind: oda.ExecutionBlock, handle: a.create},
-		{operation: "createPRJ", kind: oda.Project, handle: a.create},
-		{operation: "createEmptyEB", kind: oda.ExecutionBlock, handle: a.createEmpty},
+		{operation: "createSBD", role: auth.Editor, kind: oda.SBDefinition, handle: a.create},
+		{operation: "createSBI", role: auth.Editor, kind: oda.SBInstance, handle: a.create},
+		{operation: "createEB", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.create},
+		{operation: "createPRJ", role: auth.Editor, kind: oda.Project, handle: a.create},
+		{operation: "createEmptyEB", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.createEmpty},
 
-		{operation: "getSBD", kind: oda.SBDefinition, handle: a.get},
-		{operation: "getSBI", kind: oda.SBInstance, handle: a.get},
-		{operation: "getEB", kind: oda.ExecutionBlock, handle: a.get},
-		{operation: "getPRJ", kind: oda.Project, handle: a.get},
+		{operation: "getSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.get},
+		{operation: "getSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.get},
+		{operation: "getEB", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.get},
+		{operation: "getPRJ", role: auth.Reader, kind: oda.Project, handle: a.get},
 
-		{operation: "listSBDVersions", kind: oda.SBDefinition, handle: a.listVersions},
-		{operation: "listSBIVersions", kind: oda.SBInstance, handle: a.listVersions},
-		{operation: "listEBVersions", kind: oda.ExecutionBlock, handle: a.listVersions},
-		{operation: "listPRJVersions", kind: oda.Project, handle: a.listVersions},
+		{operation: "listSBDVersions", role: auth.Reader, kind: oda.SBDefinition, handle: a.listVersions},
+		{operation: "listSBIVersions", role: auth.Reader, kind: oda.SBInstance, handle: a.listVersions},
+		{operation: "listEBVersions", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.listVersions},
+		{operation: "listPRJVersions", role: auth.Reader, kind: oda.Project, handle: a.listVersions},
 
-		{operation: "getSBDVersion", kind: oda.SBDefinition, handle: a.getVersion},
-		{operation: "getSBIVersion", kind: oda.SBInstance, handle: a.getVersion},
-		{operation: "getEBVersion", kind: oda.ExecutionBlock, handle: a.getVersion},
-		{operation: "getPRJVersion", kind: oda.Project, handle: a.getVersion},
+		{operation: "getSBDVersion", role: auth.Reader, kind: oda.SBDefinition, handle: a.getVersion},
+		{operation: "getSBIVersion", role: auth.Reader, kind: oda.SBInstance, handle: a.getVersion},
+		{operation: "getEBVersion", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.getVersion},
+		{operation: "getPRJVersion", role: auth.Reader, kind: oda.Project, handle: a.getVersion},
 
-		{operation: "diffSBD", kind: oda.SBDefinition, handle: a.diff},
-		{operation: "diffSBI", kind: oda.SBInstance, handle: a.diff},
-		{operation: "diffEB", kind: oda.ExecutionBlock, handle: a.diff},
-		{operation: "diffPRJ", kind: oda.Project, handle: a.diff},
+		{operation: "diffSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.diff},
+		{operation: "diffSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.diff},
+		{operation: "diffEB", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.diff},
+		{operation: "diffPRJ", role: auth.Reader, kind: oda.Project, handle: a.diff},
 
-		{operation: "provenanceOfSBD", kind: oda.SBDefinition, handle: a.provenance},
-		{operation: "provenanceOfSBI", kind: oda.SBInstance, handle: a.provenance},
-		{operation: "provenanceOfEB", kind: oda.ExecutionBlock, handle: a.provenance},
-		{operation: "provenanceOfPRJ", kind: oda.Project, handle: a.provenance},
+		{operation: "provenanceOfSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.provenance},
+		{operation: "provenanceOfSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.provenance},
+		{operation: "provenanceOfEB", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.provenance},
+		{operation: "provenanceOfPRJ", role: auth.Reader, kind: oda.Project, handle: a.provenance},
 
-		{operation: "storeSBD", kind: oda.SBDefinition, handle: a.store},
-		{operation: "storeSBI", kind: oda.SBInstance, handle: a.store},
-		{operation: "storeEB", kind: oda.ExecutionBlock, handle: a.store},
-		{operation: "storePRJ", kind: oda.Project, handle: a.store},
+		{operation: "storeSBD", role: auth.Editor, kind: oda.SBDefinition, handle: a.store},
+		{operation: "storeSBI", role: auth.Editor, kind: oda.SBInstance, handle: a.store},
+		{operation: "storeEB", role: auth.Editor, create: auth.Recorder, kind: oda.ExecutionBlock, handle: a.store},
+		{operation: "storePRJ", role: auth.Editor, kind: oda.Project, handle: a.store},
 
-		{operation: "recordPatch", kind: oda.ExecutionBlock, handle: a.record},
-		{operation: "recordPost", kind: oda.ExecutionBlock, handle: a.record},
-		{operation: "recordBatch", kind: oda.ExecutionBlock, handle: a.recordBatch},
-		{operation: "readRecords", kind: oda.ExecutionBlock, handle: a.readRecords},
+		{operation: "recordPatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.record},
+		{operation: "recordPost", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.record},
+		{operation: "recordBatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.recordBatch},
+		{operation: "readRecords", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.readRecords},
 
-		{operation: "night", handle: a.night},
-		{operation: "changes", handle: a.changes},
+		{operation: "night", role: auth.Reader, handle: a.night},
+		{operation: "changes", role: auth.Reader, handle: a.changes},
 
-		{operation: "home", page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
-		{operation: "guide", page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},
-		{operation: "problems", page: true, handle: func(c *call) error { return a.pages.Problems(c, c.r) }},
-		{operation: "problem", page: true, handle: func(c *call) error { return a.pages.Problem(c, c.r) }},
-		{operation: "descriptionJSON", page: true, handle: static("application/json", api.JSON)},
-		{operation: "descriptionYAML", page: true, handle: static("application/yaml", api.YAML)},
-		{operation: "ui", page: true, handle: func(c *call) error { return a.pages.UI(c, c.r) }},
-		{operation: "uiAsset", page: true, handle: func(c *call) error { return a.pages.Asset(c, c.r) }},
+		{operation: "home", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
+		{operation: "guide", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},
+		{operation: "problems", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Problems(c, c.r) }},
+		{operation: "problem", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Problem(c, c.r) }},
+		{operation: "descriptionJSON", role: auth.Reader, page: true, handle: static("application/json", api.JSON)},
+		{operation: "descriptionYAML", role: auth.Reader, page: true, handle: static("application/yaml", api.YAML)},
+		{operation: "ui", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.UI(c, c.r) }},
+		{operation: "uiAsset", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Asset(c, c.r) }},
 	}
 }
 
@@ -97,7 +100,11 @@ func (a *API) routes() []route {
 // answer says which methods there are.
 func (a *API) register() error {
 	allowed := make(map[string][]string)
+	var bare error
 	handle := func(method, path string, rt route) {
+		if rt.role == auth.NoRole {
+			bare = fmt.Errorf("%s %s has no role: the table of routes must say who may call it", method, path)
+		}
 		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, rt) })
 		allowed[path] = append(allowed[path], method)
 	}
@@ -124,15 +131,15 @@ func (a *API) register() error {
 	// These are not in the description: the pages, the root without a slash,
 	// redirects to the home page, and health checks.
 	a.registerPages(handle)
-	handle("PUT", root, route{operation: "storeSeveral", handle: a.storeSeveral})
-	handle("GET", root, route{handle: redirect("v1/")})
-	handle("GET", root+"/ui/{$}", route{handle: redirect("../ui")})
+	handle("PUT", root, route{operation: "storeSeveral", role: auth.Editor, handle: a.storeSeveral})
+	handle("GET", root, route{role: auth.Reader, handle: redirect("v1/")})
+	handle("GET", root+"/ui/{$}", route{role: auth.Reader, handle: redirect("../ui")})
 	if a.base != "" {
-		handle("GET", a.base, route{handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/")})
+		handle("GET", a.base, route{role: auth.Reader, handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/")})
 	}
 	for _, base := range slices.Compact([]string{"", a.base}) {
-		handle("GET", base+"/livez", route{handle: a.live, probe: true})
-		handle("GET", base+"/readyz", route{handle: a.ready, probe: true})
+		handle("GET", base+"/livez", route{role: auth.Anyone, handle: a.live, probe: true})
+		handle("GET", base+"/readyz", route{role: auth.Anyone, handle: a.ready, probe: true})
 	}
 
 	for path := range allowed {
@@ -144,18 +151,18 @@ func (a *API) register() error {
 			if own := allowed[r.URL.Path]; own != nil {
 				methods = own
 			}
-			a.dispatch(w, r, route{handle: wrongMethod(methods)})
+			a.dispatch(w, r, route{role: auth.Anyone, handle: wrongMethod(methods)})
 		})
 	}
 	for _, kind := range oda.Kinds { // an empty identifier
 		a.mux.HandleFunc("PUT "+root+"/"+kind.Collection()+"/{$}", func(w http.ResponseWriter, r *http.Request) {
-			a.dispatch(w, r, route{kind: kind, handle: func(*call) error { return errNoIdentifier() }})
+			a.dispatch(w, r, route{role: auth.Editor, kind: kind, handle: func(*call) error { return errNoIdentifier() }})
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.dispatch(w, r, route{handle: func(*call) error { return a.errNoSuchPath() }})
+		a.dispatch(w, r, route{role: auth.Anyone, handle: func(*call) error { return a.errNoSuchPath() }})
 	})
-	return nil
+	return bare
 }
 
 // registerPages sets up the pages beside the interface. With a slash at its end,
@@ -164,20 +171,28 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 	if a.pages == nil {
 		return
 	}
+	for pattern, page := range a.signIn {
+		method, path, _ := strings.Cut(pattern, " ")
+		handle(method, a.base+path, route{role: auth.Anyone, page: true, handle: func(c *call) error { return page(c, c.r) }})
+	}
 	for path, page := range a.pages.Pages() {
-		handle("GET", a.base+path, route{page: true, handle: func(c *call) error { return page(c, c.r) }})
+		handle("GET", a.base+path, route{role: auth.Reader, page: true, handle: func(c *call) error { return page(c, c.r) }})
 	}
 	for _, kind := range oda.Kinds {
-		handle("GET", a.base+"/"+kind.Collection()+"/{$}", route{page: true, handle: redirect("../" + kind.Collection())})
+		handle("GET", a.base+"/"+kind.Collection()+"/{$}", route{role: auth.Reader, page: true, handle: redirect("../" + kind.Collection())})
 	}
 }
 
-// dispatch checks the request against the description and calls the handler. It
-// answers with the error if there is one. The writer is the call, which the mux
+// dispatch checks that the caller may do this and that the request matches the
+// description, and calls the handler. It answers with the error if there is one. The writer is the call, which the mux
 // passes on.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
+	if err := c.admit(&rt); err != nil {
+		c.problem(err)
+		return
+	}
 	if err := c.check(); err != nil {
 		c.problem(err)
 		return

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/auth"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/web"
@@ -24,7 +25,7 @@ func Serve(tb testing.TB, engine oda.Engine) Target {
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Feed: hub, Pages: web.New(web.Config{Counts: archive.Counts}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Pages: web.New(web.Config{Counts: archive.Counts}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

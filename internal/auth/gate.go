@@ -1,0 +1,85 @@
+package auth
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"oda"
+)
+
+// Config says how callers are known. Without any way the archive is open.
+type Config struct {
+	Tokens   string         // file with tokens
+	Proxies  []netip.Prefix // addresses whose X-Forwarded-User and X-Forwarded-Groups are believed
+	Bearers  []Way          // that judge bearer tokens other than those of the file
+	Sessions []Way          // that are asked last, if there are no headers to judge
+	Insecure bool           // open on any address
+}
+
+// Way is one way to know callers. It returns false if it has nothing to say about
+// the request, and an error if the request claims to be known by it but is not.
+type Way interface {
+	Caller(r *http.Request) (*Caller, bool, error)
+}
+
+// Gate tells who is calling. It is safe for concurrent use.
+type Gate struct{ ways []Way }
+
+// NewGate returns a gate that asks the ways in turn. Without any it is open.
+func NewGate(ways ...Way) *Gate { return &Gate{ways} }
+
+// IsOpen reports whether everybody may do everything.
+func (g *Gate) IsOpen() bool { return len(g.ways) == 0 }
+
+// open is every caller of an open archive. The acting user is up to the request.
+var open = &Caller{Means: Open, Role: Admin}
+
+// Caller returns who sent the request. If the request has no credentials or bad
+// ones, the error has the code oda.Unauthenticated.
+func (g *Gate) Caller(r *http.Request) (*Caller, error) {
+	if g.IsOpen() {
+		return open, nil
+	}
+	for _, way := range g.ways {
+		if c, ok, err := way.Caller(r); ok || err != nil {
+			return c, err
+		}
+	}
+	return nil, oda.Errorf(oda.Unauthenticated, "This archive must know who is calling, and the request has no credentials. "+
+		"Send a token with the header \"Authorization: Bearer TOKEN\".")
+}
+
+// Bearer returns the bearer token of a request, and whether it has one.
+func Bearer(r *http.Request) (token string, given bool, err error) {
+	values := r.Header["Authorization"]
+	switch len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+	default:
+		return "", false, oda.Errorf(oda.InvalidRequest, "The header Authorization is given more than once. Nothing was stored. Give it once.")
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", false, nil
+	}
+	return strings.TrimSpace(token), true, nil
+}
+
+// BadBearer returns the error for a bearer token that is not good.
+func BadBearer(detail string) error {
+	return oda.Errorf(oda.Unauthenticated, "The bearer token is not good: %s. Nothing was stored. Ask the operator for a new one.", detail)
+}
+
+// strangers refuses bearer tokens that no way before it has judged: a credential is
+// never ignored.
+type strangers struct{}
+
+func (strangers) Caller(r *http.Request) (*Caller, bool, error) {
+	_, given, err := Bearer(r)
+	if err == nil && given {
+		err = BadBearer("this archive does not know it")
+	}
+	return nil, false, err
+}

@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"context"
+
+	"oda"
+	"oda/internal/auth"
+)
+
+// admit finds out who is calling, and returns an error unless they may do what the
+// route does. It comes before all other checks, so that strangers learn nothing.
+func (c *call) admit(rt *route) error {
+	if rt.role == auth.Anyone {
+		return nil
+	}
+	caller, err := c.api.gate.Caller(c.r)
+	if err != nil {
+		return err
+	}
+	c.caller, c.user = caller, caller.User
+	c.need = rt.role
+	if rt.create != auth.NoRole && c.createsOnly() {
+		c.need = rt.create
+	}
+	if err := caller.Check(c.need); err != nil {
+		return err
+	}
+	if rt.page && !c.api.gate.IsOpen() {
+		c.r = c.r.WithContext(auth.With(c.r.Context(), caller))
+	}
+	return nil
+}
+
+// createsOnly reports whether the request stores an entity only if it is new.
+func (c *call) createsOnly() bool {
+	none := condition(c.r.Header).NoneMatch
+	return none != nil && none.Any
+}
+
+// namesUser reports whether the request itself may name the acting user in
+// X-Forwarded-User, because nobody knows better.
+func (c *call) namesUser() bool { return c.caller == nil || c.caller.Means == auth.Open }
+
+// telescopes returns those for which the caller may write, nil if any.
+func (c *call) telescopes() *oda.Telescopes { return c.caller.Where(c.need) }
+
+// whileAllowed lets a request that takes long end with the caller's credential.
+func (c *call) whileAllowed() (end func()) {
+	if c.caller.Done == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(c.r.Context())
+	c.r = c.r.WithContext(ctx)
+	go func() {
+		select {
+		case <-c.caller.Done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return cancel
+}
