@@ -45,7 +45,7 @@ var rooms = map[string][]string{
 	"oda/internal/engine":            {"oda"},
 	"oda/internal/engine/audit":      {"oda", "oda/internal/engine", "oda/internal/rawjson"},
 	"oda/internal/engine/migrate":    {},
-	"oda/internal/feed":              {"oda", "oda/internal/serving"},
+	"oda/internal/feed":              {"oda", "oda/internal/content", "oda/internal/serving"},
 	"oda/internal/files":             {},
 	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/internal/serving"},
 	"oda/internal/jsondiff":          {"oda/internal/rawjson"},

@@ -65,7 +65,7 @@ func (f *follower) await(ctx context.Context, beat <-chan time.Time) (come bool,
 // next waits for changes and returns those that the follower wants as a frame, nil
 // if it wants none. The follower's place moves past them. After a beat, the frame is
 // a comment with the follower's place.
-func (f *follower) next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
+func (f *follower) next(ctx context.Context, beat <-chan time.Time) (*frame, error) {
 	c, inLog, err := f.chunk(ctx, beat)
 	switch {
 	case err != nil:
@@ -73,7 +73,7 @@ func (f *follower) next(ctx context.Context, beat <-chan time.Time) ([]byte, err
 	case inLog:
 		return f.read(ctx)
 	case c == nil:
-		return noteFrame(": %d\n\n", f.at), nil // a beat
+		return shared(noteFrame(": %d\n\n", f.at)), nil // a beat
 	}
 	from := f.at
 	f.at = c.to
@@ -86,11 +86,11 @@ func (f *follower) next(ctx context.Context, beat <-chan time.Time) ([]byte, err
 			wanted = append(wanted, c.changes[i].Behind(from))
 		}
 	}
-	return changesFrame(wanted), nil
+	return shared(changesFrame(wanted)), nil
 }
 
 // read reads a page of the log. Only a few followers do so at a time.
-func (f *follower) read(ctx context.Context) ([]byte, error) {
+func (f *follower) read(ctx context.Context) (*frame, error) {
 	select {
 	case f.hub.places <- struct{}{}:
 		defer func() { <-f.hub.places }()
@@ -102,5 +102,5 @@ func (f *follower) read(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	f.at = page.Next
-	return changesFrame(page.Changes), nil
+	return shared(changesFrame(page.Changes)), nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/content"
 	"oda/internal/serving"
 )
 
@@ -38,7 +39,8 @@ type stream struct {
 	ctx    context.Context // until the client or the archive ends it
 	hub    *Hub
 	conn   net.Conn
-	framed bool // HTTP/1.1; in HTTP/1.0 an answer ends with its connection
+	framed bool     // HTTP/1.1; in HTTP/1.0 an answer ends with its connection
+	packed *packing // nil: not compressed
 	beats  *time.Ticker
 	sent   int64
 	inside bool        // a frame was begun and is not complete
@@ -46,9 +48,16 @@ type stream struct {
 	close  func()
 }
 
-// open takes over the connection and sends the headers of the answer. The caller
-// must close the stream. There is none for a request of only the headers.
-func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
+// open takes over the connection and sends the headers of the answer. It compresses
+// what is sent to all if the client accepts that; what is sent to one client alone
+// is not worth the time. The caller must close the stream. There is none for a
+// request of only the headers.
+func (h *Hub) open(w http.ResponseWriter, r *http.Request, toAll bool) (*stream, error) {
+	framed := r.ProtoAtLeast(1, 1)
+	pack := toAll && framed && content.Negotiate(r.Header, content.Gzip) != nil
+	if pack {
+		w.Header().Set("Content-Encoding", content.Gzip.Name)
+	}
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusOK)
 		return nil, nil
@@ -63,7 +72,10 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request) (*stream, error) {
 		_ = c.SetWriteBuffer(sendBuffer) // if it fails, the system chooses the size
 	}
 	ctx, cancel := context.WithCancel(h.stop)
-	s := &stream{ctx: ctx, hub: h, conn: conn, framed: r.ProtoAtLeast(1, 1), beats: time.NewTicker(heartbeat)}
+	s := &stream{ctx: ctx, hub: h, conn: conn, framed: framed, beats: time.NewTicker(heartbeat)}
+	if pack {
+		s.packed = newPacking()
+	}
 	hurry := func() { _ = conn.SetWriteDeadline(time.Now().Add(stopTime)) }
 	undo := context.AfterFunc(h.stop, hurry)
 	undoEnd := context.AfterFunc(r.Context(), func() { cancel(); hurry() })
@@ -90,6 +102,9 @@ func (s *stream) head(header http.Header) error {
 	fmt.Fprintf(&b, "HTTP/1.1 %d OK\r\n", http.StatusOK)
 	_ = header.Write(&b) // writing to a buffer does not fail
 	b.WriteString("\r\n")
+	if s.packed != nil {
+		b.Write(s.packed.begin())
+	}
 	return s.write(b.Bytes())
 }
 
@@ -144,7 +159,11 @@ func (s *stream) write(b []byte) error {
 func (s *stream) finish() {
 	if s.framed && !s.inside && s.ended() {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(stopTime)) // a slow client only sees the connection close
-		_, _ = s.conn.Write([]byte(endOfFrames))
+		end := []byte(endOfFrames)
+		if s.packed != nil {
+			end = append(s.packed.end(), end...)
+		}
+		_, _ = s.conn.Write(end)
 	}
 }
 
@@ -177,7 +196,7 @@ func (h *Hub) StreamChanges(w http.ResponseWriter, r *http.Request, q oda.Follow
 		return Sent{}, err
 	}
 	defer f.leave()
-	s, err := h.open(w, r)
+	s, err := h.open(w, r, q.Filter.All())
 	if s == nil {
 		return Sent{}, err
 	}
@@ -195,14 +214,25 @@ func (s *stream) changes(f *follower, now bool) error {
 		// first event.
 		begin = noteFrame("retry: %d\nid: %d\n\n", reconnect, f.at)
 	}
-	for frame, err := begin, error(nil); ; frame, err = f.next(s.ctx, s.beats.C) {
+	for frame, err := shared(begin), error(nil); ; frame, err = f.next(s.ctx, s.beats.C) {
 		if err == nil {
-			err = s.send(frame)
+			err = s.sendShared(frame)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// sendShared sends a frame, unless it is nil, compressed if the client accepts that.
+func (s *stream) sendShared(f *frame) error {
+	switch {
+	case f == nil:
+		return nil
+	case s.packed != nil:
+		return s.send(s.packed.next(f.packed()))
+	}
+	return s.send(f.plain)
 }
 
 // StreamRecords sends the records of a block after a sequence number until the
@@ -218,7 +248,7 @@ func (h *Hub) StreamRecords(w http.ResponseWriter, r *http.Request, block string
 	if err != nil {
 		return Sent{}, err
 	}
-	s, err := h.open(w, r)
+	s, err := h.open(w, r, false)
 	if s == nil {
 		return Sent{}, err
 	}

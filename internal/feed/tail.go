@@ -43,7 +43,7 @@ type tail struct {
 type chunk struct {
 	from, to oda.Position // it has what comes after from, up to to
 	changes  []oda.Change
-	frame    []byte // all changes, ready to be sent
+	frame    *frame // all changes, ready to be sent
 }
 
 // newTail begins to read the log.
@@ -96,7 +96,7 @@ func (t *tail) read() error {
 			if next == last {
 				break
 			}
-			chunks = append(chunks, &chunk{from: last, to: next, changes: changes, frame: changesFrame(changes)})
+			chunks = append(chunks, &chunk{from: last, to: next, changes: changes, frame: shared(changesFrame(changes))})
 			kept += len(changes)
 			last = next
 			if len(changes) < chunkMost {

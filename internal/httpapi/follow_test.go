@@ -226,6 +226,11 @@ func TestChangesAsAStream(t *testing.T) {
 		t.Errorf("the headers are %v", got)
 	}
 	blocks := a.Events("/changes?kind=ebs")
+	// Only what all get alike is compressed, once for all of them.
+	plain := a.Events("/changes", "Accept-Encoding", "identity")
+	if !stream.Response.Uncompressed || blocks.Response.Uncompressed || plain.Response.Header.Get("Content-Encoding") != "" {
+		t.Error("not exactly the stream of all changes is compressed")
+	}
 	store(t, a, "/ebs/b", `{}`)
 	for i, wanted := range []string{
 		`{"position":1,"kind":"sbds","id":"a","change":"stored","version":1,"by":"DefaultUser","on":"T"}`,
@@ -241,6 +246,9 @@ func TestChangesAsAStream(t *testing.T) {
 		}
 		if e.Name != "change" || e.ID != fmt.Sprint(i+1) || timeless(t, e.Data) != wanted {
 			t.Errorf("event %d is %+v, want %s", i, e, wanted)
+		}
+		if other, err := plain.Data(); err != nil || other != e {
+			t.Errorf("a follower that wants no compression gets %+v, %v", other, err)
 		}
 		if i == 0 {
 			continue
@@ -384,9 +392,11 @@ func TestFollowersAreBoundedSeparatelyFromConnections(t *testing.T) {
 func TestStreamsEndWhenTheArchiveStops(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)
-	streams := []*env.Events{a.Events("/changes?after=now"), a.Events("/ebs/b/request_responses")}
+	streams := []*env.Events{
+		a.Events("/changes?after=now"), a.Events("/changes?after=now", "Accept-Encoding", "identity"), a.Events("/ebs/b/request_responses"),
+	}
 	answered := []<-chan *env.Reply{answers(a, "/changes?after=1&wait=60"), answers(a, "/ebs/b/request_responses?wait=60")}
-	waiting(t, a, 4)
+	waiting(t, a, 5)
 	started := time.Now()
 	if err := a.Stop(); err != nil {
 		t.Error(err)

@@ -54,7 +54,7 @@ type follower struct {
 func newFollower(name, api string, m mode, filter url.Values, now func() time.Duration) *follower {
 	return &follower{
 		name: name, url: api, mode: m, filter: filter, most: 50, now: now, grown: make(chan struct{}),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true}},
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}},
 	}
 }
 

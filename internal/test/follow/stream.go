@@ -28,6 +28,9 @@ func (f *follower) readStream(ctx context.Context) error {
 		query.Set("after", text(f.start))
 		header.Set("Last-Event-ID", text(f.at))
 	}
+	if rand.N(2) == 0 { // else the transport asks for gzip
+		header.Set("Accept-Encoding", "identity")
+	}
 	listening, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := time.AfterFunc(silence, func() { cancel(errSilent) })
