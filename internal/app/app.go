@@ -38,6 +38,8 @@ type Config struct {
 	SkuidTypes string
 	Generator  uint16 // generator number for minting
 
+	Auth auth.Config // who may call
+
 	Bounds         httpapi.Bounds
 	HeaderTimeout  time.Duration
 	ReadTimeout    time.Duration
@@ -98,11 +100,18 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		return nil, err
 	}
 	opened = append(opened, closeMinter)
+	gate, err := auth.New(cfg.Auth, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
 	// The database is opened last: a start that fails for another reason
 	// neither creates an archive nor upgrades its schema.
 	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
 	if err != nil {
 		return nil, err
+	}
+	if err := exposed(listener.Addr(), gate, cfg); err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
@@ -129,15 +138,29 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Archive: archive, Gate: gate, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	front.open(handler)
 	cfg.Log.Info("serving the archive", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
-	go a.run(ctx, serve(), site, opened, cfg.Log)
+	go a.run(ctx, serve(), opened, cfg.Log, site.Run, gate.Run)
 	return a, nil
+}
+
+// exposed returns an error if others than the programs of this machine could call an
+// archive that does not know its callers, unless the operator wants that.
+func exposed(addr net.Addr, gate *auth.Gate, cfg Config) error {
+	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() || !gate.IsOpen() {
+		return nil
+	}
+	if !cfg.Auth.Insecure {
+		return fmt.Errorf("%s is not a loopback address, and the archive has no way to know who is calling; "+
+			"give it one with --tokens or --trust-proxy, or let everybody in with --insecure", addr)
+	}
+	cfg.Log.Warn("everybody who can reach this address may read and write: the archive has no way to know who is calling", "address", addr.String())
+	return nil
 }
 
 // server returns a function that begins to serve, once, and returns a channel
@@ -162,11 +185,13 @@ func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, han
 	})
 }
 
-func (a *App) run(ctx context.Context, served <-chan error, site *web.Site, opened closers, log *slog.Logger) {
+func (a *App) run(ctx context.Context, served <-chan error, opened closers, log *slog.Logger, beside ...func(context.Context)) {
 	defer close(a.done)
 	defer a.cancel()
 	var background sync.WaitGroup
-	background.Go(func() { site.Run(ctx) })
+	for _, work := range beside {
+		background.Go(func() { work(ctx) })
+	}
 	err := <-served
 	a.cancel()
 	background.Wait()

@@ -25,6 +25,7 @@ type commands struct {
 	Serve   serve         `cmd:"" help:"Serve an archive over HTTP."`
 	Verify  verify        `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
 	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
+	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`
 	Record  spool         `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
 	Demo    demonstration `cmd:"" help:"Fill an archive with a made-up week of observations, to try it out."`
 	Version version       `cmd:"" help:"Print the version."`

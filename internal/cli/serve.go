@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oda/internal/app"
+	"oda/internal/auth"
 	"oda/internal/httpapi"
 )
 
@@ -20,6 +21,10 @@ type serve struct {
 	SkuidURL   string    `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
 	SkuidTypes string    `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
 	Generator  generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Generator number for new identifiers (default ${generator}). Give each archive its own."`
+
+	Tokens     string    `env:"ODA_TOKENS" placeholder:"FILE" group:"Callers" help:"File with the tokens of callers, made with \"oda token create\". Changes are followed."`
+	TrustProxy []network `env:"ODA_TRUST_PROXY" placeholder:"CIDR" group:"Callers" help:"Addresses of proxies whose headers X-Forwarded-User and X-Forwarded-Groups say who is calling."`
+	Insecure   bool      `env:"ODA_INSECURE" group:"Callers" help:"Serve on any address without knowing who is calling. Everybody may then read and write."`
 
 	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
 	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
@@ -64,6 +69,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	a, err := app.Start(ctx, app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
+		Auth:          auth.Config{Tokens: s.Tokens, Proxies: prefixes(s.TrustProxy), Insecure: s.Insecure},
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},
 		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
 		MaxConnections: s.MaxConnections, MaxFollowers: s.MaxFollowers,
