@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/fixture/make": {"oda/internal/test/fault", "oda/internal/test/fixture"},
 	"oda/internal/test/history":      {"oda", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web"},
 	"oda/internal/test/suite":        {"oda", "oda/api", "oda/internal/contract", "oda/internal/engine", "oda/internal/test/history"},
-	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/content", "oda/internal/rawjson"},
+	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson"},
 }
 
 // alone lists the packages that may import nothing but the standard library and

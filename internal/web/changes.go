@@ -78,7 +78,7 @@ func (s *Site) changes(w http.ResponseWriter, r *http.Request) error {
 	view.Filtered = len(filters) > 0
 	q, faults := parseChanges(params)
 	if view.Faults = faults; len(faults) > 0 {
-		return s.refused(w, "changes", view)
+		return s.refused(w, "changes", view, http.StatusBadRequest)
 	}
 	page, err := s.cfg.Archive.Recent(r.Context(), q)
 	if err != nil {

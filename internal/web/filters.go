@@ -138,7 +138,7 @@ func question(params url.Values) string {
 		return ""
 	}
 	text := params.Encode()
-	for _, readable := range []string{":", ",", "/", "*"} {
+	for _, readable := range []string{":", ",", "/", "*", "@"} {
 		text = strings.ReplaceAll(text, url.QueryEscape(readable), readable)
 	}
 	return "?" + text

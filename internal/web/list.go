@@ -49,7 +49,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	q, err := oda.ParseSearch(kind, known(params))
 	view.Form = newForm(kind, params, err)
 	if oda.CodeOf(err) == oda.InvalidQuery {
-		return s.refused(w, "list", view)
+		return s.refused(w, "list", view, http.StatusBadRequest)
 	}
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	return s.page(w, r, "list", view)
 }
 
-// refused answers that a filter cannot be read, with the form to mend it.
-func (s *Site) refused(w http.ResponseWriter, name string, view any) error {
+// refused answers with a page that has a form to mend what was asked for.
+func (s *Site) refused(w http.ResponseWriter, name string, view any, status int) error {
 	text, err := s.render(name, view)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *Site) refused(w http.ResponseWriter, name string, view any) error {
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Content-Type", htmlType)
 	h.Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(http.StatusBadRequest)
+	w.WriteHeader(status)
 	_, _ = w.Write(text) // fails only if the client has gone
 	return nil
 }

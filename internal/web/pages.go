@@ -21,6 +21,7 @@ func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) e
 	pages := map[string]func(w http.ResponseWriter, r *http.Request) error{
 		"/{$}":     s.Home,
 		"/changes": s.changes,
+		"/compare": s.compare,
 		"/night":   s.night,
 		"/search":  s.search,
 	}
@@ -80,7 +81,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "night", "changes", "failed", "prose"} {
+	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "prose"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.

@@ -271,6 +271,9 @@ func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 	watch := env.NewWatch(ctx)
 	for _, at := range []string{
 		"prjs", "sbds", "sbis", "ebs", "prjs/prj-bad", "sbds/sbd-bad", "sbds/sbd-bad?version=1", "sbis/sbi-bad", "ebs/eb-bad", "ebs/eb-bad?calls=failed",
+		"compare?from=sbds/sbd-bad@1&to=sbds/sbd-bad@2", "compare?from=prjs/prj-bad@1&to=sbds/sbd-bad@2", "compare?from=prjs/prj-bad@1&to=sbds/sbd-bad@2&view=unified",
+		"compare?from=ebs/eb-bad@1&to=ebs/eb-bad@2&what=calls", "compare?from=ebs/eb-bad@1&to=sbds/sbd-bad@1", "compare?from=" + escaped + "&to=" + escaped,
+		"compare?from=sbd-bad&to=@" + escaped + "&view=" + escaped + "&what=" + escaped + "&after=" + escaped,
 		"night", "night?date=" + escaped, "night?date=2026-01-01&telescope=" + escaped, "night?date=2026-01-01&zone=" + escaped,
 		"search?q=window", "search?q=" + escaped, "sbds?q=" + escaped, "sbds?telescope=" + escaped, "sbds?user=" + escaped + "&user_match_type=contains",
 		"sbds?cone=" + escaped, "sbds?where=" + escaped, "sbds?sort=" + escaped, "sbds?limit=" + escaped, "sbds?cursor=" + escaped,

@@ -54,11 +54,13 @@ type Site struct {
 	ui     file
 	prose  func() map[string]file // by path, such as problems/not-found
 	counts atomic.Pointer[map[oda.Kind]int64]
+
+	compares chan struct{} // a place for each comparison under way
 }
 
 // New returns a Site. Its counts are unknown until Run has counted.
 func New(cfg Config) *Site {
-	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets()}
+	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets(), compares: make(chan struct{}, maxCompares)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

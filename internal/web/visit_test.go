@@ -64,7 +64,8 @@ func (s site) ids(t *testing.T, search string) []string {
 // tour is an address of each page, in the ways in which it may look.
 func (s site) tour(t *testing.T) []string {
 	t.Helper()
-	sbd := s.ids(t, "/sbds/search?fields=id&limit=1&sort=id")[0]
+	sbd := s.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0] // has several versions
+	blocks := s.ids(t, "/ebs/search?fields=id&limit=2")
 	return []string{
 		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
 		"ebs?telescope=ska_low&q=nothinglikethis",
@@ -77,6 +78,11 @@ func (s site) tour(t *testing.T) []string {
 		"ebs/" + s.failing(t),
 		"ebs/" + s.failing(t) + "?calls=failed",
 		"prjs/" + s.ids(t, "/prjs/search?fields=id&limit=1")[0],
+		"compare",
+		"compare?from=sbds/" + sbd + "@1&to=sbds/" + sbd + "@2",
+		"compare?from=sbds/" + sbd + "@1&to=sbds/" + sbd + "@2&view=unified",
+		"compare?from=ebs/" + blocks[0] + "@1&to=ebs/" + blocks[1] + "@1",
+		"compare?from=nothing",
 		"ebs/eb-unknown",
 		"nothing/here",
 	}

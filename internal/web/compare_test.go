@@ -1,0 +1,204 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"oda/internal/test/env"
+)
+
+// store stores a document in as many versions as there are texts.
+func (s site) store(t *testing.T, at string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if stored := s.Do("GET", at, ""); stored.Status == http.StatusOK {
+			metadata := regexp.MustCompile(`"metadata":\{[^}]*\}`).FindString(stored.Text())
+			text = text[:len(text)-1] + "," + metadata + "}"
+		}
+		if answer := s.Do("PUT", at, text); answer.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", at, answer.Status, answer.Body)
+		}
+	}
+}
+
+// definition is an SBDefinition as long as real ones, with a name and a target.
+func definition(name, ra string) string {
+	scans := make([]string, 150)
+	for i := range scans {
+		scans[i] = fmt.Sprintf(`{"scan_definition_id":"scan %d","scan_duration_ms":%d,"pointing":{"kind":"five point","offset":[%d,0.0]}}`, i, 1000*i, i)
+	}
+	return `{"name":"` + name + `","telescope":"ska_mid","scan_definitions":[` + strings.Join(scans, ",") + `],"targets":[{"name":"Centaurus A","ra":` + ra + `}]}`
+}
+
+// What changed is seen at once, from the versions of an entity, without a script,
+// and everything else can be unfolded.
+func TestAComparisonShowsTheChange(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	s.store(t, "/sbds/sbd-long", definition("First", "201.365"), definition("First", "201.465"), definition("Second", "201.465"))
+	ctx := env.Browser(t)
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.base+"/sbds/sbd-long"))
+	follow(t, ctx, `.versions tr:nth-child(2) td:last-child a`)
+	shown := text(t, ctx, `.diff`)
+	for _, want := range []string{"targets › 0 › ra", `"ra": 201.365`, `"ra": 201.465`, "equal lines"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the comparison does not show %q:\n%s", want, shown)
+		}
+	}
+	if strings.Contains(shown, "scan 7") || len(shown) > 2000 {
+		t.Errorf("what is equal is not folded:\n%s", shown)
+	}
+	for marked, want := range map[string]string{`.diff del`: "201.365", `.diff ins`: "201.465"} {
+		if got := text(t, ctx, marked); got != want {
+			t.Errorf("%s marks %q, want %q", marked, got, want)
+		}
+	}
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.diff details > summary`)))
+	if got := text(t, ctx, `.diff`); !strings.Contains(got, "scan 7") {
+		t.Errorf("what is equal cannot be unfolded:\n%s", got)
+	}
+	follow(t, ctx, `a[href$="view=unified"]`)
+	if got := text(t, ctx, `.diff`); !regexp.MustCompile(`(?s)"ra": 201\.365.*"ra": 201\.465`).MatchString(got) {
+		t.Errorf("the unified comparison is\n%s", got)
+	}
+
+	// The form takes a version of the same entity, or another entity.
+	do(t, ctx, chromedp.Navigate(s.base+"/sbds/sbd-long?version=1"), chromedp.SendKeys(chromedp.CSS(`#with`), "@3"))
+	follow(t, ctx, `form[action$=compare] button`)
+	if got := text(t, ctx, `.views`); !strings.Contains(got, "2 changes") {
+		t.Errorf("between versions 1 and 3 there are %q", got)
+	}
+}
+
+// Two blocks are compared by what they called and what came of it.
+func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
+	s := newSite(t, "")
+	record := func(request, args, rest string) string {
+		return `{"request":"control.` + request + `","request_args":{"kwargs":{` + args + `}},"request_sent_at":"2026-01-31T18:00:00Z","response_received_at":"2026-01-31T18:00:02Z",` + rest + `}`
+	}
+	const ok, bad = `"status":"OK","response":{"result":"done"}`, `"status":"ERROR","error":{"detail":"dish 36 does not answer"}`
+	var same []string
+	for i := range 30 {
+		same = append(same, record("point", fmt.Sprintf(`"dish":%d`, i), ok))
+	}
+	block := func(last ...string) string {
+		return `{"request_responses":[` + strings.Join(append(same, last...), ",") + `]}`
+	}
+	s.store(t, "/ebs/eb-one", block(record("scan", `"id":1`, ok)), block(record("scan", `"id":1`, ok), record("end", "", ok)))
+	s.store(t, "/ebs/eb-two", block(record("scan", `"id":1`, bad), record("abort", "", ok)))
+	page := s.get(t, "compare?from=ebs/eb-one@2&to=ebs/eb-two@1").Text()
+	for _, want := range []string{
+		"27 equal calls", ">1 change<", `scan(id=1) → <del>done</del>`, `scan(id=1) → <ins>ERROR: dish 36 does not answer</ins>`, `class="new failed"`,
+		`<a href="./ebs/eb-two?after=30#call-31">31</a>`, ">2.0 s<", `abort()`, `end()`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q:\n%s", want, page)
+		}
+	}
+	// Versions of a block are compared by their documents, or by their calls.
+	if page := s.get(t, "compare?from=ebs/eb-one@1&to=ebs/eb-one@2").Text(); !strings.Contains(page, "Both documents are the same") {
+		t.Errorf("the documents of both versions differ:\n%s", page)
+	}
+	if page := s.get(t, "compare?from=ebs/eb-one@1&to=ebs/eb-one@2&what=calls").Text(); !strings.Contains(page, "end()") || !strings.Contains(page, ">1 change<") {
+		t.Errorf("the calls of both versions do not differ:\n%s", page)
+	}
+	// Longer blocks are compared page by page.
+	long := make([]string, 2500)
+	for i := range long {
+		long[i] = record("point", fmt.Sprintf(`"dish":%d`, i), ok)
+	}
+	s.store(t, "/ebs/eb-long", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
+	long[2400] = record("point", `"dish":2400`, bad)
+	s.store(t, "/ebs/eb-longer", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
+	first := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1").Text()
+	next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(first)
+	if next == nil || !strings.Contains(first, "Both made the same calls") {
+		t.Fatalf("the first calls are not the same:\n%s", first)
+	}
+	if page := s.get(t, strings.ReplaceAll(next[1], "&amp;", "&")).Text(); !strings.Contains(page, "#call-2401") || strings.Contains(page, `rel="next"`) {
+		t.Errorf("the next page does not show the call that failed:\n%s", page)
+	}
+}
+
+// The address of a comparison says which versions it is of, however they were
+// named, so that it means the same to everybody and forever.
+func TestTheAddressOfAComparison(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	s.store(t, "/sbds/sbd-a", `{"name":"1"}`, `{"name":"2"}`, `{"name":"3"}`)
+	s.store(t, "/sbds/both", `{"name":"1"}`)
+	s.store(t, "/prjs/both", `{"name":"1"}`)
+	for asked, want := range map[string]string{
+		"from=sbd-a":                      "from=sbds/sbd-a@2&to=sbds/sbd-a@3",
+		"to=sbd-a":                        "from=sbds/sbd-a@2&to=sbds/sbd-a@3",
+		"to=sbd-a@2":                      "from=sbds/sbd-a@1&to=sbds/sbd-a@2",
+		"from=sbd-a@1":                    "from=sbds/sbd-a@1&to=sbds/sbd-a@3",
+		"from=sbd-a@1&to=@2":              "from=sbds/sbd-a@1&to=sbds/sbd-a@2",
+		"from=@3&to=sbd-a@2":              "from=sbds/sbd-a@3&to=sbds/sbd-a@2",
+		"from=sbd-a&to=both&view=unified": "from=sbds/sbd-a@3&to=sbds/both@1&view=unified",
+		"from=prjs/both&to=both":          "from=prjs/both@1&to=prjs/both@1",
+		"from=&to=sbd-a":                  "to=sbd-a",
+		"from=http%3A%2F%2Fhost%2Fns%2Fx%2Fsbds%2Fsbd-a%3Fversion%3D1%23document&to=/api/v1/sbds/sbd-a/versions/2": "from=sbds/sbd-a@1&to=sbds/sbd-a@2",
+	} {
+		answer := s.get(t, "compare?"+asked)
+		if got := answer.Header.Get("Location"); answer.Status != http.StatusSeeOther || got != "compare?"+want {
+			t.Errorf("%s leads to %q (%d), want %q", asked, got, answer.Status, want)
+		}
+	}
+	for asked, says := range map[string]string{
+		"from=sbd-b":                      "There is nothing with the identifier",
+		"from=sbd-a@4":                    "Version 4 of sbd-a could not be found",
+		"from=sbd-a@1&to=@x":              "versions are numbers",
+		"from=@1&to=@2":                   "an identifier on at least one side",
+		"to=prjs/both":                    "no version before version 1",
+		"from=sbds/sbd-a@1&to=sbis/sbi-b": "could not be found among the sbis",
+	} {
+		answer := s.get(t, "compare?"+asked)
+		if answer.Status != http.StatusNotFound && answer.Status != http.StatusBadRequest || !strings.Contains(answer.Text(), says) || !strings.Contains(answer.Text(), `name="from"`) {
+			t.Errorf("%s answers %d\n%s", asked, answer.Status, answer.Text())
+		}
+	}
+}
+
+// Of documents that are absurdly long the page shows some changes and counts all,
+// or says that they are too long.
+func TestAComparisonIsBounded(t *testing.T) {
+	s := newSite(t, "")
+	list := func(n int, from string) string {
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = fmt.Sprintf(`{"hash":"%s%016x"}`, from, uint64(i+1)*0x9e3779b97f4a7c15)
+		}
+		return `{"list":[` + strings.Join(texts, ",") + `]}`
+	}
+	s.store(t, "/sbds/sbd-long", list(9000, "a"), list(9000, "b"))
+	page := s.get(t, "compare?to=sbds/sbd-long@2&from=sbds/sbd-long@1", "Accept-Encoding", "gzip")
+	if !strings.Contains(page.Text(), "There is more") {
+		t.Error("the page does not say that changes are left out")
+	}
+	if !strings.Contains(page.Text(), "−9\u202f000") {
+		t.Error("the page does not count all changes")
+	}
+	if len(page.Raw) > pageBudget {
+		t.Errorf("the page transfers %d bytes", len(page.Raw))
+	}
+	s.store(t, "/sbds/sbd-longer", list(60_000, "a"), list(60_000, "b"))
+	if page := s.get(t, "compare?to=sbds/sbd-longer@2&from=sbds/sbd-longer@1"); page.Status != http.StatusOK || !strings.Contains(page.Text(), "too long to show beside each other") {
+		t.Errorf("%d %s", page.Status, page.Text())
+	}
+	// What differs in a long text is shown, wherever it is.
+	text := func(word string) string {
+		return `{"text":"` + strings.Repeat("é ", 9000) + word + strings.Repeat(" é", 9000) + `"}`
+	}
+	s.store(t, "/sbds/sbd-text", text("one"), text("other"))
+	if page := s.get(t, "compare?to=sbds/sbd-text@2&from=sbds/sbd-text@1").Text(); !strings.Contains(page, "é <del>one</del> é") || !strings.Contains(page, "é <ins>other</ins> é") || len(page) > 20_000 {
+		t.Errorf("the page has %d bytes:\n%s", len(page), page)
+	}
+}

@@ -1,0 +1,133 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"oda"
+)
+
+// side is one of the two states that are compared.
+type side struct {
+	oda.Ref
+	oda.VersionInfo
+	Name    string
+	Current bool
+	Href    string
+	calls   []calledLine // those that are compared, if calls are
+}
+
+// address names a side in the address of a comparison.
+func (s *side) address() string {
+	return sideAddress(s.Ref, s.Metadata.Version)
+}
+
+func sideAddress(ref oda.Ref, version int64) string {
+	return ref.Kind.Collection() + "/" + ref.ID + "@" + strconv.FormatInt(version, 10)
+}
+
+// named is a side as a person names it.
+type named struct {
+	kind    oda.Kind // 0 if it is not said
+	id      string   // empty: that of the other side
+	version string   // empty if it is not said
+}
+
+// readSide reads what a person wrote: an identifier, with its collection before it
+// and a version behind it if need be, @ and a version, or the address of a page.
+func readSide(text string) named {
+	text = strings.TrimSpace(text)
+	var n named
+	path := text
+	if at, err := url.Parse(text); err == nil && strings.Contains(text, "/") {
+		path, n.version = at.Path, at.Query().Get("version")
+	}
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	n.id = parts[len(parts)-1]
+	for i, part := range parts[:len(parts)-1] {
+		kind, ok := oda.KindOf(part)
+		if !ok {
+			continue
+		}
+		n.kind, n.id = kind, parts[i+1]
+		if len(parts) > i+3 && parts[i+2] == "versions" {
+			n.version = parts[i+3]
+		}
+	}
+	if id, version, ok := strings.Cut(n.id, "@"); ok {
+		n.id, n.version = id, version
+	}
+	return n
+}
+
+// find finds what a person named. Other is the side that it is compared with, nil
+// if that is not known yet.
+func (s *Site) find(ctx context.Context, n named, other *side) (*side, error) {
+	ref := oda.Ref{Kind: n.kind, ID: n.id}
+	switch {
+	case n.id == "" && other != nil:
+		ref = other.Ref
+	case n.kind == 0:
+		refs, err := s.identified(ctx, n.id)
+		if err != nil {
+			return nil, err
+		}
+		if len(refs) == 0 {
+			return nil, oda.Errorf(oda.NotFound, "There is nothing with the identifier %q in this archive.", clip(n.id))
+		}
+		ref = refs[0]
+		for _, r := range refs { // rather two of one kind
+			if other != nil && r.Kind == other.Kind {
+				ref = r
+			}
+		}
+	}
+	version := int64(0)
+	if n.version != "" {
+		var err error
+		if version, err = oda.ParseVersion(ref, n.version); err != nil {
+			return nil, err
+		}
+	}
+	return s.side(ctx, ref, version)
+}
+
+// side describes a version of an entity, 0 for the current one.
+func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, error) {
+	before := int64(0)
+	if version > 0 {
+		before = version + 1
+	}
+	page, err := s.cfg.Archive.Versions(ctx, ref, before, 1)
+	if err != nil {
+		return nil, err
+	}
+	info := page.Versions[0]
+	if version > 0 && info.Metadata.Version != version {
+		return nil, oda.MissingVersion(ref, version)
+	}
+	found, err := s.cfg.Archive.Look(ctx, []oda.Ref{ref})
+	if err != nil {
+		return nil, err
+	}
+	one := &side{Ref: ref, VersionInfo: info}
+	if found[0] == nil {
+		return one, nil
+	}
+	rows, err := s.rows(ctx, []oda.Found{*found[0]})
+	if err != nil {
+		return nil, err
+	}
+	one.Name, one.Current = rows[0].Title, found[0].Metadata.Version == info.Metadata.Version
+	return one, nil
+}
+
+// Address names the state that the page shows in a comparison.
+func (v *entityView) Address() string { return sideAddress(v.Ref, v.Metadata.Version) }
+
+// CompareHref is the address of what changed in a version.
+func (v *entityView) CompareHref(version int64) string {
+	return v.Root + "compare" + question(url.Values{"from": {sideAddress(v.Ref, version-1)}, "to": {sideAddress(v.Ref, version)}})
+}
