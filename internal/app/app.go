@@ -34,6 +34,9 @@ type Config struct {
 	Database string // sqlite:PATH or postgres://...
 	BasePath string
 
+	TLSCertificate string // file; if empty, the archive does not speak TLS
+	TLSKey         string
+
 	SkuidURL   string // identifier service; if empty, the archive mints itself
 	SkuidTypes string
 	Generator  uint16 // generator number for minting
@@ -55,6 +58,13 @@ type Config struct {
 // grace is how long running requests may take when the archive stops: less than
 // the ten seconds in which it must be gone.
 const grace = 8 * time.Second
+
+// When a connection of HTTP/2 counts as dead.
+const (
+	pingAfter     = 30 * time.Second // without anything from the client
+	pingTime      = 15 * time.Second // for its answer
+	writeByteTime = 10 * time.Second // for the connection to take at least one byte
+)
 
 // App is a running archive.
 type App struct {
@@ -104,6 +114,10 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	certificate, err := loadCertificate(cfg)
+	if err != nil {
+		return nil, err
+	}
 	// The database is opened last: a start that fails for another reason
 	// neither creates an archive nor upgrades its schema.
 	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
@@ -116,7 +130,11 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
 	front := newFront(cfg, base)
-	serve := a.server(ctx, cfg, listener, front)
+	serve := a.server(ctx, cfg, listener, certificate, front)
+	origin := "http://" + a.Addr() + base
+	if certificate != nil {
+		origin = "https://" + a.Addr() + base
+	}
 	defer func() {
 		if err != nil {
 			cancel()
@@ -124,7 +142,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		}
 	}()
 	early := time.AfterFunc(patience, func() {
-		cfg.Log.Info("opening the archive takes long", "address", "http://"+a.Addr()+base+"/readyz", "reason", front.reason())
+		cfg.Log.Info("opening the archive takes long", "address", origin+"/readyz", "reason", front.reason())
 		serve()
 	})
 	store, engine, err := openStore(ctx, cfg, front.tell)
@@ -144,7 +162,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		return nil, err
 	}
 	front.open(handler)
-	cfg.Log.Info("serving the archive", "address", "http://"+a.Addr()+base+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
+	cfg.Log.Info("serving the archive", "address", origin+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
 	go a.run(ctx, serve(), opened, cfg.Log, site.Run, gate.Run)
 	return a, nil
 }
@@ -163,9 +181,17 @@ func exposed(addr net.Addr, gate *auth.Gate, cfg Config) error {
 	return nil
 }
 
+// loadCertificate returns the certificate, or nil if the archive does not speak TLS.
+func loadCertificate(cfg Config) (*serving.Certificate, error) {
+	if cfg.TLSCertificate == "" {
+		return nil, nil
+	}
+	return serving.LoadCertificate(cfg.TLSCertificate, cfg.TLSKey)
+}
+
 // server returns a function that begins to serve, once, and returns a channel
 // with the outcome.
-func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, handler http.Handler) func() <-chan error {
+func (a *App) server(ctx context.Context, cfg Config, bounded *serving.Listener, certificate *serving.Certificate, handler http.Handler) func() <-chan error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: cfg.HeaderTimeout,
@@ -176,8 +202,17 @@ func (a *App) server(ctx context.Context, cfg Config, listener net.Listener, han
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 		// All answers come from the handler, even to OPTIONS *.
 		DisableGeneralOptionsHandler: true,
+		// Within one connection, a request that is slow only delays itself. These
+		// bounds are for connections on which nothing moves any more.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime, WriteByteTimeout: min(cfg.WriteTimeout, writeByteTime)},
 	}
-	serving.Refuse(server, httpapi.Refusals(cfg.Log))
+	refuse := httpapi.Refusals(cfg.Log)
+	serving.Refuse(server, refuse)
+	var listener net.Listener = bounded
+	if certificate != nil {
+		listener = bounded.Secure(certificate.Config(), cfg.HeaderTimeout, refuse)
+		go certificate.Follow(ctx, cfg.Log)
+	}
 	return sync.OnceValue(func() <-chan error {
 		ended := make(chan error, 1)
 		go func() { ended <- serving.Until(ctx, server, listener, grace) }()

@@ -18,6 +18,9 @@ type serve struct {
 	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
 	logging  `embed:""`
 
+	TLSCert string `name:"tls-cert" env:"ODA_TLS_CERT" placeholder:"FILE" group:"Transport" help:"Certificate to speak HTTPS with, PEM, with the certificates between it and the root. Read again when the file changes. Without it the archive speaks HTTP."`
+	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
+
 	SkuidURL   string    `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
 	SkuidTypes string    `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
 	Generator  generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Generator number for new identifiers (default ${generator}). Give each archive its own."`
@@ -52,6 +55,8 @@ func (s *serve) Validate() error {
 	switch {
 	case err != nil:
 		return err
+	case (s.TLSCert == "") != (s.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key belong together: give both, or neither")
 	case s.MaxBody > s.MaxBodiesInFlight:
 		return errors.New("--max-body must not exceed --max-bodies-in-flight")
 	case s.MaxDepth < 2:
@@ -68,6 +73,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	ignoreHangups(ctx, log)
 	a, err := app.Start(ctx, app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
+		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
 		Auth:          auth.Config{Tokens: s.Tokens, Proxies: prefixes(s.TrustProxy), Insecure: s.Insecure},
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},

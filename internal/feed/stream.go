@@ -1,11 +1,8 @@
 package feed
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"syscall"
@@ -33,13 +30,13 @@ const (
 	reconnect = 1000
 )
 
-// stream is an answer without an end. It has taken over its connection, so the
-// time-outs and bounds of ordinary requests do not apply.
+// stream is an answer without an end. The time-outs of ordinary requests do not apply
+// to it.
 type stream struct {
 	ctx    context.Context // until the client or the archive ends it
 	hub    *Hub
-	conn   net.Conn
-	framed bool     // HTTP/1.1; in HTTP/1.0 an answer ends with its connection
+	line   line
+	framed bool     // HTTP/1.1; otherwise the protocol itself says where an answer ends
 	packed *packing // nil: not compressed
 	beats  *time.Ticker
 	sent   int64
@@ -48,13 +45,11 @@ type stream struct {
 	close  func()
 }
 
-// open takes over the connection and sends the headers of the answer. It compresses
-// what is sent to all if the client accepts that; what is sent to one client alone
-// is not worth the time. The caller must close the stream. There is none for a
-// request of only the headers.
+// open sends the headers of the answer. It compresses what is sent to all if the
+// client accepts that; what is sent to one client alone is not worth the time. The
+// caller must close the stream. There is none for a request of only the headers.
 func (h *Hub) open(w http.ResponseWriter, r *http.Request, toAll bool) (*stream, error) {
-	framed := r.ProtoAtLeast(1, 1)
-	pack := toAll && framed && content.Negotiate(r.Header, content.Gzip) != nil
+	pack := toAll && r.ProtoAtLeast(1, 1) && content.Negotiate(r.Header, content.Gzip) != nil
 	if pack {
 		w.Header().Set("Content-Encoding", content.Gzip.Name)
 	}
@@ -62,21 +57,21 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, toAll bool) (*stream,
 		w.WriteHeader(http.StatusOK)
 		return nil, nil
 	}
-	header := w.Header().Clone()
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
+	ctx, cancel := context.WithCancel(h.stop)
+	s := &stream{ctx: ctx, hub: h, framed: r.ProtoMajor == 1 && r.ProtoMinor > 0}
+	var err error
+	if r.ProtoMajor >= 2 {
+		s.line, err = share(w)
+	} else {
+		s.line, err = takeOver(w, s.framed, cancel)
+	}
+	if s.line == nil {
+		cancel()
 		return nil, err
 	}
-	serving.Aside(r.Context())
-	if c, ok := conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = c.SetWriteBuffer(sendBuffer) // if it fails, the system chooses the size
-	}
-	ctx, cancel := context.WithCancel(h.stop)
-	s := &stream{ctx: ctx, hub: h, conn: conn, framed: framed, beats: time.NewTicker(heartbeat)}
-	if pack {
-		s.packed = newPacking()
-	}
-	hurry := func() { _ = conn.SetWriteDeadline(time.Now().Add(stopTime)) }
+	back := serving.Aside(r.Context())
+	s.beats = time.NewTicker(heartbeat)
+	hurry := func() { _ = s.line.SetWriteDeadline(time.Now().Add(stopTime)) }
 	undo := context.AfterFunc(h.stop, hurry)
 	undoEnd := context.AfterFunc(r.Context(), func() { cancel(); hurry() })
 	s.ended = func() bool { return h.stop.Err() != nil || r.Context().Err() != nil }
@@ -85,40 +80,14 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, toAll bool) (*stream,
 		undoEnd()
 		cancel()
 		s.beats.Stop()
-		_ = conn.Close() // everything was sent before
+		s.line.end(s.inside)
+		back()
 	}
-	go s.listen(cancel)
-	if s.framed {
-		header.Set("Transfer-Encoding", "chunked")
+	if pack && err == nil {
+		s.packed = newPacking()
+		err = s.send(s.packed.begin())
 	}
-	header.Set("Connection", "close")
-	header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	return s, s.head(header)
-}
-
-// head sends the headers.
-func (s *stream) head(header http.Header) error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "HTTP/1.1 %d OK\r\n", http.StatusOK)
-	_ = header.Write(&b) // writing to a buffer does not fail
-	b.WriteString("\r\n")
-	if s.packed != nil {
-		b.Write(s.packed.begin())
-	}
-	return s.write(b.Bytes())
-}
-
-// listen calls gone when the client has gone. It ignores what the client sends.
-func (s *stream) listen(gone func()) {
-	defer gone()
-	if s.conn.SetReadDeadline(time.Time{}) != nil {
-		return
-	}
-	for room := make([]byte, 64); ; {
-		if _, err := s.conn.Read(room); err != nil {
-			return
-		}
-	}
+	return s, err
 }
 
 // send sends a frame, unless it is nil. A client that does not receive it in time
@@ -135,7 +104,7 @@ func (s *stream) send(frame []byte) error {
 
 func (s *stream) write(b []byte) error {
 	for len(b) > 0 {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(s.hub.patience)); err != nil {
+		if err := s.line.SetWriteDeadline(time.Now().Add(s.hub.patience)); err != nil {
 			return err
 		}
 		// If the archive stops after this, the deadline is brought forward.
@@ -143,7 +112,7 @@ func (s *stream) write(b []byte) error {
 			return s.ctx.Err()
 		}
 		s.inside = true
-		n, err := s.conn.Write(b[:min(len(b), sendPiece)])
+		n, err := s.line.Write(b[:min(len(b), sendPiece)])
 		s.sent += int64(n)
 		if err != nil {
 			return err
@@ -157,31 +126,38 @@ func (s *stream) write(b []byte) error {
 // finish ends the answer properly if the archive ends the stream. In the middle of a frame, what
 // ends an answer would count as part of an event.
 func (s *stream) finish() {
-	if s.framed && !s.inside && s.ended() {
-		_ = s.conn.SetWriteDeadline(time.Now().Add(stopTime)) // a slow client only sees the connection close
-		end := []byte(endOfFrames)
-		if s.packed != nil {
-			end = append(s.packed.end(), end...)
-		}
-		_, _ = s.conn.Write(end)
+	if s.inside || !s.framed && s.packed == nil || !s.ended() {
+		return
 	}
+	var end []byte
+	if s.packed != nil {
+		end = s.packed.end()
+	}
+	if s.framed {
+		end = append(end, endOfFrames...)
+	} else {
+		end = text(end)
+	}
+	_ = s.line.SetWriteDeadline(time.Now().Add(stopTime)) // a slow client only sees the connection close
+	_, _ = s.line.Write(end)
 }
 
 // Sent describes a stream that has ended.
 type Sent struct {
 	Bytes int64
 	Err   error // why it failed; nil if the client or the archive ended it, or the client was too slow
+	Cut   bool  // it ended within an event
 }
 
 // outcome ends the stream and describes it.
 func (s *stream) outcome(err error) Sent {
-	left := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	left := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, errGone)
 	slow := errors.Is(err, os.ErrDeadlineExceeded)
 	if left || slow || s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	s.finish()
-	return Sent{s.sent, err}
+	return Sent{s.sent, err, s.inside}
 }
 
 // StreamChanges sends changes after a position until the client or the archive ends
@@ -215,6 +191,9 @@ func (s *stream) changes(f *follower, now bool) error {
 		begin = noteFrame("retry: %d\nid: %d\n\n", reconnect, f.at)
 	}
 	for frame, err := shared(begin), error(nil); ; frame, err = f.next(s.ctx, s.beats.C) {
+		if frame == nil && err == nil {
+			frame = s.beat(f.at) // the follower may pass many changes that it does not want
+		}
 		if err == nil {
 			err = s.sendShared(frame)
 		}
@@ -233,6 +212,16 @@ func (s *stream) sendShared(f *frame) error {
 		return s.send(s.packed.next(f.packed()))
 	}
 	return s.send(f.plain)
+}
+
+// beat returns a heartbeat if one is due, and nil otherwise.
+func (s *stream) beat(at oda.Position) *frame {
+	select {
+	case <-s.beats.C:
+		return shared(noteFrame(": %d\n\n", at))
+	default:
+		return nil
+	}
 }
 
 // StreamRecords sends the records of a block after a sequence number until the

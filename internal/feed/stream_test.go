@@ -30,7 +30,7 @@ func slowly(t *testing.T, event []byte, perSecond int64) (received int64, err er
 				time.Sleep(time.Second)
 			}
 		}()
-		s := &stream{ctx: context.Background(), hub: &Hub{patience: sendTime}, conn: ours}
+		s := &stream{ctx: context.Background(), hub: &Hub{patience: sendTime}, line: &ownLine{ours}}
 		err = s.write(event)
 		_ = ours.Close()
 		received = <-arrived
@@ -58,7 +58,7 @@ func TestAClientThatHardlyReadsIsCutOff(t *testing.T) {
 func TestAnEventThatIsCutOffIsNotCompleted(t *testing.T) {
 	stop, cancel := context.WithCancel(t.Context())
 	ours, theirs := net.Pipe()
-	s := &stream{ctx: stop, hub: &Hub{stop: stop, patience: sendTime}, conn: ours, framed: true}
+	s := &stream{ctx: stop, hub: &Hub{stop: stop, patience: sendTime}, line: &ownLine{ours}, framed: true}
 	go func() {
 		s.outcome(s.send(noteFrame("data: %s\n\n", strings.Repeat("x", 2*sendPiece))))
 		_ = ours.Close()

@@ -147,7 +147,7 @@ const lingerTime = 500 * time.Millisecond
 // awaitsContinue reports whether the client still waits for "100 Continue" before
 // it sends its body.
 func (c *call) awaitsContinue() bool {
-	return !c.reading && c.r.ContentLength != 0 && c.r.Header["Expect"] != nil
+	return !c.reading && c.r.ProtoMajor < 2 && c.r.ContentLength != 0 && c.r.Header["Expect"] != nil
 }
 
 // logLine logs the request. It calls the handler of the log directly, because a

@@ -86,6 +86,10 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 		return err
 	}
 	c.status, c.sent, c.failure = http.StatusOK, sent.Bytes, sent.Err
+	if sent.Cut {
+		// The rest of the event would look like all of it.
+		panic(http.ErrAbortHandler)
+	}
 	return nil
 }
 

@@ -271,9 +271,10 @@ const drainTime = 10 * time.Second
 
 // drain reads the rest of a refused body. A client that reads nothing before it
 // has sent everything then sees the answer, not a broken connection. If the rest
-// takes too long, the connection is closed.
+// takes too long, the connection is closed. In HTTP/2 the answer tells the client to
+// stop sending, and the connection goes on.
 func (c *call) drain() {
-	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended {
+	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended || c.r.ProtoMajor >= 2 {
 		return
 	}
 	if c.awaitsContinue() || c.broken {

@@ -2,20 +2,12 @@ package postgres_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"oda"
 	"oda/internal/test/env"
@@ -26,7 +18,7 @@ import (
 func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 	t.Parallel()
 	cluster := env.NewCluster(t, env.ClusterOptions{})
-	certificate, key := selfSigned(t)
+	certificate, key := env.SelfSigned(t)
 	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
 		writeFor(t, cluster.DataDir, name, text)
 	}
@@ -74,28 +66,6 @@ func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 			t.Errorf("%s answers %v", name, err)
 		}
 	}
-}
-
-// selfSigned makes a certificate for 127.0.0.1 and its key.
-func selfSigned(t *testing.T) (certificate, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, &template, &template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
 // writeFor writes a file that only the owner of its directory may read.

@@ -1,6 +1,6 @@
 // Package serving runs HTTP servers within bounds: a listener with a maximum
-// number of connections, and a server that stops gracefully. The archive and
-// the identifier service share it.
+// number of connections, which may speak TLS, and a server that stops
+// gracefully. The archive and the identifier service share it.
 package serving
 
 import (
@@ -10,15 +10,13 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // Listen opens a TCP listener with at most n connections; further ones wait in
 // the queue of the operating system. An error is a sentence for the operator.
-func Listen(ctx context.Context, address string, n int) (net.Listener, error) {
+func Listen(ctx context.Context, address string, n int) (*Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -26,7 +24,7 @@ func Listen(ctx context.Context, address string, n int) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot listen on %s (set it with --listen): %w", address, err)
 	}
-	return &limited{Listener: listener, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
+	return &Listener{inner: listener, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
 }
 
 // Until serves until ctx ends or the listener fails. When ctx ends, it accepts
@@ -54,78 +52,4 @@ func Until(ctx context.Context, server *http.Server, listener net.Listener, grac
 	}
 	<-failed
 	return err
-}
-
-// limited is a listener with a slot for each connection.
-type limited struct {
-	net.Listener
-	slots  chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	c := &limitedConn{Conn: conn, slots: l.slots}
-	c.counted.Store(true)
-	return c, nil
-}
-
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	slots    chan struct{}
-	counted  atomic.Bool // it has a slot
-	refusals refusals
-}
-
-func (c *limitedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
-}
-
-// SetWriteBuffer bounds what the operating system keeps of what is sent.
-func (c *limitedConn) SetWriteBuffer(bytes int) error {
-	if b, ok := c.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		return b.SetWriteBuffer(bytes)
-	}
-	return nil
-}
-
-// leave gives up the slot.
-func (c *limitedConn) leave() {
-	if c.counted.CompareAndSwap(true, false) {
-		<-c.slots
-	}
-}
-
-// Aside stops counting the connection of a request that waits for something and
-// meanwhile asks for nothing. The caller bounds how many there are. Back counts it
-// again, unless others have taken all slots.
-func Aside(ctx context.Context) (back func()) {
-	c, ok := ctx.Value(connKey{}).(*limitedConn)
-	if !ok {
-		return func() {}
-	}
-	c.leave()
-	return func() {
-		select {
-		case c.slots <- struct{}{}:
-			c.counted.Store(true)
-		default:
-		}
-	}
 }

@@ -1,0 +1,263 @@
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oda/internal/test/env"
+)
+
+// secured starts an archive with a certificate of its own. It returns the
+// certificate and the files.
+func secured(t *testing.T, args ...string) (p *env.Process, certificate []byte, files [2]string) {
+	t.Helper()
+	dir := t.TempDir()
+	files = [2]string{filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key")}
+	certificate, key := env.SelfSigned(t)
+	write(t, files[0], string(certificate))
+	write(t, files[1], string(key))
+	p = env.Oda(t, append([]string{"serve", "--tls-cert", files[0], "--tls-key", files[1]}, args...)...)
+	return p, certificate, files
+}
+
+// over returns a client of HTTP/2, or of HTTP/1.1.
+func over(t *testing.T, http2 bool, certificate []byte) *http.Client {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: env.Trust(certificate), ForceAttemptHTTP2: http2, DisableCompression: true}
+	if !http2 {
+		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
+func TestTheArchiveSpeaksTLS(t *testing.T) {
+	p, certificate, _ := secured(t)
+	if !strings.HasPrefix(p.URL, "https://") {
+		t.Errorf("the log names the address %s", p.URL)
+	}
+	for http2, protocol := range map[bool]string{true: "HTTP/2.0", false: "HTTP/1.1"} {
+		client := over(t, http2, certificate)
+		id := map[bool]string{true: "two", false: "one"}[http2]
+		request, _ := http.NewRequest("PUT", p.URL+"/sbds/"+id, strings.NewReader(`{"telescope":"ska_mid"}`))
+		stored, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(stored.Body)
+		stored.Body.Close()
+		if err != nil || stored.StatusCode != 200 || stored.Proto != protocol || !strings.Contains(string(text), "ska_mid") {
+			t.Errorf("PUT answers %s %s, %v: %s", stored.Proto, stored.Status, err, text)
+		}
+		// A body that is refused does not harm the connection.
+		request, _ = http.NewRequest("PUT", p.URL+"/sbds/"+id, strings.NewReader(strings.Repeat("x", 1<<20)))
+		request.Header.Set("Content-Encoding", "gzip")
+		refused, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused.Body.Close()
+		if refused.StatusCode != http.StatusUnsupportedMediaType {
+			t.Errorf("a compressed body is answered %s", refused.Status)
+		}
+	}
+
+	old := env.Trust(certificate)
+	old.MaxVersion = tls.VersionTLS11
+	if conn, err := tls.Dial("tcp", p.Host(), old); err == nil {
+		t.Errorf("the archive speaks TLS 1.1, %x", conn.ConnectionState().Version)
+	}
+
+	// What is refused before a handler sees it is a problem too, over TLS and without.
+	for name, test := range map[string]struct {
+		dial          func() (net.Conn, error)
+		request, says string
+	}{
+		"a malformed request": {func() (net.Conn, error) { return tls.Dial("tcp", p.Host(), env.Trust(certificate)) }, "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
+		"a request in plain":  {func() (net.Conn, error) { return net.Dial("tcp", p.Host()) }, "GET /api/v1/sbds/one HTTP/1.1\r\nHost: x\r\n\r\n", "https://"},
+	} {
+		conn, err := test.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, test.request)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var problem struct{ Type, Detail string }
+		err = json.NewDecoder(response.Body).Decode(&problem)
+		if err != nil || response.StatusCode != 400 || problem.Type != "urn:oda:problem:invalid-request" || !strings.Contains(problem.Detail, test.says) {
+			t.Errorf("%s is answered %s, %v: %+v", name, response.Status, err, problem)
+		}
+	}
+}
+
+// A client that does not complete its handshake does not hold up others, and loses
+// its connection.
+func TestASlowHandshakeHoldsUpNobody(t *testing.T) {
+	p, certificate, _ := secured(t, "--header-timeout", "300ms")
+	silent, err := net.Dial("tcp", p.Host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	response, err := over(t, true, certificate).Get(p.URL + "/sbds?created_after=2020-01-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	_ = silent.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.ReadAll(silent); err != nil {
+		t.Errorf("the connection did not end: %v", err)
+	}
+}
+
+// Operators replace the two files one after the other.
+func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
+	p, old, files := secured(t)
+	renewed, key := env.SelfSigned(t)
+	shown := func() string {
+		t.Helper()
+		conn, err := tls.Dial("tcp", p.Host(), env.Trust(old, renewed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	first := shown()
+	write(t, files[0], string(renewed[:100]))
+	awaitLine(t, p, "the one before stays in use")
+	write(t, files[0], string(renewed))
+	if got := shown(); got != first {
+		t.Errorf("with half of the pair the archive shows %s", got)
+	}
+	write(t, files[1], string(key))
+	awaitLine(t, p, "the certificate was read again")
+	if got := shown(); got == first {
+		t.Error("the archive shows the certificate of before")
+	}
+	if err := os.Remove(files[1]); err != nil {
+		t.Fatal(err)
+	}
+	awaitLine(t, p, "no such file")
+	if shown() == first {
+		t.Error("without its files, the archive shows the first certificate")
+	}
+	if code := p.Stop(); code != 0 {
+		t.Errorf("the stop ended with %d", code)
+	}
+}
+
+// http2Stream asks for a stream over HTTP/2. It ends with the test.
+func http2Stream(t *testing.T, transport http.RoundTripper, url string) *streamed {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := transport.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
+		t.Fatalf("ask for a stream: %v, %+v", err, response)
+	}
+	return &streamed{body: bufio.NewReaderSize(response.Body, 1<<10), more: make(chan struct{}, 1)}
+}
+
+// A thousand streams over a few connections take as little as connections of their
+// own: everybody sees everything, ordinary requests on the same connections go on,
+// one that stops reading is cut off, and a stop ends all of them at once.
+func TestAThousandStreamsOverHTTP2(t *testing.T) {
+	const followers, changes, others, parts = 1000, 20, 1000, 8
+	p, certificate, _ := secured(t, "--max-connections", "8", "--write-timeout", "3s")
+	before := resident(t, p.PID())
+	client := over(t, true, certificate)
+	transport := client.Transport.(*http.Transport)
+	transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+	stalled := http2Stream(t, transport, p.URL+"/changes?after=now")
+	all := make([]*streamed, followers)
+	var reading sync.WaitGroup
+	for i := range all {
+		all[i] = http2Stream(t, transport, p.URL+"/changes?after=now&kind=sbds")
+		reading.Go(all[i].readAll)
+	}
+	put := func(path, body string) {
+		t.Helper()
+		request, err := http.NewRequest("PUT", p.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("PUT %s: %s, %v: %.200s", path, response.Status, err, text)
+		}
+	}
+	var want []int64
+	position := int64(0)
+	for i := range changes {
+		put(fmt.Sprintf("/sbds/sbd-%d", i), `{}`)
+		position++
+		want = append(want, position)
+	}
+	for part := range parts {
+		var several strings.Builder
+		for i := range others {
+			fmt.Fprintf(&several, `,{"prj_id":"prj-%d-%d"}`, part, i)
+		}
+		put("/", `{"prjs":[`+several.String()[1:]+`]}`)
+		position += others
+	}
+	awaitLine(t, p, `"path":"/api/v1/changes"`) // the one that does not read was cut off
+	put("/sbds/last", `{}`)
+	position++
+	want = append(want, position)
+	for i, s := range all {
+		s.await(t, position)
+		if got := s.positions(); !slices.Equal(got, want) {
+			t.Fatalf("follower %d saw %v, want %v", i, got, want)
+		}
+	}
+	grown := resident(t, p.PID()) - before
+	t.Logf("%d followers take %.0f MiB", followers, mebibytes(grown))
+	if grown > 160<<20 {
+		t.Error("that is too much")
+	}
+	stalled.readAll()
+	if seen := stalled.positions(); len(seen) == 0 || int64(len(seen)) >= position || stalled.err == io.EOF {
+		t.Errorf("the follower that stopped reading saw %d of %d changes, and its stream ended with %v", len(seen), position, stalled.err)
+	}
+	started := time.Now()
+	if code := p.Stop(); code != 0 {
+		t.Errorf("the stop ended with %d", code)
+	}
+	if took := time.Since(started); took > 4*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+	reading.Wait()
+	for i, s := range all {
+		if s.err != io.EOF {
+			t.Errorf("the stream of follower %d ended with %v", i, s.err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/app"
+	"oda/internal/test/env"
+)
+
+// secured starts an archive that speaks TLS, and returns a client of HTTP/2. The
+// client is not checked against the API description.
+func secured(t *testing.T, configure func(*app.Config)) (a *env.Archive, client *http.Client) {
+	t.Helper()
+	certificate, key := env.SelfSigned(t)
+	dir := t.TempDir()
+	a = env.Start(t, configure, func(cfg *app.Config) {
+		cfg.TLSCertificate, cfg.TLSKey = filepath.Join(dir, "crt"), filepath.Join(dir, "key")
+		for file, text := range map[string][]byte{cfg.TLSCertificate: certificate, cfg.TLSKey: key} {
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	transport := &http.Transport{
+		TLSClientConfig: env.Trust(certificate), ForceAttemptHTTP2: true, DisableCompression: true,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return a, &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
+func TestASlowBodyInHTTP2(t *testing.T) {
+	t.Parallel()
+	a, client := secured(t, func(cfg *app.Config) { cfg.ReadTimeout = 200 * time.Millisecond })
+	body, writer := io.Pipe()
+	go io.WriteString(writer, "{")
+	request, err := http.NewRequest("PUT", "https://"+a.Addr()+"/api/v1/sbds/n", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := env.Read(response)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, r, 408, oda.RequestTimeout, "did not arrive in time")
+	// The connection goes on.
+	if response, err = client.Get("https://" + a.Addr() + "/api/v1/sbds/n"); err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != 404 {
+		t.Errorf("half a body was stored: %s", response.Status)
+	}
+}
+
+// A client that asks for a large answer and does not read it is cut off.
+func TestAClientThatDoesNotReadItsAnswer(t *testing.T) {
+	t.Parallel()
+	database := func(cfg *app.Config) { cfg.Database = "sqlite:" + filepath.Join(t.TempDir(), "archive.db") }
+	var db string
+	a := env.Start(t, database, func(cfg *app.Config) { db = cfg.Database })
+	store(t, a, "/sbds/large", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 16<<20)))
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	a, client := secured(t, func(cfg *app.Config) { cfg.Database, cfg.WriteTimeout = db, time.Second })
+	older := &http.Transport{TLSClientConfig: client.Transport.(*http.Transport).TLSClientConfig.Clone(), DisableCompression: true}
+	for protocol, client := range map[string]*http.Client{"HTTP/2.0": client, "HTTP/1.1": {Transport: older}} {
+		response, err := client.Get("https://" + a.Addr() + "/api/v1/sbds/large")
+		if err != nil || response.Proto != protocol {
+			t.Fatal(response, err)
+		}
+		a.Logged(response.Header.Get("X-Request-Id")) // the archive has ended the answer
+		if n, err := io.Copy(io.Discard, response.Body); err == nil {
+			t.Errorf("%s: all %d bytes were sent", protocol, n)
+		}
+		response.Body.Close()
+		if response, err = client.Get("https://" + a.Addr() + "/api/v1/sbds/none"); err != nil || response.StatusCode != 404 {
+			t.Fatalf("%s: the archive does not go on: %v, %v", protocol, response, err)
+		}
+		response.Body.Close()
+		client.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,137 @@
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+)
+
+// Listener is a listener with a slot for each connection.
+type Listener struct {
+	inner  net.Listener
+	slots  chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept waits for a slot and for a connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	conn, s, err := l.accept()
+	if err != nil {
+		return nil, err
+	}
+	return &http1Conn{Conn: conn, slot: s}, nil
+}
+
+func (l *Listener) accept() (net.Conn, *slot, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, nil, net.ErrClosed
+	}
+	conn, err := l.inner.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, nil, err
+	}
+	return conn, &slot{slots: l.slots, counted: true}, nil
+}
+
+// Addr returns the address that the listener listens on.
+func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
+
+// Close ends the listener, and an Accept that waits for a slot.
+func (l *Listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.inner.Close()
+}
+
+// slot is the place of one connection among those of its listener.
+type slot struct {
+	slots chan struct{}
+
+	mu      sync.Mutex
+	counted bool // it takes a place
+	aside   int  // requests that wait aside
+	closed  bool
+}
+
+// close gives up the place for ever.
+func (s *slot) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.leave()
+}
+
+// leave gives up the place. The mutex is held.
+func (s *slot) leave() {
+	if s.counted {
+		s.counted = false
+		<-s.slots
+	}
+}
+
+// Aside stops counting the connection of a request that waits for something and
+// meanwhile asks for nothing. The caller bounds how many such requests there are, and
+// calls back, which counts the connection again, unless another request waits on it
+// or others have taken all places.
+func Aside(ctx context.Context) (back func()) {
+	c, ok := ctx.Value(connKey{}).(conn)
+	if !ok {
+		return func() {}
+	}
+	s := c.slot
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside++
+	s.leave()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.aside--; s.aside > 0 || s.closed || s.counted {
+			return
+		}
+		select {
+		case s.slots <- struct{}{}:
+			s.counted = true
+		default:
+		}
+	}
+}
+
+// slottedConn gives up its place when it is closed.
+type slottedConn struct {
+	net.Conn
+	slot *slot
+}
+
+func (c *slottedConn) Close() error {
+	defer c.slot.close()
+	return c.Conn.Close()
+}
+
+// connKey is the key of the conn in the context of a request.
+type connKey struct{}
+
+// conn is what is known about the connection of a request.
+type conn struct {
+	slot  *slot
+	http1 *http1Conn // nil for HTTP/2
+}
+
+// known returns what is known about a connection of a Listener.
+func known(c net.Conn) (conn, bool) {
+	switch c := c.(type) {
+	case *http1Conn:
+		return conn{c.slot, c}, true
+	case *secureConn:
+		return conn{c.slot, c.http1Conn}, true
+	case *tls.Conn:
+		if under, ok := c.NetConn().(*slottedConn); ok {
+			return conn{slot: under.slot}, true
+		}
+	}
+	return conn{}, false
+}
