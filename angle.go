@@ -2,6 +2,7 @@ package oda
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -91,11 +92,21 @@ func isDecimal(text string, exponent bool) bool {
 	return true
 }
 
+// unitMarks are what people write behind hours, degrees, minutes and seconds.
+var unitMarks = regexp.MustCompile(`([0-9.])[ \x{202F}]?(?:h|m|s|d|deg|°|′|″|'|")([ ,+\-0-9]|$)`)
+
 // ParsePosition reads a position as people write it: right ascension and
-// declination, in degrees or sexagesimal, with a comma or white space between.
-// Whole numbers alone are taken for words.
+// declination, in degrees or sexagesimal, with a comma or white space between, and
+// with or without marks such as h, m and s. Whole numbers alone are taken for words.
 func ParsePosition(text string) (ra, dec float64, ok bool) {
+	text = strings.ReplaceAll(text, "−", "-")
+	for range 2 { // matches share their ends
+		text = unitMarks.ReplaceAllString(text, "$1 $2")
+	}
 	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if len(parts) == 6 {
+		parts = []string{strings.Join(parts[:3], ":"), strings.Join(parts[3:], ":")}
+	}
 	if len(parts) != 2 || !strings.ContainsAny(parts[0], ".:") || !strings.ContainsAny(parts[1], ".:+-") {
 		return 0, 0, false
 	}

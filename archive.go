@@ -306,5 +306,8 @@ func (a *Archive) Look(ctx context.Context, refs []Ref) ([]*Found, error) {
 // Counts returns the number of entities of each kind.
 func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.engine.Counts(ctx) }
 
+// Usage returns how much room the archive takes on its disk.
+func (a *Archive) Usage(ctx context.Context) (Usage, error) { return a.engine.Usage(ctx) }
+
 // Ping returns an error if reading or writing does not work.
 func (a *Archive) Ping(ctx context.Context) error { return a.engine.Ping(ctx) }

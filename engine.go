@@ -26,8 +26,17 @@ type Engine interface {
 	// Ping returns an error if reading or writing does not work.
 	Ping(ctx context.Context) error
 
+	// Usage returns how much room the archive takes.
+	Usage(ctx context.Context) (Usage, error)
+
 	// Close waits for running calls, then closes the engine.
 	Close() error
+}
+
+// Usage is the room that an archive takes on its disk.
+type Usage struct {
+	Bytes int64
+	Free  *int64 // what the disk has left for it; nil if the engine does not know
 }
 
 // Reader reads entities by their identifiers.

@@ -13,7 +13,8 @@ const (
 	refreshTimeout = 4 * time.Second
 )
 
-// Run keeps the counts of the home page fresh until ctx ends. It counts at once
+// Run keeps the counts of the home page, and how much room the archive takes, fresh
+// until ctx ends. It counts at once
 // and then every five seconds. While counting fails, the last known counts
 // stay; the first failure and the recovery are logged.
 func (s *Site) Run(ctx context.Context) {
@@ -48,5 +49,13 @@ func (s *Site) refresh(ctx context.Context) error {
 		return err
 	}
 	s.counts.Store(&counts)
+	if s.cfg.Archive == nil {
+		return nil
+	}
+	usage, err := s.cfg.Archive.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	s.usage.Store(&usage)
 	return nil
 }

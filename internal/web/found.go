@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,13 +24,14 @@ type foundGroup struct {
 	Kind oda.Kind
 	Rows []row
 	All  string // address of all of them, empty if these are all
+	Of   string // what they have to do with the text, if it is not in them
 }
 
 // foundOfKind is how many entities of a kind the page shows.
 const foundOfKind = 8
 
-// search answers the search box, which takes an identifier, words, or a position
-// on the sky.
+// search answers the search box, which takes an identifier, words, the name of a user,
+// or a position on the sky.
 func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	if text == "" {
@@ -59,6 +62,9 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 		view.None = view.None && len(group.Rows) == 0
 		view.Groups = append(view.Groups, group)
 	}
+	if err := s.made(r.Context(), view.Groups); err != nil {
+		return err
+	}
 	return s.page(w, r, "found", view)
 }
 
@@ -86,11 +92,11 @@ func (s *Site) identified(ctx context.Context, text string) ([]oda.Ref, error) {
 }
 
 // group finds entities of a kind by words: in their own texts, or else by the
-// identifier that they refer to.
+// identifier that they refer to, or by who created them.
 func (s *Site) group(ctx context.Context, kind oda.Kind, text string) (foundGroup, error) {
 	group := foundGroup{Kind: kind}
-	for _, filter := range []string{"q", "ref"} {
-		params := url.Values{filter: {text}}
+	for _, by := range []struct{ filter, of string }{{"q", ""}, {"ref", "that refer to it"}, {"user", "created by this user"}} {
+		params := url.Values{by.filter: {text}}
 		q, err := oda.ParseSearch(kind, params)
 		if err != nil {
 			continue // no word in it
@@ -106,8 +112,45 @@ func (s *Site) group(ctx context.Context, kind oda.Kind, text string) (foundGrou
 		if page.Next != "" {
 			group.All = kind.Collection() + question(params)
 		}
+		group.Of = by.of
 		group.Rows, err = s.rows(ctx, page.Items)
 		return group, err
 	}
 	return group, nil
+}
+
+// made adds the blocks and instances that were made of the SBDefinitions that were
+// found: they have no names of their own.
+func (s *Site) made(ctx context.Context, groups []foundGroup) error {
+	at := slices.IndexFunc(groups, func(g foundGroup) bool { return g.Kind == oda.SBDefinition })
+	definitions := groups[at].Rows
+	for i := range groups {
+		g := &groups[i]
+		if len(g.Rows) > 0 || g.Kind != oda.ExecutionBlock && g.Kind != oda.SBInstance {
+			continue
+		}
+		var found []oda.Found
+		for _, d := range definitions {
+			params := url.Values{"ref": {d.ID}}
+			q, err := oda.ParseSearch(g.Kind, params)
+			if err != nil {
+				return err
+			}
+			q.Limit = foundOfKind
+			page, err := s.cfg.Archive.Search(ctx, &q)
+			if err != nil {
+				return err
+			}
+			if found = append(found, page.Items...); page.Next != "" && len(definitions) == 1 {
+				g.All = g.Kind.Collection() + question(params)
+			}
+		}
+		slices.SortStableFunc(found, func(a, b oda.Found) int { return cmp.Compare(b.Metadata.CreatedOn, a.Metadata.CreatedOn) })
+		rows, err := s.rows(ctx, found[:min(len(found), foundOfKind)])
+		if err != nil {
+			return err
+		}
+		g.Rows, g.Of = rows, "made of these SBDefinitions"
+	}
+	return nil
 }

@@ -32,14 +32,21 @@ type homeView struct {
 	Cards   []card
 	API     string // the absolute address of the API, for the examples
 	Trouble string // why the archive cannot be used fully, empty if it can
+	Usage   *oda.Usage
+	End     int64 // the last position of the log of changes
 	Newest  []row
-	Changed []row
-	Empty   bool
+	Changes []changeRow
+	Known   bool // the archive was asked
 }
 
-// Block and Definition are the kinds of the two tables.
-func (homeView) Block() oda.Kind      { return oda.ExecutionBlock }
-func (homeView) Definition() oda.Kind { return oda.SBDefinition }
+// Block is the kind of the newest entities.
+func (homeView) Block() oda.Kind { return oda.ExecutionBlock }
+
+// lowDisk is how much free room is so little that somebody should know.
+const lowDisk = 2 << 30
+
+// Low reports whether the disk is nearly full.
+func (v *homeView) Low() bool { return v.Usage.Free != nil && *v.Usage.Free < lowDisk }
 
 // card is one kind of entity on the home page.
 type card struct {
@@ -52,15 +59,14 @@ type card struct {
 // Bounds of the home page.
 const (
 	newestBlocks = 8
-	newestOthers = 4
 	healthTime   = 500 * time.Millisecond
 )
 
 // Home serves the home page, GET {base}/ and GET {base}/api/v1/.
 func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
-	view := homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Cards: s.cards()}
+	view := &homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Cards: s.cards(), Usage: s.usage.Load()}
 	if s.cfg.Archive != nil {
-		if err := s.fillHome(r.Context(), &view); err != nil {
+		if err := s.fillHome(r.Context(), view); err != nil {
 			return err
 		}
 	}
@@ -95,8 +101,12 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 	if view.Newest, err = s.newest(ctx, oda.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks}); err != nil {
 		return err
 	}
-	view.Changed, err = s.newest(ctx, oda.Search{Kind: oda.SBDefinition, Sort: oda.LastModifiedFirst, Limit: newestOthers})
-	view.Empty = len(view.Newest) == 0 && len(view.Changed) == 0
+	page, err := s.cfg.Archive.Recent(ctx, oda.RecentQuery{Limit: changesOnHome, Within: changesTime})
+	if err != nil {
+		return err
+	}
+	view.Known, view.End = true, int64(page.End)
+	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
 }
 

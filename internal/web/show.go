@@ -28,7 +28,10 @@ var funcs = template.FuncMap{
 	"size":      showSize,
 	"plural":    plural,
 	"telescope": showTelescope,
-	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows} },
+	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows, ""} },
+	"liveRows": func(on framed, kind oda.Kind, rows []row, part string) table {
+		return table{on.itself(), kind, rows, part}
+	},
 	"changesOf": func(on framed, rows []changeRow) changeTable { return changeTable{on.itself(), rows} },
 }
 
@@ -41,6 +44,7 @@ type table struct {
 	Frame frame
 	Kind  oda.Kind
 	Rows  []row
+	Live  string // the part of the page that it is, if it renews itself
 }
 
 // changeTable is the data for a table of changes.
@@ -84,7 +88,14 @@ func showSize(n int64) string {
 	case n < 1000_000:
 		return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + " kB"
 	}
-	return strconv.FormatFloat(float64(n)/1000_000, 'f', 1, 64) + " MB"
+	size, unit := float64(n)/1e6, " MB"
+	switch {
+	case n >= 1e12:
+		size, unit = float64(n)/1e12, " TB"
+	case n >= 1e9:
+		size, unit = float64(n)/1e9, " GB"
+	}
+	return strconv.FormatFloat(size, 'f', 1, 64) + unit
 }
 
 // plural writes how many there are of something.

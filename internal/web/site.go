@@ -54,6 +54,7 @@ type Site struct {
 	ui     file
 	prose  func() map[string]file // by path, such as problems/not-found
 	counts atomic.Pointer[map[oda.Kind]int64]
+	usage  atomic.Pointer[oda.Usage]
 
 	compares chan struct{} // a place for each comparison under way
 }

@@ -7,8 +7,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,15 +29,47 @@ type site struct {
 	base string // address of the pages, without a slash at its end
 }
 
-// newSite starts an archive under a base path and fills it with a week.
+// week is the file of an archive with a week in it. The first test fills it, and
+// each test has a copy.
+var week struct {
+	sync.Once
+	file []byte
+}
+
+// newSite starts an archive under a base path, with a week in it.
 func newSite(t *testing.T, base string) site {
 	t.Helper()
-	a := env.Start(t, func(cfg *app.Config) { cfg.BasePath = base })
+	week.Do(func() { week.file = fillWeek(t) })
+	file := filepath.Join(t.TempDir(), "archive.db")
+	if err := os.WriteFile(file, week.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, base, file, "127.0.0.1:0")
+}
+
+// open starts an archive from a file.
+func open(t *testing.T, base, file, listen string) site {
+	t.Helper()
+	a := env.Start(t, func(cfg *app.Config) { cfg.BasePath, cfg.Database, cfg.Listen = base, "sqlite:"+file, listen })
+	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
+}
+
+func fillWeek(t *testing.T) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "week.db")
+	a := open(t, "", file, "127.0.0.1:0")
 	acting := func(user string) (*client.Client, error) { return client.New(a.URL(), client.WithUser(user)) }
 	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: time.Now(), Longest: 350}); err != nil {
 		t.Fatal(err)
 	}
-	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 // behindProxy serves a site behind a proxy that strips a prefix, as a cluster
@@ -68,6 +102,7 @@ func (s site) tour(t *testing.T) []string {
 	blocks := s.ids(t, "/ebs/search?fields=id&limit=2")
 	return []string{
 		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
+		"changes", "changes?before=300&kind=sbds", "changes?change=recorded&id=nothinglikethis", "changes?before=x",
 		"ebs?telescope=ska_low&q=nothinglikethis",
 		"sbds?cone=1,2",
 		"search?q=low+rep",

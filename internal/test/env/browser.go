@@ -1,39 +1,116 @@
 // Package env is for tests only: it starts the real things that tests run
-// against. Browser starts a Chromium, Watch notes what it does, and TryItOut
+// against. Browser opens a Chromium, Watch notes what it does, and TryItOut
 // and HomeExamples use the pages of the archive as a person would.
 package env
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 )
 
-// browserTimeout bounds the life of a browser, so that a page that never
+// browserTimeout bounds what a test does in a browser, so that a page that never
 // becomes ready fails one test and not the whole run.
 const browserTimeout = 3 * time.Minute
 
-// Browser starts a headless Chromium with its own profile and returns the
-// context for chromedp actions. The browser ends with the test, or after three
-// minutes. It can reach only this machine. Without a Chromium the test fails.
+// chromium is the browser that all tests of a test binary share. The first of them
+// starts it.
+var chromium struct {
+	sync.Mutex
+	ctx  context.Context // nil if none was started
+	stop func() error
+}
+
+// Browser opens a tab in a headless Chromium and returns the context for chromedp
+// actions. The tab has a profile of its own, and closes with the test or after
+// three minutes. The tests of a test binary share the browser, so its TestMain must
+// be Main. It can reach only this machine. Without a Chromium the test fails.
 func Browser(tb testing.TB) context.Context {
 	tb.Helper()
-	program, err := findBrowser()
+	chromium.Lock()
+	defer chromium.Unlock()
+	if chromium.ctx == nil {
+		var err error
+		if chromium.ctx, chromium.stop, err = startBrowser(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return tab(tb, chromium.ctx, chromedp.WithNewBrowserContext())
+}
+
+// Tab opens another tab with the profile of one that Browser has returned.
+func Tab(tb testing.TB, ctx context.Context) context.Context {
+	tb.Helper()
+	return tab(tb, ctx)
+}
+
+func tab(tb testing.TB, ctx context.Context, options ...chromedp.ContextOption) context.Context {
+	tb.Helper()
+	ctx, cancelTime := context.WithTimeout(ctx, browserTimeout)
+	ctx, closeTab := chromedp.NewContext(ctx, options...)
+	tb.Cleanup(func() {
+		closeTab()
+		cancelTime()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		tb.Fatalf("open a tab of the browser: %v", err)
+	}
+	return ctx
+}
+
+// BrowserWithLog starts a browser for this test alone. The function that it returns
+// stops the browser, and returns its log of everything that it did on the network,
+// as JSON.
+func BrowserWithLog(tb testing.TB) (context.Context, func() []byte) {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "net.json")
+	ctx, stop, err := startBrowser(chromedp.Flag("log-net-log", path))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// The browser has its own directory. In tb.TempDir, with a long test name,
+	stop = sync.OnceValue(stop)
+	tb.Cleanup(func() { _ = stop() }) // does nothing unless the test has failed before
+	return ctx, func() []byte {
+		if err := stop(); err != nil {
+			tb.Fatal(err)
+		}
+		log, err := os.ReadFile(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return log
+	}
+}
+
+// endBrowser stops the browser that the tests shared.
+func endBrowser() error {
+	chromium.Lock()
+	defer chromium.Unlock()
+	if chromium.ctx == nil {
+		return nil
+	}
+	return chromium.stop()
+}
+
+func startBrowser(more ...chromedp.ExecAllocatorOption) (context.Context, func() error, error) {
+	program, err := findBrowser()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The browser has its own directory. In a directory of a test with a long name,
 	// the path of its socket would be longer than the system allows.
 	dir, err := os.MkdirTemp("", "oda-browser-")
 	if err != nil {
-		tb.Fatalf("make a directory for the browser: %v", err)
+		return nil, nil, fmt.Errorf("make a directory for the browser: %w", err)
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),
@@ -46,25 +123,21 @@ func Browser(tb testing.TB) context.Context {
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
-	ctx, cancelTime := context.WithTimeout(context.Background(), browserTimeout)
-	ctx, stopProcess := chromedp.NewExecAllocator(ctx, options...)
+	ctx, stopProcess := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, _ = chromedp.NewContext(ctx)
-	tb.Cleanup(func() {
+	stop := func() error {
 		// Ask the browser to end its processes first; if it does not answer, it
 		// is killed.
 		asked, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		_ = chromedp.Cancel(asked)
 		stopProcess()
-		cancelTime()
-		if err := os.RemoveAll(dir); err != nil {
-			tb.Errorf("remove what the browser left behind: %v", err)
-		}
-	})
-	if err := chromedp.Do(ctx); err != nil {
-		tb.Fatalf("start the browser %s: %v", program, err)
+		return os.RemoveAll(dir)
 	}
-	return ctx
+	if err := chromedp.Do(ctx); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("start the browser %s: %w", program, err), stop())
+	}
+	return ctx, stop, nil
 }
 
 // findBrowser returns the path of a Chromium.

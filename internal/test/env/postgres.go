@@ -43,7 +43,7 @@ func Main(m *testing.M) int {
 	shared.inMain = true
 	shared.Unlock()
 	code := m.Run()
-	if err := errors.Join(endShared(), Clean()); err != nil {
+	if err := errors.Join(endShared(), endBrowser(), Clean()); err != nil {
 		fmt.Fprintf(os.Stderr, "remove what the tests shared: %v\n", err)
 		return max(code, 1)
 	}

@@ -136,12 +136,9 @@ function renewParts() {
     }
   }
 
+  const names = (page) => [...page.querySelectorAll("[data-live]")].map((part) => part.id).join(" ");
   const renew = (part, page) => {
     const sent = page.getElementById(part.id);
-    if (!sent) {
-      location.reload(); // the page has other parts now
-      return;
-    }
     const kept = new Map([...part.children].map((child) => [served.get(child), child]));
     const children = [...sent.children].map((child) => {
       const text = child.outerHTML;
@@ -171,6 +168,10 @@ function renewParts() {
       throw new Error(`the page answers ${answer.status}`);
     }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (names(page) !== names(document)) {
+      location.reload();
+      return;
+    }
     for (const part of parts) {
       renew(part, page);
     }

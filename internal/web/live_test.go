@@ -1,0 +1,240 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"oda/internal/test/env"
+)
+
+// until waits until a page says something, which JavaScript tells.
+func until(t *testing.T, ctx context.Context, what, script string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		// While the page is loaded again, the script fails.
+		if got, err := chromedp.Run(ctx, chromedp.Evaluate[bool](script)); err == nil && got {
+			return
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			t.Fatalf("%s: not so, in a minute. The page says\n%s", what, text(t, ctx, `main`))
+		}
+	}
+}
+
+// shown is whether a part of the page has a text in it.
+func shown(part, text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.textContent.includes(%q))`, part, text)
+}
+
+// connected opens a page that follows the archive.
+func (s site) connected(t *testing.T, ctx context.Context, at string) {
+	t.Helper()
+	do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+	until(t, ctx, at+" connects", `document.querySelector("[data-connected]")?.dataset.connected === "true"`)
+}
+
+// must sends a request that is acknowledged.
+func (s site) must(t *testing.T, method, path, body string) *env.Reply {
+	t.Helper()
+	answer := s.Do(method, path, body)
+	if answer.Status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+	}
+	return answer
+}
+
+// What is stored and recorded while a page is open appears in it, without a reload
+// and without taking the focus away.
+func TestAnOpenPageShowsWhatIsNew(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	home := env.Browser(t)
+	changes := env.Tab(t, home)
+	s.connected(t, home, "")
+	s.connected(t, changes, "changes?kind=ebs")
+	for _, tab := range []context.Context{home, changes} {
+		evaluate[bool](t, tab, `document.querySelector("#changes a").focus(); window.still = document.activeElement.href; true`)
+	}
+
+	s.must(t, "PUT", "/ebs/eb-tonight", `{"telescope":"ska_mid"}`)
+	until(t, home, "the new block is on Home", shown("#blocks .id", "eb-tonight"))
+	until(t, home, "its change is on Home", shown("#changes tr", "eb-tonight"))
+	until(t, changes, "its change is in the feed", shown("#changes tr", "eb-tonight"))
+
+	s.must(t, "POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"OK"}`)
+	s.must(t, "POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"ERROR","error":{"detail":"no signal"}}`)
+	s.must(t, "PUT", "/sbds/sbd-tonight", `{"name":"Not a block"}`)
+	until(t, home, "the definition is on Home", shown("#changes tr", "Not a block"))
+	until(t, home, "the number of calls is on Home", `document.querySelector("#blocks tr .number").textContent === "2"`)
+	for _, tab := range []context.Context{home, changes} {
+		until(t, tab, "the failure is marked", shown("#changes tr.failed", "2 calls, 1 failed"))
+		if evaluate[bool](t, tab, `document.activeElement.href !== window.still`) {
+			t.Error("the page was loaded again, or the focus is lost")
+		}
+	}
+	if evaluate[bool](t, changes, shown("#changes tr", "sbd-tonight")) {
+		t.Error("the page of the blocks shows a definition")
+	}
+	until(t, home, "the times say how long ago they were", `document.querySelectorAll("#changes time").length === document.querySelectorAll("#changes .ago").length`)
+}
+
+// An empty archive has other parts than one with something in it.
+func TestAnEmptyArchiveFills(t *testing.T) {
+	s := open(t, "", filepath.Join(t.TempDir(), "archive.db"), "127.0.0.1:0")
+	home := env.Browser(t)
+	changes := env.Tab(t, home)
+	for tab, at := range map[context.Context]string{home: "", changes: "changes"} {
+		s.connected(t, tab, at)
+	}
+	s.must(t, "PUT", "/ebs/eb-first", `{}`)
+	for _, tab := range []context.Context{home, changes} {
+		until(t, tab, "the first change appears", shown("#changes tr", "eb-first"))
+	}
+}
+
+// The archive is restarted while a page is open: the page says so, comes back by
+// itself, and misses nothing.
+func TestAPageReconnects(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "archive.db")
+	s := open(t, "/ns/x", file, "127.0.0.1:0")
+	s.must(t, "PUT", "/sbds/sbd-before", `{}`)
+	ctx := env.Browser(t)
+	s.connected(t, ctx, "changes")
+	address := s.Addr()
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, "the page says that it is not connected", shown(".live", "Not connected"))
+
+	s = open(t, "/ns/x", file, address)
+	for i := range 3 { // mostly before the page is back
+		s.must(t, "PUT", fmt.Sprintf("/sbds/sbd-after-%d", i), `{}`)
+	}
+	for i := range 3 {
+		until(t, ctx, "what was stored meanwhile appears", shown("#changes tr", fmt.Sprintf("sbd-after-%d", i)))
+	}
+	until(t, ctx, "the page says that it is connected", shown(".live", "Live"))
+	s.must(t, "PUT", "/sbds/sbd-later", `{}`)
+	until(t, ctx, "what is stored later appears", shown("#changes tr", "sbd-later"))
+	if got := evaluate[int](t, ctx, `document.querySelectorAll("#changes tr").length`); got != 5 {
+		t.Errorf("the page has %d changes, want 5", got)
+	}
+}
+
+// followed waits until so many clients follow the archive.
+func (s site) followed(t *testing.T, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); s.Followers() != want; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d clients follow the archive, want %d", s.Followers(), want)
+		}
+	}
+}
+
+// A browser has six connections to a host. All its pages share one stream, and
+// pages that nobody sees have none.
+func TestManyPagesShareOneStream(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	tabs := []context.Context{env.Browser(t)}
+	for range 8 {
+		tabs = append(tabs, env.Tab(t, tabs[0]))
+	}
+	for i, tab := range tabs {
+		s.connected(t, tab, []string{"", "changes"}[i%2])
+	}
+	s.followed(t, 1)
+	s.must(t, "PUT", "/sbds/sbd-for-all", `{}`)
+	for _, tab := range tabs {
+		until(t, tab, "each page shows the change", shown("#changes tr", "sbd-for-all"))
+	}
+	for i, tab := range tabs {
+		s.followed(t, 1)
+		hide(t, tab, true)
+		if i == len(tabs)-1 {
+			s.followed(t, 0)
+		}
+	}
+	s.must(t, "PUT", "/sbds/sbd-unseen", `{}`)
+	hide(t, tabs[3], false)
+	s.followed(t, 1)
+	until(t, tabs[3], "a page that is seen again catches up", shown("#changes tr", "sbd-unseen"))
+	do(t, tabs[3], chromedp.Navigate(s.base+"/prjs"))
+	s.followed(t, 0)
+}
+
+// A browser without shared workers has a stream for each page that is seen.
+func TestAPageFollowsWithoutSharedWorkers(t *testing.T) {
+	s := newSite(t, "")
+	ctx := env.Browser(t)
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "delete window.SharedWorker"}); err != nil {
+		t.Fatal(err)
+	}
+	s.connected(t, ctx, "changes")
+	s.followed(t, 1)
+	s.must(t, "PUT", "/sbds/sbd-new", `{}`)
+	until(t, ctx, "the change appears", shown("#changes tr", "sbd-new"))
+	hide(t, ctx, true)
+	s.followed(t, 0)
+	hide(t, ctx, false)
+	s.followed(t, 1)
+}
+
+// hide lets a page believe that nobody sees it, as when another tab is in front.
+func hide(t *testing.T, ctx context.Context, hidden bool) {
+	t.Helper()
+	script := `delete document.hidden`
+	if hidden {
+		script = `Object.defineProperty(document, "hidden", { value: true, configurable: true })`
+	}
+	evaluate[bool](t, ctx, script+`, document.dispatchEvent(new Event("visibilitychange"))`)
+}
+
+// The feed is read to its beginning by links, without JavaScript, and each change is
+// on one page.
+func TestTheChangesAreReadPageByPage(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	for name, test := range map[string]struct {
+		filter string
+		want   int
+	}{
+		"definitions":              {"kind=sbds", len(s.ids(t, "/sbds/search?fields=id&limit=1000"))},
+		"blocks and their calls":   {"kind=ebs", len(s.ids(t, "/ebs/search?fields=id&limit=1000"))},
+		"what the scheduler made":  {"by=scheduler&change=stored&kind=sbis", len(s.ids(t, "/sbis/search?fields=id&limit=1000"))},
+		"one block":                {"id=" + s.failing(t), 1},
+		"definitions and projects": {"kind=sbds&kind=prjs", len(s.ids(t, "/sbds/search?fields=id&limit=1000")) + len(s.ids(t, "/prjs/search?fields=id&limit=1000"))},
+	} {
+		created, seen, pages := 0, map[string]bool{}, 0
+		for at := "changes?" + test.filter; at != ""; pages++ {
+			body := s.get(t, at).Text()
+			created += strings.Count(body, "Created, ")
+			for _, row := range strings.Split(body, "<tr")[1:] {
+				if seen[row] {
+					t.Errorf("%s: a change is on two pages:\n%s", name, row)
+				}
+				seen[row] = strings.Contains(row, "<td")
+			}
+			_, older, _ := strings.Cut(body, `rel="next"`)
+			if at = ""; older != "" {
+				found := linkTo.FindAllStringSubmatch(strings.Split(body, `rel="next"`)[0], -1)
+				at = strings.ReplaceAll(found[len(found)-1][1], "&amp;", "&")
+			}
+		}
+		if created != test.want {
+			t.Errorf("%s: %d are created, want %d, on %d pages", name, created, test.want, pages)
+		}
+	}
+	for at, says := range map[string]string{
+		"changes?kind=blocks": "must be one of sbds", "changes?before=x": "must be a position", "changes?change=deleted": "must be stored or recorded",
+	} {
+		if page := s.get(t, at); page.Status != http.StatusBadRequest || !strings.Contains(page.Text(), says) {
+			t.Errorf("%s answers %d without %q", at, page.Status, says)
+		}
+	}
+}

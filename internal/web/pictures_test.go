@@ -1,0 +1,95 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"oda/internal/test/env"
+)
+
+// Pictures of every page, to be looked at: of an empty archive, of a week, and of
+// absurd data; on a phone, a desk and a wall, in both colour schemes. They are made
+// if ODA_PICTURES names a directory.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("ODA_PICTURES")
+	if dir == "" {
+		t.Skip("ODA_PICTURES names no directory for the pictures")
+	}
+	week := newSite(t, "")
+	empty := env.Start(t)
+	none := site{empty, strings.TrimSuffix(empty.URL(), "/api/v1")}
+	pages := map[string]string{
+		"home": "", "changes": "changes", "blocks": "ebs", "night": "night?date=" + time.Now().UTC().Format(time.DateOnly), "unknown": "ebs/eb-unknown",
+	}
+	for name, at := range map[string]string{
+		"found": "search?q=cen", "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "block": "ebs/" + week.failing(t),
+		"definition": "sbds/" + week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "definitions": "sbds", "older": "changes?before=500&kind=sbds",
+	} {
+		week.picture(t, dir, "week-"+name, at)
+	}
+	for name, at := range pages {
+		week.picture(t, dir, "week-"+name, at)
+		none.picture(t, dir, "empty-"+name, at)
+	}
+	none.absurd(t)
+	for _, at := range []string{"", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd"} {
+		none.picture(t, dir, "absurd-"+strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(at), at)
+	}
+}
+
+// absurd stores documents that nobody would, but that are allowed.
+func (s site) absurd(t *testing.T) {
+	t.Helper()
+	long := strings.Repeat("endless", 40)
+	now := time.Now().UTC()
+	for at, body := range map[string]string{
+		"sbds/sbd-absurd":                     `{"name":"` + strings.Repeat("Endless words ", 60) + `","telescope":"` + long + `","description":"` + long + `"}`,
+		"sbds/" + long[:50]:                   `{"name":"` + long + `","targets":[{"name":"` + long + `","ra":1.5,"dec":-89.999}]}`,
+		"prjs/prj-" + long[:40]:               `{"name":"اسم المشروع ✨🔭 项目","obs_blocks":[]}`,
+		"ebs/eb-absurd":                       `{"telescope":"` + long + `","sbd_ref":"sbd-absurd","request_responses":[` + absurdCalls(now, long) + `]}`,
+		"ebs/eb-nothing":                      `{"x":null}`,
+		"sbis/sbi-" + long[len(long)/2:][:30]: `{"sbd_ref":"` + long + `"}`,
+	} {
+		if answer := s.Do("PUT", "/"+at, body, "X-Forwarded-User", long[:64]); answer.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", at, answer.Status, answer.Body)
+		}
+	}
+}
+
+// absurdCalls are calls without times, with equal times, in odd order, and with long
+// texts.
+func absurdCalls(now time.Time, long string) string {
+	var calls []string
+	for i := range 40 {
+		at := now.Add(-time.Duration(i%7) * time.Hour).Format(time.RFC3339)
+		calls = append(calls, fmt.Sprintf(`{"request":"%s.f%d","status":"%s","request_sent_at":"%s","response_received_at":"%s","error":{"detail":"%s"}}`, long, i, long, at, at, long))
+		calls = append(calls, `{"request":"."}`)
+	}
+	return strings.Join(calls, ",")
+}
+
+// picture takes pictures of a page.
+func (s site) picture(t *testing.T, dir, name, at string) {
+	t.Helper()
+	ctx := env.Browser(t)
+	for _, width := range []int64{390, 1280, 2560} {
+		for _, colours := range []string{"light", "dark"} {
+			scheme(t, ctx, colours)
+			do(t, ctx, chromedp.EmulateViewport(width, width*9/16), chromedp.Navigate(s.base+"/"+at))
+			picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, colours)), picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
