@@ -24,10 +24,19 @@ const selectChanges = `SELECT position, entity, version, 0, stored_by, stored_on
 
 // Changes implements oda.Log.
 func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
-	last := min(s.tail.End(), after+changesRead)
-	if last <= after || limit < 1 {
+	end := s.tail.End()
+	if end <= after || limit < 1 {
 		return nil, after, nil
 	}
+	if changes := s.recent.after(after, end, limit); len(changes) > 0 {
+		return changes, changes[len(changes)-1].Position, nil
+	}
+	return s.readChanges(ctx, after, end, limit)
+}
+
+// readChanges reads changes from the tables.
+func (s *Store) readChanges(ctx context.Context, after, end oda.Position, limit int) ([]oda.Change, oda.Position, error) {
+	last := min(end, after+changesRead)
 	c, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, 0, err

@@ -41,7 +41,9 @@ type Store struct {
 	queue *engine.Queue[*job]
 	heads map[oda.Ref]*head // of the last transactions; only the writer uses it
 
-	tail engine.Tail // of the log of changes
+	tail    engine.Tail // of the log of changes
+	recent  recent
+	changed []oda.Change // room for those of a transaction; only the writer uses it
 
 	unindexed unindexed
 	indexed   int64 // the last entity in the index of terms; only the writer uses it
@@ -99,6 +101,7 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 		}
 	}
 	s.tail.Move(oda.Position(last))
+	s.recent.start = oda.Position(last)
 	s.health = engine.NewHealth(log, s.tryWrite)
 	s.done.Go(func() { s.write(last) })
 	return s, nil

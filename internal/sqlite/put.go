@@ -141,6 +141,7 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 		e.Records = oda.TextsOf(p.Records)
 	}
 	h.metadata, h.position = m, t.next()
+	t.changes = append(t.changes, oda.Change{Position: oda.Position(h.position), Ref: p.Ref, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn})
 	if !isNew || h.lastSequence > 0 { // else insertHead has written all of it
 		h.dirty = true
 	}

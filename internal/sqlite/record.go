@@ -57,6 +57,10 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]od
 		}
 		h.metadata, h.dirty = m, true
 		h.lastSequence++
+		t.changes = join(t.changes, oda.Change{
+			Position: oda.Position(t.position), Ref: ref, Version: m.Version, FirstSequence: h.lastSequence, LastSequence: h.lastSequence,
+			By: m.LastModifiedBy, On: m.LastModifiedOn,
+		})
 		receipts[i] = oda.Receipt{Sequence: h.lastSequence, Metadata: m}
 	}
 	return receipts, nil

@@ -30,6 +30,7 @@ type txn struct {
 	store    *Store
 	conn     *conn
 	position int64 // the last one that was used
+	changes  []oda.Change
 	created  [5]int64
 	heads    map[oda.Ref]*head
 	fault    error // of the database; the transaction must be rolled back
@@ -49,7 +50,7 @@ func (s *Store) begin(last int64) (*txn, error) {
 	if len(s.heads) > headsKept {
 		clear(s.heads)
 	}
-	return &txn{store: s, conn: s.writer, position: last, heads: make(map[oda.Ref]*head), indexed: s.indexed}, nil
+	return &txn{store: s, conn: s.writer, position: last, changes: s.changed[:0], heads: make(map[oda.Ref]*head), indexed: s.indexed}, nil
 }
 
 // next returns the next position of the log.
@@ -193,6 +194,8 @@ func (t *txn) commit() error {
 		h.dirty, h.inserted = false, false
 		s.heads[ref] = h
 	}
+	s.recent.add(t.changes)
+	s.changed = t.changes
 	s.tail.Move(oda.Position(t.position))
 	s.indexed = t.indexed
 	s.unindexed.drop(t.moved)
