@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ const followers = 100
 // The arms with followers, and of one of these.
 var (
 	followed = fmt.Sprintf(", %d followers", followers)
+	unpacked = followed + " without gzip"
 	behind   = fmt.Sprintf(", one of %d followers", followers)
 )
 
@@ -38,17 +40,17 @@ func runFollowing(ctx context.Context, s *stage) error {
 			return err
 		}
 		alone := loadArm(srv, "", all, 1)
-		writing = append(writing, alone, arm{
-			name: srv.arm(followed),
-			run: func(ctx context.Context, length time.Duration) (sample, error) {
-				end, err := follow(srv, followers)
+		while := func(name, encoding string) arm {
+			return arm{name: srv.arm(name), run: func(ctx context.Context, length time.Duration) (sample, error) {
+				end, err := follow(srv, followers, encoding)
 				if err != nil {
 					return nil, err
 				}
 				defer end()
 				return alone.run(ctx, length)
-			},
-		})
+			}}
+		}
+		writing = append(writing, alone, while(followed, "gzip"), while(unpacked, "identity"))
 		waiting = append(waiting, arm{name: srv.arm(behind), run: func(ctx context.Context, length time.Duration) (sample, error) {
 			return delay(ctx, srv, all, length)
 		}})
@@ -63,13 +65,13 @@ func runFollowing(ctx context.Context, s *stage) error {
 	return err
 }
 
-// stream asks for a stream of changes from now on.
-func stream(srv *server) (net.Conn, *http.Response, error) {
+// stream asks for a stream of changes from now on, in an encoding.
+func stream(srv *server, encoding string) (net.Conn, *http.Response, error) {
 	conn, err := net.DialTimeout("tcp", srv.addr, patience)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = io.WriteString(conn, "GET "+api+"/changes?after=now HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n")
+	_, err = io.WriteString(conn, "GET "+api+"/changes?after=now HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\nAccept-Encoding: "+encoding+"\r\n\r\n")
 	var response *http.Response
 	if err == nil {
 		response, err = http.ReadResponse(bufio.NewReader(conn), nil)
@@ -85,8 +87,9 @@ func stream(srv *server) (net.Conn, *http.Response, error) {
 }
 
 // follow lets so many clients follow until the end. They take what they are sent
-// and do nothing with it: they share the machine with the server.
-func follow(srv *server, count int) (end func(), err error) {
+// and do nothing with it, not even unpack it: what they would do is not the server's
+// load, but they share the machine with it.
+func follow(srv *server, count int, encoding string) (end func(), err error) {
 	var conns []net.Conn
 	var reading sync.WaitGroup
 	end = func() {
@@ -96,7 +99,7 @@ func follow(srv *server, count int) (end func(), err error) {
 		reading.Wait()
 	}
 	for range count {
-		conn, _, err := stream(srv)
+		conn, _, err := stream(srv, encoding)
 		if err != nil {
 			end()
 			return nil, err
@@ -116,23 +119,29 @@ func follow(srv *server, count int) (end func(), err error) {
 // delay measures how long after the acknowledgement of a record a follower sees
 // it, while all record and others follow. One connection's records are looked at.
 func delay(ctx context.Context, srv *server, all []worker, length time.Duration) (sample, error) {
-	end, err := follow(srv, followers-1)
+	end, err := follow(srv, followers-1, "gzip")
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	conn, response, err := stream(srv)
+	conn, response, err := stream(srv, "gzip")
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
+	body := io.Reader(response.Body)
+	if response.Header.Get("Content-Encoding") == "gzip" { // earlier programs do not compress streams
+		if body, err = gzip.NewReader(body); err != nil {
+			return nil, err
+		}
+	}
 	watched := sightings{acknowledged: map[int64]time.Time{}, seen: map[int64]time.Time{}}
 	all = append([]worker(nil), all...)
 	all[0].answered = func(body []byte) {
 		watched.note(watched.acknowledged, numberAfter(body, `"sequence":`))
 	}
 	reading := make(chan error, 1)
-	go func() { reading <- watched.read(response.Body, []byte(identifier("eb-rec", 0))) }()
+	go func() { reading <- watched.read(body, []byte(identifier("eb-rec", 0))) }()
 	if _, err := load(ctx, srv.addr, all, length, 0); err != nil {
 		return nil, err
 	}

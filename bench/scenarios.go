@@ -133,8 +133,8 @@ func scenarios() []scenario {
 		},
 		{
 			name: "following", title: "Recording while others follow",
-			text: fmt.Sprintf("Recording as above, alone and while %d clients have a stream of all changes, in turn. The clients read and discard; they share the "+
-				"machine with the server. Then how long after the acknowledgement of a record a follower sees it, under the same load.", followers),
+			text: fmt.Sprintf("Recording as above, alone and while %d clients have a stream of all changes, in turn. The clients accept gzip, as browsers and Go "+
+				"programs do, or not. They share the machine with the server, so they only read what they are sent and do not unpack it. Then how long after the acknowledgement of a record a follower sees it, under the same load.", followers),
 			run: runFollowing,
 			budgets: []budget{
 				atLeast("writers with 100 followers ÷ without", onSQLite+followed, over(rate, onSQLite), 0.97),

@@ -45,7 +45,7 @@ const (
 	mostGaps     = 5000                   // if there are more, later numbers wait
 	roundPause   = time.Second            // between rounds that nobody asks for
 	pollPause    = 40 * time.Millisecond  // the same, while anyone waits for changes
-	writtenPause = 20 * time.Millisecond  // between two wake-ups of those who wait, while this process writes
+	writtenPause = 30 * time.Millisecond  // between two wake-ups of those who wait, while this process writes
 	retryPause   = 250 * time.Millisecond // after an error, doubled each time
 	longestRetry = time.Second
 )
