@@ -15,7 +15,7 @@ type Telescopes struct {
 
 // NewTelescopes returns the telescopes for which a caller has a role.
 func NewTelescopes(role string, names []string) *Telescopes {
-	names = slices.Clone(names)
+	names = append([]string{}, names...)
 	slices.Sort(names)
 	return &Telescopes{role, slices.Compact(names)}
 }

@@ -48,7 +48,7 @@ func (c *Caller) Grant(names ...string) {
 		}
 		text, telescope, bound := strings.Cut(text, ":")
 		var role Role
-		if role.UnmarshalText([]byte(text)) != nil || bound && telescope == "" {
+		if role.UnmarshalText([]byte(text)) != nil || bound && !validTelescope(telescope) {
 			continue
 		}
 		if !bound {

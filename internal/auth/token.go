@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"oda"
 	"oda/internal/files"
@@ -69,11 +70,16 @@ func (t *Token) check() error {
 		return fmt.Errorf("the token %s has no role", t.Name)
 	}
 	for _, name := range t.Telescopes {
-		if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
+		if !validTelescope(name) {
 			return fmt.Errorf("the token %s has an invalid telescope %q", t.Name, name)
 		}
 	}
 	return nil
+}
+
+// validTelescope reports whether a role can be bound to a telescope of that name.
+func validTelescope(name string) bool {
+	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // digest is the SHA-256 of a token. A token is random, so nobody finds it by trying.

@@ -47,6 +47,9 @@ func newWaiting(add oda.Append) *waiting {
 	return &waiting{Append: add, digests: add.Digests(), days: add.Days(), size: add.Size(), done: make(chan error, 1)}
 }
 
+// missing returns the answer to a request whose block is not stored.
+func missing(w *waiting) error { return oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.Block}) }
+
 // Append implements oda.Engine.
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
 	w := newWaiting(add)

@@ -98,6 +98,11 @@ const (
 			(head.last_sequence - cardinality($15::bytea[]) + d.last - 1) / 4096 + 1) AS part
 		ON CONFLICT DO NOTHING)`
 
+	// If the caller's role is bound to telescopes, the stored entity must be of one of
+	// them, or be a Project that has none. This is the rule of Put.Admit; the number of
+	// the parameter follows.
+	headAdmits = ` AND (h.telescope IS NULL AND h.kind = 4 OR h.telescope = ANY (`
+
 	storeEither     = either + headReturns + ")" + storeBody
 	storeNext       = next + headReturns + ")" + storeBody
 	storeEitherDays = either + headReturns + ")" + storeDays + storeBody
@@ -105,6 +110,28 @@ const (
 	keepEither      = either + bodySeen + headReturns + keepBody
 	keepNext        = next + bodySeen + headReturns + keepBody
 )
+
+// boundStores are the statements for callers who are bound to telescopes, which are
+// their last parameter.
+var boundStores = map[string]string{
+	storeEither:     bound(storeEither, headMatches, 27),
+	storeNext:       bound(storeNext, headMatches, 27),
+	storeEitherDays: bound(storeEitherDays, headMatches, 30),
+	storeNextDays:   bound(storeNextDays, headMatches, 30),
+	keepEither:      bound(keepEither, headMatches, 27),
+	keepNext:        bound(keepNext, headMatches, 27),
+	updateOnly:      updateOnlyBound,
+	newOnly:         newOnly, // nothing is stored
+}
+
+// updateOnlyBound is updateOnly for such callers.
+var updateOnlyBound = bound(updateOnly, "h.summary_hash = $15", 17)
+
+// bound adds the rule about telescopes to a condition in a statement. They are the
+// given parameter.
+func bound(sql, condition string, parameter int) string {
+	return strings.Replace(sql, condition, condition+headAdmits+"$"+strconv.Itoa(parameter)+"::text[]))", 1)
+}
 
 // updateOnly stores the next version of an entity that brings no new records and
 // whose summary stays the same. It does what storeNext would do in that case, but
@@ -177,9 +204,21 @@ type store struct {
 // match anything. A put with all metadata is almost always an update that leaves the
 // summary as it is, so that is what the first try assumes.
 func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
+	st := unbound(p, shared, shard, again)
+	if st != nil && p.Telescopes != nil {
+		if st.sql != newOnly {
+			st.args = append(st.args, p.Telescopes.Names())
+		}
+		st.sql = boundStores[st.sql]
+	}
+	return st
+}
+
+// unbound is statement for a caller who may write for all telescopes.
+func unbound(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	expected, matchable := p.Expected.Matchable(p.Compare)
 	create := p.Condition.Match == nil
-	update := matchable && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
+	update := matchable && p.MayUpdate() && (p.Condition.NoneMatch == nil || !p.Condition.NoneMatch.Any)
 	var match, noneMatch []string
 	if m := p.Condition.Match; m != nil && !m.Any {
 		match = possibleTexts(m.List)
@@ -318,8 +357,17 @@ func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) 
 		if !errors.Is(err, errRefused) {
 			return entities, s.writeError(ctx, err)
 		}
-		if stored, err = s.heads(ctx, puts); err != nil {
+		var telescopes []string
+		if stored, telescopes, err = s.heads(ctx, puts); err != nil {
 			return nil, s.writeError(ctx, fmt.Errorf("%w: %w", errNotTried, err))
+		}
+		for i := range puts {
+			if stored[i] == nil {
+				continue
+			}
+			if err := puts[i].Admit(telescopes[i]); err != nil {
+				return nil, err
+			}
 		}
 		if _, err := oda.Judge(puts, stored); err != nil {
 			return nil, err
@@ -544,27 +592,30 @@ func answers(stores []*store) []*oda.Entity {
 	return entities
 }
 
-// heads returns the stored metadata of the entities, nil for new ones.
-func (s *Store) heads(ctx context.Context, puts []oda.Put) ([]*oda.Metadata, error) {
-	stored := make([]*oda.Metadata, len(puts))
+// heads returns the stored metadata of the entities, nil for new ones, and their
+// telescopes, empty for those that have none.
+func (s *Store) heads(ctx context.Context, puts []oda.Put) (stored []*oda.Metadata, telescopes []string, err error) {
+	stored, telescopes = make([]*oda.Metadata, len(puts)), make([]string, len(puts))
 	kinds, ids := make([]int16, len(puts)), make([]string, len(puts))
 	for i, p := range puts {
 		kinds[i], ids[i] = int16(p.Kind), p.ID
 	}
-	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT p.nth - 1, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on
+	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT p.nth - 1, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, coalesce(h.telescope, '')
 			FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth) JOIN heads h USING (kind, identifier)`, kinds, ids)
 		if err != nil {
 			return err
 		}
 		var i int
 		var m oda.Metadata
-		_, err = pgx.ForEachRow(rows, []any{&i, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn}, func() error {
+		var telescope string
+		row := []any{&i, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &telescope}
+		_, err = pgx.ForEachRow(rows, row, func() error {
 			one := m
-			stored[i] = &one
+			stored[i], telescopes[i] = &one, telescope
 			return nil
 		})
 		return err
 	})
-	return stored, err
+	return stored, telescopes, err
 }

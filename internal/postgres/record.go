@@ -44,13 +44,20 @@ import (
 // are part of the block's parameters; if other users sent some before them, these are
 // separate ($20 to $23). The first part of the statement runs last, and so does this
 // one, so a record that is refused takes no number.
-const addRecords = recordsBegin + recordsFrom + ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
-			AND greatest(h.last_modified_on, b.at) + b.records < b.until` + recordsAdded + recordsAnswer
+const addRecords = recordsBegin + recordsFrom + recordsOnDay + recordsAdded + recordsAnswer
 
 // addRecordsOnDays is addRecords for records of any days. It adds them to the
 // index of days: $24 to $27 are spans of records, one for each day.
-const addRecordsOnDays = recordsBegin + `, call_day = coalesce(b.day, ((greatest(h.last_modified_on, b.at) + b.records) / 86400000000)::integer),
-			calls_to = ((h.last_sequence + b.records - 1) / 4096 + 1) * 4096` + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
+const addRecordsOnDays = recordsBegin + recordsNewDay + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
+
+// The same for callers who are bound to telescopes, which are the last parameter. A
+// block that has another one gets nothing. This is the rule of Append.Admit. It is
+// judged on the head as it is once it is locked.
+const (
+	addRecordsBound       = recordsBegin + recordsFrom + recordsOnDay + blockAdmits + "$24::text[]))" + recordsAdded + recordsAnswer
+	addRecordsOnDaysBound = recordsBegin + recordsNewDay + recordsFrom + blockAdmits + "$28::text[]))" + recordsAdded + recordsOnDays + recordsAnswer
+	blockAdmits           = " AND (h.telescope IS NULL OR h.telescope = ANY ("
+)
 
 const (
 	recordsBegin = `WITH known AS (
@@ -66,6 +73,10 @@ const (
 			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, day, until, same, nth)
 		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
 			AND (SELECT set_config('lock_timeout', $18, true)) <> ''`
+	recordsOnDay = ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
+			AND greatest(h.last_modified_on, b.at) + b.records < b.until`
+	recordsNewDay = `, call_day = coalesce(b.day, ((greatest(h.last_modified_on, b.at) + b.records) / 86400000000)::integer),
+			calls_to = ((h.last_sequence + b.records - 1) / 4096 + 1) * 4096`
 	recordsAdded = `
 		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
 			b.key, b.digest, b.text, b.same
@@ -105,14 +116,18 @@ const (
 // known key. It locks the heads, which makes it a write whose commit waits for the
 // synchronous standby. So the standby has the records when a retry is answered, even
 // if the first request did not wait for it.
-const findRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
+const (
+	findRecords      = foundRecords + " FOR NO KEY UPDATE OF h"
+	findRecordsBound = foundRecords + blockAdmits + "$3::text[])) FOR NO KEY UPDATE OF h"
+)
+
+const foundRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
 	FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS i (identifier, key, nth)
 	CROSS JOIN LATERAL (
 		SELECT sequence, version, recorded_by, recorded_on, digest
 		FROM records WHERE kind = 3 AND identifier = i.identifier AND key = i.key LIMIT 1
 	) r
-	JOIN heads h ON h.kind = 3 AND h.identifier = i.identifier
-	FOR NO KEY UPDATE OF h`
+	JOIN heads h ON h.kind = 3 AND h.identifier = i.identifier`
 
 // fresh is a record that is not yet stored, with the request that gets its answer.
 type fresh struct {
@@ -128,26 +143,51 @@ func (f fresh) day() oda.Day { return f.days[f.nth] }
 
 // appendAll stores the records of the requests, in one round trip if no key is known
 // and the index of days already has their days. It waits no longer than patience for
-// a head that another session holds.
+// a head that another session holds. Requests that are bound to telescopes come after
+// the others, those with the same telescopes together.
 func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiting, patience time.Duration) error {
+	bound := slices.IndexFunc(requests, func(w *waiting) bool { return w.Telescopes != nil })
+	if bound < 0 {
+		return s.appendFor(ctx, conn, nil, requests, patience)
+	}
+	for _, alike := range byTelescopes(requests) {
+		var err error
+		if t := alike[0].Telescopes; t == nil {
+			err = s.appendFor(ctx, conn, nil, alike, patience)
+		} else {
+			err = s.appendBound(ctx, conn, t.Names(), alike, patience)
+		}
+		if err != nil {
+			return err
+		}
+		for _, w := range alike {
+			w.settled = w.settled || w.answer == nil
+		}
+	}
+	return nil
+}
+
+// appendFor is appendAll for requests with the same telescopes, nil if they are not
+// bound to any.
+func (s *Store) appendFor(ctx context.Context, conn *pgx.Conn, telescopes []string, requests []*waiting, patience time.Duration) error {
 	var records []fresh
 	for _, w := range requests {
 		if w.settled {
 			continue
 		}
 		w.receipts = make([]oda.Receipt, len(w.Records))
-		w.answer = oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: w.Block})
+		w.answer = missing(w)
 		for i := range w.Records {
 			records = append(records, fresh{w, i})
 		}
 	}
 	slices.SortStableFunc(records, func(a, b fresh) int { return strings.Compare(a.Block, b.Block) })
 	if len(records) == 1 {
-		if added, err := s.appendOne(ctx, conn, records[0], patience); added || err != nil && !keyKnown(err) {
+		if added, err := s.appendOne(ctx, conn, telescopes, records[0], patience); added || err != nil && !keyKnown(err) {
 			return err
 		}
 	} else if b := batchOf(records); b.expectedBy(&s.hints) {
-		_, err := b.add(ctx, conn, addRecords, patience, &s.hints)
+		_, err := b.add(ctx, conn, addRecords, telescopes, patience, &s.hints)
 		if err != nil && !keyKnown(err) {
 			return err
 		}
@@ -160,12 +200,12 @@ func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiti
 	}
 	// Another request may store one of the keys between the two statements.
 	for range tries {
-		added, err := batchOf(records).add(ctx, conn, addRecordsOnDays, patience, &s.hints)
+		added, err := batchOf(records).add(ctx, conn, addRecordsOnDays, telescopes, patience, &s.hints)
 		if added || err != nil && !keyKnown(err) {
 			return err
 		}
 		before := len(records)
-		records, err = find(ctx, conn, records, patience)
+		records, err = find(ctx, conn, telescopes, records, patience)
 		if err != nil || len(records) == 0 || len(records) == before {
 			return err
 		}
@@ -177,13 +217,20 @@ func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiti
 // clients record. Without arrays it takes a fifth less time (docs/storage.md).
 //
 //	$1 block   $2 now   $3 user   $4 day   $5 until   $6 key, or null   $7 digest   $8 text   $9 patience
-const addRecord = `WITH moved AS (
+const (
+	addRecord      = addRecordBegin + addRecordRest
+	addRecordBound = addRecordBegin + blockAdmits + "$10::text[]))" + addRecordRest
+)
+
+const addRecordBegin = `WITH moved AS (
 		UPDATE heads h SET last_sequence = h.last_sequence + 1, last_modified_by = $3, last_modified_on = greatest(h.last_modified_on + 1, $2),
 			listed_on = CASE WHEN greatest(h.last_modified_on + 1, $2) < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on + 1, $2) END
 		WHERE h.kind = 3 AND h.identifier = $1 AND h.call_day = $4 AND h.last_sequence < h.calls_to AND greatest(h.last_modified_on + 1, $2) < $5
 			AND ($6::text IS NULL OR NOT EXISTS (SELECT FROM records WHERE kind = 3 AND identifier = $1 AND key = $6 LIMIT 1))
-			AND set_config('lock_timeout', $9, true) <> ''
+			AND set_config('lock_timeout', $9, true) <> ''`
+
+const addRecordRest = `
 		RETURNING h.version, h.created_by, h.created_on, h.last_modified_on, h.last_sequence
 	), logged AS (
 		INSERT INTO recordings (number, width, names, places)
@@ -197,7 +244,7 @@ const addRecord = `WITH moved AS (
 
 // appendOne stores one record if the index of days should have its day. It reports
 // whether the record is stored.
-func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, r fresh, patience time.Duration) (added bool, err error) {
+func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, telescopes []string, r fresh, patience time.Duration) (added bool, err error) {
 	day, until := r.day().Or(r.At), int64(math.MaxInt64)
 	if !s.hints.has(r.Block, day) {
 		return false, nil
@@ -207,8 +254,13 @@ func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, r fresh, patience
 	}
 	record, receipt := &r.Records[r.nth], &r.receipts[r.nth]
 	m := &receipt.Metadata
-	err = conn.QueryRow(ctx, addRecord, r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text,
-		milliseconds(patience)).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
+	sql, args := addRecord, []any{
+		r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text, milliseconds(patience),
+	}
+	if telescopes != nil {
+		sql, args = addRecordBound, append(args, telescopes)
+	}
+	err = conn.QueryRow(ctx, sql, args...).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -335,9 +387,12 @@ func (b *batch) expectedBy(h *hints) bool {
 	return true
 }
 
+// boundRecords are the statements for callers who are bound to telescopes.
+var boundRecords = map[string]string{addRecords: addRecordsBound, addRecordsOnDays: addRecordsOnDaysBound}
+
 // add stores the records. It reports whether any were stored: none are if a key is
 // known or no block exists.
-func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, patience time.Duration, h *hints) (added bool, err error) {
+func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, telescopes []string, patience time.Duration, h *hints) (added bool, err error) {
 	args := []any{
 		b.ids, b.counts, b.at, b.last.by, b.last.keys, b.last.digests, b.last.texts,
 		b.block, b.ahead, b.others.by, b.others.keys, b.others.digests, b.others.texts, b.keyed, b.keysOf,
@@ -348,6 +403,9 @@ func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, patience ti
 		last, all := b.onDays()
 		args = append(args, last, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by,
 			all.block, all.first, all.last, all.day)
+	}
+	if telescopes != nil {
+		sql, args = boundRecords[sql], append(args, telescopes)
 	}
 	var i int
 	var newest oda.Receipt
@@ -406,7 +464,7 @@ func settle(records []fresh) (rest []fresh) {
 // find answers the records whose key is known, and returns the others. If a known
 // key came with another body, nothing of that request is added. A request with
 // nothing left to store is answered.
-func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Duration) ([]fresh, error) {
+func find(ctx context.Context, conn *pgx.Conn, telescopes []string, records []fresh, patience time.Duration) ([]fresh, error) {
 	ids, keys := make([]string, len(records)), make([]*string, len(records))
 	for i, r := range records {
 		ids[i], keys[i] = r.Block, keyOrNull(r.key())
@@ -417,7 +475,11 @@ func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Du
 	var digest []byte
 	m := &first.Metadata
 	row := []any{&i, &first.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &digest}
-	err := patiently(ctx, conn, patience, findRecords, []any{ids, keys}, row, func() error {
+	sql, args := findRecords, []any{ids, keys}
+	if telescopes != nil {
+		sql, args = findRecordsBound, append(args, telescopes)
+	}
+	err := patiently(ctx, conn, patience, sql, args, row, func() error {
 		r := records[i]
 		known[i] = true
 		key := oda.Key{Value: r.key(), Digest: r.digests[r.nth]}
@@ -438,7 +500,7 @@ func find(ctx context.Context, conn *pgx.Conn, records []fresh, patience time.Du
 	for i, r := range records {
 		if !known[i] && !refused[r.waiting] {
 			left = append(left, r)
-			r.settled = false
+			r.settled, r.answer = false, missing(r.waiting)
 		}
 	}
 	return left, nil

@@ -175,7 +175,7 @@ func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) err
 	try := func(patience time.Duration) error { return s.storeAlone(ctx, st, patience) }
 	var err error
 	switch st.sql {
-	case updateOnly:
+	case updateOnly, updateOnlyBound:
 		err = s.updates.store(ctx, st)
 	case newOnly:
 		err = s.creations.store(ctx, st)

@@ -35,6 +35,9 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]od
 	if h == nil {
 		return nil, oda.Missing(ref)
 	}
+	if err := t.admit(h, add.Telescopes, add.Admit); err != nil {
+		return nil, err
+	}
 	receipts := make([]oda.Receipt, len(add.Records))
 	for i, r := range add.Records {
 		if r.Key == "" {

@@ -108,6 +108,23 @@ func (t *txn) head(ref oda.Ref) (*head, error) {
 	return h, nil
 }
 
+// admit asks a rule whether a caller who is bound to telescopes may write to an
+// entity. The head does not have the telescope, since few callers are bound.
+func (t *txn) admit(h *head, bound *oda.Telescopes, rule func(stored string) error) error {
+	if bound == nil {
+		return nil
+	}
+	var telescope string
+	err := t.query("SELECT telescope FROM heads WHERE entity = ?", func(stmt *sqlite.Stmt) error {
+		telescope = stmt.ColumnText(0)
+		return nil
+	}, h.entity)
+	if err != nil {
+		return err
+	}
+	return rule(telescope)
+}
+
 // metadataOf reads the five columns of the managed fields, beginning with column.
 func metadataOf(stmt *sqlite.Stmt, column int) oda.Metadata {
 	return oda.Metadata{
