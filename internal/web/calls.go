@@ -12,36 +12,67 @@ import (
 	"oda/internal/rawjson"
 )
 
-// callsView is a page of the calls of a block.
+// callsView is a page of the calls of a block, and what can be said of all.
 type callsView struct {
-	Total    int64
-	Failures int64 // of those that were looked at
-	Looked   bool  // at all of them
-	Begin    *oda.Instant
-	End      *oda.Instant
-	Rows     []callRow
-	Failed   bool // only those that failed are shown
-	All      string
-	Only     string // address of the failures
-	First    string
-	Before   string
-	After    string
-	Old      bool // the page shows an older state, whose calls are in its document
+	Root, Block string
+	Old         bool // the page shows an older state, whose calls are in its document
+	Total       int64
+	Failures    int64 // of those that were looked at
+	Looked      bool  // at all of them
+	Begin, End  *oda.Instant
+	Troubles    []trouble
+	Call        *callPanel // the one that the address names
+	Functions   []string
+	Function    string // the one that is shown, or empty
+	Outcome     string // the one that is shown, or empty
+	Rows        []callRow
+	All         string // addresses of other parts
+	Only        string
+	First       string
+	Before      string
+	After       string
 }
 
 // Lasted is how long it took from the first call to the last.
 func (v *callsView) Lasted() string {
-	if v.Begin == nil || v.End == nil {
+	if v.Begin == nil || *v.Begin == *v.End {
 		return ""
 	}
 	return showElapsed(v.End.Time().Sub(v.Begin.Time()))
+}
+
+// Filtered reports whether some calls are left out.
+func (v *callsView) Filtered() bool { return v.Function != "" || v.Outcome != "" }
+
+// LastRow is the sequence of the last call of the table.
+func (v *callsView) LastRow() int64 {
+	if len(v.Rows) == 0 {
+		return 0
+	}
+	return v.Rows[len(v.Rows)-1].Sequence
+}
+
+// CallHref is the address of a call on the page of its block.
+func (v *callsView) CallHref(sequence int64) string {
+	return v.href(url.Values{"call": {strconv.FormatInt(sequence, 10)}}, "timeline")
+}
+
+// href is the address of the page with other parameters and the same filter.
+func (v *callsView) href(p url.Values, anchor string) string {
+	if v.Function != "" {
+		p.Set("function", v.Function)
+	}
+	if v.Outcome != "" {
+		p.Set("calls", v.Outcome)
+	}
+	return v.Block + question(p) + "#" + anchor
 }
 
 // callRow is a call.
 type callRow struct {
 	Sequence       int64
 	Module, Name   string
-	Sent           *oda.Instant
+	Sent, Received *oda.Instant
 	Took           string // empty if it is not known
 	Failed         bool
 	Status         string
@@ -54,40 +85,64 @@ type callRow struct {
 // Bounds of a page of calls.
 const (
 	callsOnPage   = 100
-	callsLooked   = 20_000                 // of which failures are counted
-	callsLookTime = 150 * time.Millisecond // or as many as that
+	callsLookTime = 300 * time.Millisecond // for those that are shown
 	shownText     = 2000                   // bytes of a result, an argument or an error
+	shownInFull   = 50_000                 // of the call that is looked at
 )
+
+// newCallsView says what there is to say about the calls of a block, as far as
+// they can be read in a moment.
+func (s *Site) newCallsView(ctx context.Context, block string, params url.Values, most time.Duration) (*callsView, error) {
+	x, done, err := s.index(ctx, block, most)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	f := callFilterOf(params)
+	v := &callsView{
+		Root: entityRoot, Block: block, Total: int64(len(x.calls)), Failures: x.failures, Looked: x.complete,
+		Troubles: x.worst(), Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
+	}
+	if l := x.layout(x.by("")); x.complete && len(x.calls) > 0 {
+		v.Begin, v.End = &l.focus[0], &l.focus[1]
+	}
+	v.All, v.Only = block+"#calls", block+"?calls=failed#calls"
+	if sequence, err := strconv.ParseInt(params.Get("call"), 10, 64); err == nil {
+		v.Call, err = s.callPanel(ctx, x, v, sequence)
+		if err != nil && !isMissing(err) {
+			return nil, err
+		}
+	}
+	return v, nil
+}
 
 // callsOf reads a page of the calls of a block.
 func (s *Site) callsOf(ctx context.Context, view *entityView, params url.Values) (*callsView, error) {
-	v := &callsView{Total: view.Versions[0].Records, Failed: params.Get("calls") == "failed", Old: view.Old()}
-	if v.Old {
-		return v, nil
+	total := view.Versions[0].Records
+	if view.Old() {
+		return &callsView{Old: true, Total: total}, nil
 	}
-	after, _ := strconv.ParseInt(params.Get("after"), 10, 64)
-	after = max(0, after)
-	if err := s.look(ctx, view.ID, v); err != nil {
+	v, err := s.newCallsView(ctx, view.ID, params, pageIndexTime)
+	if err != nil {
 		return nil, err
 	}
-	more, err := s.readCalls(ctx, view.ID, v, after)
+	v.Total = max(v.Total, total)
+	after, _ := strconv.ParseInt(params.Get("after"), 10, 64)
+	after = max(0, after)
+	more, err := s.readCalls(ctx, v, after)
 	if err != nil {
 		return nil, err
 	}
 	href := func(after int64) string {
 		p := url.Values{}
-		if v.Failed {
-			p.Set("calls", "failed")
-		}
 		if after > 0 {
 			p.Set("after", strconv.FormatInt(after, 10))
 		}
-		return view.ID + question(p) + "#calls"
+		return v.href(p, "calls")
 	}
-	v.All, v.Only = view.ID+"#calls", view.ID+"?calls=failed#calls"
 	if after > 0 {
 		v.First = href(0)
-		if !v.Failed {
+		if !v.Filtered() {
 			v.Before = href(max(0, after-callsOnPage))
 		}
 	}
@@ -97,54 +152,17 @@ func (s *Site) callsOf(ctx context.Context, view *entityView, params url.Values)
 	return v, nil
 }
 
-// look goes over the calls for what the head of the table says of them.
-func (s *Site) look(ctx context.Context, block string, v *callsView) error {
-	v.Looked = true
-	late := time.Now().Add(callsLookTime)
-	for after, looked := int64(0), 0; ; {
-		page, err := s.cfg.Archive.Records(ctx, block, after, 1000)
-		if err != nil {
-			return err
-		}
-		for i := range page.Records {
-			call := oda.CallOf(page.Records[i].Text)
-			if call.Failed {
-				v.Failures++
-			}
-			for _, at := range []*oda.Instant{call.Sent, call.Received} {
-				if at == nil {
-					continue
-				}
-				if v.Begin == nil || *at < *v.Begin {
-					v.Begin = at
-				}
-				if v.End == nil || *at > *v.End {
-					v.End = at
-				}
-			}
-		}
-		looked += len(page.Records)
-		if !page.More {
-			return nil
-		}
-		if looked >= callsLooked || time.Now().After(late) {
-			v.Looked = false
-			return nil
-		}
-		after = page.Records[len(page.Records)-1].Sequence
-	}
-}
-
 // readCalls reads the rows behind a sequence number, and returns the one behind
 // which there are more, 0 if there are none.
-func (s *Site) readCalls(ctx context.Context, block string, v *callsView, after int64) (more int64, err error) {
-	late := time.Now().Add(2 * callsLookTime)
+func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more int64, err error) {
+	late := time.Now().Add(callsLookTime)
+	filter := callFilter{v.Function, v.Outcome}
 	for len(v.Rows) < callsOnPage {
 		limit := callsOnPage
-		if v.Failed {
+		if v.Filtered() {
 			limit = 1000 // most of which are left out
 		}
-		page, err := s.cfg.Archive.Records(ctx, block, after, limit)
+		page, err := s.cfg.Archive.Records(ctx, v.Block, after, limit)
 		if err != nil {
 			return 0, err
 		}
@@ -152,10 +170,10 @@ func (s *Site) readCalls(ctx context.Context, block string, v *callsView, after 
 			r := &page.Records[i]
 			after = r.Sequence
 			call := oda.CallOf(r.Text)
-			if v.Failed && !call.Failed {
+			if !filter.wants(keptName(call.Request), call.Failed) {
 				continue
 			}
-			if v.Rows = append(v.Rows, newCallRow(r, call)); len(v.Rows) == callsOnPage {
+			if v.Rows = append(v.Rows, newCallRow(r, call, shownText)); len(v.Rows) == callsOnPage {
 				if page.More || i+1 < len(page.Records) {
 					return after, nil
 				}
@@ -165,7 +183,7 @@ func (s *Site) readCalls(ctx context.Context, block string, v *callsView, after 
 		if !page.More {
 			return 0, nil
 		}
-		if !v.Failed || time.Now().After(late) {
+		if !v.Filtered() || time.Now().After(late) {
 			return after, nil
 		}
 	}
@@ -173,8 +191,8 @@ func (s *Site) readCalls(ctx context.Context, block string, v *callsView, after 
 }
 
 // newCallRow reads a record for people.
-func newCallRow(r *oda.Record, call oda.Call) callRow {
-	row := callRow{Sequence: r.Sequence, Sent: call.Sent, Failed: call.Failed}
+func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
+	row := callRow{Sequence: r.Sequence, Sent: call.Sent, Received: call.Received, Failed: call.Failed}
 	row.Module, row.Name = lastName(call.Request)
 	if call.Sent != nil && call.Received != nil && *call.Received >= *call.Sent {
 		row.Took = showElapsed(call.Received.Time().Sub(call.Sent.Time()))
@@ -187,25 +205,25 @@ func newCallRow(r *oda.Record, call oda.Call) callRow {
 		}
 		switch string(key) {
 		case "status":
-			row.Status = short(value)
+			row.Status = short(value, shownText)
 		case "request_args":
-			row.Arguments = arguments(value)
+			row.Arguments = arguments(value, room)
 		case "response":
-			row.Result = member(value, "result")
+			row.Result = member(value, "result", room)
 		case "error":
-			row.Problem, row.Trace = member(value, "detail"), member(value, "stacktrace")
+			row.Problem, row.Trace = member(value, "detail", room), member(value, "stacktrace", room)
 		}
 	}
 	if row.Failed && row.Status == "" {
 		row.Status = "failed"
 	}
-	row.Record = indented(r.Text)
+	row.Record = indented(r.Text, 2*room)
 	return row
 }
 
 // member reads a member of an object for people; where there is none, the whole
 // object.
-func member(object []byte, name string) string {
+func member(object []byte, name string, room int) string {
 	members := rawjson.MembersOf(object)
 	for {
 		key, value, ok := members.Next()
@@ -213,20 +231,20 @@ func member(object []byte, name string) string {
 			break
 		}
 		if string(key) == name {
-			return short(value)
+			return short(value, room)
 		}
 	}
 	if name == "stacktrace" || string(object) == "null" {
 		return ""
 	}
-	return short(object)
+	return short(object, room)
 }
 
 // arguments writes the arguments of a call as in a program, without those that
 // are empty.
-func arguments(value []byte) string {
+func arguments(value []byte, room int) string {
 	if len(value) == 0 || value[0] != '{' {
-		return short(value)
+		return short(value, room)
 	}
 	text := ""
 	members := rawjson.MembersOf(value)
@@ -234,13 +252,13 @@ func arguments(value []byte) string {
 		key, value, ok := members.Next()
 		switch {
 		case !ok:
-			return cutText(text)
+			return cutText(text, room)
 		case string(value) == "[]" || string(value) == "{}" || string(value) == "null":
 		case string(key) == "kwargs" && value[0] == '{':
 			named := rawjson.MembersOf(value)
 			for {
 				name, value, ok := named.Next()
-				if !ok || len(text) > shownText {
+				if !ok || len(text) > room {
 					break
 				}
 				text = joined(text, string(name)+"="+string(value))
@@ -261,26 +279,26 @@ func joined(text, next string) string {
 }
 
 // short reads a value: the content of a string, or else its text.
-func short(value []byte) string {
+func short(value []byte, room int) string {
 	switch {
 	case string(value) == "null":
 		return ""
 	case len(value) > 0 && value[0] == '"':
-		return cutText(rawjson.Unquote(value))
+		return cutText(rawjson.Unquote(value), room)
 	}
-	return cutText(string(value))
+	return cutText(string(value), room)
 }
 
-func cutText(text string) string {
-	if len(text) > shownText {
-		return string(bytes.ToValidUTF8([]byte(text[:shownText]), nil)) + "…"
+func cutText(text string, room int) string {
+	if len(text) > room {
+		return string(bytes.ToValidUTF8([]byte(text[:room]), nil)) + "…"
 	}
 	return text
 }
 
 // indented writes a record with a value to a line, if it is not too long.
-func indented(text []byte) string {
-	if len(text) > 2*shownText {
+func indented(text []byte, room int) string {
+	if len(text) > room {
 		return ""
 	}
 	var out bytes.Buffer

@@ -117,8 +117,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	for _, call := range report.Slowest {
 		row := slowRow{SlowCall: call, Took: showElapsed(took(call.Took))}
 		row.Module, row.Name = lastName(call.Request)
-		row.Href = view.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: call.Block}) + question(url.Values{"after": {strconv.FormatInt(call.Sequence-1, 10)}}) +
-			"#call-" + strconv.FormatInt(call.Sequence, 10)
+		row.Href = view.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: call.Block}) + question(url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
 		view.Slow = append(view.Slow, row)
 	}
 	view.Plot = view.draw()

@@ -11,7 +11,7 @@ import (
 )
 
 // pagePolicy is what the pages about entities may load and do: their own
-// stylesheet and scripts, what they follow, and forms that lead back to them.
+// stylesheet and scripts, what those ask and follow, and forms that lead back to them.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -24,6 +24,9 @@ func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) e
 		"/compare": s.compare,
 		"/night":   s.night,
 		"/search":  s.search,
+
+		"/ebs/{id}/timeline":        s.timeline,
+		"/ebs/{id}/timeline/{part}": s.timelinePart,
 	}
 	for _, kind := range oda.Kinds {
 		pages["/"+kind.Collection()] = func(w http.ResponseWriter, r *http.Request) error { return s.list(w, r, kind) }
@@ -79,7 +82,7 @@ func (s *Site) root(r *http.Request) string {
 // loadPages parses the templates of the pages. Each fills the layout.
 func loadPages(asset func(string) (string, error)) map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
-		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html"))
+		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
 	pages := make(map[string]*template.Template)
 	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "prose"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
@@ -105,6 +108,15 @@ func (s *Site) render(name string, view any) ([]byte, error) {
 		return nil, fmt.Errorf("render the page %s: %w", name, err)
 	}
 	return page.Bytes(), nil
+}
+
+// renderPart renders a part of the page of an entity.
+func (s *Site) renderPart(name string, view any) ([]byte, error) {
+	var part bytes.Buffer
+	if err := s.pages["entity"].ExecuteTemplate(&part, name, view); err != nil {
+		return nil, fmt.Errorf("render the part %s: %w", name, err)
+	}
+	return part.Bytes(), nil
 }
 
 // seeOther leads to another page, relative to this one.

@@ -57,6 +57,7 @@ type Site struct {
 	usage  atomic.Pointer[oda.Usage]
 
 	compares chan struct{} // a place for each comparison under way
+	indexes  callIndexes
 }
 
 // New returns a Site. Its counts are unknown until Run has counted.

@@ -1,0 +1,883 @@
+// The timeline of a block. The archive says what to draw: a call is a bar, and
+// calls that are too close to be told apart are one. This file draws the bars,
+// moves about in time, and follows the block while calls are recorded. Times are
+// in microseconds.
+"use strict";
+
+(() => {
+const section = document.querySelector("section.timeline");
+const $ = (selector) => section.querySelector(selector);
+const block = section.dataset.block;
+const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), live = $(".live");
+const lanes = $(".lanes"), tall = $(".tall"), canvas = $(".tall canvas"), labels = $(".tall ul");
+const overview = $(".overview"), hint = $(".hint"), shown = $(".shown");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+// Places in a bar.
+const LANE = 0, ROW = 1, BEGIN = 2, LENGTH = 3, CALLS = 4, FAILURES = 5, SEQUENCE = 6, FUNCTION = 7, LONGEST = 8, UNKNOWN = 9;
+const SHARED = 11; // the row of those that find none free
+
+let data = null; // what the archive sent last
+let from = 0, to = 1; // the part of the time that is shown
+let whole = true; // everything is shown, also what comes later
+let selected = null; // the call in the panel: { call, begin, end }
+let freshAfter = Infinity, freshSince = 0; // calls behind this sequence have just come
+let colours = {};
+let rows = []; // of each lane: { top, height }
+let width = 0, gutter = 0;
+
+let ROWHEIGHT = 20, GAP = 10, AXIS = 40; // these grow with the type
+
+// Addresses. They are relative to the page, and keep the filter.
+
+const here = () => new URLSearchParams(location.search);
+
+function filter() {
+  const wanted = new URLSearchParams();
+  for (const name of ["function", "calls", "by"]) {
+    const value = form.elements[name].value;
+    if (value) wanted.set(name, value);
+  }
+  return wanted;
+}
+
+// keep puts what is shown into the address, so that it can be shared.
+let keeping = 0;
+function keep() {
+  clearTimeout(keeping);
+  keeping = setTimeout(() => {
+    const wanted = filter();
+    for (const name of ["after", "at", "version"]) {
+      if (here().has(name)) wanted.set(name, here().get(name));
+    }
+    if (data && !whole) {
+      wanted.set("from", iso(from));
+      wanted.set("to", iso(to));
+    }
+    if (selected) wanted.set("call", selected.call);
+    const query = wanted.toString();
+    history.replaceState(null, "", location.pathname + (query ? "?" + query : "") + location.hash);
+  }, 200);
+}
+
+// Times as text, in UTC.
+
+const iso = (t) => new Date(t / 1000).toISOString();
+const valid = (t) => Math.abs(t / 1000) < 8.64e15;
+
+function clock(t, step) {
+  if (!valid(t)) return "";
+  const text = iso(t);
+  if (step >= 86400e6) return text.slice(0, text.indexOf("T"));
+  const time = text.slice(text.indexOf("T") + 1, -1);
+  if (step >= 60e6) return time.slice(0, 5);
+  if (step >= 1e6) return time.slice(0, 8);
+  const micro = String(((Math.floor(t) % 1e6) + 1e6) % 1e6).padStart(6, "0");
+  return time.slice(0, 9) + micro.slice(0, step >= 1e5 ? 1 : step >= 1000 ? 3 : 6);
+}
+
+function elapsed(t) {
+  if (t < 1000) return `${Math.round(t)} µs`;
+  if (t < 1e6) return `${Math.round(t / 1000)} ms`;
+  if (t < 60e6) return `${(t / 1e6).toFixed(1)} s`;
+  const two = (n) => String(Math.floor(n)).padStart(2, "0");
+  if (t < 3600e6) return `${Math.floor(t / 60e6)} min ${two((t / 1e6) % 60)} s`.replace(" 00 s", "");
+  if (t < 86400e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`.replace(" 00 min", "");
+  return `${Math.round(t / 86400e6).toLocaleString("en")} days`;
+}
+
+const STEPS = [];
+for (let s = 1; s < 1e6; s *= 10) STEPS.push(s, 2 * s, 5 * s);
+for (const s of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]) STEPS.push(s * 1e6);
+for (let s = 86400e6; s < 1e18; s *= 10) STEPS.push(s, 2 * s, 5 * s);
+
+const lastName = (name) => name.slice(name.lastIndexOf(".") + 1) || "(no name)";
+
+// What the archive sends. One request is under way at a time; if something has
+// changed meanwhile, another one follows.
+
+let asking = false, askAgain = false, again = 0;
+
+async function ask() {
+  if (asking) {
+    askAgain = true;
+    return;
+  }
+  asking = true;
+  try {
+    const wanted = filter();
+    wanted.set("parts", Math.max(100, Math.round(3 * width / 2)));
+    if (data && !whole) { // and as much on each side, to move into
+      wanted.set("from", Math.floor(2 * from - to));
+      wanted.set("to", Math.ceil(2 * to - from));
+      wanted.set("parts", Math.max(100, Math.round(9 * width / 2)));
+    }
+    const response = await fetch(`${block}/timeline?${wanted}`);
+    if (!response.ok) throw new Error(await reason(response));
+    take(await response.json());
+  } catch (error) {
+    data ?? tell(error.message);
+  } finally {
+    asking = false;
+  }
+  if (askAgain || data && !data.complete && !data.full) {
+    askAgain = false;
+    ask();
+  }
+}
+
+// askSoon asks for more detail when one has stopped moving.
+function askSoon() {
+  clearTimeout(again);
+  again = setTimeout(ask, 60);
+}
+
+async function reason(response) {
+  try {
+    return (await response.json()).detail;
+  } catch {
+    return `The archive answers ${response.status}.`;
+  }
+}
+
+function take(answer) {
+  const before = data;
+  data = answer;
+  if (before && answer.last > before.last && before.complete) {
+    freshAfter = before.last;
+    freshSince = performance.now();
+  }
+  if (!before) begin();
+  if (whole) {
+    [from, to] = everything();
+  } else if (before && to >= before.end && answer.end > before.end) { // follow the end
+    const by = answer.end - to + (to - from) * 0.05;
+    from += by;
+    to += by;
+    askAgain = true;
+  }
+  arrange();
+  options();
+  const partial = answer.complete && summary.querySelector("[data-partial]");
+  if (partial || before && before.complete && (before.last !== answer.last || before.version !== answer.version)) renew();
+  draw();
+}
+
+// begin shows what the address says, or everything.
+function begin() {
+  const given = here();
+  const [a, b] = [Date.parse(given.get("from")) * 1000, Date.parse(given.get("to")) * 1000];
+  if (a < b) {
+    [from, to, whole] = [a, b, false];
+    askAgain = true;
+  }
+}
+
+// everything is the time of nearly all calls, with some room around.
+function everything() {
+  const [a, b] = data.focus;
+  const room = Math.max((b - a) * 0.02, (1e6 - b + a) / 2); // a second at least
+  return [a - room, b + room];
+}
+
+function options() {
+  const select = form.elements.function;
+  if (select.options.length === data.functions.length + 1) return;
+  const chosen = select.value;
+  select.replaceChildren(new Option("all", ""), ...data.functions.map((name) => new Option(lastName(name), name)));
+  select.value = chosen;
+}
+
+// Lanes: names beside the bars, or above them where there is little room.
+
+function arrange() {
+  const narrow = lanes.clientWidth < 640;
+  gutter = narrow ? 0 : Math.round(Math.min(11 * ROWHEIGHT, Math.max(9 * ROWHEIGHT, lanes.clientWidth * 0.18)));
+  const above = narrow ? ROWHEIGHT : 0;
+  let top = AXIS + GAP / 2;
+  rows = data.lanes.map((lane) => {
+    const row = { top: top + above, height: lane.rows * ROWHEIGHT };
+    top += above + Math.max(row.height, narrow ? 0 : 2 * ROWHEIGHT) + GAP;
+    return row;
+  });
+  tall.style.height = `${Math.max(top, 120)}px`;
+  labels.classList.toggle("above", narrow);
+  labels.style.width = narrow ? "100%" : `${gutter}px`;
+  labels.replaceChildren(...data.lanes.map((lane, i) => {
+    const item = document.createElement("li");
+    item.style.top = `${rows[i].top - above}px`;
+    const name = document.createElement("span");
+    name.className = "name";
+    name.textContent = data.by === "device" ? lane.name || "(no device)" : lastName(lane.name);
+    name.title = lane.name;
+    const count = document.createElement("span");
+    count.className = "count";
+    count.textContent = lane.calls === 1 ? "1 call" : `${lane.calls.toLocaleString("en")} calls`;
+    if (lane.failures) {
+      const bad = document.createElement("span");
+      bad.className = "bad";
+      bad.textContent = `${lane.failures.toLocaleString("en")} failed`;
+      count.append(", ", bad);
+    }
+    item.append(name, " ", count);
+    return item;
+  }));
+  for (const button of section.querySelectorAll(".chart-tools .wrong")) button.hidden = !data.failures;
+  lanes.setAttribute("aria-label", `${data.calls.toLocaleString("en")} calls in time, ${data.failures.toLocaleString("en")} failed`);
+  size();
+}
+
+function size() {
+  const ratio = devicePixelRatio || 1;
+  for (const [element, high] of [[canvas, lanes.clientHeight], [overview, 48]]) {
+    const wide = element.parentElement.clientWidth;
+    if (element.width !== Math.round(wide * ratio) || element.height !== Math.round(high * ratio)) {
+      element.width = Math.round(wide * ratio);
+      element.height = Math.round(high * ratio);
+      element.style.height = `${high}px`;
+    }
+  }
+  width = lanes.clientWidth;
+}
+
+// readStyle takes colours and sizes from the stylesheet.
+function readStyle() {
+  const style = getComputedStyle(section);
+  for (const name of ["text", "muted", "line", "accent", "surface", "page", "bad", "on-bad", "tint", "call-1", "call-2", "call-3", "call-4", "calls", "on-call", "gap"]) {
+    colours[name] = style.getPropertyValue(`--${name}`).trim();
+  }
+  const unit = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  [ROWHEIGHT, GAP, AXIS] = [20, 10, 40].map((n) => Math.round(n * unit));
+  colours.font = `${11.5 * unit}px ${style.fontFamily}`;
+}
+
+// Drawing. Everything that is seen is drawn anew, once per frame at most.
+
+let drawing = false;
+function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    if (!data) return;
+    const began = performance.now();
+    drawLanes();
+    drawOverview();
+    section.dataset.drawn = (performance.now() - began).toFixed(1);
+  });
+}
+
+const x = (t) => gutter + (t - from) / (to - from) * (width - gutter);
+const time = (px) => from + (px - gutter) / (width - gutter) * (to - from);
+
+function context(element) {
+  const c = element.getContext("2d");
+  const ratio = devicePixelRatio || 1;
+  c.setTransform(ratio, 0, 0, ratio, 0, 0);
+  c.clearRect(0, 0, element.width, element.height);
+  c.font = colours.font;
+  c.textBaseline = "middle";
+  return c;
+}
+
+function drawLanes() {
+  const c = context(canvas);
+  const high = lanes.clientHeight, scrolled = lanes.scrollTop;
+  if (!data.calls) {
+    c.fillStyle = colours.muted;
+    c.textAlign = "center";
+    c.fillText("Nothing has been recorded yet. Calls appear here when they are.", width / 2, high / 2);
+    return;
+  }
+  c.save();
+  c.beginPath();
+  c.rect(gutter, 0, width - gutter, high);
+  c.clip();
+  drawGaps(c, high);
+  drawGrid(c, high);
+  drawShade(c, high);
+  const failures = drawBars(c, high, scrolled);
+  drawSelected(c);
+  drawAxis(c, failures);
+  c.restore();
+  c.fillStyle = colours.line;
+  for (const row of rows.slice(1)) c.fillRect(0, row.top - (gutter ? 0 : ROWHEIGHT) - GAP / 2 - scrolled, width, 1);
+  c.fillStyle = colours.surface;
+  c.fillRect(0, 0, gutter, AXIS);
+  c.fillStyle = colours.muted;
+  if (gutter && valid(from)) c.fillText(iso(from).slice(0, 10), 10, AXIS * 0.35);
+  c.fillStyle = colours.line;
+  c.fillRect(0, AXIS - 1, width, 1);
+  if (gutter) c.fillRect(gutter, 0, 1, high);
+  const span = to - from;
+  shown.textContent = `${elapsed(span)} shown`;
+  if (whole && data.beyond) shown.textContent += `; ${data.beyond.toLocaleString("en")} calls are far from the others: zoom out to see them`;
+  if (data.full) shown.textContent += `; only the first ${data.calls.toLocaleString("en")} calls are drawn`;
+}
+
+// Times in which nothing was called.
+function drawGaps(c, high) {
+  for (const [a, b] of data.gaps) {
+    const left = Math.max(x(data.begin + a), gutter), right = Math.min(x(data.begin + b), width);
+    if (right - left < 12) continue;
+    c.fillStyle = colours.gap;
+    c.fillRect(left, AXIS, right - left, high);
+    const text = elapsed(b - a);
+    if (right - left > c.measureText(text).width + 12) {
+      c.fillStyle = colours.muted;
+      c.textAlign = "center";
+      c.fillText(text, (left + right) / 2, high - 10);
+      c.textAlign = "left";
+    }
+  }
+}
+
+function step() {
+  const least = (to - from) * 100 / Math.max(width - gutter, 1);
+  return STEPS.find((s) => s >= least) ?? STEPS[STEPS.length - 1];
+}
+
+function drawGrid(c, high) {
+  const every = step();
+  c.fillStyle = colours.line;
+  for (let t = Math.ceil(from / every) * every; t <= to; t += every) c.fillRect(Math.round(x(t)), AXIS - 5, 1, high);
+}
+
+// The axis covers what is scrolled under it. A mark on it points at each failure.
+function drawAxis(c, failures) {
+  c.fillStyle = colours.surface;
+  c.fillRect(gutter, 0, width, AXIS);
+  const every = step();
+  c.fillStyle = colours.muted;
+  for (let t = Math.ceil(from / every) * every; t <= to; t += every) {
+    c.fillText(clock(t, every), Math.round(x(t)) + 4, AXIS * 0.35);
+    c.fillRect(Math.round(x(t)), 6, 1, AXIS - 6);
+  }
+  c.fillStyle = colours.bad;
+  let before = -Infinity;
+  for (const at of failures.sort((a, b) => a - b)) {
+    if (at - before < 6) continue;
+    before = at;
+    c.beginPath();
+    c.moveTo(at - 4, AXIS - 11);
+    c.lineTo(at + 4, AXIS - 11);
+    c.lineTo(at, AXIS - 2);
+    c.fill();
+  }
+}
+
+// extent is where a bar is drawn: never narrower than what an eye can see.
+function extent(bar) {
+  const left = x(data.begin + bar[BEGIN]);
+  return [left, Math.max(x(data.begin + bar[BEGIN] + bar[LENGTH]) - left, bar[FAILURES] ? 4 : 2)];
+}
+
+function drawBars(c, high, scrolled) {
+  const failures = [];
+  const fresh = !still.matches && performance.now() - freshSince < 2000;
+  // Failures are drawn last, so that nothing covers them.
+  for (const failed of [false, true]) {
+    for (let i = 0; i < data.bars.length; i++) {
+      const bar = data.bars[i];
+      if (bar[FAILURES] > 0 !== failed) continue;
+      const [left, wide] = extent(bar);
+      if (left > width || left + wide < gutter) continue;
+      if (failed) failures.push(Math.min(Math.max(left, gutter + 4) + Math.min(wide, 8) / 2, width - 4));
+      const top = rows[bar[LANE]].top + bar[ROW] * ROWHEIGHT - scrolled;
+      if (top > high || top + ROWHEIGHT < AXIS) continue;
+      c.fillStyle = failed ? colours.bad : bar[CALLS] > 1 ? colours.calls : colours[`call-${bar[FUNCTION] % 4 + 1}`];
+      if (bar[UNKNOWN] && bar[CALLS] === 1) {
+        drawUnknown(c, left, top, wide);
+      } else if (wide > 6) {
+        c.beginPath();
+        c.roundRect(left, top + 1, Math.max(wide - 1, 2), ROWHEIGHT - 3, 3);
+        c.fill();
+      } else {
+        c.fillRect(left, top + 1, wide, ROWHEIGHT - 3);
+      }
+      if (bar[SEQUENCE] > freshAfter && fresh) {
+        c.globalAlpha = 1 - (performance.now() - freshSince) / 2000;
+        c.strokeStyle = colours.text;
+        c.lineWidth = 2;
+        c.strokeRect(left - 2, top - 1, Math.max(wide, 4) + 4, ROWHEIGHT + 1);
+        c.globalAlpha = 1;
+      }
+      if (wide > 34 && bar[ROW] < SHARED) label(c, bar, left, wide, top);
+      else if (bar[CALLS] === 1 && data.by !== "function") labelBeside(c, bar, data.bars[i + 1], left + wide, top);
+    }
+  }
+  if (fresh) draw();
+  return failures;
+}
+
+// An answer never came, or nobody knows when: the bar has no end.
+function drawUnknown(c, left, top, wide) {
+  c.beginPath();
+  c.moveTo(left, top + 1);
+  c.lineTo(left + 5, top + 1);
+  c.lineTo(left + 11, top + ROWHEIGHT / 2 - 0.5);
+  c.lineTo(left + 5, top + ROWHEIGHT - 2);
+  c.lineTo(left, top + ROWHEIGHT - 2);
+  c.fill();
+}
+
+function label(c, bar, left, wide, top) {
+  const begin = Math.max(left, gutter) + 6;
+  const room = Math.min(left + wide, width) - begin - 5;
+  const name = bar[CALLS] > 1 ? `${bar[CALLS].toLocaleString("en")} calls` : lastName(data.functions[bar[FUNCTION]]);
+  const long = bar[CALLS] > 1 || bar[UNKNOWN] ? name : `${name}  ${elapsed(bar[LENGTH])}`;
+  c.fillStyle = bar[FAILURES] ? colours["on-bad"] : colours["on-call"];
+  c.fillText(c.measureText(long).width <= room ? long : fit(c, name, room), begin, top + ROWHEIGHT / 2);
+}
+
+// A short call has its name beside it, if nothing else is there.
+function labelBeside(c, bar, next, right, top) {
+  const end = next && next[LANE] === bar[LANE] && next[ROW] === bar[ROW] ? x(data.begin + next[BEGIN]) : width;
+  if (end - right < 40) return;
+  const name = lastName(data.functions[bar[FUNCTION]]), begin = right + (bar[UNKNOWN] ? 12 : 4);
+  if (c.measureText(name).width > end - begin - 6) return;
+  c.fillStyle = bar[FAILURES] ? colours.bad : colours.muted;
+  c.fillText(name, begin, top + ROWHEIGHT / 2);
+}
+
+// fit cuts a text to what there is room for.
+function fit(c, text, room) {
+  const wide = c.measureText(text).width;
+  if (wide <= room) return text;
+  const some = Math.floor(text.length * room / wide) - 1;
+  return some < 3 ? "" : text.slice(0, some) + "…";
+}
+
+// The call in the panel has a shade in all lanes, so that one sees what else was
+// going on, and a frame.
+function drawShade(c, high) {
+  if (!selected) return;
+  const left = x(selected.begin), right = Math.max(x(selected.end), left + 2);
+  c.fillStyle = colours.tint;
+  c.fillRect(left, AXIS, right - left, high);
+  c.fillStyle = colours.accent;
+  c.fillRect(left - 1, AXIS, 1, high);
+  c.fillRect(right, AXIS, 1, high);
+}
+
+function drawSelected(c) {
+  const bar = selected && data.bars.find((b) => b[SEQUENCE] === selected.call);
+  if (!bar) return;
+  const [left, wide] = extent(bar);
+  c.strokeStyle = colours.text;
+  c.lineWidth = 2.5;
+  c.strokeRect(left - 2, rows[bar[LANE]].top + bar[ROW] * ROWHEIGHT - 1 - lanes.scrollTop, Math.max(wide, 4) + 3, ROWHEIGHT);
+}
+
+// The strip above shows the whole block, and which part of it is below.
+function strip() {
+  const [a, b] = everything(), wide = overview.clientWidth;
+  return { at: (t) => (t - a) / (b - a) * wide, time: (px) => a + px / wide * (b - a) };
+}
+
+function drawOverview() {
+  const c = context(overview);
+  const wide = overview.clientWidth, high = 48, { at } = strip();
+  const first = at(data.focus[0]), part = (at(data.focus[1]) - first) / data.overview.length;
+  const most = Math.max(1, ...data.overview.map(([calls]) => calls));
+  c.fillStyle = colours["call-1"];
+  data.overview.forEach(([calls], i) => {
+    if (calls) c.fillRect(first + i * part, high - 4 - (high - 14) * Math.sqrt(calls / most), Math.max(part, 1) + 0.5, (high - 14) * Math.sqrt(calls / most) + 4);
+  });
+  c.fillStyle = colours.bad;
+  const worst = Math.max(1, ...data.overview.map(([, failures]) => failures));
+  data.overview.forEach(([, failures], i) => {
+    const tall = failures && 12 + (high - 12) * failures / worst;
+    if (failures) c.fillRect(first + i * part - 1, high - tall, Math.max(part, 3), tall);
+  });
+  const left = Math.max(0, at(from)), right = Math.min(wide, at(to));
+  c.globalAlpha = 0.6;
+  c.fillStyle = colours.page;
+  c.fillRect(0, 0, left, high);
+  c.fillRect(right, 0, wide - right, high);
+  c.globalAlpha = 1;
+  c.strokeStyle = colours.accent;
+  c.lineWidth = 2;
+  c.strokeRect(left + 1, 1, Math.max(right - left - 2, 2), high - 2);
+}
+
+// Moving about.
+
+function show(a, b) {
+  const [first, last] = [Math.min(data.begin, data.focus[0]), data.end];
+  const most = Math.max(last - first, 1000) * 1.04, least = 20;
+  const long = Math.min(Math.max(b - a, least), most);
+  const middle = (a + b) / 2;
+  a = Math.min(Math.max(middle - long / 2, first - long * 0.5), last + long * 0.5 - long);
+  [from, to, whole] = [a, a + long, false];
+  draw();
+  keep();
+  askSoon();
+}
+
+const pan = (part) => show(from + (to - from) * part, to + (to - from) * part);
+
+function zoom(factor, at = (from + to) / 2) {
+  show(at - (at - from) * factor, at + (to - at) * factor);
+}
+
+function showAll() {
+  whole = true;
+  [from, to] = everything();
+  draw();
+  keep();
+  ask();
+}
+
+const follow = (link) => {
+  const to = section.querySelector(`.panel ${link}`);
+  if (to) to.click();
+  return Boolean(to);
+};
+
+const failure = (which) => follow(`[data-go=${which}]`) || !selected && summary.querySelector("[data-call]")?.click();
+
+const actions = {
+  all: showAll,
+  in: () => zoom(0.5),
+  out: () => zoom(2),
+  left: () => pan(-0.25),
+  right: () => pan(0.25),
+  first: () => show(data.begin - (to - from) * 0.02, data.begin + (to - from) * 0.98),
+  last: () => show(data.end - (to - from) * 0.98, data.end + (to - from) * 0.02),
+  failureBefore: () => failure("failureBefore"),
+  failureAfter: () => failure("failureAfter"),
+  before: () => follow("[rel=prev]"),
+  after: () => follow("[rel=next]"),
+  close: () => unselect(),
+};
+
+const keys = {
+  ArrowLeft: "left", ArrowRight: "right", "+": "in", "=": "in", "-": "out", "0": "all", Home: "first", End: "last",
+  n: "failureAfter", p: "failureBefore", ".": "after", ",": "before", Escape: "close",
+};
+
+section.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !data || event.target.matches("input, select, pre")) return;
+  const action = keys[event.key];
+  if (!action || action !== "close" && !event.target.closest(".chart, .panel")) return;
+  event.preventDefault();
+  actions[action]();
+});
+
+section.querySelector(".chart-tools").addEventListener("click", (event) => {
+  const action = event.target.closest("[data-do]")?.dataset.do;
+  if (action && data) actions[action]();
+});
+
+lanes.addEventListener("wheel", (event) => {
+  if (!data) return;
+  const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+  if (event.ctrlKey || event.metaKey) {
+    zoom(Math.exp(Math.max(-100, Math.min(100, event.deltaY)) * 0.005), time(event.clientX - lanes.getBoundingClientRect().left));
+  } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+    pan(sideways / (width - gutter));
+  } else {
+    return; // the page scrolls
+  }
+  event.preventDefault();
+}, { passive: false });
+
+// Pointers: one moves, two zoom.
+const pointers = new Map();
+let moved = false;
+
+lanes.addEventListener("pointerdown", (event) => {
+  if (!data || event.button !== 0) return;
+  moved = pointers.size > 0;
+  pointers.set(event.pointerId, event.clientX);
+});
+addEventListener("pointermove", (event) => {
+  if (!pointers.has(event.pointerId)) {
+    if (event.target === canvas || labels.contains(event.target)) point(event);
+    return;
+  }
+  const before = [...pointers.values()];
+  const old = pointers.get(event.pointerId);
+  if (!moved && Math.abs(event.clientX - old) < 4) return;
+  if (!moved) lanes.setPointerCapture(event.pointerId);
+  moved = true;
+  pointers.set(event.pointerId, event.clientX);
+  hint.hidden = true;
+  const now = [...pointers.values()], left = lanes.getBoundingClientRect().left;
+  if (now.length === 2) {
+    const middle = time((now[0] + now[1]) / 2 - left);
+    zoom(Math.max(8, Math.abs(before[0] - before[1])) / Math.max(8, Math.abs(now[0] - now[1])), middle);
+  } else {
+    pan((old - event.clientX) / (width - gutter));
+  }
+});
+for (const name of ["pointerup", "pointercancel"]) {
+  addEventListener(name, (event) => {
+    if (!pointers.delete(event.pointerId) || moved || name === "pointercancel") return;
+    const bar = barAt(event);
+    if (bar) select(bar[SEQUENCE]);
+  });
+}
+lanes.addEventListener("dblclick", (event) => { if (data) zoom(0.25, time(event.clientX - lanes.getBoundingClientRect().left)); });
+lanes.addEventListener("pointerleave", () => { hint.hidden = true; });
+lanes.addEventListener("scroll", draw);
+
+overview.addEventListener("pointerdown", (event) => {
+  if (!data) return;
+  overview.setPointerCapture(event.pointerId);
+  const place = (e) => e.clientX - overview.getBoundingClientRect().left;
+  const start = place(event), { time } = strip(), long = to - from;
+  const move = (e) => {
+    const [a, b] = [Math.min(start, place(e)), Math.max(start, place(e))];
+    if (b - a > 4) show(time(a), time(b));
+  };
+  overview.addEventListener("pointermove", move);
+  overview.addEventListener("pointerup", (e) => {
+    overview.removeEventListener("pointermove", move);
+    if (Math.abs(place(e) - start) <= 4) show(time(start) - long / 2, time(start) + long / 2);
+  }, { once: true });
+});
+
+// barAt finds the bar under a pointer: a failure first, and one nearby for a
+// finger.
+function barAt(event) {
+  const box = lanes.getBoundingClientRect();
+  const at = event.clientX - box.left, down = event.clientY - box.top, near = event.pointerType === "touch" ? 12 : 3;
+  if (down < AXIS || at < gutter) return null;
+  let found = null, distance = near;
+  for (const bar of data.bars) {
+    const top = rows[bar[LANE]].top + bar[ROW] * ROWHEIGHT - lanes.scrollTop;
+    if (down < top || down > top + ROWHEIGHT) continue;
+    const [left, wide] = extent(bar);
+    const off = Math.max(left - at, at - left - wide, 0);
+    if (off < distance || off === distance && bar[FAILURES]) [found, distance] = [bar, off];
+  }
+  return found;
+}
+
+function point(event) {
+  const bar = data && barAt(event);
+  hint.hidden = !bar;
+  lanes.classList.toggle("over", Boolean(bar));
+  if (!bar) return;
+  const name = lastName(data.functions[bar[FUNCTION]]);
+  const begin = clock(data.begin + bar[BEGIN], 1000);
+  if (bar[CALLS] > 1) {
+    hint.textContent = `${bar[CALLS].toLocaleString("en")} calls from ${begin}` +
+      (bar[FAILURES] ? `, ${bar[FAILURES].toLocaleString("en")} failed` : "") +
+      (bar[LONGEST] >= 0 ? `, longest ${elapsed(bar[LONGEST])}` : "");
+  } else {
+    hint.textContent = `${name} · ${begin}` + (bar[UNKNOWN] ? " · no answer time" : ` · ${elapsed(bar[LENGTH])}`) + (bar[FAILURES] ? " · failed" : "");
+  }
+  hint.classList.toggle("failed", bar[FAILURES] > 0);
+  const box = lanes.getBoundingClientRect();
+  const left = Math.min(event.clientX - box.left + 12, box.width - hint.offsetWidth - 8);
+  hint.style.left = `${Math.max(4, left)}px`;
+  hint.style.top = `${event.clientY - box.top + 18 + lanes.scrollTop}px`;
+}
+
+// The panel has one call. The archive writes it.
+
+let wanted = 0; // the call that was asked for last
+async function select(call) {
+  wanted = call;
+  try {
+    const response = await fetch(`${block}/timeline/${call}?${filter()}`);
+    const text = response.ok ? await response.text() : "";
+    if (wanted !== call) return;
+    if (!response.ok) throw new Error(await reason(response));
+    panel.replaceChildren(...parse(text));
+    shownCall();
+    bring();
+  } catch (error) {
+    tell(error.message);
+  }
+}
+
+// parse makes elements of what the archive wrote, which runs nothing.
+function parse(text) {
+  return [...new DOMParser().parseFromString(text, "text/html").body.children];
+}
+
+function shownCall() {
+  const article = panel.querySelector("article");
+  selected = article && { call: Number(article.dataset.call), begin: Number(article.dataset.begin), end: Number(article.dataset.end) };
+  section.classList.toggle("with-call", Boolean(selected));
+  keep();
+  resized();
+}
+
+// bring moves a call into sight.
+function bring() {
+  if (!selected || !data) return;
+  const middle = (selected.begin + selected.end) / 2, long = to - from;
+  if (selected.end < from || selected.begin > to) {
+    whole = false;
+    show(middle - long / 2, middle + long / 2);
+  }
+  const bar = data.bars.find((b) => b[SEQUENCE] === selected.call);
+  if (bar) {
+    const top = rows[bar[LANE]].top + bar[ROW] * ROWHEIGHT;
+    if (top < lanes.scrollTop + AXIS || top + ROWHEIGHT > lanes.scrollTop + lanes.clientHeight) {
+      lanes.scrollTop = top - lanes.clientHeight / 2;
+    }
+  }
+  draw();
+}
+
+function unselect() {
+  if (panel.contains(document.activeElement)) lanes.focus();
+  panel.replaceChildren();
+  wanted = 0;
+  shownCall();
+}
+
+// Links to calls of this page, in the panel, the summary and the table.
+document.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  const link = event.target.closest("a");
+  if (!link) return;
+  const close = link.matches(".panel .close");
+  const call = Number(link.dataset.call || link.closest(".panel nav") && new URL(link.href).searchParams.get("call"));
+  if (!close && !call) return;
+  event.preventDefault();
+  if (close) {
+    unselect();
+    return;
+  }
+  const around = link.closest(".panel nav");
+  select(call).then(() => {
+    if (around) (panel.querySelector(around.contains(link) && link.dataset.go ? `[data-go=${link.dataset.go}]` : `[rel=${link.rel}]`) ?? lanes).focus({ preventScroll: true });
+    if (link.closest("table")) section.scrollIntoView({ block: "start" });
+  });
+});
+
+form.addEventListener("change", () => {
+  keep();
+  ask();
+  renewTable();
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  renewTable();
+});
+
+// Following. The live tail says that there is something new; the archive is then
+// asked for it, so that what is drawn never depends on what was heard. A browser
+// has few connections, so a hidden page has none.
+
+let tail = null, retry = 0, told = "";
+
+function listen() {
+  clearTimeout(retry);
+  tail?.close();
+  tail = null;
+  if (document.hidden || !data) return;
+  const stream = new EventSource(`${document.documentElement.dataset.root}api/v1/ebs/${block}/request_responses?after=${data.last}`);
+  tail = stream;
+  stream.addEventListener("open", () => {
+    state("live");
+    heard();
+  });
+  stream.addEventListener("record", heard);
+  stream.addEventListener("error", () => {
+    state("lost");
+    if (stream.readyState === EventSource.CLOSED && tail === stream) retry = setTimeout(listen, 1000);
+  });
+}
+
+function state(now) {
+  if (told === now) return;
+  told = now;
+  live.dataset.state = now;
+  live.textContent = now === "live" ? "Live: new calls appear by themselves" : "The connection is lost; trying again";
+}
+
+// heard asks for what is new, a few times per second at most.
+let hearing = 0;
+function heard() {
+  if (hearing) return;
+  hearing = setTimeout(() => {
+    hearing = 0;
+    ask();
+  }, 150);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    clearTimeout(retry);
+    tail?.close();
+    tail = null;
+  } else {
+    listen();
+  }
+});
+
+// renew asks for the parts of the page that new calls change, one after another.
+let renewing = false, renewAgain = false;
+async function renew() {
+  renewAgain = renewing;
+  if (renewing) return;
+  renewing = true;
+  await renewParts();
+  renewing = false;
+  if (renewAgain) renew();
+}
+
+async function renewParts() {
+  const response = await fetch(`${block}/timeline/summary?${filter()}`).catch(() => null);
+  if (!response?.ok) return;
+  summary.replaceChildren(...parse(await response.text()));
+  const table = document.querySelector("table.calls");
+  if (!table || table.hasAttribute("data-end")) await renewTable(table ? Number(table.dataset.last) : 0);
+}
+
+// renewTable asks for the table anew, or for the rows behind a call.
+async function renewTable(after = 0) {
+  const wanted = filter();
+  wanted.delete("by");
+  if (after) wanted.set("after", after);
+  const response = await fetch(`${block}?${wanted}`).catch(() => null);
+  if (!response?.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const section = document.getElementById("calls").closest("section");
+  const now = page.getElementById("calls").closest("section");
+  const [old, fresh] = [section.querySelector("table"), now.querySelector("table")];
+  if (!after || !old) {
+    section.replaceChildren(...now.children);
+    return;
+  }
+  if (!fresh?.querySelector("tr[id]") || old.rows.length > 2000) return;
+  old.tBodies[0].append(...fresh.tBodies[0].rows);
+  old.dataset.last = fresh.dataset.last;
+  if (!fresh.hasAttribute("data-end")) await renewTable(Number(fresh.dataset.last));
+}
+
+function tell(text) {
+  shown.textContent = text;
+}
+
+function resized() {
+  if (!data) return;
+  arrange();
+  draw();
+}
+
+for (const element of section.querySelectorAll("[data-scripted]")) element.hidden = false;
+section.classList.add("scripted");
+form.querySelector("button").hidden = true;
+if (["module", "function", "device"].includes(here().get("by"))) form.elements.by.value = here().get("by");
+readStyle();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  readStyle();
+  draw();
+});
+new ResizeObserver(resized).observe(lanes);
+size();
+shownCall();
+ask().then(() => {
+  bring();
+  listen();
+});
+})();

@@ -1,0 +1,344 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oda"
+	"oda/internal/rawjson"
+)
+
+// callIndex is what the pages know of every call of a block: a few words each,
+// so that a block of 100,000 calls can be drawn from it. It is valid for one
+// version of the block, whose calls are only ever added to.
+type callIndex struct {
+	turn     chan struct{} // taken while the index is read or extended
+	block    string
+	version  int64
+	last     int64 // sequence of the last call that was read
+	calls    []indexedCall
+	complete bool // nothing followed when it was last read
+	full     bool // more follow than are kept
+
+	functions names
+	devices   names
+	failures  int64
+	troubles  []trouble
+	layouts   map[string]*layout // by what makes the lanes; those of these calls
+}
+
+// indexedCall is a call in an index.
+type indexedCall struct {
+	sequence         int64
+	recorded         oda.Instant
+	begin            oda.Instant // sent, or else received; or else noTime
+	took             oda.Elapsed // negative: it is not known
+	function, device uint16
+	failed           bool
+}
+
+// noTime stands for the begin of a call whose record has no times.
+const noTime = oda.Instant(-1 << 63)
+
+// trouble is a way in which calls failed.
+type trouble struct {
+	Name     string // of the function
+	Detail   string
+	Calls    int64
+	First    int64 // sequence of the first of them
+	function uint16
+}
+
+// Bounds of an index, and of all of them together. A call takes about 48 bytes,
+// and 16 more for each kind of lane.
+const (
+	indexedCalls    = 250_000 // of a block
+	indexedNames    = 1000    // of functions or devices, which are rarely more than 20
+	indexedTroubles = 50
+	nameLength      = 160       // characters of a name that are kept
+	cachedCalls     = 1_000_000 // of all blocks
+	costOfIndex     = 2000      // calls that take as much memory as an index with none
+)
+
+// names numbers names in the order in which they come.
+type names struct {
+	all []string
+	at  map[string]uint16
+}
+
+// otherNames stands for names that are too many to be kept.
+const otherNames = "(others)"
+
+func (n *names) number(name string) uint16 {
+	name = keptName(name)
+	if i, ok := n.at[name]; ok {
+		return i
+	}
+	if len(n.all) == indexedNames {
+		name = otherNames
+		if i, ok := n.at[name]; ok {
+			return i
+		}
+	}
+	if n.at == nil {
+		n.at = make(map[string]uint16)
+	}
+	i := uint16(len(n.all))
+	n.all, n.at[name] = append(n.all, name), i
+	return i
+}
+
+// keptName is a name, or both its ends if it is very long: the function is at the
+// end.
+func keptName(name string) string {
+	if len(name) <= nameLength {
+		return name
+	}
+	runes := []rune(name)
+	if len(runes) <= nameLength {
+		return name
+	}
+	return string(runes[:nameLength/2-1]) + "…" + string(runes[len(runes)-nameLength/2:])
+}
+
+// add adds a record.
+func (x *callIndex) add(r *oda.Record) {
+	call := oda.CallOf(r.Text)
+	c := indexedCall{sequence: r.Sequence, recorded: r.RecordedOn, begin: noTime, took: -1, failed: call.Failed}
+	switch {
+	case call.Sent != nil:
+		c.begin = *call.Sent
+		if call.Received != nil && *call.Received >= *call.Sent {
+			c.took = oda.Elapsed(*call.Received - *call.Sent)
+		}
+	case call.Received != nil:
+		c.begin = *call.Received
+	}
+	c.function = x.functions.number(call.Request)
+	arguments, problem := argumentsAndError(r.Text)
+	c.device = x.devices.number(deviceIn(arguments))
+	if c.failed {
+		x.failures++
+		x.note(&c, firstLine(member(problem, "detail", shownText)))
+	}
+	x.calls = append(x.calls, c)
+	x.last = r.Sequence
+}
+
+// note counts a failed call among those that failed alike.
+func (x *callIndex) note(c *indexedCall, detail string) {
+	detail = clipped(detail, nameLength)
+	for i := range x.troubles {
+		if t := &x.troubles[i]; t.function == c.function && t.Detail == detail {
+			t.Calls++
+			return
+		}
+	}
+	if len(x.troubles) == indexedTroubles {
+		return // the others are in the timeline and in the table
+	}
+	_, name := lastName(x.functions.all[c.function])
+	x.troubles = append(x.troubles, trouble{Name: name, Detail: detail, Calls: 1, First: c.sequence, function: c.function})
+}
+
+// worst returns the ways in which calls failed, the most frequent first.
+func (x *callIndex) worst() []trouble {
+	return slices.SortedStableFunc(slices.Values(x.troubles), func(a, b trouble) int { return cmp.Compare(b.Calls, a.Calls) })
+}
+
+// argumentsAndError finds two members of a record.
+func argumentsAndError(record []byte) (arguments, problem []byte) {
+	members := rawjson.MembersOf(record)
+	for {
+		key, value, ok := members.Next()
+		if !ok {
+			return arguments, problem
+		}
+		switch string(key) {
+		case "request_args":
+			arguments = value
+		case "error":
+			problem = value
+		}
+	}
+}
+
+// deviceArguments are the names of arguments that say which device a call is
+// for, the most specific first.
+var deviceArguments = []string{
+	"device", "device_name", "receptor", "receptor_id", "dish", "dish_id", "station", "station_id", "subarray", "subarray_id",
+}
+
+// deviceIn reads from the arguments of a call which device it is for.
+func deviceIn(arguments []byte) string {
+	device, rank := "", len(deviceArguments)
+	look := func(object []byte) (kwargs []byte) {
+		members := rawjson.MembersOf(object)
+		for {
+			key, value, ok := members.Next()
+			if !ok {
+				return kwargs
+			}
+			if string(key) == "kwargs" {
+				kwargs = value
+			}
+			at := slices.Index(deviceArguments[:rank], string(key))
+			if at < 0 || len(value) == 0 || value[0] == '{' || value[0] == '[' || string(value) == "null" {
+				continue
+			}
+			device, rank = short(value, nameLength), at
+			if device != "" && device[0] >= '0' && device[0] <= '9' {
+				what, _, _ := strings.Cut(string(key), "_")
+				device = what + " " + device
+			}
+		}
+	}
+	if len(arguments) == 0 || arguments[0] != '{' {
+		return ""
+	}
+	if kwargs := look(arguments); len(kwargs) > 0 && kwargs[0] == '{' {
+		look(kwargs)
+	}
+	return device
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// reset empties the index for a version of the block.
+func (x *callIndex) reset(version int64) {
+	*x = callIndex{turn: x.turn, block: x.block, version: version}
+}
+
+// extend reads the calls that are not in the index yet, until it is late.
+func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, late time.Time) error {
+	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: x.block}
+	for {
+		now, err := archive.Versions(ctx, ref, 0, 1)
+		if err != nil {
+			return err
+		}
+		if newest := now.Versions[0].Metadata.Version; newest != x.version {
+			x.reset(newest)
+		}
+		if x.full || x.complete && int64(len(x.calls)) == now.Versions[0].Records {
+			return nil
+		}
+		if err := x.read(ctx, archive, late); err != nil {
+			x.reset(0)
+			return err
+		}
+		// Another version may have other calls, so those that were read while it
+		// was stored belong to none.
+		now, err = archive.Versions(ctx, ref, 0, 1)
+		if err != nil {
+			x.reset(0)
+			return err
+		}
+		if now.Versions[0].Metadata.Version == x.version {
+			return nil
+		}
+		if x.reset(0); time.Now().After(late) {
+			return nil
+		}
+	}
+}
+
+func (x *callIndex) read(ctx context.Context, archive *oda.Archive, late time.Time) error {
+	x.layouts = nil
+	for limit := 100; ; limit = 1000 {
+		page, err := archive.Records(ctx, x.block, x.last, limit)
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			x.add(&page.Records[i])
+		}
+		x.complete, x.full = !page.More, page.More && len(x.calls) >= indexedCalls
+		if x.complete || x.full || time.Now().After(late) {
+			return nil
+		}
+	}
+}
+
+// find returns the number of a call in the index, and whether it is there.
+func (x *callIndex) find(sequence int64) (int, bool) {
+	return slices.BinarySearchFunc(x.calls, sequence, func(c indexedCall, sequence int64) int { return cmp.Compare(c.sequence, sequence) })
+}
+
+// callIndexes are the indexes of the blocks that were looked at last.
+type callIndexes struct {
+	mu    sync.Mutex
+	cache []cachedIndex // the last used at the end
+}
+
+type cachedIndex struct {
+	*callIndex
+	cost int
+}
+
+// index returns the index of a block, extended until it is complete or the time is
+// up. The caller has it alone, until it calls done.
+func (s *Site) index(ctx context.Context, block string, most time.Duration) (x *callIndex, done func(), err error) {
+	late := time.Now().Add(most)
+	x = s.indexes.take(block)
+	select {
+	case x.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	done = func() { <-x.turn }
+	if err := x.extend(ctx, s.cfg.Archive, late); err != nil {
+		s.indexes.drop(x)
+		done()
+		return nil, nil, err
+	}
+	s.indexes.keep(x, len(x.calls)+costOfIndex)
+	return x, done, nil
+}
+
+// take returns the index of a block, an empty one if there is none.
+func (c *callIndexes) take(block string) *callIndex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, x := range c.cache {
+		if x.block == block {
+			c.cache = append(slices.Delete(c.cache, i, i+1), x)
+			return x.callIndex
+		}
+	}
+	x := &callIndex{turn: make(chan struct{}, 1), block: block}
+	c.cache = append(c.cache, cachedIndex{x, costOfIndex})
+	return x
+}
+
+// keep notes what an index costs, and forgets those that were used longest ago
+// if all together cost too much.
+func (c *callIndexes) keep(x *callIndex, cost int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := 0
+	for i := range c.cache {
+		if c.cache[i].callIndex == x {
+			c.cache[i].cost = cost
+		}
+		all += c.cache[i].cost
+	}
+	for len(c.cache) > 1 && all > cachedCalls {
+		all -= c.cache[0].cost
+		c.cache = slices.Delete(c.cache, 0, 1)
+	}
+}
+
+// drop forgets an index.
+func (c *callIndexes) drop(x *callIndex) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cache = slices.DeleteFunc(c.cache, func(y cachedIndex) bool { return y.callIndex == x })
+}

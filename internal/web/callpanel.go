@@ -1,0 +1,119 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"oda"
+)
+
+// callPanel is a call, to be read beside the timeline.
+type callPanel struct {
+	callRow
+	Root, Block string
+	RecordedOn  oda.Instant
+	Begin, End  oda.Instant // where it is drawn
+	Device      string
+	// Addresses of the calls around it, in the order of time, as the filter
+	// leaves them.
+	Before, After               string
+	FailureBefore, FailureAfter string
+}
+
+// entityRoot is the relative path from the page of an entity to the base.
+const entityRoot = "./../"
+
+// callPanel reads a call for the panel.
+func (s *Site) callPanel(ctx context.Context, x *callIndex, v *callsView, sequence int64) (*callPanel, error) {
+	page, err := s.cfg.Archive.Records(ctx, x.block, sequence-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Records) == 0 || page.Records[0].Sequence != sequence {
+		return nil, oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %d.", x.block, sequence)
+	}
+	r := &page.Records[0]
+	p := &callPanel{callRow: newCallRow(r, oda.CallOf(r.Text), shownInFull), Root: v.Root, Block: v.Block, RecordedOn: r.RecordedOn}
+	if i, ok := x.find(sequence); ok {
+		l := x.layout(x.by(""))
+		p.Begin, p.End, p.Device = l.places[i].begin, l.places[i].end, x.devices.all[x.calls[i].device]
+		p.around(x, l, v, int32(i))
+	}
+	return p, nil
+}
+
+// around finds the calls around one.
+func (p *callPanel) around(x *callIndex, l *layout, v *callsView, of int32) {
+	wanted := callFilter{v.Function, v.Outcome}.in(x)
+	before, failureBefore, passed := int64(0), int64(0), false
+	for _, i := range l.byBegin {
+		c := &x.calls[i]
+		switch {
+		case i == of:
+			passed = true
+			p.Before, p.FailureBefore = v.callHref(before), v.callHref(failureBefore)
+			continue
+		case !wanted(i):
+			continue
+		case !passed:
+			before = c.sequence
+		case p.After == "":
+			p.After = v.callHref(c.sequence)
+		}
+		if !c.failed {
+			continue
+		}
+		if !passed {
+			failureBefore = c.sequence
+		} else {
+			p.FailureAfter = v.callHref(c.sequence)
+			return
+		}
+	}
+}
+
+// callHref is CallHref, and empty for no call.
+func (v *callsView) callHref(sequence int64) string {
+	if sequence == 0 {
+		return ""
+	}
+	return v.CallHref(sequence)
+}
+
+// timelinePart serves a part of the page of a block by itself: a call, by its
+// sequence, or the summary of all.
+func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
+	part := r.PathValue("part")
+	name, params := "callsummary", r.URL.Query()
+	if part != "summary" {
+		if sequence, err := strconv.ParseInt(part, 10, 64); err != nil || sequence < 1 {
+			return oda.Errorf(oda.NoSuchPath, "A timeline has the parts \"summary\" and the numbers of its calls.")
+		}
+		name = "callpanel"
+		params.Set("call", part)
+	}
+	v, err := s.newCallsView(r.Context(), r.PathValue("id"), params, indexTime)
+	if err != nil {
+		return err
+	}
+	var data any = v
+	if name == "callpanel" {
+		if v.Call == nil {
+			return oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %s.", v.Block, part)
+		}
+		data = v.Call
+	}
+	text, err := s.renderPart(name, data)
+	if err != nil {
+		return err
+	}
+	newFile(htmlType, text).serve(w, r, privateCache, pagePolicy)
+	return nil
+}
+
+func isMissing(err error) bool {
+	var e *oda.Error
+	return errors.As(err, &e) && e.Code == oda.NotFound
+}
