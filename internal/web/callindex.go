@@ -53,15 +53,16 @@ type trouble struct {
 	function uint16
 }
 
-// Bounds of an index, and of all of them together. A call takes about 48 bytes,
-// and 16 more for each kind of lane.
+// Bounds of an index, and of all of them together. A call takes 40 bytes, and 32
+// more for each kind of lanes in which it is laid out.
 const (
 	indexedCalls    = 250_000 // of a block
 	indexedNames    = 1000    // of functions or devices, which are rarely more than 20
 	indexedTroubles = 50
-	nameLength      = 160       // characters of a name that are kept
-	cachedCalls     = 1_000_000 // of all blocks
-	costOfIndex     = 2000      // calls that take as much memory as an index with none
+	nameLength      = 160     // characters of a name that are kept
+	cachedCalls     = 400_000 // of all blocks
+	costOfIndex     = 2000    // calls that take as much memory as an index with none
+	indexesInUse    = 4       // at a time; others wait
 )
 
 // names numbers names in the order in which they come.
@@ -274,6 +275,7 @@ func (x *callIndex) find(sequence int64) (int, bool) {
 
 // callIndexes are the indexes of the blocks that were looked at last.
 type callIndexes struct {
+	using chan struct{}
 	mu    sync.Mutex
 	cache []cachedIndex // the last used at the end
 }
@@ -286,14 +288,23 @@ type cachedIndex struct {
 // index returns the index of a block, extended until it is complete or the time is
 // up. The caller has it alone, until it calls done.
 func (s *Site) index(ctx context.Context, block string, most time.Duration) (x *callIndex, done func(), err error) {
-	late := time.Now().Add(most)
 	x = s.indexes.take(block)
 	select {
 	case x.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	done = func() { <-x.turn }
+	select {
+	case s.indexes.using <- struct{}{}:
+	case <-ctx.Done():
+		<-x.turn
+		return nil, nil, ctx.Err()
+	}
+	done = func() {
+		<-s.indexes.using
+		<-x.turn
+	}
+	late := time.Now().Add(most)
 	if err := x.extend(ctx, s.cfg.Archive, late); err != nil {
 		s.indexes.drop(x)
 		done()

@@ -132,7 +132,7 @@ func (l *layout) assign(x *callIndex, by string) {
 			case byModule:
 				name = moduleOf(name)
 			}
-			if at, known = number[name]; !known && len(l.lanes) == mostLanes-1 {
+			if at, known = number[name]; !known && len(l.lanes) >= mostLanes-1 {
 				name = otherNames
 				at, known = number[name]
 			}

@@ -63,6 +63,7 @@ type Site struct {
 // New returns a Site. Its counts are unknown until Run has counted.
 func New(cfg Config) *Site {
 	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets(), compares: make(chan struct{}, maxCompares)}
+	s.indexes.using = make(chan struct{}, indexesInUse)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -64,7 +64,7 @@ const (
 	mostGaps      = 50
 	overviewParts = 400
 	pageIndexTime = 30 * time.Millisecond  // a page is shown meanwhile
-	indexTime     = 300 * time.Millisecond // of a request, which the next one continues
+	indexTime     = 150 * time.Millisecond // of a request, which the next one continues
 )
 
 // callFilter says which calls are shown.
@@ -80,8 +80,6 @@ func callFilterOf(params url.Values) callFilter {
 	}
 	return f
 }
-
-func (f callFilter) all() bool { return f.function == "" && f.outcome == "" }
 
 // wants reports whether a call is shown.
 func (f callFilter) wants(function string, failed bool) bool {

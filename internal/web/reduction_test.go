@@ -1,0 +1,260 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oda/internal/test/env"
+	"oda/internal/web"
+)
+
+// callIn writes a record. Times are in seconds; a negative one is not said.
+func callIn(request string, sent, received float64, failed bool) string {
+	at := func(name string, seconds float64) string {
+		if seconds < 0 {
+			return ""
+		}
+		t := time.Date(2026, 3, 1, 20, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+		return `,"` + name + `":"` + t.Format("2006-01-02T15:04:05.000000Z") + `"`
+	}
+	outcome := `,"status":"OK","response":{"result":"fine"}`
+	if failed {
+		outcome = `,"status":"ERROR","error":{"detail":"it broke","stacktrace":"Traceback:\n  in ` + request + `"}`
+	}
+	return `{"request":"` + request + `","request_args":{"kwargs":{"receptor":"SKA001"}}` + at("request_sent_at", sent) + at("response_received_at", received) + outcome + `}`
+}
+
+// storeCalls stores a block with these calls.
+func (s site) storeCalls(t *testing.T, block string, calls []string) {
+	t.Helper()
+	body := `{"telescope":"ska_mid","request_responses":[` + strings.Join(calls, ",") + `]`
+	if stored := s.Do("GET", "/ebs/"+block, ""); stored.Status == http.StatusOK {
+		var of struct{ Metadata json.RawMessage }
+		if err := json.Unmarshal(stored.Body, &of); err != nil {
+			t.Fatal(err)
+		}
+		body += `,"metadata":` + string(of.Metadata)
+	}
+	if answer := s.Do("PUT", "/ebs/"+block, body+`}`); answer.Status != http.StatusOK {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+}
+
+// record records a call.
+func (s site) record(t *testing.T, block, call string) {
+	t.Helper()
+	if answer := s.Do("PATCH", "/ebs/"+block+"/request_response", call); answer.Status != http.StatusOK {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+}
+
+// reduction is what a timeline is drawn from.
+type reduction struct {
+	Calls, Failures int
+	Complete        bool
+	Begin, End      int64
+	Focus           [2]int64
+	From, To        int64
+	By              string
+	Lanes           []struct {
+		Name                  string
+		Rows, Calls, Failures int
+	}
+	Functions []string
+	Bars      [][10]int64
+	Gaps      [][2]int64
+	Overview  [][2]int64
+}
+
+// timeline asks for the data of a timeline until it is complete.
+func (s site) timeline(t *testing.T, block, query string) reduction {
+	t.Helper()
+	for {
+		answer := s.get(t, "ebs/"+block+"/timeline?"+query)
+		var r reduction
+		if err := json.Unmarshal(answer.Body, &r); answer.Status != http.StatusOK || err != nil {
+			t.Fatalf("%d %v %s", answer.Status, err, answer.Body)
+		}
+		if r.Complete {
+			return r
+		}
+	}
+}
+
+// counted adds the bars up.
+func (r *reduction) counted() (calls, failures int) {
+	for _, b := range r.Bars {
+		calls += int(b[4])
+		failures += int(b[5])
+	}
+	return calls, failures
+}
+
+// Whatever the calls are like, each is in one bar, in a row of its lane, and calls
+// that are drawn by themselves do not cover each other.
+func TestEveryCallHasItsBar(t *testing.T) {
+	s := site{Archive: env.Start(t)}
+	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	many := func(n int, one func(i int) string) []string {
+		calls := make([]string, n)
+		for i := range calls {
+			calls[i] = one(i)
+		}
+		return calls
+	}
+	for name, calls := range map[string][]string{
+		"one":           {callIn("m.f", 0, 1, false)},
+		"none":          {},
+		"without-times": many(30, func(i int) string { return callIn("m.f", -1, -1, i == 3) }),
+		"some-timeless": many(30, func(i int) string { return callIn("m.f", float64(i%3-1), float64(i%3), i == 3) }),
+		"equal":         many(50, func(i int) string { return callIn(fmt.Sprint("m.f", i%3), 5, 5, i%10 == 0) }),
+		"overlapping":   many(200, func(i int) string { return callIn("m.f", float64(i), float64(i+1000), i%7 == 0) }),
+		"odd-order":     many(100, func(i int) string { return callIn("m.f", float64(i*37%100), float64(i*53%100), i%9 == 0) }),
+		"unanswered":    many(20, func(i int) string { return callIn("m.f", float64(i), -1, i%2 == 0) }),
+		"many-modules":  many(300, func(i int) string { return callIn(fmt.Sprintf("m%d.f", i), float64(i), float64(i)+.5, i%11 == 0) }),
+		"long": many(8000, func(i int) string {
+			return callIn(fmt.Sprintf("m%d.f", i%3), float64(i)/10, float64(i)/10+.3, i%99 == 0)
+		}),
+	} {
+		block := "eb-" + name
+		s.storeCalls(t, block, calls)
+		failures := 0
+		for _, c := range calls {
+			failures += strings.Count(c, "it broke")
+		}
+		for _, query := range []string{"", "by=device", "by=function&parts=5000", "parts=10", "parts=x&from=y"} {
+			r := s.timeline(t, block, query)
+			if n, failed := r.counted(); n != len(calls) || failed != failures || r.Calls != n || r.Failures != failed {
+				t.Errorf("%s %s: the bars have %d calls and %d failures, want %d and %d", name, query, n, failed, len(calls), failures)
+			}
+			if len(r.Bars) > 5000 || len(r.Lanes) > 40 {
+				t.Errorf("%s %s: there are %d bars in %d lanes", name, query, len(r.Bars), len(r.Lanes))
+			}
+			var before [10]int64
+			for _, b := range r.Bars {
+				lane := r.Lanes[b[0]]
+				if b[1] >= int64(lane.Rows) || b[2] < 0 || b[3] < 0 || r.Begin+b[2]+b[3] > r.End {
+					t.Errorf("%s %s: the bar %v is out of its lane %v", name, query, b, lane)
+				}
+				if alone := before[4] == 1 && b[4] == 1 && b[1] < 11; alone && before[0] == b[0] && before[1] == b[1] && before[2]+before[3] > b[2] {
+					t.Errorf("%s %s: %v covers %v", name, query, before, b)
+				}
+				before = b
+			}
+		}
+	}
+}
+
+// The nearer one looks, the fewer calls are joined; filters leave out others.
+func TestATimelineShowsDetails(t *testing.T) {
+	s := site{Archive: env.Start(t)}
+	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	var calls []string
+	for i := range 6000 {
+		calls = append(calls, callIn("m.read", float64(i), float64(i)+.2, i == 3000))
+	}
+	calls = append(calls, callIn("m.scan", 100, 5000, false), callIn("m.read", 9000, 9001, false))
+	s.storeCalls(t, "eb-1", calls)
+
+	whole := s.timeline(t, "eb-1", "parts=500")
+	if len(whole.Bars) > 1100 {
+		t.Errorf("the whole has %d bars in 500 parts", len(whole.Bars))
+	}
+	if len(whole.Gaps) != 1 || whole.Gaps[0] != [2]int64{5999_200_000, 9000_000_000} {
+		t.Errorf("the gaps are %v", whole.Gaps)
+	}
+	near := s.timeline(t, "eb-1", fmt.Sprintf("parts=500&from=%d&to=%d", whole.Begin+2990_000_000, whole.Begin+3010_100_000))
+	reads := 0
+	for _, b := range near.Bars {
+		if b[4] != 1 {
+			t.Errorf("%v is joined", b)
+		}
+		if near.Functions[b[7]] == "m.read" {
+			reads++
+		}
+		if b[5] == 1 && (b[6] != 3001 || b[2] != 3000_000_000 || b[3] != 200_000) {
+			t.Errorf("the failure is %v", b)
+		}
+	}
+	if reads != 21 {
+		t.Errorf("%d calls are near, want 21", reads)
+	}
+	for query, want := range map[string]int{"calls=failed": 1, "calls=ok": 6001, "function=m.scan": 1, "function=m.scan&calls=failed": 0, "function=nothing": 0} {
+		r := s.timeline(t, "eb-1", query)
+		if got, _ := r.counted(); got != want || r.Calls != 6002 {
+			t.Errorf("%s leaves %d calls, want %d", query, got, want)
+		}
+	}
+
+	// A version with other calls is another timeline, and a call that is recorded
+	// belongs to it.
+	s.storeCalls(t, "eb-1", []string{callIn("m.new", 1, 2, false)})
+	s.record(t, "eb-1", callIn("m.new", 3, 4, true))
+	if r := s.timeline(t, "eb-1", ""); r.Calls != 2 || r.Failures != 1 || r.End-r.Begin != 3_000_000 {
+		t.Errorf("after another version there are %d calls, %d of which failed", r.Calls, r.Failures)
+	}
+}
+
+// A call with a wrong date does not make a line of all others.
+func TestATimelineLooksWhereTheCallsAre(t *testing.T) {
+	s := site{Archive: env.Start(t)}
+	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	calls := []string{strings.ReplaceAll(callIn("m.f", 0, 1, false), "2026-03-01", "1970-01-01"), strings.ReplaceAll(callIn("m.f", 0, 1, false), "2026-03-01", "9999-12-31")}
+	for i := range 20 {
+		calls = append(calls, callIn("m.f", float64(i), float64(i)+.5, false))
+	}
+	s.storeCalls(t, "eb-1", calls)
+	r := s.timeline(t, "eb-1", "")
+	if got := r.Focus[1] - r.Focus[0]; got != 19_500_000 || len(r.Bars) != 20 {
+		t.Errorf("%d µs with %d bars are shown", got, len(r.Bars))
+	}
+}
+
+// A page, too, tells what went wrong without a script, and shows the call that the
+// address names.
+func TestACallHasAnAddress(t *testing.T) {
+	s := site{Archive: env.Start(t)}
+	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s.storeCalls(t, "eb-1", []string{callIn("m.a", 0, 1, false), callIn("m.b", 2, 3, true), callIn("m.a", 4, 5, false), callIn("m.b", 6, 7, true)})
+	page := s.get(t, "ebs/eb-1?call=2").Text()
+	for _, want := range []string{
+		`<span class="times">2 ×</span> <span class="name">b</span> <span class="detail">it broke</span>`,
+		"  in m.b</pre>", `href="eb-1?call=1#timeline" rel="prev"`, `href="eb-1?call=3#timeline" rel="next"`, `data-go="failureAfter" href="eb-1?call=4#timeline"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(page, `data-go="failureBefore"`) {
+		t.Error("there is a failure before the first")
+	}
+	part := s.get(t, "ebs/eb-1/timeline/2?function=m.b").Text()
+	if strings.Contains(part, `rel="prev"`) || !strings.Contains(part, `href="eb-1?call=4&amp;function=m.b#timeline" rel="next"`) {
+		t.Errorf("the calls of a function around it:\n%s", part)
+	}
+	if table := s.get(t, "ebs/eb-1?function=m.b&calls=failed").Text(); strings.Count(table, `id="call-`) != 2 || !strings.Contains(table, `<option value="m.b" selected>`) {
+		t.Error("the table is not filtered")
+	}
+	for at, want := range map[string]int{"ebs/eb-1/timeline/5": 404, "ebs/eb-1/timeline/x": 404, "ebs/eb-1/timeline/0": 404, "ebs/eb-2/timeline": 404, "ebs/eb-2/timeline/1": 404, "ebs/%20/timeline": 404, "ebs/eb-1?call=99": 200} {
+		if got := s.get(t, at).Status; got != want {
+			t.Errorf("%s answers %d, want %d", at, got, want)
+		}
+	}
+}
+
+// Indexes of many blocks take a bounded amount of memory.
+func TestIndexesAreForgotten(t *testing.T) {
+	var c web.CallIndexes
+	for i := range 1000 {
+		c.Use(fmt.Sprint("eb-", i), 9000)
+		c.Use("eb-always", 200_000)
+	}
+	blocks, cost := c.Kept()
+	if cost > 400_000 || len(blocks) < 20 || blocks[len(blocks)-1] != "eb-always" || blocks[len(blocks)-2] != "eb-999" {
+		t.Errorf("%d blocks with %d calls are kept, the last %q", len(blocks), cost, blocks[max(0, len(blocks)-3):])
+	}
+}

@@ -1,0 +1,369 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"oda/internal/app"
+	"oda/internal/test/env"
+)
+
+// emptySite starts an archive under a base path.
+func emptySite(t *testing.T, configure ...func(*app.Config)) site {
+	t.Helper()
+	a := env.Start(t, append(configure, func(cfg *app.Config) { cfg.BasePath = "/ns/x" })...)
+	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
+}
+
+// eventually waits in the page until a condition holds.
+func eventually(t *testing.T, ctx context.Context, condition string) {
+	t.Helper()
+	if !evaluate[bool](t, ctx, `new Promise((done) => {
+		const late = performance.now() + 60_000;
+		const look = () => { if (`+condition+`) done(true); else if (performance.now() > late) done(false); else setTimeout(look, 20); };
+		look();
+	})`) {
+		t.Fatalf("it never came to this: %s\n%s", condition, text(t, ctx, `section.timeline`))
+	}
+}
+
+const (
+	drawn = `document.querySelector("section.timeline")?.dataset.drawn`
+	// red counts the pixels of the timeline that have the colour of failures.
+	red = `(() => {
+		const canvas = document.querySelector(".tall canvas"), c = canvas.getContext("2d");
+		const probe = new OffscreenCanvas(1, 1).getContext("2d");
+		probe.fillStyle = getComputedStyle(canvas).getPropertyValue("--bad");
+		probe.fillRect(0, 0, 1, 1);
+		const [r, g, b] = probe.getImageData(0, 0, 1, 1).data, all = c.getImageData(0, 0, canvas.width, canvas.height).data;
+		let n = 0;
+		for (let i = 0; i < all.length; i += 4) if (all[i] === r && all[i + 1] === g && all[i + 2] === b) n++;
+		return n;
+	})()`
+)
+
+// showTimeline opens the page of a block, and waits until its timeline is drawn.
+func showTimeline(t *testing.T, ctx context.Context, s site, at string) {
+	t.Helper()
+	do(t, ctx, chromedp.Navigate(s.base+"/ebs/"+at))
+	eventually(t, ctx, drawn)
+}
+
+// noComplaints fails the test if the browser complained.
+func noComplaints(t *testing.T, ctx context.Context, watch *env.Watch) {
+	t.Helper()
+	complaints, err := watch.Complaints(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(complaints) > 0 {
+		t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
+	}
+}
+
+// observed is a small observation, two of whose calls failed.
+func observed() []string {
+	const devices, monitor = "scripting.devicecontrol.", "scripting.monitoring."
+	calls := []string{callIn(devices+"assign_resources", 0, 8, false), callIn(devices+"configure", 10, 40, true), callIn(devices+"configure", 45, 60, false), callIn(devices+"scan", 62, 300, false)}
+	for i := range 40 {
+		calls = append(calls, callIn(monitor+"read_attitude", 63+float64(i)*5, 63.3+float64(i)*5, i == 20))
+	}
+	return append(calls, callIn(devices+"end", 305, 306, false), callIn(devices+"release_all_resources", 500, 503, false))
+}
+
+// Failures are red, named above the timeline, and lead to what went wrong. What is
+// looked at is in the address, and a filter narrows both timeline and table.
+func TestTheTimelineShowsFailures(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	s.storeCalls(t, "eb-good", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false)})
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
+
+	showTimeline(t, ctx, s, "eb-good")
+	if n := evaluate[int](t, ctx, red); n > 0 {
+		t.Errorf("%d pixels are red though nothing failed", n)
+	}
+	showTimeline(t, ctx, s, "eb-1")
+	if n := evaluate[int](t, ctx, red); n < 500 {
+		t.Errorf("only %d pixels are red", n)
+	}
+	if got := text(t, ctx, `.troubles`); !strings.Contains(got, "1 × configure it broke") || !strings.Contains(got, "1 × read_attitude it broke") {
+		t.Errorf("what went wrong is\n%s", got)
+	}
+	if got := text(t, ctx, `.tall ul`); !strings.Contains(got, "devicecontrol") || !strings.Contains(got, "monitoring") {
+		t.Errorf("the lanes are\n%s", got)
+	}
+	// By the mouse, on the bar itself.
+	at := evaluate[[]float64](t, ctx, `(() => {
+		const box = document.querySelector(".tall canvas").getBoundingClientRect(), gutter = document.querySelector(".tall ul").offsetWidth;
+		return [box.left + gutter + (box.width - gutter) * (503 * .02 + 25) / (503 * 1.04), box.top + 55];
+	})()`)
+	do(t, ctx, chromedp.MouseClickXY(at[0], at[1]))
+	eventually(t, ctx, `document.querySelector(".panel article.failed")?.dataset.call === "2" && location.search.includes("call=2")`)
+	panel := text(t, ctx, `.panel`)
+	for _, want := range []string{"configure", "ERROR", "it broke", "Traceback:\n  in scripting.devicecontrol.configure", "30.0 s", `receptor="SKA001"`} {
+		if !strings.Contains(panel, want) {
+			t.Errorf("the panel lacks %q:\n%s", want, panel)
+		}
+	}
+	do(t, ctx, chromedp.Click(chromedp.CSS(`[data-do=failureAfter]`)))
+	eventually(t, ctx, `document.querySelector(".panel article").dataset.call === "25" && location.search.includes("call=25")`)
+	for name, screen := range screens {
+		do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height), chromedp.Reload())
+		eventually(t, ctx, drawn+` && document.querySelector(".panel article").dataset.call === "25"`)
+		if found := axe(t, ctx); len(found) > 0 {
+			t.Errorf("on a %s:\n%s", name, strings.Join(found, "\n"))
+		}
+		if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+			t.Errorf("on a %s these are wider than the screen:\n%s", name, strings.Join(found, "\n"))
+		}
+	}
+	do(t, ctx, chromedp.SetValue(chromedp.CSS(`[name=calls]`), "ok"), chromedp.SetValue(chromedp.CSS(`[name=by]`), "device"))
+	evaluate[bool](t, ctx, `document.querySelector(".callfilter").dispatchEvent(new Event("change"))`)
+	eventually(t, ctx, `(`+red+`) === 0 && document.querySelector(".tall ul").textContent.includes("SKA001") && !document.querySelector("tr.failed")`)
+	eventually(t, ctx, `location.search.includes("calls=ok") && location.search.includes("by=device")`)
+	noComplaints(t, ctx, watch)
+}
+
+// Everything that a pointer does, a keyboard does.
+func TestTheTimelineByKeyboard(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	showTimeline(t, ctx, s, "eb-1")
+	for i := 0; !evaluate[bool](t, ctx, `document.activeElement.matches(".lanes")`); i++ {
+		if i > 40 {
+			t.Fatal("the timeline is not reached with the tabulator")
+		}
+		do(t, ctx, chromedp.KeyEvent(kb.Tab))
+	}
+	shown := func() []float64 {
+		eventually(t, ctx, `location.search.includes("from=")`)
+		return evaluate[[]float64](t, ctx, `["from", "to"].map((name) => Date.parse(new URLSearchParams(location.search).get(name)) / 1000)`)
+	}
+	press := func(key, condition string) {
+		t.Helper()
+		do(t, ctx, chromedp.KeyEvent(key))
+		eventually(t, ctx, condition)
+	}
+	press("+", `document.querySelector(".shown").textContent.startsWith("4 min 21 s")`)
+	before := shown()
+	press(kb.ArrowRight, fmt.Sprintf(`Date.parse(new URLSearchParams(location.search).get("from")) / 1000 > %f`, before[0]+30))
+	press("-", `document.querySelector(".shown").textContent.startsWith("8 min")`)
+	press("+", `document.querySelector(".shown").textContent.startsWith("4 min")`)
+	press(kb.End, fmt.Sprintf(`Date.parse(new URLSearchParams(location.search).get("from")) / 1000 > %f`, before[0]+100))
+	press("0", `!location.search.includes("from=")`)
+	press("n", `document.querySelector(".panel article.failed")?.dataset.call === "2"`)
+	press("n", `document.querySelector(".panel article.failed").dataset.call === "25"`)
+	press("p", `document.querySelector(".panel article.failed").dataset.call === "2"`)
+	press(".", `document.querySelector(".panel article").dataset.call === "3"`)
+	press(",", `document.querySelector(".panel article").dataset.call === "2"`)
+	press(kb.Escape, `!document.querySelector(".panel article") && !location.search.includes("call=") && document.activeElement.matches(".lanes")`)
+	noComplaints(t, ctx, watch)
+}
+
+// By pointers: dragging moves, the wheel zooms with Ctrl and otherwise leaves the
+// page alone, and the strip selects a part.
+func TestTheTimelineByPointer(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
+	showTimeline(t, ctx, s, "eb-1")
+	middle := func(of string) (x, y float64) {
+		at := evaluate[[]float64](t, ctx, `(() => { const box = document.querySelector("`+of+`").getBoundingClientRect(); return [box.left + box.width * .6, box.top + box.height / 2]; })()`)
+		return at[0], at[1]
+	}
+	drag := func(of string, by float64) {
+		x, y := middle(of)
+		do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+			chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x+by/2, y, chromedp.ButtonLeft),
+			chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x+by, y, chromedp.ButtonLeft),
+			chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, x+by, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	}
+	drag(".overview", 200)
+	eventually(t, ctx, `location.search.includes("from=")`)
+	first := evaluate[float64](t, ctx, `Date.parse(new URLSearchParams(location.search).get("from"))`)
+	drag(".lanes", -200)
+	eventually(t, ctx, fmt.Sprintf(`Date.parse(new URLSearchParams(location.search).get("from")) > %f`, first))
+	wheel := func(modifiers int64) {
+		x, y := middle(".lanes")
+		if _, err := chromedp.Call(ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+			Type: input.DispatchMouseEventTypeMouseWheel, X: x, Y: y, DeltaX: .1, DeltaY: -100, Modifiers: modifiers,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := text(t, ctx, ".shown")
+	wheel(0)
+	if got := text(t, ctx, ".shown"); got != before {
+		t.Errorf("the wheel alone zooms from %q to %q", before, got)
+	}
+	wheel(2) // Ctrl
+	eventually(t, ctx, fmt.Sprintf(`document.querySelector(".shown").textContent !== %q`, before))
+}
+
+// Calls appear while the page is open, also those that were recorded while the
+// archive was restarted, or while the page was hidden. A hidden page has no
+// connection.
+func TestTheTimelineIsLive(t *testing.T) {
+	database := func(cfg *app.Config) { cfg.Database = "sqlite:" + filepath.Join(t.TempDir(), "archive.db") }
+	var where app.Config
+	s := emptySite(t, database, func(cfg *app.Config) { where = *cfg })
+	s.storeCalls(t, "eb-1", []string{})
+	ctx := env.Browser(t)
+	showTimeline(t, ctx, s, "eb-1")
+	evaluate[bool](t, ctx, `window.same = true`)
+	n := 0
+	appear := func() {
+		t.Helper()
+		eventually(t, ctx, fmt.Sprintf(`window.same && document.querySelectorAll("tr[id^=call-]").length === %d && new Set([...document.querySelectorAll("tr[id^=call-]")].map(r => r.id)).size === %d
+			&& document.querySelector(".tally").textContent.replaceAll(/\s+/g, " ").startsWith("%d call") && document.querySelector(".lanes").ariaLabel.startsWith("%d call")`, n, n, n, n))
+	}
+	post := func(failed bool) {
+		t.Helper()
+		s.record(t, "eb-1", callIn("m.f", float64(n), float64(n)+.5, failed))
+		n++
+	}
+	eventually(t, ctx, `document.querySelector(".live").dataset.state === "live"`)
+	for range 3 {
+		post(false)
+		appear()
+	}
+	if evaluate[int](t, ctx, red) > 0 {
+		t.Error("something is red")
+	}
+	post(true)
+	appear()
+	eventually(t, ctx, `(`+red+`) > 0 && document.querySelector(".troubles").textContent.includes("it broke")`)
+
+	// A restart, with calls before the page has noticed.
+	addr := s.Addr()
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, ctx, `document.querySelector(".live").dataset.state === "lost"`)
+	s = emptySite(t, func(cfg *app.Config) { cfg.Database, cfg.Listen = where.Database, addr })
+	for range 5 {
+		post(false)
+	}
+	appear()
+	eventually(t, ctx, `document.querySelector(".live").dataset.state === "live"`)
+	post(false)
+	appear()
+
+	hide := func(hidden bool) {
+		evaluate[bool](t, ctx, fmt.Sprintf(`Object.defineProperty(document, "hidden", { configurable: true, value: %v }), document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+	}
+	hide(true)
+	for late := time.Now().Add(time.Minute); s.Followers() > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("the hidden page has %d streams", s.Followers())
+		}
+	}
+	post(false)
+	hide(false)
+	appear()
+	post(false)
+	appear()
+}
+
+// Whatever the strings of a record are, they are shown and never run.
+func TestScriptsInCallsAreHarmless(t *testing.T) {
+	const script = `\"><script>window.harmed = 1</script><img src=x onerror=\"window.harmed = 1\">'{{7*7}}</title></details>`
+	s := emptySite(t)
+	one := `{"request":"` + script + `.` + script + `","request_args":{"args":["` + script + `"],"kwargs":{"device":"` + script + `","` + script + `":1}},"status":"` + script + `","` + script + `":"` + script + `",` +
+		`"error":{"detail":"` + script + `","stacktrace":"` + script + `"},"response":{"result":"` + script + `"}}`
+	s.storeCalls(t, "eb-1", []string{one, callIn("m.f", 1, 2, false)})
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	for _, at := range []string{"eb-1", "eb-1?by=device&call=1", "eb-1?by=%3Cscript%3E&from=%3Cscript%3E&to=x&call=%3Cscript%3E", "eb-1?function=%3Cscript%3E"} {
+		showTimeline(t, ctx, s, at)
+		do(t, ctx, chromedp.Click(chromedp.CSS(`.troubles a`)))
+		eventually(t, ctx, `document.querySelector(".panel article.failed")`)
+		s.record(t, "eb-1", one)
+		eventually(t, ctx, fmt.Sprintf(`document.querySelector(".tally").textContent.startsWith("%d ")`, s.timeline(t, "eb-1", "").Calls))
+		if evaluate[bool](t, ctx, `"harmed" in window || document.querySelector("main img") !== null`) {
+			t.Errorf("%s runs a script of a record", at)
+		}
+	}
+	noComplaints(t, ctx, watch)
+}
+
+// Budgets of a timeline of 50,000 calls, on a machine with two cores.
+const (
+	firstDraw = time.Second
+	panStep   = 50 * time.Millisecond
+)
+
+// A long timeline is drawn at once, and moves smoothly. The machine may be busy with
+// other things, so that one load of a few may count, and the median of the steps.
+func TestALongTimelineIsSmooth(t *testing.T) {
+	s := emptySite(t)
+	var calls []string
+	for i := range 50_000 {
+		begin := float64(i) / 40
+		calls = append(calls, callIn(fmt.Sprintf("scripting.module%d.function%d", i%3, i%7), begin, begin+.05+float64(i%11)/20, i%150 == 0))
+	}
+	s.storeCalls(t, "eb-1", calls)
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		window.steps = [];
+		new MutationObserver(() => {
+			window.first ??= performance.now();
+			if (window.pressed) steps.push(performance.now() - pressed);
+			window.pressed = 0;
+		}).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-drawn"] });`}); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Hour
+	for try := 0; took > firstDraw && try < 8; try++ {
+		showTimeline(t, ctx, s, "eb-1")
+		took = time.Duration(evaluate[float64](t, ctx, `first`) * float64(time.Millisecond))
+		t.Logf("the first draw came after %v", took)
+	}
+	if took > firstDraw {
+		t.Errorf("the first draw takes more than %v", firstDraw)
+	}
+	eventually(t, ctx, `document.querySelector(".tally").textContent.replaceAll(/\s/g, "").startsWith("50000calls,334failed")`)
+	for _, zoomed := range []int{1, 8} {
+		steps := evaluate[[]float64](t, ctx, fmt.Sprintf(`(async () => {
+			const lanes = document.querySelector(".lanes"), press = (key) => lanes.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+			const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+			for (let i = 0; i < %d; i++) press("+");
+			await wait(500);
+			steps.length = 0;
+			for (let i = 0; i < 40; i++) {
+				window.pressed = performance.now();
+				press(i %% 8 < 4 ? "ArrowRight" : "ArrowLeft");
+				while (window.pressed) await wait(1);
+			}
+			return steps;
+		})()`, zoomed))
+		slices.Sort(steps)
+		median := time.Duration(steps[len(steps)/2] * float64(time.Millisecond))
+		t.Logf("zoomed in %d times, a step takes %v, at most %.1f ms", zoomed, median, steps[len(steps)-1])
+		if median > panStep {
+			t.Errorf("a step takes %v, more than %v", median, panStep)
+		}
+	}
+	if data := s.get(t, "ebs/eb-1/timeline?parts=1900", "Accept-Encoding", "gzip"); len(data.Raw) > 200<<10 {
+		t.Errorf("the reduction takes %d bytes", len(data.Raw))
+	}
+	noComplaints(t, ctx, watch)
+}
