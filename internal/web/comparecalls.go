@@ -128,7 +128,7 @@ type calledLine struct {
 
 func newCalledLine(r *oda.Record) calledLine {
 	call := oda.CallOf(r.Text)
-	row := newCallRow(r, call)
+	row := newCallRow(r, call, shownText)
 	text := row.Name + "(" + row.Arguments + ")"
 	if row.Result != "" {
 		text += " → " + row.Result

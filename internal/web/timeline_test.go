@@ -41,8 +41,9 @@ const (
 	drawn = `document.querySelector("section.timeline")?.dataset.drawn`
 	// red counts the pixels of the timeline that have the colour of failures.
 	red = `(() => {
-		const canvas = document.querySelector(".tall canvas"), c = canvas.getContext("2d");
-		const probe = new OffscreenCanvas(1, 1).getContext("2d");
+		const canvas = document.querySelector(".tall canvas"), readable = { willReadFrequently: true };
+		const c = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", readable), probe = new OffscreenCanvas(1, 1).getContext("2d", readable);
+		c.drawImage(canvas, 0, 0);
 		probe.fillStyle = getComputedStyle(canvas).getPropertyValue("--bad");
 		probe.fillRect(0, 0, 1, 1);
 		const [r, g, b] = probe.getImageData(0, 0, 1, 1).data, all = c.getImageData(0, 0, canvas.width, canvas.height).data;
@@ -238,7 +239,7 @@ func TestTheTimelineIsLive(t *testing.T) {
 		s.record(t, "eb-1", callIn("m.f", float64(n), float64(n)+.5, failed))
 		n++
 	}
-	eventually(t, ctx, `document.querySelector(".live").dataset.state === "live"`)
+	eventually(t, ctx, `document.querySelector(".live").dataset.connected === "true"`)
 	for range 3 {
 		post(false)
 		appear()
@@ -255,13 +256,13 @@ func TestTheTimelineIsLive(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, ctx, `document.querySelector(".live").dataset.state === "lost"`)
+	eventually(t, ctx, `document.querySelector(".live").dataset.connected === "false"`)
 	s = emptySite(t, func(cfg *app.Config) { cfg.Database, cfg.Listen = where.Database, addr })
 	for range 5 {
 		post(false)
 	}
 	appear()
-	eventually(t, ctx, `document.querySelector(".live").dataset.state === "live"`)
+	eventually(t, ctx, `document.querySelector(".live").dataset.connected === "true"`)
 	post(false)
 	appear()
 

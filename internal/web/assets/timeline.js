@@ -529,13 +529,13 @@ function showAll() {
   ask();
 }
 
-const follow = (link) => {
+const press = (link) => {
   const to = section.querySelector(`.panel ${link}`);
   if (to) to.click();
   return Boolean(to);
 };
 
-const failure = (which) => follow(`[data-go=${which}]`) || !selected && summary.querySelector("[data-call]")?.click();
+const failure = (which) => press(`[data-go=${which}]`) || !selected && summary.querySelector("[data-call]")?.click();
 
 const actions = {
   all: showAll,
@@ -547,8 +547,8 @@ const actions = {
   last: () => show(data.end - (to - from) * 0.98, data.end + (to - from) * 0.02),
   failureBefore: () => failure("failureBefore"),
   failureAfter: () => failure("failureAfter"),
-  before: () => follow("[rel=prev]"),
-  after: () => follow("[rel=next]"),
+  before: () => press("[rel=prev]"),
+  after: () => press("[rel=next]"),
   close: () => unselect(),
 };
 
@@ -763,56 +763,22 @@ form.addEventListener("submit", (event) => {
   renewTable();
 });
 
-// Following. The live tail says that there is something new; the archive is then
-// asked for it, so that what is drawn never depends on what was heard. A browser
-// has few connections, so a hidden page has none.
+// Following. A change of the block says that there is something new; the archive is
+// then asked for it, so that what is drawn never depends on what was heard.
 
-let tail = null, retry = 0, told = "";
-
-function listen() {
-  clearTimeout(retry);
-  tail?.close();
-  tail = null;
-  if (document.hidden || !data) return;
-  const stream = new EventSource(`${document.documentElement.dataset.root}api/v1/ebs/${block}/request_responses?after=${data.last}`);
-  tail = stream;
-  stream.addEventListener("open", () => {
-    state("live");
-    heard();
-  });
-  stream.addEventListener("record", heard);
-  stream.addEventListener("error", () => {
-    state("lost");
-    if (stream.readyState === EventSource.CLOSED && tail === stream) retry = setTimeout(listen, 1000);
-  });
-}
-
-function state(now) {
-  if (told === now) return;
-  told = now;
-  live.dataset.state = now;
-  live.textContent = now === "live" ? "Live: new calls appear by themselves" : "The connection is lost; trying again";
+function state(connected) {
+  live.dataset.connected = connected;
+  live.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
 }
 
 // heard asks for what is new, a few times per second at most.
 let hearing = 0;
 function heard() {
-  if (hearing) return;
-  hearing = setTimeout(() => {
+  hearing ||= setTimeout(() => {
     hearing = 0;
     ask();
   }, 150);
 }
-
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
-    clearTimeout(retry);
-    tail?.close();
-    tail = null;
-  } else {
-    listen();
-  }
-});
 
 // renew asks for the parts of the page that new calls change, one after another.
 let renewing = false, renewAgain = false;
@@ -877,7 +843,9 @@ new ResizeObserver(resized).observe(lanes);
 size();
 shownCall();
 ask().then(() => {
+  const named = !selected && location.hash.match(/^#call-(\d+)$/);
+  if (named) select(Number(named[1]));
   bring();
-  listen();
+  follow({ id: block, changed: heard, state });
 });
 })();
