@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"oda"
@@ -22,6 +24,9 @@ type Client struct {
 	silence time.Duration
 	maxBody int64
 	http    *http.Client
+	token   token // nil if there is none
+	log     *slog.Logger
+	plain   *sync.Once // that the token is not encrypted is said once, also by copies
 }
 
 // Option changes a client from its defaults.
@@ -56,13 +61,14 @@ const api = "/api/v1"
 
 // New returns a client for the archive at an address. The scheme may be
 // missing, and the address may end in a slash or in /api/v1; a path before that
-// is kept. New sends nothing.
+// is kept. New sends nothing. Each request carries the token that the
+// environment names, if WithToken or WithTokenFile do not say otherwise.
 func New(address string, options ...Option) (*Client, error) {
 	base, err := parse(address)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: base, retries: 3, silence: time.Minute, maxBody: 1 << 30}
+	c := &Client{base: base, retries: 3, silence: time.Minute, maxBody: 1 << 30, token: environment(), plain: new(sync.Once)}
 	for _, option := range options {
 		option(c)
 	}
@@ -72,9 +78,7 @@ func New(address string, options ...Option) (*Client, error) {
 	if c.http == nil {
 		c.http = &http.Client{Transport: transport()}
 	}
-	if c.http.CheckRedirect == nil {
-		c.http.CheckRedirect = onlyReads
-	}
+	c.http.CheckRedirect = redirects(c.http.CheckRedirect)
 	return c, nil
 }
 

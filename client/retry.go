@@ -153,6 +153,9 @@ func (c *Client) outgoing(p *patience, r request) (*http.Request, error) {
 	if c.user != "" {
 		out.Header.Set("X-Forwarded-User", c.user)
 	}
+	if err := c.authorize(out); err != nil {
+		return nil, err
+	}
 	for name, values := range out.Header { // net/http would report it like a network failure
 		if strings.ContainsFunc(values[0], func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			return nil, &oda.Error{

@@ -89,8 +89,10 @@ func Open(ctx context.Context, archive *client.Client, options Options) (*Record
 		if file.Block, err = mint(); err != nil {
 			return nil, fmt.Errorf("open an ExecutionBlock: %w", err)
 		}
-		options.Logger.Warn("the archive is unavailable; the ExecutionBlock was opened without it and will be sent later",
-			"eb_id", file.Block, "archive", archive.Address(), "error", away)
+		if !client.Denied(away) { // the first try to send the block says that
+			options.Logger.Warn("the archive is unavailable; the ExecutionBlock was opened without it and will be sent later",
+				"eb_id", file.Block, "archive", archive.Address(), "error", away)
+		}
 	}
 	return start(archive, file, options)
 }

@@ -43,8 +43,8 @@ type Resumed struct {
 }
 
 // Resume sends what processes that have ended left in a spool. It skips
-// sessions that a running process holds. While an archive is unavailable,
-// Resume retries until the context ends. Damaged and refused records are put
+// sessions that a running process holds. While an archive is unavailable or does
+// not accept the token, Resume retries until the context ends. Damaged and refused records are put
 // aside and stay in the spool; a session with nothing left is removed.
 //
 // The error concerns the spool itself; each Resumed has the error of its
@@ -66,6 +66,9 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 		results[i].Dir = filepath.Join(dir, name)
 		waiting[i] = &results[i]
 	}
+	archives := archives{options: options, clients: make(map[archiveOf]*client.Client)}
+	defer archives.close()
+	log := outage{log: options.Logger}
 	// Sessions are tried in turn, so that one unavailable archive does not
 	// delay the records of another. The sessions of one block go in order of
 	// age.
@@ -77,7 +80,10 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 			if before := behind[block]; before != nil {
 				result.Err = result.postpone(before)
 			} else {
-				result.Err = result.resume(ctx, options)
+				result.Err = result.resume(ctx, &archives)
+			}
+			if client.Denied(result.Err) {
+				log.failed(result.Err, Lag{Records: result.Left})
 			}
 			if isAway(result.Err) {
 				behind[block] = result.Err
@@ -103,27 +109,53 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// isAway reports whether the archive may soon be available again.
+// isAway reports whether the archive may soon take the records: it is
+// unavailable, or does not accept the token.
 func isAway(err error) bool {
 	_, stuck := errors.AsType[*stuckError](err)
-	return !stuck && (errors.Is(err, client.ErrNoAnswer) || client.Status(err) != 0)
+	return !stuck && (errors.Is(err, client.ErrNoAnswer) || client.Status(err) != 0 || client.Denied(err))
+}
+
+// archives are the clients of the archives that sessions name, each made once.
+type archives struct {
+	options ResumeOptions
+	clients map[archiveOf]*client.Client
+}
+
+type archiveOf struct{ url, user string }
+
+func (a *archives) of(file blockFile) (*client.Client, error) {
+	to := archiveOf{cmp.Or(a.options.URL, file.URL), file.User}
+	if known := a.clients[to]; known != nil {
+		return known, nil
+	}
+	made, err := client.New(to.url, append([]client.Option{client.WithUser(to.user), client.WithLogger(a.options.Logger)}, a.options.Client...)...)
+	if err != nil {
+		return nil, err
+	}
+	a.clients[to] = made
+	return made, nil
+}
+
+func (a *archives) close() {
+	for _, made := range a.clients {
+		made.CloseIdleConnections()
+	}
 }
 
 // resume sends the records of the session until the first failure.
-func (r *Resumed) resume(ctx context.Context, options ResumeOptions) error {
+func (r *Resumed) resume(ctx context.Context, archives *archives) error {
 	s, err := openSession(r.Dir)
 	if err != nil {
 		return err
 	}
 	defer s.release()
 	r.Block = s.block.Block
-	url := cmp.Or(options.URL, s.block.URL)
-	archive, err := client.New(url, append([]client.Option{client.WithUser(s.block.User)}, options.Client...)...)
+	archive, err := archives.of(s.block)
 	if err != nil {
 		return err
 	}
-	defer archive.CloseIdleConnections()
-	p := newShipper(s, archive, options.Logger, func(position, tally) {})
+	p := newShipper(s, archive, archives.options.Logger, func(position, tally) {})
 	limit, err := wholeSession(s.dir, p.at)
 	if err != nil {
 		return err

@@ -65,9 +65,10 @@ func (e *stuckError) Error() string { return e.err.Error() }
 func (e *stuckError) Unwrap() error { return e.err }
 
 // stuckIfRefused marks an error with which the archive itself refused the
-// request.
+// request. It is not about who sent it: tokens are renewed, and the one in a file
+// is read again.
 func stuckIfRefused(err error) error {
-	if client.Status(err) >= 400 && !client.Temporary(err) {
+	if client.Status(err) >= 400 && !client.Temporary(err) && !client.Denied(err) {
 		return &stuckError{err}
 	}
 	return err

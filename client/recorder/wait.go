@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 	stuckWait = 30 * time.Second // before the retry of a request that needs a person's help
 	awayEvery = time.Minute      // at most, a report that the archive is unavailable
 )
+
+// denied is what the log says about a token that the archive does not accept.
+const denied = "the archive does not accept the token for this block; records wait in the spool until it does"
 
 // backoff is the wait after consecutive failures.
 type backoff struct{ next time.Duration }
@@ -37,7 +41,7 @@ func (b *backoff) after(err error) time.Duration {
 func (b *backoff) reset() { b.next = 0 }
 
 // outage logs that records cannot be sent: when an outage begins, now and then,
-// and when it is over.
+// and when it is over. That the archive does not accept the token is said once.
 type outage struct {
 	log   *slog.Logger
 	since time.Time // zero if there is none
@@ -46,8 +50,10 @@ type outage struct {
 }
 
 func (o *outage) failed(err error, lag Lag) {
-	level, text := slog.LevelWarn, "the archive is unavailable; records wait in the spool"
-	if _, stuck := errors.AsType[*stuckError](err); stuck {
+	level, text, every := slog.LevelWarn, "the archive is unavailable; records wait in the spool", awayEvery
+	if client.Denied(err) {
+		level, text, every = slog.LevelError, denied, math.MaxInt64
+	} else if _, stuck := errors.AsType[*stuckError](err); stuck {
 		level, text = slog.LevelError, "the archive refuses the records of this block; they wait in the spool"
 	} else if !isAway(err) {
 		level, text = slog.LevelError, "the spool cannot be read or cleaned up; records wait in it"
@@ -55,7 +61,7 @@ func (o *outage) failed(err error, lag Lag) {
 	now := time.Now()
 	if o.since.IsZero() {
 		o.since = now
-	} else if text == o.text && now.Sub(o.told) < awayEvery {
+	} else if text == o.text && now.Sub(o.told) < every {
 		return
 	}
 	o.told, o.text = now, text

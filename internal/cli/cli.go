@@ -54,6 +54,9 @@ Start with "oda serve": it needs no configuration, keeps its data in ./oda-data,
 and prints its address. Each flag can also be set with the environment variable
 shown next to it.
 
+Commands that use a running archive send the token in the variable ODA_TOKEN, or
+in the file that ODA_TOKEN_FILE names.
+
 Exit codes: 0 done; 1 failed; 2 invalid command line; 3 no such entity;
 4 conflict: the request contradicts what is stored, or itself (the archive
 answered 412 or 422).`

@@ -93,6 +93,8 @@ func explain(archive *client.Client, about string, err error) error {
 		return &failure{exitNotFound, text}
 	case status == http.StatusPreconditionFailed || status == http.StatusUnprocessableEntity:
 		return &failure{exitConflict, text}
+	case status == http.StatusUnauthorized:
+		text += "; the token is taken from ODA_TOKEN, or from the file that ODA_TOKEN_FILE names"
 	case refused.Code == oda.Internal && status != http.StatusInternalServerError:
 		text += fmt.Sprintf("; the address is %s", archive.Address())
 	}

@@ -145,7 +145,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.spool, True)
         before = dict(os.environ)
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
-        for name in ("ODA_URL", "ODA_URI", "EB_ID", "ODA_USER", "ODA_SPOOL_LIMIT", "ODA_SPOOL_SYNC"):
+        for name in ("ODA_URL", "ODA_URI", "EB_ID", "ODA_USER", "ODA_TOKEN", "ODA_TOKEN_FILE", "ODA_SPOOL_LIMIT", "ODA_SPOOL_SYNC"):
             os.environ.pop(name, None)
         os.environ.update(ODA_SPOOL=self.spool, ODA_EXIT_TIMEOUT="5")
         if self.needs_server:

@@ -1,4 +1,5 @@
 import os
+import tempfile
 import unittest
 from unittest import mock
 
@@ -40,6 +41,44 @@ class TheEnvironment(unittest.TestCase):
         with mock.patch.dict(os.environ, {"ODA_SPOOL_LIMIT": "2 MiB", "ODA_EXIT_TIMEOUT": "0.5"}):
             self.assertEqual(_settings.spool_limit(), 2 << 20)
             self.assertEqual(_settings.exit_timeout(), 0.5)
+
+    def test_a_token_is_in_a_variable_or_in_a_file_that_is_read_each_time(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            with mock.patch.dict(os.environ, {"ODA_TOKEN": "", "ODA_TOKEN_FILE": ""}):
+                self.assertIsNone(_settings.token())
+            with mock.patch.dict(os.environ, {"ODA_TOKEN": " typed\n", "ODA_TOKEN_FILE": file.name}):
+                self.assertEqual(_settings.token(), "typed")
+            with mock.patch.dict(os.environ, {"ODA_TOKEN": "", "ODA_TOKEN_FILE": file.name}):
+                for text in ("first", "other"):  # of one length, within one tick of the clock
+                    file.seek(0)
+                    file.write(text + "\n")
+                    file.flush()
+                    self.assertEqual(_settings.token(), text)
+
+    def test_a_token_that_cannot_be_sent_is_not_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            empty, two = os.path.join(folder, "empty"), os.path.join(folder, "two")
+            for path, text in ((empty, "\n"), (two, "secret-one\nsecret-two\n")):
+                with open(path, "w") as file:
+                    file.write(text)
+            for text, path, says in (
+                ("", os.path.join(folder, "none"), "cannot be read: No such file"),
+                ("", folder, "cannot be read: Is a directory"),
+                ("", empty, "is empty"),
+                ("", two, "is not one token"),
+                ("secret-one secret-two", "", "ODA_TOKEN is not one token"),
+            ):
+                with mock.patch.dict(os.environ, {"ODA_TOKEN": text, "ODA_TOKEN_FILE": path}):
+                    with self.assertRaises((OSError, ValueError)) as raised:
+                        _settings.token()
+                self.assertIn(says, str(raised.exception))
+                self.assertNotIn("secret", str(raised.exception))
+
+    def test_this_machine(self):
+        for host in ("127.0.0.1", "127.3.2.1", "::1", "localhost", "oda.localhost"):
+            self.assertTrue(_settings.loopback(host), host)
+        for host in ("192.0.2.7", "archive", "localhost.example", "127.0.0.1.example", ""):
+            self.assertFalse(_settings.loopback(host), host)
 
 
 class Identifiers(unittest.TestCase):

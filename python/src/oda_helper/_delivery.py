@@ -20,6 +20,13 @@ STEPS = 16  # requests for one session before the next has its turn
 HURRIED_DELAY = 1.0  # between tries while the process waits to end
 SLOW = 5.0  # seconds; after a slower request the next has fewer records
 
+# Why nothing can be sent to an archive: its URL, what is wrong, and a folder.
+AWAY = "The archive at %s is unavailable (%s). Records are kept in %s and sent when it is back."
+DENIED = (
+    "The archive at %s does not accept the token (%s). Records are kept in %s and sent when it "
+    "does. Set a good one in ODA_TOKEN or in the file that ODA_TOKEN_FILE names."
+)
+
 _log = logging.getLogger("oda_helper")
 
 
@@ -36,7 +43,7 @@ class Archive:
         self.client = Client(url, answer=ANSWER_TIMEOUT)
         self.hurried = False
         self.quiet = quiet
-        self._away = False
+        self._said = ""  # why nothing can be sent, as it was logged; empty if it can
         self._delay = FIRST_DELAY
         self._next = 0.0
 
@@ -56,16 +63,11 @@ class Archive:
         """The level at which to log what goes wrong."""
         return logging.INFO if self.quiet else level
 
-    def failed(self, why: str, retry_after: Optional[float], folder: str) -> None:
-        """Notes that the archive is unavailable; logs it once."""
-        if not self._away:
-            self._away = True
-            _log.log(
-                self.level(logging.WARNING),
-                "The archive at %s is unavailable (%s). Records are kept in %s and sent "
-                "when it is back.",
-                self.url, why, folder,
-            )  # fmt: skip
+    def failed(self, text: str, why: str, retry_after: Optional[float], folder: str) -> None:
+        """Notes that nothing can be sent, for one of the reasons above; logs it once."""
+        if self._said != text:
+            self._said = text
+            _log.log(self.level(logging.WARNING), text, self.url, why, folder)
         delay = self._delay * random.uniform(0.5, 1.0)
         if retry_after is not None:
             delay = max(delay, min(retry_after, LAST_DELAY))
@@ -74,8 +76,8 @@ class Archive:
 
     def worked(self) -> None:
         """Notes that the archive has answered."""
-        if self._away:
-            self._away = False
+        if self._said:
+            self._said = ""
             _log.info("The archive at %s is back.", self.url)
         self._delay, self._next = FIRST_DELAY, 0.0
 
@@ -151,9 +153,12 @@ class Delivery:
             )
         except FAILURES as problem:
             self._slow = time.monotonic() - begun >= SLOW
-            self.archive.failed(describe(problem), None, self.outbox.folder)
+            self.archive.failed(AWAY, describe(problem), None, self.outbox.folder)
             return None
         self._slow = time.monotonic() - begun >= SLOW or answer.status == 408
+        if answer.status == 401:
+            self._unusable(answer, DENIED)
+            return None
         if not answer.passing():
             self.archive.worked()
         elif answer.status not in (200, 413):
@@ -161,10 +166,10 @@ class Delivery:
             return None
         return answer
 
-    def _unusable(self, answer: Answer) -> None:
-        """Notes an answer that is not from the archive, or temporary."""
+    def _unusable(self, answer: Answer, text: str = AWAY) -> None:
+        """Notes an answer that concerns all sessions: not from the archive, or temporary."""
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
-        self.archive.failed(why, answer.retry_after, self.outbox.folder)
+        self.archive.failed(text, why, answer.retry_after, self.outbox.folder)
 
     def _create(self) -> None:
         block = self.outbox.block
@@ -233,6 +238,8 @@ class Delivery:
     def _unknown(self, answer: Answer, again: float = UNKNOWN_DELAY) -> None:
         """Reports an answer that may need a person's help, and waits."""
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
+        if answer.denied():  # the next token may have another role
+            again = min(again, LAST_DELAY)
         self._next = time.monotonic() + self.archive.bounded(again)
         if why != self._said:
             self._said = why

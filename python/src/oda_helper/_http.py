@@ -2,15 +2,19 @@
 
 A Client is used by one thread at a time. It keeps its connection open between
 requests. If the archive has closed a kept connection meanwhile, it is opened again once;
-this is safe, because everything sent over a kept connection may be sent twice.
+this is safe, because everything sent over a kept connection may be sent twice. It follows
+no redirects, so the token is sent to no other server.
 """
 
 import http.client
 import json
+import logging
 import socket
 import ssl
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 from urllib.parse import urlsplit
+
+from . import _settings
 
 CONNECT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 30.0
@@ -23,6 +27,10 @@ PROBLEM = "urn:oda:problem:"  # prefix of the archive's problem types
 # Problems with the body itself: it will never be accepted.
 _FINAL = {PROBLEM + code for code in ("invalid-json", "body-too-large", "key-reused")}
 _PASSING = (408, 425, 429)  # statuses below 500 that mean "not now"
+
+
+_log = logging.getLogger("oda_helper")
+_plain: Set[str] = set()  # the hosts that this has been said of
 
 
 class OdaError(Exception):
@@ -87,6 +95,10 @@ class Answer(NamedTuple):
             return any(str(fault.get("pointer")).startswith("/") for fault in _faults(found))
         return str(found.get("type")) in _FINAL
 
+    def denied(self) -> bool:
+        """Whether it is about who sent the request, not about what was sent."""
+        return self.status in (401, 403)
+
     def unknown(self) -> bool:
         """Whether the archive says that it does not have the entity."""
         return self.document().get("type") == PROBLEM + "not-found"
@@ -109,6 +121,17 @@ class Client:
         self._connection: Optional[http.client.HTTPConnection] = None
         self._context: Optional[ssl.SSLContext] = None
 
+    def _say_plain(self) -> None:
+        """Logs, once for each host, that others can read the token on its way."""
+        host = self._host or ""
+        if self._secure or host in _plain or _settings.loopback(host):
+            return
+        if len(_plain) < 16:
+            _plain.add(host)
+            _log.warning(
+                "The token is sent to %s over plain http, where others can read it. Use https.", host
+            )
+
     def request(
         self,
         method: str,
@@ -123,6 +146,10 @@ class Client:
             sent["Content-Type"] = "application/json"
         if user:
             sent["X-Forwarded-User"] = user.encode("utf-8")
+        token = _settings.token()
+        if token:
+            sent["Authorization"] = "Bearer " + token
+            self._say_plain()
         sent.update(headers or {})
         kept = self._connection is not None
         try:

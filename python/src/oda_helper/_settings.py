@@ -1,10 +1,11 @@
-"""The settings in the environment: archive, user, spool.
+"""The settings in the environment: archive, user, token, spool.
 
 Variables are read when they are needed, so a notebook may set them in any cell
 before the first recorded call. Reading one never raises: a value that cannot be used
 counts as missing, and the caller reports it.
 """
 
+import ipaddress
 import os
 import re
 import stat
@@ -19,6 +20,8 @@ DEFAULT_EXIT_TIMEOUT = 10.0
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 # Compiled here, since compiling takes longer than a recorded call.
 _STRANGE = re.compile(r"[^!-~]|[?#]")
+_TOKEN = re.compile(r"[!-~]*\Z")
+_MOST_TOKEN = 64 << 10  # a signed token may be long
 _SIZE = re.compile(r"(\d{1,15})\s*(KiB|MiB|GiB|)\Z")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -109,6 +112,38 @@ def user() -> Optional[str]:
     if 1 <= len(text) <= 256 and text.isprintable():
         return text
     return None
+
+
+def token() -> Optional[str]:
+    """The token to send: ODA_TOKEN, or what is in the file ODA_TOKEN_FILE; None without them.
+
+    The file is read each time, so a renewed token takes effect at once. This is the only
+    setting that raises, ValueError or OSError: without its token a request is not sent. The
+    error does not repeat the token.
+    """
+    text = os.environ.get("ODA_TOKEN", "").strip()
+    path = os.environ.get("ODA_TOKEN_FILE")
+    where = "ODA_TOKEN"
+    if not text and path:
+        where = "the file that ODA_TOKEN_FILE names, %s," % path
+        try:
+            with open(path, "rb") as file:
+                text = file.read(_MOST_TOKEN).decode("latin-1").strip()
+        except OSError as problem:
+            raise OSError("%s cannot be read: %s" % (where, problem.strerror)) from None
+        if not text:
+            raise ValueError("%s is empty" % where)
+    if not _TOKEN.match(text):
+        raise ValueError("%s is not one token, without spaces" % where)
+    return text or None
+
+
+def loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def exit_timeout() -> float:
