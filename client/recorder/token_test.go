@@ -1,0 +1,187 @@
+package recorder_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oda/client"
+	"oda/client/recorder"
+	"oda/internal/app"
+	"oda/internal/auth"
+	"oda/internal/test/env"
+)
+
+// guarded is an archive that wants a token, and the file with the token of a
+// recorder.
+type guarded struct {
+	*env.Archive
+	tokens, own string
+	reader      *client.Client
+}
+
+func guard(t *testing.T) *guarded {
+	t.Helper()
+	dir := t.TempDir()
+	g := &guarded{tokens: filepath.Join(dir, "tokens"), own: filepath.Join(dir, "own")}
+	reading := g.create(t, "reader", auth.Reader)
+	g.Archive = env.Start(t, func(cfg *app.Config) { cfg.Auth = auth.Config{Tokens: g.tokens} })
+	g.reader = clientOf(t, g.URL(), client.WithToken(reading))
+	return g
+}
+
+func (g *guarded) create(t *testing.T, name string, role auth.Role, telescopes ...string) string {
+	t.Helper()
+	secret, err := auth.CreateToken(g.tokens, auth.Token{Name: name, Role: role, Telescopes: telescopes, Created: time.Now().UTC()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+// renew makes a token and puts it into the recorder's file, and waits until the
+// archive knows it.
+func (g *guarded) renew(t *testing.T, name string, role auth.Role, telescopes ...string) string {
+	t.Helper()
+	secret := g.create(t, name, role, telescopes...)
+	if err := os.WriteFile(g.own, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := clientOf(t, g.URL(), client.WithToken(secret))
+	await(t, "the archive to know the token", func() bool {
+		_, err := own.Description(t.Context())
+		return err == nil
+	})
+	return secret
+}
+
+// revoke revokes the recorder's token, and waits until the archive has noticed.
+func (g *guarded) revoke(t *testing.T, name string) {
+	t.Helper()
+	if err := auth.RevokeToken(g.tokens, name); err != nil {
+		t.Fatal(err)
+	}
+	own := clientOf(t, g.URL(), client.WithTokenFile(g.own))
+	await(t, "the archive to follow its file of tokens", func() bool {
+		_, err := own.Description(t.Context())
+		return client.Status(err) == 401
+	})
+}
+
+func TestARecorderWaitsForAGoodToken(t *testing.T) {
+	t.Parallel()
+	g := guard(t)
+	secret := g.renew(t, "night", auth.Recorder)
+	c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
+	dir := t.TempDir()
+	rec, log := opened(t, c, recorder.Options{Dir: dir})
+	recordNumbers(t, rec, 1, 100)
+	if err := rec.Flush(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	g.revoke(t, "night")
+	recordNumbers(t, rec, 101, 200)
+	await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+	recordNumbers(t, rec, 201, 300)
+	// Several tries later, everything is still there.
+	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := rec.Flush(short); err == nil {
+		t.Error("records were acknowledged although the token is revoked")
+	}
+	if got := rec.Lag().Records; got != 200 || rec.Refused() != 0 || rec.Dropped() != 0 {
+		t.Errorf("%d records wait, %d were refused, %d dropped", got, rec.Refused(), rec.Dropped())
+	}
+	g.renew(t, "day", auth.Recorder)
+	closeRecorder(t, rec)
+	wantNumbers(t, g.reader, rec.BlockID(), 300)
+	if got := strings.Count(log.String(), "does not accept the token"); got != 1 {
+		t.Errorf("it is said %d times: %s", got, log)
+	}
+	if !strings.Contains(log.String(), "records are being sent again") || strings.Contains(log.String(), secret) {
+		t.Errorf("the log says: %s", log)
+	}
+}
+
+func TestABlockOpenedWithoutTheRightIsSentWhenItIsGiven(t *testing.T) {
+	t.Parallel()
+	for name, renew := range map[string]func(*testing.T, *guarded){
+		"a token that may only read":       func(t *testing.T, g *guarded) { g.renew(t, "night", auth.Reader) },
+		"a token for another telescope":    func(t *testing.T, g *guarded) { g.renew(t, "night", auth.Recorder, "ska_low") },
+		"no token, as its file is missing": func(*testing.T, *guarded) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := guard(t)
+			renew(t, g)
+			dir := t.TempDir()
+			c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
+			rec, log := opened(t, c, recorder.Options{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
+			recordNumbers(t, rec, 1, 10)
+			await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+			secret := g.renew(t, "day", auth.Recorder, "ska_mid")
+			if err := rec.Flush(patient(t)); err != nil {
+				t.Fatal(err)
+			}
+			noSecret(t, dir, secret)
+			closeRecorder(t, rec)
+			wantNumbers(t, g.reader, rec.BlockID(), 10)
+			if got := strings.Count(log.String(), "level=ERROR") + strings.Count(log.String(), "level=WARN"); got != 1 {
+				t.Errorf("there are %d complaints: %s", got, log)
+			}
+		})
+	}
+}
+
+func TestResumeWaitsForAGoodToken(t *testing.T) {
+	t.Parallel()
+	g := guard(t)
+	g.renew(t, "night", auth.Reader)
+	dir := t.TempDir()
+	c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
+	rec, _ := opened(t, c, recorder.Options{Dir: dir})
+	recordNumbers(t, rec, 1, 50)
+	leave(t, rec)
+	log := &journal{}
+	done := make(chan []recorder.Resumed)
+	go func() {
+		resumed, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{
+			Client: []client.Option{client.WithTokenFile(g.own)}, Logger: log.logger(),
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- resumed
+	}()
+	await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+	g.renew(t, "day", auth.Recorder)
+	if resumed := <-done; len(resumed) != 1 || resumed[0].Err != nil || resumed[0].Stored != 50 {
+		t.Errorf("the outcome is %+v", resumed)
+	}
+	wantNumbers(t, g.reader, rec.BlockID(), 50)
+	if got := strings.Count(log.String(), "does not accept the token"); got != 1 {
+		t.Errorf("it is said %d times: %s", got, log)
+	}
+}
+
+// noSecret checks that no file in a folder has a token in it.
+func noSecret(t *testing.T, dir, secret string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, path))
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%s has the token in it", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,167 @@
+import json
+import logging
+import os
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from unittest import mock
+
+import oda_helper
+from oda_helper import _http
+from oda_helper import capture_request_response as capture
+from support import PATIENCE, Case, Server, binary, wait_until
+
+
+@capture
+def scan(n):
+    return n
+
+
+class AnArchiveThatWantsAToken(Case):
+    """Tokens are made and revoked while the archive runs."""
+
+    needs_server = False
+
+    def setUp(self):
+        super().setUp()
+        self.server = Server()
+        self.addCleanup(self.server.remove)
+        self.tokens = os.path.join(self.server.folder, "tokens")
+        self.own = os.path.join(self.server.folder, "own")
+        self.server._flags = ("--tokens", self.tokens)
+        self.reader = self.token("create", "--name", "reader", "--role", "reader")
+        os.environ.update(ODA_URL=self.server.url, ODA_TOKEN_FILE=self.own)
+
+    def token(self, command, *flags):
+        done = subprocess.run(
+            [binary(), "token", command, "--file", self.tokens, *flags], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def renew(self, name, role, *flags):
+        with open(self.own, "w") as file:
+            file.write(self.token("create", "--name", name, "--role", role, *flags))
+        if self.server._process:
+            wait_until(lambda: self.status() != 401, "the archive follows the file")
+
+    def status(self):
+        """What the archive answers to the own token."""
+        client = _http.Client(self.server.url + "/api/v1")
+        try:
+            return client.request("GET", "/openapi.json").status
+        finally:
+            client.close()
+
+    def records(self, eb_id):
+        client = _http.Client(self.server.url + "/api/v1")
+        self.addCleanup(client.close)
+        with mock.patch.dict(os.environ, ODA_TOKEN=self.reader):
+            answer = client.request("GET", "/ebs/" + eb_id)
+        return [each["request_args"]["args"][0] for each in answer.document().get("request_responses", [])]
+
+    def test_gets_everything_when_a_revoked_token_is_renewed(self):
+        self.renew("night", "recorder")
+        self.server.start()
+        eb_id = oda_helper.create_eb()
+        for n in range(10):
+            scan(n)
+        self.flushed()
+        self.token("revoke", "--name", "night")
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            wait_until(lambda: self.status() == 401, "the archive follows the file")
+            for n in range(10, 20):
+                scan(n)
+            wait_until(lambda: any("does not accept the token (401" in line for line in logs.output), "the warning")
+            self.assertFalse(oda_helper.flush(1.5))
+            self.assertGreaterEqual(oda_helper.lag(), 10)
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.assertNotIn("oda_", "".join(logs.output).replace("oda_helper", ""))
+        self.renew("day", "recorder")
+        self.flushed()
+        self.assertEqual(self.records(eb_id), list(range(20)))
+
+    def test_gets_a_block_that_was_made_with_a_token_of_too_small_a_role(self):
+        self.renew("night", "reader")
+        self.server.start()
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            eb_id = oda_helper.create_eb("ska_mid")
+            for n in range(10):
+                scan(n)
+            wait_until(lambda: logs.output, "the message")
+            self.assertFalse(oda_helper.flush(1.5))
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.assertIn("403", logs.output[0])
+        self.renew("day", "recorder")
+        self.flushed()
+        self.assertEqual(self.records(eb_id), list(range(10)))
+
+    def test_gets_everything_when_the_file_with_the_token_is_there(self):
+        self.server.start()
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            eb_id = oda_helper.create_eb()
+            scan(1)
+            wait_until(lambda: logs.output, "the message")
+        self.assertIn("ODA_TOKEN_FILE", logs.output[0])
+        self.renew("night", "recorder")
+        self.flushed()
+        self.assertEqual(self.records(eb_id), [1])
+
+    def test_refuses_to_save_without_one(self):
+        self.renew("night", "recorder")
+        self.server.start()
+        with self.assertRaises(oda_helper.OdaError) as raised:
+            oda_helper.save({"telescope": "ska_mid"})
+        self.assertEqual(raised.exception.status, 403)
+
+    def test_finds_no_token_in_the_spool(self):
+        self.renew("night", "recorder")
+        oda_helper.create_eb()
+        scan(1)
+        with open(self.own) as file:
+            token = file.read().strip()
+        for folder, _, names in os.walk(self.spool):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    self.assertNotIn(token.encode(), file.read(), name)
+
+
+class AToken(Case):
+    needs_server = False
+
+    def test_is_not_sent_to_another_server_by_a_redirect(self):
+        heard = []
+
+        class Redirecting(BaseHTTPRequestHandler):
+            def do_GET(self):
+                heard.append((self.path, self.headers.get("Authorization")))
+                self.send_response(307)
+                self.send_header("Location", "http://127.0.0.1:%d/other" % self.server.server_port)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Redirecting) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.shutdown)
+            client = _http.Client("http://127.0.0.1:%d/api/v1" % server.server_port)
+            with mock.patch.dict(os.environ, ODA_TOKEN="secret"):
+                answer = client.request("GET", "/ebs/x")
+            client.close()
+            server.shutdown()
+        self.assertEqual(answer.status, 307)
+        self.assertEqual(heard, [("/api/v1/ebs/x", "Bearer secret")])
+
+    def test_that_others_can_read_is_reported_once(self):
+        _http._plain.clear()
+        with mock.patch.dict(os.environ, ODA_TOKEN="secret"), self.assertLogs("oda_helper", "WARNING") as logs:
+            logging.getLogger("oda_helper").warning("so that there is one")
+            for url in ("http://archive.invalid", "https://archive.invalid", "http://127.0.0.1:1", "http://archive.invalid"):
+                client = _http.Client(url + "/api/v1", connect=PATIENCE)
+                with mock.patch.object(client, "_once", side_effect=ConnectionRefusedError):
+                    with self.assertRaises(ConnectionRefusedError):
+                        client.request("GET", "/")
+        self.assertEqual(len(logs.output), 2, logs.output)
+        self.assertIn("archive.invalid over plain http", logs.output[1])
+        self.assertNotIn("secret", json.dumps(logs.output))
