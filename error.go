@@ -44,6 +44,7 @@ const (
 	IdentifierService Code = "identifier-service" // 500: no identifier is available
 	Overloaded        Code = "overloaded"         // 503: a bound on concurrent work is reached
 	Unavailable       Code = "unavailable"        // 503: the engine does not answer
+	Unaudited         Code = "unaudited"          // 503: the audit log cannot be written
 )
 
 // Fault is one place in a request that is wrong. Pointer is a JSON pointer

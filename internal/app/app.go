@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/auditlog"
 	"oda/internal/auth"
 	"oda/internal/engine/migrate"
 	"oda/internal/feed"
@@ -51,6 +52,9 @@ type Config struct {
 	MaxConnections int
 	MaxFollowers   int // of the feed of changes
 
+	AuditLog     string // file; none if it is empty
+	AuditMayFail bool   // writes go on while it cannot be written
+
 	Version string
 	Log     *slog.Logger
 }
@@ -69,6 +73,7 @@ const (
 // App is a running archive.
 type App struct {
 	address net.Addr
+	audit   *auditlog.Log
 	hub     *feed.Hub
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -127,8 +132,15 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := exposed(listener.Addr(), gate, cfg); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	var audit *auditlog.Log
+	if cfg.AuditLog != "" {
+		if audit, err = auditlog.Open(cfg.AuditLog, cfg.AuditMayFail, cfg.Log); err != nil {
+			return nil, errors.Join(err, listener.Close())
+		}
+		opened = append(opened, audit.Close)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	a := &App{address: listener.Addr(), cancel: cancel, done: make(chan struct{})}
+	a := &App{address: listener.Addr(), audit: audit, cancel: cancel, done: make(chan struct{})}
 	front := newFront(cfg, base)
 	serve := a.server(ctx, cfg, listener, certificate, front)
 	origin := "http://" + a.Addr() + base
@@ -156,7 +168,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -239,6 +251,9 @@ func (a *App) Addr() string { return a.address.String() }
 
 // Followers returns how many clients follow the changes.
 func (a *App) Followers() int { return a.hub.Followers() }
+
+// Reopen begins a new file of the audit log, after the old one was renamed.
+func (a *App) Reopen() error { return a.audit.Reopen() }
 
 // Wait waits until the archive has stopped, and returns its error.
 func (a *App) Wait() error {

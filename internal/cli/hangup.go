@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// ignoreHangups lets a server survive SIGHUP, which it gets when its terminal
-// goes away, or from someone who expects it to reload its configuration. It
-// logs each one, until the context ends.
-func ignoreHangups(ctx context.Context, log *slog.Logger) {
+// onHangup lets a server survive SIGHUP, which it gets when its terminal goes
+// away, or from someone who has rotated its files. It calls a function for each,
+// until the context ends.
+func onHangup(ctx context.Context, do func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
@@ -19,10 +19,15 @@ func ignoreHangups(ctx context.Context, log *slog.Logger) {
 		for {
 			select {
 			case <-hangups:
-				log.Info("SIGHUP is ignored: settings are read only at the start; stop with SIGTERM")
+				do()
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
+}
+
+// ignored logs that there is nothing to do about a SIGHUP.
+func ignored(log *slog.Logger) {
+	log.Info("SIGHUP is ignored: settings are read only at the start; stop with SIGTERM")
 }

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -274,4 +276,41 @@ func refused(t *testing.T, p *env.Process) {
 		}
 	}
 	t.Fatal("the process still accepts connections after it was asked to stop")
+}
+
+// logrotate renames the audit log and sends SIGHUP.
+func TestSIGHUPBeginsANewFileOfTheAuditLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	p := env.Oda(t, "serve", "--audit-log="+path)
+	put := func(id string) {
+		t.Helper()
+		if status, body := send(t, "PUT", "http://"+p.Host()+"/api/v1/sbds/"+id, `{"sbd_id":"`+id+`"}`); status != 200 {
+			t.Fatalf("%d: %s", status, body)
+		}
+	}
+	put("sbd-1")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	put("sbd-2")
+	p.Signal(syscall.SIGHUP)
+	for deadline := time.Now().Add(patience); !strings.Contains(p.Log(), "the audit log was reopened"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not mention it:\n%s", p.Log())
+		}
+	}
+	put("sbd-3")
+	if code := p.Stop(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	for file, want := range map[string]string{path + ".1": "sbd-1 sbd-2", path: "sbd-3"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(regexp.MustCompile(`sbd-\d`).FindAllString(string(text), -1), " "); got != want {
+			t.Errorf("%s has lines about %s, want %s", filepath.Base(file), got, want)
+		}
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"oda/internal/app"
@@ -28,6 +30,9 @@ type serve struct {
 	Tokens     string    `env:"ODA_TOKENS" placeholder:"FILE" group:"Callers" help:"File with the tokens of callers, made with \"oda token create\". Changes are followed."`
 	TrustProxy []network `env:"ODA_TRUST_PROXY" placeholder:"CIDR" group:"Callers" help:"Addresses of proxies whose headers X-Forwarded-User and X-Forwarded-Groups say who is calling."`
 	Insecure   bool      `env:"ODA_INSECURE" group:"Callers" help:"Serve on any address without knowing who is calling. Everybody may then read and write."`
+
+	AuditLog     string `env:"ODA_AUDIT_LOG" placeholder:"FILE" group:"Callers" help:"File in which to keep, as lines of JSON, who wrote what, and who was not allowed to. SIGHUP begins a new file."`
+	AuditMayFail bool   `env:"ODA_AUDIT_MAY_FAIL" group:"Callers" help:"Let writes go on while the audit log cannot be written. Without this they are refused."`
 
 	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
 	MaxBodiesInFlight bytes         `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
@@ -70,7 +75,8 @@ func (s *serve) Validate() error {
 // Run serves until the process is asked to stop.
 func (s *serve) Run(ctx context.Context, to streams) error {
 	log := s.logger(to.err)
-	ignoreHangups(ctx, log)
+	var running atomic.Pointer[app.App]
+	onHangup(ctx, func() { s.hangup(running.Load(), log) })
 	a, err := app.Start(ctx, app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
 		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
@@ -79,6 +85,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},
 		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
 		MaxConnections: s.MaxConnections, MaxFollowers: s.MaxFollowers,
+		AuditLog: s.AuditLog, AuditMayFail: s.AuditMayFail,
 		Version: to.version, Log: log,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -88,5 +95,19 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return err
 	}
+	running.Store(a)
 	return a.Wait()
+}
+
+// hangup begins a new file of the audit log, if there is one.
+func (s *serve) hangup(a *app.App, log *slog.Logger) {
+	if s.AuditLog == "" || a == nil {
+		ignored(log)
+		return
+	}
+	if err := a.Reopen(); err != nil {
+		log.Error("SIGHUP: the audit log goes on in its old file", "error", err)
+		return
+	}
+	log.Info("SIGHUP: the audit log was reopened", "path", s.AuditLog)
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
 	"oda"
 	"oda/api"
+	"oda/internal/auditlog"
 	"oda/internal/auth"
 	"oda/internal/contract"
 	"oda/internal/feed"
@@ -47,6 +49,8 @@ type Pages interface {
 type Config struct {
 	Archive  *oda.Archive
 	Gate     *auth.Gate
+	Audit    *auditlog.Log  // nil without one
+	Proxies  []netip.Prefix // that tell where requests come from
 	Feed     *feed.Hub
 	Pages    Pages
 	SignIn   map[string]Page // pages to sign in and out, by method and path; open to everybody
@@ -61,6 +65,8 @@ type Config struct {
 type API struct {
 	archive  *oda.Archive
 	gate     *auth.Gate
+	audit    *auditlog.Log
+	proxies  []netip.Prefix
 	feed     *feed.Hub
 	pages    Pages
 	signIn   map[string]Page
@@ -83,7 +89,7 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}
 	a := &API{
-		archive: cfg.Archive, gate: cfg.Gate, feed: cfg.Feed, pages: cfg.Pages, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
+		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: budget{most: cfg.Bounds.InFlight}, origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
 	}
@@ -186,6 +192,9 @@ func (a *API) ready(c *call) error {
 	}
 	if err != nil {
 		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer.").Because(err)
+	}
+	if err := a.audit.Err(); err != nil {
+		return oda.Errorf(oda.Unaudited, "The audit log cannot be written, and without it nothing is stored.").Because(err)
 	}
 	return c.text("ready\n")
 }

@@ -22,6 +22,7 @@ type call struct {
 	r         *http.Request
 	op        *contract.Operation // nil if the description does not have it
 	caller    *auth.Caller        // nil where anyone may call
+	audit     *audit              // nil if it does not write, or nobody wants to know
 	id        string              // of the entity, if the path or the answer names one
 	user      string              // the acting user; empty if the request names none
 	query     map[string][]string
@@ -40,12 +41,12 @@ type call struct {
 	broken    bool      // the rest of the body will never arrive
 	lasting   bool      // the answer never changes
 	accept    bool      // the answer depends on what the client accepts
+	headed    uint8     // how many of values are used
 	out       response
 
 	// The values of the answer's headers. They are part of the call, so that they
 	// need no allocations of their own.
 	values [9]string
-	headed int // how many are used
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
@@ -66,7 +67,7 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 
 // head sets a header of the answer. The name must be in canonical form.
 func (c *call) head(name, value string) {
-	if c.headed == len(c.values) {
+	if int(c.headed) == len(c.values) {
 		c.Header()[name] = []string{value}
 		return
 	}
@@ -90,6 +91,7 @@ func validRequestID(id string) bool {
 func (c *call) WriteHeader(status int) {
 	if c.status == 0 {
 		c.status = status
+		c.audited()
 	}
 	c.ResponseWriter.WriteHeader(status)
 }
@@ -98,6 +100,7 @@ func (c *call) WriteHeader(status int) {
 func (c *call) Write(p []byte) (int, error) {
 	if c.status == 0 {
 		c.status = http.StatusOK
+		c.audited()
 	}
 	n, err := c.ResponseWriter.Write(p)
 	c.sent += int64(n)
@@ -126,6 +129,7 @@ func (c *call) finish() {
 			}
 		}
 	}
+	c.endAudit()
 	c.api.inFlight.give(c.taken)
 	if c.awaitsContinue() {
 		// The client was never asked for its body. If it sends it anyway, the server

@@ -79,10 +79,14 @@ func (a *API) storeSeveral(c *call) error {
 		return err
 	}
 	documents := split(text, index)
+	if err := c.announceMore(len(documents)); err != nil {
+		return err
+	}
 	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}
+	c.wroteSeveral(entities)
 	w := c.respond("application/json", "", held)
 	if err := writeSeveral(w, index.Nodes, entities); err != nil {
 		return c.sendError(err)

@@ -45,10 +45,11 @@ var problems = map[oda.Code]problemKind{
 	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier available"},
 	oda.Overloaded:         {http.StatusServiceUnavailable, "The server is overloaded"},
 	oda.Unavailable:        {http.StatusServiceUnavailable, "The database is unavailable"},
+	oda.Unaudited:          {http.StatusServiceUnavailable, "The audit log cannot be written"},
 }
 
 // retryAfter has the values of Retry-After, in seconds.
-var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5"}
+var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5", oda.Unaudited: "5"}
 
 // problemBody is RFC 9457's document.
 type problemBody struct {

@@ -23,6 +23,7 @@ func (a *API) record(c *call) error {
 	}
 	m := receipts[0].Metadata
 	c.user = m.LastModifiedBy
+	c.wrote(m.Version, 1)
 	out := blockAnswer(c.id, 384)
 	out = append(out, `"sequence":`...)
 	out = strconv.AppendInt(out, receipts[0].Sequence, 10)
@@ -58,6 +59,7 @@ func (a *API) recordBatch(c *call) error {
 		out = append(out, '}')
 	}
 	c.user = latest.LastModifiedBy
+	c.wrote(latest.Version, len(records))
 	out = latest.AppendJSON(append(out, `],"metadata":`...))
 	return c.sendError(c.respond("application/json", "", held).whole(append(out, '}')))
 }

@@ -150,6 +150,7 @@ func (c *call) entity(e *oda.Entity) error {
 // user, for the log.
 func (c *call) stored(e *oda.Entity) error {
 	c.user = e.Metadata.LastModifiedBy
+	c.wrote(e.Metadata.Version, 0)
 	return c.entity(e)
 }
 

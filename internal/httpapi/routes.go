@@ -193,6 +193,10 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 		c.problem(err)
 		return
 	}
+	if err := c.announce(); err != nil {
+		c.problem(err)
+		return
+	}
 	if err := c.check(); err != nil {
 		c.problem(err)
 		return

@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"oda"
+	"oda/internal/auditlog"
+	"oda/internal/auth"
+)
+
+// audit is what the audit log will say about a write in progress.
+type audit struct {
+	lines   int // that were announced
+	written bool
+	version int64         // that the entity has now
+	records int           // that were recorded
+	several []*oda.Entity // that were stored, if the operation stores several
+}
+
+// announce tells the audit log about a write before it is done. It fails if the
+// log cannot be written.
+func (c *call) announce() error {
+	if c.api.audit == nil || c.op == nil || c.op.Method == http.MethodGet {
+		return nil
+	}
+	if err := c.api.audit.Begin(1); err != nil {
+		return err
+	}
+	c.audit = &audit{lines: 1}
+	return nil
+}
+
+// announceMore does the same for a write of several entities.
+func (c *call) announceMore(entities int) error {
+	if c.audit == nil || entities < 2 {
+		return nil
+	}
+	if err := c.api.audit.Begin(entities - 1); err != nil {
+		return err
+	}
+	c.audit.lines = entities
+	return nil
+}
+
+// wrote notes what a write has stored, for the audit log.
+func (c *call) wrote(version int64, records int) {
+	if c.audit != nil {
+		c.audit.version, c.audit.records = version, records
+	}
+}
+
+// wroteSeveral does the same for a write of several entities.
+func (c *call) wroteSeveral(entities []*oda.Entity) {
+	if c.audit != nil {
+		c.audit.several = entities
+	}
+}
+
+// audited enters the call in the audit log. It comes before the answer: what a
+// client knows to be stored is in the log.
+func (c *call) audited() {
+	log := c.api.audit
+	switch {
+	case log == nil:
+	case c.status == http.StatusUnauthorized:
+		from, _ := auth.Address(c.r, c.api.proxies)
+		log.Denied(from)
+	case c.audit != nil:
+		c.audit.written = true
+		log.Write(c.entries()...)
+	case c.status == http.StatusForbidden:
+		log.Refused(c.entry())
+	}
+}
+
+// endAudit makes sure that a write is in the audit log, also if it was not
+// answered.
+func (c *call) endAudit() {
+	if c.audit == nil {
+		return
+	}
+	if !c.audit.written {
+		c.api.audit.Write(c.entries()...)
+	}
+	c.api.audit.End(c.audit.lines)
+}
+
+// entries returns a line for each entity of a write.
+func (c *call) entries() []auditlog.Entry {
+	e := c.entry()
+	e.Version, e.Records = c.audit.version, c.audit.records
+	if len(c.audit.several) == 0 {
+		return []auditlog.Entry{e}
+	}
+	entries := make([]auditlog.Entry, len(c.audit.several))
+	for i, stored := range c.audit.several {
+		e.Kind, e.Entity, e.Version = stored.Kind.String(), stored.ID, stored.Metadata.Version
+		entries[i] = e
+	}
+	return entries
+}
+
+// entry returns what the audit log says about any call.
+func (c *call) entry() auditlog.Entry {
+	e := auditlog.Entry{Time: time.Now().UTC(), Status: c.status, RequestID: c.requestID}
+	e.From, e.Via = auth.Address(c.r, c.api.proxies)
+	if c.caller != nil {
+		e.Caller, e.Means = c.caller.Name, string(c.caller.Means)
+		e.User = cmp.Or(c.caller.User, c.user)
+	}
+	if c.op != nil {
+		e.Operation = c.op.ID
+	} else {
+		e.Operation = c.r.Method + " " + loggedPath(c.r.URL)
+	}
+	if c.kind != 0 {
+		e.Kind = c.kind.String()
+	}
+	if oda.ValidID(c.id) {
+		e.Entity = c.id
+	}
+	if c.failure != nil {
+		e.Problem = string(oda.CodeOf(c.failure))
+	}
+	return e
+}

@@ -1,0 +1,192 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oda"
+	"oda/internal/app"
+	"oda/internal/test/env"
+)
+
+// audited starts an archive with an audit log.
+func audited(t *testing.T, folder string) (*env.Archive, string) {
+	t.Helper()
+	path := filepath.Join(folder, "audit.log")
+	return env.Start(t, func(cfg *app.Config) { cfg.AuditLog = path }), path
+}
+
+// auditLines returns the lines of an audit log that are about a request.
+func auditLines(t *testing.T, path, requestID string) []map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []map[string]any
+	for line := range strings.Lines(string(text)) {
+		var in map[string]any
+		if err := json.Unmarshal([]byte(line), &in); err != nil {
+			t.Fatalf("%q is not JSON: %v", line, err)
+		}
+		if in["request_id"] == requestID || requestID == "" {
+			found = append(found, in)
+		}
+	}
+	return found
+}
+
+func TestTheAuditLogHasALineForEachWrite(t *testing.T) {
+	t.Parallel()
+	a, path := audited(t, t.TempDir())
+	stored := want(t, 200, a.Do("PUT", "/sbds/sbd-1", `{"sbd_id":"sbd-1","secret":"in the document"}`, "X-Forwarded-User", "ada"))
+	type line = map[string]any
+	for _, test := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		want                     []line
+	}{
+		{"an update", "PUT", "/sbds/sbd-1", string(stored.Body), nil, 200, []line{
+			{"operation": "storeSBD", "kind": "SBDefinition", "entity": "sbd-1", "version": 2.0, "user": "DefaultUser"},
+		}},
+		{"a new block", "PUT", "/ebs/eb-1", `{"eb_id":"eb-1"}`, nil, 200, []line{
+			{"operation": "storeEB", "kind": "ExecutionBlock", "entity": "eb-1", "version": 1.0, "user": "DefaultUser"},
+		}},
+		{"a record", "POST", "/ebs/eb-1/request_response", `{"request":"secret.scan"}`, []string{"X-Forwarded-User", "ben"}, 200, []line{
+			{"operation": "recordPost", "kind": "ExecutionBlock", "entity": "eb-1", "version": 1.0, "records": 1.0, "user": "ben"},
+		}},
+		{
+			"a batch", "POST", "/ebs/eb-1/request_responses", `{"records":[{"key":"a","record":{"request":"x"}},{"key":"b","record":{"request":"y"}}]}`,
+			nil, 200,
+			[]line{{"operation": "recordBatch", "kind": "ExecutionBlock", "entity": "eb-1", "version": 1.0, "records": 2.0, "user": "DefaultUser"}},
+		},
+		{"several entities", "PUT", "/", `{"sbds":[{"sbd_id":"sbd-2"}],"prjs":[{"prj_id":"prj-1"},{"prj_id":"prj-2"}]}`, nil, 200, []line{
+			{"operation": "storeSeveral", "kind": "SBDefinition", "entity": "sbd-2", "version": 1.0},
+			{"operation": "storeSeveral", "kind": "Project", "entity": "prj-1", "version": 1.0},
+			{"operation": "storeSeveral", "kind": "Project", "entity": "prj-2", "version": 1.0},
+		}},
+		{"an update that contradicts", "PUT", "/sbds/sbd-1", `{"sbd_id":"sbd-1"}`, nil, 422, []line{
+			{"operation": "storeSBD", "kind": "SBDefinition", "entity": "sbd-1", "problem": "metadata-mismatch"},
+		}},
+		{"a body that is no JSON", "POST", "/sbis", `{`, nil, 400, []line{
+			{"operation": "createSBI", "kind": "SBInstance", "problem": "invalid-json"},
+		}},
+		{"a page of another origin", "PUT", "/sbds/sbd-9", `{}`, []string{"Sec-Fetch-Site", "cross-site"}, 403, []line{
+			{"operation": "PUT /api/v1/sbds/sbd-9", "problem": "cross-origin"},
+		}},
+		{"reading", "GET", "/sbds/sbd-1", "", nil, 200, nil},
+		{"a search", "GET", "/sbds/search?q=x", "", nil, 200, nil},
+		{"what is not there", "GET", "/sbds/sbd-9", "", nil, 404, nil},
+	} {
+		r := want(t, test.status, a.Do(test.method, test.path, test.body, test.headers...))
+		got := auditLines(t, path, r.Header.Get("X-Request-Id"))
+		for i, g := range got {
+			at, err := time.Parse(time.RFC3339Nano, g["time"].(string))
+			if err != nil || time.Since(at) > time.Minute || g["from"] != "127.0.0.1" || g["status"] != float64(test.status) {
+				t.Errorf("%s: line %d is %v", test.name, i, g)
+			}
+			for _, name := range []string{"time", "from", "status", "request_id", "means"} {
+				delete(g, name)
+			}
+			if i < len(test.want) && test.want[i]["user"] == nil {
+				delete(g, "user")
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), "secret") {
+		t.Errorf("the audit log has something of a document in it: %s %v", text, err)
+	}
+}
+
+// A write is in the log before its answer is sent, and also if nobody waits for
+// the answer.
+func TestAWriteWithoutAnAnswerIsAudited(t *testing.T) {
+	t.Parallel()
+	a, path := audited(t, t.TempDir())
+	conn, err := net.Dial("tcp", a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := `{"request":"x"}`
+	want(t, 200, a.Do("PUT", "/ebs/eb-1", `{"eb_id":"eb-1"}`))
+	_, err = conn.Write([]byte("POST /api/v1/ebs/eb-1/request_response HTTP/1.1\r\nHost: x\r\nX-Request-Id: left\r\nContent-Length: 15\r\n\r\n" + body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); len(auditLines(t, path, "left")) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the write is not in the audit log")
+		}
+	}
+}
+
+func TestNothingIsStoredWithoutAnAuditLog(t *testing.T) {
+	t.Parallel()
+	disk := env.SmallDisk(t, 1<<20)
+	a, path := audited(t, disk)
+	want(t, 200, a.Do("PUT", "/ebs/eb-1", `{"eb_id":"eb-1"}`))
+	empty := env.FillDisk(t, disk)
+	writes := 1
+	var last *env.Reply
+	for ; writes < 4000; writes++ { // there is some space in reserve
+		if last = a.Do("POST", "/ebs/eb-1/request_response", `{"request":"x"}`); last.Status != 200 {
+			break
+		}
+	}
+	p := refused(t, last, http.StatusServiceUnavailable, oda.Unaudited, "Nothing was stored")
+	if last.Header.Get("Retry-After") == "" {
+		t.Error("the answer has no Retry-After")
+	}
+	t.Logf("after %d writes: %s", writes, p.Detail)
+	for _, write := range [][3]string{
+		{"PUT", "/sbds/sbd-1", `{"sbd_id":"sbd-1"}`},
+		{"POST", "/sbds", `{}`},
+		{"POST", "/ebs/create", ""},
+		{"PUT", "/", `{"sbds":[{"sbd_id":"sbd-1"}]}`},
+		{"PATCH", "/ebs/eb-1/request_response", `{"request":"x"}`},
+	} {
+		refused(t, a.Do(write[0], write[1], write[2]), http.StatusServiceUnavailable, oda.Unaudited)
+	}
+	want(t, 404, a.Do("GET", "/sbds/sbd-1", ""))
+	block := want(t, 200, a.Do("GET", "/ebs/eb-1/request_responses?limit=5000", ""))
+	if got := strings.Count(string(block.Body), `"sequence"`); got != writes-1 {
+		t.Errorf("there are %d records; %d were acknowledged", got, writes-1)
+	}
+	if got := readiness(t, a); got != http.StatusServiceUnavailable {
+		t.Errorf("/readyz answers %d", got)
+	}
+	if got := len(auditLines(t, path, "")); got != writes {
+		t.Errorf("there are %d lines, want %d", got, writes)
+	}
+	empty()
+	want(t, 200, a.Do("PUT", "/sbds/sbd-1", `{"sbd_id":"sbd-1"}`))
+	if got := readiness(t, a); got != http.StatusOK {
+		t.Errorf("/readyz answers %d", got)
+	}
+}
+
+// readiness returns the status of /readyz.
+func readiness(t *testing.T, a *env.Archive) int {
+	t.Helper()
+	r, err := a.Client().Get(a.Origin() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	return r.StatusCode
+}
