@@ -94,6 +94,14 @@ type state struct {
 // readAsOf finds a state and reads it, unless it is in the cache. It reads the head
 // once. What that says about the past never changes, so no snapshot is needed.
 func (s *Store) readAsOf(ctx context.Context, ref oda.Ref, at oda.Instant) (r *row, found state, err error) {
+	if ref.Kind != oda.ExecutionBlock { // records also make states of a block
+		if version := s.marks.version(ref, at); version > 0 {
+			key := cacheKey{Ref: ref, version: version}
+			if e := s.cache.past(key); e != nil && e.Superseded {
+				return nil, state{key: key, cached: e}, nil
+			}
+		}
+	}
 	c, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, state{}, err
@@ -144,8 +152,9 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	case at >= modified:
 		return state{key: cacheKey{Ref: ref, version: version}, sequence: last, ended: true}, nil
 	}
-	low, high, err := engine.Around(at, engine.Mark{Number: 1, On: created}, engine.Mark{Number: version + 1, On: modified},
-		s.marks.through(entity, 1, c.instants(ref, "SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)))
+	e := ending{ref, entity, version, created, modified}
+	s.marks.end(e)
+	low, high, err := e.around(at, s.marks.through(entity, 1, c.instants(ref, "SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)))
 	if err != nil {
 		return state{}, err
 	}
