@@ -42,8 +42,10 @@ const asOfVersion = `FROM heads h
 	` + nextVersion
 
 // selectAsOf reads the latest state that is not after an instant, in the form of
-// selectCurrent. If the next row is missing, another state may have been lost, so
-// there is no text, which counts as damage. Only blocks have records.
+// selectCurrent. If the next version or one of the records around the instant is
+// missing, another state may have been lost, so there is no text, which counts as
+// damage. Only blocks have records. The last record of then is the one before the
+// first that is later; it is one of the sixty-four that begin with the last mark.
 const (
 	selectAsOf = `SELECT coalesce(v.version, h.version), h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), 0::bigint, 0::bigint,
 		v.runs, v.slots, CASE WHEN v.version = h.version OR n.version IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
@@ -51,16 +53,15 @@ const (
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.created_on <= $3`
 
 	selectBlockAsOf = `SELECT coalesce(v.version, h.version), ` + versionMetadata + `, coalesce(e.sequence, 0), coalesce(v.sequence_after, 0), v.runs, v.slots,
-		CASE WHEN (v.version = h.version OR n.version IS NOT NULL) AND (e.sequence = l.sequence OR EXISTS (
-			SELECT FROM records WHERE kind = $1 AND identifier = $2 AND sequence = e.sequence + 1)) THEN v.text END,
+		CASE WHEN (v.version = h.version OR n.version IS NOT NULL) AND (e.sequence = v.sequence_after OR r.recorded_on IS NOT NULL) THEN v.text END,
 		v.digest, coalesce(h.version > v.version, false), '', ''::bytea
 	` + asOfVersion + `
 	CROSS JOIN LATERAL (SELECT ` + versionLast + ` AS sequence) l
 	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence % 64 = 0
 		AND recorded_on <= $3 ORDER BY recorded_on DESC, sequence DESC LIMIT 1), 0) AS sequence OFFSET 0) s
-	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence > v.sequence_after
-		AND sequence >= s.sequence AND sequence < s.sequence + 64 AND sequence <= l.sequence AND recorded_on <= $3
-		ORDER BY sequence DESC LIMIT 1), v.sequence_after) AS sequence OFFSET 0) e
+	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence - 1 FROM records WHERE kind = $1 AND identifier = $2 AND sequence > v.sequence_after
+		AND sequence >= s.sequence AND sequence <= s.sequence + 64 AND sequence <= l.sequence AND recorded_on > $3
+		ORDER BY sequence LIMIT 1), CASE WHEN l.sequence <= s.sequence + 64 THEN l.sequence ELSE -1 END) AS sequence OFFSET 0) e
 	` + lastRecord + `
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.created_on <= $3`
 )
