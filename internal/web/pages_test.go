@@ -20,13 +20,14 @@ import (
 )
 
 // Every page, as a person sees it: under a base path and behind a proxy, in both
-// colour schemes, on a phone; usable by all, complete in the binary.
+// colour schemes, on a phone, a desk and a wall; usable by all, complete in the
+// binary.
 func TestEveryPageIsSound(t *testing.T) {
 	for name, test := range map[string]struct {
 		base, strip string
-		phone       bool
+		judged      bool
 	}{
-		"under a base path": {base: "/ns/x", phone: true},
+		"under a base path": {base: "/ns/x", judged: true},
 		"behind a proxy":    {strip: "/cluster/oda"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,16 +38,15 @@ func TestEveryPageIsSound(t *testing.T) {
 			ctx := env.Browser(t)
 			watch := env.NewWatch(ctx)
 			for _, at := range s.tour(t) {
-				screen := screens["desk"]
-				if test.phone {
-					screen = screens["phone"]
-				}
-				do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height), chromedp.Navigate(s.base+"/"+at))
-				if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
-					t.Errorf("on %s these are wider than the screen:\n%s", at, strings.Join(found, "\n"))
-				}
-				if !test.phone {
+				do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+				if !test.judged {
 					continue
+				}
+				for _, screen := range []string{"wall", "desk", "phone"} {
+					do(t, ctx, chromedp.EmulateViewport(screens[screen].width, screens[screen].height))
+					if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+						t.Errorf("on %s these are wider than the screen of a %s:\n%s", at, screen, strings.Join(found, "\n"))
+					}
 				}
 				if found := axe(t, ctx); len(found) > 0 {
 					t.Errorf("%s:\n%s", at, strings.Join(found, "\n"))
@@ -162,6 +162,16 @@ func TestPagesNeedNoJavaScript(t *testing.T) {
 	if got := text(t, ctx, `.calls tbody`); !strings.Contains(got, "assign_resources") {
 		t.Errorf("the calls are shown as\n%s", got)
 	}
+	for at, row := range map[string]string{"ebs/" + s.long(t): `.calls tbody tr`, "changes": `.changes tbody tr`} {
+		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+		first := text(t, ctx, row)
+		follow(t, ctx, `a[rel=next]`)
+		if got := text(t, ctx, row); got == first {
+			t.Errorf("the second page of %s begins as the first, with %s", at, got)
+		}
+	}
+	do(t, ctx, chromedp.Navigate(s.base+"/ebs"))
+	follow(t, ctx, `.entities .what a`)
 	// Folding works without a script.
 	follow(t, ctx, `.facts a.id`)
 	before := text(t, ctx, `.json`)
@@ -198,6 +208,7 @@ func TestSearchNarrows(t *testing.T) {
 	for asked, leads := range map[string]string{
 		id:                        "/ns/x/ebs/" + id,
 		"band":                    "/ns/x/search?q=band",
+		"operator-mid":            "/ns/x/search?q=operator-mid",
 		"13:25:27.62 -43:01:08.8": "/ns/x/sbds?cone=201.36508333333333,-43.01911111111111,1",
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/prjs"), chromedp.SetValue(chromedp.CSS(`.find input`), asked))
@@ -206,6 +217,23 @@ func TestSearchNarrows(t *testing.T) {
 		}
 		if got := evaluate[string](t, ctx, `location.pathname + location.search`); got != leads {
 			t.Errorf("%q leads to %s, want %s", asked, got, leads)
+		}
+	}
+
+	// What has no name of its own is found by that of its SBDefinition, and by who
+	// created it.
+	for asked, finds := range map[string][]string{
+		"tucanae":       {"SBDefinitions", "ExecutionBlocks made of these SBDefinitions", "SBInstances made of these SBDefinitions", "47 Tucanae in band"},
+		"47 Tuc":        {"SBDefinitions", "47 Tucanae in band"},
+		"operator-mid":  {"ExecutionBlocks created by this user", "operator-mid"},
+		"nothinglikeit": {"Nothing has all these words"},
+		id[:len(id)-3]:  {"ExecutionBlocks", id},
+	} {
+		page := s.get(t, "search?q="+url.QueryEscape(asked)).Text()
+		for _, want := range finds {
+			if !strings.Contains(page, want) {
+				t.Errorf("%q does not find %q", asked, want)
+			}
 		}
 	}
 }
@@ -270,6 +298,7 @@ func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 	ctx := env.Browser(t)
 	watch := env.NewWatch(ctx)
 	for _, at := range []string{
+		"", "changes", "changes?id=" + escaped, "changes?by=" + escaped, "changes?kind=" + escaped, "changes?change=" + escaped, "changes?before=" + escaped,
 		"prjs", "sbds", "sbis", "ebs", "prjs/prj-bad", "sbds/sbd-bad", "sbds/sbd-bad?version=1", "sbis/sbi-bad", "ebs/eb-bad", "ebs/eb-bad?calls=failed",
 		"compare?from=sbds/sbd-bad@1&to=sbds/sbd-bad@2", "compare?from=prjs/prj-bad@1&to=sbds/sbd-bad@2", "compare?from=prjs/prj-bad@1&to=sbds/sbd-bad@2&view=unified",
 		"compare?from=ebs/eb-bad@1&to=ebs/eb-bad@2&what=calls", "compare?from=ebs/eb-bad@1&to=sbds/sbd-bad@1", "compare?from=" + escaped + "&to=" + escaped,

@@ -29,13 +29,14 @@ func described(t *testing.T) *httptest.Server {
 	return server
 }
 
-// screens are the sizes of a desktop and a phone.
-var screens = map[string]struct{ width, height int64 }{"desk": {1280, 800}, "phone": {390, 844}}
+// screens are the sizes of a phone, a desk and a wall.
+var screens = map[string]struct{ width, height int64 }{"phone": {390, 844}, "desk": {1280, 800}, "wall": {2560, 1440}}
 
 func TestTheFirstOperationIsOnTheFirstScreen(t *testing.T) {
 	server := described(t)
-	for name, screen := range screens {
+	for _, name := range []string{"phone", "desk"} {
 		t.Run(name, func(t *testing.T) {
+			screen := screens[name]
 			ctx := env.Browser(t)
 			do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height),
 				chromedp.Navigate(server.URL+"/api/v1/ui"), chromedp.WaitVisible(chromedp.CSS(`.opblock`)))

@@ -136,6 +136,18 @@ func (s site) failing(t *testing.T) string {
 	return ""
 }
 
+// long gives a block with many calls.
+func (s site) long(t *testing.T) string {
+	t.Helper()
+	for _, id := range s.ids(t, "/ebs/search?fields=id&limit=1000") {
+		if strings.Contains(s.Do("GET", "/ebs/"+id+"/request_responses?after=300&limit=1", "").Text(), `"sequence":`) {
+			return id
+		}
+	}
+	t.Fatal("no block has many calls")
+	return ""
+}
+
 // get asks for a page as a browser does, without running it.
 func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 	t.Helper()
@@ -173,21 +185,20 @@ func scheme(t *testing.T, ctx context.Context, name string) {
 	}
 }
 
-// axe judges the page that is open in both colour schemes, and returns its
-// serious findings.
+// axe judges the page that is open, in light as it is and in dark on a desk, and
+// returns its serious findings.
 func axe(t *testing.T, ctx context.Context) []string {
 	t.Helper()
 	source, err := os.ReadFile("testdata/axe/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		t.Fatalf("this test needs axe-core: run \"make setup\" (%v)", err)
 	}
+	const judge = `axe.run({resultTypes: ["violations"]}).then((results) => results.violations
+		.filter(v => v.impact === "serious" || v.impact === "critical")
+		.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary)))`
 	scheme(t, ctx, "light")
-	found := evaluate[[]string](t, ctx, string(source)+`;
-		const serious = (results) => results.violations
-			.filter(v => v.impact === "serious" || v.impact === "critical")
-			.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary));
-		axe.run({resultTypes: ["violations"]}).then(serious)`)
+	found := evaluate[[]string](t, ctx, string(source)+";"+judge)
 	scheme(t, ctx, "dark")
-	dark := evaluate[[]string](t, ctx, `axe.run({resultTypes: ["violations"], runOnly: ["color-contrast"]}).then(serious)`)
-	return append(found, dark...)
+	do(t, ctx, chromedp.EmulateViewport(screens["desk"].width, screens["desk"].height))
+	return append(found, evaluate[[]string](t, ctx, judge)...)
 }
