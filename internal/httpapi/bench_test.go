@@ -40,6 +40,12 @@ func benchDocument() string {
 // it does by default, but the log is discarded.
 func desk(tb testing.TB) http.Handler {
 	tb.Helper()
+	return deskBehind(tb, auth.NewGate())
+}
+
+// deskBehind is desk for an archive that knows its callers by a gate.
+func deskBehind(tb testing.TB, gate *auth.Gate) http.Handler {
+	tb.Helper()
 	store, err := sqlite.Open(context.Background(), filepath.Join(tb.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		tb.Fatal(err)
@@ -59,7 +65,7 @@ func desk(tb testing.TB) http.Handler {
 	archive := oda.NewArchive(store, minter)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Pages: web.New(web.Config{Counts: archive.Counts, Version: "test", Engine: "embedded", Logger: log}),
+		Archive: archive, Gate: gate, Pages: web.New(web.Config{Counts: archive.Counts, Version: "test", Engine: "embedded", Logger: log}),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: 100}, Log: log,
 	})
 	if err != nil {
@@ -143,6 +149,41 @@ func BenchmarkHandler(b *testing.B) {
 
 // BenchmarkLoopback does the same over a connection, with net/http and a client.
 func BenchmarkLoopback(b *testing.B) { bench(b, loopback) }
+
+// BenchmarkToken is BenchmarkHandler for a caller with a token.
+func BenchmarkToken(b *testing.B) {
+	for _, name := range []string{"GET", "record", "update"} {
+		b.Run(name, func(b *testing.B) {
+			gate, headers := tokenGate(b)
+			send, _ := work[name](b, withHeaders(deskBehind(b, gate), headers))
+			b.ReportAllocs()
+			for b.Loop() {
+				send()
+			}
+		})
+	}
+}
+
+// tokenGate returns a gate with a token for an admin, and the header of that.
+func tokenGate(tb testing.TB) (*auth.Gate, []string) {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "tokens")
+	header := newToken(tb, file, auth.Token{Name: "bench", Role: auth.Admin})
+	gate, err := auth.New(auth.Config{Tokens: file}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return gate, header
+}
+
+// withHeaders adds a header to every request.
+func withHeaders(handler http.Handler, header []string) http.Handler {
+	values := header[1:]
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header[header[0]] = values
+		handler.ServeHTTP(w, r)
+	})
+}
 
 // bench measures each kind of request on an archive of its own. Way wraps the
 // archive's handler.

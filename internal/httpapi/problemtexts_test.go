@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/internal/app"
+	"oda/internal/auth"
 	"oda/internal/test/env"
 )
 
@@ -44,6 +46,9 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 	a := env.Start(t, small)
 	silent := env.Start(t, func(cfg *app.Config) { cfg.SkuidURL = "http://127.0.0.1:1" })
 	full := env.Start(t, func(cfg *app.Config) { cfg.Bounds.InFlight = 1 })
+	file := filepath.Join(t.TempDir(), "tokens")
+	script := newToken(t, file, auth.Token{Name: "script", Role: auth.Recorder})
+	known := env.Start(t, tokensOf(file))
 	const id, path = "sbd-1k5v3r8m0q", "/sbds/sbd-1k5v3r8m0q"
 	missing := a.Do("GET", path, "")
 	first := want(t, 200, a.Do("PUT", path, `{"name":"Calibrator scan"}`, user, "mary"))
@@ -55,6 +60,8 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 		oda.InvalidIdentifier:  a.Do("PUT", "/sbds/-1", `{}`),
 		oda.InvalidQuery:       a.Do("GET", "/sbds", ``),
 		oda.InvalidUser:        a.Do("PUT", path, `{}`, user, ""),
+		oda.Unauthenticated:    known.Do("GET", path, ""),
+		oda.Forbidden:          known.Do("PUT", path, `{}`, script...),
 		oda.CrossOrigin:        a.Do("PUT", path, `{}`, "Sec-Fetch-Site", "cross-site"),
 		oda.NotFound:           missing,
 		oda.NoSuchPath:         a.Do("GET", "/sbd", ``),

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -96,15 +97,21 @@ func (a *API) routes() []route {
 	}
 }
 
+// check returns an error for a route that does not say who may call it.
+func (rt route) check(method, path string) error {
+	if rt.role == auth.NoRole {
+		return fmt.Errorf("%s %s has no role: the table of routes must say who may call it", method, path)
+	}
+	return nil
+}
+
 // register sets up the mux. If a path exists but not for the method, the
 // answer says which methods there are.
 func (a *API) register() error {
 	allowed := make(map[string][]string)
 	var bare error
 	handle := func(method, path string, rt route) {
-		if rt.role == auth.NoRole {
-			bare = fmt.Errorf("%s %s has no role: the table of routes must say who may call it", method, path)
-		}
+		bare = errors.Join(bare, rt.check(method, path))
 		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, rt) })
 		allowed[path] = append(allowed[path], method)
 	}

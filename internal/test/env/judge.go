@@ -99,7 +99,8 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 	responses := doc.Components.Responses
 	undescribed := openapi3.NewResponses(
 		openapi3.WithStatus(http.StatusBadRequest, responses["BadStore"]), // a path that names nothing
-		openapi3.WithStatus(http.StatusForbidden, responses["CrossOrigin"]),
+		openapi3.WithStatus(http.StatusUnauthorized, responses["Unauthenticated"]),
+		openapi3.WithStatus(http.StatusForbidden, responses["Forbidden"]),
 		openapi3.WithStatus(http.StatusNotFound, responses["NoSuchPath"]),
 		openapi3.WithStatus(http.StatusMethodNotAllowed, responses["MethodNotAllowed"]),
 		openapi3.WithStatus(http.StatusServiceUnavailable, responses["Unavailable"]), // from /readyz
@@ -221,7 +222,7 @@ func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 	}
 	op, rest := *input.Route.Operation, openapi3.Parameters(nil)
 	for _, p := range op.Parameters {
-		if ignored(p.Value, input.Request.URL.Query()) {
+		if ignored(p.Value, input.Request.URL.Query()) || p.Value.Name == "X-Forwarded-User" && hasToken(input.Request) {
 			continue
 		}
 		if p.Value.Schema.Value.Not == nil {
@@ -236,6 +237,12 @@ func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
 	route, of := *input.Route, *input
 	route.Operation, of.Route = &op, &route
 	return openapi3filter.ValidateRequest(context.Background(), &of)
+}
+
+// hasToken reports whether a request has a bearer token. X-Forwarded-User then means
+// nothing, unless the token allows it.
+func hasToken(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
 // ignored reports whether a parameter of a listing is ignored because one of
@@ -265,8 +272,10 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 			return true
 		}
 	}
-	if len(input.Request.Header["Content-Type"]) > 1 {
-		return true
+	for _, name := range []string{"Content-Type", "Authorization", "X-Forwarded-Groups"} {
+		if len(input.Request.Header[name]) > 1 {
+			return true
+		}
 	}
 	for _, p := range input.Route.Operation.Parameters {
 		if len(input.Request.Header.Values(p.Value.Name)) > 1 || !utf8.ValidString(input.Request.URL.Query().Get(p.Value.Name)) || !utf8.ValidString(input.Request.Header.Get(p.Value.Name)) {
@@ -274,6 +283,8 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 		}
 	}
 	switch problem.Type {
+	case "urn:oda:problem:invalid-user":
+		return hasToken(input.Request)
 	case "urn:oda:problem:unknown-position":
 		return true
 	case "urn:oda:problem:invalid-query":
