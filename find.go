@@ -113,15 +113,19 @@ func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *
 // too many, Search walks through the entities in order, for a limited time. A
 // page that is cut short by time has a next page.
 func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
-	places, complete, err := a.few(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	j := &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
-	if complete {
-		err = a.judgeFew(ctx, j, places)
-	} else {
-		err = a.walk(ctx, j)
+	j, done, err := a.glance(ctx, q)
+	if !done && err == nil {
+		var places []Place
+		var complete bool
+		if places, complete, err = a.few(ctx, q); err != nil {
+			return nil, err
+		}
+		j = a.newJudge(q)
+		if complete {
+			err = a.judgeFew(ctx, j, places)
+		} else {
+			err = a.walk(ctx, j)
+		}
 	}
 	if err != nil {
 		return &SearchPage{Next: j.next()}, err
@@ -139,6 +143,27 @@ func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 		}
 	}
 	return page, nil
+}
+
+func (a *Archive) newJudge(q *Search) *judge {
+	return &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
+}
+
+// glance looks for words in the first entities in order, twice as many as the page
+// has, and is done if that fills the page or if there are no more. An index would
+// first gather all entities that have a word, which takes long if most have it.
+func (a *Archive) glance(ctx context.Context, q *Search) (j *judge, done bool, err error) {
+	j = a.newJudge(q)
+	if q.Words == nil || q.Reference != "" || q.Cone != nil || len(q.Where) > 0 || 2*(q.Limit+1) > walkPart {
+		return j, false, nil
+	}
+	w := q.along(q.Sort)
+	w.Behind, w.Limit = q.Start, 2*(q.Limit+1)
+	n, err := a.judgeWalk(ctx, j, w)
+	if errors.Is(err, errEnded) {
+		return j, true, nil
+	}
+	return j, n < w.Limit || err != nil, err
 }
 
 // More returns the next items of a page, none at its end.
@@ -337,14 +362,7 @@ func (a *Archive) walk(ctx context.Context, j *judge) error {
 	}
 	w.Limit = min(q.Limit+1, most)
 	for turns := false; ; {
-		n := 0
-		err := a.engine.Walk(ctx, w, func(f *Found, body Body) error {
-			n++
-			return j.see(q.Sort.place(f.ID, f.Metadata), f, func() (bool, error) {
-				text, err := body.withoutRecords(f.Metadata)
-				return err == nil && q.holdsOf(text), err
-			})
-		})
+		n, err := a.judgeWalk(ctx, j, w)
 		if err != nil || n < w.Limit {
 			if errors.Is(err, errEnded) {
 				err = nil
@@ -361,6 +379,19 @@ func (a *Archive) walk(ctx context.Context, j *judge) error {
 		}
 		w.Behind, w.Limit = j.last, most
 	}
+}
+
+// judgeWalk judges the entities of a walk, and returns how many there were.
+func (a *Archive) judgeWalk(ctx context.Context, j *judge, w Walk) (n int, err error) {
+	q := j.search
+	err = a.engine.Walk(ctx, w, func(f *Found, body Body) error {
+		n++
+		return j.see(q.Sort.place(f.ID, f.Metadata), f, func() (bool, error) {
+			text, err := body.withoutRecords(f.Metadata)
+			return err == nil && q.holdsOf(text), err
+		})
+	})
+	return n, err
 }
 
 // Document returns the document of an entity that a search has found. If the

@@ -22,7 +22,8 @@ type form struct {
 // chip is a filter in use, and the address of the list without it.
 type chip struct {
 	Name, Value, Href string
-	rest              url.Values
+	rest              url.Values // without it
+	alone             url.Values // it alone
 }
 
 // filterNames are the filters with the words in which a chip tells of them.
@@ -53,7 +54,16 @@ func newForm(kind oda.Kind, params url.Values, err error) form {
 				says += ", " + strings.ReplaceAll(match, "_", " ")
 			}
 			rest := without(params, filter.param, value)
-			f.Chips = append(f.Chips, chip{says, value, kind.Collection() + question(rest), rest})
+			alone := url.Values{filter.param: {value}}
+			for name, of := range dependent {
+				if filter.param == of && params.Has(name) {
+					alone[name] = params[name]
+				}
+				if filter.param == name {
+					alone[of] = params[of]
+				}
+			}
+			f.Chips = append(f.Chips, chip{says, value, kind.Collection() + question(rest), rest, alone})
 		}
 	}
 	f.Where = append(slices.Clone(params["where"]), "")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"oda"
@@ -20,6 +22,7 @@ type listView struct {
 	Partial bool   // the search has not looked at everything yet
 	Empty   bool   // there is nothing of this kind at all
 	Loosen  []chip // filters without which something is found
+	Barren  []chip // or else those that find nothing even alone
 }
 
 // row is an entity in a list.
@@ -107,31 +110,62 @@ func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, para
 		view.Empty = true
 		return nil
 	}
-	view.Loosen = s.loosen(ctx, view.Kind, view.Form.Chips)
+	view.Loosen, view.Barren = s.loosen(ctx, view.Kind, view.Form.Chips)
 	return nil
 }
 
-// loosenTime bounds how long is tried to find out which filter left nothing.
-const loosenTime = 250 * time.Millisecond
+// Bounds of the hint on what to loosen.
+const (
+	loosenTime  = 100 * time.Millisecond
+	loosenWords = 6
+)
 
-// loosen finds the filters without which the others find something.
-func (s *Site) loosen(ctx context.Context, kind oda.Kind, chips []chip) []chip {
+// loosen finds out which filter left nothing: those without which the others find
+// something, and of several words each one. If there is none, barren are those that
+// find nothing even alone. It is a hint, and not needed.
+func (s *Site) loosen(ctx context.Context, kind oda.Kind, chips []chip) (without, barren []chip) {
 	ctx, cancel := context.WithTimeout(ctx, loosenTime)
 	defer cancel()
-	var found []chip
+	for _, c := range slices.Concat(chips, wordsOf(kind, chips)) {
+		if found, sure := s.finds(ctx, kind, c.rest); sure && found {
+			without = append(without, c)
+		}
+	}
+	if without != nil {
+		return without, nil
+	}
 	for _, c := range chips {
-		q, err := oda.ParseSearch(kind, known(c.rest))
-		if err != nil {
+		if found, sure := s.finds(ctx, kind, c.alone); sure && !found {
+			barren = append(barren, c)
+		}
+	}
+	return nil, barren
+}
+
+// finds reports whether a search finds anything, if that is soon known.
+func (s *Site) finds(ctx context.Context, kind oda.Kind, params url.Values) (found, sure bool) {
+	q, err := oda.ParseSearch(kind, known(params))
+	if err != nil {
+		return false, false
+	}
+	q.Fields, q.Limit = oda.IdentifierOnly, 1
+	page, err := s.cfg.Archive.Search(ctx, &q)
+	return err == nil && len(page.Items) > 0, err == nil && (len(page.Items) > 0 || page.Next == "")
+}
+
+// wordsOf takes the filter with several words apart: a filter for each word.
+func wordsOf(kind oda.Kind, chips []chip) (each []chip) {
+	for _, c := range chips {
+		words := strings.Fields(c.alone.Get("q"))
+		if len(words) < 2 || len(words) > loosenWords {
 			continue
 		}
-		q.Fields, q.Limit = oda.IdentifierOnly, 1
-		page, err := s.cfg.Archive.Search(ctx, &q)
-		if err != nil || len(page.Items) == 0 {
-			continue // it is a hint, and not needed
+		for i, word := range words {
+			rest := with(c.rest, "q", strings.Join(slices.Concat(words[:i], words[i+1:]), " "))
+			each = append(each, chip{Name: "the word", Value: word, Href: kind.Collection() + question(rest), rest: rest})
 		}
-		found = append(found, c)
 	}
-	return found
+	return each
 }
 
 // rows are the entities with what is shown of them besides: the name of the

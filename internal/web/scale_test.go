@@ -1,0 +1,113 @@
+//go:build !race
+
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oda/internal/test/env"
+)
+
+// largeArchive is how many entities the archive of this test has.
+const largeArchive = 100_000
+
+// longBlock is how many calls its longest block has, all in one night.
+const longBlock = 5000
+
+// serverTime is what a page may take of a processor.
+const serverTime = 50 * time.Millisecond
+
+// fillLarge stores a large archive: half of it SBDefinitions, which have a word in
+// common, and one block with many calls.
+func fillLarge(t *testing.T, s site) {
+	t.Helper()
+	put := func(collection string, n int, document func(i int) string) {
+		for first := 0; first < n; first += 5000 {
+			var body strings.Builder
+			body.WriteString(`{"` + collection + `":[`)
+			for i := first; i < min(n, first+5000); i++ {
+				if i > first {
+					body.WriteByte(',')
+				}
+				body.WriteString(document(i))
+			}
+			body.WriteString(`]}`)
+			if answer := s.Do("PUT", "/", body.String()); answer.Status != http.StatusOK {
+				t.Fatalf("%d %s", answer.Status, answer.Body)
+			}
+		}
+	}
+	telescope := func(i int) string { return []string{"ska_mid", "ska_low"}[i%2] }
+	put("sbds", largeArchive/2, func(i int) string {
+		return fmt.Sprintf(`{"sbd_id":"sbd-%d","name":"Survey field %d","telescope":"%s","description":"Deep survey of the southern sky, pass %d",
+			"targets":[{"name":"field %d","ra":%d.5,"dec":-%d.5}]}`, i, i, telescope(i), i%7, i, i%360, i%90)
+	})
+	put("sbis", largeArchive/4, func(i int) string {
+		return fmt.Sprintf(`{"sbi_id":"sbi-%d","telescope":"%s","sbd_ref":"sbd-%d","eb_ref":"eb-%d"}`, i, telescope(i), i, i)
+	})
+	put("ebs", largeArchive/4-1000, func(i int) string {
+		return fmt.Sprintf(`{"eb_id":"eb-%d","telescope":"%s","sbd_ref":"sbd-%d","sbi_ref":"sbi-%d","request_responses":[
+			{"request":"control.scan","request_sent_at":"%s","status":"%s"}]}`,
+			i, telescope(i), i, i, time.Date(2024, 1, 1, 12, i/1000, 0, 0, time.UTC).AddDate(0, 0, i%700).Format(time.RFC3339), []string{"OK", "ERROR"}[i/99%2])
+	})
+	put("prjs", 1000, func(i int) string {
+		return fmt.Sprintf(`{"prj_id":"prj-%d","name":"Survey %d","obs_blocks":[{"obs_block_id":"ob-%d","sbd_ids":["sbd-%d"]}]}`, i, i, i, i)
+	})
+	var calls []string
+	for i := range longBlock {
+		calls = append(calls, fmt.Sprintf(`{"request":"control.point","request_args":{"kwargs":{"dish":%d}},"request_sent_at":"2026-02-01T12:00:00Z","status":"OK"}`, i))
+	}
+	if answer := s.Do("PUT", "/ebs/eb-long", `{"telescope":"ska_mid","sbd_ref":"sbd-1","request_responses":[`+strings.Join(calls, ",")+`]}`); answer.Status != http.StatusOK {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+}
+
+// processor is how long this process has kept processors busy.
+func processor(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// Every page takes little of the server, however much there is in the archive. It is
+// the processor that is measured, so other programs on the machine do not matter,
+// and the middle of several tries, so the garbage collector does not.
+func TestEveryPageIsQuickInALargeArchive(t *testing.T) {
+	a := env.Start(t)
+	s := site{a, a.Origin()}
+	fillLarge(t, s)
+	for _, at := range []string{
+		"", "sbds", "sbis", "ebs", "prjs", "sbds?sort=id", "sbds?sort=-modified", "ebs?telescope=ska_low",
+		"sbds?q=survey", "sbds?q=sur", "sbds?q=deep+survey", "sbds?q=survey+4711", "sbds?q=southern+sky&telescope=ska_mid", "sbds?q=survey&sort=created", "sbds?q=survey&sort=id",
+		"sbds?q=survey&user=nobody", "sbds?cone=201.5,-43.5,1", "sbds?ref=nothing", "ebs?ref=sbd-17", "sbds?q=nothinglikethis", "sbds?q=nothinglikethis&telescope=ska_mid&user=x",
+		"sbds?q=survey&telescope=ska_mars", "ebs?created_after=2001-01-01&created_before=2002-01-01&telescope=ska_mid",
+		"search?q=survey", "search?q=sbd-17+field", "search?q=nothinglikethis", "search?q=sur",
+		"sbds/sbd-17", "sbis/sbi-17", "ebs/eb-17", "ebs/eb-long", "ebs/eb-long?calls=failed", "ebs/eb-long?after=4000", "prjs/prj-17",
+		"compare?from=sbds/sbd-1@1&to=sbds/sbd-2@1", "compare?from=ebs/eb-long@1&to=ebs/eb-1@1", "compare?from=ebs/eb-long@1&to=ebs/eb-long@1&what=calls&after=2000",
+		"night?date=2024-06-17", "night?date=2026-02-01", "night?date=2001-01-01", "changes",
+	} {
+		var took []time.Duration
+		for range 5 {
+			before := processor(t)
+			reply := s.get(t, at, "Accept-Encoding", "gzip")
+			took = append(took, processor(t)-before)
+			if reply.Status != http.StatusOK && reply.Status != http.StatusSeeOther {
+				t.Fatalf("%s answers %d", at, reply.Status)
+			}
+		}
+		slices.Sort(took)
+		t.Logf("%-60s %v", at, took[len(took)/2].Round(100*time.Microsecond))
+		if took[len(took)/2] > serverTime {
+			t.Errorf("%s takes %v of a processor, more than %v", at, took, serverTime)
+		}
+	}
+}
