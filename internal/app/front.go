@@ -2,10 +2,12 @@ package app
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"oda/internal/engine/migrate"
 	"oda/internal/httpapi"
+	"oda/internal/web"
 )
 
 // front answers that the archive is not open yet, until it is.
@@ -16,7 +18,12 @@ type front struct {
 
 func newFront(cfg Config, base string) *front {
 	f := &front{}
-	f.open(httpapi.NotOpen(httpapi.Config{BasePath: base, Log: cfg.Log}, f.reason))
+	// Most archives open before anybody needs a page.
+	page := sync.OnceValue(func() http.Handler {
+		return web.OpeningHandler(web.Config{BasePath: base, Version: cfg.Version, Logger: cfg.Log}, f.progress)
+	})
+	f.open(httpapi.NotOpen(httpapi.Config{BasePath: base, Log: cfg.Log}, f.reason,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page().ServeHTTP(w, r) })))
 	return f
 }
 
@@ -32,6 +39,20 @@ func (f *front) reason() string {
 		return "its schema is being upgraded: " + at.String()
 	}
 	return "its database is being opened"
+}
+
+// progress says why the archive is not open yet, and how much of the upgrade is
+// done: every step counts the same.
+func (f *front) progress() (reason string, share float64) {
+	at := f.status.Load()
+	if at == nil {
+		return f.reason(), -1
+	}
+	done := float64(at.Number - 1)
+	if at.Total > 0 {
+		done += float64(at.Done) / float64(at.Total)
+	}
+	return f.reason(), done / float64(at.Last)
 }
 
 // ServeHTTP implements http.Handler.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/jackc/pgx/v5"
 
 	"oda/internal/test/env"
@@ -26,12 +27,13 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 		fmt.Sprintf("INSERT INTO migration_progress VALUES (%d, '', 3, 7)", old.Schema+1))
 	p := env.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory")
 	origin := strings.TrimSuffix(p.URL, "/observatory/readyz")
-	ask := func(method, path string) (int, string, string) {
+	ask := func(method, path string, accept ...string) (int, string, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, origin+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		request.Header["Accept"] = accept
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -60,8 +62,42 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 			t.Errorf("%s answers %d, Retry-After %q: %s", request, status, after, text)
 		}
 	}
+	// A browser gets a page that says so, with the files that it loads.
+	for _, path := range []string{"/", "/observatory", "/observatory/", "/observatory/ebs/eb-1", "/observatory/api/v1/"} {
+		status, after, text := ask("GET", path, "text/html,*/*;q=0.8")
+		if status != 503 || after == "" || !strings.Contains(text, fmt.Sprintf("schema step %d of ", old.Schema+1)) || !strings.Contains(text, "<progress") {
+			t.Errorf("%s answers a browser %d, Retry-After %q: %s", path, status, after, text)
+		}
+	}
+	if _, _, text := ask("GET", "/observatory/api/v1/sbds/a", "text/html,*/*;q=0.8"); !strings.HasPrefix(text, `{"type"`) {
+		t.Errorf("the interface answers %s", text)
+	}
+	if status, _, text := ask("GET", "/observatory/api/v1/ui/site.css"); status != 200 || !strings.Contains(text, ":root") {
+		t.Errorf("the stylesheet is %d %s", status, text)
+	}
+	if status, _, _ := ask("GET", "/observatory/api/v1/ui/nothing"); status != 404 {
+		t.Errorf("a file that does not exist is %d", status)
+	}
+	browser := env.Browser(t)
+	watch := env.NewWatch(browser)
+	if err := chromedp.Do(browser, chromedp.Navigate(origin+"/observatory/"), chromedp.WaitVisible(chromedp.CSS("progress"))); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_unlock(1868849409)"); err != nil {
 		t.Fatal(err)
+	}
+	// It looks again by itself until the archive is open.
+	if err := chromedp.Do(browser, chromedp.WaitVisible(chromedp.CSS(".cards"))); err != nil {
+		t.Errorf("the page does not become the home page: %v", err)
+	}
+	complaints, err := watch.Complaints(browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range complaints {
+		if !strings.Contains(c, "status of 503") {
+			t.Errorf("the browser complains: %s", c)
+		}
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		status, _, text := ask("GET", "/readyz")

@@ -5,16 +5,31 @@ import (
 	"strings"
 
 	"oda"
+	"oda/internal/content"
 )
 
 // NotOpen returns a handler for the time while the archive is being opened: the
-// server is alive, but not ready. Reason returns a part of a sentence.
-func NotOpen(cfg Config, reason func() string) http.Handler {
+// server is alive, but not ready. Reason returns a part of a sentence. Page answers
+// browsers, and serves the files of that page: of these, the path value "file" is
+// the name.
+func NotOpen(cfg Config, reason func() string, page http.Handler) http.Handler {
 	a := &API{base: cfg.BasePath, log: cfg.Log}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := newCall(a, w, r)
 		defer c.finish()
-		if strings.TrimPrefix(r.URL.Path, a.base) == "/livez" {
+		below := strings.TrimPrefix(r.URL.Path, a.base)
+		if file, ok := strings.CutPrefix(below, "/api/v1/ui/"); ok && isRead(r) {
+			r.SetPathValue("file", file)
+			page.ServeHTTP(c, r)
+			return
+		}
+		if isRead(r) && isPage(below) && content.Preferred(r.Header, problemType, htmlType) == htmlType {
+			c.head("Vary", "Accept")
+			c.head("Retry-After", retryAfter[oda.Unavailable])
+			page.ServeHTTP(c, r)
+			return
+		}
+		if below == "/livez" {
 			c.probe = true
 			if err := a.live(c); err != nil {
 				c.problem(err)
@@ -23,4 +38,18 @@ func NotOpen(cfg Config, reason func() string) http.Handler {
 		}
 		c.problem(oda.Errorf(oda.Unavailable, "The archive is not open yet: %s. Nothing was stored. Try again later.", reason()))
 	})
+}
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// isPage reports whether a person may ask for a path below the base: the pages are
+// beside the interface and at its root.
+func isPage(below string) bool {
+	switch below {
+	case "/api/v1/", "/api/v1/ui", "/api/v1/guide":
+		return true
+	case "/livez", "/readyz":
+		return false
+	}
+	return !strings.HasPrefix(below, "/api/")
 }

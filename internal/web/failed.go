@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"path"
-	"strconv"
 
 	"oda"
 )
@@ -38,11 +37,5 @@ func (s *Site) Failed(w http.ResponseWriter, r *http.Request, e *oda.Error, stat
 		s.log.Error("a page could not be rendered", "error", err)
 		text = []byte(title)
 	}
-	h := w.Header()
-	h.Set("Content-Security-Policy", pagePolicy)
-	h.Set("Content-Type", htmlType)
-	h.Set("Content-Length", strconv.Itoa(len(text)))
-	h.Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // fails only if the client has gone
+	s.send(w, text, status)
 }

@@ -70,13 +70,7 @@ func (s *Site) refused(w http.ResponseWriter, name string, view any, status int)
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", pagePolicy)
-	h.Set("Content-Type", htmlType)
-	h.Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // fails only if the client has gone
+	s.send(w, text, status)
 	return nil
 }
 

@@ -84,7 +84,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "prose"} {
+	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "opening", "prose"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.
