@@ -79,7 +79,7 @@ func newGzipped(contentType string, gz []byte) file {
 // loadAssets returns the files that the pages load, by name.
 func loadAssets() map[string]file {
 	assets := make(map[string]file)
-	for _, name := range []string{"site.css", "site.js", "live.js", "timeline.js", "ui.css", "ui.js", "icon.svg"} {
+	for _, name := range []string{"site.css", "site.js", "live.js", "document.js", "timeline.js", "ui.css", "ui.js", "icon.svg"} {
 		assets[name] = newFile(contentTypes[path.Ext(name)], mustRead("assets/"+name))
 	}
 	for _, name := range []string{

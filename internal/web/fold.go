@@ -12,7 +12,7 @@ import (
 // Bounds of a document on a page. What is beyond them is left to the download.
 const (
 	foldValues = 4000
-	foldBytes  = 400 << 10 // of HTML
+	foldBytes  = 150 << 10 // of keys and values, which may hardly compress
 	foldDepth  = 60
 	openValues = 300 // up to which everything is unfolded
 	longString = 4000
@@ -26,6 +26,8 @@ type folder struct {
 	out    bytes.Buffer
 	links  map[string]string // addresses of identifiers
 	values int
+	bytes  int // of keys and values
+	left   int // values left out of the object or list that is being written
 	cut    bool
 	open   bool // everything is unfolded
 	block  bool // its records are shown elsewhere
@@ -42,11 +44,17 @@ func fold(text []byte, kind oda.Kind, links map[string]string) (template.HTML, b
 	return template.HTML(f.out.String()), f.cut
 }
 
-// value writes the value that comes next, behind its key if it has one.
+// value writes the value that comes next, behind its key, in quotes, if it has one.
 func (f *folder) value(key string, depth int) {
 	kind, err := f.scan.Peek()
 	if err != nil { // what is stored was checked
 		f.cut = true
+		return
+	}
+	if f.values > foldValues || f.bytes > foldBytes || depth > foldDepth {
+		f.cut = true
+		f.left++
+		_, _, _ = f.scan.Skip()
 		return
 	}
 	f.values++
@@ -54,13 +62,9 @@ func (f *folder) value(key string, depth int) {
 	case kind != rawjson.Object && kind != rawjson.Array:
 		start, end, _ := f.scan.Skip()
 		f.line(key, func() { f.scalar(kind, f.text[start:end]) })
-	case f.block && depth == 1 && key == "request_responses":
+	case f.block && depth == 1 && key == `"request_responses"`:
 		_, _, _ = f.scan.Skip()
 		f.line(key, func() { f.out.WriteString(`<a href="#calls">the calls, shown above</a>`) })
-	case f.values > foldValues || f.out.Len() > foldBytes || depth > foldDepth:
-		f.cut = true
-		_, _, _ = f.scan.Skip()
-		f.line(key, func() { f.out.WriteString(`<span class="muted">not shown here: the document is long</span>`) })
 	case kind == rawjson.Object:
 		f.object(key, depth)
 	default:
@@ -77,7 +81,7 @@ func (f *folder) object(key string, depth int) {
 		if !more || err != nil {
 			return false
 		}
-		f.value(string(name), depth+1)
+		f.value(strconv.Quote(string(name)), depth+1)
 		return true
 	})
 }
@@ -100,10 +104,15 @@ func (f *folder) list(key string, depth int) {
 func (f *folder) inside(key, begin, end, of string, depth int, next func() bool) {
 	var outer bytes.Buffer
 	outer, f.out = f.out, bytes.Buffer{}
-	n := 0
+	n, left := 0, f.left
+	f.left = 0
 	for next() {
 		n++
 	}
+	if f.left > 0 {
+		f.out.WriteString(`<div><span class="muted">` + thousands(int64(f.left)) + ` not shown here: the document is long</span></div>`)
+	}
+	f.left = left
 	inner := f.out
 	f.out = outer
 	if n == 0 {
@@ -130,7 +139,8 @@ func (f *folder) line(key string, value func()) {
 
 func (f *folder) key(key string) {
 	if key != "" {
-		f.out.WriteString(`<span class="key">` + template.HTMLEscapeString(strconv.Quote(key)) + `</span>: `)
+		f.bytes += len(key)
+		f.out.WriteString(`<span class="key">` + template.HTMLEscapeString(key) + `</span>: `)
 	}
 }
 
@@ -140,6 +150,7 @@ func (f *folder) scalar(kind rawjson.Kind, text []byte) {
 	if len(shown) > longString {
 		shown, f.cut = append(bytes.ToValidUTF8(shown[:longString:longString], nil), "…"...), true
 	}
+	f.bytes += len(shown)
 	escaped := template.HTMLEscapeString(string(shown))
 	if kind != rawjson.String {
 		f.out.WriteString(`<span class="plain">` + escaped + `</span>`)

@@ -3,11 +3,13 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -421,7 +423,31 @@ func TestAPageTransfersLittle(t *testing.T) {
 	}
 	s.Do("PUT", "/sbds/sbd-string", `{"name":"`+strings.Repeat("long ", 100_000)+`"}`)
 	s.Do("PUT", "/sbds/sbd-deep", strings.Repeat(`{"a":[`, 49)+`1`+strings.Repeat(`]}`, 49))
-	for _, at := range append(s.tour(t), "sbds/sbd-long", "sbds/sbd-string", "sbds/sbd-deep") {
+	// What hardly compresses, in many short and in a few long texts; and many short
+	// values.
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := func(texts, length int) string {
+		var list []string
+		for range texts {
+			text := make([]byte, length)
+			for i := range text {
+				text[i] = byte('0' + random.IntN(75))
+			}
+			list = append(list, strconv.Quote(string(text)))
+		}
+		return strings.Join(list, ",")
+	}
+	s.store(t, "/sbds/sbd-noise", `{"list":[`+noise(20_000, 40)+`]}`, `{"list":[`+noise(10_000, 80)+`]}`)
+	s.store(t, "/sbds/sbd-texts", `{"list":[`+noise(200, 5000)+`]}`, `{"list":[`+noise(200, 3000)+`]}`)
+	s.store(t, "/sbds/sbd-flat", `{"list":[`+strings.Repeat("1,", 300_000)+`1]}`)
+	var records []string
+	for range 200 {
+		records = append(records, `{"request":`+noise(1, 300)+`,"request_args":{"args":[`+noise(1, 3000)+`]},"response":{"result":`+noise(1, 3000)+`},"error":{"detail":`+noise(1, 3000)+`,"stacktrace":`+noise(1, 3000)+`}}`)
+	}
+	s.store(t, "/ebs/eb-noise", `{"request_responses":[`+strings.Join(records, ",")+`]}`)
+	for _, at := range append(s.tour(t), "sbds/sbd-long", "sbds/sbd-string", "sbds/sbd-deep", "sbds/sbd-noise", "sbds/sbd-texts", "sbds/sbd-flat", "ebs/eb-noise",
+		"sbis?limit=1000", "compare?from=sbds/sbd-noise@1&to=sbds/sbd-noise@2", "compare?from=sbds/sbd-texts@1&to=sbds/sbd-texts@2&view=unified",
+		"compare?from=ebs/eb-noise@1&to=ebs/"+s.failing(t)+"@1") {
 		page := s.get(t, at, "Accept-Encoding", "gzip")
 		size := len(page.Raw)
 		for _, found := range regexp.MustCompile(`(?:src|rel="stylesheet" href)="([^"]*)"`).FindAllStringSubmatch(page.Text(), -1) {

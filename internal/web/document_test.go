@@ -1,0 +1,90 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"oda/internal/test/env"
+)
+
+// A document can be searched, folded as a whole and copied, also one that no
+// summary understands.
+func TestADocumentIsSearchedFoldedAndCopied(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	odd := `{"":"no key","long":"` + strings.Repeat("word ", 50) + `","list":[[[{"deep":{"Needle":[1.50,null,true,{"x":"in the needle"}]}}]]],"🔭":"שלום","needles":{"a":"no"}}`
+	s.store(t, "/sbds/sbd-odd", odd)
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	do(t, ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.base+"/sbds/sbd-odd"), chromedp.WaitVisible(chromedp.CSS(`.findtools`)))
+
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.refold`)))
+	if got := text(t, ctx, `#json`); strings.Contains(got, "needle\"") || !strings.Contains(got, "no key") {
+		t.Errorf("folded, the document is shown as\n%s", got)
+	}
+	found := func() string {
+		return evaluate[string](t, ctx, `document.querySelector("#json .here").textContent + " " + document.querySelector(".findtools output").textContent`)
+	}
+	do(t, ctx, chromedp.SendKeys(chromedp.CSS(`.findtools input`), "needle"))
+	if got := found(); !strings.HasPrefix(got, `"Needle"`) || !strings.HasSuffix(got, "1 of 3") {
+		t.Errorf("the first place is %q", got)
+	}
+	if !evaluate[bool](t, ctx, `document.querySelector("#json .here").checkVisibility()`) {
+		t.Error("what was found is folded")
+	}
+	do(t, ctx, chromedp.KeyEvent(kb.Enter))
+	if got := found(); !strings.HasPrefix(got, `"x": "in the needle"`) || !strings.HasSuffix(got, "2 of 3") {
+		t.Errorf("the second place is %q", got)
+	}
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.findtools .previous`)), chromedp.Click(chromedp.CSS(`.findtools .previous`)))
+	if got := found(); !strings.HasPrefix(got, `"needles"`) || !strings.HasSuffix(got, "3 of 3") {
+		t.Errorf("before the first place comes %q", got)
+	}
+	do(t, ctx, chromedp.SendKeys(chromedp.CSS(`.findtools input`), "x"))
+	if got := text(t, ctx, `.findtools output`); got != "not in the document" {
+		t.Errorf("of what is not there it says %q", got)
+	}
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.unfold`)))
+	if evaluate[bool](t, ctx, `document.querySelector("#json details:not([open])") !== null`) {
+		t.Error("something is still folded")
+	}
+
+	evaluate[bool](t, ctx, `navigator.clipboard.writeText = async (text) => { window.copied = text; }; true`)
+	do(t, ctx, chromedp.Click(chromedp.CSS(`button[data-from]`)), chromedp.WaitVisible(`//button[text()="Copied"]`))
+	if got, want := evaluate[string](t, ctx, `window.copied`), s.Do("GET", "/sbds/sbd-odd", "").Text(); got != want {
+		t.Errorf("copied is\n%s\nand not\n%s", got, want)
+	}
+	complaints, err := watch.Complaints(ctx)
+	if err != nil || len(complaints) > 0 {
+		t.Errorf("the browser complains: %v %v", complaints, err)
+	}
+}
+
+// A long document stays fast, as far as a page shows it.
+func TestALongDocumentStaysFast(t *testing.T) {
+	s := newSite(t, "")
+	var list []string
+	for i := range 5000 {
+		list = append(list, fmt.Sprintf(`{"number":%d,"name":"value %d"}`, i, i))
+	}
+	s.store(t, "/sbds/sbd-long", `{"list":[`+strings.Join(list, ",")+`]}`)
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/sbds/sbd-long"), chromedp.WaitVisible(chromedp.CSS(`.findtools`)))
+	const second = 1000.0
+	for what, script := range map[string]string{
+		"to unfold all": `document.querySelector(".unfold").click()`,
+		"to find":       `const input = document.querySelector(".findtools input"); input.value = "value 1"; input.dispatchEvent(new Event("input"))`,
+	} {
+		took := evaluate[float64](t, ctx, `(() => { const began = performance.now(); `+script+`; document.body.getBoundingClientRect(); return performance.now() - began; })()`)
+		t.Logf("%s takes %.0f ms", what, took)
+		if took > second {
+			t.Errorf("%s takes %.0f ms", what, took)
+		}
+	}
+	if got := text(t, ctx, `.findtools output`); !strings.HasPrefix(got, "1 of ") {
+		t.Errorf("found is %q", got)
+	}
+}
