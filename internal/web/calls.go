@@ -82,9 +82,15 @@ type callRow struct {
 	Record         string // as it was sent, indented
 }
 
+// size is how many bytes of the page are those of the call.
+func (r *callRow) size() int {
+	return len(r.Arguments) + len(r.Result) + len(r.Problem) + len(r.Trace) + len(r.Record)
+}
+
 // Bounds of a page of calls.
 const (
 	callsOnPage   = 100
+	callsBytes    = 120 << 10              // or as many as have so many bytes, which may hardly compress
 	callsLookTime = 300 * time.Millisecond // for those that are shown
 	shownText     = 2000                   // bytes of a result, an argument or an error
 	shownInFull   = 50_000                 // of the call that is looked at
@@ -157,6 +163,7 @@ func (s *Site) callsOf(ctx context.Context, view *entityView, params url.Values)
 func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more int64, err error) {
 	late := time.Now().Add(callsLookTime)
 	filter := callFilter{v.Function, v.Outcome}
+	bytes := 0
 	for len(v.Rows) < callsOnPage {
 		limit := callsOnPage
 		if v.Filtered() {
@@ -173,7 +180,9 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 			if !filter.wants(keptName(call.Request), call.Failed) {
 				continue
 			}
-			if v.Rows = append(v.Rows, newCallRow(r, call, shownText)); len(v.Rows) == callsOnPage {
+			row := newCallRow(r, call, shownText)
+			bytes += row.size()
+			if v.Rows = append(v.Rows, row); len(v.Rows) == callsOnPage || bytes > callsBytes {
 				if page.More || i+1 < len(page.Records) {
 					return after, nil
 				}

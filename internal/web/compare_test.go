@@ -97,7 +97,7 @@ func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
 	page := s.get(t, "compare?from=ebs/eb-one@2&to=ebs/eb-two@1").Text()
 	for _, want := range []string{
 		"27 equal calls", ">1 change<", `scan(id=1) → <del>done</del>`, `scan(id=1) → <ins>ERROR: dish 36 does not answer</ins>`, `class="new failed"`,
-		`<a href="./ebs/eb-two?after=30#call-31">31</a>`, ">2.0 s<", `abort()`, `end()`,
+		`<a href="./ebs/eb-two?call=31#timeline">31</a>`, ">2.0 s<", `abort()`, `end()`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
@@ -123,7 +123,7 @@ func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
 	if next == nil || !strings.Contains(first, "Both made the same calls") {
 		t.Fatalf("the first calls are not the same:\n%s", first)
 	}
-	if page := s.get(t, strings.ReplaceAll(next[1], "&amp;", "&")).Text(); !strings.Contains(page, "#call-2401") || strings.Contains(page, `rel="next"`) {
+	if page := s.get(t, strings.ReplaceAll(next[1], "&amp;", "&")).Text(); !strings.Contains(page, "?call=2401#timeline") || strings.Contains(page, `rel="next"`) {
 		t.Errorf("the next page does not show the call that failed:\n%s", page)
 	}
 }

@@ -222,8 +222,7 @@ func (c *comparison) number(of *side, i int, class string) {
 	}
 	sequence := strconv.FormatInt(of.calls[i].sequence, 10)
 	if of.Current {
-		before := strconv.FormatInt(of.calls[i].sequence-1, 10)
-		sequence = `<a href="` + template.HTMLEscapeString(of.Href) + `?after=` + before + `#call-` + sequence + `">` + sequence + `</a>`
+		sequence = `<a href="` + template.HTMLEscapeString(of.Href) + `?call=` + sequence + `#timeline">` + sequence + `</a>`
 	}
 	c.out.WriteString(sequence + "</td>")
 }
