@@ -19,6 +19,14 @@ type form struct {
 	Limit  string
 }
 
+// field is a filter to fill in, of which the hint is an example.
+type field struct{ Name, Label, Hint, Value, Fault string }
+
+// Field gives a filter by the name of its parameter.
+func (f form) Field(name, label, hint string) field {
+	return field{name, label, hint, f.Values[name], f.Faults[name]}
+}
+
 // chip is a filter in use, and the address of the list without it.
 type chip struct {
 	Name, Value, Href string
