@@ -51,9 +51,9 @@ lint: ## Format, vet, staticcheck, generated files
 	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	@scripts/check-generated
 
-proof: setup linear feed drill ## Long tests: linear, feed, drill, 200 kills, all generators, schemathesis (half an hour)
+proof: setup linear feed drill ## Long tests: linear, feed, drill, 200 kills, overload, all generators, schemathesis (half an hour)
 	@scripts/setup proof
-	ODA_PROOF=1 go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9' ./api/clients ./internal/app
+	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload' ./api/clients ./internal/app
 
 fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)

@@ -39,6 +39,8 @@ const (
 	KeyReused          Code = "key-reused"          // 422: an idempotency key was used again with another body
 	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to compare
 
+	RateLimited Code = "rate-limited" // 429: the caller sends too much
+
 	Internal          Code = "internal"           // 500: a fault of the server
 	DamagedText       Code = "damaged"            // 500: something is no longer what was stored
 	IdentifierService Code = "identifier-service" // 500: no identifier is available

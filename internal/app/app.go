@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
 	"oda/internal/engine/migrate"
@@ -50,7 +51,9 @@ type Config struct {
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
 	MaxConnections int
-	MaxFollowers   int // of the feed of changes
+	MaxFollowers   int              // of the feed of changes
+	Limits         admission.Limits // of one caller
+	Origins        []string         // of web pages that may use the interface
 
 	AuditLog     string // file; none if it is empty
 	AuditMayFail bool   // writes go on while it cannot be written
@@ -169,6 +172,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	handler, err := httpapi.New(httpapi.Config{
 		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Limits: cfg.Limits, Origins: cfg.Origins,
 	})
 	if err != nil {
 		return nil, err

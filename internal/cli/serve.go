@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oda/internal/admission"
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/httpapi"
@@ -22,6 +23,10 @@ type serve struct {
 
 	TLSCert string `name:"tls-cert" env:"ODA_TLS_CERT" placeholder:"FILE" group:"Transport" help:"Certificate to speak HTTPS with, PEM, with the certificates between it and the root. Read again when the file changes. Without it the archive speaks HTTP."`
 	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
+
+	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" placeholder:"ORIGIN,..." group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
+	CallerRate        float64  `default:"0" env:"ODA_CALLER_RATE" placeholder:"N" group:"Limits per caller" help:"Requests per second that one caller may send on average; beyond it they are answered 429. 0 means no limit (default ${default})."`
+	CallerConcurrency int      `default:"0" env:"ODA_CALLER_CONCURRENCY" placeholder:"N" group:"Limits per caller" help:"Requests and streams that one caller may have in progress at once; beyond it they are answered 429. 0 means no limit (default ${default})."`
 
 	SkuidURL   string    `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
 	SkuidTypes string    `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
@@ -60,6 +65,8 @@ func (s *serve) Validate() error {
 	switch {
 	case err != nil:
 		return err
+	case s.CallerRate < 0 || s.CallerConcurrency < 0:
+		return errors.New("--caller-rate and --caller-concurrency must not be negative; 0 means no limit")
 	case (s.TLSCert == "") != (s.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key belong together: give both, or neither")
 	case s.MaxBody > s.MaxBodiesInFlight:
@@ -80,6 +87,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	a, err := app.Start(ctx, app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
 		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
+		Limits: admission.Limits{Rate: s.CallerRate, Concurrent: s.CallerConcurrency}, Origins: s.CORSOrigin,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
 		Auth:          auth.Config{Tokens: s.Tokens, Proxies: prefixes(s.TrustProxy), Insecure: s.Insecure},
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},

@@ -12,6 +12,7 @@ import (
 
 	"oda"
 	"oda/api"
+	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
 	"oda/internal/contract"
@@ -59,6 +60,9 @@ type Config struct {
 	Log      *slog.Logger
 
 	WriteTimeout time.Duration // for an answer, once there is something to send
+
+	Limits  admission.Limits // of one caller
+	Origins []string         // of web pages that may use the interface; * may read
 }
 
 // API answers requests. It is an http.Handler.
@@ -79,6 +83,10 @@ type API struct {
 	mux      *http.ServeMux
 
 	writeTimeout time.Duration
+
+	control *admission.Control
+	callers *admission.Callers // nil: no limits
+	cors    *crossOrigin       // nil: no other origins
 }
 
 // New compiles the API description and sets up the routes.
@@ -90,8 +98,12 @@ func New(cfg Config) (*API, error) {
 	}
 	a := &API{
 		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
-		contract: description, inFlight: budget{most: cfg.Bounds.InFlight}, origins: http.NewCrossOriginProtection(),
+		contract: description, inFlight: newBudget(cfg.Bounds), origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
+		control: admission.New(), callers: admission.NewCallers(cfg.Limits),
+	}
+	if a.cors, err = newCrossOrigin(a.base, cfg.Origins, a.origins); err != nil {
+		return nil, err
 	}
 	return a, a.register()
 }
@@ -102,6 +114,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := newCall(a, w, r)
 	defer c.finish()
 	switch {
+	case a.cors.mark(c):
 	case a.origins.Check(r) != nil:
 		c.problem(oda.Errorf(oda.CrossOrigin, "A web page of another origin may not write to this archive. "+
 			"Use this archive's own pages, or a program."))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/admission"
 	"oda/internal/auth"
 	"oda/internal/contract"
 )
@@ -28,20 +29,23 @@ type call struct {
 	query     map[string][]string
 	started   time.Time
 	requestID string
-	taken     int64 // bytes reserved from the budget
+	taken     int64            // bytes reserved from the budget
+	pass      admission.Pass   // while the archive works on the request
+	place     *admission.Place // of the caller; nil without limits
 	status    int
 	sent      int64
 	failure   error
 	kind      oda.Kind
 	need      auth.Role // that the caller needs
-	page      bool      // for people; its query is ignored
-	probe     bool      // a health check
-	reading   bool      // reading of the body has begun
-	ended     bool      // all of the body was read
-	broken    bool      // the rest of the body will never arrive
-	lasting   bool      // the answer never changes
-	accept    bool      // the answer depends on what the client accepts
-	headed    uint8     // how many of values are used
+	class     admission.Class
+	page      bool  // for people; its query is ignored
+	probe     bool  // a health check
+	reading   bool  // reading of the body has begun
+	ended     bool  // all of the body was read
+	broken    bool  // the rest of the body will never arrive
+	lasting   bool  // the answer never changes
+	accept    bool  // the answer depends on what the client accepts
+	headed    uint8 // how many of values are used
 	out       response
 
 	// The values of the answer's headers. They are part of the call, so that they
@@ -67,6 +71,9 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 
 // head sets a header of the answer. The name must be in canonical form.
 func (c *call) head(name, value string) {
+	if name == "Vary" {
+		value = c.api.cors.vary(value)
+	}
 	if int(c.headed) == len(c.values) {
 		c.Header()[name] = []string{value}
 		return
@@ -93,6 +100,7 @@ func (c *call) WriteHeader(status int) {
 		c.status = status
 		c.audited()
 	}
+	c.pass.Leave() // what is sent slowly takes no room
 	c.ResponseWriter.WriteHeader(status)
 }
 
@@ -100,6 +108,7 @@ func (c *call) WriteHeader(status int) {
 func (c *call) Write(p []byte) (int, error) {
 	if c.status == 0 {
 		c.status = http.StatusOK
+		c.pass.Leave()
 		c.audited()
 	}
 	n, err := c.ResponseWriter.Write(p)
@@ -128,6 +137,10 @@ func (c *call) finish() {
 				c.problem(oda.Errorf(oda.Internal, "Internal error. Give the request ID to the operator."))
 			}
 		}
+	}
+	c.pass.Leave()
+	if c.place != nil {
+		c.api.callers.Leave(c.place)
 	}
 	c.endAudit()
 	c.api.inFlight.give(c.taken)

@@ -77,6 +77,7 @@ func (c *call) lastEvent(otherwise int64) (int64, error) {
 // the caller's credential ends.
 func (c *call) stream(send func() (feed.Sent, error)) error {
 	defer c.whileAllowed()()
+	c.pass.Leave() // from here on it counts as a follower
 	c.head("Content-Type", eventStream)
 	c.head("Vary", "Accept, Accept-Encoding")
 	c.head("Cache-Control", "no-store")
@@ -97,6 +98,7 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 // connection counts as a follower, not as an ordinary request.
 func (c *call) aside(wait time.Duration) (back func()) {
 	end := c.whileAllowed()
+	c.pass.Leave()
 	control := http.NewResponseController(c.ResponseWriter)
 	// The request has arrived, so the time for reading it is over. The time for the
 	// answer begins when there is one. If setting a deadline fails, the wait only

@@ -40,6 +40,7 @@ var problems = map[oda.Code]problemKind{
 	oda.DuplicateEntity:    {http.StatusUnprocessableEntity, "Duplicate entity"},
 	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used with another body"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
+	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests of one caller"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},
 	oda.DamagedText:        {http.StatusInternalServerError, "The stored text is damaged"},
 	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier available"},

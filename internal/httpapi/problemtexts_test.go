@@ -49,6 +49,11 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	script := newToken(t, file, auth.Token{Name: "script", Role: auth.Recorder})
 	known := env.Start(t, tokensOf(file))
+	busy := env.Start(t, func(cfg *app.Config) { cfg.Limits.Rate = 1 })
+	limited := busy.Do("GET", "/", "")
+	for limited.Status == 200 {
+		limited = busy.Do("GET", "/", "")
+	}
 	const id, path = "sbd-1k5v3r8m0q", "/sbds/sbd-1k5v3r8m0q"
 	missing := a.Do("GET", path, "")
 	first := want(t, 200, a.Do("PUT", path, `{"name":"Calibrator scan"}`, user, "mary"))
@@ -73,6 +78,7 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 		oda.MetadataMismatch:   a.Do("PUT", path, first.Text()),
 		oda.DuplicateEntity:    a.Do("PUT", "/", `{"sbds":[{"sbd_id":"`+id+`"},{"sbd_id":"`+id+`"}]}`),
 		oda.KeyReused:          a.Do("POST", "/sbds", `{"other":1}`, key, "k"),
+		oda.RateLimited:        limited,
 		oda.IdentifierService:  silent.Do("POST", "/sbds", `{}`),
 		oda.Overloaded:         full.Do("PUT", path, `{}`),
 	}

@@ -174,7 +174,16 @@ func (c *call) document() (*oda.Document, []byte, error) {
 // its announced length is larger. A client that sends little takes little.
 const firstRead = 64 << 10
 
+// readBody reads the body, and waits until there is room to work on it.
 func (c *call) readBody() ([]byte, error) {
+	text, err := c.receive()
+	if err == nil {
+		err = c.enter()
+	}
+	return text, err
+}
+
+func (c *call) receive() ([]byte, error) {
 	length := c.r.ContentLength
 	if length == 0 {
 		return nil, nil
@@ -235,7 +244,7 @@ func (c *call) take(n int64) error {
 
 // reserve reserves memory until the call ends. It reports whether there was room.
 func (c *call) reserve(n int64) bool {
-	if !c.api.inFlight.take(n) {
+	if !c.api.inFlight.take(n, c.recording()) {
 		return false
 	}
 	c.taken += n

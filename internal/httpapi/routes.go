@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/api"
+	"oda/internal/admission"
 	"oda/internal/auth"
 )
 
@@ -22,8 +23,9 @@ type route struct {
 	create    auth.Role // that a caller needs if the entity must be new; 0 if that makes no difference
 	kind      oda.Kind  // of its entities; 0 if it is not about one kind
 	handle    handler
-	page      bool // for people, or the description itself: any query is accepted
-	probe     bool // called all the time, so success is logged only for debugging
+	class     admission.Class // of its work
+	page      bool            // for people, or the description itself: any query is accepted
+	probe     bool            // called all the time, so success is logged only for debugging
 }
 
 // routes returns the whole interface. The API description has the method and the
@@ -112,6 +114,7 @@ func (a *API) register() error {
 	var bare error
 	handle := func(method, path string, rt route) {
 		bare = errors.Join(bare, rt.check(method, path))
+		rt.class = rt.classOf()
 		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, rt) })
 		allowed[path] = append(allowed[path], method)
 	}
@@ -196,15 +199,24 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
-	if err := c.admit(&rt); err != nil {
-		c.problem(err)
-		return
+	c.class = rt.class
+	if c.besideTheInterface() || rt.page {
+		c.protectPage()
 	}
-	if err := c.announce(); err != nil {
-		c.problem(err)
-		return
+	err := c.admit(&rt)
+	if limited := c.limit(); limited != nil {
+		err = limited // also if nobody knows who is calling
 	}
-	if err := c.check(); err != nil {
+	if err == nil {
+		err = c.announce()
+	}
+	if err == nil {
+		err = c.check()
+	}
+	if err == nil && !c.hasBody() {
+		err = c.enter()
+	}
+	if err != nil {
 		c.problem(err)
 		return
 	}

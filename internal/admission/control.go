@@ -1,0 +1,102 @@
+// Package admission decides which requests the archive works on at once. Past
+// saturation those that it accepts keep their pace, and the rest are refused soon.
+// What is being recorded at a telescope is refused last. It also limits single
+// callers. It knows neither HTTP nor an engine.
+package admission
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"oda"
+)
+
+// Class is a kind of work. Requests of one class wait for each other only.
+type Class uint8
+
+// The classes.
+const (
+	Free      Class = iota // costs next to nothing, or waits for others: not counted
+	Recording              // of calls, and opening blocks for them
+	Writing                // one entity
+	Reading                // a few rows
+	Searching              // takes the processor for longer
+	Bulk                   // many entities at once, which may hold up all other writes
+	classes
+)
+
+// work is how long the requests of a class may take on average, once they are
+// admitted. If they take longer, fewer are admitted at once. Recording may take twice
+// as long, so that the others give way first.
+const work = 250 * time.Millisecond
+
+// waiting is how long a request may wait to be admitted. With what the work takes,
+// its answer comes within a second.
+const waiting = 700 * time.Millisecond
+
+// Control admits requests. It is safe for concurrent use.
+type Control struct {
+	desks   [classes]desk
+	pressed atomic.Int64 // until when others must give way to recording, in Unix nanoseconds
+}
+
+// New returns a control for this machine.
+func New() *Control {
+	processors := runtime.GOMAXPROCS(0)
+	c := &Control{}
+	for class, b := range map[Class]bounds{
+		Recording: {least: 256, most: 1024, work: 2 * work, wait: waiting},
+		Writing:   {least: 64, most: 512, work: work, wait: waiting},
+		Reading:   {least: 64, most: 512, work: work, wait: waiting},
+		Searching: {least: 2 * processors, most: 4 * processors, work: work, wait: waiting},
+		Bulk:      {least: 2, most: 2, work: work, wait: 5 * time.Second},
+	} {
+		d := &c.desks[class]
+		d.bounds, d.limit, d.room = b, b.most, mostWaiting
+		d.giveWay = func(now time.Time) bool { return class != Recording && now.UnixNano() < c.pressed.Load() }
+		d.slow = func(time.Time) {}
+	}
+	c.desks[Recording].slow = func(now time.Time) { c.pressed.Store(now.Add(pressedTime).UnixNano()) }
+	return c
+}
+
+// pressedTime is how long others give way after recording was slow.
+const pressedTime = time.Second
+
+// Pass lets one request work. The zero Pass is that of a request that is not counted.
+type Pass struct {
+	desk  *desk
+	since time.Duration // the epoch
+}
+
+// epoch is the beginning of time. What has passed since takes less memory than an
+// instant.
+var epoch = time.Now()
+
+// Enter admits a request. It may wait for others to leave. If there are too many,
+// the error says so.
+func (c *Control) Enter(ctx context.Context, class Class) (Pass, error) {
+	if class == Free {
+		return Pass{}, nil
+	}
+	d := &c.desks[class]
+	if err := d.enter(ctx); err != nil {
+		return Pass{}, err
+	}
+	return Pass{d, time.Since(epoch)}, nil
+}
+
+// Leave ends the work. It may be called again.
+func (p *Pass) Leave() {
+	if p.desk != nil {
+		now := time.Now()
+		p.desk.leave(now.Sub(epoch)-p.since, now)
+		p.desk = nil
+	}
+}
+
+func errTooMuch() error {
+	return oda.Errorf(oda.Overloaded, "The archive has more to do than it can. Nothing was done for this request. Try again shortly.")
+}

@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"oda/internal/admission"
+	"oda/internal/auth"
+)
+
+// classOf returns the class of work of a route.
+func (rt *route) classOf() admission.Class {
+	switch {
+	case rt.probe, rt.role == auth.Anyone, rt.operation == "" && !rt.page:
+		return admission.Free
+	case rt.page && rt.operation != "" && rt.operation != "home":
+		return admission.Free // parts of the program
+	case rt.role > auth.Reader:
+		return admission.Writing
+	case strings.HasPrefix(rt.operation, "get"), strings.HasSuffix(rt.operation, "Versions"), rt.operation == "changes", rt.operation == "readRecords":
+		return admission.Reading
+	}
+	return admission.Searching
+}
+
+// bulkFrom is the size from which a body with several entities may hold up others.
+const bulkFrom = 256 << 10
+
+// enter waits until the archive has room for the work of the request, once its body
+// has arrived. Whoever sends or receives slowly takes no room.
+func (c *call) enter() error {
+	class := c.class
+	switch {
+	case c.recording():
+		class = admission.Recording
+	case class == admission.Writing && c.kind == 0 && c.taken > bulkFrom:
+		class = admission.Bulk
+	}
+	var err error
+	c.pass, err = c.api.control.Enter(c.r.Context(), class)
+	return err
+}
+
+// recording reports whether the request is what a recorder does, which is refused
+// last: it records calls, or stores a new block for them.
+func (c *call) recording() bool { return c.need == auth.Recorder }
+
+// limit returns an error if the caller does too much, and how long to wait.
+func (c *call) limit() error {
+	if c.api.callers == nil || c.probe {
+		return nil
+	}
+	from, _ := auth.Address(c.r, c.api.proxies)
+	name := admission.Address(from)
+	if c.caller != nil && c.caller.Name != "" {
+		name = "user " + c.caller.Name
+	}
+	place, wait, err := c.api.callers.Enter(name, c.started)
+	if err != nil {
+		c.head("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
+		return err
+	}
+	c.place = place
+	return nil
+}
+
+// hasBody reports whether the request is judged once its body has arrived.
+func (c *call) hasBody() bool {
+	return c.op != nil && c.op.HasBody() && c.r.Method != http.MethodGet && c.r.Method != http.MethodHead
+}

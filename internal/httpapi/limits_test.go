@@ -1,0 +1,155 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+	"oda/internal/app"
+	"oda/internal/test/env"
+)
+
+func TestACallerThatSendsTooMuchIsToldToWait(t *testing.T) {
+	a := env.Start(t, func(cfg *app.Config) { cfg.Limits.Rate = 5 })
+	store(t, a, "/sbds/a", `{}`)
+	r := a.Do("GET", "/sbds/a", "")
+	for r.Status == 200 {
+		r = a.Do("GET", "/sbds/a", "")
+	}
+	refused(t, r, 429, oda.RateLimited, "5 requests per second", "Nothing was done")
+	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds != 1 {
+		t.Errorf("Retry-After is %q", r.Header.Get("Retry-After"))
+	}
+	// Probes are never limited.
+	for range 20 {
+		want(t, 200, a.Do("GET", a.Origin()+"/readyz", ""))
+	}
+	for deadline := time.Now().Add(30 * time.Second); a.Do("GET", "/sbds/a", "").Status != 200; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the caller may never send again")
+		}
+	}
+}
+
+// Streams count too, until they end.
+func TestACallerHasAFewRequestsInProgress(t *testing.T) {
+	a := env.Start(t, func(cfg *app.Config) { cfg.Limits.Concurrent = 2 })
+	stream := a.Events("/changes")
+	waiting := make(chan *env.Reply, 1)
+	go func() { waiting <- a.Do("GET", "/changes?wait=60", "") }()
+	for deadline := time.Now().Add(30 * time.Second); a.Followers() < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the follower does not wait")
+		}
+	}
+	refused(t, a.Do("PUT", "/sbds/a", `{}`), 429, oda.RateLimited, "2 requests of yours are in progress")
+	stream.Close()
+	for deadline := time.Now().Add(30 * time.Second); a.Do("PUT", "/sbds/a", `{}`).Status != 200; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the stream still counts")
+		}
+	}
+	want(t, 200, <-waiting)
+}
+
+func TestWebPagesOfOtherOrigins(t *testing.T) {
+	const origin, other = "https://tools.example.org", "https://elsewhere.example.org"
+	// The API description does not have what browsers ask for themselves.
+	preflight := func(a *env.Archive, from string) *env.Reply {
+		request, err := http.NewRequest("OPTIONS", a.URL()+"/sbds/a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = http.Header{"Origin": {from}, "Access-Control-Request-Method": {"PUT"}}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := env.Read(response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	allowed := func(r *env.Reply) string { return r.Header.Get("Access-Control-Allow-Origin") }
+
+	t.Run("none by default", func(t *testing.T) {
+		a := env.Start(t)
+		store(t, a, "/sbds/a", `{}`)
+		want(t, 405, preflight(a, origin))
+		if r := a.Do("GET", "/sbds/a", "", "Origin", origin); allowed(r) != "" || strings.Contains(r.Header.Get("Vary"), "Origin") {
+			t.Errorf("the answer has %v", r.Header)
+		}
+	})
+	t.Run("named", func(t *testing.T) {
+		a := env.Start(t, func(cfg *app.Config) { cfg.Origins = []string{origin} })
+		r := want(t, 204, preflight(a, origin))
+		if allowed(r) != origin || !strings.Contains(r.Header.Get("Access-Control-Allow-Methods"), "PUT") ||
+			!strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") || r.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("the browser is told %v", r.Header)
+		}
+		r = want(t, 200, a.Do("PUT", "/sbds/a", `{}`, "Origin", origin, "Sec-Fetch-Site", "cross-site"))
+		if allowed(r) != origin || !strings.Contains(r.Header.Get("Access-Control-Expose-Headers"), "ETag") || !strings.Contains(r.Header.Get("Vary"), "Origin") {
+			t.Errorf("the answer has %v", r.Header)
+		}
+		// A refusal can be read too.
+		if r := want(t, 404, a.Do("GET", "/sbds/none", "", "Origin", origin)); allowed(r) != origin {
+			t.Errorf("the problem has %v", r.Header)
+		}
+		want(t, 405, preflight(a, other))
+		refused(t, a.Do("PUT", "/sbds/b", `{}`, "Origin", other, "Sec-Fetch-Site", "cross-site"), 403, oda.CrossOrigin)
+		if r := a.Do("GET", "/sbds/a", "", "Origin", other); allowed(r) != "" || !strings.Contains(r.Header.Get("Vary"), "Origin") {
+			t.Errorf("another origin gets %v", r.Header)
+		}
+		events := a.Events("/changes", "Origin", origin)
+		if got := events.Response.Header.Get("Access-Control-Allow-Origin"); got != origin {
+			t.Errorf("a stream has %v", events.Response.Header)
+		}
+		events.Close()
+	})
+	t.Run("any may read", func(t *testing.T) {
+		a := env.Start(t, func(cfg *app.Config) { cfg.Origins = []string{"*"} })
+		store(t, a, "/sbds/a", `{}`)
+		if r := want(t, 204, preflight(a, other)); r.Header.Get("Access-Control-Allow-Methods") != "GET, HEAD" {
+			t.Errorf("the browser is told %v", r.Header)
+		}
+		if r := want(t, 200, a.Do("GET", "/sbds/a", "", "Origin", other)); allowed(r) != other {
+			t.Errorf("the answer has %v", r.Header)
+		}
+		refused(t, a.Do("PUT", "/sbds/a", `{}`, "Origin", other, "Sec-Fetch-Site", "cross-site"), 403, oda.CrossOrigin)
+	})
+}
+
+func TestPagesAreProtected(t *testing.T) {
+	a, client := secured(t, func(*app.Config) {})
+	for path, hsts := range map[string]string{"/": "max-age=31536000", "/ebs": "max-age=31536000", "/nothing": "max-age=31536000", "/api/v1/ui": "max-age=31536000", "/api/v1/sbds/a": ""} {
+		request, err := http.NewRequest("GET", "https://"+a.Addr()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/html")
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		h := response.Header
+		if got := h.Get("Strict-Transport-Security"); got != hsts {
+			t.Errorf("%s: Strict-Transport-Security is %q", path, got)
+		}
+		if hsts == "" {
+			continue
+		}
+		if h.Get("X-Frame-Options") != "DENY" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" || h.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") || h.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%s has %v", path, h)
+		}
+	}
+	plain := env.Start(t)
+	if r := plain.Do("GET", plain.Origin()+"/", ""); r.Header.Get("Strict-Transport-Security") != "" {
+		t.Error("a page without TLS asks for HTTPS")
+	}
+}
