@@ -168,6 +168,14 @@ func (a *Archive) checkPosition(ctx context.Context, at Position) error {
 		"Read the changes again from after=0, or follow only new ones with after=now.", end, at)
 }
 
+// UnknownSequence returns the error for a follower of a block that has seen more
+// records than the block has ever had.
+func UnknownSequence(block string, last, seen int64) error {
+	return Errorf(UnknownPosition, "The records of %s end at sequence %d, before sequence %d. "+
+		"The archive was probably restored from a backup that is older than what you have seen. "+
+		"Read the records again from after=0.", block, last, seen)
+}
+
 // Start returns the position after which a stream of changes begins.
 func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
 	if f.Now {

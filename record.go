@@ -30,7 +30,8 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 // numbers.
 type RecordPage struct {
 	Records []Record
-	More    bool // more follow
+	More    bool  // more follow
+	Last    int64 // the last sequence number that the block has given, also to a record that it no longer has
 }
 
 // NewRecord is a record to be added. It has been checked against the API

@@ -234,6 +234,9 @@ func (h *Hub) StreamRecords(w http.ResponseWriter, r *http.Request, block string
 	}
 	defer t.leave()
 	page, err := t.read(r.Context(), 1)
+	if err == nil && after > page.Last {
+		err = oda.UnknownSequence(block, page.Last, after)
+	}
 	if err != nil {
 		return Sent{}, err
 	}

@@ -148,6 +148,7 @@ func TestInvalidQueriesForChangesAreRefused(t *testing.T) {
 	refused(t, a.Do("GET", "/changes", "", "Accept", "text/event-stream", "Last-Event-ID", "now"), 400, oda.InvalidQuery)
 	refused(t, a.Do("GET", "/ebs/x/request_responses?wait=30", ""), 404, oda.NotFound)
 	refused(t, a.Do("GET", "/ebs/x/request_responses", "", "Accept", "text/event-stream"), 404, oda.NotFound)
+	refused(t, a.Do("GET", "/ebs/b/request_responses?after=1", "", "Accept", "text/event-stream"), 400, oda.UnknownPosition, "end at sequence 0", "restored", "after=0")
 	want(t, 404, a.Do("HEAD", "/ebs/x/request_responses", "", "Accept", "text/event-stream"))
 	refused(t, a.Do("GET", "/ebs/b/request_responses?wait=61", ""), 400, oda.InvalidQuery)
 	refused(t, a.Do("GET", "/ebs/b/request_responses", "", "Accept", "text/event-stream", "Last-Event-ID", "x"), 400, oda.InvalidQuery)

@@ -49,7 +49,7 @@ func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64
 	if err != nil {
 		return oda.RecordPage{}, err
 	}
-	return engine.Page(of, runs.Behind(after), limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
+	page, err := engine.Page(of, runs.Behind(after), limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
 		rows, err := conn.Query(ctx, selectRecords, block, run.First, run.Last, most)
 		if err != nil {
 			return err
@@ -67,4 +67,6 @@ func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64
 		}
 		return rows.Err()
 	})
+	page.Last = last
+	return page, err
 }

@@ -110,11 +110,11 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 		return oda.RecordPage{}, err
 	}
 	defer s.readers.give(c)
-	entity, runs := int64(0), engine.Runs(nil)
+	entity, last, runs := int64(0), int64(0), engine.Runs(nil)
 	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
-		entity, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(4)
+		entity, last, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(4)
 		var err error
-		runs, err = currentRuns(of, bytesOf(stmt, 3), stmt.ColumnInt64(2), stmt.ColumnInt64(1))
+		runs, err = currentRuns(of, bytesOf(stmt, 3), stmt.ColumnInt64(2), last)
 		return err
 	}, int64(oda.ExecutionBlock), block)
 	if err != nil {
@@ -131,5 +131,6 @@ func (s *Store) Records(ctx context.Context, block string, after int64, limit in
 			}, digestOf(stmt, 4))
 		}, entity, run.First, run.Last, int64(most))
 	})
+	page.Last = last
 	return page, readError(of.Ref, err)
 }
