@@ -2,8 +2,10 @@ package rawjson
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -219,4 +221,23 @@ func FuzzScanner(f *testing.F) {
 			t.Errorf("scanner: %v; judge: %v; text %q", mine, theirs, text)
 		}
 	})
+}
+
+// A special byte is found wherever it stands among others, also among those that
+// look like one of them with another highest bit.
+func TestTheFirstSpecialByteOfAStringIsFound(t *testing.T) {
+	isSpecial := func(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
+	for range 200_000 {
+		text := make([]byte, rand.N(20))
+		for i := range text {
+			text[i] = []byte{' ', 'x', 0x21, 0x23, 0x5b, 0x5d, 0x7f, 0x80, 0xa2, 0xdc, 0xff, 0x1f, 0, '"', '\\', 0x9f, 0xa0}[rand.N(17)]
+		}
+		want := slices.IndexFunc(text, isSpecial)
+		if want < 0 {
+			want = len(text)
+		}
+		if got := special(text); got != want {
+			t.Fatalf("the first special byte of %q is at %d, want %d", text, got, want)
+		}
+	}
 }

@@ -1,34 +1,46 @@
 package rawjson
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// plain marks the bytes that stand for themselves inside a string.
-var plain = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= 0x20 && c != '"' && c != '\\'
-	}
-	return t
-}()
 
 // string consumes a string and returns its decoded bytes, which are a part of
 // the text itself if nothing is escaped.
 func (s *Scanner) string() ([]byte, error) {
 	start := s.pos + 1
-	for i, c := range s.data[start:] {
-		if plain[c] {
-			continue
-		}
-		if s.pos = start + i; c == '"' {
-			s.pos++
-			return s.data[start : s.pos-1], nil
-		}
-		return s.escaped(start)
+	s.pos = start + special(s.data[start:])
+	if s.pos < len(s.data) && s.data[s.pos] == '"' {
+		s.pos++
+		return s.data[start : s.pos-1], nil
 	}
-	s.pos = len(s.data)
 	return s.escaped(start)
+}
+
+// special returns the place of the first byte that does not stand for itself inside a
+// string, or the length of the text. It looks at eight bytes at a time. In a mask, the
+// highest bit of a byte is set if the byte was found; bytes after the first that was
+// found may be wrong.
+func special(text []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for i := 0; ; i += 8 {
+		if i+8 > len(text) {
+			for ; i < len(text); i++ {
+				if c := text[i]; c < 0x20 || c == '"' || c == '\\' {
+					break
+				}
+			}
+			return i
+		}
+		eight := binary.LittleEndian.Uint64(text[i:])
+		quotes, escapes := eight^'"'*ones, eight^'\\'*ones
+		found := ((eight-0x20*ones)&^eight | (quotes-ones)&^quotes | (escapes-ones)&^escapes) & highs
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
 }
 
 // escaped continues at the first escape of a string.
