@@ -170,3 +170,22 @@ func TestATokenCostsNoMemory(t *testing.T) {
 		t.Errorf("a look-up takes %v objects", n)
 	}
 }
+
+func BenchmarkToken(b *testing.B) {
+	file := filepath.Join(b.TempDir(), "tokens")
+	secret, err := CreateToken(file, Token{Name: "a", Role: Reader, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	gate, err := New(Config{Tokens: file}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Authorization", "Bearer "+secret)
+	for b.Loop() {
+		if _, err := gate.Caller(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -49,8 +49,9 @@ func (c *call) whileAllowed() (end func()) {
 	if c.caller.Done == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(c.r.Context())
-	c.r = c.r.WithContext(ctx)
+	request := c.r
+	ctx, cancel := context.WithCancel(request.Context())
+	c.r = request.WithContext(ctx)
 	go func() {
 		select {
 		case <-c.caller.Done:
@@ -58,5 +59,21 @@ func (c *call) whileAllowed() (end func()) {
 		case <-ctx.Done():
 		}
 	}()
-	return cancel
+	return func() {
+		cancel()
+		c.r = request
+	}
+}
+
+// lapsed reports whether the caller's credential has ended.
+func (c *call) lapsed() bool {
+	if c.caller == nil {
+		return false
+	}
+	select {
+	case <-c.caller.Done: // never if it is nil
+		return true
+	default:
+		return false
+	}
 }

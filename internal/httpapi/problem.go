@@ -65,6 +65,9 @@ type problemBody struct {
 // problem answers with an error. An error that is not meant for the caller only
 // goes to the log.
 func (c *call) problem(err error) {
+	if errors.Is(err, context.Canceled) && c.lapsed() {
+		err = oda.Errorf(oda.Unauthenticated, "The credentials of this request have ended while it was waiting. Send it again with new ones.")
+	}
 	c.failure = err
 	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {
 		c.gone()
