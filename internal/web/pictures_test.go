@@ -5,12 +5,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"oda/client"
+	"oda/internal/demo"
 	"oda/internal/test/env"
 )
 
@@ -41,6 +44,43 @@ func TestPictures(t *testing.T) {
 	none.absurd(t)
 	for _, at := range []string{"", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd"} {
 		none.picture(t, dir, "absurd-"+strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(at), at)
+	}
+}
+
+// The picture of a timeline in the README, of a made-up block. It is made if
+// ODA_PICTURE names a file; scripts/screenshot does that.
+func TestPictureOfATimeline(t *testing.T) {
+	file := os.Getenv("ODA_PICTURE")
+	if file == "" {
+		t.Skip("ODA_PICTURE names no file for the picture")
+	}
+	s := emptySite(t)
+	acting := func(user string) (*client.Client, error) { return client.New(s.URL(), client.WithUser(user)) }
+	morning := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: morning, Longest: 500}); err != nil {
+		t.Fatal(err)
+	}
+	block, most := "", ""
+	for day := range 8 {
+		night := s.Do("GET", "/night?date="+morning.AddDate(0, 0, -day).Format(time.DateOnly), "").Text()
+		for _, found := range regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"[^{]*"calls":[12]\d\d,"failures":(\d)[,}]`).FindAllStringSubmatch(night, -1) {
+			if found[2] > most {
+				block, most = found[1], found[2]
+			}
+		}
+	}
+	ctx := env.Browser(t)
+	scheme(t, ctx, "light")
+	do(t, ctx, chromedp.EmulateViewport(1280, 860))
+	showTimeline(t, ctx, s, block)
+	call := evaluate[string](t, ctx, `document.querySelector("a[data-call]").dataset.call`)
+	showTimeline(t, ctx, s, block+"?call="+call)
+	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, picture, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -82,8 +122,8 @@ func (s site) picture(t *testing.T, dir, name, at string) {
 	for _, width := range []int64{390, 1280, 2560} {
 		for _, colours := range []string{"light", "dark"} {
 			scheme(t, ctx, colours)
-			do(t, ctx, chromedp.EmulateViewport(width, width*9/16), chromedp.Navigate(s.base+"/"+at))
-			picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+			do(t, ctx, chromedp.EmulateViewport(width, max(1600, width*9/16)), chromedp.Navigate(s.base+"/"+at))
+			picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 			if err != nil {
 				t.Fatal(err)
 			}
