@@ -12,12 +12,17 @@ import (
 	"oda/internal/rawjson"
 )
 
-// callIndex is what the pages know of every call of a block: a few words each,
-// so that a block of 100,000 calls can be drawn from it. It is valid for one
-// version of the block, whose calls are only ever added to.
+// callIndex is what the pages know of every call of a block.
 type callIndex struct {
-	turn     chan struct{} // taken while the index is read or extended
-	block    string
+	block string
+	turn  chan struct{} // taken while what is known is read or extended
+	knownCalls
+}
+
+// knownCalls are the calls of a version of a block, a few words each, so that a
+// block of 100,000 calls can be drawn from them. Calls are only ever added to a
+// version.
+type knownCalls struct {
 	version  int64
 	last     int64 // sequence of the last call that was read
 	calls    []indexedCall
@@ -214,7 +219,7 @@ func firstLine(text string) string {
 
 // reset empties the index for a version of the block.
 func (x *callIndex) reset(version int64) {
-	*x = callIndex{turn: x.turn, block: x.block, version: version}
+	x.knownCalls = knownCalls{version: version}
 }
 
 // extend reads the calls that are not in the index yet, until it is late.

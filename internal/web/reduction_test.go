@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,6 +198,30 @@ func TestATimelineShowsDetails(t *testing.T) {
 	if r := s.timeline(t, "eb-1", ""); r.Calls != 2 || r.Failures != 1 || r.End-r.Begin != 3_000_000 {
 		t.Errorf("after another version there are %d calls, %d of which failed", r.Calls, r.Failures)
 	}
+}
+
+// A timeline that is asked for while calls are recorded never loses one.
+func TestATimelineGrows(t *testing.T) {
+	s := site{Archive: env.Start(t)}
+	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s.storeCalls(t, "eb-1", []string{})
+	const calls = 30
+	var readers sync.WaitGroup
+	for _, by := range []string{"module", "function", "device"} {
+		readers.Go(func() {
+			for before := 0; before < calls; {
+				r := s.timeline(t, "eb-1", "by="+by)
+				if n, _ := r.counted(); n != r.Calls || n < before {
+					t.Errorf("after %d calls there are %d, and %d in bars", before, r.Calls, n)
+				}
+				before = r.Calls
+			}
+		})
+	}
+	for i := range calls {
+		s.record(t, "eb-1", callIn("m.f", float64(i), float64(i)+.5, false))
+	}
+	readers.Wait()
 }
 
 // A call with a wrong date does not make a line of all others.

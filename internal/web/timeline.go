@@ -98,8 +98,9 @@ func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer done()
-	text, err := json.Marshal(x.reduce(params))
+	data := x.reduce(params)
+	done()
+	text, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}

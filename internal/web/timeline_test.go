@@ -208,6 +208,26 @@ func TestTheTimelineByPointer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Two fingers that move apart.
+	touch := func(kind input.DispatchTouchEventType, fingers ...float64) {
+		var points []*input.TouchPoint
+		_, y := middle(".lanes")
+		for i, x := range fingers {
+			id := float64(i)
+			points = append(points, &input.TouchPoint{X: x, Y: y, ID: &id})
+		}
+		if _, err := chromedp.Call(ctx, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: kind, TouchPoints: points}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const span = `(Date.parse(new URLSearchParams(location.search).get("to")) - Date.parse(new URLSearchParams(location.search).get("from")))`
+	long := evaluate[float64](t, ctx, span)
+	touch(input.DispatchTouchEventTypeTouchStart, 700)
+	touch(input.DispatchTouchEventTypeTouchStart, 700, 800)
+	touch(input.DispatchTouchEventTypeTouchMove, 650, 850)
+	touch(input.DispatchTouchEventTypeTouchMove, 600, 900)
+	touch(input.DispatchTouchEventTypeTouchEnd)
+	eventually(t, ctx, fmt.Sprintf(`%s < %f`, span, long/2))
 	before := text(t, ctx, ".shown")
 	wheel(0)
 	if got := text(t, ctx, ".shown"); got != before {

@@ -10,7 +10,7 @@ const $ = (selector) => section.querySelector(selector);
 const block = section.dataset.block;
 const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), live = $(".live");
 const lanes = $(".lanes"), tall = $(".tall"), canvas = $(".tall canvas"), labels = $(".tall ul");
-const overview = $(".overview"), hint = $(".hint"), shown = $(".shown");
+const overview = $(".overview"), hint = $(".hint"), shown = $(".shown"), said = $(".said");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 // Places in a bar.
@@ -42,14 +42,12 @@ function filter() {
 }
 
 // keep puts what is shown into the address, so that it can be shared.
-let keeping = 0;
+let keeping = 0, filtered = false;
 function keep() {
   clearTimeout(keeping);
   keeping = setTimeout(() => {
     const wanted = filter();
-    for (const name of ["after", "at", "version"]) {
-      if (here().has(name)) wanted.set(name, here().get(name));
-    }
+    if (here().has("after") && !filtered) wanted.set("after", here().get("after")); // of the table
     if (data && !whole) {
       wanted.set("from", iso(from));
       wanted.set("to", iso(to));
@@ -354,13 +352,14 @@ function drawAxis(c, failures) {
     c.fillRect(Math.round(x(t)), 6, 1, AXIS - 6);
   }
   c.fillStyle = colours.bad;
+  const mark = AXIS / 9;
   let before = -Infinity;
   for (const at of failures.sort((a, b) => a - b)) {
-    if (at - before < 6) continue;
+    if (at - before < 1.5 * mark) continue;
     before = at;
     c.beginPath();
-    c.moveTo(at - 4, AXIS - 11);
-    c.lineTo(at + 4, AXIS - 11);
+    c.moveTo(at - mark, AXIS - 2 - 2 * mark);
+    c.lineTo(at + mark, AXIS - 2 - 2 * mark);
     c.lineTo(at, AXIS - 2);
     c.fill();
   }
@@ -690,6 +689,10 @@ async function select(call) {
     panel.replaceChildren(...parse(text));
     shownCall();
     bring();
+    said.textContent = ["h3", ".outcome", ".problem"].map((part) => panel.querySelector(part)?.textContent ?? "").join(". ");
+    // Where the panel is below the timeline, its head comes into sight.
+    const below = panel.getBoundingClientRect().top - innerHeight * 0.6;
+    if (below > 0) scrollBy({ top: below });
   } catch (error) {
     tell(error.message);
   }
@@ -754,6 +757,7 @@ document.addEventListener("click", (event) => {
 });
 
 form.addEventListener("change", () => {
+  filtered = true;
   keep();
   ask();
   renewTable();
@@ -795,6 +799,7 @@ async function renewParts() {
   const response = await fetch(`${block}/timeline/summary?${filter()}`).catch(() => null);
   if (!response?.ok) return;
   summary.replaceChildren(...parse(await response.text()));
+  document.dispatchEvent(new Event("renewed"));
   const table = document.querySelector("table.calls");
   if (!table || table.hasAttribute("data-end")) await renewTable(table ? Number(table.dataset.last) : 0);
 }
