@@ -46,6 +46,7 @@ let keeping = 0, filtered = false;
 function keep() {
   clearTimeout(keeping);
   keeping = setTimeout(() => {
+    if (!data) return; // the address has not been read yet
     const wanted = filter();
     if (here().has("after") && !filtered) wanted.set("after", here().get("after")); // of the table
     if (data && !whole) {
@@ -115,6 +116,8 @@ async function ask() {
     take(await response.json());
   } catch (error) {
     data ?? tell(error.message);
+    askAgain = false; // but when the archive is there again
+    return;
   } finally {
     asking = false;
   }
@@ -386,7 +389,7 @@ function drawBars(c, high, scrolled) {
       if (top > high || top + ROWHEIGHT < AXIS) continue;
       c.fillStyle = failed ? colours.bad : bar[CALLS] > 1 ? colours.calls : colours[`call-${bar[FUNCTION] % 4 + 1}`];
       if (bar[UNKNOWN] && bar[CALLS] === 1) {
-        drawUnknown(c, left, top, wide);
+        drawUnknown(c, left, top);
       } else if (wide > 6) {
         c.beginPath();
         c.roundRect(left, top + 1, Math.max(wide - 1, 2), ROWHEIGHT - 3, 3);
@@ -410,7 +413,7 @@ function drawBars(c, high, scrolled) {
 }
 
 // An answer never came, or nobody knows when: the bar has no end.
-function drawUnknown(c, left, top, wide) {
+function drawUnknown(c, left, top) {
   c.beginPath();
   c.moveTo(left, top + 1);
   c.lineTo(left + 5, top + 1);
@@ -504,7 +507,7 @@ function drawOverview() {
 
 function show(a, b) {
   const [first, last] = [Math.min(data.begin, data.focus[0]), data.end];
-  const most = Math.max(last - first, 1000) * 1.04, least = 20;
+  const most = Math.max(last - first, 1e6) * 1.04, least = 20;
   const long = Math.min(Math.max(b - a, least), most);
   const middle = (a + b) / 2;
   a = Math.min(Math.max(middle - long / 2, first - long * 0.5), last + long * 0.5 - long);
@@ -534,7 +537,11 @@ const press = (link) => {
   return Boolean(to);
 };
 
-const failure = (which) => press(`[data-go=${which}]`) || !selected && summary.querySelector("[data-call]")?.click();
+// failure goes to the failure before or after the call in the panel, or to the first.
+function failure(which) {
+  const firsts = [...summary.querySelectorAll("[data-call]")].map((link) => Number(link.dataset.call));
+  if (!press(`[data-go=${which}]`) && !selected && firsts.length) select(Math.min(...firsts));
+}
 
 const actions = {
   all: showAll,
