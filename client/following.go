@@ -104,7 +104,7 @@ func (f *following) once(ctx context.Context) (more bool, err error) {
 // wait pauses before a follower asks again, longer each time. It heeds what the
 // archive asks for.
 func wait(ctx context.Context, pause *time.Duration, because error) error {
-	long := *pause/2 + rand.N(*pause) // so that followers do not all come back at once
+	long := *pause/2 + rand.N(*pause) // #nosec G404 -- so that followers do not all come back at once
 	if a, ok := errors.AsType[*Answer](because); ok {
 		long = max(long, min(a.RetryAfter, longestAway))
 	}

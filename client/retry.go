@@ -53,7 +53,7 @@ func (c *Client) do(ctx context.Context, r request) (*reply, error) {
 		if err == nil || try >= c.retries || ctx.Err() != nil || !r.again(err) {
 			return got, err
 		}
-		wait := pause/2 + rand.N(pause) // so that clients do not all come back at once
+		wait := pause/2 + rand.N(pause) // #nosec G404 -- so that clients do not all come back at once
 		if a, ok := errors.AsType[*Answer](err); ok && a.RetryAfter > wait {
 			if wait = a.RetryAfter; wait > longestPause {
 				return nil, err

@@ -31,7 +31,7 @@ func (b *backoff) after(err error) time.Duration {
 		return stuckWait
 	}
 	b.next = min(max(2*b.next, firstWait), mostWait)
-	wait := b.next/2 + rand.N(b.next/2)
+	wait := b.next/2 + rand.N(b.next/2) // #nosec G404 -- so that recorders do not all come back at once
 	if asked, ok := errors.AsType[*client.Answer](err); ok {
 		wait = max(wait, min(asked.RetryAfter, mostWait))
 	}

@@ -41,7 +41,7 @@ func (s *Store) again(ctx context.Context, work func(context.Context) error) err
 		if err == nil || try == tries || !worthAnotherTry(err) || ctx.Err() != nil {
 			return err
 		}
-		pause := time.Duration(try) * time.Duration(5+rand.IntN(20)) * time.Millisecond
+		pause := time.Duration(try) * time.Duration(5+rand.IntN(20)) * time.Millisecond // #nosec G404 -- spreads retries
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -139,7 +139,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // returns false if ctx ended.
 func pause(ctx context.Context, try int) bool {
 	longest := firstBackoff << (try - 1)
-	timer := time.NewTimer(longest/2 + rand.N(longest))
+	timer := time.NewTimer(longest/2 + rand.N(longest)) // #nosec G404 -- so that servers do not all ask at once
 	defer timer.Stop()
 	select {
 	case <-timer.C:

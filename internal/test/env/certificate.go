@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for 127.0.0.1 and its key, both PEM. No two
-// certificates have the same number.
+// SelfSigned makes a certificate for 127.0.0.1 and archive.example, and its key,
+// both PEM. No two certificates have the same number.
 func SelfSigned(tb testing.TB) (certificate, key []byte) {
 	tb.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -23,7 +23,7 @@ func SelfSigned(tb testing.TB) (certificate, key []byte) {
 	}
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"archive.example"}, IsCA: true, BasicConstraintsValid: true,
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, &template, &template, private.Public(), private)
 	if err != nil {
