@@ -65,7 +65,7 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	// A browser gets a page that says so, with the files that it loads.
 	for _, path := range []string{"/", "/observatory", "/observatory/", "/observatory/ebs/eb-1", "/observatory/api/v1/"} {
 		status, after, text := ask("GET", path, "text/html,*/*;q=0.8")
-		if status != 503 || after == "" || !strings.Contains(text, fmt.Sprintf("schema step %d of ", old.Schema+1)) || !strings.Contains(text, "<progress") {
+		if status != 503 || after == "" || !strings.Contains(text, fmt.Sprintf("schema step %d of ", old.Schema+1)) || !strings.Contains(text, "<progress") || !strings.Contains(text, `http-equiv="refresh"`) {
 			t.Errorf("%s answers a browser %d, Retry-After %q: %s", path, status, after, text)
 		}
 	}

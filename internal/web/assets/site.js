@@ -73,3 +73,18 @@ function unfoldTarget() {
 }
 addEventListener("hashchange", unfoldTarget);
 unfoldTarget();
+
+// While the archive is being opened, its page says how far that is, and then
+// becomes the page that was asked for.
+const opening = document.querySelector("[data-opening]");
+if (opening) {
+  setInterval(async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+    if (answer && answer.status !== 503) {
+      location.reload();
+    } else if (answer) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      opening.replaceChildren(...page.querySelector("[data-opening]")?.childNodes ?? []);
+    }
+  }, 2000);
+}
