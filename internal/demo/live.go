@@ -10,8 +10,8 @@ import (
 )
 
 // Live observes at a human pace: it opens a block, records its calls one by one
-// as they are answered, pauses, and opens the next, until ctx ends. Wait waits
-// for a time; it is time itself, but for tests.
+// as they are answered, pauses, and opens the next, until ctx ends. Wait is Sleep,
+// except in tests.
 func Live(ctx context.Context, acting func(user string) (*client.Client, error), o Options, wait func(context.Context, time.Duration) error) error {
 	p := planner{Rand: rand.New(rand.NewPCG(o.Seed, uint64(o.Now.UnixNano()))), plan: *newPlan(o)}
 	for {
@@ -66,7 +66,7 @@ func replay(ctx context.Context, archive *client.Client, block string, calls []r
 	return nil
 }
 
-// Sleep is the wait of an ordinary Live.
+// Sleep waits for a time, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

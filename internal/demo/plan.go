@@ -199,7 +199,7 @@ func (p *planner) week(now time.Time, longest int) {
 	})
 }
 
-// take takes an observation over as far as it has come by now.
+// take adds an observation to the plan, with the calls that were made before now.
 func (p *planner) take(o observation, now time.Time) {
 	if now.Sub(o.begin) > 7*24*time.Hour || !o.begin.Before(now) {
 		return

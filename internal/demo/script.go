@@ -52,7 +52,7 @@ func (s *script) observe(wanted int) (calls []record, aborted bool) {
 	return s.calls, aborted
 }
 
-// configure prepares a scan, twice if the first time fails.
+// configure prepares a scan. If that fails, it tries once more.
 func (s *script) configure(one scan) bool {
 	for range 2 {
 		if s.IntN(25) != 0 || s.steady {
