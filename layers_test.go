@@ -37,10 +37,12 @@ var rooms = map[string][]string{
 	"oda/cmd/oda":                    {"oda/internal/cli"},
 	"oda/deploy/drill":               {"oda/internal/test/fault", "oda/internal/test/history"},
 	"oda/internal/admission":         {"oda"},
-	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web"},
+	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web"},
 	"oda/internal/auth":              {"oda", "oda/internal/files"},
+	"oda/internal/auth/oidc":         {"oda", "oda/internal/auth"},
+	"oda/internal/auth/session":      {"oda", "oda/internal/auth"},
 	"oda/internal/auditlog":          {"oda"},
-	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/demo", "oda/internal/engine/audit", "oda/internal/httpapi", "oda/internal/skuid"},
+	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/demo", "oda/internal/engine/audit", "oda/internal/httpapi", "oda/internal/skuid"},
 	"oda/internal/content":           {"oda"},
 	"oda/internal/contract":          {"oda", "oda/internal/rawjson"},
 	"oda/internal/demo":              {"oda", "oda/client"},
@@ -63,7 +65,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/fixture/make": {"oda/internal/test/fault", "oda/internal/test/fixture"},
 	"oda/internal/test/history":      {"oda", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web"},
 	"oda/internal/test/suite":        {"oda", "oda/api", "oda/internal/contract", "oda/internal/engine", "oda/internal/test/history"},
-	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson"},
+	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson"},
 }
 
 // alone lists the packages that may import nothing but the standard library and

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -85,6 +86,17 @@ func (g *Gate) Caller(r *http.Request) (*Caller, error) {
 	}
 	return nil, oda.Errorf(oda.Unauthenticated, "This archive must know who is calling, and the request has no credentials. "+
 		"Send a token with the header \"Authorization: Bearer TOKEN\".")
+}
+
+// Holder returns the caller whose token has this SHA-256, nil if there is no such
+// token or it is not good any more.
+func (g *Gate) Holder(sum [sha256.Size]byte) *Caller {
+	for _, way := range g.ways {
+		if t, ok := way.(*tokens); ok {
+			return t.holder(sum)
+		}
+	}
+	return nil
 }
 
 // Bearer returns the bearer token of a request, and whether it has one.

@@ -124,6 +124,14 @@ func (t *tokens) Caller(r *http.Request) (*Caller, bool, error) {
 	return &named, true, nil
 }
 
+// holder returns the caller with the token of this digest, nil if it is not good.
+func (t *tokens) holder(sum digest) *Caller {
+	if k := (*t.known.Load())[sum]; k != nil && !k.Expired(time.Now()) {
+		return k.who
+	}
+	return nil
+}
+
 // followPause is how often the file is read. A change must be followed within two
 // seconds.
 const followPause = 500 * time.Millisecond
