@@ -20,6 +20,7 @@ import (
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
+	"oda/internal/auth/oidc"
 	"oda/internal/engine/migrate"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
@@ -43,7 +44,10 @@ type Config struct {
 	SkuidTypes string
 	Generator  uint16 // generator number for minting
 
-	Auth auth.Config // who may call
+	Auth           auth.Config // who may call
+	OIDC           oidc.Config // the OpenID provider, if it has an issuer
+	PublicURL      string      // where browsers find the archive
+	SessionKeyFile string      // the key of sessions; if empty, a random one
 
 	Bounds         httpapi.Bounds
 	HeaderTimeout  time.Duration
@@ -118,7 +122,11 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		return nil, err
 	}
 	opened = append(opened, closeMinter)
-	gate, err := auth.New(cfg.Auth, cfg.Log)
+	public, err := publicURL(cfg.PublicURL, base)
+	if err != nil {
+		return nil, err
+	}
+	gate, signIn, err := newGate(cfg, public)
 	if err != nil {
 		return nil, err
 	}
@@ -167,11 +175,11 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	}
 	opened = append(opened, store.Close)
 	archive := oda.NewArchive(store, minter)
-	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
+	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, SignIn: signIn, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, BasePath: base, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
 		Limits: cfg.Limits, Origins: cfg.Origins,
 	})
 	if err != nil {
@@ -191,7 +199,7 @@ func exposed(addr net.Addr, gate *auth.Gate, cfg Config) error {
 	}
 	if !cfg.Auth.Insecure {
 		return fmt.Errorf("%s is not a loopback address, and the archive has no way to know who is calling; "+
-			"give it one with --tokens or --trust-proxy, or let everybody in with --insecure", addr)
+			"give it one with --tokens, --oidc-issuer or --trust-proxy, or let everybody in with --insecure", addr)
 	}
 	cfg.Log.Warn("everybody who can reach this address may read and write: the archive has no way to know who is calling", "address", addr.String())
 	return nil

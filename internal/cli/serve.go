@@ -36,6 +36,8 @@ type serve struct {
 	TrustProxy []network `env:"ODA_TRUST_PROXY" placeholder:"CIDR" group:"Callers" help:"Addresses of proxies whose headers X-Forwarded-User and X-Forwarded-Groups say who is calling."`
 	Insecure   bool      `env:"ODA_INSECURE" group:"Callers" help:"Serve on any address without knowing who is calling. Everybody may then read and write."`
 
+	signIn `embed:""`
+
 	AuditLog     string `env:"ODA_AUDIT_LOG" placeholder:"FILE" group:"Callers" help:"File in which to keep, as lines of JSON, who wrote what, and who was not allowed to. SIGHUP begins a new file."`
 	AuditMayFail bool   `env:"ODA_AUDIT_MAY_FAIL" group:"Callers" help:"Let writes go on while the audit log cannot be written. Without this they are refused."`
 
@@ -62,6 +64,9 @@ func (s *serve) Validate() error {
 		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
 		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
 	})
+	if err == nil {
+		err = s.signIn.check()
+	}
 	switch {
 	case err != nil:
 		return err
@@ -84,7 +89,7 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	log := s.logger(to.err)
 	var running atomic.Pointer[app.App]
 	onHangup(ctx, func() { s.hangup(running.Load(), log) })
-	a, err := app.Start(ctx, app.Config{
+	cfg := app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
 		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
 		Limits: admission.Limits{Rate: s.CallerRate, Concurrent: s.CallerConcurrency}, Origins: s.CORSOrigin,
@@ -95,7 +100,11 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 		MaxConnections: s.MaxConnections, MaxFollowers: s.MaxFollowers,
 		AuditLog: s.AuditLog, AuditMayFail: s.AuditMayFail,
 		Version: to.version, Log: log,
-	})
+	}
+	if err := s.configure(&cfg); err != nil {
+		return err
+	}
+	a, err := app.Start(ctx, cfg)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("stopped before the archive was open; the next start continues from here")
 		return nil

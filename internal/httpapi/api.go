@@ -56,6 +56,7 @@ type Config struct {
 	Pages    Pages
 	SignIn   map[string]Page // pages to sign in and out, by method and path; open to everybody
 	BasePath string          // the prefix of all paths: empty, or /like/this
+	Origin   string          // where browsers find the archive, as https://HOST; empty if that is not known
 	Bounds   Bounds
 	Log      *slog.Logger
 
@@ -101,6 +102,11 @@ func New(cfg Config) (*API, error) {
 		contract: description, inFlight: newBudget(cfg.Bounds), origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
 		control: admission.New(), callers: admission.NewCallers(cfg.Limits),
+	}
+	if cfg.Origin != "" {
+		if err := a.origins.AddTrustedOrigin(cfg.Origin); err != nil {
+			return nil, fmt.Errorf("the origin of the archive: %w", err)
+		}
 	}
 	if a.cors, err = newCrossOrigin(a.base, cfg.Origins, a.origins); err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
+	"time"
 
 	"oda"
 	"oda/internal/auth"
@@ -44,13 +46,32 @@ func (c *call) namesUser() bool { return c.caller == nil || c.caller.Means == au
 // telescopes returns those for which the caller may write, nil if any.
 func (c *call) telescopes() *oda.Telescopes { return c.caller.Where(c.need) }
 
+// forPeople returns the request for the page about an error. It carries the caller,
+// if one is known, also where nobody needed to know.
+func (c *call) forPeople() *http.Request {
+	if c.api.gate.IsOpen() {
+		return c.r
+	}
+	caller := c.caller
+	if caller == nil {
+		caller, _ = c.api.gate.Caller(c.r)
+	}
+	if caller == nil {
+		return c.r
+	}
+	return c.r.WithContext(auth.With(c.r.Context(), caller))
+}
+
 // whileAllowed lets a request that takes long end with the caller's credential.
 func (c *call) whileAllowed() (end func()) {
-	if c.caller.Done == nil {
+	if c.caller.Done == nil && c.caller.Ends.IsZero() {
 		return func() {}
 	}
 	request := c.r
 	ctx, cancel := context.WithCancel(request.Context())
+	if !c.caller.Ends.IsZero() {
+		ctx, cancel = context.WithDeadline(request.Context(), c.caller.Ends)
+	}
 	c.r = request.WithContext(ctx)
 	go func() {
 		select {
@@ -69,6 +90,9 @@ func (c *call) whileAllowed() (end func()) {
 func (c *call) lapsed() bool {
 	if c.caller == nil {
 		return false
+	}
+	if ends := c.caller.Ends; !ends.IsZero() && !time.Now().Before(ends) {
+		return true
 	}
 	select {
 	case <-c.caller.Done: // never if it is nil

@@ -96,10 +96,11 @@ func (c *call) problem(err error) {
 		c.head("Www-Authenticate", "Bearer")
 	}
 	c.head("Cache-Control", "no-store")
-	if c.besideTheInterface() {
+	// A person who must sign in to see a page of the interface is asked to there.
+	if c.besideTheInterface() || c.page && c.api.pages != nil && e.Code == oda.Unauthenticated {
 		c.head("Vary", "Accept")
 		if content.Preferred(c.r.Header, problemType, htmlType) == htmlType {
-			c.api.pages.Failed(c, c.r, e, kind.status, kind.title, c.requestID)
+			c.api.pages.Failed(c, c.forPeople(), e, kind.status, kind.title, c.requestID)
 			return
 		}
 	}

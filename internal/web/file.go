@@ -40,6 +40,10 @@ const (
 	everyPolicy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 
+// referrerPolicy tells other hosts nothing. With "no-referrer" a browser would not
+// tell the archive either that a form comes from its own page.
+const referrerPolicy = "same-origin"
+
 // contentTypes are the content types by file extension. The operating system's
 // list is not used, because it differs between machines.
 var contentTypes = map[string]string{
@@ -108,7 +112,7 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, cache, policy string
 	h.Set("Cache-Control", cache)
 	h.Set("Content-Security-Policy", policy)
 	h.Set("ETag", content.Tag(f.hash, encoding))
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", referrerPolicy)
 	h.Add("Vary", "Accept-Encoding")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if content.Has(r.Header, f.hash) {

@@ -69,7 +69,7 @@ func TestEveryAnswerHasStrictSecurityHeaders(t *testing.T) {
 				"Content-Security-Policy": test.policy,
 				"Content-Type":            test.contentType,
 				"Cache-Control":           test.cache,
-				"Referrer-Policy":         "no-referrer",
+				"Referrer-Policy":         "same-origin",
 				"Vary":                    "Accept-Encoding",
 				"X-Content-Type-Options":  "nosniff",
 			} {

@@ -66,12 +66,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 
 // refused answers with a page that has a form to mend what was asked for.
 func (s *Site) refused(w http.ResponseWriter, name string, view any, status int) error {
-	text, err := s.render(name, view)
-	if err != nil {
-		return err
-	}
-	s.send(w, text, status)
-	return nil
+	return s.unkept(w, status, name, view)
 }
 
 // fillList searches, and puts what was found into the view.

@@ -46,7 +46,7 @@ func (s *Site) send(w http.ResponseWriter, text []byte, status int) {
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Content-Type", htmlType)
 	h.Set("Content-Length", strconv.Itoa(len(text)))
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", referrerPolicy)
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // fails only if the client has gone
 }

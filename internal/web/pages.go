@@ -6,8 +6,10 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"time"
 
 	"oda"
+	"oda/internal/auth"
 )
 
 // pagePolicy is what the pages about entities may load and do: their own
@@ -44,6 +46,10 @@ type frame struct {
 	Query   string // in the search box
 	Version string
 	Engine  string
+
+	Closed      bool   // the visitor is not signed in, so there is no way to other pages
+	User        string // who is signed in; empty if the archive is open
+	SessionEnds string // when the session ends; empty without one
 }
 
 // crumb is a page on the way to this one.
@@ -51,7 +57,25 @@ type crumb struct{ Name, Href string }
 
 // newFrame returns the frame of the page that was asked for.
 func (s *Site) newFrame(r *http.Request, title, here string) frame {
-	return frame{Root: s.root(r), Title: title, Here: here, Version: s.cfg.Version, Engine: s.cfg.Engine}
+	f := frame{Root: s.root(r), Title: title, Here: here, Version: s.cfg.Version, Engine: s.cfg.Engine}
+	c := auth.Of(r.Context())
+	f.Closed = c == nil && s.cfg.SignIn != nil
+	if c != nil && c.Means != auth.Open {
+		f.User = c.User
+		if c.Means == auth.BySession {
+			f.SessionEnds = c.Ends.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return f
+}
+
+// Files is where the files are that the page loads, below the base path. Without
+// signing in one gets only those of the page to sign in.
+func (f frame) Files() string {
+	if f.Closed {
+		return "sign-in/"
+	}
+	return "api/v1/"
 }
 
 // Kinds lists the kinds for the navigation, the most looked at first.
@@ -84,7 +108,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "opening", "prose"} {
+	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "opening", "prose", "signin", "signedout"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.
@@ -99,6 +123,16 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request, name string, view an
 		return err
 	}
 	newFile(htmlType, text).serve(w, r, privateCache, pagePolicy)
+	return nil
+}
+
+// unkept answers with a page that no browser keeps.
+func (s *Site) unkept(w http.ResponseWriter, status int, name string, view any) error {
+	text, err := s.render(name, view)
+	if err != nil {
+		return err
+	}
+	s.send(w, text, status)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -20,26 +21,23 @@ import (
 
 // Guide serves the guide to the API, GET {base}/api/v1/guide.
 func (s *Site) Guide(w http.ResponseWriter, r *http.Request) error {
-	s.prose()["guide"].serve(w, r, pageCache, pagePolicy)
-	return nil
+	return s.prosePage(w, r, prosePages()["guide"])
 }
 
 // Problems serves the page about all problems, GET {base}/api/v1/problems.
 func (s *Site) Problems(w http.ResponseWriter, r *http.Request) error {
-	s.prose()["problems"].serve(w, r, pageCache, pagePolicy)
-	return nil
+	return s.prosePage(w, r, prosePages()["problems"])
 }
 
 // Problem serves the page about one problem, GET {base}/api/v1/problems/{code}.
 // The path value "code" is its code or its whole type.
 func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
 	code := strings.TrimPrefix(r.PathValue("code"), oda.CodePrefix)
-	page, ok := s.prose()["problems/"+code]
+	page, ok := prosePages()["problems/"+code]
 	if !ok {
 		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All problems are listed one level up, at \"problems\".", clip(code))
 	}
-	page.serve(w, r, pageCache, pagePolicy)
-	return nil
+	return s.prosePage(w, r, page)
 }
 
 // clip shortens a name.
@@ -51,29 +49,42 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name, "�")
 }
 
+// prose is a page of documentation.
+type prose struct {
+	title   string
+	content template.HTML
+}
+
 // proseView is the data for a page of documentation.
 type proseView struct {
 	frame
 	Content template.HTML
 }
 
-// renderProse renders the documentation pages by path.
-func (s *Site) renderProse() map[string]file {
-	pages := map[string]file{
-		"guide":    s.prosePage("Guide to the interface", "", docs.Interface),
-		"problems": s.prosePage("Problems", "", docs.Problems),
+func (s *Site) prosePage(w http.ResponseWriter, r *http.Request, p prose) error {
+	view := proseView{frame: s.newFrame(r, p.title, ""), Content: p.content}
+	view.Crumbs = []crumb{{Name: p.title}}
+	return s.page(w, r, "prose", view)
+}
+
+// prosePages are the pages of documentation by their paths, such as
+// problems/not-found.
+var prosePages = sync.OnceValue(func() map[string]prose {
+	pages := map[string]prose{
+		"guide":    newProse("Guide to the interface", "", docs.Interface),
+		"problems": newProse("Problems", "", docs.Problems),
 	}
 	_, sections, _ := strings.Cut(string(docs.Problems), "\n## ")
 	for section := range strings.SplitSeq(sections, "\n## ") {
 		code, _, _ := strings.Cut(section, "\n")
-		pages["problems/"+code] = s.prosePage(code, "../", []byte("# "+section))
+		pages["problems/"+code] = newProse(code, "../", []byte("# "+section))
 	}
 	return pages
-}
+})
 
-// prosePage renders an embedded page, which is known to be valid. Up is the
-// relative path from it to {base}/api/v1/.
-func (s *Site) prosePage(title, up string, markdown []byte) file {
+// newProse converts an embedded page, which is known to be valid. Up is the relative
+// path from it to {base}/api/v1/.
+func newProse(title, up string, markdown []byte) prose {
 	converter := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links(up), 0))),
@@ -82,16 +93,7 @@ func (s *Site) prosePage(title, up string, markdown []byte) file {
 	if err := converter.Convert(markdown, &content); err != nil {
 		panic(fmt.Sprintf("web: the embedded page %q does not render: %v", title, err))
 	}
-	view := proseView{
-		frame:   frame{Root: "./" + up + "../../", Title: title, Version: s.cfg.Version, Engine: s.cfg.Engine},
-		Content: template.HTML(content.String()), // #nosec G203 -- from a page that is part of the program
-	}
-	view.Crumbs = []crumb{{Name: title}}
-	text, err := s.render("prose", view)
-	if err != nil {
-		panic(fmt.Sprintf("web: the embedded page %q does not render: %v", title, err))
-	}
-	return newFile(htmlType, text)
+	return prose{title, template.HTML(content.String())} // #nosec G203 -- from a page that is part of the program
 }
 
 // links turns links between documentation files into links between pages. Its

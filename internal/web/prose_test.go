@@ -55,9 +55,11 @@ func TestAProblemIsFoundByItsTypeAndByItsCode(t *testing.T) {
 func TestDocumentationPagesLinkOnlyToPages(t *testing.T) {
 	site := New(Config{})
 	link := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
-	for path, page := range site.prose() {
+	for path, page := range prosePages() {
 		w := httptest.NewRecorder()
-		page.serve(w, httptest.NewRequest("GET", "/", nil), pageCache, filePolicy)
+		if err := site.prosePage(w, httptest.NewRequest("GET", "/api/v1/"+path, nil), page); err != nil {
+			t.Fatal(err)
+		}
 		text := w.Body.String()
 		root := strings.Repeat("../", strings.Count(path, "/"))
 		layout := strings.NewReplacer(`="./`+root+`../../api/v1/`, `="`+root, `="./`+root+`../../`, `="page:`)
@@ -67,7 +69,7 @@ func TestDocumentationPagesLinkOnlyToPages(t *testing.T) {
 			target, _, _ = strings.Cut(target, "?")
 			name, ok := strings.CutPrefix(target, root)
 			asset, isAsset := strings.CutPrefix(name, "ui/")
-			switch _, isPage := site.prose()[name]; {
+			switch _, isPage := prosePages()[name]; {
 			case strings.HasPrefix(target, "page:") && knownPage(site, strings.TrimPrefix(target, "page:")):
 			case target == "#main", target == "" && strings.Contains(text, `id="`+anchor+`"`):
 			case ok && isAsset && site.assets[asset].gz != nil:

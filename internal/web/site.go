@@ -21,7 +21,6 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 
 	"oda"
@@ -36,6 +35,8 @@ type Config struct {
 	// Counts returns the number of entities per kind. It must be cheap. Run
 	// calls it in the background; a request never does.
 	Counts func(ctx context.Context) (map[oda.Kind]int64, error)
+	// SignIn is how people sign in; nil if nobody does on the pages.
+	SignIn *SignIn
 	// Version is the version of the program, for the footer.
 	Version string
 	// Engine is the name of the storage engine, for the footer.
@@ -52,7 +53,6 @@ type Site struct {
 	assets map[string]file
 	pages  map[string]*template.Template
 	ui     file
-	prose  func() map[string]file // by path, such as problems/not-found
 	counts atomic.Pointer[map[oda.Kind]int64]
 	usage  atomic.Pointer[oda.Usage]
 
@@ -73,7 +73,6 @@ func New(cfg Config) *Site {
 		panic(fmt.Sprintf("web: the embedded ui.html does not render: %v", err))
 	}
 	s.ui = newFile(htmlType, ui.Bytes())
-	s.prose = sync.OnceValue(s.renderProse)
 	return s
 }
 

@@ -94,6 +94,9 @@ function follow({ id = "", changed, state = () => {} }) {
     if (connected !== undefined) {
       state(connected);
     }
+    if (connected === false) {
+      checkSession(); // in site.js: streams end with their session
+    }
     changes = changes.filter((c) => id === "" || c.id === id);
     if (connected || changes.length > 0) {
       changed(changes);

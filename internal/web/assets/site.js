@@ -1,11 +1,13 @@
 // The pages work without this file. With it, times also say how long ago they
-// are, texts have a button that copies them, and the examples carry the address
-// that the browser used.
+// are, texts have a button that copies them, the examples carry the address that
+// the browser used, and a page says when its session has ended.
 "use strict";
+
+const root = new URL(document.documentElement.dataset.root, location.href);
 
 // Behind a proxy that strips a path prefix, only the browser knows the whole
 // address. It goes into a shell, so it is taken only when it is harmless there.
-const api = new URL(document.documentElement.dataset.root + "api/v1", location.href).href;
+const api = new URL("api/v1", root).href;
 if (/^https?:\/\/[A-Za-z0-9._:[\]-]+(\/[A-Za-z0-9._~%-]+)*$/.test(api)) {
   for (const place of document.querySelectorAll("[data-api]")) {
     place.textContent = api;
@@ -87,4 +89,60 @@ if (opening) {
       opening.replaceChildren(...page.querySelector("[data-opening]")?.childNodes ?? []);
     }
   }, 2000);
+}
+
+// Who signs in comes back to the same place of the page. A server never sees it.
+for (const element of document.querySelectorAll("[data-return]")) {
+  if (element.value !== undefined) {
+    element.value += location.hash;
+  } else {
+    const link = new URL(element.href);
+    link.searchParams.set("to", link.searchParams.get("to") + location.hash);
+    element.href = link.href;
+  }
+}
+
+// A page that is open when its session ends stays as it is, so that nothing on it is
+// lost, and shows the way to sign in and come back. The session may end early: when
+// its token is revoked, or the person signs out elsewhere. So the archive is asked
+// when somebody returns to the page, and when a stream breaks.
+const ends = Date.parse(document.documentElement.dataset.sessionEnds);
+
+function sessionEnded() {
+  if (document.querySelector(".ended")) {
+    return;
+  }
+  const again = new URL("sign-in", root);
+  again.searchParams.set("to", location.href.slice(root.href.length));
+  const link = document.createElement("a");
+  link.href = again.href;
+  link.textContent = "Sign in again";
+  const note = document.createElement("div");
+  note.className = "ended";
+  note.setAttribute("role", "alert");
+  note.append("Your session has ended. ", link, " to go on from here.");
+  document.body.prepend(note);
+}
+
+async function checkSession() {
+  if (Number.isNaN(ends)) {
+    return;
+  }
+  const answer = await fetch(location.href, { method: "HEAD", cache: "no-store" }).catch(() => null);
+  if (answer?.status === 401) {
+    sessionEnded();
+  }
+}
+
+if (!Number.isNaN(ends)) {
+  // The clocks may differ, so one question may not be enough.
+  const watch = async () => {
+    await checkSession();
+    if (!document.querySelector(".ended")) {
+      setTimeout(watch, 10000);
+    }
+  };
+  setTimeout(watch, Math.max(ends - Date.now(), 0) + 500);
+  addEventListener("pageshow", (event) => { if (event.persisted) checkSession(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) checkSession(); });
 }
