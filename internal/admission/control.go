@@ -32,9 +32,12 @@ const (
 // as long, so that the others give way first.
 const work = 250 * time.Millisecond
 
-// waiting is how long a request may wait to be admitted. With what the work takes,
-// its answer comes within a second.
-const waiting = 700 * time.Millisecond
+// How long a request may wait to be admitted. With what the work takes, its answer
+// comes within a second. A search takes longer than others.
+const (
+	waiting       = 500 * time.Millisecond
+	waitingSearch = 300 * time.Millisecond
+)
 
 // Control admits requests. It is safe for concurrent use.
 type Control struct {
@@ -50,7 +53,7 @@ func New() *Control {
 		Recording: {least: 256, most: 1024, work: 2 * work, wait: waiting},
 		Writing:   {least: 64, most: 512, work: work, wait: waiting},
 		Reading:   {least: 64, most: 512, work: work, wait: waiting},
-		Searching: {least: 2 * processors, most: 4 * processors, work: work, wait: waiting},
+		Searching: {least: 2 * processors, most: 4 * processors, work: work, wait: waitingSearch},
 		Bulk:      {least: 2, most: 2, work: work, wait: 5 * time.Second},
 	} {
 		d := &c.desks[class]

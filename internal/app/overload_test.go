@@ -66,6 +66,9 @@ func overload(t *testing.T, length time.Duration, args ...string) {
 		}
 	}
 	recorded, others := over.of("record"), len(over.of("get").refused)+len(over.of("put").refused)+len(over.of("search").refused)
+	if len(over.failed) > 0 {
+		t.Errorf("%d requests were neither accepted nor refused, such as %s", len(over.failed), over.failed[0])
+	}
 	if others == 0 {
 		t.Error("nothing was refused, so this was no overload")
 	}
