@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,6 +38,26 @@ func TestAProblemBecomesAnErrorOfTheArchive(t *testing.T) {
 	}
 	if client.Temporary(nil) || client.Status(nil) != 0 {
 		t.Error("a nil error has a status or is temporary")
+	}
+}
+
+// A problem that the client does not know would look like a fault of the server.
+func TestTheClientKnowsEveryProblem(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile("(?m)^`"+oda.CodePrefix+"([a-z-]+)`, status").FindAllStringSubmatch(string(text), -1)
+	if len(codes) < 20 {
+		t.Fatalf("docs/problems.md has %d problems", len(codes))
+	}
+	for _, code := range codes {
+		f := front(t, http.NotFoundHandler(), env.Answering(400, `{"type":"`+oda.CodePrefix+code[1]+`"}`))
+		_, err := dialing(t, f.URL).Get(t.Context(), oda.Project, "prj-1")
+		if oda.CodeOf(err) != oda.Code(code[1]) {
+			t.Errorf("%s becomes %s", code[1], oda.CodeOf(err))
+		}
 	}
 }
 
