@@ -14,6 +14,7 @@ import (
 
 	"oda"
 	"oda/internal/app"
+	"oda/internal/auth"
 	"oda/internal/test/env"
 )
 
@@ -107,6 +108,40 @@ func TestTheAuditLogHasALineForEachWrite(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), "secret") {
 		t.Errorf("the audit log has something of a document in it: %s %v", text, err)
+	}
+}
+
+// Who tried to write what without being allowed to is in the log, whether the role
+// is missing altogether or only for the telescope.
+func TestTheAuditLogHasALineForEachRefusal(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, path := filepath.Join(folder, "tokens"), filepath.Join(folder, "audit.log")
+	reader := newToken(t, file, auth.Token{Name: "reader", Role: auth.Reader})
+	bound := newToken(t, file, auth.Token{Name: "bound", Role: auth.Editor, Telescopes: []string{"ska_mid"}})
+	a := env.Start(t, tokensOf(file), func(cfg *app.Config) { cfg.AuditLog = path })
+	for _, test := range []struct {
+		method, path, body string
+		headers            []string
+		want               map[string]any
+	}{
+		{"PUT", "/sbds/sbd-1", `{}`, reader, map[string]any{"caller": "reader", "operation": "storeSBD", "entity": "sbd-1"}},
+		{"PATCH", "/ebs/eb-1/request_response", `{"request":"x"}`, reader, map[string]any{"caller": "reader", "operation": "recordPatch", "entity": "eb-1"}},
+		{"POST", "/sbis", `{}`, reader, map[string]any{"caller": "reader", "operation": "createSBI"}},
+		{"PUT", "/sbds/sbd-1", `{"telescope":"ska_low"}`, bound, map[string]any{"caller": "bound", "operation": "storeSBD", "entity": "sbd-1"}},
+	} {
+		r := want(t, 403, a.Do(test.method, test.path, test.body, test.headers...))
+		lines := auditLines(t, path, r.Header.Get("X-Request-Id"))
+		if len(lines) != 1 {
+			t.Fatalf("%s %s has %d lines, want one", test.method, test.path, len(lines))
+		}
+		got := map[string]any{"caller": lines[0]["caller"], "operation": lines[0]["operation"]}
+		if entity, ok := lines[0]["entity"]; ok {
+			got["entity"] = entity
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", test.method, test.path, diff)
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -146,6 +148,42 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	if !strings.Contains(p.Detail, "expired") {
 		t.Errorf("the detail is %q", p.Detail)
 	}
+}
+
+// Whoever sends slowly does not write with a token that was revoked meanwhile.
+func TestABodyThatArrivesAfterItsCredentialEndedIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	stays := newToken(t, file, auth.Token{Name: "stays", Role: auth.Reader})
+	revoked := newToken(t, file, auth.Token{Name: "revoked", Role: auth.Editor})
+	a := env.Start(t, tokensOf(file))
+	conn, err := net.Dial("tcp", a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	status := func() int {
+		t.Helper()
+		response, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode
+	}
+	fmt.Fprintf(conn, "PUT /api/v1/sbds/late HTTP/1.1\r\nHost: x\r\n%s: %s\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n", revoked[0], revoked[1])
+	if got := status(); got != http.StatusContinue {
+		t.Fatalf("the body is asked for with %d", got)
+	}
+	if err := auth.RevokeToken(file, "revoked"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 401, func() *env.Reply { return a.Do("GET", "/guide", "", revoked...) })
+	fmt.Fprint(conn, "{}")
+	if got := status(); got != http.StatusUnauthorized {
+		t.Errorf("the body is answered %d, want 401", got)
+	}
+	want(t, 404, a.Do("GET", "/sbds/late", "", stays...))
 }
 
 // The acting user is the name of the token. What the request says counts only beside a

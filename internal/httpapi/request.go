@@ -17,14 +17,11 @@ import (
 	"oda/internal/rawjson"
 )
 
-// check checks the parameters against the API description and notes the
-// identifier, the query and the user.
+// check checks the parameters against the API description and notes the query and
+// the user.
 func (c *call) check() error {
 	if c.op == nil {
 		return nil
-	}
-	if c.kind != 0 {
-		c.id = c.r.PathValue(c.kind.IDField())
 	}
 	if !c.page {
 		if err := c.checkQuery(); err != nil {
@@ -174,11 +171,16 @@ func (c *call) document() (*oda.Document, []byte, error) {
 // its announced length is larger. A client that sends little takes little.
 const firstRead = 64 << 10
 
-// readBody reads the body, and waits until there is room to work on it.
+// readBody reads the body, and waits until there is room to work on it. Meanwhile
+// the caller's credential may have ended.
 func (c *call) readBody() ([]byte, error) {
 	text, err := c.receive()
 	if err == nil {
 		err = c.enter()
+	}
+	if err == nil && c.lapsed() {
+		err = oda.Errorf(oda.Unauthenticated, "The credentials of this request have ended while it was arriving. Nothing was stored. "+
+			"Send it again with new ones.")
 	}
 	return text, err
 }

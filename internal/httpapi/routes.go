@@ -200,6 +200,9 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
 	c.class = rt.class
+	if rt.kind != 0 {
+		c.id = r.PathValue(rt.kind.IDField())
+	}
 	if c.besideTheInterface() || rt.page {
 		c.protectPage()
 	}
