@@ -51,7 +51,7 @@ const noTime = oda.Instant(-1 << 63)
 
 // trouble is a way in which calls failed.
 type trouble struct {
-	Name     string // of the function
+	Name     string // of the function, as short as it can be; set by worst
 	Detail   string
 	Calls    int64
 	First    int64 // sequence of the first of them
@@ -147,13 +147,20 @@ func (x *callIndex) note(c *indexedCall, detail string) {
 	if len(x.troubles) == indexedTroubles {
 		return // the others are in the timeline and in the table
 	}
-	_, name := lastName(x.functions.all[c.function])
-	x.troubles = append(x.troubles, trouble{Name: name, Detail: detail, Calls: 1, First: c.sequence, function: c.function})
+	x.troubles = append(x.troubles, trouble{Detail: detail, Calls: 1, First: c.sequence, function: c.function})
 }
 
 // worst returns the ways in which calls failed, the most frequent first.
 func (x *callIndex) worst() []trouble {
-	return slices.SortedStableFunc(slices.Values(x.troubles), func(a, b trouble) int { return cmp.Compare(b.Calls, a.Calls) })
+	all := slices.SortedStableFunc(slices.Values(x.troubles), func(a, b trouble) int { return cmp.Compare(b.Calls, a.Calls) })
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = x.functions.all[t.function]
+	}
+	for i, name := range tellApart(names) {
+		all[i].Name = name
+	}
+	return all
 }
 
 // argumentsAndError finds two members of a record.

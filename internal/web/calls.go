@@ -38,7 +38,7 @@ func (v *callsView) Lasted() string {
 	if v.Begin == nil || *v.Begin == *v.End {
 		return ""
 	}
-	return showElapsed(v.End.Time().Sub(v.Begin.Time()))
+	return showElapsed(oda.Elapsed(*v.End - *v.Begin))
 }
 
 // Filtered reports whether some calls are left out.
@@ -204,7 +204,7 @@ func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
 	row := callRow{Sequence: r.Sequence, Sent: call.Sent, Received: call.Received, Failed: call.Failed}
 	row.Module, row.Name = lastName(call.Request)
 	if call.Sent != nil && call.Received != nil && *call.Received >= *call.Sent {
-		row.Took = showElapsed(call.Received.Time().Sub(call.Sent.Time()))
+		row.Took = showElapsed(oda.Elapsed(*call.Received - *call.Sent))
 	}
 	members := rawjson.MembersOf(r.Text)
 	for {

@@ -22,6 +22,7 @@ type nightView struct {
 	Earlier, Later   string
 	Success, InCalls string
 	Slow             []slowRow
+	Failing          []failingRow
 }
 
 // nightRow is a block in the table of a night.
@@ -34,6 +35,12 @@ type nightRow struct {
 type slowRow struct {
 	oda.SlowCall
 	Module, Name, Took, Href string
+}
+
+// failingRow is a function with calls that failed.
+type failingRow struct {
+	oda.FailedRequest
+	Name string
 }
 
 // nightPlot is the night drawn: a bar for each block on one axis of time.
@@ -63,14 +70,15 @@ type bar struct {
 
 // Sizes of the drawing, and bounds of the page.
 const (
-	plotWidth   = 1200
-	plotLeft    = 90
-	plotTop     = 26
-	barHeight   = 22
-	laneGap     = 6
-	nightRows   = 200
-	nightBars   = 1000
-	hoursOfTick = 2
+	plotWidth    = 1200
+	plotLeft     = 90
+	plotTop      = 26
+	barHeight    = 22
+	laneGap      = 6
+	nightRows    = 200
+	nightBars    = 1000
+	nightFailing = 20
+	hoursOfTick  = 2
 )
 
 // night serves the report on a night.
@@ -100,7 +108,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	date := clean.Get("date")
 	view := nightView{
 		frame: s.newFrame(r, "Night of "+date, "night"), Night: report,
-		Date: date, Telescope: clean.Get("telescope"), Zone: clean.Get("zone"), InCalls: showElapsed(took(report.Took)),
+		Date: date, Telescope: clean.Get("telescope"), Zone: clean.Get("zone"), InCalls: showElapsed(report.Took),
 	}
 	view.Crumbs = []crumb{{Name: "Night of " + date}}
 	if day, err := time.Parse(time.DateOnly, date); err == nil {
@@ -115,24 +123,35 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.More = len(report.Blocks) - len(view.Rows)
 	for _, call := range report.Slowest {
-		row := slowRow{SlowCall: call, Took: showElapsed(took(call.Took))}
+		row := slowRow{SlowCall: call, Took: showElapsed(call.Took)}
 		row.Module, row.Name = lastName(call.Request)
 		row.Href = view.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: call.Block}) + question(url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
 		view.Slow = append(view.Slow, row)
 	}
+	view.Failing = failing(report.FailuresByRequest[:min(len(report.FailuresByRequest), nightFailing)])
 	view.Plot = view.draw()
 	return s.page(w, r, "night", view)
 }
 
-// took is a length of time as Go has it.
-func took(e oda.Elapsed) time.Duration { return time.Duration(e) * time.Microsecond }
+// failing are functions with names that tell them apart.
+func failing(requests []oda.FailedRequest) []failingRow {
+	names := make([]string, len(requests))
+	for i, r := range requests {
+		names[i] = r.Request
+	}
+	rows := make([]failingRow, len(requests))
+	for i, name := range tellApart(names) {
+		rows[i] = failingRow{requests[i], name}
+	}
+	return rows
+}
 
 // nightRows are blocks with the names of their SBDefinitions.
 func (s *Site) nightRows(ctx context.Context, blocks []oda.NightBlock) ([]nightRow, error) {
 	rows := make([]nightRow, len(blocks))
 	refs := make([]oda.Ref, 0, len(blocks))
 	for i, b := range blocks {
-		rows[i] = nightRow{NightBlock: b, InCalls: showElapsed(took(b.Took))}
+		rows[i] = nightRow{NightBlock: b, InCalls: showElapsed(b.Took)}
 		if b.Telescope != nil {
 			rows[i].Telescope = *b.Telescope
 		}

@@ -392,6 +392,38 @@ func TestTheNight(t *testing.T) {
 	}
 }
 
+// Functions of the same name in different modules are told apart where they failed.
+func TestFailuresAreToldApart(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-alike", []string{
+		callIn("low.control.scan", 0, 1, true), callIn("mid.control.scan", 2, 3, true), callIn("mid.monitoring.scan", 4, 5, true), callIn("mid.control.track", 6, 7, true),
+	})
+	for at, marks := range map[string][]string{"ebs/eb-alike": {"span", "option"}, "night?date=2026-03-01": {"td"}} {
+		page := s.get(t, at).Text()
+		for _, name := range []string{"low.control.scan", "mid.control.scan", "monitoring.scan", "track"} {
+			for _, mark := range marks {
+				if !strings.Contains(page, `>`+name+`</`+mark+`>`) {
+					t.Errorf("/%s does not say that %s failed", at, name)
+				}
+			}
+		}
+	}
+}
+
+// A call that took thousands of years, because a clock was wrong, says so.
+func TestACallMayTakeThousandsOfYears(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-slow", []string{
+		`{"request":"m.f","request_sent_at":"2026-03-01T20:00:00Z","response_received_at":"9999-12-31T20:00:00Z"}`,
+		callIn("m.f", 0, 1, false),
+	})
+	for at, want := range map[string]int{"ebs/eb-slow": 1, "night?date=2026-03-01": 3} {
+		if page := s.get(t, at).Text(); strings.Count(page, "2\u202f912\u202f383 d 00 h") < want {
+			t.Errorf("/%s does not say how long it took: %s", at, page)
+		}
+	}
+}
+
 // A page is sent once, as long as nothing has changed, and is never kept without
 // asking.
 func TestAPageIsSentOnce(t *testing.T) {

@@ -116,7 +116,11 @@ func TestEveryCallHasItsBar(t *testing.T) {
 		"overlapping":   many(200, func(i int) string { return callIn("m.f", float64(i), float64(i+1000), i%7 == 0) }),
 		"odd-order":     many(100, func(i int) string { return callIn("m.f", float64(i*37%100), float64(i*53%100), i%9 == 0) }),
 		"unanswered":    many(20, func(i int) string { return callIn("m.f", float64(i), -1, i%2 == 0) }),
-		"many-modules":  many(300, func(i int) string { return callIn(fmt.Sprintf("m%d.f", i), float64(i), float64(i)+.5, i%11 == 0) }),
+		"all-times": {
+			`{"request":"m.f","request_sent_at":"0001-01-01T00:00:00Z","response_received_at":"9999-12-31T23:59:59Z"}`,
+			`{"request":"m.f","request_sent_at":"9999-12-31T23:59:58Z","response_received_at":"9999-12-31T23:59:59Z"}`,
+		},
+		"many-modules": many(300, func(i int) string { return callIn(fmt.Sprintf("m%d.f", i), float64(i), float64(i)+.5, i%11 == 0) }),
 		"long": many(8000, func(i int) string {
 			return callIn(fmt.Sprintf("m%d.f", i%3), float64(i)/10, float64(i)/10+.3, i%99 == 0)
 		}),

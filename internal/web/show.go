@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ var funcs = template.FuncMap{
 	"before":    func(sequence int64) int64 { return sequence - 1 },
 	"moment":    func(m oda.Moment) string { return m.Time().Format("2006-01-02 15:04") },
 	"hour":      func(m oda.Moment) string { return m.Time().Format("15:04:05") },
+	"tellApart": tellApart,
 	"lastName":  func(name string) string { _, last := lastName(name); return last },
 	"ra":        showRA,
 	"dec":       showDec,
@@ -120,20 +122,46 @@ func showTelescope(name string) string {
 }
 
 // showElapsed writes how long something took, in three digits or so.
-func showElapsed(d time.Duration) string {
-	switch {
+func showElapsed(e oda.Elapsed) string {
+	const hour = oda.Elapsed(time.Hour / time.Microsecond)
+	if e >= 100*hour { // may be longer than Go can say
+		return fmt.Sprintf("%s d %02d h", thousands(int64(e/hour/24)), e/hour%24)
+	}
+	switch d := time.Duration(e) * time.Microsecond; {
 	case d < time.Second:
 		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 0, 64) + " ms"
 	case d < time.Minute:
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	case d < time.Hour:
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
 // lastName is the last part of a dotted name, and what stands before it.
 func lastName(name string) (before, last string) {
 	at := strings.LastIndexByte(name, '.')
 	return name[:at+1], name[at+1:]
+}
+
+// tellApart gives of each dotted name its last part, or as many parts as tell it
+// from the others.
+func tellApart(names []string) []string {
+	short := make([]string, len(names))
+	for i, name := range names {
+		before, last := lastName(name)
+		for before != "" && slices.ContainsFunc(names, func(other string) bool { return other != name && endsIn(other, last) }) {
+			before, last = lastName(strings.TrimSuffix(before, "."))
+			last = name[len(before):]
+		}
+		short[i] = last
+	}
+	return short
+}
+
+// endsIn reports whether the last parts of a dotted name are these.
+func endsIn(name, last string) bool {
+	before, found := strings.CutSuffix(name, last)
+	return found && (before == "" || strings.HasSuffix(before, "."))
 }

@@ -216,7 +216,9 @@ func (l *layout) gaps(from, to oda.Instant) [][2]oda.Instant {
 func (l *layout) overview(calls []indexedCall) [][2]int64 {
 	parts := make([][2]int64, overviewParts+1)
 	length := l.focus[1] - l.focus[0] + 1
-	at := func(t oda.Instant) int { return int(float64(t-l.focus[0]) / float64(length) * overviewParts) }
+	at := func(t oda.Instant) int { // in thousands of years, rounding may lead beyond the last part
+		return min(int(float64(t-l.focus[0])/float64(length)*overviewParts), overviewParts-1)
+	}
 	for i := range calls {
 		p := &l.places[i]
 		if p.begin < l.focus[0] || p.end > l.focus[1] {

@@ -185,7 +185,9 @@ function options() {
   const select = form.elements.function;
   if (select.options.length === data.functions.length + 1) return;
   const chosen = select.value;
-  select.replaceChildren(new Option("all", ""), ...data.functions.map((name) => new Option(lastName(name), name)));
+  const short = data.functions.map(lastName);
+  const text = (name, i) => (short.indexOf(short[i]) === short.lastIndexOf(short[i]) ? short[i] : name);
+  select.replaceChildren(new Option("all", ""), ...data.functions.map((name, i) => new Option(text(name, i), name)));
   select.value = chosen;
 }
 
