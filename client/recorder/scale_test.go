@@ -57,7 +57,12 @@ func blockOf(t *testing.T, c *client.Client, length int) string {
 	}
 	for done := 0; done < length; {
 		n := min(1000, length-done)
-		if _, err := c.RecordBatch(patient(t), block.ID, scans(n)); err != nil {
+		records := scans(n)
+		_, err := c.RecordBatch(patient(t), block.ID, records)
+		for try := 0; try < 5 && client.Temporary(err); try++ { // the machine may be busy; the records have keys
+			_, err = c.RecordBatch(patient(t), block.ID, records)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		done += n
