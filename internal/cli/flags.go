@@ -18,6 +18,13 @@ type logging struct {
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" placeholder:"LEVEL" help:"Lowest level to log: debug, info, warn or error (default ${default})."`
 }
 
+// gathered returns the log of a server, and a function that writes what it has
+// gathered, for the end.
+func (l logging) gathered(to io.Writer) (log *slog.Logger, flush func()) {
+	gathered := &lines{to: to}
+	return slog.New(gatheredLog{l.logger(gathered).Handler(), gathered}), gathered.flush
+}
+
 func (l logging) logger(to io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {

@@ -86,7 +86,8 @@ func (s *serve) Validate() error {
 
 // Run serves until the process is asked to stop.
 func (s *serve) Run(ctx context.Context, to streams) error {
-	log := s.logger(to.err)
+	log, flush := s.gathered(to.err)
+	defer flush()
 	var running atomic.Pointer[app.App]
 	onHangup(ctx, func() { s.hangup(running.Load(), log) })
 	cfg := app.Config{

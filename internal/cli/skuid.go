@@ -17,7 +17,8 @@ type skuids struct {
 
 // Run serves until the process is asked to stop.
 func (s *skuids) Run(ctx context.Context, to streams) error {
-	log := s.logger(to.err)
+	log, flush := s.gathered(to.err)
+	defer flush()
 	onHangup(ctx, func() { ignored(log) })
 	return skuid.Run(ctx, skuid.Config{
 		Listen: s.Listen, Generator: s.Generator.orDefault(), StateFile: s.State, Twice: s.Twice, Logger: log,
