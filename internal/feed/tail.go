@@ -21,7 +21,7 @@ const (
 const (
 	leastPause = 4 * time.Millisecond
 	mostPause  = 40 * time.Millisecond
-	perEach    = 140 * time.Microsecond // for each follower
+	perEach    = 120 * time.Microsecond // for each follower
 )
 
 // tail is the end of the log of changes. It is kept in memory while anyone follows.

@@ -44,8 +44,8 @@ const (
 	roundNumbers = 1000                   // new numbers in a round at most
 	mostGaps     = 5000                   // if there are more, later numbers wait
 	roundPause   = time.Second            // between rounds that nobody asks for
-	pollPause    = 40 * time.Millisecond  // the same, while anyone waits for changes
-	writtenPause = 30 * time.Millisecond  // between two wake-ups of those who wait, while this process writes
+	pollPause    = 60 * time.Millisecond  // the same, while anyone waits for changes
+	writtenPause = 60 * time.Millisecond  // between two wake-ups of those who wait, while this process writes
 	retryPause   = 250 * time.Millisecond // after an error, doubled each time
 	longestRetry = time.Second
 )
