@@ -22,8 +22,8 @@
 //   - History: versions.go and diff.go. changes.go is the log of changes, follow.go
 //     reads it for those who follow the archive, recent.go for people.
 //   - Lists: query.go and cursor.go.
-//   - Searches: search.go is what a search asks, judge.go decides what matches,
-//     find.go makes the pages, searchcursor.go continues them. Filters with rules
+//   - Searches: search.go is what a search asks, searchjudge.go decides what matches,
+//     searchwalk.go makes the pages, searchcursor.go continues them. Filters with rules
 //     of their own are in words.go, sky.go and where.go, which compares numbers
 //     with number.go. terms.go says what the engines index.
 //   - Summaries, which searches, provenance.go and lists need: summary.go is what

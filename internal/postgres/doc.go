@@ -3,7 +3,7 @@
 // backs it up as it does with its other databases.
 //
 // Every operation is one round trip if possible. A store is one statement that
-// creates the entity, or updates it if its metadata is the expected one (put.go).
+// creates the entity, or updates it if its metadata is the expected one (putstatements.go).
 // If it does neither, the stored metadata is read and oda.Judge says why. Records
 // that arrive at the same time are gathered into few transactions (gather.go,
 // record.go). A block that another session holds is left out of them (held.go).
