@@ -82,6 +82,8 @@ type App struct {
 	address net.Addr
 	audit   *auditlog.Log
 	hub     *feed.Hub
+	api     *httpapi.API
+	signIn  *web.SignIn // nil if people cannot sign in
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error // set when done is closed
@@ -140,7 +142,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := exposed(listener.Addr(), gate, cfg); err != nil {
+	if err := exposed(listener.Addr(), gate.IsOpen(), cfg); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	var audit *auditlog.Log
@@ -151,7 +153,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		opened = append(opened, audit.Close)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	a := &App{address: listener.Addr(), audit: audit, cancel: cancel, done: make(chan struct{})}
+	a := &App{address: listener.Addr(), audit: audit, signIn: signIn, cancel: cancel, done: make(chan struct{})}
 	front := newFront(cfg, base)
 	serve := a.server(ctx, cfg, listener, certificate, front)
 	origin := "http://" + a.Addr() + base
@@ -178,23 +180,23 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, SignIn: signIn, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
-	handler, err := httpapi.New(httpapi.Config{
+	a.api, err = httpapi.New(httpapi.Config{
 		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
 		Limits: cfg.Limits, Origins: cfg.Origins,
 	})
 	if err != nil {
 		return nil, err
 	}
-	front.open(handler)
-	cfg.Log.Info("serving the archive", "address", origin+"/api/v1/", "database", shown(cfg.Database), "version", cfg.Version)
+	front.open(a.api)
+	cfg.Log.Info("serving the archive", "address", origin+"/api/v1/", "database", Shown(cfg.Database), "version", cfg.Version)
 	go a.run(ctx, serve(), opened, cfg.Log, site.Run, gate.Run)
 	return a, nil
 }
 
 // exposed returns an error if others than the programs of this machine could call an
 // archive that does not know its callers, unless the operator wants that.
-func exposed(addr net.Addr, gate *auth.Gate, cfg Config) error {
-	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() || !gate.IsOpen() {
+func exposed(addr net.Addr, open bool, cfg Config) error {
+	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() || !open {
 		return nil
 	}
 	if !cfg.Auth.Insecure {
@@ -267,6 +269,19 @@ func (a *App) Followers() int { return a.hub.Followers() }
 // Reopen begins a new file of the audit log, after the old one was renamed.
 func (a *App) Reopen() error { return a.audit.Reopen() }
 
+// Reload changes what can be changed while the archive runs: the limits of one
+// caller, the origins of web pages that may use the interface, and the secret of the
+// archive at its OpenID provider. If one of them is not valid, nothing changes.
+func (a *App) Reload(limits admission.Limits, origins []string, clientSecret string) error {
+	if err := a.api.Reload(limits, origins); err != nil {
+		return err
+	}
+	if a.signIn != nil && a.signIn.Provider != nil {
+		a.signIn.Provider.UseSecret(clientSecret)
+	}
+	return nil
+}
+
 // Wait waits until the archive has stopped, and returns its error.
 func (a *App) Wait() error {
 	<-a.done
@@ -303,26 +318,36 @@ func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.
 		}
 		return store, "embedded (SQLite)", nil
 	}
-	if strings.HasPrefix(cfg.Database, "postgres://") || strings.HasPrefix(cfg.Database, "postgresql://") {
+	if isPostgres(cfg.Database) {
 		store, err := postgres.Open(ctx, cfg.Database, cfg.Log, tell)
 		if err != nil {
 			return nil, "", err
 		}
 		return store, "PostgreSQL", nil
 	}
-	return nil, "", fmt.Errorf("unknown database %q; write it as sqlite:PATH or postgres://USER@HOST/NAME", shown(cfg.Database))
+	return nil, "", unknownDatabase(cfg.Database)
 }
 
-// shown returns the database as it may appear in a log: without a password.
-func shown(database string) string {
+func isPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
+func unknownDatabase(database string) error {
+	return fmt.Errorf("unknown database %q; write it as sqlite:PATH or postgres://USER@HOST/NAME", Shown(database))
+}
+
+// Shown returns a database as people may see it: without a password.
+func Shown(database string) string {
 	if strings.HasPrefix(database, "sqlite:") {
 		return database
 	}
 	u, err := url.Parse(database)
-	if err != nil {
+	if err != nil || u.Scheme == "" && strings.Contains(database, "password") {
 		return "(not valid)"
 	}
-	u.RawQuery = "" // may also contain a password
+	if parameters, err := url.ParseQuery(u.RawQuery); err != nil || parameters.Has("password") || parameters.Has("sslpassword") {
+		u.RawQuery = "..."
+	}
 	return u.Redacted()
 }
 

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"oda/internal/engine/audit"
@@ -16,8 +15,8 @@ func Verify(ctx context.Context, database string, report *audit.Report) error {
 	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
 		return sqlite.Verify(ctx, path, report)
 	}
-	if strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://") {
+	if isPostgres(database) {
 		return postgres.Verify(ctx, database, report)
 	}
-	return fmt.Errorf("unknown database %q; write it as sqlite:PATH or postgres://USER@HOST/NAME", shown(database))
+	return unknownDatabase(database)
 }

@@ -24,6 +24,9 @@ func (n *network) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String returns the network as it is written.
+func (n network) String() string { return netip.Prefix(n).String() }
+
 func prefixes(networks []network) []netip.Prefix {
 	list := make([]netip.Prefix, len(networks))
 	for i, n := range networks {

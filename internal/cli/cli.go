@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +24,7 @@ type commands struct {
 	Serve   serve         `cmd:"" help:"Serve an archive over HTTP."`
 	Verify  verify        `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
 	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
+	Config  config        `cmd:"" help:"Check and show the settings of \"oda serve\"."`
 	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`
 	Record  spool         `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
 	Demo    demonstration `cmd:"" help:"Fill an archive with a made-up week of observations, to try it out."`
@@ -36,6 +36,14 @@ type commands struct {
 	Prjs entities `cmd:"" group:"Entities" help:"Read, find and store Projects."`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+
+	settings settings
+}
+
+// BeforeResolve finds out where the values of the flags come from.
+func (c *commands) BeforeResolve(ctx *kong.Context) error {
+	ctx.AddResolver(&c.settings)
+	return c.settings.gather(ctx)
 }
 
 // Exit codes. They are documented, and scripts rely on them.
@@ -52,7 +60,8 @@ and what it did.
 
 Start with "oda serve": it needs no configuration, keeps its data in ./oda-data,
 and prints its address. Each flag can also be set with the environment variable
-shown next to it.
+shown next to it, and those of a server in a file (--config). A flag takes
+precedence over its variable, and the variable over the file.
 
 Commands that use a running archive send the token in the variable ODA_TOKEN, or
 in the file that ODA_TOKEN_FILE names.
@@ -66,21 +75,14 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	version  string
+	args     []string // the command line, to read the settings again
 }
 
 // Run runs a command line and returns the exit code. The command ends early
 // when the process is asked to stop.
 func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	exit := -1
-	parser, err := kong.New(&commands{},
-		kong.Name("oda"),
-		kong.Description(description),
-		kong.Writers(out, errOut),
-		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.PostBuild(ignoreEmptyVariables),
-		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "longest": strconv.Itoa(demo.DefaultLongest), "version": versionLine(programVersion)},
-	)
+	parser, read, err := newParser(out, errOut, programVersion, func(code int) { exit = code })
 	if err != nil {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
 		return exitFailed
@@ -91,6 +93,10 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	command, err := parser.Parse(args)
 	if exit >= 0 { // help or the version was asked for and printed
 		return exit
+	}
+	if wrong, ok := errors.AsType[faults](err); ok {
+		fmt.Fprintf(errOut, "oda: %v\n", wrong)
+		return exitUsage
 	}
 	if err != nil {
 		fmt.Fprintf(errOut, "oda: %v (try \"oda --help\")\n", err)
@@ -106,7 +112,8 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		defer stop()
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(streams{os.Stdin, out, errOut, programVersion}); err != nil && !errors.Is(err, context.Canceled) {
+	command.Bind(command, &read.settings)
+	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
 		if f, ok := errors.AsType[*failure](err); ok {
 			return f.exit
@@ -116,18 +123,22 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	return exitOK
 }
 
-// ignoreEmptyVariables treats an empty environment variable as unset, so that
-// it hides neither the next variable nor the default.
-func ignoreEmptyVariables(k *kong.Kong) error {
-	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok {
-			flag.Tag.Envs = slices.DeleteFunc(flag.Tag.Envs, func(name string) bool {
-				value, set := os.LookupEnv(name)
-				return set && value == ""
-			})
-		}
-		return next(nil)
-	})
+// newParser returns a parser of command lines, and what it reads them into.
+func newParser(out, errOut io.Writer, programVersion string, exit func(int)) (*kong.Kong, *commands, error) {
+	read := &commands{}
+	parser, err := kong.New(read,
+		kong.Name("oda"),
+		kong.Description(description),
+		kong.Writers(out, errOut),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(withVariables),
+		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "longest": strconv.Itoa(demo.DefaultLongest), "version": versionLine(programVersion)},
+	)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parser, read, takeVariables(parser)
 }
 
 // version prints the version.

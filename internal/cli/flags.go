@@ -15,26 +15,33 @@ import (
 // logging has the flags for the log of a server.
 type logging struct {
 	LogFormat string `default:"text" enum:"text,json" env:"ODA_LOG_FORMAT" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (default ${default})."`
-	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" placeholder:"LEVEL" help:"Lowest level to log: debug, info, warn or error (default ${default})."`
+	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"ODA_LOG_LEVEL" reload:"hangup" placeholder:"LEVEL" help:"Lowest level to log: debug, info, warn or error (default ${default})."`
 }
 
-// gathered returns the log of a server, and a function that writes what it has
-// gathered, for the end.
-func (l logging) gathered(to io.Writer) (log *slog.Logger, flush func()) {
+// gathered returns the log of a server and its level, and a function that writes
+// what it has gathered, for the end.
+func (l logging) gathered(to io.Writer) (log *slog.Logger, level *slog.LevelVar, flush func()) {
 	gathered := &lines{to: to}
-	return slog.New(gatheredLog{l.logger(gathered).Handler(), gathered}), gathered.flush
+	log, level = l.logger(gathered)
+	return slog.New(gatheredLog{log.Handler(), gathered}), level, gathered.flush
 }
 
-func (l logging) logger(to io.Writer) *slog.Logger {
-	var level slog.Level
+// logger returns the log, and its level, which may be changed.
+func (l logging) logger(to io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(l.level())
+	options := &slog.HandlerOptions{Level: level}
+	if l.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, options)), level
+	}
+	return slog.New(slog.NewTextHandler(to, options)), level
+}
+
+func (l logging) level() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
 		panic(err) // the flag allows only valid levels
 	}
-	options := &slog.HandlerOptions{Level: level}
-	if l.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
+	return level
 }
 
 // bytes is a number of bytes: 65536, 64KiB, 64MiB or 1GiB.
@@ -57,6 +64,19 @@ func (b *bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String returns the size as it is written.
+func (b bytes) String() string {
+	for _, unit := range []struct {
+		suffix string
+		size   bytes
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if b > 0 && b%unit.size == 0 {
+			return strconv.FormatInt(int64(b/unit.size), 10) + unit.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
 // generator is the generator number for new identifiers.
 type generator struct {
 	number uint16
@@ -73,6 +93,14 @@ func (g *generator) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String returns the number, empty if none was given.
+func (g generator) String() string {
+	if !g.given {
+		return ""
+	}
+	return strconv.Itoa(int(g.number))
+}
+
 // orDefault returns the number, or the default if none was given.
 func (g generator) orDefault() uint16 {
 	if g.given {
@@ -81,12 +109,12 @@ func (g generator) orDefault() uint16 {
 	return skuid.DefaultGenerator()
 }
 
-// positive checks that all values are positive.
-func positive(values map[string]int64) error {
+// positive returns which values are not positive.
+func positive(values map[string]int64) (wrong faults) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if values[name] <= 0 {
-			return fmt.Errorf("%s must be more than 0", name)
+			wrong = append(wrong, fmt.Errorf("%s must be more than 0", name))
 		}
 	}
-	return nil
+	return wrong
 }

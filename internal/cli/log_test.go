@@ -44,7 +44,7 @@ func (w *writes) messages() [][]string {
 func TestLinesOfTheLogAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &writes{}
-		log, flush := logging{LogFormat: "text", LogLevel: "info"}.gathered(out)
+		log, _, flush := logging{LogFormat: "text", LogLevel: "info"}.gathered(out)
 		want := func(want ...[]string) {
 			t.Helper()
 			if diff := cmp.Diff(want, out.messages()); diff != "" {
@@ -74,7 +74,7 @@ func TestLinesOfTheLogAreWrittenTogether(t *testing.T) {
 func TestAFullLogIsWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &writes{}
-		log, flush := logging{LogFormat: "text", LogLevel: "info"}.gathered(out)
+		log, _, flush := logging{LogFormat: "text", LogLevel: "info"}.gathered(out)
 		line := strings.Repeat("x", gatherBytes/4)
 		for range 5 {
 			log.Info(line)

@@ -126,7 +126,7 @@ func TestAServerSurvivesSIGHUP(t *testing.T) {
 			for range 2 {
 				p.Signal(syscall.SIGHUP)
 			}
-			for deadline := time.Now().Add(patience); !strings.Contains(p.Log(), "SIGHUP is ignored"); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience); !strings.Contains(p.Log(), "SIGHUP: no setting has changed"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("the log does not mention it:\n%s", p.Log())
 				}
@@ -205,13 +205,15 @@ func TestTheLogIsTextUnlessJSONIsRequested(t *testing.T) {
 		"json": `"level":"INFO","msg":"serving the archive","address":"x"`,
 	} {
 		var out strings.Builder
-		logging{LogFormat: format, LogLevel: "info"}.logger(&out).Info("serving the archive", "address", "x")
+		log, _ := logging{LogFormat: format, LogLevel: "info"}.logger(&out)
+		log.Info("serving the archive", "address", "x")
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %s", format, out.String())
 		}
 	}
 	var out strings.Builder
-	logging{LogFormat: "text", LogLevel: "warn"}.logger(&out).Info("serving the archive")
+	log, _ := logging{LogFormat: "text", LogLevel: "warn"}.logger(&out)
+	log.Info("serving the archive")
 	if out.Len() > 0 {
 		t.Errorf("at level warn the log has: %s", out.String())
 	}

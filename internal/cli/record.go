@@ -47,7 +47,8 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
 		defer cancel()
 	}
-	sessions, err := recorder.Resume(ctx, d.Dir, recorder.ResumeOptions{URL: d.URL, Logger: d.logger(to.err)})
+	log, _ := d.logger(to.err)
+	sessions, err := recorder.Resume(ctx, d.Dir, recorder.ResumeOptions{URL: d.URL, Logger: log})
 	if err != nil {
 		return err
 	}

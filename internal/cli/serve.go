@@ -5,40 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"oda/internal/admission"
 	"oda/internal/app"
 	"oda/internal/auth"
+	"oda/internal/auth/oidc"
 	"oda/internal/httpapi"
 )
 
 // serve serves an archive.
 type serve struct {
+	Config   string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings, YAML. Its keys are the names of these flags. SIGHUP reads it again."`
 	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
 	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where to keep the archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
 	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
 	logging  `embed:""`
 
-	TLSCert string `name:"tls-cert" env:"ODA_TLS_CERT" placeholder:"FILE" group:"Transport" help:"Certificate to speak HTTPS with, PEM, with the certificates between it and the root. Read again when the file changes. Without it the archive speaks HTTP."`
-	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
+	TLSCert string `name:"tls-cert" env:"ODA_TLS_CERT" reload:"followed" placeholder:"FILE" group:"Transport" help:"Certificate to speak HTTPS with, PEM, with the certificates between it and the root. Read again when the file changes. Without it the archive speaks HTTP."`
+	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" reload:"followed" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
 
-	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" placeholder:"ORIGIN,..." group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
-	CallerRate        float64  `default:"0" env:"ODA_CALLER_RATE" placeholder:"N" group:"Limits per caller" help:"Requests per second that one caller may send on average; beyond it they are answered 429. 0 means no limit (default ${default})."`
-	CallerConcurrency int      `default:"0" env:"ODA_CALLER_CONCURRENCY" placeholder:"N" group:"Limits per caller" help:"Requests and streams that one caller may have in progress at once; beyond it they are answered 429. 0 means no limit (default ${default})."`
+	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" reload:"hangup" placeholder:"ORIGIN,..." group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
+	CallerRate        float64  `default:"0" env:"ODA_CALLER_RATE" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests per second that one caller may send on average; beyond it they are answered 429. 0 means no limit (default ${default})."`
+	CallerConcurrency int      `default:"0" env:"ODA_CALLER_CONCURRENCY" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests and streams that one caller may have in progress at once; beyond it they are answered 429. 0 means no limit (default ${default})."`
 
 	SkuidURL   string    `name:"skuid-url" env:"SKUID_URL,ODA_SKUID_URL" placeholder:"URL" help:"Identifier service to ask for new identifiers. Without it the archive mints them itself."`
 	SkuidTypes string    `env:"ODA_SKUID_TYPES" placeholder:"KIND=TYPE,..." help:"Types to ask the identifier service for, where they differ from sbd, sbi, eb and prj: prj=opj for older services."`
 	Generator  generator `env:"ODA_GENERATOR" placeholder:"0-1023" help:"Generator number for new identifiers (default ${generator}). Give each archive its own."`
 
-	Tokens     string    `env:"ODA_TOKENS" placeholder:"FILE" group:"Callers" help:"File with the tokens of callers, made with \"oda token create\". Changes are followed."`
+	Tokens     string    `env:"ODA_TOKENS" reload:"followed" placeholder:"FILE" group:"Callers" help:"File with the tokens of callers, made with \"oda token create\". Changes are followed."`
 	TrustProxy []network `env:"ODA_TRUST_PROXY" placeholder:"CIDR" group:"Callers" help:"Addresses of proxies whose headers X-Forwarded-User and X-Forwarded-Groups say who is calling."`
 	Insecure   bool      `env:"ODA_INSECURE" group:"Callers" help:"Serve on any address without knowing who is calling. Everybody may then read and write."`
 
 	signIn `embed:""`
 
-	AuditLog     string `env:"ODA_AUDIT_LOG" placeholder:"FILE" group:"Callers" help:"File in which to keep, as lines of JSON, who wrote what, and who was not allowed to. SIGHUP begins a new file."`
+	AuditLog     string `env:"ODA_AUDIT_LOG" reload:"reopened" placeholder:"FILE" group:"Callers" help:"File in which to keep, as lines of JSON, who wrote what, and who was not allowed to. SIGHUP begins a new file."`
 	AuditMayFail bool   `env:"ODA_AUDIT_MAY_FAIL" group:"Callers" help:"Let writes go on while the audit log cannot be written. Without this they are refused."`
 
 	MaxBody           bytes         `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
@@ -58,51 +61,69 @@ const maxDepth = 10_000
 
 // Validate checks what the flag types cannot.
 func (s *serve) Validate() error {
-	err := positive(map[string]int64{
-		"--max-body": int64(s.MaxBody), "--max-bodies-in-flight": int64(s.MaxBodiesInFlight),
-		"--max-depth": int64(s.MaxDepth), "--max-connections": int64(s.MaxConnections), "--max-followers": int64(s.MaxFollowers),
-		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
-		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
-	})
-	if err == nil {
-		err = s.signIn.check()
-	}
-	switch {
-	case err != nil:
-		return err
-	case s.CallerRate < 0 || s.CallerConcurrency < 0:
-		return errors.New("--caller-rate and --caller-concurrency must not be negative; 0 means no limit")
-	case (s.TLSCert == "") != (s.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key belong together: give both, or neither")
-	case s.MaxBody > s.MaxBodiesInFlight:
-		return errors.New("--max-body must not exceed --max-bodies-in-flight")
-	case s.MaxDepth < 2:
-		return errors.New("--max-depth must be at least 2: every document contains the object metadata")
-	case s.MaxDepth > maxDepth:
-		return fmt.Errorf("--max-depth must be at most %d: each level of a document takes memory while it is read", maxDepth)
+	if wrong := s.faults(); len(wrong) > 0 {
+		return wrong
 	}
 	return nil
 }
 
-// Run serves until the process is asked to stop.
-func (s *serve) Run(ctx context.Context, to streams) error {
-	log, flush := s.gathered(to.err)
-	defer flush()
-	var running atomic.Pointer[app.App]
-	onHangup(ctx, func() { s.hangup(running.Load(), log) })
-	cfg := app.Config{
+// faults returns everything that is wrong with the settings themselves. What they
+// name is checked by app.Check, or when the archive starts.
+func (s *serve) faults() (wrong faults) {
+	wrong = append(positive(map[string]int64{
+		"--max-body": int64(s.MaxBody), "--max-bodies-in-flight": int64(s.MaxBodiesInFlight),
+		"--max-depth": int64(s.MaxDepth), "--max-connections": int64(s.MaxConnections), "--max-followers": int64(s.MaxFollowers),
+		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
+		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
+	}), s.signIn.faults()...)
+	if s.CallerRate < 0 || s.CallerConcurrency < 0 {
+		wrong = append(wrong, errors.New("--caller-rate and --caller-concurrency must not be negative; 0 means no limit"))
+	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		wrong = append(wrong, errors.New("--tls-cert and --tls-key belong together: give both, or neither"))
+	}
+	if s.MaxBody > s.MaxBodiesInFlight {
+		wrong = append(wrong, errors.New("--max-body must not exceed --max-bodies-in-flight"))
+	}
+	if s.MaxDepth == 1 {
+		wrong = append(wrong, errors.New("--max-depth must be at least 2: every document contains the object metadata"))
+	}
+	if s.MaxDepth > maxDepth {
+		wrong = append(wrong, fmt.Errorf("--max-depth must be at most %d: each level of a document takes memory while it is read", maxDepth))
+	}
+	return wrong
+}
+
+// config returns the configuration of the archive.
+func (s *serve) config(version string, log *slog.Logger) (app.Config, error) {
+	secret, err := s.clientSecret()
+	return app.Config{
 		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
 		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
-		Limits: admission.Limits{Rate: s.CallerRate, Concurrent: s.CallerConcurrency}, Origins: s.CORSOrigin,
+		Limits: s.limits(), Origins: s.CORSOrigin,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
-		Auth:          auth.Config{Tokens: s.Tokens, Proxies: prefixes(s.TrustProxy), Insecure: s.Insecure},
+		Auth:      auth.Config{Tokens: s.Tokens, Proxies: prefixes(s.TrustProxy), Insecure: s.Insecure},
+		OIDC:      oidc.Config{Issuer: s.OidcIssuer, Audience: s.OidcAudience, Roles: s.OidcRoles, ClientID: s.OidcClientID, ClientSecret: secret},
+		PublicURL: s.PublicURL, SessionKeyFile: s.SessionKeyFile,
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Depth: s.MaxDepth},
 		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
 		MaxConnections: s.MaxConnections, MaxFollowers: s.MaxFollowers,
 		AuditLog: s.AuditLog, AuditMayFail: s.AuditMayFail,
-		Version: to.version, Log: log,
-	}
-	if err := s.configure(&cfg); err != nil {
+		Version: version, Log: log,
+	}, err
+}
+
+func (s *serve) limits() admission.Limits {
+	return admission.Limits{Rate: s.CallerRate, Concurrent: s.CallerConcurrency}
+}
+
+// Run serves until the process is asked to stop.
+func (s *serve) Run(ctx context.Context, command *kong.Context, to streams) error {
+	log, level, flush := s.gathered(to.err)
+	defer flush()
+	received := hangups()
+	cfg, err := s.config(to.version, log)
+	if err != nil {
 		return err
 	}
 	a, err := app.Start(ctx, cfg)
@@ -113,19 +134,25 @@ func (s *serve) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return err
 	}
-	running.Store(a)
+	again := &reloading{flags: command.Selected().Flags, args: to.args, level: level, log: log}
+	go onEach(ctx, received, func() { s.hangup(a, again) })
 	return a.Wait()
 }
 
-// hangup begins a new file of the audit log, if there is one.
-func (s *serve) hangup(a *app.App, log *slog.Logger) {
-	if s.AuditLog == "" || a == nil {
-		ignored(log)
-		return
+// hangup begins a new file of the audit log, and applies settings that have changed.
+func (s *serve) hangup(a *app.App, again *reloading) {
+	if s.AuditLog != "" {
+		if err := a.Reopen(); err != nil {
+			again.log.Error("SIGHUP: the audit log goes on in its old file", "error", err)
+		} else {
+			again.log.Info("SIGHUP: the audit log was reopened", "path", s.AuditLog)
+		}
 	}
-	if err := a.Reopen(); err != nil {
-		log.Error("SIGHUP: the audit log goes on in its old file", "error", err)
-		return
-	}
-	log.Info("SIGHUP: the audit log was reopened", "path", s.AuditLog)
+	again.apply(func(next *commands) error {
+		secret, err := next.Serve.clientSecret()
+		if err != nil {
+			return err
+		}
+		return a.Reload(next.Serve.limits(), next.Serve.CORSOrigin, secret)
+	})
 }

@@ -18,10 +18,11 @@ import (
 
 // verify checks an archive.
 type verify struct {
-	Db    string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
-	Most  int    `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
-	Quiet bool   `short:"q" help:"Print no progress."`
-	JSON  bool   `name:"json" help:"Print the result as one JSON object."`
+	Config string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", for --db."`
+	Db     string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
+	Most   int    `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
+	Quiet  bool   `short:"q" help:"Print no progress."`
+	JSON   bool   `name:"json" help:"Print the result as one JSON object."`
 }
 
 // Help is what "oda verify --help" says besides the flags.

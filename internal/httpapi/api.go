@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"oda"
@@ -80,14 +81,13 @@ type API struct {
 	log      *slog.Logger
 	contract *contract.Description
 	inFlight budget
-	origins  *http.CrossOriginProtection
 	mux      *http.ServeMux
 
 	writeTimeout time.Duration
 
 	control *admission.Control
-	callers *admission.Callers // nil: no limits
-	cors    *crossOrigin       // nil: no other origins
+	origin  string                 // the archive's own
+	access  atomic.Pointer[access] // what may change while it serves
 }
 
 // New compiles the API description and sets up the routes.
@@ -99,16 +99,11 @@ func New(cfg Config) (*API, error) {
 	}
 	a := &API{
 		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
-		contract: description, inFlight: newBudget(cfg.Bounds), origins: http.NewCrossOriginProtection(),
+		contract: description, inFlight: newBudget(cfg.Bounds),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
-		control: admission.New(), callers: admission.NewCallers(cfg.Limits),
+		control: admission.New(), origin: cfg.Origin,
 	}
-	if cfg.Origin != "" {
-		if err := a.origins.AddTrustedOrigin(cfg.Origin); err != nil {
-			return nil, fmt.Errorf("the origin of the archive: %w", err)
-		}
-	}
-	if a.cors, err = newCrossOrigin(a.base, cfg.Origins, a.origins); err != nil {
+	if err := a.Reload(cfg.Limits, cfg.Origins); err != nil {
 		return nil, err
 	}
 	return a, a.register()
@@ -120,8 +115,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := newCall(a, w, r)
 	defer c.finish()
 	switch {
-	case a.cors.mark(c):
-	case a.origins.Check(r) != nil:
+	case c.access.cors.mark(c):
+	case c.access.origins.Check(r) != nil:
 		c.problem(oda.Errorf(oda.CrossOrigin, "A web page of another origin may not write to this archive. "+
 			"Use this archive's own pages, or a program."))
 	case r.URL.Path == "*" || r.Method == http.MethodConnect && r.URL.Path == "":

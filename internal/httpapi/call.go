@@ -20,6 +20,7 @@ import (
 type call struct {
 	http.ResponseWriter
 	api       *API
+	access    *access
 	r         *http.Request
 	op        *contract.Operation // nil if the description does not have it
 	caller    *auth.Caller        // nil where anyone may call
@@ -54,7 +55,7 @@ type call struct {
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
-	c := &call{ResponseWriter: w, api: a, r: r, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
+	c := &call{ResponseWriter: w, api: a, access: a.access.Load(), r: r, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
 	if !validRequestID(c.requestID) {
 		c.requestID = rand.Text()
 	}
@@ -72,7 +73,7 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 // head sets a header of the answer. The name must be in canonical form.
 func (c *call) head(name, value string) {
 	if name == "Vary" {
-		value = c.api.cors.vary(value)
+		value = c.access.cors.vary(value)
 	}
 	if int(c.headed) == len(c.values) {
 		c.Header()[name] = []string{value}
@@ -140,7 +141,7 @@ func (c *call) finish() {
 	}
 	c.pass.Leave()
 	if c.place != nil {
-		c.api.callers.Leave(c.place)
+		c.access.callers.Leave(c.place)
 	}
 	c.endAudit()
 	c.api.inFlight.give(c.taken)

@@ -49,7 +49,7 @@ func (c *call) recording() bool { return c.need == auth.Recorder }
 
 // limit returns an error if the caller does too much, and how long to wait.
 func (c *call) limit() error {
-	if c.api.callers == nil || c.probe {
+	if c.access.callers == nil || c.probe {
 		return nil
 	}
 	from, _ := auth.Address(c.r, c.api.proxies)
@@ -57,7 +57,7 @@ func (c *call) limit() error {
 	if c.caller != nil && c.caller.Name != "" {
 		name = "user " + c.caller.Name
 	}
-	place, wait, err := c.api.callers.Enter(name, c.started)
+	place, wait, err := c.access.callers.Enter(name, c.started)
 	if err != nil {
 		c.head("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 		return err

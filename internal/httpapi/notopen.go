@@ -14,6 +14,7 @@ import (
 // the name.
 func NotOpen(cfg Config, reason func() string, page http.Handler) http.Handler {
 	a := &API{base: cfg.BasePath, log: cfg.Log}
+	a.access.Store(&access{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := newCall(a, w, r)
 		defer c.finish()

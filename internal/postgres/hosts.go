@@ -3,13 +3,17 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // silence is how long to wait for servers that do not answer, once another has
@@ -21,9 +25,38 @@ const silence = 300 * time.Millisecond
 // time-out, even if another has long taken over its role. So hosts asks all at
 // once, and remembers the one that accepts writes until a connection fails.
 type hosts struct {
+	password string // file with the password; empty if the DSN or the environment has it
+
 	mu     sync.Mutex
 	known  *server
 	search *search
+}
+
+// passwordFile is the setting of a DSN that names a file with the password.
+const passwordFile = "password_file"
+
+// newHosts prepares the connections of a configuration.
+func newHosts(config *pgxpool.Config) *hosts {
+	h := &hosts{password: config.ConnConfig.RuntimeParams[passwordFile]}
+	delete(config.ConnConfig.RuntimeParams, passwordFile)
+	config.BeforeConnect = h.prepare
+	return h
+}
+
+// readPassword reads the password, if a file has it. That is done for every
+// connection, so that it can be changed while oda runs.
+func (h *hosts) readPassword(c *pgx.ConnConfig) error {
+	if h.password == "" {
+		return nil
+	}
+	text, err := os.ReadFile(h.password)
+	if err != nil {
+		return fmt.Errorf("cannot read the password of the database (password_file in --db): %w", err)
+	}
+	if c.Password = strings.TrimRight(string(text), "\r\n"); c.Password == "" {
+		return fmt.Errorf("the file %s with the password of the database (password_file in --db) is empty", h.password)
+	}
+	return nil
 }
 
 // server is one of the servers of a DSN, with the ways to connect to it: with TLS
@@ -62,9 +95,12 @@ func (s *server) lead(c *pgconn.Config) {
 	c.Fallbacks = s.ways[1:]
 }
 
-// prepare makes a configuration name the server that accepts writes. It does not
-// change a configuration with one server, or one that accepts any server.
+// prepare makes a configuration name the server that accepts writes. It keeps the
+// servers of a configuration with one server, or one that accepts any server.
 func (h *hosts) prepare(ctx context.Context, c *pgx.ConnConfig) error {
+	if err := h.readPassword(c); err != nil {
+		return err
+	}
 	servers := serversOf(&c.Config)
 	if len(servers) == 1 || c.ValidateConnect == nil {
 		return nil

@@ -83,9 +83,17 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
+// Check returns what is wrong with a DSN, without connecting.
+func Check(dsn string) error {
+	config, err := parse(dsn)
+	if err != nil {
+		return err
+	}
+	return newHosts(config).readPassword(config.ConnConfig)
+}
+
 func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
-	hosts := &hosts{}
-	config.BeforeConnect = hosts.prepare
+	hosts := newHosts(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))

@@ -30,7 +30,7 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 		return err
 	}
 	config.MaxConns = verifyConnections
-	config.BeforeConnect = (&hosts{}).prepare
+	newHosts(config)
 	config.ConnConfig.RuntimeParams["application_name"] = "oda verify"
 	defer func() {
 		if err != nil && ctx.Err() == nil {

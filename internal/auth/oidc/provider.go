@@ -76,7 +76,8 @@ type Provider struct {
 	cfg    Config
 	log    *slog.Logger
 	client *http.Client
-	known  atomic.Pointer[known] // nil until the provider has been reached
+	known  atomic.Pointer[known]  // nil until the provider has been reached
+	secret atomic.Pointer[string] // of the client
 	wake   chan struct{}
 	pause  time.Duration
 	tokens cache
@@ -99,11 +100,16 @@ type known struct {
 
 // New returns a provider that is still to be reached: Run does that.
 func New(cfg Config, log *slog.Logger) *Provider {
-	return &Provider{
+	p := &Provider{
 		cfg: cfg, log: log, wake: make(chan struct{}, 1), pause: pause,
 		client: &http.Client{Timeout: fetchTime, Transport: bounded{http.DefaultTransport.(*http.Transport).Clone()}},
 	}
+	p.UseSecret(cfg.ClientSecret)
+	return p
 }
+
+// UseSecret makes this the secret of the client.
+func (p *Provider) UseSecret(secret string) { p.secret.Store(&secret) }
 
 // Run asks the provider for its keys until ctx ends: again and again until it answers,
 // then now and then, and when a token has a key that is not known. What the provider

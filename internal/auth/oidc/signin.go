@@ -69,10 +69,10 @@ func (p *Provider) Begin(ctx context.Context, back string) (address string, a At
 
 // oauth describes the archive to the provider.
 func (p *Provider) oauth(said *known, back string) *oauth2.Config {
-	endpoint := said.Endpoint()
+	endpoint, secret := said.Endpoint(), *p.secret.Load()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	basic := said.AuthMethods == nil || slices.Contains(said.AuthMethods, "client_secret_basic")
-	if p.cfg.ClientSecret == "" || !basic {
+	if secret == "" || !basic {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	scopes := []string{oidc.ScopeOpenID, oidc.ScopeProfile}
@@ -83,7 +83,7 @@ func (p *Provider) oauth(said *known, back string) *oauth2.Config {
 			scopes = append(scopes, scope)
 		}
 	}
-	return &oauth2.Config{ClientID: p.cfg.ClientID, ClientSecret: p.cfg.ClientSecret, Endpoint: endpoint, RedirectURL: back, Scopes: scopes}
+	return &oauth2.Config{ClientID: p.cfg.ClientID, ClientSecret: secret, Endpoint: endpoint, RedirectURL: back, Scopes: scopes}
 }
 
 // Finish returns who has signed in: the provider sent them back to the address back

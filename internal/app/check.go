@@ -1,0 +1,101 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"oda/internal/auth"
+	"oda/internal/auth/session"
+	"oda/internal/httpapi"
+	"oda/internal/postgres"
+)
+
+// Check returns everything that is wrong with a configuration, as far as that can be
+// known without opening the database or an address. It changes nothing.
+func Check(cfg Config) (wrong []error) {
+	note := func(err error) {
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	base, err := basePath(cfg.BasePath)
+	note(err)
+	_, err = publicURL(cfg.PublicURL, base)
+	note(err)
+	_, stop, err := newMinter(cfg)
+	if err == nil {
+		err = stop()
+	}
+	note(err)
+	if cfg.OIDC.Issuer != "" && cfg.OIDC.Audience != "" { // else the flags were refused
+		note(cfg.OIDC.Valid())
+	}
+	if cfg.Auth.Tokens != "" {
+		_, err = auth.ReadTokens(cfg.Auth.Tokens)
+		note(err)
+	}
+	if cfg.SessionKeyFile != "" {
+		_, err = session.New(session.Config{KeyFile: cfg.SessionKeyFile})
+		note(err)
+	}
+	if cfg.TLSCertificate != "" && cfg.TLSKey != "" { // else the flags were refused
+		_, err = loadCertificate(cfg)
+		note(err)
+	}
+	note(httpapi.CheckOrigins(cfg.Origins))
+	note(checkAddress(cfg))
+	note(checkAudit(cfg.AuditLog))
+	note(checkDatabase(cfg.Database))
+	return wrong
+}
+
+// checkAddress checks the address to listen on, and that not everybody can call
+// there unless that is wanted.
+func checkAddress(cfg Config) error {
+	addr, err := net.ResolveTCPAddr("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (set it with --listen): %w", cfg.Listen, err)
+	}
+	open := cfg.OIDC.Issuer == "" && cfg.Auth.Tokens == "" && len(cfg.Auth.Proxies) == 0
+	return exposed(addr, open, cfg)
+}
+
+// checkAudit checks that the audit log can be written, without creating it.
+func checkAudit(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		return file.Close()
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err = os.Stat(filepath.Dir(path)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("cannot open the audit log (set it with --audit-log): %w", err)
+}
+
+// checkDatabase checks the address of a database.
+func checkDatabase(database string) error {
+	if isPostgres(database) {
+		return postgres.Check(database)
+	}
+	path, ok := strings.CutPrefix(database, "sqlite:")
+	if !ok || path == "" {
+		return unknownDatabase(database)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("the archive %s is a directory; name a file in it with --db, such as %s", path, filepath.Join(path, "archive.db"))
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("cannot look at the archive (--db): %w", err)
+	}
+	return nil
+}
