@@ -83,20 +83,21 @@ func TestRecordingCostsTheCallerAlmostNothing(t *testing.T) {
 		t.Skip("this test takes some seconds")
 	}
 	const rounds, calls = 5, 1000
+	judged, share := func(c cost) time.Duration { return c.p50 }, "half"
+	if os.Getenv("ODA_PROOF") != "" {
+		judged, share = func(c cost) time.Duration { return c.p99 }, "one percent"
+	}
 	table := "archive    p50      p99      max\n"
 	for _, condition := range conditions {
-		var best cost
-		for round := 0; round < rounds && (round == 0 || best.p99 > recordBound); round++ {
-			if got := measure(t, under(t, condition), calls); round == 0 || got.p99 < best.p99 {
+		best := measure(t, under(t, condition), calls)
+		for round := 1; round < rounds && judged(best) > recordBound; round++ {
+			if got := measure(t, under(t, condition), calls); judged(got) < judged(best) {
 				best = got
 			}
 		}
 		table += fmt.Sprintf("%-5s %v\n", condition, best)
-		if best.p50 > recordBound {
-			t.Errorf("archive %s: half of the calls take more than %v, want at most %v", condition, best.p50, recordBound)
-		}
-		if best.p99 > recordBound && os.Getenv("ODA_PROOF") != "" {
-			t.Errorf("archive %s: the 99th percentile is %v, want at most %v", condition, best.p99, recordBound)
+		if took := judged(best); took > recordBound {
+			t.Errorf("archive %s: %s of the calls take %v or more, want at most %v", condition, share, took, recordBound)
 		}
 	}
 	t.Logf("cost of Record, %d calls, one each millisecond:\n%s", calls, table)
