@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel setup test check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel setup test test-bench test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -33,7 +33,12 @@ setup: ## Install what the tests need (a browser, PostgreSQL, Python, Node.js), 
 
 test: setup build ## Run all tests
 	go test -timeout 14m ./...
+	@$(MAKE) --no-print-directory --output-sync=target -j2 test-bench test-python
+
+test-bench:
 	cd bench && go test -timeout 5m ./...
+
+test-python:
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests
 
 check: lint secure ## Before a commit: lint, then all tests with the race detector
