@@ -24,6 +24,7 @@ const (
 	codeHeld          = "55P03" // a lock was not free within lock_timeout
 	codeCanceled      = "57014"
 	classConnection   = "08"
+	classData         = "22" // a value that cannot be stored
 	classResources    = "53" // disk full, out of memory, too many connections
 	classOperator     = "57" // shutting down, starting up
 	classSystem       = "58" // an I/O error
@@ -105,12 +106,28 @@ func (s *Store) writeError(ctx context.Context, err error) error {
 	case isAnswer(err):
 		return oda.NothingStored(err)
 	case notStored(err):
+		if isStrange(rolledBack(err)) {
+			s.health.Suspect("the database refuses writes", err)
+		}
 		return s.problem(ctx, err, " Nothing was stored by this request.")
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err() // the caller has gone
 	}
 	s.health.Suspect("the database does not confirm writes", err)
 	return oda.Uncertain(err)
+}
+
+// isStrange reports whether the database has rolled a write back for a reason that is
+// not known: neither the request nor others at work at the same time, nor a refusal.
+func isStrange(e *pgconn.PgError) bool {
+	if e == nil || strings.HasPrefix(e.Code, classData) {
+		return false
+	}
+	switch e.Code {
+	case codeSerialization, codeDeadlock, codeHeld, codeCanceled, codeUnique, codeReadOnly:
+		return false
+	}
+	return refusal(e) == ""
 }
 
 // storageError turns an error of a read into one for the caller.

@@ -278,3 +278,33 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 		t.Errorf("the probe left %d rows behind", n)
 	}
 }
+
+// The archive also notices that the database refuses writes for a reason that it does
+// not know, but not if only one write is refused.
+func TestADatabaseThatRefusesWritesIsNotReady(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, admin := open(t, dsn), connect(t, dsn)
+	mustPut(t, s, write(t, block("b"), `{}`))
+	do(t, admin, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the operator said no'; END $$",
+		"CREATE TRIGGER refuse BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.identifier = 'unwanted') EXECUTE FUNCTION refuse()")
+	_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("unwanted"), `{}`)})
+	wantCode(t, err, oda.Internal)
+	if err := s.TryWrite(t.Context()); err != nil {
+		t.Errorf("a small write fails: %v", err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("only one write is refused, and the archive is not ready: %v", err)
+	}
+	do(t, admin, "CREATE TRIGGER refuse_all BEFORE INSERT ON records FOR EACH ROW EXECUTE FUNCTION refuse()")
+	_, err = one(t.Context(), s, adding("b", "x", ""))
+	wantCode(t, err, oda.Internal)
+	await(t, "the archive is not ready, and says why", patience, func() bool {
+		err := s.Ping(t.Context())
+		return oda.CodeOf(err) == oda.Unavailable && strings.Contains(err.Error(), "refuses writes")
+	})
+	mustGet(t, s, block("b"))
+	do(t, admin, "DROP TRIGGER refuse_all ON records")
+	await(t, "it is ready again by itself", patience, func() bool { return s.Ping(t.Context()) == nil })
+	mustRecord(t, s, "b", "x")
+}

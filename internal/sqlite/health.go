@@ -18,6 +18,8 @@ func (s *Store) refused(err error) {
 		s.health.Refused("the disk of the archive reports errors", err)
 	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
 		s.health.Refused("the file of the archive cannot be written; check its owner and permissions", err)
+	case sqlite.ResultBusy, sqlite.ResultLocked:
+		s.health.Refused("another program has locked the file of the archive; end it", err)
 	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
 		s.health.Refused("the file of the archive is damaged; restore it from a backup", err)
 	}
