@@ -28,8 +28,8 @@ wheel: ## Build the wheel of the Python helper into bin
 	@scripts/setup python
 	python3 -m pip wheel --quiet --no-deps --wheel-dir bin ./python
 
-setup: ## Install what the tests need (a browser, PostgreSQL, Python, Node.js), if it is missing
-	@scripts/setup browser axe openid curl postgres pgbouncer proxies python clients
+setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
+	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients
 
 test: setup build ## Run all tests
 	go test -timeout 14m ./...
@@ -42,7 +42,7 @@ test-python:
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests
 
 check: lint secure ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser axe openid curl postgres pgbouncer proxies python clients compiler
+	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients compiler
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
 
 lint: ## Format, vet, staticcheck, generated files

@@ -37,7 +37,7 @@ var rooms = map[string][]string{
 	"oda/cmd/oda":                    {"oda/internal/cli"},
 	"oda/deploy/drill":               {"oda/internal/test/fault", "oda/internal/test/history"},
 	"oda/internal/admission":         {"oda"},
-	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web"},
+	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web"},
 	"oda/internal/auth":              {"oda", "oda/internal/files"},
 	"oda/internal/auth/oidc":         {"oda", "oda/internal/auth"},
 	"oda/internal/auth/session":      {"oda", "oda/internal/auth"},
@@ -46,13 +46,15 @@ var rooms = map[string][]string{
 	"oda/internal/content":           {"oda"},
 	"oda/internal/contract":          {"oda", "oda/internal/rawjson"},
 	"oda/internal/demo":              {"oda", "oda/client"},
-	"oda/internal/engine":            {"oda"},
+	"oda/internal/engine":            {"oda", "oda/internal/measure"},
 	"oda/internal/engine/audit":      {"oda", "oda/internal/engine", "oda/internal/rawjson"},
 	"oda/internal/engine/migrate":    {},
-	"oda/internal/feed":              {"oda", "oda/internal/content", "oda/internal/serving"},
+	"oda/internal/feed":              {"oda", "oda/internal/content", "oda/internal/measure", "oda/internal/serving"},
 	"oda/internal/files":             {},
-	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/internal/serving"},
+	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving"},
 	"oda/internal/jsondiff":          {"oda/internal/rawjson"},
+	"oda/internal/measure":           {},
+	"oda/internal/metrics":           {"oda", "oda/internal/engine", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/measure"},
 	"oda/internal/postgres":          {"oda", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate"},
 	"oda/internal/rawjson":           {},
 	"oda/internal/serving":           {},
@@ -70,7 +72,7 @@ var rooms = map[string][]string{
 
 // alone lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/jsondiff"}
+var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/measure"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 
@@ -97,7 +99,7 @@ func TestImportsPointInwards(t *testing.T) {
 	// These must not be reached through other packages either.
 	for _, engine := range []string{"oda/internal/sqlite", "oda/internal/postgres"} {
 		g.forbid(t, engine, "net/http")
-		for _, from := range []string{"oda/internal/httpapi", "oda/internal/web", "oda/client/recorder"} {
+		for _, from := range []string{"oda/internal/httpapi", "oda/internal/web", "oda/internal/metrics", "oda/client/recorder"} {
 			g.forbid(t, from, engine)
 		}
 	}

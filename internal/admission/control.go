@@ -100,6 +100,28 @@ func (p *Pass) Leave() {
 	}
 }
 
+// Stats is how a class is doing.
+type Stats struct {
+	Class                   string
+	Working, Waiting, Limit int
+	Refused                 int64 // so far
+}
+
+// names of the classes that are counted.
+var names = [classes]string{Recording: "recording", Writing: "writing", Reading: "reading", Searching: "searching", Bulk: "bulk"}
+
+// Stats tells how each class is doing.
+func (c *Control) Stats() []Stats {
+	var all []Stats
+	for class := Recording; class < classes; class++ {
+		d := &c.desks[class]
+		d.mu.Lock()
+		all = append(all, Stats{names[class], d.working, len(d.waiting), d.limit, d.refused})
+		d.mu.Unlock()
+	}
+	return all
+}
+
 func errTooMuch() error {
 	return oda.Errorf(oda.Overloaded, "The archive has more to do than it can. Nothing was done for this request. Try again shortly.")
 }

@@ -38,6 +38,7 @@ type desk struct {
 	began   time.Time       // of what is added up
 	done    int
 	took    time.Duration
+	refused int64
 	busy    bool // some had to wait at the last look
 	room    int  // how many may wait
 }
@@ -50,6 +51,7 @@ func (d *desk) enter(ctx context.Context) error {
 		return nil
 	}
 	if len(d.waiting) >= d.room {
+		d.refused++
 		d.mu.Unlock()
 		return errTooMuch() // it would wait for too long
 	}
@@ -71,6 +73,9 @@ func (d *desk) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused++
 	return errTooMuch()
 }
 

@@ -21,9 +21,11 @@ import (
 	"oda/internal/auditlog"
 	"oda/internal/auth"
 	"oda/internal/auth/oidc"
+	"oda/internal/engine"
 	"oda/internal/engine/migrate"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
+	"oda/internal/metrics"
 	"oda/internal/postgres"
 	"oda/internal/serving"
 	"oda/internal/skuid"
@@ -33,9 +35,10 @@ import (
 
 // Config configures an archive.
 type Config struct {
-	Listen   string
-	Database string // sqlite:PATH or postgres://...
-	BasePath string
+	Listen      string
+	AdminListen string // loopback address for metrics and profiles; if empty, metrics are on the main one
+	Database    string // sqlite:PATH or postgres://...
+	BasePath    string
 
 	TLSCertificate string // file; if empty, the archive does not speak TLS
 	TLSKey         string
@@ -84,6 +87,7 @@ type App struct {
 	hub     *feed.Hub
 	api     *httpapi.API
 	signIn  *web.SignIn // nil if people cannot sign in
+	admin   net.Addr // nil without one
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error // set when done is closed
@@ -138,7 +142,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	}
 	// The database is opened last: a start that fails for another reason
 	// neither creates an archive nor upgrades its schema.
-	listener, err := serving.Listen(ctx, cfg.Listen, cfg.MaxConnections)
+	listener, err := serving.Listen(ctx, "--listen", cfg.Listen, cfg.MaxConnections)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +158,20 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &App{address: listener.Addr(), audit: audit, signIn: signIn, cancel: cancel, done: make(chan struct{})}
+	figures := metrics.New(cfg.Version, engineName(cfg.Database), cfg.Log)
+	onMain := figures.Handler()
+	if cfg.AdminListen != "" {
+		admin, err := listenAdmin(ctx, cfg.AdminListen)
+		if err != nil {
+			cancel()
+			return nil, errors.Join(err, listener.Close())
+		}
+		a.admin = admin.Addr()
+		cfg.Log.Info("serving metrics and profiles", "address", "http://"+a.admin.String()+"/metrics")
+		ended := serveAdmin(ctx, admin, onMain, cfg.Log)
+		opened = append(opened, func() error { cancel(); return <-ended })
+		onMain = nil
+	}
 	front := newFront(cfg, base)
 	serve := a.server(ctx, cfg, listener, certificate, front)
 	origin := "http://" + a.Addr() + base
@@ -170,23 +188,28 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		cfg.Log.Info("opening the archive takes long", "address", origin+"/readyz", "reason", front.reason())
 		serve()
 	})
-	store, engine, err := openStore(ctx, cfg, front.tell)
+	store, name, err := openStore(ctx, cfg, front.tell)
 	early.Stop()
 	if err != nil {
 		return nil, err
 	}
 	opened = append(opened, store.Close)
-	archive := oda.NewArchive(store, minter)
-	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, SignIn: signIn, Version: cfg.Version, Engine: engine, Logger: cfg.Log})
+	timed := metrics.NewMinter(minter, minterName(cfg))
+	archive := oda.NewArchive(store, timed)
+	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
 		Limits: cfg.Limits, Origins: cfg.Origins,
 	})
 	if err != nil {
 		return nil, err
 	}
+	figures.Open(metrics.Sources{
+		Engine: store, Storage: store.Storage, Entities: archive.Counts, Ready: a.api.Ready,
+		Interface: a.api, Feed: a.hub, Minter: timed, Connections: listener.Level,
+	})
 	front.open(a.api)
 	cfg.Log.Info("serving the archive", "address", origin+"/api/v1/", "database", Shown(cfg.Database), "version", cfg.Version)
 	go a.run(ctx, serve(), opened, cfg.Log, site.Run, gate.Run)
@@ -263,6 +286,9 @@ func (a *App) run(ctx context.Context, served <-chan error, opened closers, log 
 // Addr returns the address that the archive listens on.
 func (a *App) Addr() string { return a.address.String() }
 
+// AdminAddr returns the address for operators, nil if there is none.
+func (a *App) AdminAddr() net.Addr { return a.admin }
+
 // Followers returns how many clients follow the changes.
 func (a *App) Followers() int { return a.hub.Followers() }
 
@@ -309,8 +335,15 @@ func basePath(path string) (string, error) {
 	return "/" + trimmed, nil
 }
 
+// store is an engine that also tells how it does.
+type store interface {
+	oda.Engine
+	Stats() engine.Stats
+	Storage(ctx context.Context) (engine.Storage, error)
+}
+
 // openStore opens the engine for the database, and returns it with its name.
-func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (oda.Engine, string, error) {
+func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (store, string, error) {
 	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
 		store, err := sqlite.Open(ctx, path, cfg.Log, tell)
 		if err != nil {
@@ -349,6 +382,22 @@ func Shown(database string) string {
 		u.RawQuery = "..."
 	}
 	return u.Redacted()
+}
+
+// engineName returns the engine of a database in one word.
+func engineName(database string) string {
+	if strings.HasPrefix(database, "sqlite:") {
+		return "sqlite"
+	}
+	return "postgres"
+}
+
+// minterName says in one word where identifiers come from.
+func minterName(cfg Config) string {
+	if cfg.SkuidURL != "" {
+		return "service"
+	}
+	return "archive"
 }
 
 // newMinter returns the source of identifiers.

@@ -48,9 +48,22 @@ func Check(cfg Config) (wrong []error) {
 	}
 	note(httpapi.CheckOrigins(cfg.Origins))
 	note(checkAddress(cfg))
+	note(checkAdmin(cfg.AdminListen))
 	note(checkAudit(cfg.AuditLog))
 	note(checkDatabase(cfg.Database))
 	return wrong
+}
+
+// checkAdmin checks the address for operators.
+func checkAdmin(address string) error {
+	if address == "" {
+		return nil
+	}
+	addr, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (set it with --admin-listen): %w", address, err)
+	}
+	return adminExposed(addr)
 }
 
 // checkAddress checks the address to listen on, and that not everybody can call

@@ -27,6 +27,7 @@ type serve struct {
 	TLSCert string `name:"tls-cert" env:"ODA_TLS_CERT" reload:"followed" placeholder:"FILE" group:"Transport" help:"Certificate to speak HTTPS with, PEM, with the certificates between it and the root. Read again when the file changes. Without it the archive speaks HTTP."`
 	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" reload:"followed" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
 
+	AdminListen       string   `env:"ODA_ADMIN_LISTEN" placeholder:"HOST:PORT" group:"Transport" help:"Loopback address for /metrics and /debug/pprof/. Without it, /metrics is on the main address, and there are no profiles."`
 	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" reload:"hangup" placeholder:"ORIGIN,..." group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
 	CallerRate        float64  `default:"0" env:"ODA_CALLER_RATE" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests per second that one caller may send on average; beyond it they are answered 429. 0 means no limit (default ${default})."`
 	CallerConcurrency int      `default:"0" env:"ODA_CALLER_CONCURRENCY" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests and streams that one caller may have in progress at once; beyond it they are answered 429. 0 means no limit (default ${default})."`
@@ -98,7 +99,7 @@ func (s *serve) faults() (wrong faults) {
 func (s *serve) config(version string, log *slog.Logger) (app.Config, error) {
 	secret, err := s.clientSecret()
 	return app.Config{
-		Listen: s.Listen, Database: s.Db, BasePath: s.BasePath,
+		Listen: s.Listen, AdminListen: s.AdminListen, Database: s.Db, BasePath: s.BasePath,
 		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
 		Limits: s.limits(), Origins: s.CORSOrigin,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),

@@ -51,6 +51,11 @@ func (q *Queue[T]) Put(ctx context.Context, item T) error {
 // with the queue.
 func (q *Queue[T]) Items() <-chan T { return q.items }
 
+// Level returns how full the queue is.
+func (q *Queue[T]) Level(name string) Level {
+	return Level{Name: name, Used: int64(len(q.items)), Room: int64(cap(q.items))}
+}
+
 // Close closes the queue after waiting for calls of Put in progress. It reports
 // whether the queue was open.
 func (q *Queue[T]) Close() bool {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/measure"
 )
 
 // Hub distributes changes to followers. While nobody follows, it does nothing.
@@ -20,6 +21,7 @@ type Hub struct {
 	stop     context.Context // ends when the archive stops
 	places   chan struct{}   // for followers that read the log themselves
 	ended    sync.WaitGroup  // of the followers
+	delay    *measure.Histogram
 
 	mu        sync.Mutex
 	followers int
@@ -30,7 +32,10 @@ type Hub struct {
 // to it at once within the write time-out and within sendTime. The hub ends all of
 // them when ctx ends.
 func New(ctx context.Context, archive *oda.Archive, most int, writeTimeout time.Duration) *Hub {
-	return &Hub{archive: archive, most: most, patience: min(writeTimeout, sendTime), stop: ctx, places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+	return &Hub{
+		archive: archive, most: most, patience: min(writeTimeout, sendTime), stop: ctx,
+		places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), delay: measure.NewHistogram(measure.Durations...),
+	}
 }
 
 // Wait waits until the last follower is gone. The context of the hub must have
@@ -77,3 +82,12 @@ func (h *Hub) Followers() int {
 	defer h.mu.Unlock()
 	return h.followers
 }
+
+// Stats is how the followers are served.
+type Stats struct {
+	Followers, Most int
+	Delay           measure.Counts // in nanoseconds, from a change to when it is sent
+}
+
+// Stats tells how the followers are served.
+func (h *Hub) Stats() Stats { return Stats{h.Followers(), h.most, h.delay.Read()} }

@@ -103,7 +103,15 @@ func (t *tail) read() error {
 				break // more may come all the time, and followers wait for what there is
 			}
 		}
+		t.noteDelay(chunks)
 		t.add(chunks)
+	}
+}
+
+// noteDelay notes how old the first of some changes is, now that they are sent.
+func (t *tail) noteDelay(chunks []*chunk) {
+	if len(chunks) > 0 && len(chunks[0].changes) > 0 {
+		t.hub.delay.Note(max(0, int64(time.Since(chunks[0].changes[0].On.Time()))))
 	}
 }
 

@@ -55,6 +55,7 @@ type Config struct {
 	Proxies  []netip.Prefix // that tell where requests come from
 	Feed     *feed.Hub
 	Pages    Pages
+	Metrics  http.Handler    // answers /metrics; nil if that is elsewhere
 	SignIn   map[string]Page // pages to sign in and out, by method and path; open to everybody
 	BasePath string          // the prefix of all paths: empty, or /like/this
 	Origin   string          // where browsers find the archive, as https://HOST; empty if that is not known
@@ -75,6 +76,7 @@ type API struct {
 	proxies  []netip.Prefix
 	feed     *feed.Hub
 	pages    Pages
+	metrics  http.Handler
 	signIn   map[string]Page
 	base     string
 	bounds   Bounds
@@ -88,6 +90,11 @@ type API struct {
 	control *admission.Control
 	origin  string                 // the archive's own
 	access  atomic.Pointer[access] // what may change while it serves
+
+	operations []*operation
+	other      *operation
+	problems   problemCounts
+	recorders  recorders
 }
 
 // New compiles the API description and sets up the routes.
@@ -98,11 +105,12 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}
 	a := &API{
-		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
+		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, metrics: cfg.Metrics, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: newBudget(cfg.Bounds),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
-		control: admission.New(), origin: cfg.Origin,
+		control: admission.New(), origin: cfg.Origin, problems: newProblemCounts(),
 	}
+	a.other = a.operationNamed(otherRequests)
 	if err := a.Reload(cfg.Limits, cfg.Origins); err != nil {
 		return nil, err
 	}
@@ -198,7 +206,15 @@ func (a *API) live(c *call) error { return c.text("ok\n") }
 
 // ready tells a load balancer whether to send requests here.
 func (a *API) ready(c *call) error {
-	ctx, cancel := context.WithTimeout(c.r.Context(), pingTime)
+	if err := a.Ready(c.r.Context()); err != nil {
+		return err
+	}
+	return c.text("ready\n")
+}
+
+// Ready returns an error that says why the archive cannot be read or written.
+func (a *API) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	err := a.archive.Ping(ctx)
 	if e, ok := errors.AsType[*oda.Error](err); ok && e.Code == oda.Unavailable {
@@ -210,5 +226,12 @@ func (a *API) ready(c *call) error {
 	if err := a.audit.Err(); err != nil {
 		return oda.Errorf(oda.Unaudited, "The audit log cannot be written, and without it nothing is stored.").Because(err)
 	}
-	return c.text("ready\n")
+	return nil
+}
+
+// showMetrics answers with the metrics.
+func (a *API) showMetrics(c *call) error {
+	c.head("Cache-Control", "no-store")
+	a.metrics.ServeHTTP(c, c.r)
+	return nil
 }

@@ -30,7 +30,8 @@ type call struct {
 	query     map[string][]string
 	started   time.Time
 	requestID string
-	taken     int64            // bytes reserved from the budget
+	taken     int64 // bytes reserved from the budget
+	counts    *operation
 	pass      admission.Pass   // while the archive works on the request
 	place     *admission.Place // of the caller; nil without limits
 	status    int
@@ -45,6 +46,7 @@ type call struct {
 	ended     bool  // all of the body was read
 	broken    bool  // the rest of the body will never arrive
 	lasting   bool  // the answer never changes
+	waited    bool  // for something to answer with, as long as the client wanted
 	accept    bool  // the answer depends on what the client accepts
 	headed    uint8 // how many of values are used
 	out       response
@@ -55,7 +57,7 @@ type call struct {
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
-	c := &call{ResponseWriter: w, api: a, access: a.access.Load(), r: r, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
+	c := &call{ResponseWriter: w, api: a, access: a.access.Load(), r: r, counts: a.other, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
 	if !validRequestID(c.requestID) {
 		c.requestID = rand.Text()
 	}
@@ -151,7 +153,9 @@ func (c *call) finish() {
 		// Without the deadline that would only take longer.
 		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Now().Add(lingerTime))
 	}
-	c.logLine()
+	now := time.Now()
+	c.counts.note(c.outcome(), now.Sub(c.started), c.waited)
+	c.logLine(now)
 	if abort {
 		// This breaks the connection before the response is complete, so that no
 		// client takes a part for the whole.
@@ -170,7 +174,7 @@ func (c *call) awaitsContinue() bool {
 
 // logLine logs the request. It calls the handler of the log directly, because a
 // Logger would look up the caller, which is always this function.
-func (c *call) logLine() {
+func (c *call) logLine(now time.Time) {
 	level := slog.LevelInfo
 	if c.probe && c.status < 400 {
 		level = slog.LevelDebug
@@ -183,7 +187,6 @@ func (c *call) logLine() {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	now := time.Now()
 	var room [13]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", c.requestID),

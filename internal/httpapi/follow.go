@@ -78,6 +78,7 @@ func (c *call) lastEvent(otherwise int64) (int64, error) {
 func (c *call) stream(send func() (feed.Sent, error)) error {
 	defer c.whileAllowed()()
 	c.pass.Leave() // from here on it counts as a follower
+	c.waited = true
 	c.head("Content-Type", eventStream)
 	c.head("Vary", "Accept, Accept-Encoding")
 	c.head("Cache-Control", "no-store")
@@ -99,6 +100,7 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 func (c *call) aside(wait time.Duration) (back func()) {
 	end := c.whileAllowed()
 	c.pass.Leave()
+	c.waited = true
 	control := http.NewResponseController(c.ResponseWriter)
 	// The request has arrived, so the time for reading it is over. The time for the
 	// answer begins when there is one. If setting a deadline fails, the wait only

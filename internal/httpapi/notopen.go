@@ -49,7 +49,7 @@ func isPage(below string) bool {
 	switch below {
 	case "/api/v1/", "/api/v1/ui", "/api/v1/guide":
 		return true
-	case "/livez", "/readyz":
+	case "/livez", "/readyz", "/metrics":
 		return false
 	}
 	return !strings.HasPrefix(below, "/api/")

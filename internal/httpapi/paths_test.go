@@ -15,7 +15,7 @@ func TestUnknownPaths(t *testing.T) {
 		for _, path := range []string{
 			"/nothing", "/sbd", "/SBDS", "/sbds/", "/sbds/a/", "/sbds/a/b", "/ebs/a/request_response/",
 			"/ui/a/b", "/openapi", "/openapi.json/", a.Origin() + "/api", a.Origin() + "/api/", a.Origin() + "/api/v2/sbds",
-			a.Origin() + "/sbd", a.Origin() + "/sbds/a/b", a.Origin() + "/livez/", a.Origin() + "/favicon.ico", a.Origin() + "/debug/pprof/", a.Origin() + "/metrics",
+			a.Origin() + "/sbd", a.Origin() + "/sbds/a/b", a.Origin() + "/livez/", a.Origin() + "/favicon.ico", a.Origin() + "/debug/pprof/", a.Origin() + "/metrics/", a.URL() + "/metrics",
 		} {
 			for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE"} {
 				if path == "/sbds/" && method == "PUT" {
@@ -53,6 +53,7 @@ func TestMethodsThatAPathDoesNotSupport(t *testing.T) {
 		{a.Origin() + "/sbds/a", "GET, HEAD"},
 		{a.Origin() + "/livez", "GET, HEAD"},
 		{a.Origin() + "/readyz", "GET, HEAD"},
+		{a.Origin() + "/metrics", "GET, HEAD"},
 	} {
 		t.Run(test.path, func(t *testing.T) {
 			unchanged(t, a, func() {

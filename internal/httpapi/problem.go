@@ -87,6 +87,7 @@ func (c *call) problem(err error) {
 	default:
 		e = oda.Errorf(oda.Internal, "Internal error. Give the request ID to the operator.")
 	}
+	c.api.problems.note(e.Code)
 	kind, body := written(e, c.requestID)
 	c.drain()
 	if after := retryAfter[e.Code]; after != "" {

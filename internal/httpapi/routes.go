@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +20,7 @@ type handler func(*call) error
 // route is one operation of the API description.
 type route struct {
 	operation string
+	label     string    // under which its requests are counted, if not under the operation
 	role      auth.Role // that a caller needs
 	create    auth.Role // that a caller needs if the entity must be new; 0 if that makes no difference
 	kind      oda.Kind  // of its entities; 0 if it is not about one kind
@@ -26,6 +28,7 @@ type route struct {
 	class     admission.Class // of its work
 	page      bool            // for people, or the description itself: any query is accepted
 	probe     bool            // called all the time, so success is logged only for debugging
+	counts    *operation
 }
 
 // routes returns the whole interface. The API description has the method and the
@@ -99,6 +102,9 @@ func (a *API) routes() []route {
 	}
 }
 
+// pageRequests is the name under which the pages are counted.
+const pageRequests = "page"
+
 // check returns an error for a route that does not say who may call it.
 func (rt route) check(method, path string) error {
 	if rt.role == auth.NoRole {
@@ -114,7 +120,7 @@ func (a *API) register() error {
 	var bare error
 	handle := func(method, path string, rt route) {
 		bare = errors.Join(bare, rt.check(method, path))
-		rt.class = rt.classOf()
+		rt.class, rt.counts = rt.classOf(), a.operationNamed(cmp.Or(rt.operation, rt.label, pageRequests))
 		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, rt) })
 		allowed[path] = append(allowed[path], method)
 	}
@@ -139,7 +145,7 @@ func (a *API) register() error {
 	}
 
 	// These are not in the description: the pages, the root without a slash,
-	// redirects to the home page, and health checks.
+	// redirects to the home page, health checks and metrics.
 	a.registerPages(handle)
 	handle("PUT", root, route{operation: "storeSeveral", role: auth.Editor, handle: a.storeSeveral})
 	handle("GET", root, route{role: auth.Reader, handle: redirect("v1/")})
@@ -148,8 +154,11 @@ func (a *API) register() error {
 		handle("GET", a.base, route{role: auth.Reader, handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/")})
 	}
 	for _, base := range slices.Compact([]string{"", a.base}) {
-		handle("GET", base+"/livez", route{role: auth.Anyone, handle: a.live, probe: true})
-		handle("GET", base+"/readyz", route{role: auth.Anyone, handle: a.ready, probe: true})
+		handle("GET", base+"/livez", route{label: "livez", role: auth.Anyone, handle: a.live, probe: true})
+		handle("GET", base+"/readyz", route{label: "readyz", role: auth.Anyone, handle: a.ready, probe: true})
+		if a.metrics != nil {
+			handle("GET", base+"/metrics", route{label: "metrics", role: auth.Reader, handle: a.showMetrics, probe: true})
+		}
 	}
 
 	for path := range allowed {
@@ -161,16 +170,16 @@ func (a *API) register() error {
 			if own := allowed[r.URL.Path]; own != nil {
 				methods = own
 			}
-			a.dispatch(w, r, route{role: auth.Anyone, handle: wrongMethod(methods)})
+			a.dispatch(w, r, route{role: auth.Anyone, handle: wrongMethod(methods), counts: a.other})
 		})
 	}
 	for _, kind := range oda.Kinds { // an empty identifier
 		a.mux.HandleFunc("PUT "+root+"/"+kind.Collection()+"/{$}", func(w http.ResponseWriter, r *http.Request) {
-			a.dispatch(w, r, route{role: auth.Editor, kind: kind, handle: func(*call) error { return errNoIdentifier() }})
+			a.dispatch(w, r, route{role: auth.Editor, kind: kind, handle: func(*call) error { return errNoIdentifier() }, counts: a.other})
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.dispatch(w, r, route{role: auth.Anyone, handle: func(*call) error { return a.errNoSuchPath() }})
+		a.dispatch(w, r, route{role: auth.Anyone, handle: func(*call) error { return a.errNoSuchPath() }, counts: a.other})
 	})
 	return bare
 }
@@ -183,7 +192,7 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 	}
 	for pattern, page := range a.signIn {
 		method, path, _ := strings.Cut(pattern, " ")
-		handle(method, a.base+path, route{role: auth.Anyone, page: true, handle: func(c *call) error { return page(c, c.r) }})
+		handle(method, a.base+path, route{label: "signIn", role: auth.Anyone, page: true, handle: func(c *call) error { return page(c, c.r) }})
 	}
 	for path, page := range a.pages.Pages() {
 		handle("GET", a.base+path, route{role: auth.Reader, page: true, handle: func(c *call) error { return page(c, c.r) }})
@@ -199,7 +208,7 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
-	c.class = rt.class
+	c.class, c.counts = rt.class, rt.counts
 	if rt.kind != 0 {
 		c.id = r.PathValue(rt.kind.IDField())
 	}
@@ -215,6 +224,9 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	}
 	if err == nil {
 		err = c.check()
+	}
+	if err == nil && c.recording() {
+		c.noteLag()
 	}
 	if err == nil && !c.hasBody() {
 		err = c.enter()

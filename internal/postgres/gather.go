@@ -303,11 +303,19 @@ func (s *Store) appendTogether(ctx context.Context, batch []*waiting, patience t
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
+	began := time.Now()
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return s.appendAll(ctx, conn.Conn(), batch, patience)
 		})
 	})
+	accepted := 0
+	for _, w := range batch {
+		if w.answer == nil {
+			accepted++
+		}
+	}
+	s.committed(accepted, began, err)
 	if err == nil {
 		s.numbering.wrote()
 	}

@@ -56,6 +56,7 @@ type Store struct {
 	hints    hints // about the index of days
 
 	numbering *numbering // of changes
+	commits   *engine.Commits
 }
 
 // Open connects to the database that the DSN names and brings its schema up to
@@ -104,7 +105,7 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
 	}
 	s := &Store{
-		pool: pool, hosts: hosts, log: log, queue: engine.NewQueue[*waiting](queueLength),
+		pool: pool, hosts: hosts, log: log, commits: engine.NewCommits(), queue: engine.NewQueue[*waiting](queueLength),
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 		held:     make(chan struct{}, max(1, int(config.MaxConns)/heldShare)),
 	}

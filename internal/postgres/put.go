@@ -191,7 +191,15 @@ func writeTime(stores []*store) time.Duration {
 // store runs work on a connection, with the time that these stores may take.
 func (s *Store) store(ctx context.Context, stores []*store, work func(context.Context, *pgxpool.Conn) error) error {
 	limit := writeTime(stores)
+	began := time.Now()
 	err := s.again(ctx, func(ctx context.Context) error { return s.writeWithin(ctx, limit, work) })
+	accepted := 0
+	for _, st := range stores {
+		if st.answer == nil {
+			accepted++
+		}
+	}
+	s.committed(accepted, began, err)
 	if err == nil {
 		s.numbering.wrote()
 	}

@@ -15,14 +15,15 @@ import (
 )
 
 // Listen opens a TCP listener with at most n connections; further ones wait in
-// the queue of the operating system. An error is a sentence for the operator.
-func Listen(ctx context.Context, address string, n int) (*Listener, error) {
+// the queue of the operating system. An error is a sentence for the operator, which
+// names the flag of the address.
+func Listen(ctx context.Context, flag, address string, n int) (*Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: the address is in use; stop the other program, or choose another address with --listen", address)
+		return nil, fmt.Errorf("cannot listen on %s: the address is in use; stop the other program, or choose another address with %s", address, flag)
 	case err != nil:
-		return nil, fmt.Errorf("cannot listen on %s (set it with --listen): %w", address, err)
+		return nil, fmt.Errorf("cannot listen on %s (set it with %s): %w", address, flag, err)
 	}
 	return &Listener{inner: listener, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
 }

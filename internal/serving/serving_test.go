@@ -13,7 +13,7 @@ import (
 
 func listen(t *testing.T, n int) net.Listener {
 	t.Helper()
-	listener, err := Listen(t.Context(), "127.0.0.1:0", n)
+	listener, err := Listen(t.Context(), "--listen", "127.0.0.1:0", n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func listen(t *testing.T, n int) net.Listener {
 func TestAnAddressInUseIsReported(t *testing.T) {
 	first := listen(t, 1)
 	defer first.Close()
-	_, err := Listen(t.Context(), first.Addr().String(), 1)
+	_, err := Listen(t.Context(), "--listen", first.Addr().String(), 1)
 	if err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("got %v", err)
 	}

@@ -41,6 +41,9 @@ func (l *Listener) accept() (net.Conn, *slot, error) {
 // Addr returns the address that the listener listens on.
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
+// Level returns how many connections there are, and how many there may be.
+func (l *Listener) Level() (connections, most int) { return len(l.slots), cap(l.slots) }
+
 // Close ends the listener, and an Accept that waits for a slot.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })

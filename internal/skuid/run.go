@@ -67,7 +67,7 @@ func Listen(ctx context.Context, config Config) (*Running, error) {
 	if address == "" {
 		address = DefaultListen
 	}
-	listener, err := serving.Listen(ctx, address, maxConnections)
+	listener, err := serving.Listen(ctx, "--listen", address, maxConnections)
 	if err != nil {
 		return nil, errors.Join(err, generator.Close())
 	}

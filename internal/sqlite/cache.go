@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // Bounds of the documents kept in memory.
@@ -34,6 +35,8 @@ type shard struct {
 	most    int
 	writing int    // changes in progress
 	changes uint64 // changes begun so far
+
+	hits, misses int64 // of current versions
 }
 
 // cacheKey names a document: the current version of an entity, an older version as
@@ -76,9 +79,24 @@ func (c *cache) get(ref oda.Ref) (*oda.Entity, ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.use(name); e != nil {
+		s.hits++
 		return e, ticket{}
 	}
+	s.misses++
 	return nil, ticket{s, s.changes, s.writing > 0}
+}
+
+// stats tells how often the current version of an entity was there.
+func (c *cache) stats() engine.Cache {
+	found := engine.Cache{Name: "documents"}
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		found.Hits += s.hits
+		found.Misses += s.misses
+		s.mu.Unlock()
+	}
+	return found
 }
 
 // version returns a version of an entity as it ended, or the current version, or

@@ -35,8 +35,9 @@ type Store struct {
 	listings  *engine.Listings // those without a limit
 	logIsHeld bool             // no listing may begin; only the writer uses it
 
-	health *engine.Health
-	probes chan chan error // requests for a small write
+	health  *engine.Health
+	probes  chan chan error // requests for a small write
+	commits *engine.Commits
 
 	queue *engine.Queue[*job]
 	heads map[oda.Ref]*head // of the last transactions; only the writer uses it
@@ -70,7 +71,7 @@ func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migra
 func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
 		log: log, cache: newCache(cacheBytes), listings: engine.NewListings(listingsAtOnce),
-		queue: engine.NewQueue[*job](queueLength), probes: make(chan chan error), heads: make(map[oda.Ref]*head),
+		queue: engine.NewQueue[*job](queueLength), probes: make(chan chan error), commits: engine.NewCommits(), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
 		if err != nil {

@@ -2,11 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // poolWait is how long a read waits for a connection.
@@ -17,6 +19,8 @@ type pool struct {
 	size   int
 	free   chan *conn
 	closed chan struct{}
+
+	waits, waited atomic.Int64 // how often, and for how many nanoseconds, somebody had to wait
 }
 
 func (p *pool) fill(path string, size int, settings string) error {
@@ -42,6 +46,10 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		return c, nil
 	default:
 	}
+	defer func(began time.Time) {
+		p.waits.Add(1)
+		p.waited.Add(int64(time.Since(began)))
+	}(time.Now())
 	timer := time.NewTimer(poolWait)
 	defer timer.Stop()
 	select {
@@ -57,6 +65,13 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 }
 
 func (p *pool) give(c *conn) { p.free <- c }
+
+func (p *pool) stats(name string) engine.Pool {
+	return engine.Pool{
+		Level: engine.Level{Name: name, Used: int64(p.size - len(p.free)), Room: int64(p.size)},
+		Waits: p.waits.Load(), Waited: time.Duration(p.waited.Load()),
+	}
+}
 
 // close waits for the connections in use and closes all. It reports whether all
 // have come back in time.

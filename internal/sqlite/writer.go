@@ -115,6 +115,7 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) i
 	tx, err := s.begin(last)
 	if err != nil {
 		s.log.Error("a transaction could not begin", "error", err)
+		s.commits.Note(1, time.Time{}, err)
 		s.refused(err)
 		first.end(notStored(err))
 		return last
@@ -138,6 +139,9 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) i
 		}
 	}
 	err = tx.commit()
+	if err != nil || tx.position > last { // else everything was refused
+		s.commits.Note(len(jobs), started, err)
+	}
 	if err != nil {
 		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
 		s.refused(err)
@@ -179,6 +183,7 @@ func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
 func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
 	if len(jobs) == 1 {
 		s.log.Error("a write failed", "error", fault)
+		s.commits.Note(1, time.Time{}, fault)
 		s.refused(fault)
 		jobs[0].end(notStored(fault))
 		return last

@@ -82,6 +82,9 @@ func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 // Addr returns the address that the archive listens on.
 func (a *Archive) Addr() string { return a.app.Addr() }
 
+// Admin returns the address for operators as a URL without a path.
+func (a *Archive) Admin() string { return "http://" + a.app.AdminAddr().String() }
+
 // Origin returns the address as a URL without a path.
 func (a *Archive) Origin() string { return "http://" + a.Addr() }
 

@@ -372,7 +372,7 @@ func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool
 	case input.Route == j.undescribed && status == http.StatusOK:
 		path := input.Request.URL.Path
 		isPage := !strings.HasPrefix(input.Request.URL.String(), j.server) && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html")
-		if !isPage && !strings.HasSuffix(path, "/livez") && !strings.HasSuffix(path, "/readyz") {
+		if !isPage && !strings.HasSuffix(path, "/livez") && !strings.HasSuffix(path, "/readyz") && !strings.HasSuffix(path, "/metrics") {
 			return errors.New("a request to an undescribed path succeeds")
 		}
 		return nil

@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"oda"
+	"oda/internal/admission"
+	"oda/internal/measure"
+)
+
+// otherRequests is the name under which everything is counted that is no operation
+// and no page: unknown paths, methods that a path does not have, requests that a
+// browser sends before a request.
+const otherRequests = "other"
+
+// outcomes are the classes of a status, as they are counted.
+var outcomes = [...]string{answered: "2xx", unchanged: "3xx", refused: "4xx", failed: "5xx", left: "gone"}
+
+const (
+	answered  = iota
+	unchanged // or elsewhere
+	refused
+	failed
+	left // the client went away
+)
+
+// operation counts the requests of one operation.
+type operation struct {
+	name     string
+	requests [len(outcomes)]atomic.Int64
+	took     [len(outcomes)]atomic.Pointer[measure.Histogram] // in nanoseconds; nil before the first
+}
+
+// note counts a request that has ended.
+func (o *operation) note(outcome int, took time.Duration, waited bool) {
+	if o == nil {
+		return // of an archive that is not open yet
+	}
+	o.requests[outcome].Add(1)
+	if waited {
+		return // as long as it wanted to
+	}
+	h := o.took[outcome].Load()
+	if h == nil {
+		o.took[outcome].CompareAndSwap(nil, measure.NewHistogram(measure.Durations...))
+		h = o.took[outcome].Load()
+	}
+	h.Note(int64(took))
+}
+
+// operationNamed returns the counts of an operation. It is called only while routes
+// are registered.
+func (a *API) operationNamed(name string) *operation {
+	for _, o := range a.operations {
+		if o.name == name {
+			return o
+		}
+	}
+	o := &operation{name: name}
+	a.operations = append(a.operations, o)
+	return o
+}
+
+// outcome returns the class of the status. An answer that was cut off is a failure of
+// the server, whatever its status was.
+func (c *call) outcome() int {
+	switch {
+	case c.status == statusGone:
+		return left
+	case c.status >= http.StatusInternalServerError, c.status < http.StatusBadRequest && c.failure != nil:
+		return failed
+	case c.status >= http.StatusBadRequest:
+		return refused
+	case c.status >= http.StatusMultipleChoices:
+		return unchanged
+	}
+	return answered
+}
+
+// problemCounts counts problems by their code.
+type problemCounts map[oda.Code]*atomic.Int64
+
+func newProblemCounts() problemCounts {
+	counts := make(problemCounts, len(problems))
+	for code := range problems {
+		counts[code] = new(atomic.Int64)
+	}
+	return counts
+}
+
+func (p problemCounts) note(code oda.Code) {
+	if n := p[code]; n != nil { // nil in an archive that is not open yet
+		n.Add(1)
+	}
+}
+
+// Stats is what the interface has done, and how busy it is.
+type Stats struct {
+	Operations []OperationStats
+	Problems   map[oda.Code]int64
+	Classes    []admission.Stats
+	Recorders  RecorderStats
+
+	Bodies, BodiesMost int64 // bytes that requests take in memory, and may take
+}
+
+// OperationStats counts the requests of an operation that had one outcome.
+type OperationStats struct {
+	Operation, Outcome string
+	Requests           int64
+	Took               *measure.Counts // in nanoseconds; nil if there was none that can be measured
+}
+
+// Stats returns what the interface has done.
+func (a *API) Stats() Stats {
+	s := Stats{
+		Problems: make(map[oda.Code]int64, len(a.problems)), Classes: a.control.Stats(), Recorders: a.recorders.stats(time.Now()),
+		Bodies: a.inFlight.used.Load(), BodiesMost: a.inFlight.most,
+	}
+	for _, o := range a.operations {
+		for i, outcome := range outcomes {
+			one := OperationStats{Operation: o.name, Outcome: outcome, Requests: o.requests[i].Load()}
+			if h := o.took[i].Load(); h != nil {
+				counts := h.Read()
+				one.Took = &counts
+			}
+			s.Operations = append(s.Operations, one)
+		}
+	}
+	for code, n := range a.problems {
+		s.Problems[code] = n.Load()
+	}
+	return s
+}
