@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"time"
 
 	"oda"
 )
@@ -53,12 +54,31 @@ func (c *Client) record(ctx context.Context, method, block string, record []byte
 // place; the others are stored. A record without a key is given one for the
 // retries of this call.
 func (c *Client) RecordBatch(ctx context.Context, block string, records []oda.NewRecord) ([]int64, error) {
+	return c.recordBatch(ctx, block, records, nil)
+}
+
+// Lag is what a recorder has not sent yet, or was not told to be stored.
+type Lag struct {
+	Records int64
+	Age     time.Duration // of the oldest
+}
+
+// RecordBatchLagging is RecordBatch for a program that sends records later than they
+// were made: it also tells the archive how far behind it is. The archive shows that
+// to its operators.
+func (c *Client) RecordBatchLagging(ctx context.Context, block string, records []oda.NewRecord, lag Lag) ([]int64, error) {
+	return c.recordBatch(ctx, block, records, http.Header{
+		"Recorder-Lag": {fmt.Sprintf("records=%d, seconds=%.3f", lag.Records, max(0, lag.Age.Seconds()))},
+	})
+}
+
+func (c *Client) recordBatch(ctx context.Context, block string, records []oda.NewRecord, header http.Header) ([]int64, error) {
 	body, err := batchBody(records)
 	if err != nil {
 		return nil, err
 	}
 	a, err := c.do(ctx, request{
-		method: http.MethodPost, path: api + path(oda.ExecutionBlock, block) + "/request_responses", body: body, repeatable: true,
+		method: http.MethodPost, path: api + path(oda.ExecutionBlock, block) + "/request_responses", header: header, body: body, repeatable: true,
 	})
 	if err != nil {
 		return nil, err

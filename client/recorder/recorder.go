@@ -151,6 +151,7 @@ func start(archive *client.Client, file blockFile, o Options) (*Recorder, error)
 		at: w.end(), moved: make(chan struct{}), ended: make(chan struct{}),
 	}
 	r.ship = newShipper(s, archive, o.Logger, r.settled)
+	r.ship.lag = r.Lag
 	r.created = r.ship.created
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop

@@ -32,6 +32,7 @@ type shipper struct {
 	log     *slog.Logger
 	read    reader
 	settled func(position, tally) // is told what has been acknowledged or put aside
+	lag     func() Lag            // what the archive is told about the lag; nil: nothing
 
 	at      position // everything before it is acknowledged or put aside
 	created bool     // the archive has the block
@@ -158,7 +159,12 @@ func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime+time.Duration(size/bytesInSecond)*time.Second)
 	defer cancel()
-	_, err := p.archive.RecordBatch(ctx, p.s.block.Block, records)
+	if p.lag == nil {
+		_, err := p.archive.RecordBatch(ctx, p.s.block.Block, records)
+		return err
+	}
+	behind := p.lag()
+	_, err := p.archive.RecordBatchLagging(ctx, p.s.block.Block, records, client.Lag{Records: behind.Records, Age: behind.Age})
 	return err
 }
 

@@ -9,7 +9,7 @@ import json
 import logging
 import random
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._http import ANSWER_TIMEOUT, FAILURES, Answer, Client, describe
 from ._outbox import BATCH_RECORDS, Line, Outbox
@@ -86,7 +86,8 @@ class Delivery:
     """Sends one session to the archive.
 
     ``settle`` is called for records that need no more waiting; ``stored`` is called with
-    the identifier of the block when the archive has it.
+    the identifier of the block when the archive has it. ``lag`` says how many records
+    wait and for how long, which the archive is told; without it the archive is told nothing.
     """
 
     def __init__(
@@ -95,11 +96,12 @@ class Delivery:
         archive: Archive,
         settle: Callable[[int, int], None],
         stored: Callable[[str], None],
+        lag: Optional[Callable[[], Tuple[int, float]]] = None,
     ):
         self.outbox, self.archive = outbox, archive
         self.stuck = False  # only a person can help
         self.most = BATCH_RECORDS  # records in the next request
-        self._settle, self._stored = settle, stored
+        self._settle, self._stored, self._lag = settle, stored, lag
         self._next = 0.0
         self._said = ""
         self._slow = False  # the last request took long
@@ -199,7 +201,10 @@ class Delivery:
 
     def _send(self, batch: List[Line]) -> None:
         lines = batch[: self.most]
-        answer = self._ask("POST", "/request_responses", _body(lines))
+        headers = {}
+        if self._lag is not None:
+            headers["Recorder-Lag"] = "records=%d, seconds=%.3f" % self._lag()
+        answer = self._ask("POST", "/request_responses", _body(lines), headers)
         if answer is None:
             if self._slow:
                 self.most = max(1, len(lines) // 2)

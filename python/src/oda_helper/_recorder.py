@@ -37,7 +37,9 @@ class _Live:
     def __init__(self, session: Session, archive: Archive, stored: Callable[[str], None]):
         self.session = session
         outbox = Outbox(session.folder, session.block, lambda: session.segment)
-        self.delivery = Delivery(outbox, archive, session.settle, stored)
+        self.delivery = Delivery(
+            outbox, archive, session.settle, stored, lambda: (session.lag(), session.age())
+        )
         self.used = time.monotonic()
 
     def delivered(self, place: Tuple[int, int]) -> bool:

@@ -18,6 +18,9 @@ from ._spool import Block
 
 CLOSED = "closed"  # returned by append if the session accepts no more records
 
+# How many moments of recording are remembered, to know how old the oldest record is.
+MARKS, MARK_EVERY = 512, 0.05
+
 
 class NotSynced(OSError):
     """A record is in the spool, but could not be synced to disk."""
@@ -47,6 +50,8 @@ class Session:
         self._size = 0
         self._number = 0
         self._waiting = 0  # bytes that are not shipped
+        self._marks: Deque[Tuple[int, float]] = deque()  # numbers of records, and when they came
+        self._mark_every = MARK_EVERY
         self._failed = False  # the last write failed
         self._torn = False  # the newest segment must not be written to
         self._dirty = False
@@ -125,8 +130,19 @@ class Session:
         self._size += len(line)
         self._waiting += len(line)
         self.recorded += 1
+        self._mark()
         self._dirty = True
         return None
+
+    def _mark(self) -> None:
+        """Remembers roughly when the last record came; bounded, however many wait."""
+        now = time.monotonic()
+        if self._marks and now - self._marks[-1][1] < self._mark_every:
+            return
+        if len(self._marks) >= MARKS:
+            self._marks = deque(list(self._marks)[::2])
+            self._mark_every *= 2
+        self._marks.append((self.recorded, now))
 
     def _write(self, line: bytes) -> None:
         written = os.write(self._file, line)
@@ -163,6 +179,16 @@ class Session:
     def lag(self) -> int:
         """How many records wait."""
         return max(0, self.recorded - self.settled)
+
+    def age(self) -> float:
+        """For how many seconds, roughly, the oldest of them has waited."""
+        with self._lock:
+            if not self.lag():
+                self._marks.clear()
+                self._mark_every = MARK_EVERY
+            while len(self._marks) > 1 and self._marks[1][0] <= self.settled + 1:
+                self._marks.popleft()
+            return max(0.0, time.monotonic() - self._marks[0][1]) if self._marks else 0.0
 
     def sync(self) -> None:
         """Syncs what is new to disk, as the policy says."""
