@@ -24,7 +24,9 @@ type Archive struct {
 	engine Engine
 	minter Minter
 	now    func() time.Time
-	nights chan struct{} // places for reports on nights
+
+	nights    chan struct{} // places for reports on nights
+	nightSums nightCache
 
 	searches   chan struct{} // places for searches that walk
 	searchTime time.Duration // after which a search returns the page as it is

@@ -127,6 +127,11 @@ type Diary interface {
 	// their sequence numbers, without their keys: all whose calls are on one of
 	// the days, and perhaps a few others. It reads none of an unknown block.
 	RecordsOn(ctx context.Context, block string, days Days) iter.Seq2[Record, error]
+
+	// DaysAround returns the last day up to one, and the first day from another
+	// on, on which a block has calls, or had some in an earlier version. Where
+	// there is none, it returns nil.
+	DaysAround(ctx context.Context, until, from Day) (before, after *Day, err error)
 }
 
 // Days is a range of at most MaxDays consecutive days.

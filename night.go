@@ -17,6 +17,9 @@ type NightQuery struct {
 	Telescope string // empty: any
 }
 
+// days returns the days that the night touches.
+func (q NightQuery) days() Days { return Days{DayOf(q.From), DayOf(q.To - 1)} }
+
 // ParseNight parses the parameters of a report. A night lasts from noon of the
 // date to noon of the next day in the zone.
 func ParseNight(params map[string][]string) (NightQuery, error) {
@@ -160,8 +163,7 @@ func (a *Archive) enterNight(ctx context.Context) (leave func(), err error) {
 }
 
 func (a *Archive) night(ctx context.Context, q NightQuery) (*Night, error) {
-	days := Days{DayOf(q.From), DayOf(q.To - 1)}
-	blocks, err := a.blocksOn(ctx, days, q.Telescope)
+	blocks, err := a.blocksOn(ctx, q.days(), q.Telescope)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +176,7 @@ func (a *Archive) night(ctx context.Context, q NightQuery) (*Night, error) {
 		sums[i] = newNightSum(q)
 		workers.Go(func() {
 			for n := next.Add(1) - 1; n < int64(len(blocks)) && ctx.Err() == nil; n = next.Add(1) - 1 {
-				if err := sums[i].read(ctx, a.engine, days, blocks[n]); err != nil {
+				if err := sums[i].read(ctx, a.engine, &a.nightSums, blocks[n]); err != nil {
 					stop(err)
 				}
 			}
@@ -217,6 +219,12 @@ func (a *Archive) blocksOn(ctx context.Context, days Days, telescope string) ([]
 		}
 	}
 	return blocks, nil
+}
+
+// DaysAround returns the last day up to one, and the first day from another on, on which
+// there are calls, or were in an earlier version of a block; nil where there is none.
+func (a *Archive) DaysAround(ctx context.Context, until, from Day) (before, after *Day, err error) {
+	return a.engine.DaysAround(ctx, until, from)
 }
 
 // lookAtOnce is how many entities are looked up at a time.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// nightSum adds up the calls of a night as they are read. Each worker has one;
-// reportOf joins them at the end.
+// nightSum adds up the calls of a night. Each block has one, and each worker, which
+// joins those of its blocks; reportOf joins all at the end.
 type nightSum struct {
 	query    NightQuery
 	blocks   []NightBlock
@@ -31,34 +31,38 @@ func newNightSum(q NightQuery) nightSum {
 }
 
 // read adds the calls of a block.
-func (s *nightSum) read(ctx context.Context, from Diary, days Days, block *Found) error {
-	sum := NightBlock{
-		ID: block.ID, CreatedBy: block.Metadata.CreatedBy, References: block.Summary.References,
-		FirstCall: math.MaxInt64, LastCall: math.MinInt64,
+func (s *nightSum) read(ctx context.Context, from Engine, kept *nightCache, block *Found) error {
+	key := nightOfBlock{block.ID, s.query.From, s.query.To}
+	b := kept.get(key)
+	if b == nil || !b.isOf(block) {
+		var err error
+		if b, err = blockSumOf(ctx, from, s.query, block, b); err != nil {
+			return err
+		}
+		kept.add(key, b)
+		runtime.Gosched()
 	}
+	s.join(&b.sum)
+	if b.block.Calls == 0 {
+		return nil
+	}
+	sum := b.block
+	sum.CreatedBy, sum.References = block.Metadata.CreatedBy, block.Summary.References
 	if sum.References == nil {
 		sum.References = []Reference{}
 	}
 	if block.Summary.Telescope != "" {
 		sum.Telescope = &block.Summary.Telescope
 	}
-	for r, err := range from.RecordsOn(ctx, block.ID, days) {
-		if err != nil {
-			return err
-		}
-		s.add(&sum, r)
-		if s.records++; s.records%recordsBetween == 0 {
-			runtime.Gosched()
-		}
-	}
-	if sum.Calls > 0 {
-		s.blocks = append(s.blocks, sum)
-	}
+	s.blocks = append(s.blocks, sum)
 	return nil
 }
 
 // add counts a record if its call was made in the night.
 func (s *nightSum) add(block *NightBlock, r Record) {
+	if s.records++; s.records%recordsBetween == 0 {
+		runtime.Gosched()
+	}
 	c := readCall(r.Text)
 	at := c.at(r.RecordedOn)
 	if at < s.query.From || at >= s.query.To {

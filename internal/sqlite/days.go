@@ -51,6 +51,31 @@ func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) ([]string
 	return ids, storageError(err)
 }
 
+const selectDaysAround = `SELECT max(day) FROM call_days WHERE day <= ?1 UNION ALL SELECT min(day) FROM call_days WHERE day >= ?2`
+
+// DaysAround implements oda.Engine.
+func (s *Store) DaysAround(ctx context.Context, until, from oda.Day) (before, after *oda.Day, err error) {
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.readers.give(c)
+	var days []*oda.Day
+	err = c.query(selectDaysAround, func(stmt *sqlite.Stmt) error {
+		var found *oda.Day
+		if !stmt.ColumnIsNull(0) {
+			day := oda.Day(stmt.ColumnInt64(0))
+			found = &day
+		}
+		days = append(days, found)
+		return nil
+	}, int64(until), int64(from))
+	if err != nil {
+		return nil, nil, storageError(err)
+	}
+	return days[0], days[1], nil
+}
+
 // selectRunsOn has a row for each entry of the block in the index of days.
 const selectRunsOn = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_after, -1), v.runs, d.first, h.version
 	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version JOIN call_days d ON d.day IN (?3, ?4, ?5) AND d.entity = h.entity

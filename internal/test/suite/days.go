@@ -137,6 +137,16 @@ var days = []scenario{
 		want = append(want[:10:10], d.mustRecord("b", sentOn("2026-03-01")).Sequence)
 		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": want})
 	}},
+	{"the days around one", func(_ *testing.T, d *desk) {
+		d.mustBeAround("2026-03-01", "2026-03-01", "", "")
+		d.mustPut(eb("b"), `{`+listing(sentOn("2026-03-02"), sentOn("1969-12-30"), sentOn("2026-03-09T23:59:59Z"))+`}`)
+		d.mustPut(eb("c"), `{`+listing(sentOn("2026-03-02"))+`}`)
+		d.mustBeAround("2026-03-01", "2026-03-03", "1969-12-30", "2026-03-09")
+		d.mustBeAround("2026-03-02", "2026-03-02", "2026-03-02", "2026-03-02")
+		d.mustBeAround("1969-12-29", "2026-03-10", "", "")
+		d.mustRecord("b", sentOn("2026-03-20"))
+		d.mustBeAround("0001-01-01", "2026-03-10", "", "2026-03-20")
+	}},
 	{"many blocks are found, but no more than are wanted", func(t *testing.T, d *desk) {
 		want := map[string][]int64{}
 		for i := range 30 {
@@ -166,6 +176,24 @@ func at(text string) time.Time {
 
 // day is the day of a date.
 func day(date string) oda.Day { return oda.DayOf(oda.InstantOf(at(date))) }
+
+// mustBeAround demands that these are the last day with calls up to one, and the first
+// from another on; empty if there is none.
+func (d *desk) mustBeAround(until, from, before, after string) {
+	d.tb.Helper()
+	gotBefore, gotAfter, err := d.store.DaysAround(d.ctx, day(until), day(from))
+	if err != nil {
+		d.tb.Fatalf("the days around: %v", err)
+	}
+	want := func(date string) *oda.Day {
+		if date == "" {
+			return nil
+		}
+		on := day(date)
+		return &on
+	}
+	same(d.tb, "the days with calls up to "+until+" and from "+from, []*oda.Day{gotBefore, gotAfter}, []*oda.Day{want(before), want(after)})
+}
 
 // mustFind demands that these are the calls of the days, by their sequence
 // numbers.

@@ -2,10 +2,13 @@ package suite
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,14 +24,52 @@ var nights = []scenario{
 			round++
 			own := *d
 			own.tb = rt
-			o := &observatory{desk: &own, name: fmt.Sprint("r", round), noon: at("2020-01-01T12:00:00Z").AddDate(0, 0, 30*round)}
+			o := &observatory{
+				desk: &own, name: fmt.Sprint("r", round), noon: at("2020-01-01T12:00:00Z").AddDate(0, 0, 30*round),
+				archive: oda.NewArchive(own.store, nil),
+			}
 			for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 				o.step(rt)
+				if rapid.IntRange(0, 3).Draw(rt, "look meanwhile") == 0 {
+					o.compare(rt)
+				}
 			}
 			for range 4 {
 				o.compare(rt)
 			}
 		})
+	}},
+	{"what was read of a night is not read again until it changes", func(t *testing.T, d *desk) {
+		q := oda.NightQuery{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
+		store := &reading{Engine: d.store}
+		archive := oda.NewArchive(store, nil)
+		mustRead := func(what string, most int64, calls int64) {
+			t.Helper()
+			store.records.Store(0)
+			night, err := archive.Night(d.ctx, q)
+			if err != nil || night.Calls != calls {
+				t.Fatalf("%s: %d calls are reported, want %d, and %v", what, night.Calls, calls, err)
+			}
+			if read := store.records.Load(); read > most {
+				t.Errorf("%s: %d records were read, want at most %d", what, read, most)
+			}
+		}
+		tonight, tomorrow := sentOn("2026-03-01T23:00:00Z"), sentOn("2026-03-02T23:00:00Z")
+		d.mustPut(eb("long"), `{`+listing(slices.Repeat([]string{tonight}, 900)...)+`}`)
+		d.mustPut(eb("short"), `{`+listing(tonight, tomorrow)+`}`)
+		mustRead("first", 902, 901)
+		mustRead("again", 0, 901)
+		d.mustRecord("long", tonight)
+		mustRead("after a record", 2, 902)
+		d.mustRecord("long", tomorrow)
+		mustRead("after a record of another night", 2, 902)
+		mustRead("after nothing", 0, 902)
+		d.mustUpdate(eb("long"), listing(tonight, tonight, tomorrow))
+		mustRead("after another version", 3, 3)
+		d.mustUpdate(eb("short"), "")
+		mustRead("after a version without calls", 0, 2)
+		d.mustRecord("short", tonight)
+		mustRead("after its first record", 1, 3)
 	}},
 	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
@@ -68,11 +109,35 @@ var nights = []scenario{
 	}},
 }
 
+// reading is an engine that counts the records that are read.
+type reading struct {
+	oda.Engine
+	records atomic.Int64
+}
+
+func (r *reading) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+	return func(yield func(oda.Record, error) bool) {
+		for record, err := range r.Engine.RecordsOn(ctx, block, days) {
+			r.records.Add(1)
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *reading) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
+	page, err := r.Engine.Records(ctx, block, after, limit)
+	r.records.Add(int64(len(page.Records)))
+	return page, err
+}
+
 // observatory makes random calls on the days around a date.
 type observatory struct {
 	*desk
-	name string
-	noon time.Time
+	name    string
+	noon    time.Time
+	archive *oda.Archive // that makes all reports, so it knows the blocks as they were before
 }
 
 func (o *observatory) block(t *rapid.T) string {
@@ -158,7 +223,7 @@ func (o *observatory) compare(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("%v: %v", params, err)
 	}
-	got, err := oda.NewArchive(o.store, nil).Night(o.ctx, q)
+	got, err := o.archive.Night(o.ctx, q)
 	if err != nil {
 		t.Fatalf("%v: %v", params, err)
 	}

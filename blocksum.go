@@ -1,0 +1,96 @@
+package oda
+
+import (
+	"context"
+	"math"
+)
+
+// blockSum is the sum of the calls that a block has in a night. Once made, it never
+// changes.
+type blockSum struct {
+	version  int64      // of the block
+	modified Instant    // when it last changed
+	last     Record     // that was read, without its text
+	block    NightBlock // only what follows from the calls
+	sum      nightSum   // of this block alone
+}
+
+// newBlockSum returns the sum of no calls of a block.
+func newBlockSum(q NightQuery, block *Found) *blockSum {
+	return &blockSum{
+		version: block.Metadata.Version, modified: block.Metadata.LastModifiedOn, sum: newNightSum(q),
+		block: NightBlock{ID: block.ID, FirstCall: math.MaxInt64, LastCall: math.MinInt64},
+	}
+}
+
+// isOf reports whether the sum is of a block as it is.
+func (b *blockSum) isOf(block *Found) bool {
+	return b.version == block.Metadata.Version && b.modified == block.Metadata.LastModifiedOn
+}
+
+// size returns roughly how many bytes of memory the sum takes.
+func (b *blockSum) size() int {
+	n := entryBytes + len(b.block.ID) + 56*len(b.sum.slowest)
+	for name := range b.sum.requests {
+		n += 80 + len(name)
+	}
+	return n
+}
+
+func (b *blockSum) add(r Record) {
+	b.sum.add(&b.block, r)
+	b.last = Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn}
+}
+
+// blockSumOf adds up the calls of a block, given what was known of it before, or nil.
+// The sum is of the block as it was found, or of a later state, in which case nobody
+// finds the earlier one again.
+func blockSumOf(ctx context.Context, from Engine, q NightQuery, block *Found, known *blockSum) (*blockSum, error) {
+	if known != nil {
+		if b := known.extended(ctx, from, q, block); b != nil {
+			return b, nil
+		}
+	}
+	b := newBlockSum(q, block)
+	for r, err := range from.RecordsOn(ctx, block.ID, q.days()) {
+		if err != nil {
+			return nil, err
+		}
+		b.add(r)
+	}
+	b.sum.bound()
+	return b, nil
+}
+
+// tailMost is how many new records are added to a known sum. If there are more, the
+// block is read again.
+const tailMost = 2000
+
+// extended returns the sum with the records that the block was given since. It
+// returns nil if the block must be read again: a new version may have lost records,
+// and a database that was restored may have others.
+func (b *blockSum) extended(ctx context.Context, from Engine, q NightQuery, block *Found) *blockSum {
+	if b.version != block.Metadata.Version || b.last.Sequence == 0 {
+		return nil
+	}
+	page, err := from.Records(ctx, block.ID, b.last.Sequence-1, tailMost)
+	if err != nil || page.More || len(page.Records) == 0 {
+		return nil
+	}
+	if same := page.Records[0]; same.Sequence != b.last.Sequence || same.RecordedOn != b.last.RecordedOn {
+		return nil
+	}
+	// If it is still the same version, it was when the records were read.
+	now, err := from.Look(ctx, []Ref{block.Ref})
+	if err != nil || now[0] == nil || now[0].Metadata.Version != b.version {
+		return nil
+	}
+	longer := newBlockSum(q, block)
+	longer.block, longer.last = b.block, b.last
+	longer.sum.join(&b.sum)
+	for _, r := range page.Records[1:] {
+		longer.add(r)
+	}
+	longer.sum.bound()
+	return longer
+}
