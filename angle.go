@@ -114,3 +114,18 @@ func ParsePosition(text string) (ra, dec float64, ok bool) {
 	dec, isDec := declination(parts[1])
 	return ra, dec, isRA && isDec
 }
+
+// designation is the part of a source's name that tells its position in J2000.
+var designation = regexp.MustCompile(`(?i)\bJ([0-9]{2})([0-9]{2})([0-9]{2}(?:\.[0-9]+)?)?([+-])([0-9]{2})([0-9]{2})([0-9]{2}(?:\.[0-9]+)?)?\b`)
+
+// PositionInName reads the position that many sources have in their names, such as
+// J0918-1205. It is as coarse as the name.
+func PositionInName(name string) (ra, dec float64, ok bool) {
+	parts := designation.FindStringSubmatch(strings.ReplaceAll(name, "−", "-"))
+	if parts == nil {
+		return 0, 0, false
+	}
+	ra, isRA := rightAscension(strings.TrimSuffix(strings.Join(parts[1:4], ":"), ":"))
+	dec, isDec := declination(parts[4] + strings.TrimSuffix(strings.Join(parts[5:8], ":"), ":"))
+	return ra, dec, isRA && isDec
+}

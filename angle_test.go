@@ -32,3 +32,22 @@ func TestAPositionIsReadAsPeopleWriteIt(t *testing.T) {
 		}
 	}
 }
+
+func TestThePositionInTheNameOfASource(t *testing.T) {
+	for name, want := range map[string][2]float64{
+		"J0918-1205":          {139.5, -12 - 5.0/60},
+		"PSR J0437−4715":      {69.25, -47.25},
+		"j132527.6-430108.8":  {201.365, -43.0191},
+		"FRB J2200+4216 (BL)": {330, 42 + 16.0/60},
+	} {
+		ra, dec, ok := oda.PositionInName(name)
+		if !ok || math.Abs(ra-want[0]) > 1e-3 || math.Abs(dec-want[1]) > 1e-3 {
+			t.Errorf("%q is at %v, %v, %v, want %v", name, ra, dec, ok, want)
+		}
+	}
+	for _, name := range []string{"", "J", "J0918", "1934-638", "J0918-12", "J2500-1205", "J0960-1205", "J0918-9105", "AJ0918-1205", "J0918-12055"} {
+		if ra, dec, ok := oda.PositionInName(name); ok {
+			t.Errorf("%q is taken for a source at %v, %v", name, ra, dec)
+		}
+	}
+}

@@ -14,8 +14,8 @@ import (
 
 // callIndex is what the pages know of every call of a block.
 type callIndex struct {
-	block string
-	turn  chan struct{} // taken while what is known is read or extended
+	of   string        // the state of a block, by its key
+	turn chan struct{} // taken while what is known is read or extended
 	knownCalls
 }
 
@@ -230,10 +230,12 @@ func (x *callIndex) reset(version int64) {
 }
 
 // extend reads the calls that are not in the index yet, until it is late.
-func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, late time.Time) error {
-	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: x.block}
+func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, of *blockState, late time.Time) error {
+	if of.old != nil {
+		return x.extendOld(of.old, late)
+	}
 	for {
-		now, err := archive.Versions(ctx, ref, 0, 1)
+		now, err := archive.Versions(ctx, of.ref(), 0, 1)
 		if err != nil {
 			return err
 		}
@@ -243,13 +245,13 @@ func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, late time.
 		if x.full || x.complete && int64(len(x.calls)) == now.Versions[0].Records {
 			return nil
 		}
-		if err := x.read(ctx, archive, late); err != nil {
+		if err := x.read(ctx, archive, of.id, late); err != nil {
 			x.reset(0)
 			return err
 		}
 		// Another version may have other calls, so those that were read while it
 		// was stored belong to none.
-		now, err = archive.Versions(ctx, ref, 0, 1)
+		now, err = archive.Versions(ctx, of.ref(), 0, 1)
 		if err != nil {
 			x.reset(0)
 			return err
@@ -263,10 +265,10 @@ func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, late time.
 	}
 }
 
-func (x *callIndex) read(ctx context.Context, archive *oda.Archive, late time.Time) error {
+func (x *callIndex) read(ctx context.Context, archive *oda.Archive, block string, late time.Time) error {
 	x.layouts = nil
 	for limit := 100; ; limit = 1000 {
-		page, err := archive.Records(ctx, x.block, x.last, limit)
+		page, err := archive.Records(ctx, block, x.last, limit)
 		if err != nil {
 			return err
 		}
@@ -280,9 +282,44 @@ func (x *callIndex) read(ctx context.Context, archive *oda.Archive, late time.Ti
 	}
 }
 
+// extendOld is extend for an older state, which nothing is added to.
+func (x *callIndex) extendOld(e *oda.Entity, late time.Time) error {
+	if x.complete || x.full {
+		return nil
+	}
+	x.version, x.layouts = e.Metadata.Version, nil
+	for r, err := range recordsBehind(e, x.last) {
+		if err != nil {
+			return err
+		}
+		if x.full = len(x.calls) >= indexedCalls; x.full || len(x.calls)%100 == 99 && time.Now().After(late) {
+			return nil
+		}
+		x.add(r)
+	}
+	x.complete = true
+	return nil
+}
+
 // find returns the number of a call in the index, and whether it is there.
 func (x *callIndex) find(sequence int64) (int, bool) {
 	return slices.BinarySearchFunc(x.calls, sequence, func(c indexedCall, sequence int64) int { return cmp.Compare(c.sequence, sequence) })
+}
+
+// wanted returns the first calls behind a sequence number that a filter leaves, one
+// more than are on a page, and up to where these are all.
+func (x *callIndex) wanted(f callFilter, after int64) (sequences []int64, until int64) {
+	wants := f.in(x)
+	first, _ := x.find(after + 1)
+	for i := first; i < len(x.calls); i++ {
+		if !wants(int32(i)) {
+			continue
+		}
+		if sequences = append(sequences, x.calls[i].sequence); len(sequences) > callsOnPage {
+			return sequences, x.calls[i].sequence
+		}
+	}
+	return sequences, x.last
 }
 
 // callIndexes are the indexes of the blocks that were looked at last.
@@ -297,10 +334,10 @@ type cachedIndex struct {
 	cost int
 }
 
-// index returns the index of a block, extended until it is complete or the time is
-// up. The caller has it alone, until it calls done.
-func (s *Site) index(ctx context.Context, block string, most time.Duration) (x *callIndex, done func(), err error) {
-	x = s.indexes.take(block)
+// index returns the index of a state of a block, extended until it is complete or the
+// time is up. The caller has it alone, until it calls done.
+func (s *Site) index(ctx context.Context, of *blockState, most time.Duration) (x *callIndex, done func(), err error) {
+	x = s.indexes.take(of.key())
 	select {
 	case x.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -317,7 +354,7 @@ func (s *Site) index(ctx context.Context, block string, most time.Duration) (x *
 		<-x.turn
 	}
 	late := time.Now().Add(most)
-	if err := x.extend(ctx, s.cfg.Archive, late); err != nil {
+	if err := x.extend(ctx, s.cfg.Archive, of, late); err != nil {
 		s.indexes.drop(x)
 		done()
 		return nil, nil, err
@@ -326,17 +363,17 @@ func (s *Site) index(ctx context.Context, block string, most time.Duration) (x *
 	return x, done, nil
 }
 
-// take returns the index of a block, an empty one if there is none.
-func (c *callIndexes) take(block string) *callIndex {
+// take returns the index of a state, an empty one if there is none.
+func (c *callIndexes) take(of string) *callIndex {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, x := range c.cache {
-		if x.block == block {
+		if x.of == of {
 			c.cache = append(slices.Delete(c.cache, i, i+1), x)
 			return x.callIndex
 		}
 	}
-	x := &callIndex{turn: make(chan struct{}, 1), block: block}
+	x := &callIndex{turn: make(chan struct{}, 1), of: of}
 	c.cache = append(c.cache, cachedIndex{x, costOfIndex})
 	return x
 }

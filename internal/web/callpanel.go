@@ -13,6 +13,8 @@ import (
 type callPanel struct {
 	callRow
 	Root, Block string
+	Closed      string // the address of the page without it
+	Old         bool   // it is in an older state of the block
 	RecordedOn  oda.Instant
 	Begin, End  oda.Instant // where it is drawn
 	Device      string
@@ -26,16 +28,15 @@ type callPanel struct {
 const entityRoot = "./../"
 
 // callPanel reads a call for the panel.
-func (s *Site) callPanel(ctx context.Context, x *callIndex, v *callsView, sequence int64) (*callPanel, error) {
-	page, err := s.cfg.Archive.Records(ctx, x.block, sequence-1, 1)
+func (s *Site) callPanel(ctx context.Context, x *callIndex, of *blockState, v *callsView, sequence int64) (*callPanel, error) {
+	r, err := s.record(ctx, of, sequence)
 	if err != nil {
 		return nil, err
 	}
-	if len(page.Records) == 0 || page.Records[0].Sequence != sequence {
-		return nil, oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %d.", x.block, sequence)
+	if r == nil {
+		return nil, oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %d.", of.id, sequence)
 	}
-	r := &page.Records[0]
-	p := &callPanel{callRow: newCallRow(r, oda.CallOf(r.Text), shownInFull), Root: v.Root, Block: v.Block, RecordedOn: r.RecordedOn}
+	p := &callPanel{callRow: newCallRow(r, oda.CallOf(r.Text), shownInFull), Root: v.Root, Block: v.Block, Closed: v.Closed(), Old: of.old != nil, RecordedOn: r.RecordedOn}
 	if i, ok := x.find(sequence); ok {
 		l := x.layout(x.by(""))
 		p.Begin, p.End, p.Device = l.places[i].begin, l.places[i].end, x.devices.all[x.calls[i].device]
@@ -94,7 +95,11 @@ func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 		name = "callpanel"
 		params.Set("call", part)
 	}
-	v, err := s.newCallsView(r.Context(), r.PathValue("id"), params, indexTime)
+	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
+	if err != nil {
+		return err
+	}
+	v, err := s.newCallsView(r.Context(), of, params, indexTime)
 	if err != nil {
 		return err
 	}

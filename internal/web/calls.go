@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"strconv"
 	"time"
@@ -15,7 +16,7 @@ import (
 // callsView is a page of the calls of a block, and what can be said of all.
 type callsView struct {
 	Root, Block string
-	Old         bool // the page shows an older state, whose calls are in its document
+	State       url.Values // the parameters that name an older state, none for the current one
 	Total       int64
 	Failures    int64 // of those that were looked at
 	Looked      bool  // at all of them
@@ -31,6 +32,10 @@ type callsView struct {
 	First       string
 	Before      string
 	After       string
+
+	next  []int64 // the first calls that the filter leaves, as the index knows them
+	until int64   // it knows no others up to this one
+	bytes int     // of the rows
 }
 
 // Lasted is how long it took from the first call to the last.
@@ -57,8 +62,13 @@ func (v *callsView) CallHref(sequence int64) string {
 	return v.href(url.Values{"call": {strconv.FormatInt(sequence, 10)}}, "timeline")
 }
 
-// href is the address of the page with other parameters and the same filter.
+// Closed is the address of the page without a call.
+func (v *callsView) Closed() string { return v.href(url.Values{}, "timeline") }
+
+// href is the address of the page with other parameters, the same state and the same
+// filter.
 func (v *callsView) href(p url.Values, anchor string) string {
+	maps.Copy(p, v.State)
 	if v.Function != "" {
 		p.Set("function", v.Function)
 	}
@@ -90,31 +100,35 @@ func (r *callRow) size() int {
 // Bounds of a page of calls.
 const (
 	callsOnPage   = 100
+	callsScanned  = 1000                   // at once, most of which a filter leaves out
 	callsBytes    = 120 << 10              // or as many as have so many bytes, which may hardly compress
-	callsLookTime = 300 * time.Millisecond // for those that are shown
+	callsLookTime = 20 * time.Millisecond  // for those that a filter leaves; the next page goes on
 	shownText     = 2000                   // bytes of a result, an argument or an error
 	shownInFull   = 50_000                 // of the call that is looked at
 )
 
 // newCallsView says what there is to say about the calls of a block, as far as
 // they can be read in a moment.
-func (s *Site) newCallsView(ctx context.Context, block string, params url.Values, most time.Duration) (*callsView, error) {
-	x, done, err := s.index(ctx, block, most)
+func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Values, most time.Duration) (*callsView, error) {
+	x, done, err := s.index(ctx, of, most)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	f := callFilterOf(params)
 	v := &callsView{
-		Root: entityRoot, Block: block, Total: int64(len(x.calls)), Failures: x.failures, Looked: x.complete,
+		Root: entityRoot, Block: of.id, State: of.params, Total: int64(len(x.calls)), Failures: x.failures, Looked: x.complete,
 		Troubles: x.worst(), Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
+	}
+	if v.Filtered() {
+		v.next, v.until = x.wanted(f, afterIn(params))
 	}
 	if l := x.layout(x.by("")); x.complete && len(x.calls) > 0 {
 		v.Begin, v.End = &l.focus[0], &l.focus[1]
 	}
-	v.All, v.Only = block+"#calls", block+"?calls=failed#calls"
+	v.All, v.Only = of.id+question(of.params)+"#calls", of.id+question(with(of.params, "calls", "failed"))+"#calls"
 	if sequence, err := strconv.ParseInt(params.Get("call"), 10, 64); err == nil {
-		v.Call, err = s.callPanel(ctx, x, v, sequence)
+		v.Call, err = s.callPanel(ctx, x, of, v, sequence)
 		if err != nil && !isMissing(err) {
 			return nil, err
 		}
@@ -123,19 +137,17 @@ func (s *Site) newCallsView(ctx context.Context, block string, params url.Values
 }
 
 // callsOf reads a page of the calls of a block.
-func (s *Site) callsOf(ctx context.Context, view *entityView, params url.Values) (*callsView, error) {
-	total := view.Versions[0].Records
-	if view.Old() {
-		return &callsView{Old: true, Total: total}, nil
-	}
-	v, err := s.newCallsView(ctx, view.ID, params, pageIndexTime)
+func (s *Site) callsOf(ctx context.Context, of *blockState, params url.Values) (*callsView, error) {
+	v, err := s.newCallsView(ctx, of, params, pageIndexTime)
 	if err != nil {
 		return nil, err
 	}
-	v.Total = max(v.Total, total)
-	after, _ := strconv.ParseInt(params.Get("after"), 10, 64)
-	after = max(0, after)
-	more, err := s.readCalls(ctx, v, after)
+	after, more := afterIn(params), int64(0)
+	if of.old != nil {
+		more, err = v.readOld(of.old, after)
+	} else {
+		more, err = s.readCalls(ctx, v, after)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,17 +170,19 @@ func (s *Site) callsOf(ctx context.Context, view *entityView, params url.Values)
 	return v, nil
 }
 
+// afterIn is the call behind which an address asks for others, 0 for the first ones.
+func afterIn(params url.Values) int64 {
+	after, _ := strconv.ParseInt(params.Get("after"), 10, 64)
+	return max(0, after)
+}
+
 // readCalls reads the rows behind a sequence number, and returns the one behind
 // which there are more, 0 if there are none.
 func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more int64, err error) {
 	late := time.Now().Add(callsLookTime)
-	filter := callFilter{v.Function, v.Outcome}
-	bytes := 0
-	for len(v.Rows) < callsOnPage {
-		limit := callsOnPage
-		if v.Filtered() {
-			limit = 1000 // most of which are left out
-		}
+	for {
+		var limit int
+		after, limit = v.nextRead(after)
 		page, err := s.cfg.Archive.Records(ctx, v.Block, after, limit)
 		if err != nil {
 			return 0, err
@@ -176,14 +190,8 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 		for i := range page.Records {
 			r := &page.Records[i]
 			after = r.Sequence
-			call := oda.CallOf(r.Text)
-			if !filter.wants(keptName(call.Request), call.Failed) {
-				continue
-			}
-			row := newCallRow(r, call, shownText)
-			bytes += row.size()
-			if v.Rows = append(v.Rows, row); len(v.Rows) == callsOnPage || bytes > callsBytes {
-				if page.More || i+1 < len(page.Records) {
+			if v.add(r) {
+				if v.follows(after, page.More || i+1 < len(page.Records)) {
 					return after, nil
 				}
 				return 0, nil
@@ -192,11 +200,71 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 		if !page.More {
 			return 0, nil
 		}
-		if !v.Filtered() || time.Now().After(late) {
+		if v.passed(after); !v.Filtered() || len(v.next) == 0 && time.Now().After(late) {
 			return after, nil
 		}
 	}
-	return after, nil
+}
+
+// readOld is readCalls for an older state.
+func (v *callsView) readOld(e *oda.Entity, after int64) (more int64, err error) {
+	late := time.Now().Add(callsLookTime)
+	full := false
+	for r, err := range recordsBehind(e, after) {
+		if err != nil || full {
+			return after, err
+		}
+		after = r.Sequence
+		if full = v.add(r) || after%100 == 0 && time.Now().After(late); full && !v.follows(after, true) {
+			break
+		}
+	}
+	return 0, nil
+}
+
+// add adds a row if the filter leaves the call, and reports whether the page is full.
+func (v *callsView) add(r *oda.Record) bool {
+	call := oda.CallOf(r.Text)
+	if !(callFilter{v.Function, v.Outcome}).wants(keptName(call.Request), call.Failed) {
+		return false
+	}
+	row := newCallRow(r, call, shownText)
+	v.bytes += row.size()
+	v.Rows = append(v.Rows, row)
+	return len(v.Rows) == callsOnPage || v.bytes > callsBytes
+}
+
+// nextRead says behind which call to read on, and how many: where the index knows the
+// calls that are wanted, only those that are near each other.
+func (v *callsView) nextRead(after int64) (from int64, limit int) {
+	if !v.Filtered() {
+		return after, callsOnPage
+	}
+	v.passed(after)
+	if len(v.next) == 0 {
+		return max(after, v.until), callsScanned
+	}
+	first, last := v.next[0], v.next[0]
+	for _, sequence := range v.next {
+		if sequence-first < callsOnPage {
+			last = sequence
+		}
+	}
+	return first - 1, int(last - first + 1)
+}
+
+// passed forgets the wanted calls up to one that was read.
+func (v *callsView) passed(sequence int64) {
+	for len(v.next) > 0 && v.next[0] <= sequence {
+		v.next = v.next[1:]
+	}
+}
+
+// follows reports whether the filter leaves calls behind one that was read, behind which
+// there are others.
+func (v *callsView) follows(sequence int64, others bool) bool {
+	v.passed(sequence)
+	return others && (!v.Filtered() || !v.Looked || len(v.next) > 0)
 }
 
 // newCallRow reads a record for people.
@@ -270,12 +338,12 @@ func arguments(value []byte, room int) string {
 				if !ok || len(text) > room {
 					break
 				}
-				text = joined(text, string(name)+"="+string(value))
+				text = joined(text, string(name)+"="+readable(string(value)))
 			}
 		case string(key) == "args" && value[0] == '[':
-			text = joined(text, string(value[1:len(value)-1]))
+			text = joined(text, readable(string(value[1:len(value)-1])))
 		default:
-			text = joined(text, string(key)+"="+string(value))
+			text = joined(text, string(key)+"="+readable(string(value)))
 		}
 	}
 }
@@ -295,7 +363,7 @@ func short(value []byte, room int) string {
 	case len(value) > 0 && value[0] == '"':
 		return cutText(rawjson.Unquote(value), room)
 	}
-	return cutText(string(value), room)
+	return cutText(readable(string(value)), room)
 }
 
 func cutText(text string, room int) string {

@@ -202,3 +202,33 @@ func TestAComparisonIsBounded(t *testing.T) {
 		t.Errorf("the page has %d bytes:\n%s", len(page), page)
 	}
 }
+
+// A long block beside a short one: what only one of them has is folded, without a script,
+// and a browser shows the page soon.
+func TestALongBlockIsComparedWithAShortOne(t *testing.T) {
+	s := emptySite(t)
+	var calls []string
+	for i := range 3000 {
+		calls = append(calls, fmt.Sprintf(`{"request":"m.point","request_args":{"kwargs":{"dish":%d,"azimuth":%d.25}},"status":"OK","response":{"result":"done %d"}}`, i%64, i%360, i))
+	}
+	s.storeCalls(t, "eb-long", calls)
+	s.storeCalls(t, "eb-short", []string{`{"request":"m.point","status":"OK"}`})
+	ctx := env.Browser(t)
+	for _, view := range []string{"", "&view=unified"} {
+		for _, at := range []string{"compare?from=ebs/eb-long@1&to=ebs/eb-short@1", "compare?from=ebs/eb-short@1&to=ebs/eb-long@1"} {
+			do(t, ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.base+"/"+at+view))
+			if shown := text(t, ctx, `#diff`); !regexp.MustCompile(`further calls that only eb-long has`).MatchString(shown) || strings.Count(shown, "point(") > 100 {
+				t.Errorf("%s shows %d calls", at+view, strings.Count(shown, "point("))
+			}
+			took := evaluate[float64](t, ctx, `performance.getEntriesByType("navigation")[0].domComplete`)
+			t.Logf("%s is there after %.0f ms", at+view, took)
+			if took > 3000 {
+				t.Errorf("%s takes a browser %.0f ms", at+view, took)
+			}
+		}
+	}
+	do(t, ctx, chromedp.Click(chromedp.CSS(`#diff details > summary`)))
+	if shown := text(t, ctx, `#diff`); strings.Count(shown, "point(") < 500 {
+		t.Errorf("unfolded, it shows %d calls", strings.Count(shown, "point("))
+	}
+}

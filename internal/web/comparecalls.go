@@ -71,21 +71,7 @@ func (s *Site) recordsOf(ctx context.Context, one *side, after int64) (iter.Seq2
 	if err != nil {
 		return nil, err
 	}
-	texts := e.Records
-	if document := e.Rendered(); document != nil {
-		texts = recordsIn(document)
-	}
-	return func(yield func(*oda.Record, error) bool) {
-		if texts == nil {
-			return
-		}
-		n := int64(0)
-		for text, err := range texts {
-			if n++; (n > after || err != nil) && !yield(&oda.Record{Sequence: n, Text: text}, err) {
-				return
-			}
-		}
-	}, nil
+	return recordsBehind(e, after), nil
 }
 
 // recordsIn gives the records within the text of a block's document.

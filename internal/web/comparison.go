@@ -16,6 +16,8 @@ import (
 const (
 	aroundChange = 3         // lines before and behind a change
 	worthFolding = 4         // lines
+	longRun      = 60        // lines that only one side has
+	aheadOfFold  = 10        // of these that are not folded
 	shownRows    = 5000      // lines
 	shownBytes   = 160 << 10 // of their texts, which may hardly compress
 	shownLine    = 1500      // bytes of a line
@@ -128,20 +130,41 @@ func (c *comparison) change(start, first, end int) {
 	c.out.WriteString("</section>\n")
 }
 
-// table writes rows.
+// table writes rows. Of many that only one side has, it writes a few and folds the
+// others: a browser takes long to lay out thousands.
 func (c *comparison) table(start, end int) {
 	c.out.WriteString("<table><tbody>\n")
+	for pieces := c.pieces(start, end); len(pieces) > 0; {
+		run := 1
+		for run < len(pieces) && pieces[run].from == pieces[0].from && pieces[run].to == pieces[0].to {
+			run++
+		}
+		if alone := !pieces[0].from || !pieces[0].to; alone && run > longRun && !c.full() {
+			c.lay(pieces[:aheadOfFold])
+			c.out.WriteString(`</tbody></table><details class="equal"><summary>` + template.HTMLEscapeString(c.further(pieces[0], run-aheadOfFold)) + `</summary><table><tbody>`)
+			c.lay(pieces[aheadOfFold:run])
+			c.out.WriteString("</tbody></table></details><table><tbody>\n")
+		} else {
+			c.lay(pieces[:run])
+		}
+		pieces = pieces[run:]
+	}
+	c.out.WriteString("</tbody></table>")
+}
+
+// piece is a row as it is written: of both sides, or of one.
+type piece struct {
+	jsondiff.Row
+	from, to bool
+}
+
+// pieces are the rows in the order in which they are written. In one text, what is gone
+// comes before what is new.
+func (c *comparison) pieces(start, end int) []piece {
+	var all []piece
 	for i := start; i < end; i++ {
-		if c.full() {
-			c.view.Cut = true
-			break
-		}
-		if !c.view.Unified {
-			c.beside(c.rows[i])
-			continue
-		}
-		if c.rows[i].Same {
-			c.through(c.rows[i], true, true)
+		if r := c.rows[i]; r.Same || !c.view.Unified {
+			all = append(all, piece{r, r.From >= 0, r.To >= 0})
 			continue
 		}
 		last := i
@@ -149,18 +172,49 @@ func (c *comparison) table(start, end int) {
 			last++
 		}
 		for _, r := range c.rows[i : last+1] {
-			if r.From >= 0 && !c.full() {
-				c.through(r, true, false)
+			if r.From >= 0 {
+				all = append(all, piece{r, true, false})
 			}
 		}
 		for _, r := range c.rows[i : last+1] {
-			if r.To >= 0 && !c.full() {
-				c.through(r, false, true)
+			if r.To >= 0 {
+				all = append(all, piece{r, false, true})
 			}
 		}
 		i = last
 	}
-	c.out.WriteString("</tbody></table>")
+	return all
+}
+
+// lay writes pieces, as long as there is room.
+func (c *comparison) lay(pieces []piece) {
+	for _, p := range pieces {
+		if c.full() {
+			c.view.Cut = true
+			return
+		}
+		if c.view.Unified {
+			c.through(p.Row, p.from, p.to)
+		} else {
+			c.beside(p.Row)
+		}
+	}
+}
+
+// further says how many more rows only the side of a piece has.
+func (c *comparison) further(p piece, n int) string {
+	side, unit := c.view.From, "further line"
+	if p.to {
+		side = c.view.To
+	}
+	if c.view.Calls {
+		unit = "further call"
+	}
+	name := side.ID
+	if c.view.From.Ref == c.view.To.Ref {
+		name = "version " + strconv.FormatInt(side.Metadata.Version, 10)
+	}
+	return plural(int64(n), unit) + " that only " + name + " has"
 }
 
 // beside writes a row of two lines beside each other.

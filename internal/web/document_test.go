@@ -88,3 +88,59 @@ func TestALongDocumentStaysFast(t *testing.T) {
 		t.Errorf("found is %q", got)
 	}
 }
+
+// A document as deep as one may be is shown to its bottom, in a box that scrolls by
+// itself: the page stays as wide as the screen.
+func TestADeepDocumentStaysWithinThePage(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-deep", strings.Repeat(`{"a":[`, 49)+`"the bottom"`+strings.Repeat(`]}`, 49))
+	ctx := env.Browser(t)
+	for name, screen := range screens {
+		do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height), chromedp.Navigate(s.base+"/sbds/sbd-deep"))
+		if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+			t.Errorf("on a %s these are wider than the screen:\n%s", name, strings.Join(found, "\n"))
+		}
+		if !evaluate[bool](t, ctx, `(() => {
+			const bottom = [...document.querySelectorAll("#json .str")].find((value) => value.textContent === '"the bottom"');
+			return bottom.checkVisibility() && bottom.getClientRects().length === 1;
+		})()`) {
+			t.Errorf("on a %s the bottom is not shown in one line", name)
+		}
+	}
+	if page := s.get(t, "sbds/sbd-deep").Text(); strings.Contains(page, "is long") {
+		t.Error("a deep document is called long")
+	}
+}
+
+// Texts are shown as they are read, and are given as they are stored. What turns their
+// direction is seen, on every page.
+func TestTextsAreReadable(t *testing.T) {
+	s := emptySite(t)
+	const turned = "abc\u202etxt.exe"
+	stored := `{"name":"` + turned + `","angle":"12\u00b0","telescope":"` + turned + `","targets":[{"name":"` + turned + `","ra":1.5,"dec":2.5}]}`
+	s.store(t, "/sbds/sbd-1", stored, strings.Replace(stored, "12", "13", 1))
+	s.store(t, "/ebs/eb-1", `{"sbd_ref":"sbd-1","telescope":"`+turned+`","request_responses":[
+		{"request":"m.`+turned+`","request_args":{"kwargs":{"at":"5\u00b0"}},"request_sent_at":"2026-03-01T20:00:00Z","status":"`+turned+`","error":{"detail":"`+turned+`"}}]}`)
+	page := s.get(t, "sbds/sbd-1").Text()
+	if !strings.Contains(page, `13°`) || strings.Contains(page, `\u00b0`) {
+		t.Error("an escaped character is not shown as itself")
+	}
+	if document := s.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(document, `"13\u00b0"`) || !strings.Contains(document, turned) {
+		t.Errorf("the document is not as it was stored: %s", document)
+	}
+	if calls := s.get(t, "ebs/eb-1?call=1").Text(); !strings.Contains(calls, `at=&#34;5°&#34;`) {
+		t.Error("the arguments of a call are not readable")
+	}
+	for _, at := range []string{
+		"", "sbds", "ebs", "search?q=abc", "sbds/sbd-1", "sbds/sbd-1?version=1", "ebs/eb-1?call=1", "ebs/eb-1/timeline", "ebs/eb-1/timeline/1", "ebs/eb-1/timeline/summary", "changes", "night?date=2026-03-01",
+		"compare?from=sbds/sbd-1@1&to=sbds/sbd-1@2", "compare?from=ebs/eb-1@1&to=ebs/eb-1@1&what=calls", "search?q=%E2%80%AEx", "nothing/%E2%80%AE",
+	} {
+		page := s.get(t, at).Text()
+		if strings.ContainsRune(page, '\u202e') {
+			t.Errorf("%q has a character in it that turns the text behind it", at)
+		}
+		if at != "changes" && !strings.HasPrefix(at, "nothing") && !strings.Contains(page, "⟨U+202E⟩") && !strings.Contains(page, `\u202e`) {
+			t.Errorf("%q does not show that character", at)
+		}
+	}
+}

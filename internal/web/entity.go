@@ -58,7 +58,7 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	if err := s.history(r.Context(), view); err != nil {
 		return err
 	}
-	if err := s.document(view, e); err != nil {
+	if err := s.document(r.Context(), view, e); err != nil {
 		return err
 	}
 	if view.Family, err = s.family(r.Context(), ref, view.Summary); err != nil {
@@ -71,8 +71,15 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 		view.Title = clipped(view.Name, briefText) + " " + ref.ID
 	}
 	if kind == oda.ExecutionBlock {
-		if view.Calls, err = s.callsOf(r.Context(), view, params); err != nil {
+		of := &blockState{id: ref.ID}
+		if view.Old() {
+			of = olderState(ref.ID, e, params)
+		}
+		if view.Calls, err = s.callsOf(r.Context(), of, params); err != nil {
 			return err
+		}
+		if !view.Old() {
+			view.Calls.Total = max(view.Calls.Total, view.Versions[0].Records)
 		}
 	}
 	return s.page(w, r, "entity", view)
@@ -108,12 +115,12 @@ func (s *Site) history(ctx context.Context, view *entityView) error {
 }
 
 // document fills in what the document says, and its text.
-func (s *Site) document(view *entityView, e *oda.Entity) error {
+func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) error {
 	text, err := e.WithoutRecords()
 	if err != nil {
 		return err
 	}
-	if view.Summary, err = e.Summary(); err != nil {
+	if view.Summary, err = s.summary(ctx, view.Ref, e, len(text)); err != nil {
 		return err
 	}
 	view.Name = view.Summary.Name
@@ -137,6 +144,24 @@ func (s *Site) document(view *entityView, e *oda.Entity) error {
 		view.API += "/versions/" + strconv.FormatInt(view.Metadata.Version, 10)
 	}
 	return nil
+}
+
+// longSummary is how long a document is of which the summary is not made anew.
+const longSummary = 500_000
+
+// summary returns the summary of a document. That of a long one was made when it was
+// stored, unless it is an older version.
+func (s *Site) summary(ctx context.Context, ref oda.Ref, e *oda.Entity, length int) (*oda.Summary, error) {
+	if length > longSummary {
+		found, err := s.cfg.Archive.Look(ctx, []oda.Ref{ref})
+		if err != nil {
+			return nil, err
+		}
+		if found[0] != nil && found[0].Metadata == e.Metadata {
+			return &found[0].Summary, nil
+		}
+	}
+	return e.Summary()
 }
 
 // ReferenceHref is the address of what a reference names. A Project may be named

@@ -18,7 +18,7 @@ func (c *CallIndexes) Use(block string, cost int) { c.keep(c.take(block), cost) 
 // Kept returns the blocks whose indexes are kept, and what they cost.
 func (c *CallIndexes) Kept() (blocks []string, cost int) {
 	for _, x := range c.cache {
-		blocks, cost = append(blocks, x.block), cost+x.cost
+		blocks, cost = append(blocks, x.of), cost+x.cost
 	}
 	return blocks, cost
 }

@@ -150,13 +150,13 @@ func with(params url.Values, name, value string) url.Values {
 }
 
 // question writes parameters as they stand in an address, with what is harmless
-// left readable.
+// left readable. A colon is not: before the first slash, it ends a scheme.
 func question(params url.Values) string {
 	if len(params) == 0 {
 		return ""
 	}
 	text := params.Encode()
-	for _, readable := range []string{":", ",", "/", "*", "@"} {
+	for _, readable := range []string{",", "/", "*", "@"} {
 		text = strings.ReplaceAll(text, url.QueryEscape(readable), readable)
 	}
 	return "?" + text

@@ -13,8 +13,8 @@ import (
 const (
 	foldValues = 4000
 	foldBytes  = 150 << 10 // of keys and values, which may hardly compress
-	foldDepth  = 60
-	openValues = 300 // up to which everything is unfolded
+	foldDepth  = 100       // levels, which no document exceeds that was stored over HTTP
+	openValues = 300       // up to which everything is unfolded
 	longString = 4000
 )
 
@@ -27,8 +27,8 @@ type folder struct {
 	links  map[string]string // addresses of identifiers
 	values int
 	bytes  int // of keys and values
-	left   int // values left out of the object or list that is being written
-	cut    bool
+	cut    bool // something was left out
+	ended  bool // there is no room for the rest
 	open   bool // everything is unfolded
 	block  bool // its records are shown elsewhere
 }
@@ -52,9 +52,8 @@ func (f *folder) value(key string, depth int) {
 		return
 	}
 	if f.values > foldValues || f.bytes > foldBytes || depth > foldDepth {
-		f.cut = true
-		f.left++
-		_, _, _ = f.scan.Skip()
+		f.out.WriteString(`<div><span class="muted">The rest is not shown here: the document is long</span></div>`)
+		f.cut, f.ended = true, true
 		return
 	}
 	f.values++
@@ -104,15 +103,13 @@ func (f *folder) list(key string, depth int) {
 func (f *folder) inside(key, begin, end, of string, depth int, next func() bool) {
 	var outer bytes.Buffer
 	outer, f.out = f.out, bytes.Buffer{}
-	n, left := 0, f.left
-	f.left = 0
-	for next() {
+	n, many := 0, ""
+	for !f.ended && next() {
 		n++
 	}
-	if f.left > 0 {
-		f.out.WriteString(`<div><span class="muted">` + thousands(int64(f.left)) + ` not shown here: the document is long</span></div>`)
+	if f.ended {
+		many = "at least "
 	}
-	f.left = left
 	inner := f.out
 	f.out = outer
 	if n == 0 {
@@ -125,7 +122,7 @@ func (f *folder) inside(key, begin, end, of string, depth int, next func() bool)
 	}
 	f.out.WriteString(`><summary>`)
 	f.key(key)
-	f.out.WriteString(begin + `<span class="fold"> ` + template.HTMLEscapeString(plural(int64(n), of)) + ` ` + end + `</span></summary><div class="in">`)
+	f.out.WriteString(begin + `<span class="fold"> ` + many + template.HTMLEscapeString(plural(int64(n), of)) + ` ` + end + `</span></summary><div class="in">`)
 	f.out.Write(inner.Bytes())
 	f.out.WriteString(`</div><div class="end">` + end + `</div></details>`)
 }
@@ -144,14 +141,15 @@ func (f *folder) key(key string) {
 	}
 }
 
-// scalar writes a value as it is spelled in the document.
+// scalar writes a value: a number as it is spelled in the document, a string as it
+// is read.
 func (f *folder) scalar(kind rawjson.Kind, text []byte) {
 	shown := text
 	if len(shown) > longString {
 		shown, f.cut = append(bytes.ToValidUTF8(shown[:longString:longString], nil), "…"...), true
 	}
 	f.bytes += len(shown)
-	escaped := template.HTMLEscapeString(string(shown))
+	escaped := template.HTMLEscapeString(readable(string(shown)))
 	if kind != rawjson.String {
 		f.out.WriteString(`<span class="plain">` + escaped + `</span>`)
 		return

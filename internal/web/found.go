@@ -17,6 +17,13 @@ type foundView struct {
 	frame
 	Groups []foundGroup
 	None   bool
+	Near   *nearby
+}
+
+// nearby is the position that the name of a source tells.
+type nearby struct {
+	RA, Dec float64
+	Href    string // of what is near it
 }
 
 // foundGroup is what was found of one kind.
@@ -30,30 +37,31 @@ type foundGroup struct {
 // foundOfKind is how many entities of a kind the page shows.
 const foundOfKind = 8
 
-// search answers the search box, which takes an identifier, words, the name of a user,
-// or a position on the sky.
+// search answers the search box, which takes whatever names a page, words, the name of a
+// user or a telescope, or a position on the sky.
 func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	if text == "" {
 		seeOther(w, "./")
 		return nil
 	}
-	refs, err := s.identified(r.Context(), text)
+	to, err := s.pageNamed(r.Context(), text)
 	if err != nil {
 		return err
 	}
-	if len(refs) == 1 {
-		seeOther(w, refs[0].Kind.Collection()+"/"+refs[0].ID)
-		return nil
+	if ra, dec, ok := oda.ParsePosition(text); ok && to == "" {
+		to = coneHref(ra, dec)
 	}
-	if ra, dec, ok := oda.ParsePosition(text); ok {
-		cone := strconv.FormatFloat(ra, 'f', -1, 64) + "," + strconv.FormatFloat(dec, 'f', -1, 64) + ",1"
-		seeOther(w, oda.SBDefinition.Collection()+question(url.Values{"cone": {cone}}))
+	if to != "" {
+		seeOther(w, to)
 		return nil
 	}
 	view := foundView{frame: s.newFrame(r, "Search: "+text, ""), None: true}
 	view.Crumbs = []crumb{{Name: "Search"}}
 	view.Query = text
+	if ra, dec, ok := oda.PositionInName(text); ok {
+		view.Near = &nearby{ra, dec, coneHref(ra, dec)}
+	}
 	for _, kind := range view.Kinds() {
 		group, err := s.group(r.Context(), kind, text)
 		if err != nil {
@@ -66,6 +74,12 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.page(w, r, "found", view)
+}
+
+// coneHref is the address of what is within a degree of a position.
+func coneHref(ra, dec float64) string {
+	degrees := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	return oda.SBDefinition.Collection() + question(url.Values{"cone": {degrees(ra) + "," + degrees(dec) + ",1"}})
 }
 
 // identified gives the entities that a text is the identifier of: identifiers
@@ -91,12 +105,20 @@ func (s *Site) identified(ctx context.Context, text string) ([]oda.Ref, error) {
 	return stored, nil
 }
 
-// group finds entities of a kind by words: in their own texts, or else by the
-// identifier that they refer to, or by who created them.
+// group finds entities of a kind by their telescope, by words in their own texts, or else
+// by the identifier that they refer to, or by who created them.
 func (s *Site) group(ctx context.Context, kind oda.Kind, text string) (foundGroup, error) {
 	group := foundGroup{Kind: kind}
-	for _, by := range []struct{ filter, of string }{{"q", ""}, {"ref", "that refer to it"}, {"user", "created by this user"}} {
-		params := url.Values{by.filter: {text}}
+	ways := []struct{ filter, value, of string }{
+		{"q", text, ""}, {"ref", text, "that refer to it"}, {"user", text, "created by this user"}, {"telescope", text, "of this telescope"},
+	}
+	if telescope, ok := telescopeNamed(text); ok {
+		last := len(ways) - 1
+		ways[last].value = telescope
+		ways[0], ways[last] = ways[last], ways[0]
+	}
+	for _, by := range ways {
+		params := url.Values{by.filter: {by.value}}
 		q, err := oda.ParseSearch(kind, params)
 		if err != nil {
 			continue // no word in it
@@ -153,4 +175,10 @@ func (s *Site) made(ctx context.Context, groups []foundGroup) error {
 		g.Rows, g.Of = rows, "made of these SBDefinitions"
 	}
 	return nil
+}
+
+// telescopeNamed returns the telescope that people call so.
+func telescopeNamed(text string) (telescope string, ok bool) {
+	telescope = strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(text))
+	return telescope, slices.Contains([]string{"ska_mid", "ska_low"}, telescope)
 }

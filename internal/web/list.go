@@ -29,7 +29,8 @@ type listView struct {
 type row struct {
 	oda.Found
 	Title string // the name, or that of the SBDefinition it is of
-	Calls int64  // of a block, -1 for others
+	Calls int64  // of a block
+	tally tally  // of its calls
 	Of    *oda.Reference
 	More  int // targets that are not shown
 }
@@ -158,13 +159,13 @@ func wordsOf(kind oda.Kind, chips []chip) (each []chip) {
 }
 
 // rows are the entities with what is shown of them besides: the name of the
-// SBDefinition, where they have none of their own, and the number of calls.
+// SBDefinition, where they have none of their own, and the calls of blocks.
 func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 	rows := make([]row, len(items))
 	var refs []oda.Ref
 	at := map[oda.Ref][]int{}
 	for i, item := range items {
-		rows[i] = row{Found: item, Title: item.Summary.Name, Calls: -1}
+		rows[i] = row{Found: item, Title: item.Summary.Name}
 		if n := len(item.Summary.Targets) - shownTargets; n > 0 {
 			rows[i].Summary.Targets, rows[i].More = item.Summary.Targets[:shownTargets], n
 		}
@@ -180,13 +181,9 @@ func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 			at[ref] = append(at[ref], i)
 			break
 		}
-		if item.Kind == oda.ExecutionBlock {
-			calls, err := s.calls(ctx, item.ID)
-			if err != nil {
-				return nil, err
-			}
-			rows[i].Calls = calls
-		}
+	}
+	if err := s.countCalls(ctx, rows); err != nil {
+		return nil, err
 	}
 	found, err := s.cfg.Archive.Look(ctx, refs)
 	if err != nil {
@@ -203,13 +200,4 @@ func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 		}
 	}
 	return rows, nil
-}
-
-// calls is the number of records of a block, 0 if it has no list.
-func (s *Site) calls(ctx context.Context, block string) (int64, error) {
-	page, err := s.cfg.Archive.Versions(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: block}, 0, 1)
-	if err != nil {
-		return 0, err
-	}
-	return page.Versions[0].Records, nil
 }

@@ -2,10 +2,13 @@ package web
 
 import (
 	"context"
+	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -20,10 +23,14 @@ type nightView struct {
 	More             int // blocks that are not in the table
 	Plot             nightPlot
 	Earlier, Later   string
+	Before, After    *otherNight // with calls, if this one has none
 	Success, InCalls string
 	Slow             []slowRow
 	Failing          []failingRow
 }
+
+// otherNight leads to another night.
+type otherNight struct{ Date, Href string }
 
 // nightRow is a block in the table of a night.
 type nightRow struct {
@@ -48,7 +55,7 @@ type nightPlot struct {
 	Width, Height int
 	Lanes         []lane
 	Ticks         []tick
-	Bars          []bar
+	Bars          template.HTML
 }
 
 type lane struct {
@@ -61,13 +68,6 @@ type tick struct {
 	Text string
 }
 
-type bar struct {
-	X, Y, W int
-	Failed  bool
-	Href    string
-	Title   string
-}
-
 // Sizes of the drawing, and bounds of the page.
 const (
 	plotWidth    = 1200
@@ -77,6 +77,7 @@ const (
 	laneGap      = 6
 	nightRows    = 200
 	nightBars    = 1000
+	nightOverlap = 12 // rows of a telescope; what overlaps beyond shares the last
 	nightFailing = 20
 	hoursOfTick  = 2
 )
@@ -115,7 +116,9 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 		view.Earlier = "night" + question(with(clean, "date", day.AddDate(0, 0, -1).Format(time.DateOnly)))
 		view.Later = "night" + question(with(clean, "date", day.AddDate(0, 0, 1).Format(time.DateOnly)))
 	}
-	if report.Calls > 0 {
+	if report.Calls == 0 {
+		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
+	} else {
 		view.Success = strconv.FormatFloat(100*float64(report.Calls-report.Failures)/float64(report.Calls), 'f', 1, 64) + " %"
 	}
 	if view.Rows, err = s.nightRows(r.Context(), report.Blocks[:min(len(report.Blocks), nightRows)]); err != nil {
@@ -131,6 +134,52 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	view.Failing = failing(report.FailuresByRequest[:min(len(report.FailuresByRequest), nightFailing)])
 	view.Plot = view.draw()
 	return s.page(w, r, "night", view)
+}
+
+// Bounds of looking for other nights.
+const (
+	aroundTime  = 100 * time.Millisecond
+	aroundTries = 3
+)
+
+// nightsAround finds the nearest nights with calls before and after one that has none. It
+// is a hint, so it takes little time.
+func (s *Site) nightsAround(ctx context.Context, q oda.NightQuery, params url.Values) (before, after *otherNight) {
+	ctx, cancel := context.WithTimeout(ctx, aroundTime)
+	defer cancel()
+	until, from := oda.DayOf(q.To-1), oda.DayOf(q.From)
+	for range aroundTries {
+		earlier, later, err := s.cfg.Archive.DaysAround(ctx, until, from)
+		if err != nil {
+			break
+		}
+		if before == nil && earlier != nil {
+			before = s.nightOn(ctx, *earlier, params, []int{1, 0, -1, -2}, func(n oda.NightQuery) bool { return n.To <= q.From })
+			until = *earlier - 1
+		}
+		if after == nil && later != nil {
+			after = s.nightOn(ctx, *later, params, []int{-2, -1, 0, 1}, func(n oda.NightQuery) bool { return n.From >= q.To })
+			from = *later + 1
+		}
+	}
+	return before, after
+}
+
+// nightOn finds a night with calls on a day. Which dates it may have depends on the
+// zone.
+func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offsets []int, wanted func(oda.NightQuery) bool) *otherNight {
+	for _, offset := range offsets {
+		date := time.Unix(0, 0).UTC().AddDate(0, 0, int(day)+offset).Format(time.DateOnly)
+		params := with(params, "date", date)
+		n, err := oda.ParseNight(params)
+		if err != nil || !wanted(n) || oda.DayOf(n.From) > day || oda.DayOf(n.To-1) < day {
+			continue
+		}
+		if report, err := s.cfg.Archive.Night(ctx, n); err == nil && report.Calls > 0 {
+			return &otherNight{date, "night" + question(params)}
+		}
+	}
+	return nil
 }
 
 // failing are functions with names that tell them apart.
@@ -198,6 +247,7 @@ func (v *nightView) draw() nightPlot {
 		}
 	}
 	slices.Sort(telescopes)
+	var bars strings.Builder // by hand, because templates take long for a thousand
 	y := plotTop
 	for _, telescope := range telescopes {
 		p.Lanes = append(p.Lanes, lane{y + 15, clipped(showTelescope(telescope), 11)})
@@ -207,19 +257,25 @@ func (v *nightView) draw() nightPlot {
 				continue
 			}
 			at := slices.IndexFunc(ends, func(end oda.Moment) bool { return end < b.FirstCall })
-			if at < 0 {
+			if at < 0 && len(ends) == nightOverlap {
+				at = nightOverlap - 1
+			} else if at < 0 {
 				at, ends = len(ends), append(ends, 0)
 			}
-			ends[at] = b.LastCall
-			p.Bars = append(p.Bars, bar{
-				X: x(b.FirstCall), Y: y + at*(barHeight+2), W: max(3, x(b.LastCall)-x(b.FirstCall)), Failed: b.Failures > 0,
-				Href:  v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID}),
-				Title: clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04"),
-			})
+			ends[at] = max(ends[at], b.LastCall)
+			class := ""
+			if b.Failures > 0 {
+				class = ` class="failed"`
+			}
+			title := clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04")
+			fmt.Fprintf(&bars, `<a href="%s"><title>%s</title><rect%s x="%d" y="%d" width="%d" height="%d" rx="2"/></a>`+"\n",
+				template.HTMLEscapeString(v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})), template.HTMLEscapeString(title), class,
+				x(b.FirstCall), y+at*(barHeight+2), max(3, x(b.LastCall)-x(b.FirstCall)), barHeight)
 		}
 		y += len(ends)*(barHeight+2) + laneGap
 	}
 	p.Height = y + 6
+	p.Bars = template.HTML(bars.String()) // #nosec G203 -- everything in it was escaped
 	return p
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"oda/internal/app"
 	"oda/internal/test/env"
 )
 
@@ -361,6 +362,51 @@ func TestErrorsArePagesForBrowsers(t *testing.T) {
 		if problem.Status != want.status || problem.Header.Get("Content-Type") != "application/problem+json" || problem.Header.Get("Vary") != "Accept" {
 			t.Errorf("for a program %s answers %d, %v", at, problem.Status, problem.Header)
 		}
+	}
+}
+
+// A night without calls leads to the nearest ones with some.
+func TestAnEmptyNightLeadsToOthers(t *testing.T) {
+	for name, configure := range map[string]func(*app.Config){
+		"sqlite":   func(*app.Config) {},
+		"postgres": func(cfg *app.Config) { cfg.Database = env.Postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := emptySite(t, configure)
+			nearest := func(at string) []string {
+				t.Helper()
+				page := s.get(t, at).Text()
+				if !strings.Contains(page, "No calls were made that night") {
+					t.Errorf("%s is not empty", at)
+				}
+				var dates []string
+				for _, found := range regexp.MustCompile(`<a href="night\?date=(\S+?)(?:&amp;[^"]*)?">(\S+)</a>, (before|after) it`).FindAllStringSubmatch(page, -1) {
+					dates = append(dates, found[3]+" "+found[1])
+				}
+				return dates
+			}
+			if got := nearest("night?date=2026-03-10"); got != nil {
+				t.Errorf("in an empty archive, nights lead to %q", got)
+			}
+			sent := func(at string) string { return `{"request":"r","request_sent_at":"` + at + `"}` }
+			s.storeCalls(t, "eb-1", []string{sent("2026-03-05T23:00:00Z"), sent("2026-03-10T11:59:59Z"), sent("2026-03-20T01:00:00Z")})
+			s.store(t, "/ebs/eb-2", `{"telescope":"ska_low","request_responses":[`+sent("2026-03-21T13:00:00Z")+`]}`)
+			for at, want := range map[string][]string{
+				"night?date=2026-03-10":                           {"before 2026-03-09", "after 2026-03-19"},
+				"night?date=2026-03-08":                           {"before 2026-03-05", "after 2026-03-09"},
+				"night?date=2026-03-01":                           {"after 2026-03-05"},
+				"night?date=2026-03-22":                           {"before 2026-03-21"},
+				"night?date=2026-03-18&telescope=ska_low":         {"after 2026-03-21"},
+				"night?date=2026-03-19&zone=Pacific/Kiritimati":   {"before 2026-03-10", "after 2026-03-20"},
+				"night?date=2026-03-25&telescope=nothinglikethis": nil,
+				"night?date=9999-12-30":                           {"before 2026-03-21"},
+				"night?date=0001-01-01":                           {"after 2026-03-05"},
+			} {
+				if got := nearest(at); !cmp.Equal(got, want) {
+					t.Errorf("%s leads to %q, want %q", at, got, want)
+				}
+			}
+		})
 	}
 }
 

@@ -33,7 +33,7 @@ func TestPictures(t *testing.T) {
 	}
 	for name, at := range map[string]string{
 		"found": "search?q=cen", "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "block": "ebs/" + week.failing(t),
-		"definition": "sbds/" + week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "definitions": "sbds", "older": "changes?before=500&kind=sbds",
+		"definition": "sbds/" + week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "definitions": "sbds", "compared": week.tour(t)[24], "emptynight": "night?date=2001-01-01", "version": "ebs/" + week.failing(t) + "?at=2999-01-01", "older": "changes?before=500&kind=sbds",
 	} {
 		week.picture(t, dir, "week-"+name, at)
 	}
@@ -42,7 +42,9 @@ func TestPictures(t *testing.T) {
 		none.picture(t, dir, "empty-"+name, at)
 	}
 	none.absurd(t)
-	for _, at := range []string{"", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd"} {
+	for _, at := range []string{
+		"", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd", "sbds/sbd-deep", "compare?from=sbds/sbd-deep&to=sbds/sbd-absurd", "compare?from=ebs/eb-absurd&to=ebs/eb-long",
+	} {
 		none.picture(t, dir, "absurd-"+strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(at), at)
 	}
 }
@@ -95,6 +97,8 @@ func (s site) absurd(t *testing.T) {
 		"prjs/prj-" + long[:40]:               `{"name":"اسم المشروع ✨🔭 项目","obs_blocks":[]}`,
 		"ebs/eb-absurd":                       `{"telescope":"` + long + `","sbd_ref":"sbd-absurd","request_responses":[` + absurdCalls(now, long) + `]}`,
 		"ebs/eb-nothing":                      `{"x":null}`,
+		"ebs/eb-long":                         `{"request_responses":[` + strings.Repeat(absurdCalls(now, "m")+",", 20) + `{}]}`,
+		"sbds/sbd-deep":                       strings.Repeat(`{"a":[`, 49) + `"\u00b0‮bottom"` + strings.Repeat(`]}`, 49),
 		"sbis/sbi-" + long[len(long)/2:][:30]: `{"sbd_ref":"` + long + `"}`,
 	} {
 		if answer := s.Do("PUT", "/"+at, body, "X-Forwarded-User", long[:64]); answer.Status != http.StatusOK {

@@ -2,8 +2,11 @@ package web_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"oda/client"
 	"oda/internal/app"
@@ -33,4 +36,26 @@ func TestEveryPageOnPostgreSQL(t *testing.T) {
 			}
 		}
 	}
+}
+
+// On PostgreSQL the timeline is drawn, filtered and followed as on the embedded engine.
+func TestATimelineOnPostgreSQL(t *testing.T) {
+	s := emptySite(t, func(cfg *app.Config) { cfg.Database = env.Postgres(t) })
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
+	showTimeline(t, ctx, s, "eb-1?call=2")
+	eventually(t, ctx, red+` > 500`)
+	if got := text(t, ctx, `.panel`); !strings.Contains(got, "it broke") {
+		t.Errorf("the call is shown as\n%s", got)
+	}
+	if r := s.timeline(t, "eb-1", "calls=failed"); len(r.Bars) != 2 || r.Calls != len(observed()) || !r.Complete {
+		t.Errorf("%d of %d calls are drawn", len(r.Bars), r.Calls)
+	}
+	s.record(t, "eb-1", callIn("scripting.devicecontrol.scan", 510, 511, true))
+	eventually(t, ctx, `document.querySelector(".tally").textContent.includes("3 failed")`)
+	s.storeCalls(t, "eb-1", []string{callIn("m.other", 0, 1, false)})
+	eventually(t, ctx, `document.querySelector(".tally").textContent.includes("1 call") && document.querySelector(".tally").textContent.includes("none failed")`)
+	noComplaints(t, ctx, watch)
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -285,5 +288,94 @@ func TestIndexesAreForgotten(t *testing.T) {
 	blocks, cost := c.Kept()
 	if cost > 400_000 || len(blocks) < 20 || blocks[len(blocks)-1] != "eb-always" || blocks[len(blocks)-2] != "eb-999" {
 		t.Errorf("%d blocks with %d calls are kept, the last %q", len(blocks), cost, blocks[max(0, len(blocks)-3):])
+	}
+}
+
+// The calls that a filter leaves are the same whether they are looked up in the index or
+// read one by one, on every page of the table.
+func TestFilteredCallsAreAllThere(t *testing.T) {
+	s := emptySite(t)
+	var calls []string
+	want := map[string][]string{}
+	for i := range 1500 {
+		function, failed := fmt.Sprint("m.f", i%7), i%5 == 0 && i > 300 || i == 3
+		calls = append(calls, callIn(function, float64(i), float64(i)+.5, failed))
+		number := strconv.Itoa(i + 1)
+		outcome := map[bool]string{true: "failed", false: "ok"}[failed]
+		for _, filter := range []string{"", "calls=" + outcome, "function=" + function, "calls=" + outcome + "&function=" + function} {
+			want[filter] = append(want[filter], number)
+		}
+	}
+	s.storeCalls(t, "eb-1", calls)
+	for !s.timeline(t, "eb-1", "").Complete { // so that the index knows all calls
+	}
+	row := regexp.MustCompile(`id="call-(\d+)"`)
+	next := regexp.MustCompile(`<a href="eb-1(\?[^"]*)#calls" rel="next">`)
+	for filter, all := range want {
+		var got []string
+		pages := 0
+		for at := "?" + filter; at != "" && pages < 20; pages++ {
+			page := s.get(t, "ebs/eb-1"+strings.ReplaceAll(at, "&amp;", "&")).Text()
+			for _, found := range row.FindAllStringSubmatch(page, -1) {
+				got = append(got, found[1])
+			}
+			at = ""
+			if further := next.FindStringSubmatch(page); further != nil {
+				at = further[1]
+			}
+		}
+		if !slices.Equal(got, all) {
+			t.Errorf("%q leaves %d calls in the table, want %d:\n%v", filter, len(got), len(all), got)
+		}
+		if most := (len(all) + 99) / 100; pages != most {
+			t.Errorf("%q has %d pages, want %d", filter, pages, most)
+		}
+	}
+}
+
+// An older state of a block has its timeline, its table and its calls, too.
+func TestOlderStatesHaveTheirCalls(t *testing.T) {
+	s := emptySite(t)
+	var calls []string
+	for i := range 150 {
+		calls = append(calls, callIn(fmt.Sprint("m.old", i%2), float64(i), float64(i)+.5, i == 149))
+	}
+	s.storeCalls(t, "eb-1", calls)
+	s.storeCalls(t, "eb-1", []string{callIn("m.new", 0, 1, false)})
+	for _, state := range []string{"version=1", "at=2026-01-01"} {
+		if state != "version=1" { // as it was before the second version
+			state = "at=" + regexp.MustCompile(`"last_modified_on":"([^"]*)"`).FindStringSubmatch(s.Do("GET", "/ebs/eb-1/versions/1", "").Text())[1]
+		}
+		text := func(at string) string { return s.get(t, at).Text() }
+		first := text("ebs/eb-1?" + state)
+		if strings.Count(first, `id="call-`) != 100 || strings.Contains(first, ">new<") || !strings.Contains(first, "150 calls") || !strings.Contains(first, "1 failed") {
+			t.Errorf("%s does not show the calls of that state", state)
+		}
+		next := regexp.MustCompile(`<a href="([^"]*)#calls" rel="next">`).FindStringSubmatch(first)
+		if next == nil {
+			t.Fatalf("%s leads to no other calls", state)
+		}
+		if rest := text("ebs/" + strings.ReplaceAll(next[1], "&amp;", "&")); strings.Count(rest, `id="call-`) != 50 || !strings.Contains(rest, "it broke") || strings.Contains(rest, `rel="next">After`) {
+			t.Errorf("the second page of %s does not have the rest", state)
+		}
+		if r := s.timeline(t, "eb-1", state); r.Calls != 150 || r.Failures != 1 || !r.Complete {
+			t.Errorf("the timeline of %s has %d calls, %d failed", state, r.Calls, r.Failures)
+		}
+		if part := text("ebs/eb-1/timeline/150?" + state); !strings.Contains(part, "it broke") || !strings.Contains(part, `rel="prev"`) {
+			t.Errorf("the last call of %s is\n%s", state, part)
+		}
+		for filter, want := range map[string]int{"&calls=failed": 1, "&function=m.old1": 75, "&function=m.old1&calls=ok": 74, "&function=m.new": 0} {
+			if got := strings.Count(text("ebs/eb-1?"+state+filter), `id="call-`); got != want {
+				t.Errorf("%s leaves %d calls, want %d", state+filter, got, want)
+			}
+		}
+	}
+	if now := s.timeline(t, "eb-1", "version=2"); now.Calls != 1 {
+		t.Errorf("the current version has %d calls", now.Calls)
+	}
+	for at, want := range map[string]int{"ebs/eb-1/timeline?version=3": 404, "ebs/eb-1/timeline?version=x": 404, "ebs/eb-1/timeline?at=x": 400, "ebs/eb-1/timeline?at=2001-01-01": 404, "ebs/eb-1/timeline/151?version=1": 404} {
+		if got := s.get(t, at).Status; got != want {
+			t.Errorf("%s answers %d, want %d", at, got, want)
+		}
 	}
 }

@@ -38,14 +38,12 @@ type named struct {
 // readSide reads what a person wrote: an identifier, with its collection before it
 // and a version behind it if need be, @ and a version, or the address of a page.
 func readSide(text string) named {
-	text = strings.TrimSpace(text)
 	var n named
-	path := text
-	if at, err := url.Parse(text); err == nil && strings.Contains(text, "/") {
-		path, n.version = at.Path, at.Query().Get("version")
+	parts, params, _ := readAddress(text)
+	if len(parts) == 0 {
+		return n
 	}
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	n.id = parts[len(parts)-1]
+	n.id, n.version = parts[len(parts)-1], params.Get("version")
 	for i, part := range parts[:len(parts)-1] {
 		kind, ok := oda.KindOf(part)
 		if !ok {
@@ -112,16 +110,14 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 	if err != nil {
 		return nil, err
 	}
-	one := &side{Ref: ref, VersionInfo: info}
-	if found[0] == nil {
-		return one, nil
-	}
-	rows, err := s.rows(ctx, []oda.Found{*found[0]})
+	titles, err := s.titles(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	one.Name, one.Current = rows[0].Title, found[0].Metadata.Version == info.Metadata.Version
-	return one, nil
+	return &side{
+		Ref: ref, VersionInfo: info, Name: titles[0],
+		Current: found[0] != nil && found[0].Metadata.Version == info.Metadata.Version,
+	}, nil
 }
 
 // Address names the state that the page shows in a comparison.
@@ -130,4 +126,10 @@ func (v *entityView) Address() string { return sideAddress(v.Ref, v.Metadata.Ver
 // CompareHref is the address of what changed in a version.
 func (v *entityView) CompareHref(version int64) string {
 	return v.Root + "compare" + question(url.Values{"from": {sideAddress(v.Ref, version-1)}, "to": {sideAddress(v.Ref, version)}})
+}
+
+// CallsHref is the address of what the calls of the version that the page shows have
+// different from those of the current one.
+func (v *entityView) CallsHref() string {
+	return v.Root + "compare" + question(url.Values{"from": {v.Address()}, "to": {sideAddress(v.Ref, v.Current)}, "what": {"calls"}})
 }

@@ -58,6 +58,7 @@ type Site struct {
 
 	compares chan struct{} // a place for each comparison under way
 	indexes  callIndexes
+	tallies  tallies
 }
 
 // New returns a Site. Its counts are unknown until Run has counted.

@@ -94,7 +94,11 @@ func (f callFilter) in(x *callIndex) func(i int32) bool {
 // timeline serves what the timeline of a block is drawn from.
 func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
-	x, done, err := s.index(r.Context(), r.PathValue("id"), indexTime)
+	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
+	if err != nil {
+		return err
+	}
+	x, done, err := s.index(r.Context(), of, indexTime)
 	if err != nil {
 		return err
 	}
@@ -104,7 +108,7 @@ func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	newFile("application/json", text).serve(w, r, privateCache, filePolicy)
+	newFile("application/json", unmasked(text)).serve(w, r, privateCache, filePolicy)
 	return nil
 }
 

@@ -25,15 +25,21 @@ func emptySite(t *testing.T, configure ...func(*app.Config)) site {
 	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
 }
 
-// eventually waits in the page until a condition holds.
+// eventually waits in the page of a block until a condition holds.
 func eventually(t *testing.T, ctx context.Context, condition string) {
+	t.Helper()
+	eventuallyIn(t, ctx, `section.timeline`, condition)
+}
+
+// eventuallyIn waits in a page until a condition holds, which is about a part of it.
+func eventuallyIn(t *testing.T, ctx context.Context, part, condition string) {
 	t.Helper()
 	if !evaluate[bool](t, ctx, `new Promise((done) => {
 		const late = performance.now() + 60_000;
 		const look = () => { if (`+condition+`) done(true); else if (performance.now() > late) done(false); else setTimeout(look, 20); };
 		look();
 	})`) {
-		t.Fatalf("it never came to this: %s\n%s", condition, text(t, ctx, `section.timeline`))
+		t.Fatalf("it never came to this: %s\n%s", condition, text(t, ctx, part))
 	}
 }
 

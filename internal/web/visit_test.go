@@ -104,6 +104,7 @@ func (s site) tour(t *testing.T) []string {
 		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
 		"changes", "changes?before=300&kind=sbds", "changes?change=recorded&id=nothinglikethis", "changes?before=x",
 		"ebs?telescope=ska_low&q=nothinglikethis",
+		"ebs?created_after=2001-01-31T18:00&user=a:b&limit=3",
 		"sbds?cone=1,2",
 		"search?q=low+rep",
 		"search?q=nothinglikethis",
@@ -170,6 +171,9 @@ func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 	reply, err := env.Read(response)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(reply.Text(), "ZgotmplZ") {
+		t.Errorf("%s has a link that the template took for unsafe", path)
 	}
 	return reply
 }

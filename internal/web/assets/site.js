@@ -68,6 +68,31 @@ for (const element of document.querySelectorAll("[data-copy]")) {
   (element.closest("pre") ?? element).after(" ", button);
 }
 
+// Failures that were not all counted when the list was made are asked for again, as
+// long as counting goes on.
+async function finishCounting() {
+  const unfinished = [...document.querySelectorAll("td[data-partial]")];
+  if (unfinished.length === 0) {
+    return;
+  }
+  await new Promise((done) => setTimeout(done, 1000));
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  let further = false;
+  for (const cell of unfinished) {
+    const now = page.getElementById(cell.id);
+    if (now && now.outerHTML !== cell.outerHTML) {
+      further = true;
+      cell.parentElement?.classList.toggle("failed", now.classList.contains("bad"));
+      cell.replaceWith(now);
+    }
+  }
+  if (further) {
+    finishCounting();
+  }
+}
+finishCounting().catch(() => {});
+
 // A link to a call unfolds it.
 function unfoldTarget() {
   const id = decodeURIComponent(location.hash.slice(1));

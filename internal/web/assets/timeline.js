@@ -32,8 +32,9 @@ let ROWHEIGHT = 20, GAP = 10, AXIS = 40; // these grow with the type
 
 const here = () => new URLSearchParams(location.search);
 
+// filter is what narrows the calls, and the older state of the block if the page shows one.
 function filter() {
-  const wanted = new URLSearchParams();
+  const wanted = new URLSearchParams(section.dataset.state);
   for (const name of ["function", "calls", "by"]) {
     const value = form.elements[name].value;
     if (value) wanted.set(name, value);
@@ -810,7 +811,8 @@ async function renewParts() {
   summary.replaceChildren(...parse(await response.text()));
   document.dispatchEvent(new Event("renewed"));
   const table = document.querySelector("table.calls");
-  if (!table || table.hasAttribute("data-end")) await renewTable(table ? Number(table.dataset.last) : 0);
+  if (table?.hasAttribute("data-partial")) await renewTable(); // not all calls were known when it was made
+  else if (!table || table.hasAttribute("data-end")) await renewTable(table ? Number(table.dataset.last) : 0);
 }
 
 // renewTable asks for the table anew, or for the rows behind a call.
@@ -860,6 +862,6 @@ ask().then(() => {
   const named = !selected && location.hash.match(/^#call-(\d+)$/);
   if (named) select(Number(named[1]));
   bring();
-  follow({ id: block, changed: heard, state });
+  if (live) follow({ id: block, changed: heard, state }); // an older state does not change
 });
 })();

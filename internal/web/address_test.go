@@ -1,0 +1,70 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// The search box takes what people have in their clipboard.
+func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-1", `{"name":"First","telescope":"ska_mid","targets":[{"name":"J0918-1205","ra":139.5,"dec":-12.1}]}`, `{"name":"Second"}`)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
+	for text, want := range map[string]string{
+		"eb-1":                             "ebs/eb-1",
+		" eb-1 ":                           "ebs/eb-1",
+		"sbd-1@1":                          "sbds/sbd-1?version=1",
+		"sbds/sbd-1@2":                     "sbds/sbd-1?version=2",
+		s.base + "/ebs/eb-1":               "ebs/eb-1",
+		s.base + "/sbds/sbd-1/?":           "sbds/sbd-1",
+		"/ebs/eb-1?call=1#timeline":        "ebs/eb-1?call=1#timeline",
+		"https://archive.example/ebs/eb-1": "ebs/eb-1",
+		"archive.example:8080/ns/x/sbds/sbd-1?version=1":        "sbds/sbd-1?version=1",
+		"/sbds/sbd-1?at=2026-01-31 18:00":                       "sbds/sbd-1?at=2026-01-31+18%3A00",
+		s.URL() + "/sbds/sbd-1":                                 "sbds/sbd-1",
+		s.URL() + "/sbds/sbd-1/versions/2":                      "sbds/sbd-1?version=2",
+		s.URL() + "/sbds/sbd-1?at=2026-01-31T18:00:00Z&pretty":  "sbds/sbd-1?at=2026-01-31T18%3A00%3A00Z",
+		s.URL() + "/ebs/eb-1/request_responses?after=1&limit=1": "ebs/eb-1",
+		s.URL() + "/ebs/search?telescope=ska_mid":               "ebs?telescope=ska_mid",
+		s.URL() + "/night?date=2026-03-01":                      "night?date=2026-03-01",
+		s.base + "/ebs?telescope=ska_mid":                       "ebs?telescope=ska_mid",
+		"/ebs":                                                  "ebs",
+		s.base + "/changes?kind=ebs":                            "changes?kind=ebs",
+		"/prjs/prj-not-there":                                   "prjs/prj-not-there",
+		"2026-03-01":                                            "night?date=2026-03-01",
+		"2026-03-02T03:00:00Z":                                  "night?date=2026-03-01",
+		"2026-03-02 13:00":                                      "night?date=2026-03-02",
+		"13:25:27.6 -43:01:08.8":                                "sbds?cone=201.365,-43.01911111111111,1",
+		"//evil.example/ebs/eb-1":                               "ebs/eb-1",
+		"javascript:alert(1)/ebs/e 1":                           "",
+		"someone@example.org":                                   "",
+		"day/night":                                             "",
+		"night":                                                 "",
+		"@":                                                     "", "/": "", "?": "", "#": "", "%": "", "%%/%zz?%&#%": "",
+	} {
+		reply := s.get(t, "search?q="+url.QueryEscape(text))
+		if got := reply.Header.Get("Location"); got != want || want == "" && reply.Status != http.StatusOK {
+			t.Errorf("%q leads to %q with %d, want %q", text, got, reply.Status, want)
+		}
+	}
+
+	for text, want := range map[string][]string{
+		"ska_mid":        {"ExecutionBlocks of this telescope", "eb-1"},
+		"SKA-Mid":        {"ExecutionBlocks of this telescope", "eb-1"},
+		"PKS J0918-1205": {`href="sbds?cone=139.5,-12.083333333333334,1"`, "09h 18m 00.0s, −12° 05′ 00.0″"},
+	} {
+		page := s.get(t, "search?q="+url.QueryEscape(text)).Text()
+		for _, part := range want {
+			if !strings.Contains(page, part) {
+				t.Errorf("%q does not find %s", text, part)
+			}
+		}
+	}
+	// A name with a position in it is a name first.
+	s.store(t, "/sbds/sbd-2", `{"name":"J0918-1205 again"}`)
+	if page := s.get(t, "search?q=J0918-1205").Text(); !strings.Contains(page, "sbds/sbd-2") || !strings.Contains(page, "cone=") {
+		t.Error("the name of a source does not find it, and what is near")
+	}
+}

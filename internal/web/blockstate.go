@@ -1,0 +1,88 @@
+package web
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"strconv"
+
+	"oda"
+)
+
+// blockState is what a page shows of a block: as it is, or an older state.
+type blockState struct {
+	id     string
+	old    *oda.Entity // nil: as it is
+	params url.Values  // that name the older state in an address
+}
+
+// ref names the block.
+func (b *blockState) ref() oda.Ref { return oda.Ref{Kind: oda.ExecutionBlock, ID: b.id} }
+
+// key names the state. An older one is the same for ever.
+func (b *blockState) key() string {
+	if b.old == nil {
+		return b.id
+	}
+	return b.id + "@" + strconv.FormatInt(b.old.Metadata.Version, 10) + " " + strconv.FormatInt(int64(b.old.Metadata.LastModifiedOn), 10)
+}
+
+// olderState is the state that the page of an entity shows.
+func olderState(id string, e *oda.Entity, params url.Values) *blockState {
+	return &blockState{id, e, withoutEmpty(url.Values{"version": params["version"], "at": params["at"]})}
+}
+
+// blockState finds the state that an address names.
+func (s *Site) blockState(ctx context.Context, id string, params url.Values) (*blockState, error) {
+	now := &blockState{id: id}
+	if params.Get("version") == "" && params.Get("at") == "" {
+		return now, nil
+	}
+	e, err := s.version(ctx, now.ref(), params)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.cfg.Archive.Versions(ctx, now.ref(), 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	if params.Get("at") == "" && e.Metadata.Version == page.Versions[0].Metadata.Version {
+		return now, nil
+	}
+	return olderState(id, e, params), nil
+}
+
+// record reads a call by its number, nil if there is none.
+func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda.Record, error) {
+	if of.old != nil {
+		for r, err := range recordsBehind(of.old, sequence-1) {
+			return r, err
+		}
+		return nil, nil
+	}
+	page, err := s.cfg.Archive.Records(ctx, of.id, sequence-1, 1)
+	if err != nil || len(page.Records) == 0 || page.Records[0].Sequence != sequence {
+		return nil, err
+	}
+	return &page.Records[0], nil
+}
+
+// recordsBehind gives the records of an older state of a block behind a number of others.
+// They are numbered from 1.
+func recordsBehind(e *oda.Entity, after int64) iter.Seq2[*oda.Record, error] {
+	texts := e.Records
+	if document := e.Rendered(); document != nil {
+		texts = recordsIn(document)
+	}
+	return func(yield func(*oda.Record, error) bool) {
+		if texts == nil {
+			return
+		}
+		n := int64(0)
+		for text, err := range texts {
+			if n++; (n > after || err != nil) && !yield(&oda.Record{Sequence: n, Text: text}, err) {
+				return
+			}
+		}
+	}
+}
