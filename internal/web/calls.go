@@ -100,11 +100,11 @@ func (r *callRow) size() int {
 // Bounds of a page of calls.
 const (
 	callsOnPage   = 100
-	callsScanned  = 1000                   // at once, most of which a filter leaves out
-	callsBytes    = 120 << 10              // or as many as have so many bytes, which may hardly compress
-	callsLookTime = 20 * time.Millisecond  // for those that a filter leaves; the next page goes on
-	shownText     = 2000                   // bytes of a result, an argument or an error
-	shownInFull   = 50_000                 // of the call that is looked at
+	callsScanned  = 1000                  // at once, most of which a filter leaves out
+	callsBytes    = 120 << 10             // or as many as have so many bytes, which may hardly compress
+	callsLookTime = 20 * time.Millisecond // for those that a filter leaves; the next page goes on
+	shownText     = 2000                  // bytes of a result, an argument or an error
+	shownInFull   = 50_000                // of the call that is looked at
 )
 
 // newCallsView says what there is to say about the calls of a block, as far as

@@ -26,7 +26,7 @@ type folder struct {
 	out    bytes.Buffer
 	links  map[string]string // addresses of identifiers
 	values int
-	bytes  int // of keys and values
+	bytes  int  // of keys and values
 	cut    bool // something was left out
 	ended  bool // there is no room for the rest
 	open   bool // everything is unfolded

@@ -98,7 +98,7 @@ func (s site) absurd(t *testing.T) {
 		"ebs/eb-absurd":                       `{"telescope":"` + long + `","sbd_ref":"sbd-absurd","request_responses":[` + absurdCalls(now, long) + `]}`,
 		"ebs/eb-nothing":                      `{"x":null}`,
 		"ebs/eb-long":                         `{"request_responses":[` + strings.Repeat(absurdCalls(now, "m")+",", 20) + `{}]}`,
-		"sbds/sbd-deep":                       strings.Repeat(`{"a":[`, 49) + `"\u00b0‮bottom"` + strings.Repeat(`]}`, 49),
+		"sbds/sbd-deep":                       strings.Repeat(`{"a":[`, 49) + "\"\\u00b0\u202ebottom\"" + strings.Repeat(`]}`, 49),
 		"sbis/sbi-" + long[len(long)/2:][:30]: `{"sbd_ref":"` + long + `"}`,
 	} {
 		if answer := s.Do("PUT", "/"+at, body, "X-Forwarded-User", long[:64]); answer.Status != http.StatusOK {
