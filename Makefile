@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 # that belongs to another user.
 export GOFLAGS += -buildvcs=false
 
-VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION  := $(shell scripts/version)
 TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 

@@ -17,7 +17,7 @@ the thread that sends, and _delivery does the sending. docs/scripts.md is for sc
 authors, docs/spool.md describes the format of the spool.
 """
 
-from typing import Optional
+from typing import Any, Optional
 
 from . import _process, _settings
 from ._archive import create_eb, save
@@ -35,7 +35,18 @@ __all__ = [
     "lag",
     "save",
 ]
-__version__ = "1.0.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up when somebody asks: it takes longer than everything else of an import.
+    if name != "__version__":
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    from importlib import metadata
+
+    try:
+        return metadata.version("oda-helper")
+    except metadata.PackageNotFoundError:
+        return "0.0.0.dev0"  # imported from the sources
 
 
 def flush(timeout: Optional[float] = None) -> bool:
