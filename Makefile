@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel setup test test-bench test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel release release-test setup test test-bench test-release test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -28,22 +28,38 @@ wheel: ## Build the wheel of the Python helper into bin
 	@scripts/setup python
 	python3 -m pip wheel --quiet --no-deps --wheel-dir bin ./python
 
+# Both tools are built here, so that the release itself may be built without a cache.
+release: ## Build all that is shipped into dist: programs, packages, image, chart, wheel, SBOM, checksums
+	@scripts/setup python
+	go build -modfile=tools/ko/go.mod -o bin/ko github.com/google/ko
+	cd release && go build -o ../bin/release .
+	bin/release -out dist -ko bin/ko
+
+release-test: build release ## Test what is in dist: run, install, upgrade and remove it, build it twice (ten minutes)
+	@scripts/setup packages jail
+	cd release && ODA_BIN=$(CURDIR)/bin/oda ODA_DIST=$(CURDIR)/dist go test -count=1 -timeout 30m -v ./...
+	@scripts/reproducible release
+
 setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
-	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients
+	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients packages
 
 test: setup build ## Run all tests
 	go test -timeout 14m ./...
-	@$(MAKE) --no-print-directory --output-sync=target -j2 test-bench test-python
+	@$(MAKE) --no-print-directory --output-sync=target -j2 test-bench test-release test-python
 
 test-bench:
 	cd bench && go test -timeout 5m ./...
+
+test-release:
+	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -timeout 5m .
 
 test-python:
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests
 
 check: lint secure ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients compiler
+	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients packages compiler
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
+	cd release && go vet ./... && go test -timeout 5m ./...
 
 lint: ## Format, vet, staticcheck, generated files
 	@unformatted="$$($(TOOL) gofumpt -l .)" || exit 1; \
@@ -51,9 +67,10 @@ lint: ## Format, vet, staticcheck, generated files
 		echo "Not formatted. Run: $(TOOL) gofumpt -w ." >&2; \
 		echo "$$unformatted" >&2; exit 1; \
 	fi
-	go vet ./... && cd bench && go vet ./...
+	go vet ./... && (cd bench && go vet ./...) && cd release && go vet .
 	$(TOOL) staticcheck ./...
 	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
+	cd release && go tool -modfile=../tools/go.mod staticcheck .
 	@scripts/check-generated
 
 # Files are named by the operator, never by a request (G304); errors of closing
@@ -63,7 +80,7 @@ secure: ## Known vulnerabilities, insecure code, and whether two builds are the 
 	$(TOOL) gosec -quiet -exclude=G104,G304 -exclude-dir=internal/test -exclude-dir=internal/demo -exclude-dir=deploy -exclude-dir=api -exclude-dir=bench ./...
 	@scripts/reproducible
 
-proof: setup linear feed drill ## Long tests: linear, feed, drill, 200 kills, overload, all generators, schemathesis (half an hour)
+proof: setup linear feed drill release-test ## Long tests: linear, feed, drill, release-test, 200 kills, overload, all generators, schemathesis (half an hour)
 	@scripts/setup proof
 	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload|RecordingCostsTheCaller' ./api/clients ./client/recorder ./internal/app
 
@@ -103,5 +120,5 @@ bench-profile: ## Profile the CPU time of oda while measuring (BENCH_ONLY=REGEXP
 	$(BENCH) -quick -profile $(PROFILES)
 
 clean: ## Remove what was built; the archive in ./oda-data stays
-	rm -rf bin bench/out
+	rm -rf bin dist bench/out
 	go clean -testcache
