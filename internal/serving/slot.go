@@ -104,10 +104,25 @@ func Aside(ctx context.Context) (back func()) {
 	}
 }
 
-// slottedConn gives up its place when it is closed.
+// slottedConn is the connection under TLS. It gives up its place when it is closed.
 type slottedConn struct {
 	net.Conn
-	slot *slot
+	slot   *slot
+	failed error // of the first write that failed
+}
+
+// Write sends nothing after a write that failed, because its deadline has passed or
+// the client is gone. crypto/tls counts the records that it makes, also those that were
+// not sent or only in part. So the client could not read the alert with which it says
+// goodbye, and would take the data for changed. And a client that reads nothing holds
+// up no goodbye.
+func (c *slottedConn) Write(p []byte) (int, error) {
+	if c.failed != nil {
+		return 0, c.failed
+	}
+	n, err := c.Conn.Write(p)
+	c.failed = err
+	return n, err
 }
 
 func (c *slottedConn) Close() error {

@@ -54,7 +54,7 @@ func (l *secureListener) acceptAll() {
 			}
 			continue // net/http tries again after a while, unless the listener is closed
 		}
-		go l.shake(&slottedConn{tcp, slot})
+		go l.shake(&slottedConn{Conn: tcp, slot: slot})
 	}
 }
 
