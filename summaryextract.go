@@ -100,15 +100,12 @@ func (x *Extract) lastPlace() int32 {
 // have the same summary.
 func (x *Extract) Hash() int64 { return x.hash }
 
-// Telescope returns the telescope of the summary, empty if it has none.
+// Telescope returns the telescope that the document names, empty if it names none. It
+// may be one that the summary leaves out, because nobody could look for it.
 func (x *Extract) Telescope() string {
 	for i := range x.Notes.Notes {
-		n := &x.Notes.Notes[i]
-		if n.Of != ofTelescope || n.Kind != rawjson.String || !x.counts(n) {
-			continue
-		}
-		if text := rawjson.Unquote(x.text[n.Start:n.End]); isPlainText(text) {
-			return text
+		if n := &x.Notes.Notes[i]; n.Of == ofTelescope && n.Kind == rawjson.String && x.counts(n) {
+			return rawjson.Unquote(x.text[n.Start:n.End])
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Telescopes are those for which a caller may write, if the caller's role is bound
@@ -54,6 +55,10 @@ func (p *Put) admitNew() error {
 	e.Faults = []Fault{{p.Pointer + "/telescope", "is not a telescope of the caller's role"}}
 	return e
 }
+
+// ValidTelescope reports whether the name of a telescope is one that documents are
+// found by, and that a role can be bound to.
+func ValidTelescope(name string) bool { return utf8.ValidString(name) && isPlainText(name) }
 
 // Admit returns an error if the caller may not write over a stored document with
 // that telescope, which is empty if it has none. The engine asks within the

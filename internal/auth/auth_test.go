@@ -33,7 +33,7 @@ func TestRolesInGroups(t *testing.T) {
 		{"oda-recorder:ska_mid", NoRole, map[string]Role{"ska_mid": Recorder}},
 		{"oda-editor:a|oda-recorder:a|oda-reader:b|oda-reader", Reader, map[string]Role{"a": Editor, "b": Reader}},
 		{"oda-editor:a:b", NoRole, map[string]Role{"a:b": Editor}},
-		{"oda-editor:|oda-editor:a\x00|oda-editor:\xff", NoRole, nil},
+		{"oda-editor:|oda-editor:a\x00|oda-editor:\xff|oda-editor:" + strings.Repeat("a", 1025), NoRole, nil},
 	} {
 		var c Caller
 		c.Grant(strings.Split(test.names, "|")...)

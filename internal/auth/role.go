@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"oda"
 )
 
 // Role is what a caller may do, or what an operation needs. Each role includes the
@@ -48,7 +50,7 @@ func (c *Caller) Grant(names ...string) {
 		}
 		text, telescope, bound := strings.Cut(text, ":")
 		var role Role
-		if role.UnmarshalText([]byte(text)) != nil || bound && !validTelescope(telescope) {
+		if role.UnmarshalText([]byte(text)) != nil || bound && !oda.ValidTelescope(telescope) {
 			continue
 		}
 		if !bound {

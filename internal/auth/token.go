@@ -12,12 +12,11 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"oda"
 	"oda/internal/files"
@@ -70,16 +69,11 @@ func (t *Token) check() error {
 		return fmt.Errorf("the token %s has no role", t.Name)
 	}
 	for _, name := range t.Telescopes {
-		if !validTelescope(name) {
+		if !oda.ValidTelescope(name) {
 			return fmt.Errorf("the token %s has an invalid telescope %q", t.Name, name)
 		}
 	}
 	return nil
-}
-
-// validTelescope reports whether a role can be bound to a telescope of that name.
-func validTelescope(name string) bool {
-	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // digest is the SHA-256 of a token. A token is random, so nobody finds it by trying.
@@ -199,8 +193,18 @@ const (
 )
 
 // change changes the file of tokens. It keeps its owner and its mode, so that the
-// server can still read it.
+// server can still read it. If the path is a link, the file that it leads to changes.
 func change(path string, edit func([]Token) ([]Token, error)) error {
+	switch target, err := filepath.EvalSymlinks(path); {
+	case err == nil:
+		path = target
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cannot find the file of tokens: %w", err)
+	default:
+		if _, err := os.Lstat(path); err == nil {
+			return fmt.Errorf("the file of tokens %s is a link that leads nowhere; remove it, or make the file that it leads to", path)
+		}
+	}
 	lock, err := files.Lock(path+".lock", 0o600)
 	for range lockTries {
 		if !errors.Is(err, files.ErrLocked) {

@@ -41,7 +41,7 @@ func (c cleaned) Run() int {
 //	                    begins with "oda: "
 //	listens VAR         occupy a port for the rest of the tests, and store it in VAR
 //	runs FILE           open the archive in FILE in another oda, with process id PID
-//	serves VAR          serve an archive for the rest of the script, and store its
+//	serves VAR FLAG...  serve an archive for the rest of the script, and store its
 //	                    host and port in VAR
 //	answers VAR STATUS BODY  answer every request at VAR with this, and break off
 //	many N FILE         write N records to FILE, one per line
@@ -85,7 +85,7 @@ func TestScripts(t *testing.T) {
 				ts.Setenv("PID", fmt.Sprint(p.PID()))
 			},
 			"serves": func(ts *testscript.TestScript, _ bool, args []string) {
-				p := env.Oda(t, "serve")
+				p := env.Oda(t, append([]string{"serve"}, args[1:]...)...)
 				ts.Defer(p.Kill)
 				ts.Setenv(args[0], p.Host())
 			},

@@ -28,7 +28,7 @@ type serve struct {
 	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" reload:"followed" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
 
 	AdminListen       string   `env:"ODA_ADMIN_LISTEN" placeholder:"HOST:PORT" group:"Transport" help:"Loopback address for /metrics and /debug/pprof/. Without it, /metrics is on the main address, and there are no profiles."`
-	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" reload:"hangup" placeholder:"ORIGIN,..." group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
+	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" reload:"hangup" placeholder:"ORIGIN" group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
 	CallerRate        float64  `default:"0" env:"ODA_CALLER_RATE" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests per second that one caller may send on average; beyond it they are answered 429. 0 means no limit (default ${default})."`
 	CallerConcurrency int      `default:"0" env:"ODA_CALLER_CONCURRENCY" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests and streams that one caller may have in progress at once; beyond it they are answered 429. 0 means no limit (default ${default})."`
 

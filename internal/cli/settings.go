@@ -38,8 +38,12 @@ func (f faults) Error() string {
 func (s *settings) gather(ctx *kong.Context) error {
 	s.texts, s.from = make(map[*kong.Flag]string), make(map[*kong.Flag]string)
 	for _, p := range ctx.Path {
-		if p.Flag != nil {
-			s.from[p.Flag] = "command line"
+		if p.Flag == nil {
+			continue
+		}
+		s.from[p.Flag] = "command line"
+		if value := reflect.ValueOf(ctx.FlagValue(p.Flag)); protects(p.Flag) && value.Len() == 0 {
+			s.faults = append(s.faults, fmt.Errorf("--%s is given but empty; give it a value, or leave it out", p.Flag.Name))
 		}
 	}
 	entries := s.read(ctx)
@@ -61,6 +65,13 @@ func (s *settings) gather(ctx *kong.Context) error {
 		return s.faults
 	}
 	return nil
+}
+
+// protects reports whether an archive may be less protected without the flag. A variable
+// of a script that is empty by mistake must not do that.
+func protects(flag *kong.Flag) bool {
+	kind := flag.Target.Kind()
+	return flag.Group != nil && (flag.Group.Key == "Callers" || flag.Group.Key == "Transport") && (kind == reflect.String || kind == reflect.Slice)
 }
 
 // read reads the file of settings, if the command has one.

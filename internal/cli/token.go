@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -96,9 +95,12 @@ type names []string
 
 // UnmarshalText parses a list of names.
 func (n *names) UnmarshalText(text []byte) error {
-	*n = strings.Split(string(text), ",")
-	if slices.Contains(*n, "") {
-		return fmt.Errorf("%q has an empty name; write it as NAME or NAME,NAME", text)
+	*n = nil
+	for name := range strings.SplitSeq(string(text), ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			return fmt.Errorf("%q has an empty name; write it as NAME or NAME,NAME", text)
+		}
+		*n = append(*n, name)
 	}
 	return nil
 }

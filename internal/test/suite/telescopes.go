@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,9 @@ const (
 	absent = "absent" // no document is stored
 	none   = ""       // the document has no telescope
 )
+
+// beyond is a telescope that is too long to be looked for.
+var beyond = strings.Repeat("mid", 1000)
 
 // mayStore is what the specification says about a caller bound to mid and aux.
 func mayStore(kind oda.Kind, stored, sent string) bool {
@@ -83,7 +87,7 @@ var telescopes = []scenario{
 		n := 0
 		for _, kind := range oda.Kinds {
 			for _, stored := range []string{absent, none, "mid", "aux", "low"} {
-				for _, sent := range []string{none, "mid", "aux", "low", "Mid", "mi"} {
+				for _, sent := range []string{none, "mid", "aux", "low", "Mid", "mi", beyond, `mid\u0000`} {
 					for _, form := range forms {
 						if form.only != nil && !form.only(kind, stored == absent) {
 							continue
