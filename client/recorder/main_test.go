@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,26 +39,6 @@ func patient(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
-
-// journal is a log that a test can read.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 // await waits until a condition holds.
 func await(t testing.TB, what string, so func() bool) {
@@ -112,11 +91,11 @@ func connect(t testing.TB, archive *env.Archive) *client.Client {
 }
 
 // opened returns a recorder of a new block, and its log.
-func opened(t testing.TB, archive *client.Client, options recorder.Options) (*recorder.Recorder, *journal) {
+func opened(t testing.TB, archive *client.Client, options recorder.Options) (*recorder.Recorder, *env.Journal) {
 	t.Helper()
-	log := &journal{}
+	log := &env.Journal{}
 	if options.Logger == nil {
-		options.Logger = log.logger()
+		options.Logger = log.Logger()
 	}
 	if options.Dir == "" {
 		options.Dir = t.TempDir()

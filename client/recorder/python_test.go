@@ -66,7 +66,7 @@ for n in range(1500):
     scan(n=n)
 `)
 	network.point(env.Start(t).Addr())
-	got := resumeAll(t, dir, &journal{})
+	got := resumeAll(t, dir, &env.Journal{})
 	if got.Err != nil || got.Stored != 1500 || got.Refused+got.Damaged+got.Left != 0 {
 		t.Fatalf("the session was resumed with %+v", got)
 	}

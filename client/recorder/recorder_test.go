@@ -290,8 +290,8 @@ func TestARefusedRecordIsPutAsideAndTheOthersAreStored(t *testing.T) {
 func TestRecordsWaitForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
-	log := &journal{}
-	rec, err := recorder.Attach(c, "eb-later", recorder.Options{Dir: t.TempDir(), Logger: log.logger()})
+	log := &env.Journal{}
+	rec, err := recorder.Attach(c, "eb-later", recorder.Options{Dir: t.TempDir(), Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

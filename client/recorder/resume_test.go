@@ -97,7 +97,7 @@ func TestAKilledProcessIsResumedFromItsSpool(t *testing.T) {
 	dir := t.TempDir()
 	c := clientOf(t, network.address())
 	block, last := killed(t, network.address(), dir, 3000)
-	got := resumeAll(t, dir, &journal{})
+	got := resumeAll(t, dir, &env.Journal{})
 	if got.Err != nil || got.Block != block || got.Left != 0 {
 		t.Errorf("the session was resumed with %+v", got)
 	}
@@ -119,7 +119,7 @@ func TestAProcessKilledDuringAnOutageIsResumed(t *testing.T) {
 	// The block is stored, but the answer is lost.
 	network.point(env.Start(t).Addr())
 	network.lose(1)
-	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Block != block {
+	if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil || got.Block != block {
 		t.Errorf("the session was resumed with %+v", got)
 	}
 	if network.answersLost() != 1 {
@@ -174,7 +174,7 @@ func TestResumeCreatesABlockThatTheArchiveLost(t *testing.T) {
 	recordNumbers(t, rec, 1, 5)
 	leave(t, rec)
 	network.point(env.Start(t).Addr())
-	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 5 {
+	if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil || got.Stored != 5 {
 		t.Errorf("the session was resumed with %+v", got)
 	}
 	wantNumbers(t, c, rec.BlockID(), 5)
@@ -247,7 +247,7 @@ func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	leave(t, rec)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	got, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{Logger: (&journal{}).logger()})
+	got, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("resumed: %+v %v", got, err)
 	}
@@ -258,7 +258,7 @@ func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	}
 	wantNumbers(t, c, block, 5)
 	// The archive has moved.
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{URL: c.Address(), Logger: (&journal{}).logger()})
+	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{URL: c.Address(), Logger: (&env.Journal{}).Logger()})
 	if err != nil || len(results) != 1 || results[0].Err != nil {
 		t.Fatalf("resumed: %+v %v", results, err)
 	}
@@ -277,7 +277,7 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 	between.set(env.Answering(503, ""))
 	for i := range 3 {
 		before := sessionsIn(t, dir)
-		rec, err := recorder.Attach(c, block, recorder.Options{Dir: dir, Logger: (&journal{}).logger()})
+		rec, err := recorder.Attach(c, block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	results, err := recorder.Resume(soon, dir, recorder.ResumeOptions{Logger: (&journal{}).logger()})
+	results, err := recorder.Resume(soon, dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
 	if err != nil || len(results) != 3 {
 		t.Fatalf("resumed: %+v %v", results, err)
 	}
@@ -308,7 +308,7 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 		between.set(nil)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	if results, err = recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&journal{}).logger()}); err != nil || len(results) != 3 {
+	if results, err = recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()}); err != nil || len(results) != 3 {
 		t.Fatalf("resumed: %+v %v", results, err)
 	}
 	wantNumbers(t, c, block, 6)

@@ -46,9 +46,9 @@ func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block str
 }
 
 // resumeAll resumes a spool with one session, and returns its outcome.
-func resumeAll(t testing.TB, dir string, log *journal) recorder.Resumed {
+func resumeAll(t testing.TB, dir string, log *env.Journal) recorder.Resumed {
 	t.Helper()
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.logger()})
+	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := resumeAll(t, dir, &journal{}); got.Err != nil || got.Stored != 1 {
+	if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil || got.Stored != 1 {
 		t.Fatalf("the session was resumed with %+v", got)
 	}
 	records := recordsOf(t, connect(t, archive), "eb-a.b-1")
@@ -158,7 +158,7 @@ func TestADamagedSpoolIsShippedExceptItsDamagedLines(t *testing.T) {
 					want = append(want, n)
 				}
 			}
-			log := &journal{}
+			log := &env.Journal{}
 			got := resumeAll(t, dir, log)
 			if got.Err != nil || got.Stored != int64(len(want)) || got.Damaged != int64(test.kept) || got.Left != 0 {
 				t.Errorf("the session was resumed with %+v", got)
@@ -204,7 +204,7 @@ func TestALostOrWrongPositionLosesNoRecord(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(session, "shipped"), []byte(note), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got := resumeAll(t, dir, &journal{}); got.Err != nil {
+			if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil {
 				t.Error(got.Err)
 			}
 			wantNumbers(t, c, block, 20)
@@ -232,7 +232,7 @@ func TestUnknownFilesInASpoolAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&journal{}).logger()})
+	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

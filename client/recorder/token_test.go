@@ -2,6 +2,7 @@ package recorder_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -72,38 +73,57 @@ func (g *guarded) revoke(t *testing.T, name string) {
 	})
 }
 
+// However its token is lost, a recorder keeps everything, says so once, and goes on
+// when its file has a good one.
 func TestARecorderWaitsForAGoodToken(t *testing.T) {
 	t.Parallel()
-	g := guard(t)
-	secret := g.renew(t, "night", auth.Recorder)
-	c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
-	dir := t.TempDir()
-	rec, log := opened(t, c, recorder.Options{Dir: dir})
-	recordNumbers(t, rec, 1, 100)
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
-	g.revoke(t, "night")
-	recordNumbers(t, rec, 101, 200)
-	await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
-	recordNumbers(t, rec, 201, 300)
-	// Several tries later, everything is still there.
-	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := rec.Flush(short); err == nil {
-		t.Error("records were acknowledged although the token is revoked")
-	}
-	if got := rec.Lag().Records; got != 200 || rec.Refused() != 0 || rec.Dropped() != 0 {
-		t.Errorf("%d records wait, %d were refused, %d dropped", got, rec.Refused(), rec.Dropped())
-	}
-	g.renew(t, "day", auth.Recorder)
-	closeRecorder(t, rec)
-	wantNumbers(t, g.reader, rec.BlockID(), 300)
-	if got := strings.Count(log.String(), "does not accept the token"); got != 1 {
-		t.Errorf("it is said %d times: %s", got, log)
-	}
-	if !strings.Contains(log.String(), "records are being sent again") || strings.Contains(log.String(), secret) {
-		t.Errorf("the log says: %s", log)
+	for name, lose := range map[string]func(*testing.T, *guarded) error{
+		"it is revoked":             func(t *testing.T, g *guarded) error { g.revoke(t, "night"); return nil },
+		"its file is removed":       func(_ *testing.T, g *guarded) error { return os.Remove(g.own) },
+		"its file is empty":         func(_ *testing.T, g *guarded) error { return os.Truncate(g.own, 0) },
+		"its file has another text": func(_ *testing.T, g *guarded) error { return os.WriteFile(g.own, []byte("not a token"), 0o600) },
+		"its file is a folder": func(_ *testing.T, g *guarded) error {
+			return errors.Join(os.Remove(g.own), os.Mkdir(g.own, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := guard(t)
+			secret := g.renew(t, "night", auth.Recorder)
+			c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
+			rec, log := opened(t, c, recorder.Options{Dir: t.TempDir()})
+			recordNumbers(t, rec, 1, 100)
+			if err := rec.Flush(patient(t)); err != nil {
+				t.Fatal(err)
+			}
+			if err := lose(t, g); err != nil {
+				t.Fatal(err)
+			}
+			recordNumbers(t, rec, 101, 200)
+			await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+			recordNumbers(t, rec, 201, 300)
+			// Several tries later, everything is still there.
+			short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if err := rec.Flush(short); err == nil {
+				t.Error("records were acknowledged although there is no good token")
+			}
+			if got := rec.Lag().Records; got != 200 || rec.Refused() != 0 || rec.Dropped() != 0 {
+				t.Errorf("%d records wait, %d were refused, %d dropped", got, rec.Refused(), rec.Dropped())
+			}
+			if err := os.Remove(g.own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			g.renew(t, "day", auth.Recorder)
+			closeRecorder(t, rec)
+			wantNumbers(t, g.reader, rec.BlockID(), 300)
+			if got := strings.Count(log.String(), "does not accept the token"); got != 1 {
+				t.Errorf("it is said %d times: %s", got, log)
+			}
+			if !strings.Contains(log.String(), "records are being sent again") || strings.Contains(log.String(), secret) {
+				t.Errorf("the log says: %s", log)
+			}
+		})
 	}
 }
 
@@ -146,11 +166,11 @@ func TestResumeWaitsForAGoodToken(t *testing.T) {
 	rec, _ := opened(t, c, recorder.Options{Dir: dir})
 	recordNumbers(t, rec, 1, 50)
 	leave(t, rec)
-	log := &journal{}
+	log := &env.Journal{}
 	done := make(chan []recorder.Resumed)
 	go func() {
 		resumed, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{
-			Client: []client.Option{client.WithTokenFile(g.own)}, Logger: log.logger(),
+			Client: []client.Option{client.WithTokenFile(g.own)}, Logger: log.Logger(),
 		})
 		if err != nil {
 			t.Error(err)

@@ -27,12 +27,13 @@ type Log struct {
 	reserved int64 // there is space up to here
 	promised int   // lines that writes in progress will need
 	waiting  [][]byte
-	held     int   // bytes of waiting
-	begun    int   // bytes of the first of waiting that are in the file
-	lost     int   // lines that were dropped
-	broken   error // why nothing can be written
-	probed   bool  // it is not a file, but can be written
-	dirty    bool  // something was written since the last sync
+	held     int       // bytes of waiting
+	begun    int       // bytes of the first of waiting that are in the file
+	lost     int       // lines that were dropped
+	broken   error     // why nothing can be written
+	probed   bool      // it is not a file, but can be written
+	stuck    time.Time // it is not a file, and nobody reads it: when to try again
+	dirty    bool      // something was written since the last sync
 	denied   attempts
 }
 
@@ -78,7 +79,7 @@ func openFile(path string) (*os.File, error) {
 
 // use begins to write to a file.
 func (l *Log) use(file *os.File) {
-	l.file, l.size, l.reserved, l.begun, l.probed = file, 0, 0, 0, false
+	l.file, l.size, l.reserved, l.begun, l.probed, l.stuck = file, 0, 0, 0, false, time.Time{}
 }
 
 // Begin must come before a write, with the number of lines that it will need. It
@@ -179,7 +180,7 @@ func (l *Log) note(err error) {
 // flush writes what waits.
 func (l *Log) flush() error {
 	for len(l.waiting) > 0 {
-		n, err := l.file.Write(l.waiting[0][l.begun:])
+		n, err := l.write(l.waiting[0][l.begun:])
 		l.begun += n
 		l.size += int64(n)
 		l.dirty = l.dirty || n > 0
@@ -196,6 +197,30 @@ func (l *Log) flush() error {
 	l.waiting = nil
 	return nil
 }
+
+// Nobody may read a pipe. So long a write waits for somebody, and so long it is before
+// the next one is tried.
+const (
+	pipeWait  = 100 * time.Millisecond
+	pipePause = time.Second
+)
+
+// write writes to the file. If it is a pipe that nobody reads, it fails soon: writers
+// wait for it.
+func (l *Log) write(text []byte) (int, error) {
+	now := time.Now()
+	if now.Before(l.stuck) {
+		return 0, errStuck
+	}
+	_ = l.file.SetWriteDeadline(now.Add(pipeWait)) // files have none, and do not wait
+	n, err := l.file.Write(text)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		l.stuck, err = time.Now().Add(pipePause), errStuck
+	}
+	return n, err
+}
+
+var errStuck = errors.New("it is a pipe that nobody reads")
 
 // reserve sees to it that there is space for the lines of all writes in progress
 // and of some more. Others may have cut the file.
@@ -233,7 +258,7 @@ func (l *Log) probe() error {
 	if l.probed {
 		return nil
 	}
-	_, err := l.file.WriteString("\n")
+	_, err := l.write([]byte("\n"))
 	l.probed = err == nil
 	return err
 }

@@ -1,7 +1,7 @@
 package auditlog_test
 
 import (
-	"encoding/json"
+	"bufio"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,24 +30,6 @@ func open(t *testing.T, path string, mayFail bool, to io.Writer) *auditlog.Log {
 	return log
 }
 
-// journal is what the log says to the operator.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
 // write begins and ends a write of an entity.
 func write(log *auditlog.Log, entity string) error {
 	if err := log.Begin(1); err != nil {
@@ -57,29 +40,11 @@ func write(log *auditlog.Log, entity string) error {
 	return nil
 }
 
-// lines returns the lines of a file.
-func lines(t *testing.T, path string) []map[string]any {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []map[string]any
-	for line := range strings.Lines(string(text)) {
-		var in map[string]any
-		if err := json.Unmarshal([]byte(line), &in); err != nil || !strings.HasSuffix(line, "\n") {
-			t.Fatalf("%q is not a line of JSON: %v", line, err)
-		}
-		found = append(found, in)
-	}
-	return found
-}
-
 // entities returns the entities that the lines of a file name.
 func entities(t *testing.T, path string) string {
 	t.Helper()
 	var names []string
-	for _, line := range lines(t, path) {
+	for _, line := range env.AuditLines(t, path, "") {
 		names = append(names, fmt.Sprint(line["entity"]))
 	}
 	return strings.Join(names, " ")
@@ -100,7 +65,7 @@ func TestALineForEachWrite(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	if got := len(lines(t, path)); got != 1000 {
+	if got := len(env.AuditLines(t, path, "")); got != 1000 {
 		t.Errorf("there are %d lines, want 1000", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -165,7 +130,7 @@ func TestNoWriteGoesUnaudited(t *testing.T) {
 	t.Parallel()
 	disk := env.SmallDisk(t, 1<<20)
 	path := filepath.Join(disk, "audit.log")
-	var said journal
+	var said env.Journal
 	log := open(t, path, false, &said)
 	if err := log.Begin(3); err != nil {
 		t.Fatal(err)
@@ -189,7 +154,7 @@ func TestNoWriteGoesUnaudited(t *testing.T) {
 			break
 		}
 	}
-	if got := len(lines(t, path)); got != stored {
+	if got := len(env.AuditLines(t, path, "")); got != stored {
 		t.Errorf("%d writes were allowed, and there are %d lines", stored, got)
 	}
 	if log.Err() == nil || write(log, "refused") == nil {
@@ -202,7 +167,7 @@ func TestNoWriteGoesUnaudited(t *testing.T) {
 	if err := write(log, "last"); err != nil || log.Err() != nil {
 		t.Errorf("with room again: %v", err)
 	}
-	if got := len(lines(t, path)); got != stored+1 {
+	if got := len(env.AuditLines(t, path, "")); got != stored+1 {
 		t.Errorf("there are %d lines, want %d", got, stored+1)
 	}
 }
@@ -215,7 +180,7 @@ func TestALineThatCannotBeWrittenIsKept(t *testing.T) {
 	if err := os.Symlink("/dev/full", path); err != nil {
 		t.Fatal(err)
 	}
-	var said journal
+	var said env.Journal
 	log := open(t, path, false, &said)
 	if err := write(log, "refused"); oda.CodeOf(err) != oda.Unaudited {
 		t.Errorf("at the start: %v", err)
@@ -261,7 +226,7 @@ func TestWritesGoOnIfToldSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, lost := 0, 0.0
-	for _, line := range lines(t, path) {
+	for _, line := range env.AuditLines(t, path, "") {
 		if n, ok := line["lost"].(float64); ok {
 			lost += n
 		} else {
@@ -270,6 +235,65 @@ func TestWritesGoOnIfToldSo(t *testing.T) {
 	}
 	if kept == 0 || lost == 0 || kept+int(lost) != many {
 		t.Errorf("%d lines are there, %v are said to be lost, of %d", kept, lost, many)
+	}
+}
+
+// A pipe holds only so much. When nobody reads it, writes are refused, and soon, and
+// when somebody does, nothing is missing.
+func TestAPipeThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := open(t, path, false, io.Discard)
+	stored := 0
+	for ; stored < 1e5; stored++ {
+		if err := write(log, "x"); err != nil {
+			if oda.CodeOf(err) != oda.Unaudited {
+				t.Errorf("the error is %v", err)
+			}
+			break
+		}
+	}
+	if stored == 0 || stored == 1e5 {
+		t.Fatalf("%d writes were allowed", stored)
+	}
+	began := time.Now()
+	for range 1000 {
+		if write(log, "refused") == nil {
+			t.Fatal("a write is allowed while nobody reads")
+		}
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("a thousand refusals took %v", took)
+	}
+	pipe, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	found := make(chan string, 1<<16)
+	go func() {
+		defer close(found)
+		for lines := bufio.NewScanner(pipe); lines.Scan(); {
+			found <- lines.Text()
+		}
+	}()
+	for deadline := time.Now().Add(time.Minute); write(log, "last") != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("while somebody reads, writes are still refused")
+		}
+	}
+	got := 0
+	for line := range found {
+		if strings.Contains(line, `"last"`) {
+			break
+		}
+		got += strings.Count(line, `"entity":"x"`)
+	}
+	if got != stored {
+		t.Errorf("%d writes were allowed, and there are %d lines", stored, got)
 	}
 }
 
@@ -289,7 +313,7 @@ func TestFailedAttemptsAreSummedUpByAddressAndMinute(t *testing.T) {
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if got := len(lines(t, path)); got != 1025 {
+		if got := len(env.AuditLines(t, path, "")); got != 1025 {
 			t.Fatalf("there are %d lines", got)
 		}
 		log.Denied("192.0.2.1")
@@ -299,7 +323,7 @@ func TestFailedAttemptsAreSummedUpByAddressAndMinute(t *testing.T) {
 	})
 	count := make(map[string]float64)
 	sum := 0.0
-	for _, line := range lines(t, path) {
+	for _, line := range env.AuditLines(t, path, "") {
 		if line["status"] != 401.0 {
 			t.Fatalf("a line is %v", line)
 		}
@@ -316,7 +340,7 @@ func TestALineIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := open(t, path, false, io.Discard)
 	log.Refused(auditlog.Entry{Caller: strings.Repeat("é", 10_000), Operation: "GET /" + strings.Repeat("x", 10_000), Status: 403})
-	line := lines(t, path)[0]
+	line := env.AuditLines(t, path, "")[0]
 	if got := line["caller"].(string); len(got) > 512 || !strings.HasPrefix(got, "éé") || strings.Contains(got, "\ufffd") {
 		t.Errorf("the caller has %d bytes", len(got))
 	}

@@ -14,9 +14,10 @@ import (
 type audit struct {
 	lines   int // that were announced
 	written bool
-	version int64         // that the entity has now
-	records int           // that were recorded
-	several []*oda.Entity // that were stored, if the operation stores several
+	version int64           // that the entity has now
+	records int             // that were recorded
+	several []*oda.Document // that the operation is to store, if it stores several
+	stored  []*oda.Entity   // what they have become
 }
 
 // announce tells the audit log about a write before it is done. It fails if the
@@ -32,15 +33,18 @@ func (c *call) announce() error {
 	return nil
 }
 
-// announceMore does the same for a write of several entities.
-func (c *call) announceMore(entities int) error {
-	if c.audit == nil || entities < 2 {
+// announceSeveral does the same for the entities of a write, if it is of several. There
+// is a line for each also if the write is refused.
+func (c *call) announceSeveral(documents []*oda.Document) error {
+	if c.audit == nil || len(documents) == 0 {
 		return nil
 	}
-	if err := c.api.audit.Begin(entities - 1); err != nil {
-		return err
+	if more := len(documents) - 1; more > 0 {
+		if err := c.api.audit.Begin(more); err != nil {
+			return err
+		}
 	}
-	c.audit.lines = entities
+	c.audit.lines, c.audit.several = len(documents), documents
 	return nil
 }
 
@@ -54,7 +58,7 @@ func (c *call) wrote(version int64, records int) {
 // wroteSeveral does the same for a write of several entities.
 func (c *call) wroteSeveral(entities []*oda.Entity) {
 	if c.audit != nil {
-		c.audit.several = entities
+		c.audit.stored = entities
 	}
 }
 
@@ -95,8 +99,14 @@ func (c *call) entries() []auditlog.Entry {
 		return []auditlog.Entry{e}
 	}
 	entries := make([]auditlog.Entry, len(c.audit.several))
-	for i, stored := range c.audit.several {
-		e.Kind, e.Entity, e.Version = stored.Kind.String(), stored.ID, stored.Metadata.Version
+	for i, d := range c.audit.several {
+		e.Kind, e.Entity = d.Kind.String(), ""
+		if oda.ValidID(d.ID) {
+			e.Entity = d.ID
+		}
+		if i < len(c.audit.stored) {
+			e.Version = c.audit.stored[i].Metadata.Version
+		}
 		entries[i] = e
 	}
 	return entries

@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -23,26 +22,6 @@ func audited(t *testing.T, folder string) (*env.Archive, string) {
 	t.Helper()
 	path := filepath.Join(folder, "audit.log")
 	return env.Start(t, func(cfg *app.Config) { cfg.AuditLog = path }), path
-}
-
-// auditLines returns the lines of an audit log that are about a request.
-func auditLines(t *testing.T, path, requestID string) []map[string]any {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []map[string]any
-	for line := range strings.Lines(string(text)) {
-		var in map[string]any
-		if err := json.Unmarshal([]byte(line), &in); err != nil {
-			t.Fatalf("%q is not JSON: %v", line, err)
-		}
-		if in["request_id"] == requestID || requestID == "" {
-			found = append(found, in)
-		}
-	}
-	return found
 }
 
 func TestTheAuditLogHasALineForEachWrite(t *testing.T) {
@@ -89,7 +68,7 @@ func TestTheAuditLogHasALineForEachWrite(t *testing.T) {
 		{"what is not there", "GET", "/sbds/sbd-9", "", nil, 404, nil},
 	} {
 		r := want(t, test.status, a.Do(test.method, test.path, test.body, test.headers...))
-		got := auditLines(t, path, r.Header.Get("X-Request-Id"))
+		got := env.AuditLines(t, path, r.Header.Get("X-Request-Id"))
 		for i, g := range got {
 			at, err := time.Parse(time.RFC3339Nano, g["time"].(string))
 			if err != nil || time.Since(at) > time.Minute || g["from"] != "127.0.0.1" || g["status"] != float64(test.status) {
@@ -120,24 +99,32 @@ func TestTheAuditLogHasALineForEachRefusal(t *testing.T) {
 	reader := newToken(t, file, auth.Token{Name: "reader", Role: auth.Reader})
 	bound := newToken(t, file, auth.Token{Name: "bound", Role: auth.Editor, Telescopes: []string{"ska_mid"}})
 	a := env.Start(t, tokensOf(file), func(cfg *app.Config) { cfg.AuditLog = path })
+	type line = map[string]any
 	for _, test := range []struct {
 		method, path, body string
 		headers            []string
-		want               map[string]any
+		want               []line
 	}{
-		{"PUT", "/sbds/sbd-1", `{}`, reader, map[string]any{"caller": "reader", "operation": "storeSBD", "entity": "sbd-1"}},
-		{"PATCH", "/ebs/eb-1/request_response", `{"request":"x"}`, reader, map[string]any{"caller": "reader", "operation": "recordPatch", "entity": "eb-1"}},
-		{"POST", "/sbis", `{}`, reader, map[string]any{"caller": "reader", "operation": "createSBI"}},
-		{"PUT", "/sbds/sbd-1", `{"telescope":"ska_low"}`, bound, map[string]any{"caller": "bound", "operation": "storeSBD", "entity": "sbd-1"}},
+		{"PUT", "/sbds/sbd-1", `{}`, reader, []line{{"caller": "reader", "operation": "storeSBD", "kind": "SBDefinition", "entity": "sbd-1"}}},
+		{"PATCH", "/ebs/eb-1/request_response", `{"request":"x"}`, reader, []line{{"caller": "reader", "operation": "recordPatch", "kind": "ExecutionBlock", "entity": "eb-1"}}},
+		{"POST", "/sbis", `{}`, reader, []line{{"caller": "reader", "operation": "createSBI", "kind": "SBInstance"}}},
+		{"PUT", "/sbds/sbd-1", `{"telescope":"ska_low"}`, bound, []line{{"caller": "bound", "operation": "storeSBD", "kind": "SBDefinition", "entity": "sbd-1"}}},
+		{"PUT", "/", `{"sbds":[{"sbd_id":"sbd-2"}]}`, reader, []line{{"caller": "reader", "operation": "storeSeveral"}}}, // its body was not read
+		{"PUT", "/", `{"sbds":[{"sbd_id":"sbd-1","telescope":"ska_mid"},{"sbd_id":"sbd-2","telescope":"ska_low"}],"prjs":[{"prj_id":"p"}]}`, bound, []line{
+			{"caller": "bound", "operation": "storeSeveral", "kind": "SBDefinition", "entity": "sbd-1"},
+			{"caller": "bound", "operation": "storeSeveral", "kind": "SBDefinition", "entity": "sbd-2"},
+			{"caller": "bound", "operation": "storeSeveral", "kind": "Project", "entity": "p"},
+		}},
 	} {
 		r := want(t, 403, a.Do(test.method, test.path, test.body, test.headers...))
-		lines := auditLines(t, path, r.Header.Get("X-Request-Id"))
-		if len(lines) != 1 {
-			t.Fatalf("%s %s has %d lines, want one", test.method, test.path, len(lines))
-		}
-		got := map[string]any{"caller": lines[0]["caller"], "operation": lines[0]["operation"]}
-		if entity, ok := lines[0]["entity"]; ok {
-			got["entity"] = entity
+		got := env.AuditLines(t, path, r.Header.Get("X-Request-Id"))
+		for _, g := range got {
+			if g["status"] != 403.0 || g["problem"] != "forbidden" {
+				t.Errorf("%s %s: a line is %v", test.method, test.path, g)
+			}
+			for _, name := range []string{"time", "from", "status", "request_id", "means", "user", "problem"} {
+				delete(g, name)
+			}
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", test.method, test.path, diff)
@@ -163,7 +150,7 @@ func TestAWriteWithoutAnAnswerIsAudited(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); len(auditLines(t, path, "left")) == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(env.AuditLines(t, path, "left")) == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the write is not in the audit log")
 		}
@@ -205,7 +192,7 @@ func TestNothingIsStoredWithoutAnAuditLog(t *testing.T) {
 	if got := readiness(t, a); got != http.StatusServiceUnavailable {
 		t.Errorf("/readyz answers %d", got)
 	}
-	if got := len(auditLines(t, path, "")); got != writes {
+	if got := len(env.AuditLines(t, path, "")); got != writes {
 		t.Errorf("there are %d lines, want %d", got, writes)
 	}
 	empty()

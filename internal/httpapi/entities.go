@@ -79,7 +79,7 @@ func (a *API) storeSeveral(c *call) error {
 		return err
 	}
 	documents := split(text, index)
-	if err := c.announceMore(len(documents)); err != nil {
+	if err := c.announceSeveral(documents); err != nil {
 		return err
 	}
 	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user, Telescopes: c.telescopes()})

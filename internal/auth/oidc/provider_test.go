@@ -3,6 +3,7 @@ package oidc_test
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -10,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -194,6 +196,37 @@ func TestATokenIsJudgedByEverythingItSays(t *testing.T) {
 		}
 	}
 	good(t, reached, genuine)
+}
+
+func TestAProviderMaySignWithAnyKindOfKey(t *testing.T) {
+	provider := start(t)
+	reached := reach(t, provider)
+	reached.SetPause(0)
+	newKeys := func() []env.Key {
+		p256, err256 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		p384, err384 := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+		_, edwards, err := ed25519.GenerateKey(rand.Reader)
+		if err := errors.Join(err256, err384, err); err != nil {
+			t.Fatal(err)
+		}
+		pss := env.NewKey(t, "PS256")
+		pss.Algorithm = string(jose.PS256)
+		keys := []env.Key{pss}
+		for algorithm, private := range map[jose.SignatureAlgorithm]any{jose.ES256: p256, jose.ES384: p384, jose.EdDSA: edwards} {
+			keys = append(keys, env.Key{JSONWebKey: jose.JSONWebKey{Key: private, KeyID: string(algorithm), Algorithm: string(algorithm), Use: "sig"}})
+		}
+		return keys
+	}
+	keys := newKeys()
+	provider.Restart(append(keys, provider.Keys[0])...)
+	for _, key := range keys {
+		if c := good(t, reached, key.Sign(t, provider.Claims(audience, "oda-editor"))); c.Role != auth.Editor {
+			t.Errorf("%s: the caller is %+v", key.KeyID, c)
+		}
+	}
+	for _, stranger := range newKeys() {
+		bad(t, reached, stranger.Sign(t, provider.Claims(audience, "oda-editor")), oda.Unauthenticated)
+	}
 }
 
 func TestRolesAreFoundInTheirClaim(t *testing.T) {

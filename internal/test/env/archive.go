@@ -1,7 +1,6 @@
 package env
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -24,7 +23,7 @@ type Archive struct {
 	tb     testing.TB
 	app    *app.App
 	base   string
-	log    *lines
+	log    *Journal
 	client *http.Client
 	stop   func() error
 }
@@ -33,7 +32,7 @@ type Archive struct {
 // given functions. It stops with the test.
 func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 	tb.Helper()
-	log := &lines{}
+	log := &Journal{}
 	cfg := app.Config{
 		Listen:         "127.0.0.1:0",
 		Database:       "sqlite:" + filepath.Join(tb.TempDir(), "archive.db"),
@@ -195,21 +194,3 @@ func Read(response *http.Response) (*Reply, error) {
 
 // Text returns the body.
 func (a *Reply) Text() string { return string(a.Body) }
-
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}

@@ -60,7 +60,7 @@ func (k Key) Sign(tb testing.TB, claims map[string]any, headers ...func(*jose.Si
 	for _, change := range headers {
 		change(options)
 	}
-	return Signed(tb, jose.SigningKey{Algorithm: jose.RS256, Key: k.Key}, options, claims)
+	return Signed(tb, jose.SigningKey{Algorithm: jose.SignatureAlgorithm(k.Algorithm), Key: k.Key}, options, claims)
 }
 
 // Signed returns a token with these claims.
@@ -119,7 +119,7 @@ func (p *Provider) Start() {
 		p.tb.Fatal(err)
 	}
 	cmd := exec.Command("node", filepath.Join(folder, "provider.mjs"), settings)
-	var complaints lines
+	var complaints Journal
 	cmd.Stderr = &complaints
 	if p.process, err = fault.Start(cmd); err != nil {
 		p.tb.Fatalf("start the OpenID provider: %v", err)
