@@ -59,7 +59,7 @@ type crumb struct{ Name, Href string }
 func (s *Site) newFrame(r *http.Request, title, here string) frame {
 	f := frame{Root: s.root(r), Title: title, Here: here, Version: s.cfg.Version, Engine: s.cfg.Engine}
 	c := auth.Of(r.Context())
-	f.Closed = c == nil && s.cfg.SignIn != nil
+	f.Closed = c == nil && s.cfg.Closed
 	if c != nil && c.Means != auth.Open {
 		f.User = c.User
 		if c.Means == auth.BySession {

@@ -26,10 +26,14 @@ type SignIn struct {
 
 // SignInPages are the pages to sign in and out, by method and path below the base
 // path. They are open to everybody. Those that set a cookie are directly below the
-// base path.
+// base path. Where nobody signs in on the pages, because a proxy knows who is calling,
+// only what the page about that loads is left.
 func (s *Site) SignInPages() map[string]func(w http.ResponseWriter, r *http.Request) error {
-	if s.cfg.SignIn == nil {
+	switch {
+	case !s.cfg.Closed:
 		return nil
+	case s.cfg.SignIn == nil:
+		return map[string]func(w http.ResponseWriter, r *http.Request) error{"GET /sign-in/ui/{file}": s.signInAsset}
 	}
 	return map[string]func(w http.ResponseWriter, r *http.Request) error{
 		"GET /sign-in":           s.signIn,

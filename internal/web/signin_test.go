@@ -4,7 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -336,5 +338,27 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 				t.Errorf("the log has %q", part)
 			}
 		}
+	}
+}
+
+// Where only a proxy knows who is calling, the page that says so looks like the others.
+func TestThePageForWhomTheProxyDoesNotName(t *testing.T) {
+	a := env.Start(t, func(cfg *app.Config) { cfg.Auth.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	v := newVisitor(t)
+	page, _ := v.send("GET", a.Origin()+"/", "")
+	if page.Status != http.StatusUnauthorized {
+		t.Fatalf("the page is answered %d", page.Status)
+	}
+	files := regexp.MustCompile(`(?:src|href)="\./([^"]*ui/[^"]*)"`).FindAllStringSubmatch(page.Text(), -1)
+	if len(files) < 2 {
+		t.Fatalf("the page loads %v:\n%s", files, page.Text())
+	}
+	for _, file := range files {
+		if got, _ := v.send("GET", a.Origin()+"/"+file[1], ""); got.Status != http.StatusOK {
+			t.Errorf("%s is answered %d", file[1], got.Status)
+		}
+	}
+	if got, _ := v.send("GET", a.Origin()+"/sign-in", ""); got.Status != http.StatusNotFound {
+		t.Errorf("there is a page to sign in: %d", got.Status)
 	}
 }

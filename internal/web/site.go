@@ -35,6 +35,8 @@ type Config struct {
 	// Counts returns the number of entities per kind. It must be cheap. Run
 	// calls it in the background; a request never does.
 	Counts func(ctx context.Context) (map[oda.Kind]int64, error)
+	// Closed says that the archive must know who is calling.
+	Closed bool
 	// SignIn is how people sign in; nil if nobody does on the pages.
 	SignIn *SignIn
 	// Version is the version of the program, for the footer.
