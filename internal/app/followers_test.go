@@ -21,17 +21,45 @@ import (
 // that stops reading is cut off and goes on where it was, and a stop ends all of
 // them at once.
 func TestAThousandFollowers(t *testing.T) {
-	const followers, changes, others, parts = 1000, 40, 1000, 8
 	p := env.Oda(t, "serve", "--max-connections", "8", "--write-timeout", "3s")
-	before := resident(t, p.PID())
-	stalled := stream(t, p, "/changes?after=now", "")
-	all := make([]*streamed, followers)
-	for i := range all {
-		all[i] = stream(t, p, "/changes?after=now&kind=sbds", "")
+	all := gather(t, p, client, func(path string) *streamed { return stream(t, p, path, "") })
+	seen := all.stalled.positions()
+	for late := time.Now().Add(2 * time.Minute); seen[len(seen)-1] < all.position && time.Now().Before(late); {
+		resumed := stream(t, p, "/changes?after=now", strconv.FormatInt(seen[len(seen)-1], 10))
+		resumed.readTo(all.position) // on a busy machine it may be cut off again
+		seen = append(seen, resumed.positions()...)
 	}
-	var reading sync.WaitGroup
-	for _, s := range all {
-		reading.Go(s.readAll)
+	if int64(len(seen)) != all.position {
+		t.Errorf("after it was cut off, the follower saw %d of %d changes", len(seen), all.position)
+	}
+	for i, got := range seen {
+		if got != int64(i+1) {
+			t.Fatalf("after it was cut off, the follower saw position %d as its change %d", got, i+1)
+		}
+	}
+	all.stop(t, p)
+}
+
+// gathering is a thousand clients who follow the changes of SBDefinitions, and one who
+// has stopped reading.
+type gathering struct {
+	followers []*streamed
+	reading   sync.WaitGroup
+	stalled   *streamed
+	position  int64 // of the last change
+}
+
+// gather lets a thousand clients follow, each in the given way, while more is written
+// than is buffered for one that does not read. It checks that everybody sees
+// everything, and that the one who does not read is cut off.
+func gather(t *testing.T, p *env.Process, client *http.Client, follow func(path string) *streamed) *gathering {
+	t.Helper()
+	const followers, changes, others, parts = 1000, 40, 1000, 8
+	before := resident(t, p.PID())
+	g := &gathering{stalled: follow("/changes?after=now"), followers: make([]*streamed, followers)}
+	for i := range g.followers {
+		g.followers[i] = follow("/changes?after=now&kind=sbds")
+		g.reading.Go(g.followers[i].readAll)
 	}
 	put := func(path, body string) {
 		t.Helper()
@@ -49,27 +77,26 @@ func TestAThousandFollowers(t *testing.T) {
 		}
 	}
 	var want []int64
-	position := int64(0)
-	for i := range changes {
-		put(fmt.Sprintf("/sbds/sbd-%d", i), `{}`)
-		position++
-		want = append(want, position)
+	one := func(id string) {
+		put("/sbds/"+id, `{}`)
+		g.position++
+		want = append(want, g.position)
 	}
-	// More than is buffered for one that does not read.
+	for i := range changes {
+		one(fmt.Sprintf("sbd-%d", i))
+	}
 	for part := range parts {
 		var several strings.Builder
 		for i := range others {
 			fmt.Fprintf(&several, `,{"prj_id":"prj-%d-%d"}`, part, i)
 		}
 		put("/", `{"prjs":[`+several.String()[1:]+`]}`)
-		position += others
+		g.position += others
 	}
-	awaitLine(t, p, `"path":"/api/v1/changes"`) // it was cut off
-	put("/sbds/last", `{}`)
-	position++
-	want = append(want, position)
-	for i, s := range all {
-		s.await(t, position)
+	awaitLine(t, p, `"path":"/api/v1/changes"`) // the one that does not read was cut off
+	one("last")
+	for i, s := range g.followers {
+		s.await(t, g.position)
 		if got := s.positions(); !slices.Equal(got, want) {
 			t.Fatalf("follower %d saw %v, want %v", i, got, want)
 		}
@@ -80,26 +107,16 @@ func TestAThousandFollowers(t *testing.T) {
 	if grown > 160<<20 {
 		t.Error("that is too much")
 	}
+	g.stalled.readAll()
+	if n := len(g.stalled.positions()); n == 0 || int64(n) >= g.position {
+		t.Fatalf("the follower that stopped reading saw %d of %d changes", n, g.position)
+	}
+	return g
+}
 
-	stalled.readAll()
-	seen := stalled.positions()
-	if len(seen) == 0 || int64(len(seen)) >= position {
-		t.Fatalf("the follower that stopped reading saw %d of %d changes", len(seen), position)
-	}
-	for late := time.Now().Add(2 * time.Minute); seen[len(seen)-1] < position && time.Now().Before(late); {
-		resumed := stream(t, p, "/changes?after=now", strconv.FormatInt(seen[len(seen)-1], 10))
-		resumed.readTo(position) // on a busy machine it may be cut off again
-		seen = append(seen, resumed.positions()...)
-	}
-	if int64(len(seen)) != position {
-		t.Errorf("after it was cut off, the follower saw %d of %d changes", len(seen), position)
-	}
-	for i, got := range seen {
-		if got != int64(i+1) {
-			t.Fatalf("after it was cut off, the follower saw position %d as its change %d", got, i+1)
-		}
-	}
-
+// stop stops the archive, and checks that this ends all streams, soon.
+func (g *gathering) stop(t *testing.T, p *env.Process) {
+	t.Helper()
 	started := time.Now()
 	if code := p.Stop(); code != 0 {
 		t.Errorf("the stop ended with %d", code)
@@ -107,8 +124,8 @@ func TestAThousandFollowers(t *testing.T) {
 	if took := time.Since(started); took > 4*time.Second {
 		t.Errorf("the stop took %v", took)
 	}
-	reading.Wait()
-	for i, s := range all {
+	g.reading.Wait()
+	for i, s := range g.followers {
 		if s.err != io.EOF {
 			t.Errorf("the stream of follower %d ended with %v", i, s.err)
 		}

@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -181,83 +179,16 @@ func http2Stream(t *testing.T, transport http.RoundTripper, url string) *streame
 	return &streamed{body: bufio.NewReaderSize(response.Body, 1<<10), more: make(chan struct{}, 1)}
 }
 
-// A thousand streams over a few connections take as little as connections of their
-// own: everybody sees everything, ordinary requests on the same connections go on,
-// one that stops reading is cut off, and a stop ends all of them at once.
+// A thousand streams over a few connections are served as well as those on connections
+// of their own, and ordinary requests on the same connections go on.
 func TestAThousandStreamsOverHTTP2(t *testing.T) {
-	const followers, changes, others, parts = 1000, 20, 1000, 8
 	p, certificate, _ := secured(t, "--max-connections", "8", "--write-timeout", "3s")
-	before := resident(t, p.PID())
 	client := over(t, true, certificate)
 	transport := client.Transport.(*http.Transport)
 	transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
-	stalled := http2Stream(t, transport, p.URL+"/changes?after=now")
-	all := make([]*streamed, followers)
-	var reading sync.WaitGroup
-	for i := range all {
-		all[i] = http2Stream(t, transport, p.URL+"/changes?after=now&kind=sbds")
-		reading.Go(all[i].readAll)
+	all := gather(t, p, client, func(path string) *streamed { return http2Stream(t, transport, p.URL+path) })
+	if all.stalled.err == io.EOF {
+		t.Error("the stream of the one that stopped reading ended as if it were complete")
 	}
-	put := func(path, body string) {
-		t.Helper()
-		request, err := http.NewRequest("PUT", p.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("PUT %s: %s, %v: %.200s", path, response.Status, err, text)
-		}
-	}
-	var want []int64
-	position := int64(0)
-	for i := range changes {
-		put(fmt.Sprintf("/sbds/sbd-%d", i), `{}`)
-		position++
-		want = append(want, position)
-	}
-	for part := range parts {
-		var several strings.Builder
-		for i := range others {
-			fmt.Fprintf(&several, `,{"prj_id":"prj-%d-%d"}`, part, i)
-		}
-		put("/", `{"prjs":[`+several.String()[1:]+`]}`)
-		position += others
-	}
-	awaitLine(t, p, `"path":"/api/v1/changes"`) // the one that does not read was cut off
-	put("/sbds/last", `{}`)
-	position++
-	want = append(want, position)
-	for i, s := range all {
-		s.await(t, position)
-		if got := s.positions(); !slices.Equal(got, want) {
-			t.Fatalf("follower %d saw %v, want %v", i, got, want)
-		}
-	}
-	grown := resident(t, p.PID()) - before
-	t.Logf("%d followers take %.0f MiB", followers, mebibytes(grown))
-	if grown > 160<<20 {
-		t.Error("that is too much")
-	}
-	stalled.readAll()
-	if seen := stalled.positions(); len(seen) == 0 || int64(len(seen)) >= position || stalled.err == io.EOF {
-		t.Errorf("the follower that stopped reading saw %d of %d changes, and its stream ended with %v", len(seen), position, stalled.err)
-	}
-	started := time.Now()
-	if code := p.Stop(); code != 0 {
-		t.Errorf("the stop ended with %d", code)
-	}
-	if took := time.Since(started); took > 4*time.Second {
-		t.Errorf("the stop took %v", took)
-	}
-	reading.Wait()
-	for i, s := range all {
-		if s.err != io.EOF {
-			t.Errorf("the stream of follower %d ended with %v", i, s.err)
-		}
-	}
+	all.stop(t, p)
 }

@@ -3,6 +3,7 @@ package feed
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"oda"
 )
 
 // slowly writes an event to a client that receives so many bytes each second. It
@@ -71,6 +74,53 @@ func TestAnEventThatIsCutOffIsNotCompleted(t *testing.T) {
 	}
 	if n := len(begin) + len(rest); n > 2*sendPiece || bytes.HasSuffix(rest, []byte(endOfFrames)) {
 		t.Errorf("%d bytes arrived, the last of them %q", n, rest[len(rest)-10:])
+	}
+}
+
+// A stream says that it is alive, and where it is, while nothing happens and while only
+// changes happen that the client does not want. A client can resume from there.
+func TestAStreamIsKeptAlive(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"quiet": time.Hour, "changes of others": 100 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			hub := &Hub{stop: ctx, patience: sendTime}
+			log := &tail{hub: hub, moved: make(chan struct{})}
+			log.begin(0)
+			ours, theirs := net.Pipe()
+			s := &stream{ctx: ctx, hub: hub, line: &ownLine{ours}, beats: time.NewTicker(heartbeat)}
+			f := &follower{hub: hub, tail: log, filter: &oda.ChangeFilter{Kinds: []oda.Kind{oda.Project}}}
+			go func() {
+				_ = s.changes(f, false)
+				_ = ours.Close()
+			}()
+			go func() {
+				for at := oda.Position(0); ; at++ {
+					select {
+					case <-ctx.Done():
+						return
+					case <-time.After(pause):
+					}
+					log.add([]*chunk{{from: at, to: at + 1, changes: []oda.Change{{Ref: oda.Ref{Kind: oda.SBDefinition, ID: "x"}, Position: at + 1}}}})
+				}
+			}()
+			time.AfterFunc(3*heartbeat+time.Second, cancel)
+			text, err := io.ReadAll(theirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var beats []int
+			for line := range strings.Lines(string(text)) {
+				var at int
+				if _, err := fmt.Sscanf(line, ": %d\n", &at); err == nil {
+					beats = append(beats, at)
+				} else if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "retry: ") {
+					t.Errorf("%s: the stream has the line %q", name, line)
+				}
+			}
+			if len(beats) != 3 || beats[2] < int(2*heartbeat/pause) {
+				t.Errorf("%s: the heartbeats are at %v", name, beats)
+			}
+		})
 	}
 }
 

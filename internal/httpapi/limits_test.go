@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"net/http"
+	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/app"
+	"oda/internal/auth"
 	"oda/internal/test/env"
 )
 
@@ -30,6 +33,54 @@ func TestACallerThatSendsTooMuchIsToldToWait(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); a.Do("GET", "/sbds/a", "").Status != 200; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the caller may never send again")
+		}
+	}
+}
+
+// Whoever calls, and however the archive knows them, they are told when to come back,
+// and no other caller is held up by them.
+func TestEachKindOfCallerIsLimited(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	ada := newToken(t, file, auth.Token{Name: "ada", Role: auth.Reader})
+	bo := newToken(t, file, auth.Token{Name: "bo", Role: auth.Reader})
+	room := newToken(t, file, auth.Token{Name: "control room", Role: auth.Reader, MayNameUser: true})
+	proxied := func(cfg *app.Config) { cfg.Auth.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }
+	user := func(name string, more ...string) []string {
+		return append([]string{"X-Forwarded-User", name, "X-Forwarded-Groups", "oda-reader"}, more...)
+	}
+	from := func(address string) []string { return []string{"X-Forwarded-For", address} }
+	for name, test := range map[string]struct {
+		configure    func(*app.Config)
+		many, others []string // who sends too much, and who does not
+	}{
+		"a token":                             {tokensOf(file), ada, bo},
+		"a token that names users":            {tokensOf(file), append(room, "X-Forwarded-User", "x"), ada},
+		"a user of a proxy":                   {proxied, user("ada"), user("bo")},
+		"an address behind a proxy":           {proxied, from("192.0.2.1"), from("192.0.2.2")},
+		"a stranger with a bad token":         {tokensOf(file), []string{"Authorization", "Bearer " + auth.Prefix + "x"}, ada},
+		"a stranger without a token":          {tokensOf(file), nil, ada},
+		"a stranger in a network of IPv6":     {proxied, from("2001:db8::1"), from("2001:db8:0:1::1")},
+		"a user of a proxy, from anywhere":    {proxied, user("ada", from("192.0.2.1")...), user("bo", from("192.0.2.1")...)},
+		"a token beside the header of a user": {tokensOf(file), append(ada, "X-Forwarded-User", "bo"), bo},
+	} {
+		a := env.Start(t, test.configure, func(cfg *app.Config) { cfg.Limits.Rate = .5 })
+		r := a.Do("GET", "/guide", "", test.many...)
+		good := r.Status
+		for n := 0; r.Status != 429; n++ {
+			if n > 20 {
+				t.Fatalf("%s: still answered %d", name, r.Status)
+			}
+			r = a.Do("GET", "/guide", "", test.many...)
+		}
+		refused(t, r, 429, oda.RateLimited, "0.5 requests per second")
+		if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 2 {
+			t.Errorf("%s: Retry-After is %q", name, r.Header.Get("Retry-After"))
+		}
+		if got := a.Do("GET", "/guide", "", test.others...).Status; got == 429 {
+			t.Errorf("%s: another caller is answered %d", name, got)
+		}
+		if want := map[bool]int{true: 200, false: 401}[!strings.Contains(name, "stranger") && !strings.Contains(name, "address")]; good != want {
+			t.Errorf("%s: the first request is answered %d", name, good)
 		}
 	}
 }
