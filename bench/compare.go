@@ -17,6 +17,7 @@ type compare struct {
 	pocketBase  work
 	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
 	raw         bool
+	token       bool     // also of an oda that demands a token
 	odaOnly     bool     // there is no comparison with the bare server
 	columns     []column // by default rates and latencies, the rates relative to all others
 }
@@ -28,18 +29,17 @@ func (c compare) run(ctx context.Context, s *stage) error {
 		columns = []column{over(rate), over(rate, bare), over(rate, pgbench), over(rate, pocketBase), over(p50), over(p99), over(p999)}
 	}
 	var arms []arm
-	add := func(work work, servers ...*server) error {
-		for _, srv := range servers {
-			all, err := work(ctx, srv, connections)
-			if err != nil {
-				return fmt.Errorf("prepare %s: %w", srv.name, err)
-			}
-			if err := srv.settle(ctx); err != nil {
-				return err
-			}
-			arms = append(arms, loadArm(srv, "", all, max(c.each, 1)))
+	prepare := func(work work, srv *server) ([]worker, error) {
+		all, err := work(ctx, srv, connections)
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", srv.name, err)
 		}
-		return nil
+		return all, srv.settle(ctx)
+	}
+	add := func(work work, srv *server) error {
+		all, err := prepare(work, srv)
+		arms = append(arms, loadArm(srv, "", all, max(c.each, 1)))
+		return err
 	}
 	if !c.odaOnly && !s.alone() {
 		srv, err := s.startBare(ctx)
@@ -54,8 +54,29 @@ func (c compare) run(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	if err := add(c.work, odas...); err != nil {
-		return err
+	for _, srv := range odas {
+		if err := add(c.work, srv); err != nil {
+			return err
+		}
+		if !c.token || s.alone() {
+			continue
+		}
+		guarded, err := s.startOda(ctx, s.odas[0], srv.name)
+		if err != nil {
+			return err
+		}
+		all, err := prepare(c.work, guarded)
+		if err != nil {
+			return err
+		}
+		token, err := guarded.guard(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			all[i].token = token
+		}
+		arms = append(arms, loadArm(guarded, withToken, all, max(c.each, 1)))
 	}
 	if c.raw && !s.alone() {
 		raw, err := s.rawArm(ctx, connections)

@@ -28,6 +28,7 @@ type worker struct {
 	// answered, if not nil, is called with the body of each answer, which is
 	// valid until it returns.
 	answered func(body []byte)
+	token    string // sent with each request, unless it is empty
 }
 
 // load sends the requests of each worker over its own connection, and waits for
@@ -84,6 +85,9 @@ func load(ctx context.Context, addr string, workers []worker, length time.Durati
 					break
 				}
 				w.next().render(&request)
+				if w.token != "" {
+					request.Header.Set("Authorization", "Bearer "+w.token)
+				}
 				if err := client.Do(&request, &response); err != nil {
 					return fmt.Errorf("%s %s: %w", request.Header.Method(), request.URI().Path(), err)
 				}

@@ -70,12 +70,15 @@ func scenarios() []scenario {
 	return []scenario{
 		{
 			name: "reading", title: "Reading an entity",
-			text: fmt.Sprintf("`GET` by identifier of any of %d entities of %d bytes, over %d connections. *pgbench* reads the same row by its key.", hot, documentSize, full.busy),
-			run:  compare{work: readEntities, pocketBase: pocketRead, pgbench: readScript}.run,
+			text: fmt.Sprintf("`GET` by identifier of any of %d entities of %d bytes, over %d connections. *pgbench* reads the same row by its key. "+
+				"*With a token*, oda knows its callers by their tokens, and each request has one.", hot, documentSize, full.busy),
+			run: compare{work: readEntities, pocketBase: pocketRead, pgbench: readScript, token: true}.run,
 			budgets: []budget{
 				atLeast("GET one entity, 5 KB", onSQLite, over(rate, bare), 0.75),
 				atLeast("GET one entity, 5 KB", onSQLite, over(rate, pocketBase), 8),
 				atLeast("GET one entity, 5 KB", onPostgres, over(rate, pgbench), 0.55),
+				atLeast("GET with a token ÷ without", onSQLite+withToken, over(rate, onSQLite), 0.97),
+				atLeast("GET with a token ÷ without", onPostgres+withToken, over(rate, onPostgres), 0.97),
 			},
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,6 +95,21 @@ func (srv *server) restart(ctx context.Context) (time.Duration, error) {
 	p, err := startProcess(ctx, srv.stage.file(".log"), srv.ready, srv.command[0], srv.command[1:]...)
 	srv.process = p
 	return time.Since(begin), err
+}
+
+// withToken is the detail of an arm whose requests have a token.
+const withToken = ", with a token"
+
+// guard restarts an oda so that it demands a token for reading, and returns one.
+func (srv *server) guard(ctx context.Context) (token string, err error) {
+	file := srv.stage.file(".tokens")
+	text, err := exec.CommandContext(ctx, srv.command[0], "token", "create", "--file", file, "--name", "bench", "--role", "reader").Output()
+	if err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	srv.command = append(srv.command, "--tokens", file)
+	_, err = srv.restart(ctx)
+	return strings.TrimSpace(string(text)), err
 }
 
 // arm returns the name of what is measured on a server.
