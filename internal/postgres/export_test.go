@@ -19,7 +19,31 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 		return nil, err
 	}
 	change(config)
-	return open(ctx, config, log)
+	steps, err := schemaSteps(stepRows, log)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, config, steps, log)
+}
+
+// Step is a schema step.
+type Step = step
+
+// OpenNewer is Open by a program that has more schema steps.
+func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) (*Store, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := schemaSteps(stepRows, log)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range more {
+		step.Number = len(steps) + 1
+		steps = append(steps, step)
+	}
+	return open(ctx, config, steps, log)
 }
 
 // AppendTogether sends records as if they had been gathered.

@@ -81,9 +81,12 @@ func (s *Store) Ping(ctx context.Context) error {
 	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, "SELECT current_setting('transaction_read_only')::boolean").Scan(&readOnly)
 	})
+	outdated := s.outdated.Load()
 	switch {
 	case err != nil:
 		return s.storageError(ctx, err)
+	case outdated != nil:
+		return outdated
 	case readOnly:
 		// New connections may find a server that accepts writes.
 		s.reconnect()

@@ -100,7 +100,7 @@ func address(tb testing.TB, dsn string) string {
 func waiting(tb testing.TB, conn *pgx.Conn) int {
 	tb.Helper()
 	return query[int](tb, conn, `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'oda' AND state = 'active' AND wait_event_type = 'Lock'`)
+		WHERE datname = current_database() AND application_name LIKE 'oda%' AND state = 'active' AND wait_event_type = 'Lock'`)
 }
 
 // pause stops all statements that insert such identifiers into the tables, together

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"oda"
 	"oda/internal/engine"
 	"oda/internal/engine/migrate"
 )
@@ -42,7 +44,10 @@ type Store struct {
 	hosts *hosts
 	log   *slog.Logger
 	stop  context.CancelFunc
-	done  sync.WaitGroup // the gatherer and the numbering
+	done  sync.WaitGroup // the gatherer, the numbering and the watch over the schema
+
+	unwatch  context.CancelFunc
+	outdated atomic.Pointer[oda.Error] // why this process may not write any more; nil if it may
 
 	updates, creations *together
 
@@ -68,7 +73,11 @@ func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrat
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, config, log, tell...)
+	steps, err := schemaSteps(stepRows, log)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, config, steps, log, tell...)
 }
 
 // parse parses a DSN.
@@ -93,13 +102,16 @@ func Check(dsn string) error {
 	return newHosts(config).readPassword(config.ConnConfig)
 }
 
-func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
+func open(ctx context.Context, config *pgxpool.Config, steps []step, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
 	hosts := newHosts(config)
+	if parameters := config.ConnConfig.RuntimeParams; parameters["application_name"] == "" {
+		parameters["application_name"] = sessionName(len(steps))
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))
 	}
-	if err := prepare(ctx, pool, log, tell...); err != nil {
+	if err := prepare(ctx, pool, steps, log, tell...); err != nil {
 		pool.Close()
 		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
@@ -119,6 +131,9 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 		sendOne: func(block []*waiting) { s.sendBlock(background, block) },
 	}
 	s.done.Go(s.gatherer.run)
+	watching, unwatch := context.WithCancel(background)
+	s.unwatch = unwatch
+	s.done.Go(func() { s.watchSchema(watching, len(steps)) })
 	s.numbering = newNumbering(s)
 	s.done.Go(func() { s.numbering.run(background) })
 	return s, nil
@@ -130,7 +145,6 @@ func open(ctx context.Context, config *pgxpool.Config, log *slog.Logger, tell ..
 // of it, and would still do so when the table has grown. So plans that read or hash
 // whole tables are discouraged, and one plan serves all values.
 var sessionSettings = map[string]string{
-	"application_name":  "oda",
 	"plan_cache_mode":   "force_generic_plan",
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
@@ -178,6 +192,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.numbering.close()
+	s.unwatch()
 	s.done.Wait()
 	s.stop()
 	s.health.Close()

@@ -111,6 +111,9 @@ func (s *Store) write(ctx context.Context, work func(context.Context, *pgxpool.C
 
 // writeWithin is within, for work that writes.
 func (s *Store) writeWithin(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
+	if outdated := s.outdated.Load(); outdated != nil {
+		return outdated
+	}
 	return s.within(ctx, limit, func(ctx context.Context, conn *pgxpool.Conn) error {
 		l := linkOf(conn.Conn().PgConn())
 		l.warned.Store(false)

@@ -118,7 +118,7 @@ func commitWaits(t *testing.T, conn, probe *pgx.Conn) (yes bool) {
 func endWait(t *testing.T, conn *pgx.Conn, answered <-chan error) (err error) {
 	await(t, "an answer without a standby", patience, func() bool {
 		query[int](t, conn, `SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity
-			WHERE application_name = 'oda' AND wait_event = 'SyncRep'`)
+			WHERE application_name LIKE 'oda%' AND wait_event = 'SyncRep'`)
 		select {
 		case err = <-answered:
 			return true
@@ -143,7 +143,7 @@ func TestAnAbandonedWriteStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 		return err
 	}
 	commits := func() int {
-		return query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND wait_event = 'SyncRep'")
+		return query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'oda%' AND wait_event = 'SyncRep'")
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -196,7 +196,7 @@ func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
 	}
 	// Its session may not have reached the lock yet, and must have ended by now.
 	await(t, "the write to be given up", patience, func() bool {
-		sessions := query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND datname = current_database()")
+		sessions := query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'oda%' AND datname = current_database()")
 		return sessions == s.Connections()
 	})
 	do(t, other, "ROLLBACK")

@@ -36,11 +36,7 @@ func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 // prepare brings the schema up to date. Processes that start at the same time wait
 // for each other. If there is nothing to do, prepare takes no lock and needs no
 // right to change the schema.
-func prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, tell ...func(migrate.Status)) error {
-	steps, err := schemaSteps(stepRows, log)
-	if err != nil {
-		return err
-	}
+func prepare(ctx context.Context, pool *pgxpool.Pool, steps []step, log *slog.Logger, tell ...func(migrate.Status)) error {
 	return migrate.Run(ctx, database{pool}, steps, log, tell...)
 }
 
@@ -83,15 +79,16 @@ func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	if err != nil || !listed {
 		return state, err
 	}
-	rows, err := q.Query(ctx, "SELECT number, checksum FROM migrations ORDER BY number")
+	// Tables that no step has used since have no column beside.
+	rows, err := q.Query(ctx, "SELECT number, checksum, coalesce((to_jsonb(m)->>'beside')::boolean, false) FROM migrations m ORDER BY number")
 	if err != nil {
 		return state, err
 	}
 	if state.Applied, err = pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied]); err != nil || !known {
 		return state, err
 	}
-	err = q.QueryRow(ctx, "SELECT number, place, done, total FROM migration_progress").
-		Scan(&state.Begun, &state.Part.At, &state.Part.Done, &state.Part.Total)
+	err = q.QueryRow(ctx, "SELECT number, place, done, total, coalesce((to_jsonb(p)->>'beside')::boolean, false) FROM migration_progress p").
+		Scan(&state.Begun, &state.Part.At, &state.Part.Done, &state.Part.Total, &state.Beside)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return state, nil
 	}
@@ -145,20 +142,41 @@ CREATE TABLE IF NOT EXISTS migration_progress (
 	number integer PRIMARY KEY, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL);
 DELETE FROM migration_progress`
 
-// Enter implements migrate.Database.
-func (d database) Enter(ctx context.Context, tx pgx.Tx, s step) error {
+// besideColumns adds what tables of earlier programs lack. It is not done in vain:
+// it would wait for everybody who reads them, such as a dump.
+const besideColumns = `
+ALTER TABLE migrations ADD COLUMN IF NOT EXISTS beside boolean NOT NULL DEFAULT false;
+ALTER TABLE migration_progress ADD COLUMN IF NOT EXISTS beside boolean NOT NULL DEFAULT false`
+
+// tables makes the tables of steps.
+func (d database) tables(ctx context.Context, tx pgx.Tx) error {
 	if err := script(ctx, tx, stepTables); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)", s.Number, s.Name, s.Checksum)
+	var both bool
+	err := tx.QueryRow(ctx, `SELECT count(*) = 2 FROM pg_attribute
+		WHERE attrelid IN ('migrations'::regclass, 'migration_progress'::regclass) AND attname = 'beside'`).Scan(&both)
+	if err != nil || both {
+		return err
+	}
+	return script(ctx, tx, besideColumns)
+}
+
+// Enter implements migrate.Database.
+func (d database) Enter(ctx context.Context, tx pgx.Tx, s step) error {
+	if err := d.tables(ctx, tx); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum, beside) VALUES ($1, $2, $3, $4)", s.Number, s.Name, s.Checksum, s.Beside)
 	return err
 }
 
 // Keep implements migrate.Database.
-func (d database) Keep(ctx context.Context, tx pgx.Tx, number int, part migrate.Part) error {
-	if err := script(ctx, tx, stepTables); err != nil {
+func (d database) Keep(ctx context.Context, tx pgx.Tx, s step, part migrate.Part) error {
+	if err := d.tables(ctx, tx); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO migration_progress VALUES ($1, $2, $3, $4)", number, part.At, part.Done, part.Total)
+	_, err := tx.Exec(ctx, "INSERT INTO migration_progress (number, place, done, total, beside) VALUES ($1, $2, $3, $4, $5)",
+		s.Number, part.At, part.Done, part.Total, s.Beside)
 	return err
 }

@@ -83,6 +83,9 @@ func (f archiveFile) State(context.Context) (state migrate.State, err error) {
 	return state, err
 }
 
+// Alone implements migrate.Database.
+func (f archiveFile) Alone(context.Context, *conn, step) error { return nil }
+
 // StateOf implements migrate.Database.
 func (f archiveFile) StateOf(ctx context.Context, _ *conn) (migrate.State, error) {
 	return f.State(ctx)
@@ -121,11 +124,11 @@ func (f archiveFile) Enter(_ context.Context, tx *conn, s step) error {
 }
 
 // Keep implements migrate.Database.
-func (f archiveFile) Keep(_ context.Context, tx *conn, number int, part migrate.Part) error {
+func (f archiveFile) Keep(_ context.Context, tx *conn, s step, part migrate.Part) error {
 	if err := tx.script(migrationProgress); err != nil {
 		return err
 	}
-	return tx.exec("INSERT OR REPLACE INTO migration_progress VALUES (?, ?, ?, ?)", int64(number), part.At, part.Done, part.Total)
+	return tx.exec("INSERT OR REPLACE INTO migration_progress VALUES (?, ?, ?, ?)", int64(s.Number), part.At, part.Done, part.Total)
 }
 
 // schemaChecksum returns a checksum of the definitions of all tables and indexes.

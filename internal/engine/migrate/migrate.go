@@ -6,6 +6,12 @@
 // far it has come, so that it can be cut off at any moment and continues from
 // there. Steps take as long as they need, and report their progress.
 //
+// Several processes may use a database, and an upgrade replaces one after the other.
+// Most steps change what older processes rely on: such a step begins only when no
+// older process is connected, and those that are missed stop writing when they
+// find it. A step beside which older processes can go on (a new table or index,
+// that they need not know) says so: Step.Beside, or a file NNNN_name.beside.sql.
+//
 // A step never changes once it has been released. The list of applied steps has
 // their checksums, and a database whose steps differ from the program's is
 // refused.
@@ -29,6 +35,7 @@ type Step[Tx any] struct {
 	Number   int
 	Name     string
 	Checksum string
+	Beside   bool     // processes that do not know the step may go on
 	SQL      string   // of a step in SQL
 	Work     Work[Tx] // of a step in Go
 }
@@ -48,14 +55,30 @@ type Part struct {
 type Applied struct {
 	Number   int
 	Checksum string
+	Beside   bool // processes that do not know the step may go on
 }
 
 // State is the state of a database: its complete steps, and how far the next one
 // has come.
 type State struct {
 	Applied []Applied
-	Begun   int // number of the step that was begun; 0: none
+	Begun   int  // number of the step that was begun; 0: none
+	Beside  bool // processes that do not know that step may go on
 	Part    Part
+}
+
+// Excludes returns the number of the first step beside which a process that knows
+// so many steps cannot go on, 0 if there is none.
+func (s *State) Excludes(known int) int {
+	for _, a := range s.Applied {
+		if a.Number > known && !a.Beside {
+			return a.Number
+		}
+	}
+	if s.Begun > known && !s.Beside {
+		return s.Begun
+	}
+	return 0
 }
 
 // ErrNewer says that the database has steps that this program does not know.
@@ -83,7 +106,8 @@ func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 			return nil, fmt.Errorf("read schema step: %w", err)
 		}
 		sum := sha256.Sum256(text)
-		steps = append(steps, Step[Tx]{Number: number, Name: name, SQL: string(text), Checksum: hex.EncodeToString(sum[:])})
+		name, beside := strings.CutSuffix(name, ".beside")
+		steps = append(steps, Step[Tx]{Number: number, Name: name, Beside: beside, SQL: string(text), Checksum: hex.EncodeToString(sum[:])})
 	}
 	slices.SortFunc(steps, func(a, b Step[Tx]) int { return a.Number - b.Number })
 	for i, s := range steps {

@@ -53,7 +53,7 @@ func TestADatabaseGetsTheStepsThatItLacks(t *testing.T) {
 	for applied, want := range map[int]int{0: 2, 1: 1, 2: 0} {
 		var have []Applied
 		for _, s := range steps[:applied] {
-			have = append(have, Applied{s.Number, s.Checksum})
+			have = append(have, Applied{Number: s.Number, Checksum: s.Checksum})
 		}
 		pending, err := Pending(steps, State{Applied: have})
 		if err != nil || len(pending) != want {
@@ -67,16 +67,46 @@ func TestAForeignDatabaseIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Pending(steps, State{Applied: []Applied{{1, steps[0].Checksum}, {2, "x"}}}); !errors.Is(err, ErrNewer) {
+	if _, err := Pending(steps, State{Applied: []Applied{{Number: 1, Checksum: steps[0].Checksum}, {Number: 2, Checksum: "x"}}}); !errors.Is(err, ErrNewer) {
 		t.Errorf("a newer database: got %v", err)
 	}
-	if _, err := Pending(steps, State{Applied: []Applied{{1, steps[0].Checksum}}, Begun: 2}); !errors.Is(err, ErrNewer) {
+	if _, err := Pending(steps, State{Applied: []Applied{{Number: 1, Checksum: steps[0].Checksum}}, Begun: 2}); !errors.Is(err, ErrNewer) {
 		t.Errorf("a database with a part of a newer step: got %v", err)
 	}
-	if _, err := Pending(steps, State{Applied: []Applied{{1, "other"}}}); err == nil {
+	if _, err := Pending(steps, State{Applied: []Applied{{Number: 1, Checksum: "other"}}}); err == nil {
 		t.Error("a step with another checksum was accepted")
 	}
-	if _, err := Pending(steps, State{Applied: []Applied{{2, steps[0].Checksum}}}); err == nil {
+	if _, err := Pending(steps, State{Applied: []Applied{{Number: 2, Checksum: steps[0].Checksum}}}); err == nil {
 		t.Error("a step out of order was accepted")
+	}
+}
+
+func TestAStepSaysWhetherOlderProcessesMayGoOn(t *testing.T) {
+	steps, err := Load(files("0001_a.sql", "0002_b.beside.sql"), Step[int]{Number: 3, Name: "c", Beside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state State
+	for i, want := range []bool{false, true, true} {
+		if s := steps[i]; s.Beside != want || s.Name != string(rune('a'+i)) {
+			t.Errorf("got %+v", s)
+		}
+		state.Applied = append(state.Applied, Applied{Number: steps[i].Number, Beside: steps[i].Beside})
+	}
+	for known, want := range map[int]int{0: 1, 1: 0, 2: 0, 3: 0} {
+		if got := state.Excludes(known); got != want {
+			t.Errorf("a process that knows %d steps cannot go on beside %d, want %d", known, got, want)
+		}
+	}
+	state.Begun = 4
+	if got := state.Excludes(3); got != 4 {
+		t.Errorf("a process cannot go on beside %d, want the step that was begun", got)
+	}
+	if got := state.Excludes(4); got != 0 {
+		t.Errorf("a process that knows the step that was begun cannot go on beside %d", got)
+	}
+	state.Beside = true
+	if got := state.Excludes(3); got != 0 {
+		t.Errorf("a process cannot go on beside %d, which says that it can", got)
 	}
 }

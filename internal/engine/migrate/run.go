@@ -19,6 +19,10 @@ type Database[Tx any] interface {
 	// time. If another process has it, the error is ErrLocked.
 	Transact(ctx context.Context, work func(Tx) error) error
 
+	// Alone returns an error that names the processes that are connected and do not
+	// know a step.
+	Alone(ctx context.Context, tx Tx, step Step[Tx]) error
+
 	// StateOf is State within a transaction.
 	StateOf(ctx context.Context, tx Tx) (State, error)
 	// Script runs the statements of a step.
@@ -27,7 +31,7 @@ type Database[Tx any] interface {
 	// come.
 	Enter(ctx context.Context, tx Tx, step Step[Tx]) error
 	// Keep stores how far a step has come.
-	Keep(ctx context.Context, tx Tx, number int, part Part) error
+	Keep(ctx context.Context, tx Tx, step Step[Tx], part Part) error
 }
 
 // ErrLocked says that another process is changing the schema.
@@ -131,6 +135,11 @@ func advance[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *
 // do does the next part of a step.
 func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], state State) (done, total int64, err error) {
 	part := Part{End: true}
+	if !step.Beside && state.Begun != step.Number && len(state.Applied) > 0 {
+		if err := db.Alone(ctx, tx, step); err != nil {
+			return 0, 0, err
+		}
+	}
 	if step.Work == nil {
 		err = db.Script(ctx, tx, step.SQL)
 	} else {
@@ -145,7 +154,7 @@ func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], stat
 	case part.End:
 		return part.Done, part.Total, db.Enter(ctx, tx, step)
 	}
-	return part.Done, part.Total, db.Keep(ctx, tx, step.Number, part)
+	return part.Done, part.Total, db.Keep(ctx, tx, step, part)
 }
 
 // wait waits while another process has the lock, and notes its progress. It

@@ -81,19 +81,25 @@ type Process struct {
 // with the test.
 func Oda(tb testing.TB, args ...string) *Process {
 	tb.Helper()
-	return start(tb, &stderr{served: make(chan string, 1)}, args)
+	return OdaOf(tb, Program(tb), args...)
+}
+
+// OdaOf is like Oda, with another program.
+func OdaOf(tb testing.TB, program string, args ...string) *Process {
+	tb.Helper()
+	return start(tb, program, &stderr{served: make(chan string, 1)}, args)
 }
 
 // OdaOpening is like Oda, for an archive that takes long to open: it waits
 // until probes are answered. The URL is that of /readyz.
 func OdaOpening(tb testing.TB, args ...string) *Process {
 	tb.Helper()
-	return start(tb, &stderr{served: make(chan string, 1), opening: true}, args)
+	return start(tb, Program(tb), &stderr{served: make(chan string, 1), opening: true}, args)
 }
 
-func start(tb testing.TB, log *stderr, args []string) *Process {
+func start(tb testing.TB, program string, log *stderr, args []string) *Process {
 	tb.Helper()
-	cmd := exec.Command(Program(tb), args...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = tb.TempDir(), environment(), log
 	process, err := fault.Start(cmd)
 	if err != nil {

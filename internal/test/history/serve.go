@@ -21,6 +21,26 @@ import (
 // until the test ends.
 func Serve(tb testing.TB, engine oda.Engine) Target {
 	tb.Helper()
+	server := NewServer(tb, engine)
+	tb.Cleanup(server.Close)
+	return At(tb, server.URL+"/api/v1")
+}
+
+// Server serves an archive on an engine until it is closed.
+type Server struct {
+	*httptest.Server
+	stop func()
+}
+
+// Close lets requests in progress end, and followers go.
+func (s *Server) Close() {
+	s.stop()
+	s.Server.Close()
+}
+
+// NewServer returns a server that serves an archive on an engine with the real API.
+func NewServer(tb testing.TB, engine oda.Engine) *Server {
+	tb.Helper()
 	archive := oda.NewArchive(engine, random{})
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
@@ -31,13 +51,10 @@ func Serve(tb testing.TB, engine oda.Engine) Target {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := httptest.NewServer(api)
-	tb.Cleanup(func() {
+	return &Server{httptest.NewServer(api), func() {
 		stop()
 		hub.Wait()
-		server.Close()
-	})
-	return At(tb, server.URL+"/api/v1")
+	}}
 }
 
 // random makes up identifiers.
