@@ -96,6 +96,16 @@ func Postgres(tb testing.TB) string {
 	return dsn
 }
 
+// PostgresProgram returns the path of a program of PostgreSQL, such as pg_dump.
+func PostgresProgram(tb testing.TB, name string) string {
+	tb.Helper()
+	cluster, err := sharedCluster()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cluster.Program(name)
+}
+
 // sharedCluster starts the shared cluster unless it is running.
 func sharedCluster() (*fault.Cluster, error) {
 	shared.Lock()
