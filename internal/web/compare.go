@@ -6,7 +6,9 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -219,9 +221,15 @@ func (s *Site) documents(ctx context.Context, view *compareView) (from, to []jso
 		if one.Kind == oda.ExecutionBlock {
 			lines = withoutCalls(lines)
 		}
-		sides[i] = lines
+		sides[i] = slices.DeleteFunc(lines, isBareMetadata)
 	}
 	return sides[0], sides[1], nil
+}
+
+// isBareMetadata reports whether a line is the metadata with nothing in it but what the
+// archive itself keeps. Whether a document was sent with that is no difference.
+func isBareMetadata(l jsondiff.Line) bool {
+	return l.Indent == 1 && l.Key == `"metadata"` && strings.HasSuffix(l.Text, "{}")
 }
 
 // Blocks reports whether both sides are blocks, whose calls can be compared.

@@ -38,40 +38,45 @@ func TestEveryPageIsSound(t *testing.T) {
 			if test.strip != "" {
 				s = s.behindProxy(t, test.strip)
 			}
-			ctx := env.Browser(t)
-			watch := env.NewWatch(ctx)
 			for _, at := range s.tour(t) {
-				do(t, ctx, chromedp.Navigate(s.base+"/"+at))
-				if !test.judged {
-					continue
-				}
-				for _, screen := range []string{"wall", "desk", "phone"} {
-					do(t, ctx, chromedp.EmulateViewport(screens[screen].width, screens[screen].height))
-					if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
-						t.Errorf("on %s these are wider than the screen of a %s:\n%s", at, screen, strings.Join(found, "\n"))
-					}
-				}
-				if found := axe(t, ctx); len(found) > 0 {
-					t.Errorf("%s:\n%s", at, strings.Join(found, "\n"))
-				}
-				if got := evaluate[string](t, ctx, `document.querySelector("h1").textContent`); got == "" {
-					t.Errorf("%s has no heading", at)
-				}
-			}
-			complaints, err := watch.Complaints(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			complaints = slices.DeleteFunc(complaints, func(c string) bool {
-				return strings.Contains(c, "status of 404") || strings.Contains(c, "status of 400") // the page itself, which is about it
-			})
-			if len(complaints) > 0 {
-				t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
-			}
-			if host, _ := url.Parse(s.base); !cmp.Equal([]string{host.Host}, watch.Hosts()) {
-				t.Errorf("the pages asked the hosts %q", watch.Hosts())
+				t.Run(at, func(t *testing.T) { s.mustBeSound(t, at, test.judged) })
 			}
 		})
+	}
+}
+
+// mustBeSound opens a page, and judges it on every screen.
+func (s site) mustBeSound(t *testing.T, at string, judged bool) {
+	t.Helper()
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+	if judged {
+		for _, screen := range []string{"wall", "desk", "desk at 200 %", "phone"} {
+			do(t, ctx, chromedp.EmulateViewport(screens[screen].width, screens[screen].height))
+			if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+				t.Errorf("these are wider than the screen of a %s:\n%s", screen, strings.Join(found, "\n"))
+			}
+		}
+		if found := axe(t, ctx); len(found) > 0 {
+			t.Error(strings.Join(found, "\n"))
+		}
+		if got := evaluate[string](t, ctx, `document.querySelector("h1").textContent`); got == "" {
+			t.Error("it has no heading")
+		}
+	}
+	complaints, err := watch.Complaints(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	complaints = slices.DeleteFunc(complaints, func(c string) bool {
+		return strings.Contains(c, "status of 404") || strings.Contains(c, "status of 400") // the page itself, which is about it
+	})
+	if len(complaints) > 0 {
+		t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
+	}
+	if host, _ := url.Parse(s.base); !cmp.Equal([]string{host.Host}, watch.Hosts()) {
+		t.Errorf("it asked the hosts %q", watch.Hosts())
 	}
 }
 

@@ -30,7 +30,7 @@ func described(t *testing.T) *httptest.Server {
 }
 
 // screens are the sizes of a phone, a desk and a wall.
-var screens = map[string]struct{ width, height int64 }{"phone": {390, 844}, "desk": {1280, 800}, "wall": {2560, 1440}}
+var screens = map[string]struct{ width, height int64 }{"phone": {390, 844}, "desk": {1280, 800}, "wall": {2560, 1440}, "desk at 200 %": {640, 400}}
 
 func TestTheFirstOperationIsOnTheFirstScreen(t *testing.T) {
 	server := described(t)

@@ -97,7 +97,7 @@ func (s site) absurd(t *testing.T) {
 		"prjs/prj-" + long[:40]:               `{"name":"اسم المشروع ✨🔭 项目","obs_blocks":[]}`,
 		"ebs/eb-absurd":                       `{"telescope":"` + long + `","sbd_ref":"sbd-absurd","request_responses":[` + absurdCalls(now, long) + `]}`,
 		"ebs/eb-nothing":                      `{"x":null}`,
-		"ebs/eb-long":                         `{"request_responses":[` + strings.Repeat(absurdCalls(now, "m")+",", 20) + `{}]}`,
+		"ebs/eb-long":                         `{"request_responses":[` + strings.Repeat(absurdCalls(now, "m")+",", 20) + `{"request":"last"}]}`,
 		"sbds/sbd-deep":                       strings.Repeat(`{"a":[`, 49) + "\"\\u00b0\u202ebottom\"" + strings.Repeat(`]}`, 49),
 		"sbis/sbi-" + long[len(long)/2:][:30]: `{"sbd_ref":"` + long + `"}`,
 	} {
