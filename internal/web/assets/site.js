@@ -68,30 +68,30 @@ for (const element of document.querySelectorAll("[data-copy]")) {
   (element.closest("pre") ?? element).after(" ", button);
 }
 
-// Failures that were not all counted when the list was made are asked for again, as
-// long as counting goes on.
+// Failures that were not all counted when a list was made are asked for again, as long
+// as counting goes on.
+let counting = false;
 async function finishCounting() {
-  const unfinished = [...document.querySelectorAll("td[data-partial]")];
-  if (unfinished.length === 0) {
-    return;
-  }
-  await new Promise((done) => setTimeout(done, 1000));
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  let further = false;
-  for (const cell of unfinished) {
-    const now = page.getElementById(cell.id);
-    if (now && now.outerHTML !== cell.outerHTML) {
-      further = true;
-      cell.parentElement?.classList.toggle("failed", now.classList.contains("bad"));
-      cell.replaceWith(now);
+  const unfinished = () => [...document.querySelectorAll("td[data-partial]")];
+  for (let further = !counting; further && unfinished().length > 0;) {
+    counting = true;
+    await new Promise((done) => setTimeout(done, 1000));
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+    const page = new DOMParser().parseFromString(answer?.ok ? await answer.text() : "", "text/html");
+    further = false;
+    for (const cell of unfinished()) {
+      const now = page.getElementById(cell.id);
+      if (now && now.outerHTML !== cell.outerHTML) {
+        further = true;
+        cell.parentElement.classList.toggle("failed", now.classList.contains("bad"));
+        cell.replaceWith(now);
+      }
     }
-  }
-  if (further) {
-    finishCounting();
+    counting = false;
   }
 }
-finishCounting().catch(() => {});
+finishCounting();
+document.addEventListener("renewed", finishCounting);
 
 // A link to a call unfolds it.
 function unfoldTarget() {
