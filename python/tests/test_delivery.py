@@ -5,12 +5,14 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 import threading
 import time
+import urllib.request
 from unittest import mock
 
 import oda_helper
-from oda_helper import _archive, _process, _recorder
+from oda_helper import _archive, _process, _recorder, _session, _spool
 from oda_helper import capture_request_response as capture
 from proxy import Proxy
 from support import PATIENCE, Case, Server, binary, free_port, wait_until
@@ -96,6 +98,44 @@ class Gateway:
                 raise OSError("no request")
             got += piece
         return got
+
+
+class TheArchiveIsTold(Case):
+    def test_how_far_behind_a_script_is(self):
+        gateway = Gateway(self, self.server)
+        os.environ["ODA_URL"] = gateway.url
+        oda_helper.create_eb()
+        gateway.answer = (503, "")
+        for n in range(5):
+            scan(n)
+        wait_until(lambda: gateway.given > 0, "an answer")
+        gateway.answer = None
+        self.assertTrue(oda_helper.flush(PATIENCE))
+        with urllib.request.urlopen(self.server.url + "/metrics", timeout=PATIENCE) as answer:
+            metrics = answer.read().decode()
+        # Other tests use the same archive.
+        said = dict(line.split(" ") for line in metrics.splitlines() if line.startswith("oda_recorder"))
+        self.assertGreaterEqual(float(said["oda_recorders"]), 1)
+        self.assertGreaterEqual(float(said["oda_recorder_lag_records"]), 5)
+        self.assertGreater(float(said["oda_recorder_lag_seconds"]), 0)
+
+    def test_the_age_of_the_oldest_record(self):
+        with tempfile.TemporaryDirectory() as spool, mock.patch.object(_session.time, "monotonic") as now:
+            session = _session.Session(spool, _spool.Block("eb-1", "http://x", None, None), 1 << 20, "never")
+            self.addCleanup(session.release)
+            now.return_value = 100.0
+            self.assertEqual(session.age(), 0)
+            for n in range(2000):  # more than are remembered one by one
+                now.return_value = 100.0 + n
+                session.append(b"{}")
+            self.assertEqual((session.lag(), session.age()), (2000, 1999))
+            session.settle(1000, 0)
+            self.assertAlmostEqual(session.age(), 999, delta=8)
+            session.settle(1000, 0)
+            self.assertEqual(session.age(), 0)
+            session.append(b"{}")
+            now.return_value += 5
+            self.assertEqual(session.age(), 5)
 
 
 class OnlyTheArchiveItself(Case):
