@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -80,7 +81,48 @@ func (s *scrape) want(t *testing.T, sample string, value float64) {
 	}
 }
 
-// worked starts an archive and lets it do a little of everything.
+// counted is what the metrics tell after worked.
+var counted = map[string]float64{
+	`oda_http_requests_total{operation="getSBD",status="2xx"}`:                            2,
+	`oda_http_requests_total{operation="getSBD",status="4xx"}`:                            1,
+	`oda_http_requests_total{operation="getSBD",status="5xx"}`:                            0,
+	`oda_http_requests_total{operation="recordBatch",status="2xx"}`:                       1,
+	`oda_http_requests_total{operation="other",status="4xx"}`:                             2,
+	`oda_http_requests_total{operation="page",status="2xx"}`:                              1,
+	`oda_http_request_duration_seconds_count{operation="getSBD",status="2xx"}`:            2,
+	`oda_http_request_duration_seconds_bucket{operation="getSBD",status="2xx",le="+Inf"}`: 2,
+	`oda_problems_total{problem="not-found"}`:                                             1,
+	`oda_problems_total{problem="no-such-path"}`:                                          1,
+	`oda_problems_total{problem="unauthenticated"}`:                                       0,
+	`oda_admission_refused_total{class="recording"}`:                                      0,
+	`oda_commit_duration_seconds_count`:                                                   7,
+	`oda_commit_requests_sum`:                                                             7,
+	`oda_commit_requests_bucket{le="1"}`:                                                  7,
+	`oda_commit_failures_total`:                                                           0,
+	`oda_feed_position`:                                                                   7,
+	`oda_feed_followers`:                                                                  1,
+	`oda_feed_followers_limit`:                                                            4096,
+	`oda_identifier_duration_seconds_count{source="archive"}`:                             1,
+	`oda_entities{kind="sbds"}`:                                                           2,
+	`oda_entities{kind="ebs"}`:                                                            2,
+	`oda_recorders`:                                                                       2,
+	`oda_recorder_lag_records`:                                                            17,
+	`oda_recorder_lag_seconds`:                                                            3.5,
+	`oda_ready`:                                                                           1,
+}
+
+// has reports whether the scrape tells all of it.
+func (s *scrape) has(all map[string]float64) bool {
+	for sample, value := range all {
+		if s.samples[sample] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// worked starts an archive and lets it do a little of everything. A request is counted
+// just after it is answered, so worked looks again until the last is.
 func worked(t *testing.T, configure func(*app.Config)) *scrape {
 	t.Helper()
 	a := env.Start(t, configure)
@@ -105,6 +147,9 @@ func worked(t *testing.T, configure func(*app.Config)) *scrape {
 	}
 	events := a.Events("/changes")
 	defer events.Close()
+	if _, err := events.Data(); err != nil { // from now on it is told of changes as they come
+		t.Fatal(err)
+	}
 	if got := a.Do("PUT", "/sbds/sbd-later", `{}`); got.Status != 200 {
 		t.Fatal(got.Text())
 	}
@@ -115,7 +160,11 @@ func worked(t *testing.T, configure func(*app.Config)) *scrape {
 			break
 		}
 	}
-	return readScrape(t, must(t, "GET", a.Origin()+"/metrics", ""))
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if s := readScrape(t, must(t, "GET", a.Origin()+"/metrics", "")); s.has(counted) || time.Now().After(deadline) {
+			return s
+		}
+	}
 }
 
 func TestMetrics(t *testing.T) {
@@ -135,34 +184,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func (s *scrape) isTrue(t *testing.T) {
-	for sample, value := range map[string]float64{
-		`oda_http_requests_total{operation="getSBD",status="2xx"}`:                            2,
-		`oda_http_requests_total{operation="getSBD",status="4xx"}`:                            1,
-		`oda_http_requests_total{operation="getSBD",status="5xx"}`:                            0,
-		`oda_http_requests_total{operation="recordBatch",status="2xx"}`:                       1,
-		`oda_http_requests_total{operation="other",status="4xx"}`:                             2,
-		`oda_http_requests_total{operation="page",status="2xx"}`:                              1,
-		`oda_http_request_duration_seconds_count{operation="getSBD",status="2xx"}`:            2,
-		`oda_http_request_duration_seconds_bucket{operation="getSBD",status="2xx",le="+Inf"}`: 2,
-		`oda_problems_total{problem="not-found"}`:                                             1,
-		`oda_problems_total{problem="no-such-path"}`:                                          1,
-		`oda_problems_total{problem="unauthenticated"}`:                                       0,
-		`oda_admission_refused_total{class="recording"}`:                                      0,
-		`oda_commit_duration_seconds_count`:                                                   7,
-		`oda_commit_requests_sum`:                                                             7,
-		`oda_commit_requests_bucket{le="1"}`:                                                  7,
-		`oda_commit_failures_total`:                                                           0,
-		`oda_feed_position`:                                                                   7,
-		`oda_feed_followers`:                                                                  1,
-		`oda_feed_followers_limit`:                                                            4096,
-		`oda_identifier_duration_seconds_count{source="archive"}`:                             1,
-		`oda_entities{kind="sbds"}`:                                                           2,
-		`oda_entities{kind="ebs"}`:                                                            2,
-		`oda_recorders`:                                                                       2,
-		`oda_recorder_lag_records`:                                                            17,
-		`oda_recorder_lag_seconds`:                                                            3.5,
-		`oda_ready`:                                                                           1,
-	} {
+	for sample, value := range counted {
 		s.want(t, sample, value)
 	}
 	for _, sample := range []string{"oda_feed_delay_seconds_count", "oda_database_bytes", "oda_wal_bytes", "oda_http_connections", "process_start_time_seconds", "go_goroutines"} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	// The next step is under way in another process.
 	env.Exec(t, conn, "SELECT pg_advisory_lock(1868849409)",
 		fmt.Sprintf("INSERT INTO migration_progress VALUES (%d, '', 3, 7)", old.Schema+1))
-	p := env.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory")
+	p := env.OdaOpening(t, "serve", "--db", dsn, "--base-path", "/observatory", "--admin-listen", "127.0.0.1:0")
 	origin := strings.TrimSuffix(p.URL, "/observatory/readyz")
 	ask := func(method, path string, accept ...string) (int, string, string) {
 		t.Helper()
@@ -56,7 +57,11 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 			t.Errorf("readyz answers %d, Retry-After %q: %s", status, after, text)
 		}
 	}
-	for _, request := range []string{"GET /observatory/api/v1/sbds/a", "PUT /observatory/api/v1/sbds/a", "GET /observatory/api/v1/", "GET /"} {
+	admin := regexp.MustCompile(`http://\S+/metrics`).FindString(p.Log())
+	if metrics := must(t, "GET", admin, ""); !strings.Contains(metrics, "\noda_ready 0\n") {
+		t.Errorf("the metrics are %s", metrics)
+	}
+	for _, request := range []string{"GET /metrics", "GET /observatory/api/v1/sbds/a", "PUT /observatory/api/v1/sbds/a", "GET /observatory/api/v1/", "GET /"} {
 		method, path, _ := strings.Cut(request, " ")
 		if status, after, text := ask(method, path); status != 503 || after == "" {
 			t.Errorf("%s answers %d, Retry-After %q: %s", request, status, after, text)

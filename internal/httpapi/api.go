@@ -91,8 +91,7 @@ type API struct {
 	origin  string                 // the archive's own
 	access  atomic.Pointer[access] // what may change while it serves
 
-	operations []*operation
-	other      *operation
+	operations []*operation // the first is for all that is none
 	problems   problemCounts
 	recorders  recorders
 }
@@ -110,7 +109,7 @@ func New(cfg Config) (*API, error) {
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
 		control: admission.New(), origin: cfg.Origin, problems: newProblemCounts(),
 	}
-	a.other = a.operationNamed(otherRequests)
+	a.operationNamed(otherRequests)
 	if err := a.Reload(cfg.Limits, cfg.Origins); err != nil {
 		return nil, err
 	}

@@ -30,8 +30,7 @@ type call struct {
 	query     map[string][]string
 	started   time.Time
 	requestID string
-	taken     int64 // bytes reserved from the budget
-	counts    *operation
+	taken     int64            // bytes reserved from the budget
 	pass      admission.Pass   // while the archive works on the request
 	place     *admission.Place // of the caller; nil without limits
 	status    int
@@ -40,15 +39,16 @@ type call struct {
 	kind      oda.Kind
 	need      auth.Role // that the caller needs
 	class     admission.Class
-	page      bool  // for people; its query is ignored
-	probe     bool  // a health check
-	reading   bool  // reading of the body has begun
-	ended     bool  // all of the body was read
-	broken    bool  // the rest of the body will never arrive
-	lasting   bool  // the answer never changes
-	waited    bool  // for something to answer with, as long as the client wanted
-	accept    bool  // the answer depends on what the client accepts
-	headed    uint8 // how many of values are used
+	page      bool   // for people; its query is ignored
+	probe     bool   // a health check
+	reading   bool   // reading of the body has begun
+	ended     bool   // all of the body was read
+	broken    bool   // the rest of the body will never arrive
+	lasting   bool   // the answer never changes
+	waited    bool   // for something to answer with, as long as the client wanted
+	accept    bool   // the answer depends on what the client accepts
+	headed    uint8  // how many of values are used
+	counted   uint16 // the operation, among those that are counted
 	out       response
 
 	// The values of the answer's headers. They are part of the call, so that they
@@ -57,7 +57,7 @@ type call struct {
 }
 
 func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
-	c := &call{ResponseWriter: w, api: a, access: a.access.Load(), r: r, counts: a.other, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
+	c := &call{ResponseWriter: w, api: a, access: a.access.Load(), r: r, started: time.Now(), requestID: r.Header.Get("X-Request-Id")}
 	if !validRequestID(c.requestID) {
 		c.requestID = rand.Text()
 	}
@@ -154,7 +154,7 @@ func (c *call) finish() {
 		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Now().Add(lingerTime))
 	}
 	now := time.Now()
-	c.counts.note(c.outcome(), now.Sub(c.started), c.waited)
+	c.count(now)
 	c.logLine(now)
 	if abort {
 		// This breaks the connection before the response is complete, so that no

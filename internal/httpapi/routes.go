@@ -28,7 +28,7 @@ type route struct {
 	class     admission.Class // of its work
 	page      bool            // for people, or the description itself: any query is accepted
 	probe     bool            // called all the time, so success is logged only for debugging
-	counts    *operation
+	counted   uint16          // its place among the operations that are counted
 }
 
 // routes returns the whole interface. The API description has the method and the
@@ -120,7 +120,7 @@ func (a *API) register() error {
 	var bare error
 	handle := func(method, path string, rt route) {
 		bare = errors.Join(bare, rt.check(method, path))
-		rt.class, rt.counts = rt.classOf(), a.operationNamed(cmp.Or(rt.operation, rt.label, pageRequests))
+		rt.class, rt.counted = rt.classOf(), a.operationNamed(cmp.Or(rt.operation, rt.label, pageRequests))
 		a.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, rt) })
 		allowed[path] = append(allowed[path], method)
 	}
@@ -170,16 +170,16 @@ func (a *API) register() error {
 			if own := allowed[r.URL.Path]; own != nil {
 				methods = own
 			}
-			a.dispatch(w, r, route{role: auth.Anyone, handle: wrongMethod(methods), counts: a.other})
+			a.dispatch(w, r, route{role: auth.Anyone, handle: wrongMethod(methods)})
 		})
 	}
 	for _, kind := range oda.Kinds { // an empty identifier
 		a.mux.HandleFunc("PUT "+root+"/"+kind.Collection()+"/{$}", func(w http.ResponseWriter, r *http.Request) {
-			a.dispatch(w, r, route{role: auth.Editor, kind: kind, handle: func(*call) error { return errNoIdentifier() }, counts: a.other})
+			a.dispatch(w, r, route{role: auth.Editor, kind: kind, handle: func(*call) error { return errNoIdentifier() }})
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.dispatch(w, r, route{role: auth.Anyone, handle: func(*call) error { return a.errNoSuchPath() }, counts: a.other})
+		a.dispatch(w, r, route{role: auth.Anyone, handle: func(*call) error { return a.errNoSuchPath() }})
 	})
 	return bare
 }
@@ -208,7 +208,7 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
-	c.class, c.counts = rt.class, rt.counts
+	c.class, c.counted = rt.class, rt.counted
 	if rt.kind != 0 {
 		c.id = r.PathValue(rt.kind.IDField())
 	}

@@ -28,19 +28,16 @@ const (
 
 // operation counts the requests of one operation.
 type operation struct {
-	name     string
-	requests [len(outcomes)]atomic.Int64
-	took     [len(outcomes)]atomic.Pointer[measure.Histogram] // in nanoseconds; nil before the first
+	name   string
+	took   [len(outcomes)]atomic.Pointer[measure.Histogram] // in nanoseconds; nil before the first
+	waited [len(outcomes)]atomic.Int64                      // requests that took as long as they wanted to
 }
 
 // note counts a request that has ended.
 func (o *operation) note(outcome int, took time.Duration, waited bool) {
-	if o == nil {
-		return // of an archive that is not open yet
-	}
-	o.requests[outcome].Add(1)
 	if waited {
-		return // as long as it wanted to
+		o.waited[outcome].Add(1)
+		return
 	}
 	h := o.took[outcome].Load()
 	if h == nil {
@@ -50,17 +47,23 @@ func (o *operation) note(outcome int, took time.Duration, waited bool) {
 	h.Note(int64(took))
 }
 
-// operationNamed returns the counts of an operation. It is called only while routes
-// are registered.
-func (a *API) operationNamed(name string) *operation {
-	for _, o := range a.operations {
+// operationNamed returns the place of an operation among those that are counted. It is
+// called only while routes are registered.
+func (a *API) operationNamed(name string) uint16 {
+	for i, o := range a.operations {
 		if o.name == name {
-			return o
+			return uint16(i)
 		}
 	}
-	o := &operation{name: name}
-	a.operations = append(a.operations, o)
-	return o
+	a.operations = append(a.operations, &operation{name: name})
+	return uint16(len(a.operations) - 1)
+}
+
+// count counts a request that has ended.
+func (c *call) count(now time.Time) {
+	if all := c.api.operations; len(all) > 0 { // else the archive is not open yet
+		all[c.counted].note(c.outcome(), now.Sub(c.started), c.waited)
+	}
 }
 
 // outcome returns the class of the status. An answer that was cut off is a failure of
@@ -121,10 +124,11 @@ func (a *API) Stats() Stats {
 	}
 	for _, o := range a.operations {
 		for i, outcome := range outcomes {
-			one := OperationStats{Operation: o.name, Outcome: outcome, Requests: o.requests[i].Load()}
+			one := OperationStats{Operation: o.name, Outcome: outcome, Requests: o.waited[i].Load()}
 			if h := o.took[i].Load(); h != nil {
 				counts := h.Read()
 				one.Took = &counts
+				one.Requests += counts.Total()
 			}
 			s.Operations = append(s.Operations, one)
 		}

@@ -46,6 +46,14 @@ func (h *Histogram) Read() Counts {
 	return c
 }
 
+// Total returns the number of values.
+func (c Counts) Total() (n int64) {
+	for _, each := range c.Each {
+		n += each
+	}
+	return n
+}
+
 // Durations are the bounds for how long something takes that somebody waits for, in
 // nanoseconds: from half a millisecond, which is less than a disk needs, to the time
 // after which most clients have given up.

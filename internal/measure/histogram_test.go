@@ -29,11 +29,7 @@ func TestNothingIsLostWhenManyCount(t *testing.T) {
 		})
 	}
 	group.Wait()
-	var n int64
-	for _, each := range h.Read().Each {
-		n += each
-	}
-	if n != 8000 {
+	if n := h.Read().Total(); n != 8000 {
 		t.Errorf("%d of 8000 values were counted", n)
 	}
 }
