@@ -149,9 +149,11 @@ func TestTheImageIsMadeFromNothing(t *testing.T) {
 			"tmp":                                    "dtrwxrwxrwx 0:0",
 			"usr/share/doc/oda/LICENSE":              "-rw-r--r-- 0:0",
 			"usr/share/doc/oda/THIRD-PARTY-LICENSES": "-rw-r--r-- 0:0",
+			"var":                                    "dr-xr-xr-x 0:0",
 			"var/lib/oda":                            "drwxr-x--- 65532:65532",
 			"ko-app":                                 "dr-xr-xr-x 0:0",
 			"ko-app/oda":                             "-r-xr-xr-x 0:0",
+			"var/run":                                "dr-xr-xr-x 0:0",
 			"var/run/ko":                             "dr-xr-xr-x 0:0",
 		}
 		if diff := cmp.Diff(wanted, files); diff != "" {
@@ -209,7 +211,7 @@ func unpackImage(t *testing.T) jail {
 func (j jail) run(t *testing.T, args ...string) *service {
 	t.Helper()
 	return start(t, &command{
-		root: j.root, user: imageUser, dir: j.config.WorkingDir, env: j.config.Env, args: slices.Concat(j.config.Entrypoint, args),
+		root: j.root, user: imageUser, group: imageUser, dir: j.config.WorkingDir, env: j.config.Env, args: slices.Concat(j.config.Entrypoint, args),
 	})
 }
 

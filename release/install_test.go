@@ -10,33 +10,36 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 )
 
 // debian is a small Debian in a folder.
-type debian struct{ root string }
+type debian struct {
+	root string
+	init int // process of its systemd, if that runs
+}
 
-// newDebian installs a Debian with the program's architecture. It has systemd, which does
-// not run.
+// newDebian installs a Debian with what the package works with.
 func newDebian(t *testing.T) debian {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root may install a Debian into a folder")
 	}
 	need(t, "mmdebstrap")
-	d := debian{filepath.Join(t.TempDir(), "debian")}
-	output(t, "mmdebstrap", "--quiet", "--variant=apt", "--include=adduser,systemd,init-system-helpers,logrotate,libpam-systemd,dbus", "bookworm", d.root)
+	d := debian{root: filepath.Join(t.TempDir(), "debian")}
+	output(t, "mmdebstrap", "--quiet", "--variant=apt", "--include=adduser,dbus,init-system-helpers,logrotate,postgresql,systemd-sysv", "bookworm", d.root)
 	return d
 }
 
 // run runs a command in it.
 func (d debian) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = "/"
+	enter := []string{"chroot", d.root}
+	if d.init != 0 {
+		enter = []string{"nsenter", "--all", fmt.Sprintf("--target=%d", d.init)}
+	}
+	cmd := exec.Command(enter[0], append(enter[1:], args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: d.root}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -54,8 +57,8 @@ func (d debian) must(t *testing.T, args ...string) string {
 // install installs a package, with further options of dpkg.
 func (d debian) install(t *testing.T, deb string, options ...string) string {
 	t.Helper()
-	d.copy(t, deb, "/tmp/oda.deb")
-	return d.must(t, append([]string{"dpkg", "--install"}, append(options, "/tmp/oda.deb")...)...)
+	d.copy(t, deb, "/root/oda.deb")
+	return d.must(t, append([]string{"dpkg", "--install"}, append(options, "/root/oda.deb")...)...)
 }
 
 func (d debian) copy(t *testing.T, from, to string) {
@@ -103,11 +106,11 @@ func (d debian) start(t *testing.T) *service {
 			unit[name] = value
 		}
 	}
-	var uid uint32
-	if _, err := fmt.Sscan(d.must(t, "id", "--user", unit["User"]), &uid); err != nil {
+	c := &command{root: d.root, dir: unit["WorkingDirectory"], args: strings.Fields(unit["ExecStart"])}
+	if _, err := fmt.Sscan(d.must(t, "id", "--user", unit["User"])+d.must(t, "id", "--group", unit["User"]), &c.user, &c.group); err != nil {
 		t.Fatal(err)
 	}
-	return start(t, &command{root: d.root, user: uid, dir: unit["WorkingDirectory"], args: strings.Fields(unit["ExecStart"])})
+	return start(t, c)
 }
 
 // nextPackage makes a package of a later version, whose settings have changed too.
@@ -182,8 +185,7 @@ func TestTheDebianPackageIsInstalledUpgradedAndRemoved(t *testing.T) {
 	s.request(t, "GET", "/api/v1/prjs/"+project.ID, "", http.StatusOK)
 	s.stop(t)
 
-	// An older package is a downgrade that somebody has asked for; the same again does
-	// nothing.
+	// The same package again does nothing.
 	d.install(t, next, "--force-confold")
 
 	d.must(t, "dpkg", "--remove", "oda")

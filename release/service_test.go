@@ -18,11 +18,11 @@ const patience = time.Minute
 
 // command is a program to start in another root directory, as a user that is not root.
 type command struct {
-	root string
-	user uint32
-	dir  string
-	env  []string
-	args []string
+	root        string
+	user, group uint32
+	dir         string
+	env         []string
+	args        []string
 }
 
 // service is a running oda.
@@ -42,7 +42,7 @@ func start(t *testing.T, c *command) *service {
 	s := &service{done: make(chan struct{}), more: make(chan struct{})}
 	s.cmd = exec.Command(c.args[0], c.args[1:]...)
 	s.cmd.Dir, s.cmd.Env = c.dir, c.env
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: c.user, Gid: c.user}, Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: c.user, Gid: c.group}, Pdeathsig: syscall.SIGKILL}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
