@@ -27,22 +27,19 @@ const (
 	classes
 )
 
-// work is how long the requests of a class may take on average, once they are
-// admitted. If they take longer, fewer are admitted at once. Recording may take twice
-// as long, so that the others give way first.
-const work = 250 * time.Millisecond
-
-// How long a request may wait to be admitted. With what the work takes, its answer
-// comes within a second. A search takes longer than others.
+// An answer should come within a second, also when there is too much to do, and when
+// the processors are shared with other programs. So long a request waits to be
+// admitted, and so long it works on average, while some take several times as long.
+// Records may take longer, since they are refused last.
 const (
-	waiting       = 500 * time.Millisecond
-	waitingSearch = 300 * time.Millisecond
+	waiting = 300 * time.Millisecond
+	work    = 125 * time.Millisecond
 )
 
 // Control admits requests. It is safe for concurrent use.
 type Control struct {
 	desks   [classes]desk
-	pressed atomic.Int64 // until when others must give way to recording, in Unix nanoseconds
+	pressed atomic.Int64 // until when others give way to recording, in Unix nanoseconds
 }
 
 // New returns a control for this machine.
@@ -50,22 +47,21 @@ func New() *Control {
 	processors := runtime.GOMAXPROCS(0)
 	c := &Control{}
 	for class, b := range map[Class]bounds{
-		Recording: {least: 256, most: 1024, work: 2 * work, wait: waiting},
-		Writing:   {least: 64, most: 512, work: work, wait: waiting},
-		Reading:   {least: 64, most: 512, work: work, wait: waiting},
-		Searching: {least: 2 * processors, most: 4 * processors, work: work, wait: waitingSearch},
+		Recording: {least: 256, most: 1024, work: 2 * work, wait: 500 * time.Millisecond},
+		Writing:   {least: min(4*processors, 512), most: 512, work: work, wait: waiting, lastFirst: true},
+		Reading:   {least: min(4*processors, 512), most: 512, work: work, wait: waiting, lastFirst: true},
+		Searching: {least: max(2, processors), most: 4 * max(2, processors), work: 2 * work, wait: waiting, lastFirst: true}, // keeps a processor busy
 		Bulk:      {least: 2, most: 2, work: work, wait: 5 * time.Second},
 	} {
 		d := &c.desks[class]
-		d.bounds, d.limit, d.room = b, b.most, mostWaiting
-		d.giveWay = func(now time.Time) bool { return class != Recording && now.UnixNano() < c.pressed.Load() }
-		d.slow = func(time.Time) {}
+		d.bounds, d.limit, d.press = b, min(8*b.least, b.most), func() {}
+		d.pressed = func(now time.Time) bool { return class != Recording && now.UnixNano() < c.pressed.Load() }
 	}
-	c.desks[Recording].slow = func(now time.Time) { c.pressed.Store(now.Add(pressedTime).UnixNano()) }
+	c.desks[Recording].press = func() { c.pressed.Store(time.Now().Add(pressedTime).UnixNano()) }
 	return c
 }
 
-// pressedTime is how long others give way after recording was slow.
+// pressedTime is how long others give way after records were slow or had to wait.
 const pressedTime = time.Second
 
 // Pass lets one request work. The zero Pass is that of a request that is not counted.

@@ -67,51 +67,64 @@ func TestNobodyWaitsAtANormalLoad(t *testing.T) {
 	})
 }
 
-// The work of a machine that does 200 requests per second, however many there are at
-// once.
-func shared(c *Control, class Class) func() time.Duration {
+// shared is the work of a machine that does so many requests per second, however many
+// there are at once.
+func shared(c *Control, class Class, perSecond int) func() time.Duration {
 	return func() time.Duration {
 		c.desks[class].mu.Lock()
 		defer c.desks[class].mu.Unlock()
-		return time.Duration(c.desks[class].working) * time.Second / 200
+		return time.Duration(c.desks[class].working) * time.Second / time.Duration(perSecond)
 	}
 }
 
+// That holds also for a machine on which others leave little of the processors.
 func TestPastSaturationWhatIsAcceptedKeepsItsPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := New()
-		crowd(t, c, Writing, 1000, shared(c, Writing), 3*time.Second) // it finds its limit
-		admitted, refused, longest, patience := crowd(t, c, Writing, 1000, shared(c, Writing), 10*time.Second)
-		if admitted < 1500 || refused == 0 {
-			t.Errorf("%d were admitted and %d refused", admitted, refused)
+	for class, rates := range map[Class][]int{Reading: {2000, 200, 20}, Writing: {2000, 200, 20}, Searching: {100, 20}, Recording: {2000, 1000}} {
+		for _, perSecond := range rates {
+			synctest.Test(t, func(t *testing.T) {
+				c := New()
+				crowd(t, c, class, 2000, shared(c, class, perSecond), 5*time.Second) // it finds its limit
+				admitted, refused, longest, patience := crowd(t, c, class, 2000, shared(c, class, perSecond), 10*time.Second)
+				if admitted < 10*perSecond*3/4 || refused == 0 {
+					t.Errorf("class %d, %d/s: %d were admitted and %d refused", class, perSecond, admitted, refused)
+				}
+				if longest > time.Second || patience > c.desks[class].wait {
+					t.Errorf("class %d, %d/s: one took %v, and one waited %v to be refused", class, perSecond, longest, patience)
+				}
+			})
 		}
-		if longest > 1200*time.Millisecond || patience > waiting {
-			t.Errorf("one took %v, and one waited %v to be refused", longest, patience)
-		}
-	})
+	}
 }
 
 func TestOthersGiveWayToRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New()
-		slow := func() time.Duration { return 300 * time.Millisecond } // that is slow, but no reason to refuse any
 		quick := func() time.Duration { return 20 * time.Millisecond }
+		limit := func() int {
+			c.desks[Reading].mu.Lock()
+			defer c.desks[Reading].mu.Unlock()
+			return c.desks[Reading].limit
+		}
+		// Recording is slow, but there is room for all records.
 		var group sync.WaitGroup
-		group.Go(func() {
-			if _, refused, _, _ := crowd(t, c, Recording, 500, slow, 5*time.Second); refused > 0 {
-				t.Errorf("%d records were refused", refused)
-			}
-		})
-		group.Go(func() { crowd(t, c, Reading, 400, quick, 5*time.Second) })
+		group.Go(func() { crowd(t, c, Reading, 400, quick, 20*time.Second) })
+		slow := func() time.Duration { return 200 * time.Millisecond }
+		if _, refused, _, _ := crowd(t, c, Recording, c.desks[Recording].least, slow, 5*time.Second); refused > 0 {
+			t.Errorf("%d records were refused", refused)
+		}
+		if limit() < 300 {
+			t.Errorf("while no record waits, %d may read at once", limit())
+		}
+		group.Go(func() { crowd(t, c, Recording, 2000, slow, 5*time.Second) })
 		time.Sleep(4 * time.Second)
-		if limit := c.desks[Reading].limit; limit != c.desks[Reading].least {
-			t.Errorf("%d may read at once", limit)
+		if limit() != c.desks[Reading].least {
+			t.Errorf("while records wait, %d may read at once", limit())
+		}
+		time.Sleep(9 * time.Second)
+		if limit() < 300 {
+			t.Errorf("after that, %d may read at once", limit())
 		}
 		group.Wait()
-		crowd(t, c, Reading, 10, quick, 5*time.Second)
-		if limit := c.desks[Reading].limit; limit != c.desks[Reading].most {
-			t.Errorf("after that, %d may read at once", limit)
-		}
 	})
 }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,27 +10,26 @@ import (
 // adjustTime is the time between two looks at how the work goes.
 const adjustTime = 100 * time.Millisecond
 
-// How many may wait. While the limit is reached all the time, that follows from how many
-// are done in a second, so that those who are admitted have not waited for long.
-const (
-	leastWaiting = 16
-	mostWaiting  = 4096
-	standing     = 250 * time.Millisecond
-)
+// mostWaiting bounds how many wait.
+const mostWaiting = 4096
 
 // bounds are those of a class.
 type bounds struct {
 	least, most int           // of the limit
 	work        time.Duration // that a request may take on average
 	wait        time.Duration // that one waits to be admitted
+	// Who came last is admitted first. If there are too many, those that are admitted
+	// have hardly waited; the others wait for a while and are refused.
+	lastFirst bool
 }
 
-// desk admits the requests of one class, first come, first served. How many work at
-// once follows from how long they take.
+// desk admits the requests of one class. How many work at once follows from how long
+// they take: a number that suits one machine is wrong for another, and for the same
+// one when others use it too.
 type desk struct {
 	bounds
-	giveWay func(time.Time) bool // whether others need the machine more
-	slow    func(time.Time)      // called when the requests take longer than work/2
+	pressed func(time.Time) bool // whether others need the machine more
+	press   func()               // called when requests are slow or have to wait
 
 	mu      sync.Mutex
 	limit   int
@@ -38,9 +38,8 @@ type desk struct {
 	began   time.Time       // of what is added up
 	done    int
 	took    time.Duration
+	full    bool // the limit was reached
 	refused int64
-	busy    bool // some had to wait at the last look
-	room    int  // how many may wait
 }
 
 func (d *desk) enter(ctx context.Context) error {
@@ -50,14 +49,15 @@ func (d *desk) enter(ctx context.Context) error {
 		d.mu.Unlock()
 		return nil
 	}
-	if len(d.waiting) >= d.room {
+	if len(d.waiting) >= mostWaiting {
 		d.refused++
 		d.mu.Unlock()
-		return errTooMuch() // it would wait for too long
+		return errTooMuch()
 	}
 	admitted := make(chan struct{})
-	d.waiting = append(d.waiting, admitted)
+	d.waiting, d.full = append(d.waiting, admitted), true
 	d.mu.Unlock()
+	d.press()
 
 	late := time.NewTimer(d.wait)
 	defer late.Stop()
@@ -83,13 +83,12 @@ func (d *desk) enter(ctx context.Context) error {
 func (d *desk) giveUp(admitted chan struct{}) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, w := range d.waiting {
-		if w == admitted {
-			d.waiting = append(d.waiting[:i], d.waiting[i+1:]...)
-			return true
-		}
+	i := slices.Index(d.waiting, admitted)
+	if i < 0 {
+		return false
 	}
-	return false
+	d.waiting = slices.Delete(d.waiting, i, i+1)
+	return true
 }
 
 // leave ends the work of a request that took so long, and admits those that wait.
@@ -99,34 +98,31 @@ func (d *desk) leave(took time.Duration, now time.Time) {
 	d.working--
 	d.done++
 	d.took += took
-	if elapsed := now.Sub(d.began); elapsed >= adjustTime {
-		d.adjust(now, elapsed)
+	if now.Sub(d.began) >= adjustTime {
+		d.adjust(now)
 	}
 	for d.working < d.limit && len(d.waiting) > 0 {
-		close(d.waiting[0])
-		d.waiting = d.waiting[1:]
+		next := 0
+		if d.lastFirst {
+			next = len(d.waiting) - 1
+		}
+		close(d.waiting[next])
+		d.waiting = slices.Delete(d.waiting, next, next+1)
 		d.working++
 	}
 }
 
 // adjust looks at how the work went since the last time. If it takes too long, fewer
-// are admitted at once, else more again.
-func (d *desk) adjust(now time.Time, elapsed time.Duration) {
-	mean := d.took / time.Duration(d.done)
-	if mean > d.work/2 {
-		d.slow(now)
-	}
-	switch {
-	case mean > d.work || d.giveWay(now):
+// are admitted at once. If it does not, and some had to wait, more are.
+func (d *desk) adjust(now time.Time) {
+	switch mean := d.took / time.Duration(d.done); {
+	case mean > d.work:
+		d.press()
 		d.limit = max(d.least, d.limit*3/4)
-	default:
+	case d.pressed(now):
+		d.limit = max(d.least, d.limit*3/4)
+	case d.full:
 		d.limit = min(d.most, d.limit+d.limit/8+1)
 	}
-	busy := len(d.waiting) > 0
-	d.room = mostWaiting
-	if busy && d.busy {
-		d.room = min(mostWaiting, max(leastWaiting, int(int64(d.done)*int64(standing)/int64(elapsed))))
-	}
-	d.busy = busy
-	d.began, d.done, d.took = now, 0, 0
+	d.began, d.done, d.took, d.full = now, 0, 0, false
 }

@@ -1,12 +1,13 @@
 package app_test
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -43,17 +44,17 @@ func overload(t *testing.T, length time.Duration, args ...string) {
 	}
 	must(t, "PUT", p.URL+"/ebs/eb-1", `{}`)
 	before := resident(t, p.PID())
-	l := &storm{url: p.URL, transport: &http.Transport{MaxIdleConnsPerHost: overloadClients, MaxConnsPerHost: overloadClients}}
-	defer l.transport.CloseIdleConnections()
+	l := newStorm(t, p.Host())
 
 	capacity := l.closed(16, length/3)
 	t.Logf("16 clients: %s", capacity)
 	over := l.open(5*capacity.rate(), length)
 	t.Logf("five times as many: %s", over)
 
-	// A test run on a busy machine only sees that the times are bounded at all.
-	bound := 3 * time.Second
-	if length >= time.Minute {
+	// A short run, on a machine that may be busy, only sees that the times are bounded
+	// at all, and that recording is refused last.
+	bound, proof := 10*time.Second, length >= time.Minute
+	if proof {
 		bound = time.Second
 	}
 	for _, kind := range kindsOfLoad {
@@ -72,8 +73,9 @@ func overload(t *testing.T, length time.Duration, args ...string) {
 	if others == 0 {
 		t.Error("nothing was refused, so this was no overload")
 	}
-	if n := len(recorded.refused); n*20 > len(recorded.accepted)+n {
-		t.Errorf("of %d records, %d were refused", len(recorded.accepted)+n, n)
+	put := over.of("put")
+	if share := recorded.share(); share > put.share() && share > 0.05 || proof && share > 0.05 {
+		t.Errorf("%.1f %% of the records were refused, and %.1f %% of the other writes", 100*share, 100*put.share())
 	}
 	if grown := resident(t, p.PID()) - before; grown > 256<<20 {
 		t.Errorf("the archive takes %.0f MiB more than before", mebibytes(grown))
@@ -99,16 +101,40 @@ var searched = `{"list":[` + strings.Repeat(`{"a":[1,2,3]},`, 50) + `0]}`
 
 var kindsOfLoad = []string{"get", "search", "put", "record"}
 
-// storm sends requests of all kinds.
+// storm sends requests of all kinds. It shares the machine with the archive, so its
+// clients are simple: each has a connection, and no goroutine but the caller's.
 type storm struct {
-	url       string
-	transport *http.Transport
-	sent      atomic.Int64
-	recorded  atomic.Int64
+	host     string
+	clients  chan *caller
+	sent     atomic.Int64
+	recorded atomic.Int64
 }
 
-// send sends the next request. Of ten, one is a search.
-func (l *storm) send() (kind string, status int, took time.Duration, err error) {
+// caller is a client. Its connection is nil before its first request, and after an
+// error.
+type caller struct {
+	conn   net.Conn
+	answer *bufio.Reader
+}
+
+func newStorm(t *testing.T, host string) *storm {
+	l := &storm{host: host, clients: make(chan *caller, overloadClients)}
+	for range overloadClients {
+		l.clients <- &caller{}
+	}
+	t.Cleanup(func() {
+		for range overloadClients {
+			if c := <-l.clients; c.conn != nil {
+				_ = c.conn.Close()
+			}
+		}
+	})
+	return l
+}
+
+// send lets a client send the next request, and gives the client back. Of ten, one is
+// a search.
+func (l *storm) send(c *caller) (kind string, status int, took time.Duration, err error) {
 	n := l.sent.Add(1)
 	method, path, body := "GET", fmt.Sprintf("/sbds/sbd-%d", n%200), ""
 	switch kind = "get"; n % 10 {
@@ -119,28 +145,44 @@ func (l *storm) send() (kind string, status int, took time.Duration, err error) 
 	case 4, 5:
 		kind, method, path, body = "put", "PUT", fmt.Sprintf("/prjs/prj-%d", n), `{"title":"overload"}`
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, l.url+path, strings.NewReader(body))
-	if err != nil {
-		return kind, 0, 0, err
-	}
 	began := time.Now()
-	response, err := l.transport.RoundTrip(request)
-	if err != nil {
-		return kind, 0, 0, err
+	status, err = c.do(l.host, fmt.Sprintf("%s /api/v1%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body))
+	took = time.Since(began)
+	if err != nil && c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
 	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return kind, 0, 0, err
-	}
-	if kind == "record" && response.StatusCode == http.StatusOK {
+	if kind == "record" && status == http.StatusOK {
 		l.recorded.Add(1)
 	}
-	if response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") == "" {
-		return kind, 0, 0, fmt.Errorf("a 503 has no Retry-After")
+	l.clients <- c
+	return kind, status, took, err
+}
+
+// do sends a request and returns the status of its answer.
+func (c *caller) do(host, request string) (int, error) {
+	if c.conn == nil {
+		conn, err := net.DialTimeout("tcp", host, 30*time.Second)
+		if err != nil {
+			return 0, err
+		}
+		c.conn, c.answer = conn, bufio.NewReader(conn)
 	}
-	return kind, response.StatusCode, time.Since(began), nil
+	_ = c.conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.WriteString(c.conn, request); err != nil {
+		return 0, err
+	}
+	response, err := http.ReadResponse(c.answer, nil)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, err
+	}
+	if response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") == "" {
+		return 0, fmt.Errorf("a 503 has no Retry-After")
+	}
+	return response.StatusCode, nil
 }
 
 // closed lets so many clients send one request after the other.
@@ -151,7 +193,7 @@ func (l *storm) closed(clients int, length time.Duration) *outcomes {
 	for range clients {
 		group.Go(func() {
 			for time.Now().Before(end) {
-				o.add(l.send())
+				o.add(l.send(<-l.clients))
 			}
 		})
 	}
@@ -164,16 +206,12 @@ func (l *storm) closed(clients int, length time.Duration) *outcomes {
 func (l *storm) open(perSecond float64, length time.Duration) *outcomes {
 	o := &outcomes{length: length}
 	var group sync.WaitGroup
-	clients := make(chan struct{}, overloadClients)
 	began, sent := time.Now(), 0.0
 	for tick := time.NewTicker(5 * time.Millisecond); time.Since(began) < length; <-tick.C {
 		for ; sent < perSecond*time.Since(began).Seconds(); sent++ {
 			select {
-			case clients <- struct{}{}:
-				group.Go(func() {
-					o.add(l.send())
-					<-clients
-				})
+			case c := <-l.clients:
+				group.Go(func() { o.add(l.send(c)) })
 			default:
 				o.unsent++
 			}
@@ -215,6 +253,11 @@ type outcomes struct {
 }
 
 type outcome struct{ accepted, refused []time.Duration }
+
+// share is how many of the requests were refused, between 0 and 1.
+func (o *outcome) share() float64 {
+	return float64(len(o.refused)) / max(1, float64(len(o.accepted)+len(o.refused)))
+}
 
 func (o *outcomes) add(kind string, status int, took time.Duration, err error) {
 	o.mu.Lock()
