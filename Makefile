@@ -13,7 +13,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel release release-test setup test test-bench test-release test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile clean
+.PHONY: help run build wheel release release-test setup test test-bench test-release test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -107,7 +107,7 @@ fixture: ## Make the archives that later programs must be able to upgrade (REV=R
 BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/bench -version $(VERSION) -only '$(BENCH_ONLY)'
 
 bench: ## Measure everything, and write docs/benchmarks.md (30 minutes, 20 GB; BENCH_ONLY=REGEXP for some of it)
-	$(BENCH)
+	$(BENCH) $(SOAK)
 
 bench-quick: ## A short run of the benchmarks, into bench/out (under two minutes)
 	$(BENCH) -quick
@@ -118,6 +118,10 @@ bench-against: ## Measure in turn with the oda of another revision (REV=REVISION
 PROFILES = $(CURDIR)/docs/benchmarks/profiles
 bench-profile: ## Profile the CPU time of oda while measuring (BENCH_ONLY=REGEXP), into docs/benchmarks/profiles
 	$(BENCH) -quick -profile $(PROFILES)
+
+SOAKTIME ?= 10m
+soak: ## A mixed night on both engines for SOAKTIME (default 10m, or hours): fails if memory, goroutines, files or logs grow
+	@$(MAKE) --no-print-directory bench BENCH_ONLY=soak SOAK='-soak $(SOAKTIME)'
 
 clean: ## Remove what was built; the archive in ./oda-data stays
 	rm -rf bin dist bench/out

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // tiny is a plan that only shows that every scenario runs.
 var tiny = plan{
 	length: 10 * time.Millisecond, rounds: 1, busy: 4, lengths: []int{10, 100}, prepared: 100, longBlock: 100, nightBlocks: 3, nightRecords: 10,
-	entities: 1000, records: 4000, versions: 20, past: 100, shares: []float64{0.5},
+	entities: 1000, records: 4000, versions: 20, past: 100, shares: []float64{0.5}, soak: 12 * time.Second,
 }
 
 func TestEveryScenarioRuns(t *testing.T) {
@@ -66,7 +66,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, plot := range []string{"benchmarks/lengths.svg", "benchmarks/night.svg"} {
+	for _, plot := range []string{"benchmarks/lengths.svg", "benchmarks/night.svg", "benchmarks/soak.svg"} {
 		if !strings.Contains(string(page), "("+plot+")") {
 			t.Errorf("the page does not show %s", plot)
 		}
@@ -161,6 +161,34 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 	} {
 		if got := format(test.value, test.unit); got != test.want {
 			t.Errorf("%v %s: %q, want %q", test.value, test.unit, got, test.want)
+		}
+	}
+}
+
+func TestGrowthIsNoticed(t *testing.T) {
+	soak := func(f figure, value func(i int) float64) (all []sample) {
+		for i := range soakSamples {
+			all = append(all, sample{f: value(i)})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		samples []sample
+		says    string
+	}{
+		"a leak of a goroutine now and then": {soak(goroutines, func(i int) float64 { return 60 + float64(i) }), "goroutines grew from"},
+		"a leak of files":                    {soak(descriptors, func(i int) float64 { return 40 + float64(2*i) }), "open files grew from"},
+		"a leak of memory":                   {soak(memory, func(i int) float64 { return float64((60 + i + 4*(i%7)) << 20) }), "memory grew from"},
+		"a log that is not cut":              {soak(walSize, func(i int) float64 { return float64(2 * i << 20) }), "write-ahead log reached"},
+		"complaints":                         {soak(lines, func(i int) float64 { return float64(i) * 1000 }), "log of the server grew from"},
+		"records that get dearer":            {soak(perWrite, func(i int) float64 { return float64(i) * 200 }), "on disk per write reached"},
+		"memory that goes up and down":       {soak(memory, func(i int) float64 { return float64((60 + 8*(i%9)) << 20) }), ""},
+		"a cache that fills at first":        {soak(memory, func(i int) float64 { return float64((60 + 4*min(i, soakSamples/3)) << 20) }), ""},
+		"an archive at peace":                {soak(goroutines, func(i int) float64 { return 60 + float64(i%3) }), ""},
+	} {
+		err := grown(test.samples)
+		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
 	}
 }

@@ -28,11 +28,13 @@ type worker struct {
 	// answered, if not nil, is called with the body of each answer, which is
 	// valid until it returns.
 	answered func(body []byte)
-	token    string // sent with each request, unless it is empty
+	// mayWait accepts that the server has too much to do at the moment.
+	mayWait bool
+	token   string // sent with each request, unless it is empty
 }
 
 // load sends the requests of each worker over its own connection, and waits for
-// all answers. Every answer must be 200.
+// all answers. Every answer must be 200, or 503 if the worker may wait.
 //
 // Without a rate the loop is closed: the next request follows the answer, and
 // the load is the most that the server can handle. With a rate it is open:
@@ -92,6 +94,9 @@ func load(ctx context.Context, addr string, workers []worker, length time.Durati
 					return fmt.Errorf("%s %s: %w", request.Header.Method(), request.URI().Path(), err)
 				}
 				latencies[i] = append(latencies[i], time.Since(due))
+				if w.mayWait && response.StatusCode() == http.StatusServiceUnavailable {
+					continue
+				}
 				if response.StatusCode() != http.StatusOK {
 					return fmt.Errorf("%s %s answered %d: %.300s", request.Header.Method(), request.URI().Path(), response.StatusCode(), response.Body())
 				}

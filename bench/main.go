@@ -40,6 +40,7 @@ func main() {
 	o := options{plan: full, progress: os.Stderr}
 	flag.BoolVar(&o.quick, "quick", false, "small counts and short times, without PocketBase")
 	only := flag.String("only", "", "run the scenarios whose name matches this `expression`, and put them into the report that is there")
+	soak := flag.Duration("soak", 0, "`time` that a soak takes (default 10m, or 20s with -quick)")
 	flag.StringVar(&o.against, "against", "", "measure oda in turn with the one of this git `revision`, and nothing else")
 	flag.StringVar(&o.profiles, "profile", "", "write where the CPU time of oda goes into this `folder`, and no report")
 	flag.StringVar(&o.version, "version", "dev", "version of oda, for the report")
@@ -57,6 +58,9 @@ func main() {
 	}
 	if o.quick {
 		o.plan = quick
+	}
+	if *soak > 0 {
+		o.plan.soak = *soak
 	}
 	if o.profiles != "" {
 		o.plan.length = 5 * time.Second

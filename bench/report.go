@@ -28,6 +28,7 @@ const words = `## How to read and repeat it
 make bench                                        # half an hour and 20 GB; writes this page
 make bench BENCH_ONLY='reading|night'             # some of it again; updates this page
 make bench BENCH_ONLY=scale                       # 10,000,000 records: a quarter of an hour and 12 GB more
+make soak SOAKTIME=8h                             # a mixed night on both engines: fails if anything grows (default 10m)
 make bench-against REV=v1 BENCH_ONLY=recording    # in turn with the oda of another revision
 ` + "```" + `
 

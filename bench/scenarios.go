@@ -35,6 +35,7 @@ type plan struct {
 	past         int   // records in a block whose past is read
 	shares       []float64
 	idle         time.Duration
+	soak         time.Duration // how long a mixed night lasts
 }
 
 // The full plan takes about half an hour on two cores, the quick one less than
@@ -43,12 +44,12 @@ var (
 	full = plan{
 		warm: time.Second, length: 2 * time.Second, rounds: 5, busy: 64, pocketBase: true,
 		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000, nightBlocks: 200, nightRecords: 1_000,
-		entities: 1_000_000, records: 10_000_000, versions: 10_000, past: 100_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second,
+		entities: 1_000_000, records: 10_000_000, versions: 10_000, past: 100_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second, soak: 10 * time.Minute,
 	}
 	quick = plan{
 		length: 500 * time.Millisecond, rounds: 1, busy: 64,
 		lengths: []int{10, 100, 1_000}, prepared: 3_000, longBlock: 1_000, nightBlocks: 20, nightRecords: 100,
-		entities: 10_000, records: 100_000, versions: 1_000, past: 10_000, shares: []float64{0.25, 0.75}, idle: time.Second,
+		entities: 10_000, records: 100_000, versions: 1_000, past: 10_000, shares: []float64{0.25, 0.75}, idle: time.Second, soak: 20 * time.Second,
 	}
 )
 
@@ -234,6 +235,13 @@ func scenarios() []scenario {
 			text: "An archive is filled with records of 284 bytes in blocks of 2,000 to 20,000, in batches of up to 5,000 over 8 connections, each record with its idempotency key. " +
 				"It is compared with a small one.",
 			run: runScale,
+		},
+		{
+			name: "soak", title: "A mixed night without growth", asked: true,
+			text: fmt.Sprintf("%.0f requests per second, on both engines at once: 60 %% record into blocks of %d records; the others read entities, blocks and pages, store, update, search and list. "+
+				"%d followers stay, and %d more come and go. Each row is a tenth of the time; *per second* counts writes. The run fails if memory, goroutines, open files or the server's own log are more in the last third than in the second, or if the write-ahead log or the space per write exceed their bounds.",
+				soakRate, soakBlock, soakFollowers, soakVisitors),
+			run: runSoak,
 		},
 	}
 }

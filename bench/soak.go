@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// What a soak watches besides the memory.
+const (
+	goroutines  figure = "goroutines"
+	descriptors figure = "open files"
+	walSize     figure = "write-ahead log"
+	perWrite    figure = "on disk per write"
+	lines       figure = "log of the server"
+)
+
+// The load of a soak. It is far below what a server can do: a soak looks for what
+// grows, and the servers have hours for it.
+const (
+	soakRate        = 100.0 // requests per second
+	soakConnections = 24
+	soakFollowers   = 10  // that stay
+	soakVisitors    = 4   // followers that come and go
+	soakBlock       = 200 // records in a block
+	soakSamples     = 60
+	soakPoints      = 10 // in the report
+)
+
+// bound says how much a figure may grow from the second third of a soak to the last,
+// and how large it may be then, if that is bounded.
+type bound struct {
+	figure figure
+	share  float64
+	slack  float64
+	most   float64
+}
+
+// bounds of a soak. In the first third caches fill and connections are made. The
+// write-ahead log of SQLite goes up and down: it begins anew at 32 MiB, and 64 MiB of
+// it are kept.
+var bounds = []bound{
+	{figure: memory, share: 0.05, slack: 12 << 20},
+	{figure: goroutines, share: 0.05, slack: 8},
+	{figure: descriptors, share: 0.05, slack: 8},
+	{figure: lines, slack: 4 << 10},
+	{figure: walSize, most: 80 << 20},
+	{figure: perWrite, most: 4 << 10},
+}
+
+// grown returns what has grown more than it may.
+func grown(samples []sample) error {
+	var all error
+	for _, b := range bounds {
+		var values []float64
+		for _, one := range samples {
+			if value, ok := one[b.figure]; ok {
+				values = append(values, value)
+			}
+		}
+		third := len(values) / 3
+		if third == 0 {
+			continue
+		}
+		before, after := spreadOf(values[third:2*third]).median, spreadOf(values[2*third:]).median
+		if b.most > 0 && after > b.most {
+			all = errors.Join(all, fmt.Errorf("%s reached %s, more than %s", b.figure, format(after, b.figure.unit()), format(b.most, b.figure.unit())))
+		} else if b.most == 0 && after > before*(1+b.share)+b.slack {
+			all = errors.Join(all, fmt.Errorf("%s grew from %s to %s", b.figure, format(before, b.figure.unit()), format(after, b.figure.unit())))
+		}
+	}
+	return all
+}
+
+// runSoak lets every oda work through a mixed night, all at once, and fails if
+// something grows that should not.
+func runSoak(ctx context.Context, s *stage) error {
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return err
+	}
+	soaks := make([][]sample, len(odas))
+	all, running := errgroup.WithContext(ctx)
+	for i, srv := range odas {
+		srv.command = append(srv.command, "--log-level", "warn")
+		if _, err := srv.restart(ctx); err != nil {
+			return err
+		}
+		all.Go(func() (err error) {
+			if soaks[i], err = s.soak(running, srv); err != nil {
+				return fmt.Errorf("%s: %w", srv.arm(""), err)
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	t := &table{
+		Columns: plain(memory, goroutines, descriptors, walSize, perWrite, rate),
+		Plot:    &plotted{Title: "A mixed night without growth", X: "minutes", Y: memory},
+	}
+	for i, srv := range odas {
+		each := len(soaks[i]) / soakPoints
+		for point := range soakPoints {
+			part := soaks[i][point*each : (point+1)*each]
+			minutes := s.plan.soak.Minutes() * float64(point+1) / soakPoints
+			one := series{Arm: srv.arm(fmt.Sprintf(", minute %s", digits(minutes))), Line: srv.arm(""), X: minutes, Rounds: map[figure][]float64{}}
+			for _, c := range t.Columns {
+				var values []float64
+				for _, sample := range part {
+					if value, ok := sample[c.Figure]; ok {
+						values = append(values, value)
+					}
+				}
+				if len(values) > 0 {
+					one.Rounds[c.Figure] = []float64{spreadOf(values).median}
+				}
+			}
+			t.Series = append(t.Series, one)
+		}
+		if err := grown(soaks[i]); err != nil {
+			return fmt.Errorf("%s: %w", srv.arm(""), err)
+		}
+	}
+	s.section.Tables = append(s.section.Tables, t)
+	return nil
+}
+
+// soak lets a server work, and looks at it meanwhile.
+func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
+	night, writes, err := soakNight(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	end, err := follow(srv, soakFollowers, "gzip")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	all, working := errgroup.WithContext(ctx)
+	over := make(chan struct{})
+	all.Go(func() error {
+		defer close(over)
+		_, err := load(working, srv.addr, night, s.plan.soak, soakRate)
+		return err
+	})
+	all.Go(func() error { return visit(working, srv, over) })
+	var samples []sample
+	all.Go(func() error {
+		tick := time.NewTicker(s.plan.soak / soakSamples)
+		defer tick.Stop()
+		for before := (&look{}); ; {
+			select {
+			case <-over:
+				return nil
+			case <-tick.C:
+			}
+			one, err := before.next(working, srv, writes.Load())
+			if err != nil {
+				return err
+			}
+			samples = append(samples, one)
+			if len(samples)%(soakSamples/soakPoints) == 0 {
+				s.say("  %2d of %d  %-28s %v, %v goroutines, %v files", len(samples), soakSamples, srv.arm(""), one, one[goroutines], one[descriptors])
+			}
+		}
+	})
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	if len(samples) < soakSamples/2 {
+		return nil, fmt.Errorf("the machine is too busy: it was looked at %d times", len(samples))
+	}
+	return samples, nil
+}
+
+// soakNight returns what people and programs do in a night: 60 % record, each
+// connection into blocks of its own; the others read entities, blocks and pages,
+// store and update entities, search and list. It counts what is written.
+func soakNight(ctx context.Context, srv *server) ([]worker, *atomic.Int64, error) {
+	updates, err := updateEntities(ctx, srv, soakConnections)
+	if err != nil {
+		return nil, nil, err
+	}
+	var writes, entities atomic.Int64
+	return workers(soakConnections, func(i int) worker {
+		random := rand.New(rand.NewPCG(11, uint64(i)))
+		var begun, current string // blocks: the one to be stored, and the one in use
+		var records []request
+		var recorded, blocks int
+		var updating bool
+		return worker{
+			mayWait: true,
+			next: func() request {
+				n := random.IntN(100)
+				begun, updating = "", false
+				switch {
+				case current == "" || n < 60 && recorded >= soakBlock:
+					blocks++
+					begun = fmt.Sprintf("eb-soak-%d-%d", i, blocks)
+					return request{"PUT", api + "/ebs/" + begun, block(begun)}
+				case n < 60:
+					recorded++
+					writes.Add(1)
+					return records[recorded%len(records)]
+				case n < 65:
+					updating = true
+					writes.Add(1)
+					return updates[i].next()
+				case n < 70:
+					writes.Add(1)
+					id := identifier("sbd-soak", int(entities.Add(1)))
+					return request{"PUT", api + "/sbds/" + id, documentOf(id)}
+				case n < 80:
+					return request{method: "GET", path: api + "/sbds/" + identifier("sbd-own", random.IntN(own*soakConnections))}
+				case n < 85:
+					return request{method: "GET", path: api + "/ebs/" + current}
+				case n < 90:
+					return request{method: "GET", path: api + "/sbds/search?q=field&limit=20"}
+				case n < 93:
+					return request{method: "GET", path: api + "/ebs?created_after=2026-01-01&limit=100"}
+				case n < 96:
+					return request{method: "GET", path: api + "/changes?after=0&limit=100"}
+				}
+				return request{method: "GET", path: []string{"/", "/ebs", "/ebs/" + current, "/sbds"}[n%4]}
+			},
+			answered: func(body []byte) {
+				switch {
+				case updating:
+					updates[i].answered(body)
+				case begun != "":
+					current, records, recorded = begun, recordings(begun), 0
+				}
+			},
+		}
+	}), &writes, nil
+}
+
+// visit lets followers come and go, as pages do that are opened and closed.
+func visit(ctx context.Context, srv *server, over <-chan struct{}) error {
+	for {
+		end, err := follow(srv, soakVisitors, "gzip")
+		if err != nil {
+			return err
+		}
+		select {
+		case <-over:
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+		end()
+		select {
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+	}
+}
+
+// look is what the first look at a server found, and the last.
+type look struct {
+	first, last struct {
+		at     time.Time
+		writes int64
+		stored float64
+	}
+}
+
+// next looks at a server that has made so many writes.
+func (l *look) next(ctx context.Context, srv *server, writes int64) (sample, error) {
+	one := sample{}
+	var err error
+	if one[memory], err = srv.resident(); err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", srv.cmd.Process.Pid))
+	if err != nil {
+		return nil, err
+	}
+	one[descriptors] = float64(len(files))
+	text, err := srv.do(ctx, "GET", "/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "go_goroutines "); ok {
+			if one[goroutines], err = strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil {
+				return nil, err
+			}
+		}
+	}
+	info, err := os.Stat(srv.log)
+	if err != nil {
+		return nil, err
+	}
+	one[lines] = float64(info.Size())
+	stored, err := srv.stored(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	now := l.last
+	now.at, now.writes, now.stored = time.Now(), writes, stored
+	if l.first.at.IsZero() {
+		l.first = now
+	} else if writes > l.first.writes {
+		one[rate] = float64(writes-l.last.writes) / now.at.Sub(l.last.at).Seconds()
+		one[perWrite] = (stored - l.first.stored) / float64(writes-l.first.writes)
+	}
+	l.last = now
+	return one, nil
+}
+
+// stored returns the size of the archive, and notes that of its write-ahead log if
+// it has one of its own.
+func (srv *server) stored(ctx context.Context, in sample) (float64, error) {
+	if srv.database != "" {
+		return srv.stage.query(ctx, srv.db, "SELECT pg_database_size(current_database())::float8")
+	}
+	path := strings.TrimPrefix(srv.db, "sqlite:")
+	log, err := os.Stat(path + "-wal")
+	if err != nil {
+		return 0, err
+	}
+	in[walSize] = float64(log.Size())
+	file, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return float64(file.Size()), nil
+}
