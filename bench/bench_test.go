@@ -186,7 +186,7 @@ func TestGrowthIsNoticed(t *testing.T) {
 		"a cache that fills at first":        {soak(memory, func(i int) float64 { return float64((60 + 4*min(i, soakSamples/3)) << 20) }), ""},
 		"an archive at peace":                {soak(goroutines, func(i int) float64 { return 60 + float64(i%3) }), ""},
 	} {
-		err := grown(test.samples)
+		err := grown(test.samples, full.soak)
 		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
