@@ -180,7 +180,7 @@ func TestGrowthIsNoticed(t *testing.T) {
 		"a leak of files":                    {soak(descriptors, func(i int) float64 { return 40 + float64(2*i) }), "open files grew from"},
 		"a leak of memory":                   {soak(memory, func(i int) float64 { return float64((60 + i + 4*(i%7)) << 20) }), "memory grew from"},
 		"a log that is not cut":              {soak(walSize, func(i int) float64 { return float64(2 * i << 20) }), "write-ahead log reached"},
-		"complaints":                         {soak(lines, func(i int) float64 { return float64(i) * 1000 }), "log of the server grew from"},
+		"complaints":                         {soak(lines, func(i int) float64 { return float64(i) * 20_000 }), "log of the server grew from"},
 		"records that get dearer":            {soak(perWrite, func(i int) float64 { return float64(i) * 200 }), "on disk per write reached"},
 		"memory that goes up and down":       {soak(memory, func(i int) float64 { return float64((60 + 8*(i%9)) << 20) }), ""},
 		"a cache that fills at first":        {soak(memory, func(i int) float64 { return float64((60 + 4*min(i, soakSamples/3)) << 20) }), ""},
