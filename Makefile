@@ -35,7 +35,7 @@ release: ## Build all that is shipped into dist: programs, packages, image, char
 	cd release && go build -o ../bin/release .
 	bin/release -out dist -ko bin/ko
 
-release-test: build release ## Test what is in dist: run, install, upgrade and remove it, build it twice (ten minutes)
+release-test: build release ## Test what is in dist: run, install, upgrade and remove it, build it twice (long)
 	@scripts/setup packages jail curl
 	cd release && ODA_BIN=$(CURDIR)/bin/oda ODA_DIST=$(CURDIR)/dist go test -count=1 -timeout 30m -v ./...
 	@scripts/reproducible release
