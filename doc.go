@@ -32,7 +32,8 @@
 //     makes the summary from that, with positions from angle.go, and
 //     summarypacking.go is the form in which engines store it.
 //   - Nights: call.go reads a call from its record, night.go reports on a night,
-//     nightsum.go adds up its calls.
+//     nightsum.go adds up its calls. blocksum.go is the part of one block, which
+//     nightcache.go keeps for the next report.
 //   - engine.go is what an engine must do, error.go how anything fails, json.go
 //     the form of some values on the wire.
 package oda
