@@ -54,7 +54,8 @@ func New() *Control {
 		Bulk:      {least: 2, most: 2, work: work, wait: 5 * time.Second},
 	} {
 		d := &c.desks[class]
-		d.bounds, d.limit, d.press = b, min(8*b.least, b.most), func() {}
+		d.bounds, d.press = b, func() {}
+		d.limit = d.start()
 		d.pressed = func(now time.Time) bool { return class != Recording && now.UnixNano() < c.pressed.Load() }
 	}
 	c.desks[Recording].press = func() { c.pressed.Store(time.Now().Add(pressedTime).UnixNano()) }

@@ -96,6 +96,28 @@ func TestPastSaturationWhatIsAcceptedKeepsItsPace(t *testing.T) {
 	}
 }
 
+// Some wait for a lock of somebody else, as for an entity that another program holds.
+func TestAFewThatAreHeldUpDoNotShutOutOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New()
+		var group sync.WaitGroup
+		group.Go(func() {
+			crowd(t, c, Writing, 2*c.desks[Writing].least, func() time.Duration { return 5 * time.Second }, 30*time.Second)
+		})
+		for range 30 * 30 {
+			pass, err := c.Enter(t.Context(), Writing)
+			if err != nil {
+				t.Errorf("after others were held up: %v", err)
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+			pass.Leave()
+			time.Sleep(time.Second/30 - 5*time.Millisecond)
+		}
+		group.Wait()
+	})
+}
+
 func TestOthersGiveWayToRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New()

@@ -42,6 +42,10 @@ type desk struct {
 	refused int64
 }
 
+// start returns the limit as long as nothing is known about the work. It leaves room
+// for others beside those who wait for a lock.
+func (d *desk) start() int { return min(8*d.least, d.most) }
+
 func (d *desk) enter(ctx context.Context) error {
 	d.mu.Lock()
 	if d.working < d.limit && len(d.waiting) == 0 {
@@ -97,7 +101,7 @@ func (d *desk) leave(took time.Duration, now time.Time) {
 	defer d.mu.Unlock()
 	d.working--
 	d.done++
-	d.took += took
+	d.took += min(took, 2*d.work) // a few that are held up do not make the work slow
 	if now.Sub(d.began) >= adjustTime {
 		d.adjust(now)
 	}
@@ -113,7 +117,8 @@ func (d *desk) leave(took time.Duration, now time.Time) {
 }
 
 // adjust looks at how the work went since the last time. If it takes too long, fewer
-// are admitted at once. If it does not, and some had to wait, more are.
+// are admitted at once. If it does not, the limit returns to what it was at first, and
+// rises further if some had to wait.
 func (d *desk) adjust(now time.Time) {
 	switch mean := d.took / time.Duration(d.done); {
 	case mean > d.work:
@@ -121,7 +126,7 @@ func (d *desk) adjust(now time.Time) {
 		d.limit = max(d.least, d.limit*3/4)
 	case d.pressed(now):
 		d.limit = max(d.least, d.limit*3/4)
-	case d.full:
+	case d.full || d.limit < d.start():
 		d.limit = min(d.most, d.limit+d.limit/8+1)
 	}
 	d.began, d.done, d.took, d.full = now, 0, 0, false
