@@ -278,8 +278,9 @@ func (c *counting) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 
 func (c *counting) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Nobody writes and nobody follows.
-func TestAnIdleArchiveRunsAStatementASecond(t *testing.T) {
+// Nobody writes and nobody follows. One statement looks for changes, the other for a
+// newer schema.
+func TestAnIdleArchiveRunsTwoStatementsASecond(t *testing.T) {
 	t.Parallel()
 	var c counting
 	s, err := postgres.OpenWith(t.Context(), env.Postgres(t), slog.New(slog.DiscardHandler), func(config *pgxpool.Config) { config.ConnConfig.Tracer = &c })
@@ -291,9 +292,9 @@ func TestAnIdleArchiveRunsAStatementASecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin, before := time.Now(), c.statements.Load()
-	await(t, "some statements", patience, func() bool { return c.statements.Load() >= before+4 })
+	await(t, "some statements", patience, func() bool { return c.statements.Load() >= before+8 })
 	if took := time.Since(begin); took < 2500*time.Millisecond {
-		t.Errorf("it runs four statements in %v", took)
+		t.Errorf("it runs eight statements in %v", took)
 	}
 }
 

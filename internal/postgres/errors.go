@@ -20,6 +20,7 @@ const (
 	codeDeadlock      = "40P01"
 	codeDiskFull      = "53100"
 	codePrivilege     = "42501"
+	codeNoTable       = "42P01"
 	codeReadOnly      = "25006" // the server became a standby
 	codeHeld          = "55P03" // a lock was not free within lock_timeout
 	codeCanceled      = "57014"

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"oda"
 )
@@ -72,17 +74,38 @@ const (
 	lookTime   = 2 * time.Second
 )
 
+// Whether there is a step after those that this process knows ($1), applied or begun.
+const (
+	newerApplied = "SELECT EXISTS (SELECT FROM migrations WHERE number > $1)"
+	newerBegun   = newerApplied + " OR EXISTS (SELECT FROM migration_progress WHERE number > $1)"
+)
+
+// excludedBy returns the number of the first step beside which a process that knows
+// so many steps cannot go on, 0 if there is none. Most looks are one statement.
+func (s *Store) excludedBy(ctx context.Context, known int, look string) (step int, err error) {
+	var newer bool
+	if err = s.pool.QueryRow(ctx, look, known).Scan(&newer); err != nil || !newer {
+		return 0, err
+	}
+	state, err := schemaState(ctx, s.pool)
+	return state.Excludes(known), err
+}
+
 // watchSchema stops this process from writing once a newer one has made a schema
 // step that excludes it. Such a step is made only when no older process is
 // connected, but this one may have been missed.
 func (s *Store) watchSchema(ctx context.Context, known int) {
+	look := newerBegun
 	for {
 		// A look that has begun is not cancelled at the end: pgbouncer may exit when
 		// a client cancels a statement and goes away.
 		looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
-		state, err := schemaState(looking, s.pool)
+		step, err := s.excludedBy(looking, known, look)
 		cancel()
-		if step := state.Excludes(known); err == nil && step != 0 {
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == codePrivilege || e.Code == codeNoTable) {
+			look = newerApplied // a role that only serves may not know what has begun
+		}
+		if err == nil && step != 0 {
 			s.outdated.Store(oda.Errorf(oda.Unavailable, "The database was upgraded by a newer program (schema step %d), "+
 				"beside which this one cannot write. Nothing was stored by this request. Send it to a newer one.", step))
 			s.log.Error("the database was upgraded by a newer oda, so this one no longer writes; replace it", "step", step, "known", known)
