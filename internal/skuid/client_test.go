@@ -207,7 +207,7 @@ func TestMintSucceedsIfTheServiceRecovers(t *testing.T) {
 			}))
 			defer server.Close()
 			client := newClient(t, server.URL, nil)
-			client.TryTimeout = 200 * time.Millisecond
+			client.TryTimeout = time.Second
 			id, err := client.Mint(context.Background(), oda.SBDefinition)
 			if id != "sbd-1" || err != nil {
 				t.Errorf("got %q, %v", id, err)
