@@ -251,7 +251,7 @@ func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
 	if total < n*size {
 		t.Fatalf("the page has %d bytes", total)
 	}
-	if grown := int64(most.Load()) - int64(before); grown > n*size/2 {
+	if grown := int64(most.Load()) - int64(before); grown > n*size*3/4 {
 		t.Errorf("%d bytes took %d bytes of memory", total, grown)
 	}
 }

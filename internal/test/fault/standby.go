@@ -84,12 +84,14 @@ func (c *Cluster) SetSynchronous(ctx context.Context, name string) error {
 // Promote turns a standby into a primary, and returns when it accepts writes.
 func (c *Cluster) Promote(ctx context.Context) error {
 	return c.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		var promoted bool
-		if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)", int(Timeout.Seconds())).Scan(&promoted); err != nil {
+		if _, err := conn.Exec(ctx, "SELECT pg_promote(false)"); err != nil {
 			return err
 		}
-		if !promoted {
-			return errors.New("the server is still a standby")
+		// A statement that waited for it could be cancelled by what is still replayed.
+		for standby := true; standby; {
+			if err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery() FROM pg_sleep(0.02)").Scan(&standby); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
