@@ -40,12 +40,18 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1280, 800))
 	for _, at := range s.tour(t) {
-		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
-		evaluate[bool](t, ctx, noteFocus)
-		for range evaluate[int](t, ctx, reachable+`.length`) + 3 { // a page may renew itself meanwhile
-			do(t, ctx, chromedp.KeyEvent(kb.Tab))
+		var missed []string
+		for range 3 { // a page may renew itself meanwhile
+			do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+			evaluate[bool](t, ctx, noteFocus)
+			for range evaluate[int](t, ctx, reachable+`.length`) + 3 {
+				do(t, ctx, chromedp.KeyEvent(kb.Tab))
+			}
+			if missed = evaluate[[]string](t, ctx, reachable+`.filter((e) => !visited.has(e)).map((e) => e.outerHTML.slice(0, 80))`); len(missed) == 0 {
+				break
+			}
 		}
-		if missed := evaluate[[]string](t, ctx, reachable+`.filter((e) => !visited.has(e)).map((e) => e.outerHTML.slice(0, 80))`); len(missed) > 0 {
+		if len(missed) > 0 {
 			t.Errorf("on %s the Tab key does not reach\n%s", at, strings.Join(missed, "\n"))
 		}
 		if unseen := evaluate[[]string](t, ctx, `unseen`); len(unseen) > 0 {
