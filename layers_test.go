@@ -42,9 +42,9 @@ var rooms = map[string][]string{
 	"oda/internal/auth/oidc":         {"oda", "oda/internal/auth"},
 	"oda/internal/auth/session":      {"oda", "oda/internal/auth"},
 	"oda/internal/auditlog":          {"oda"},
-	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/demo", "oda/internal/engine/audit", "oda/internal/httpapi", "oda/internal/skuid"},
+	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/demo", "oda/internal/engine/audit", "oda/internal/httpapi", "oda/internal/skuid", "oda/internal/spelling"},
 	"oda/internal/content":           {"oda"},
-	"oda/internal/contract":          {"oda", "oda/internal/rawjson"},
+	"oda/internal/contract":          {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
 	"oda/internal/demo":              {"oda", "oda/client"},
 	"oda/internal/engine":            {"oda", "oda/internal/measure"},
 	"oda/internal/engine/audit":      {"oda", "oda/internal/engine", "oda/internal/rawjson"},
@@ -59,6 +59,7 @@ var rooms = map[string][]string{
 	"oda/internal/rawjson":           {},
 	"oda/internal/serving":           {},
 	"oda/internal/skuid":             {"oda", "oda/internal/files", "oda/internal/serving"},
+	"oda/internal/spelling":          {},
 	"oda/internal/sqlite":            {"oda", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/files"},
 	"oda/internal/test/env":          {"oda", "oda/api", "oda/internal/app", "oda/internal/auth", "oda/internal/httpapi", "oda/internal/test/fault", "oda/internal/test/fixture"},
 	"oda/internal/test/fault":        {},
@@ -72,7 +73,7 @@ var rooms = map[string][]string{
 
 // alone lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/measure"}
+var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

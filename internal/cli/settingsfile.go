@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"oda/internal/spelling"
+
 	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
 )
@@ -174,31 +176,9 @@ func typeOf(flag *kong.Flag) (tags []string, what string) {
 // nearest says which key may be meant by one that is not known.
 func nearest(key string, known map[string]*kong.Flag) string {
 	plain := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(strings.TrimLeft(key, "-")), "oda_"), "_", "-")
-	names := slices.Sorted(maps.Keys(known))
-	best := slices.MinFunc(names, func(a, b string) int { return distance(plain, a) - distance(plain, b) })
-	if distance(plain, best) > max(2, len(plain)/3) {
+	best, changes := spelling.Nearest(plain, slices.Sorted(maps.Keys(known)))
+	if changes > max(2, len(plain)/3) {
 		return "the keys are the names of the flags, without the hyphens before them"
 	}
 	return fmt.Sprintf("did you mean %q?", best)
-}
-
-// distance returns how many letters must be put in, left out or exchanged to make
-// one word of another.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			other := before
-			if a[i] != b[j] {
-				other++
-			}
-			before, row[j+1] = row[j+1], min(other, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

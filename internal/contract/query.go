@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"oda/internal/spelling"
+
 	"oda"
 )
 
@@ -37,7 +39,8 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 		name = clip(name)
 		advice := "This operation takes no query parameters. Leave it out."
 		if len(known) > 0 {
-			advice = "Did you mean " + nearest(name, known) + "? This operation has: " + strings.Join(known, ", ") + "."
+			nearest, _ := spelling.Nearest(strings.ToLower(name), known)
+			advice = "Did you mean " + nearest + "? This operation has: " + strings.Join(known, ", ") + "."
 		}
 		if problem == nil {
 			problem = oda.Errorf(oda.InvalidRequest, "The query parameter %s is unknown. %s", strconv.Quote(name), advice)
@@ -54,33 +57,4 @@ func clip(name string) string {
 		return strings.ToValidUTF8(name, "�")
 	}
 	return strings.ToValidUTF8(name[:most], "�") + "…"
-}
-
-// nearest returns the name that takes the fewest changes to reach, ignoring
-// case.
-func nearest(name string, names []string) string {
-	name = strings.ToLower(name)
-	return slices.MinFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-}
-
-// distance counts the bytes to insert, remove or replace on the way from one
-// text to the other.
-func distance(from, to string) int {
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(from) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(to) {
-			replaced := diagonal
-			if from[i] != to[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(to)]
 }

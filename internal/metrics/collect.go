@@ -51,7 +51,7 @@ var (
 	feedDelay     = metric("oda_feed_delay_seconds", "How old changes were when they were sent to followers, the oldest of each round.")
 
 	minted     = metric("oda_identifier_duration_seconds", "How long it took to get a new identifier, with all tries, from the service or the archive itself.", "source")
-	mintFailed = metric("oda_identifier_failures_total", "New identifiers that could not be had.", "source")
+	mintFailed = metric("oda_identifier_failures_total", "Attempts to get a new identifier that failed.", "source")
 
 	databaseBytes = metric("oda_database_bytes", "Size of the database, without its write-ahead log.")
 	logBytes      = metric("oda_wal_bytes", "Size of the write-ahead log of the database.")

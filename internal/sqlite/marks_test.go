@@ -37,14 +37,7 @@ func TestAPastStateIsFoundInMemory(t *testing.T) {
 	}
 	check("from the file")
 	store(101, texts[99])
-	var taken []*conn
-	for range s.readers.size {
-		c, err := s.readers.take(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken = append(taken, c)
-	}
+	taken := takeAll(t, s)
 	check("from memory")
 	for _, c := range taken {
 		s.readers.give(c)

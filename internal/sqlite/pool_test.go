@@ -22,13 +22,22 @@ func TestAPoolThatCouldNotBeFilledClosesAtOnce(t *testing.T) {
 	}
 }
 
-func TestAReadStopsWaitingForAConnectionWhenItsCallerLeaves(t *testing.T) {
-	s := fresh(t)
-	for range s.readers.size {
-		c, err := s.readers.take(context.Background())
-		if err != nil {
+// takeAll takes all connections for reading.
+func takeAll(t *testing.T, s *Store) []*conn {
+	t.Helper()
+	taken := make([]*conn, s.readers.size)
+	for i := range taken {
+		var err error
+		if taken[i], err = s.readers.take(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return taken
+}
+
+func TestAReadStopsWaitingForAConnectionWhenItsCallerLeaves(t *testing.T) {
+	s := fresh(t)
+	for _, c := range takeAll(t, s) {
 		defer s.readers.give(c)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)

@@ -37,14 +37,7 @@ func TestTheEngineTellsHowItDoes(t *testing.T) {
 func TestWaitingForAConnectionIsCounted(t *testing.T) {
 	t.Parallel()
 	s := open(t, archivePath(t))
-	var taken []*conn
-	for range s.readers.size {
-		c, err := s.readers.take(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken = append(taken, c)
-	}
+	taken := takeAll(t, s)
 	if p := s.Stats().Pools[0]; p.Used != p.Room || p.Waits != 0 {
 		t.Errorf("all are in use, and the pool tells %+v", p)
 	}
