@@ -42,11 +42,15 @@ type worker struct {
 // connection, and latency is measured from when a request was due, so that a
 // stall of the server shows in all requests that had to wait.
 func load(ctx context.Context, addr string, workers []worker, length time.Duration, perSecond float64) (sample, error) {
-	client, err := connect(addr, len(workers))
-	if err != nil {
-		return nil, err
+	clients := make([]*fasthttp.HostClient, len(workers)) // opened before the clock starts
+	for i := range clients {
+		client, err := connect(addr)
+		if err != nil {
+			return nil, err
+		}
+		defer client.CloseIdleConnections()
+		clients[i] = client
 	}
-	defer client.CloseIdleConnections()
 	var (
 		all, running = errgroup.WithContext(ctx)
 		latencies    = make([][]time.Duration, len(workers))
@@ -90,7 +94,7 @@ func load(ctx context.Context, addr string, workers []worker, length time.Durati
 				if w.token != "" {
 					request.Header.Set("Authorization", "Bearer "+w.token)
 				}
-				if err := client.Do(&request, &response); err != nil {
+				if err := clients[i].Do(&request, &response); err != nil {
 					return fmt.Errorf("%s %s: %w", request.Header.Method(), request.URI().Path(), err)
 				}
 				latencies[i] = append(latencies[i], time.Since(due))
@@ -125,27 +129,22 @@ func (r request) render(to *fasthttp.Request) {
 	}
 }
 
-// connect opens the connections before the clock starts.
-func connect(addr string, connections int) (*fasthttp.HostClient, error) {
-	ready := make(chan net.Conn, connections)
-	for range connections {
-		conn, err := net.DialTimeout("tcp", addr, patience)
-		if err != nil {
-			return nil, err
-		}
-		ready <- conn
+// connect returns a client with one connection, which must last.
+func connect(addr string) (*fasthttp.HostClient, error) {
+	conn, err := net.DialTimeout("tcp", addr, patience)
+	if err != nil {
+		return nil, err
 	}
+	var dialed atomic.Bool
 	return &fasthttp.HostClient{
-		Addr: addr, MaxConns: connections, MaxIdemponentCallAttempts: 1,
+		Addr: addr, MaxConns: 1, MaxIdemponentCallAttempts: 1, MaxIdleConnDuration: time.Hour,
 		ReadTimeout: patience, WriteTimeout: patience, ReadBufferSize: 16 << 10, WriteBufferSize: 8 << 10,
 		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
 		Dial: func(string) (net.Conn, error) {
-			select {
-			case conn := <-ready:
-				return conn, nil
-			default:
-				return nil, fmt.Errorf("the server closed a connection")
+			if dialed.Swap(true) {
+				return nil, fmt.Errorf("the server closed the connection")
 			}
+			return conn, nil
 		},
 	}, nil
 }

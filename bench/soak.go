@@ -188,7 +188,7 @@ func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
 	if err := all.Wait(); err != nil {
 		return nil, err
 	}
-	if len(samples) < soakSamples/2 {
+	if len(samples) < 2*soakPoints {
 		return nil, fmt.Errorf("the machine is too busy: it was looked at %d times", len(samples))
 	}
 	return samples, nil
