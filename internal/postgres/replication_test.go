@@ -194,10 +194,10 @@ func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
 	if err := <-answered; err == nil {
 		t.Error("the write was acknowledged")
 	}
-	// Its session may not have reached the lock yet, and must have ended by now.
+	// Its session has left the lock, and has ended.
 	await(t, "the write to be given up", patience, func() bool {
 		sessions := query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'oda%' AND datname = current_database()")
-		return sessions == s.Connections()
+		return waiting(t, conn) == 0 && sessions == s.Connections()
 	})
 	do(t, other, "ROLLBACK")
 	if got := mustGet(t, s, sbd("held")).Metadata.Version; got != 1 {
