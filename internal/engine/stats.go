@@ -35,6 +35,7 @@ type Pool struct {
 type Cache struct {
 	Name         string
 	Hits, Misses int64
+	Bytes        int64 // that it takes of the memory of this process
 }
 
 // Storage is what an engine learns about its storage from the database and the

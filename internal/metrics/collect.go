@@ -44,6 +44,7 @@ var (
 
 	cacheHits   = metric("oda_cache_hits_total", "Reads that a cache could answer.", "cache")
 	cacheMisses = metric("oda_cache_misses_total", "Reads that it could not answer.", "cache")
+	cacheBytes  = metric("oda_cache_bytes", "Memory that a cache takes.", "cache")
 
 	position      = metric("oda_feed_position", "The last position of the log of changes.")
 	followers     = metric("oda_feed_followers", "Clients that follow the changes.")
@@ -159,6 +160,7 @@ func (f found) engine(s engine.Stats) {
 	}
 	for _, c := range s.Caches {
 		f.cache(c)
+		f.gauge(cacheBytes, float64(c.Bytes), c.Name)
 	}
 	f.gauge(position, float64(s.End))
 }

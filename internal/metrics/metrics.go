@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime"
 	"sync/atomic"
 
@@ -50,9 +51,13 @@ func New(version, engine string, log *slog.Logger) *Metrics {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version(), "engine": engine},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m)
+	m.registry.MustRegister(build, collectors.NewGoCollector(liveHeap), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m)
 	return m
 }
+
+// liveHeap adds what the last collection of garbage has left. It shows a leak sooner
+// than the memory of the process, which goes up and down between collections.
+var liveHeap = collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/gc/heap/live:bytes$")})
 
 // Open shows the metrics of the archive from now on.
 func (m *Metrics) Open(s Sources) { m.sources.Store(&s) }

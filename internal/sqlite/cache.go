@@ -86,7 +86,8 @@ func (c *cache) get(ref oda.Ref) (*oda.Entity, ticket) {
 	return nil, ticket{s, s.changes, s.writing > 0}
 }
 
-// stats tells how often the current version of an entity was there.
+// stats tells how often the current version of an entity was there, and how much is
+// kept.
 func (c *cache) stats() engine.Cache {
 	found := engine.Cache{Name: "documents"}
 	for i := range c.shards {
@@ -94,6 +95,7 @@ func (c *cache) stats() engine.Cache {
 		s.mu.Lock()
 		found.Hits += s.hits
 		found.Misses += s.misses
+		found.Bytes += int64(s.bytes)
 		s.mu.Unlock()
 	}
 	return found
