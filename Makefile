@@ -41,7 +41,7 @@ release-test: build release ## Test what is in dist: run, install, upgrade and r
 	@scripts/reproducible release
 
 setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
-	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients packages
+	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages
 
 test: setup build ## Run all tests
 	go test -timeout 14m ./...
@@ -54,7 +54,7 @@ test-release:
 	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -timeout 5m .
 
 test-python:
-	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python3 -m unittest discover -s python/tests
+	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python/.venv/bin/python -m unittest discover -s python/tests
 
 check: lint secure ## Before a commit: lint, then all tests with the race detector
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients packages compiler

@@ -1,6 +1,8 @@
 """Shared by the tests: a real archive, and scripts that run as processes."""
 
 import atexit
+import importlib
+import importlib.util
 import json
 import logging
 import os
@@ -24,6 +26,11 @@ PATIENCE = 20.0  # the machine may be busy
 
 # Without a handler, Python prints log messages to stderr.
 logging.getLogger("oda_helper").addHandler(logging.NullHandler())
+
+CLEARED = (
+    "ODA_URL", "ODA_URI", "EB_ID", "ODA_USER", "JUPYTERHUB_USER", "ODA_TOKEN", "ODA_TOKEN_FILE", "ODA_SPOOL_LIMIT",
+    "ODA_SPOOL_SYNC", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+)  # fmt: skip
 
 PREAMBLE = """
 import os, sys, time, oda_helper
@@ -54,6 +61,18 @@ def binary():
             raise unittest.SkipTest("the archive does not build: " + done.stderr)
         _built.append(path)
     return _built[0]
+
+
+def has(package):
+    """Whether a package is installed."""
+    return importlib.util.find_spec(package.partition(".")[0]) is not None
+
+
+def needs(module):
+    """A module that the packages do not need themselves; skips the test if it is not installed."""
+    if not has(module):
+        raise unittest.SkipTest("needs %s: scripts/setup science, and python/.venv/bin/python" % module)
+    return importlib.import_module(module)
 
 
 def free_port():
@@ -145,7 +164,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.spool, True)
         before = dict(os.environ)
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
-        for name in ("ODA_URL", "ODA_URI", "EB_ID", "ODA_USER", "ODA_TOKEN", "ODA_TOKEN_FILE", "ODA_SPOOL_LIMIT", "ODA_SPOOL_SYNC"):
+        for name in CLEARED:
             os.environ.pop(name, None)
         os.environ.update(ODA_SPOOL=self.spool, ODA_EXIT_TIMEOUT="5")
         if self.needs_server:

@@ -11,7 +11,7 @@ import traceback
 
 import oda_helper
 from oda_helper import capture_request_response as capture
-from support import Case
+from support import Case, free_port, wait_until
 
 
 @capture
@@ -124,6 +124,102 @@ class ACallIsRecorded(Case):
         asyncio.run(run())
         (record,) = self.recorded()
         self.assertIn("CancelledError", record["error"]["detail"])
+
+    def test_of_generator_functions_at_their_end(self):
+        @capture
+        def count(to, fail=False):
+            got = yield 0
+            for n in range(1, to):
+                yield (n, got)
+            if fail:
+                raise RuntimeError("no beam")
+            return "all %d" % to
+
+        self.assertTrue(inspect.isgeneratorfunction(count))
+        counting = count(2)
+        self.assertEqual([next(counting), counting.send("sent")], [0, (1, "sent")])
+        self.assertEqual(self.recorded(), [])  # it has not ended
+        with self.assertRaises(StopIteration) as stopped:
+            next(counting)
+        self.assertEqual(stopped.exception.value, "all 2")
+        with self.assertRaisesRegex(RuntimeError, "no beam"):
+            list(count(1, fail=True))
+        for _ in count(5):
+            break  # the caller wants no more
+        thrown = count(5)
+        next(thrown)
+        with self.assertRaises(KeyError):
+            thrown.throw(KeyError("x"))
+        found = self.recorded()
+        self.assertEqual([r["status"] for r in found], ["OK", "ERROR", "OK", "ERROR"])
+        self.assertEqual(found[0]["response"], {"result": "'all 2'"})
+        self.assertEqual(found[1]["request_args"], {"args": [1], "kwargs": {"fail": True}})
+        self.assertEqual(found[2]["response"], {"result": "<closed before its end>"})
+        self.assertIn("KeyError", found[3]["error"]["detail"])
+
+    def test_of_asynchronous_generator_functions_at_their_end(self):
+        cleaned = []
+
+        @capture
+        async def count(to):
+            try:
+                for n in range(to):
+                    try:
+                        got = yield n
+                    except KeyError:
+                        got = yield "caught"
+                    if got == "fail":
+                        raise RuntimeError("no beam")
+            finally:
+                await asyncio.sleep(0)
+                cleaned.append(to)
+
+        self.assertTrue(inspect.isasyncgenfunction(count))
+
+        async def run():
+            self.assertEqual([n async for n in count(3)], [0, 1, 2])
+            one = count(4)
+            self.assertEqual(await one.__anext__(), 0)
+            self.assertEqual(await one.athrow(KeyError("x")), "caught")
+            await one.aclose()
+            other = count(5)
+            await other.__anext__()
+            with self.assertRaises(RuntimeError):
+                await other.asend("fail")
+
+        asyncio.run(run())
+        self.assertEqual(cleaned, [3, 4, 5])
+        found = self.recorded()
+        self.assertEqual([r["status"] for r in found], ["OK", "OK", "ERROR"])
+        self.assertEqual([r["request_args"]["args"] for r in found], [[3], [4], [5]])
+
+    def test_with_parentheses(self):
+        @capture()
+        def slew(to):
+            return to
+
+        @oda_helper.capture_request_response()
+        async def track():
+            return 5
+
+        self.assertEqual((slew(1), asyncio.run(track())), (1, 5))
+        self.assertEqual([r["response"]["result"] for r in self.recorded()], ["1", "5"])
+
+    def test_without_credentials(self):
+        @capture
+        def call(url, headers, api_key=None):
+            if api_key == "geheim-2":
+                raise ValueError("refused: Authorization: Bearer geheim-1234567890")
+            return {"url": url, "token": "geheim"}
+
+        call("http://u:geheim@host", {"Authorization": "Bearer geheim-1"}, "geheim")
+        with self.assertRaises(ValueError):
+            call("http://host", [("X-Api-Key", "geheim")], api_key="geheim-2")
+        first, second = self.recorded()
+        self.assertEqual(first["request_args"]["args"], ["http://u:***@host", {"Authorization": "***"}, "***"])
+        self.assertEqual(first["response"]["result"], "{'url': 'http://u:***@host', 'token': '***'}")
+        self.assertEqual(second["error"]["detail"], "ValueError: refused: Authorization: ***")
+        self.assertNotIn("geheim-1234567890", second["error"]["stacktrace"].replace('raise ValueError("refused: Authorization: Bearer geheim-1234567890")', ""))
 
     def test_of_methods(self):
         dish = Dish.make("a")
@@ -249,16 +345,6 @@ class TheCallerNoticesNothing(Case):
             with self.assertRaises(base):
                 capture(functools.partial(next, (_ for _ in ()).throw(base())))()
 
-    def test_generators_are_left_alone(self):
-        def numbers():
-            yield 1
-
-        async def later():
-            yield 1
-
-        self.assertIs(capture(numbers), numbers)
-        self.assertIs(capture(later), later)
-
     def test_without_variables_a_warning_is_logged_once(self):
         for env, variable in [
             ({}, "ODA_URL"),
@@ -278,6 +364,12 @@ class TheCallerNoticesNothing(Case):
                         fail("x")
                 self.assertEqual(len(logs.output), 1, logs.output)
                 self.assertIn(variable, logs.output[0])
+                advice = "Set ODA_URL to" if variable == "ODA_URL" else "oda_helper.create_eb()"
+                self.assertIn(advice, logs.output[0])
+                status = oda_helper.status()  # says it whenever asked
+                self.assertEqual((status.recording, status.not_recorded), (False, 3))
+                self.assertIn(advice, str(status))
+                self.assertIn("3 calls of this process were not recorded", repr(status))
                 self.assertEqual(self.sessions(), [])
 
     def test_nothing_is_raised_if_the_spool_cannot_be_made(self):
@@ -287,6 +379,21 @@ class TheCallerNoticesNothing(Case):
         with self.assertLogs("oda_helper", "ERROR") as logs:
             self.assertEqual(scan(1), "1s")
         self.assertTrue(logs.output)
+
+    def test_the_status_says_what_is_recorded_and_where(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1", ODA_USER="ada")
+        before = oda_helper.status()
+        self.assertEqual(str(before), "Calls are recorded in eb-1 of %s/api/v1." % os.environ["ODA_URL"])
+        self.assertEqual((before.user, before.spool, before.waiting, before.problems), ("ada", self.spool, 0, []))
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            scan(1)
+            wait_until(lambda: logs.output, "the warning")
+        status = oda_helper.status()
+        self.assertEqual((status.recording, status.waiting), (True, 1))
+        self.assertIn("is unavailable", str(status))
+        self.assertIn("1 records wait in", str(status))
+        os.environ["ODA_TOKEN_FILE"] = "/none"
+        self.assertIn("There is no token to send", str(oda_helper.status()))
 
     def test_nothing_is_printed(self):
         os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1")

@@ -53,7 +53,7 @@ class TextOfAValue(unittest.TestCase):
     def test_is_its_repr_if_that_is_short(self):
         values = [
             None, True, 5, -1.5, 1j, "it's", b"ab", bytearray(b"x"), [], [1, [2]], (), (1,), (1, 2),
-            {}, {"a": {1: 2}}, set(), {1}, frozenset(), frozenset([1]), Point(1, 2), Colour.RED,
+            {}, {"a": {1: 2}}, set(), {1}, frozenset(), frozenset([1]), Point(1, 2),
             float("nan"), 10**100, ..., range(3), [None, {"x": (1, "é")}],
         ]  # fmt: skip
         for value in values:

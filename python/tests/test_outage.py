@@ -3,8 +3,10 @@ import signal
 import socket
 import threading
 import time
+from unittest import mock
 
 import oda_helper
+from oda_helper import _archive, _delivery, _recorder
 from oda_helper import capture_request_response as capture
 from oda_helper._http import Client
 from proxy import Proxy
@@ -73,7 +75,7 @@ class AnUnavailableArchive(Case):
         # Any later process sends them at its first call.
         second = self.script("scan(99)", EB_ID=oda_helper.create_eb())
         self.assertEqual((second.out, second.err), ("", ""))
-        ids = self.server.get("/ebs?user=DefaultUser")
+        ids = self.server.get("/ebs?created_after=1970-01-01")
         self.assertEqual([numbers(self.server.records(eb_id)) for eb_id in ids], [[99], list(range(10))])
 
     def test_that_hangs_does_not_delay_the_end_of_a_process_for_long(self):
@@ -92,9 +94,45 @@ class AnUnavailableArchive(Case):
         self.assertEqual(process.out, "")
         self.server.start()
         self.assertTrue(oda_helper.drain(PATIENCE))
-        (eb_id,) = self.server.get("/ebs?user=DefaultUser")
+        (eb_id,) = self.server.get("/ebs?created_after=1970-01-01")
         self.assertEqual(self.server.get("/ebs/" + eb_id)["telescope"], "ska_mid")
         self.assertEqual(self.sessions(), [])
+
+    def test_is_reported_once_when_it_is_back_after_a_long_outage(self):
+        for patience, level in ((0.0, "WARNING"), (3600.0, "INFO")):
+            with self.subTest(level), mock.patch.object(_delivery, "LONG_OUTAGE", patience):
+                self.fresh()
+                with self.assertLogs("oda_helper", "INFO") as logs:
+                    oda_helper.create_eb()
+                    for n in range(30):
+                        scan(n)
+                    wait_until(lambda: any("is unavailable" in line for line in logs.output), "the warning")
+                    self.server.start()
+                    self.flushed()
+                    scan(30)
+                    self.assertTrue(oda_helper.close())
+                back = [line for line in logs.output if "is back," in line]
+                self.assertEqual(len(back), 1, logs.output)
+                self.assertRegex(back[0], r"%s:oda_helper:The archive at http://127.0.0.1:\d+/api/v1 is back, 3[01] records sent\." % level)
+                self.server.stop()
+
+    def test_is_reported_when_it_is_back_while_the_script_goes_on(self):
+        with mock.patch.object(_delivery, "LONG_OUTAGE", 0.0), self.assertLogs("oda_helper", "WARNING") as logs:
+            with mock.patch.object(_archive, "CREATE_TIMEOUT", 0.2):
+                for _ in range(_recorder.MAX_SESSIONS + 2):  # some sessions are sent as leftovers
+                    oda_helper.create_eb()
+                    scan(0)
+            wait_until(lambda: logs.output, "the warning")
+            self.server.start()
+            n = 0
+            while not any("is back," in line for line in logs.output) and n < 20000:
+                scan(n)
+                n += 1
+                time.sleep(0.001)
+            self.flushed()
+        back = [line for line in logs.output if "is back," in line]
+        self.assertEqual(len(back), 1, logs.output)
+        self.assertGreaterEqual(int(back[0].split(" records sent")[0].split()[-1]), _recorder.MAX_SESSIONS + 2)
 
     def test_that_is_known_only_later(self):
         del os.environ["ODA_URL"]
@@ -157,7 +195,7 @@ class ALostAnswer(Case):
         proxy = Proxy(self.server.port, lose=3)
         self.addCleanup(proxy.close)
         os.environ["ODA_URL"] = proxy.url
-        before = len(self.server.get("/ebs?user=DefaultUser"))
+        before = len(self.server.get("/ebs?created_after=1970-01-01"))
         eb_id = oda_helper.create_eb("ska_low")
         for n in range(20):
             scan(n)
@@ -165,7 +203,7 @@ class ALostAnswer(Case):
         self.assertEqual(proxy.lost, 3)
         self.assertEqual(numbers(self.server.records(eb_id)), list(range(20)))
         # Creation was tried twice under one key, then with PUT.
-        self.assertLessEqual(len(self.server.get("/ebs?user=DefaultUser")), before + 2)
+        self.assertLessEqual(len(self.server.get("/ebs?created_after=1970-01-01")), before + 2)
 
     def test_to_a_put_is_resolved_by_comparing(self):
         down = free_port()
@@ -271,7 +309,7 @@ class AForkedChild(Case):
         for folder in self.sessions():
             _repoint(folder, down, self.server.port)
         self.assertTrue(oda_helper.drain(PATIENCE))
-        eb_id = self.server.get("/ebs?user=DefaultUser")[-1]
+        eb_id = self.server.get("/ebs?created_after=1970-01-01")[-1]
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
 
 

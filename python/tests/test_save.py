@@ -1,8 +1,12 @@
+import dataclasses
+import datetime
+import enum
 import json
 import os
+from typing import Dict, List, Optional
 
 import oda_helper
-from support import Case, free_port
+from support import Case, free_port, needs
 
 
 class Model:
@@ -18,6 +22,101 @@ class Model:
 class Mapped:
     def to_dict(self):
         return {"telescope": "ska_low"}
+
+
+@dataclasses.dataclass
+class Metadata:
+    version: int
+    created_on: datetime.datetime
+    created_by: str = ""
+    last_modified_by: str = ""
+    last_modified_on: Optional[datetime.datetime] = None
+
+
+class Band(enum.Enum):
+    ONE = "band 1"
+
+
+@dataclasses.dataclass
+class Scan:
+    band: Band
+    seconds: float
+
+
+@dataclasses.dataclass
+class Definition:
+    name: str
+    sbd_id: Optional[str] = None
+    metadata: Optional[Metadata] = None
+    scans: List[Scan] = dataclasses.field(default_factory=list)
+    by_name: Dict[str, Scan] = dataclasses.field(default_factory=dict)
+    made: int = dataclasses.field(default=0, init=False)
+
+
+class AModelIsStored(Case):
+    """A model comes back as a model of its class, which can be changed and stored again."""
+
+    def check(self, model, change):
+        stored = oda_helper.save(model)
+        self.assertIs(type(stored), type(model))
+        self.assertEqual(stored.metadata.version, 1)
+        again = oda_helper.save(change(stored))
+        self.assertIs(type(again), type(model))
+        self.assertEqual((again.name, again.metadata.version, again.sbd_id), ("b", 2, stored.sbd_id))
+        self.assertEqual(again.metadata.created_on.utcoffset(), datetime.timedelta(0))
+        self.assertEqual(self.server.get("/sbds/" + again.sbd_id)["name"], "b")
+        with self.assertRaises(oda_helper.Conflict):
+            oda_helper.save(stored)
+        return again
+
+    def test_that_is_a_dataclass(self):
+        model = Definition("a", scans=[Scan(Band.ONE, 1.5)], by_name={"x": Scan(Band.ONE, 2.5)})
+        model.made = 7
+        again = self.check(model, lambda stored: dataclasses.replace(stored, name="b"))
+        self.assertEqual((again.scans, again.by_name), (model.scans, model.by_name))
+        self.assertIs(type(again.metadata), Metadata)
+
+    def test_that_is_of_pydantic(self):
+        pydantic = needs("pydantic")
+        for base in (pydantic.BaseModel, needs("pydantic.v1").BaseModel):
+            with self.subTest(base.__module__):
+
+                class Meta(base):
+                    version: int
+                    created_by: str
+                    created_on: datetime.datetime
+                    last_modified_by: str
+                    last_modified_on: datetime.datetime
+
+                class Model(base):
+                    name: str
+                    sbd_id: Optional[str] = None
+                    metadata: Optional[Meta] = None
+
+                copy = "model_copy" if hasattr(base, "model_copy") else "copy"
+                self.check(Model(name="a"), lambda stored: getattr(stored, copy)(update={"name": "b"}))
+
+    def test_that_has_to_dict_and_from_dict(self):
+        class Own(Mapped):
+            def __init__(self, document=None):
+                self.document = document
+
+            from_dict = classmethod(lambda cls, document: cls(document))
+
+        stored = oda_helper.save(Own())
+        self.assertIs(type(stored), Own)
+        self.assertEqual(stored.document["telescope"], "ska_low")
+
+    def test_although_its_class_does_not_accept_what_is_stored(self):
+        class Strict(Mapped):
+            @classmethod
+            def from_dict(cls, document):
+                raise TypeError("no metadata, please")
+
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            stored = oda_helper.save(Strict())
+        self.assertEqual(stored, self.server.get("/sbds/" + stored["sbd_id"]))
+        self.assertIn("The document is stored", logs.output[0])
 
 
 class ADefinitionIsStored(Case):
@@ -45,6 +144,8 @@ class ADefinitionIsStored(Case):
         self.assertEqual(caught.exception.status, 422)
         self.assertEqual(caught.exception.type, "urn:oda:problem:metadata-mismatch")
         self.assertIn("version", str(caught.exception))
+        self.assertIsInstance(caught.exception, oda_helper.Conflict)
+        self.assertIn("/metadata/version", [fault["pointer"] for fault in caught.exception.errors])
 
     def test_or_an_exception_says_why_not(self):
         for sbd, kind in (("[]", ValueError), ({"sbd_id": 5}, ValueError), ({"sbd_id": "a/b"}, oda_helper.OdaError)):

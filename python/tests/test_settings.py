@@ -1,4 +1,6 @@
+import doctest
 import os
+import subprocess
 import tempfile
 import unittest
 from unittest import mock
@@ -12,6 +14,10 @@ class TheEnvironment(unittest.TestCase):
         for raw in ("http://archive:8080", "http://archive:8080/", " http://archive:8080/api/v1//", "archive:8080/api/v1"):
             self.assertEqual(_settings.normalise(raw), want, raw)
         self.assertEqual(_settings.normalise("https://h/ns/oda/"), "https://h/ns/oda/api/v1")
+        for end in ("/api/v1/ui/", "/api/v17", "/ebs", "/sbds/sbd-1/?version=2#x", "/night?date=2026-01-01", "/readyz"):
+            self.assertEqual(_settings.normalise("https://h/ns/oda" + end), "https://h/ns/oda/api/v1", end)
+        self.assertEqual(_settings.normalise("https://h/api"), "https://h/api/api/v1")
+        self.assertEqual(doctest.testmod(_settings).failed, 0)
         self.assertEqual(_settings.normalise("http://[::1]:80"), "http://[::1]:80/api/v1")
 
     def test_says_what_is_wrong_with_the_url(self):
@@ -37,10 +43,42 @@ class TheEnvironment(unittest.TestCase):
             self.assertEqual(_settings.exit_timeout(), 10)
             self.assertEqual(_settings.spool_limit(), 1 << 30)
             self.assertEqual(_settings.sync_policy(), "interval")
-            self.assertIsNone(_settings.user())
+            self.assertNotEqual(_settings.user(), "a\nb")
         with mock.patch.dict(os.environ, {"ODA_SPOOL_LIMIT": "2 MiB", "ODA_EXIT_TIMEOUT": "0.5"}):
             self.assertEqual(_settings.spool_limit(), 2 << 20)
             self.assertEqual(_settings.exit_timeout(), 0.5)
+
+    def test_the_user_is_whoever_works_here(self):
+        here = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+        for env, want in (
+            ({}, here),
+            ({"USER": "somebody-else"}, here),
+            ({"JUPYTERHUB_USER": "hub"}, "hub"),
+            ({"JUPYTERHUB_USER": "hub", "ODA_USER": "ada ä"}, "ada ä"),
+            ({"ODA_USER": " ", "JUPYTERHUB_USER": "a\x01b"}, here),
+            ({"ODA_TOKEN": "x", "JUPYTERHUB_USER": "hub"}, None),
+            ({"ODA_TOKEN_FILE": "/none", "JUPYTERHUB_USER": "hub"}, None),
+            ({"ODA_TOKEN": "x", "ODA_USER": "ada"}, "ada"),
+        ):
+            with self.subTest(env=env), mock.patch.dict(os.environ, env, clear=True):
+                self.assertEqual(_settings.user(), want)
+        with mock.patch.object(_settings.os, "getuid", return_value=2**31 - 5):  # a number without a name
+            with mock.patch.dict(os.environ, {"USER": "jovyan"}, clear=True):
+                self.assertEqual(_settings.user(), "jovyan")
+            with mock.patch.dict(os.environ, {}, clear=True):
+                self.assertIsNone(_settings.user())
+
+    def test_a_proxy_is_for_other_machines(self):
+        env = {"http_proxy": "http://u:p%40@proxy:3128", "https_proxy": "proxy:3129", "no_proxy": ".inside,archive:8080"}
+        with mock.patch.dict(os.environ, env, clear=True):
+            for secure, host, port, want in (
+                (False, "outside", 80, ("proxy", 3128)), (True, "outside", None, ("proxy", 3129)), (False, "127.0.0.1", 80, None),
+                (False, "localhost", 80, None), (False, "a.inside", 80, None), (False, "archive", 8080, None), (False, "archive", 80, ("proxy", 3128)),
+            ):  # fmt: skip
+                found = _settings.proxy(secure, host, port)
+                self.assertEqual(found and (found.hostname, found.port), want, host)
+        with mock.patch.dict(os.environ, {"all_proxy": "socks5://proxy"}, clear=True), self.assertRaisesRegex(ValueError, "http://"):
+            _settings.proxy(False, "outside", 80)
 
     def test_a_token_is_in_a_variable_or_in_a_file_that_is_read_each_time(self):
         with tempfile.NamedTemporaryFile("w") as file:

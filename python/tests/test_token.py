@@ -165,3 +165,47 @@ class AToken(Case):
         self.assertEqual(len(logs.output), 2, logs.output)
         self.assertIn("archive.invalid over plain http", logs.output[1])
         self.assertNotIn("secret", json.dumps(logs.output))
+
+
+class AProxy(Case):
+    """Requests to other machines go through the proxy that the environment names."""
+
+    def test_gets_the_address_of_the_archive_and_its_own_credentials(self):
+        heard = []
+
+        class Forwarding(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                heard.append((self.path, self.headers["Host"], self.headers["Proxy-Authorization"]))
+                body = b'{"sbd_id":"sbd-1"}'
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_CONNECT(self):
+                heard.append((self.path, None, self.headers["Proxy-Authorization"]))
+                self.send_error(403)
+
+            def log_message(self, *_):
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Forwarding) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.shutdown)
+            proxy = "http://u:p%%40@127.0.0.1:%d" % server.server_port
+            os.environ.update(http_proxy=proxy, https_proxy=proxy)
+            client = _http.Client("http://archive.invalid:8080/api/v1")
+            for _ in range(2):
+                self.assertEqual(client.request("GET", "/sbds/sbd-1").status, 200)
+            client.close()
+            with self.assertRaisesRegex(OSError, "403"):
+                _http.Client("https://archive.invalid/api/v1").request("GET", "/sbds/sbd-1")
+            oda_helper.create_eb()  # the archive on this machine is reached without it
+            scan(1)
+            self.flushed()
+            server.shutdown()
+        basic = "Basic dTpwQA=="
+        want = ("http://archive.invalid:8080/api/v1/sbds/sbd-1", "archive.invalid:8080", basic)
+        self.assertEqual(heard, [want, want, ("archive.invalid:443", None, basic)])

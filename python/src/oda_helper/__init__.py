@@ -12,6 +12,8 @@ Every call of ``scan`` becomes a record of the ExecutionBlock. Recording never w
 for the archive, never fails the script, and loses nothing while the archive is
 unavailable: records are kept in a folder, the spool, and sent when it is back.
 
+What is in the archive can be read with the package oda_client, which comes with it.
+
 Modules: _capture is the decorator, _session writes a record to the spool, _recorder has
 the thread that sends, and _delivery does the sending. docs/scripts.md is for script
 authors, docs/spool.md describes the format of the spool.
@@ -22,11 +24,16 @@ from typing import Any, Optional
 from . import _process, _settings
 from ._archive import create_eb, save
 from ._capture import capture_request_response
-from ._http import OdaError, OdaUnreachable
+from ._errors import Conflict, NotFound, OdaError
+from ._errors import Unreachable as OdaUnreachable
+from ._status import Status, status
 
 __all__ = [
+    "Conflict",
+    "NotFound",
     "OdaError",
     "OdaUnreachable",
+    "Status",
     "capture_request_response",
     "close",
     "create_eb",
@@ -34,6 +41,7 @@ __all__ = [
     "flush",
     "lag",
     "save",
+    "status",
 ]
 
 

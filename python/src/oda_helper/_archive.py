@@ -1,6 +1,5 @@
 """Requests that a script makes itself: create a block, store a definition."""
 
-import json
 import logging
 import os
 import queue
@@ -11,9 +10,10 @@ from enum import Enum
 from typing import Any, Dict, Optional, Tuple
 from urllib.parse import quote
 
-from . import _settings
+from . import _json, _models, _settings
 from ._describe import cut
-from ._http import FAILURES, Answer, Client, OdaError, OdaUnreachable, describe
+from ._errors import OdaError, Unreachable
+from ._http import FAILURES, Answer, Client, describe
 from ._mint import Minter
 from ._process import recorder
 
@@ -42,7 +42,7 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
     if eb_id is None:
         eb_id = _minter.next("eb")
         if url is None:
-            _log.warning("%s: %s is not stored.", _settings.url_fault(), eb_id)
+            _log.warning("%s. %s is not stored. %s", _settings.url_fault(), eb_id, _settings.URL_ADVICE)
         recorder().remember(eb_id, dict(members, eb_id=eb_id))
     os.environ["EB_ID"] = eb_id
     if url is not None:
@@ -55,7 +55,7 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
 
 def _ask_for_block(url: str, members: Dict[str, str]) -> Optional[str]:
     """The identifier from the archive, or None if none came in time."""
-    answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+    answers: "queue.SimpleQueue[Tuple[Optional[str], str]]" = queue.SimpleQueue()
     # Looking up a host has no timeout, hence a thread.
     work = threading.Thread(
         target=lambda: answers.put(_post_block(url, members)), name="oda_helper_create", daemon=True
@@ -72,7 +72,7 @@ def _ask_for_block(url: str, members: Dict[str, str]) -> Optional[str]:
 
 
 def _post_block(url: str, members: Dict[str, str]) -> Tuple[Optional[str], str]:
-    body = json.dumps(members).encode()
+    body = _json.write(members)
     client = Client(url, CREATE_TIMEOUT, CREATE_TIMEOUT)
     try:
         answer = _post(client, "/ebs/create", body, time.monotonic() + CREATE_TIMEOUT / 2)
@@ -101,17 +101,19 @@ def _post(client: Client, path: str, body: bytes, until: float) -> Answer:
     return client.request("POST", path, body, _settings.user(), headers)
 
 
-def save(sbd: Any) -> Dict[str, Any]:
-    """Stores an SBDefinition and returns the stored document, with its sbd_id.
+def save(sbd: Any) -> Any:
+    """Stores an SBDefinition and returns it as it is stored, with its sbd_id.
 
-    Takes a dict, JSON text, or an object with model_dump_json, model_dump or to_dict.
+    Takes a dict, JSON text or a model (of pydantic, a dataclass, or an object with
+    to_dict), and returns a model of the same class for a model, otherwise a dict.
     Without sbd_id it is created; with it, it is created or updated, and its metadata
-    must be as read. Raises OdaError if the archive refuses it, and
-    OdaUnreachable if it does not answer: nothing is kept for later.
+    must be as read. Raises OdaError if the archive refuses it, Conflict if somebody else
+    has stored it meanwhile, and OdaUnreachable if there is no answer: nothing is kept for
+    later.
     """
     url = _settings.archive_url()
     if url is None:
-        raise OdaError("%s. Set it to the address of the archive first." % _settings.url_fault())
+        raise OdaError("%s. %s" % (_settings.url_fault(), _settings.URL_ADVICE))
     body, sbd_id = _document(sbd)
     client = Client(url, answer=SAVE_TIMEOUT)
     try:
@@ -121,29 +123,20 @@ def save(sbd: Any) -> Dict[str, Any]:
         else:
             answer = _post(client, "/sbds", body, time.monotonic() + SAVE_TIMEOUT / 2)
     except FAILURES as problem:
-        raise OdaUnreachable("The archive at %s: %s" % (url, describe(problem))) from problem
+        raise Unreachable("The archive at %s: %s" % (url, describe(problem))) from problem
     finally:
         client.close()
     if answer.status != 200:
         raise answer.error()
-    stored = answer.document()
-    if "sbd_id" not in stored:
+    if "sbd_id" not in answer.document():
         raise OdaError("The answer of %s is not an SBDefinition." % url, answer.status)
-    return stored
+    return _models.like(sbd, answer.body)
 
 
 def _document(sbd: Any) -> Tuple[bytes, Optional[str]]:
     """The JSON text of a definition, and its identifier if it has one."""
-    if hasattr(sbd, "model_dump_json"):
-        sbd = sbd.model_dump_json()
-    elif hasattr(sbd, "model_dump"):
-        sbd = sbd.model_dump(mode="json")
-    elif hasattr(sbd, "to_dict"):
-        sbd = sbd.to_dict()
-    if not isinstance(sbd, (str, bytes, bytearray)):
-        sbd = json.dumps(sbd, allow_nan=False)
-    body = sbd.encode("utf-8") if isinstance(sbd, str) else bytes(sbd)
-    document = json.loads(body)
+    body = _models.to_json(sbd)
+    document = _json.read(body)
     if not isinstance(document, dict):
         raise ValueError("An SBDefinition is a JSON object, not a %s." % type(document).__name__)
     sbd_id = document.get("sbd_id")

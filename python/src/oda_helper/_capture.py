@@ -9,40 +9,51 @@ import functools
 import inspect
 import json
 import logging
-import os
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, FrozenSet, NamedTuple, Optional
+from typing import Any, Callable, Dict, FrozenSet, NamedTuple, Optional, Set, Tuple, TypeVar, overload
 
 from . import _settings
-from ._describe import arguments, cut, is_secret, text
+from ._describe import arguments, cut, text
 from ._failure import failure
 from ._process import recorder
+from ._secrets import is_secret
 
 _log = logging.getLogger("oda_helper")
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_warned = set()  # variables that this process has warned about
+_warned: Set[str] = set()  # variables that this process has warned about
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def capture_request_response(function: Callable) -> Callable:
+@overload
+def capture_request_response(function: F) -> F: ...
+
+
+@overload
+def capture_request_response() -> Callable[[F], F]: ...
+
+
+def capture_request_response(function: Any = None) -> Any:
     """Records every call of a function, with its arguments and its result.
 
-    Works on functions, coroutine functions and methods. Generator functions are
-    returned unchanged and not recorded, since they run later, when the caller
-    iterates. The record goes to the ExecutionBlock in EB_ID of the archive at ODA_URL
-    (or ODA_URI). If one of them is missing, a warning is logged once and the function
-    is simply called.
+    Works on functions, coroutine functions, generator functions of both kinds, and
+    methods, with or without parentheses. A call of a generator function is recorded at its
+    end. The record goes to the ExecutionBlock in EB_ID of the archive at ODA_URL (or
+    ODA_URI). If one of them is missing, a warning is logged once and the function is simply
+    called.
     """
+    if function is None:
+        return capture_request_response
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(capture_request_response(function.__func__))
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        return function
     name, secret = _name(function), _secret_positions(function)
+    recorded: Any
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def recorded(*args, **kwargs):
+        async def recorded(*args: Any, **kwargs: Any) -> Any:
             call = _begin(name, args, kwargs, secret)
             try:
                 result = await function(*args, **kwargs)
@@ -52,10 +63,53 @@ def capture_request_response(function: Callable) -> Callable:
             _end(call, result)
             return result
 
+    elif inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            call = _begin(name, args, kwargs, secret)
+            try:
+                result = yield from function(*args, **kwargs)
+            except GeneratorExit:
+                _end(call, CLOSED)
+                raise
+            except BaseException as error:
+                _end(call, error=error)
+                raise
+            _end(call, result)
+            return result
+
+    elif inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def recorded(*args: Any, **kwargs: Any) -> Any:
+            call = _begin(name, args, kwargs, secret)
+            items = function(*args, **kwargs)
+            try:
+                item = await items.__anext__()
+                while True:
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        await items.aclose()
+                        raise
+                    except BaseException as thrown:
+                        item = await items.athrow(thrown)
+                    else:
+                        item = await items.asend(sent)
+            except StopAsyncIteration:
+                _end(call)
+            except GeneratorExit:
+                _end(call, CLOSED)
+                raise
+            except BaseException as error:
+                _end(call, error=error)
+                raise
+
     else:
 
         @functools.wraps(function)
-        def recorded(*args, **kwargs):
+        def recorded(*args: Any, **kwargs: Any) -> Any:
             call = _begin(name, args, kwargs, secret)
             try:
                 result = function(*args, **kwargs)
@@ -68,6 +122,16 @@ def capture_request_response(function: Callable) -> Callable:
     return recorded
 
 
+class _Closed:
+    """The result of a generator whose caller wanted no more."""
+
+    def __repr__(self) -> str:
+        return "<closed before its end>"
+
+
+CLOSED = _Closed()
+
+
 class _Call(NamedTuple):
     """A call that has begun."""
 
@@ -78,12 +142,13 @@ class _Call(NamedTuple):
     clock: float
 
 
-def _begin(name: str, args: tuple, kwargs: dict, secret: FrozenSet[int]) -> Optional[_Call]:
+def _begin(
+    name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], secret: FrozenSet[int]
+) -> Optional[_Call]:
     """Notes the arguments now, since the function may change them."""
     try:
         if not _settings.archive_url():
-            _warn("ODA_URL", _settings.url_fault())
-            recorder().missed()
+            _miss("ODA_URL", _settings.url_fault(), _settings.URL_ADVICE)
             return None
         described = arguments(args, kwargs, secret)
         return _Call(_settings.block_id(), name, described, _now(), time.perf_counter())
@@ -103,16 +168,12 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         # A function may create the block that it is recorded in.
         eb_id, url = call.eb_id or _settings.block_id(), _settings.archive_url()
         if not eb_id or not url:
-            found = os.environ.get("EB_ID", "")[:200]
             if not url:
-                _warn("ODA_URL", _settings.url_fault())
-            elif found:
-                _warn("EB_ID", "EB_ID is not a valid identifier (it is %r)" % found)
+                _miss("ODA_URL", _settings.url_fault(), _settings.URL_ADVICE)
             else:
-                _warn("EB_ID", "EB_ID is not set")
-            recorder().missed()
+                _miss("EB_ID", _settings.block_fault(), _settings.BLOCK_ADVICE)
             return
-        record = {"request": call.request, "request_args": call.arguments}
+        record: Dict[str, Any] = {"request": call.request, "request_args": call.arguments}
         if error is None:
             record.update(status="OK", response={"result": text(result)})
         else:
@@ -124,14 +185,14 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         _log.exception("A call of %s is not recorded.", call.request)
 
 
-def _name(function: Callable) -> str:
+def _name(function: Callable[..., Any]) -> str:
     """Module and name of a function or another callable."""
     module = getattr(function, "__module__", None) or type(function).__module__
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return cut("%s.%s" % (module, name), 1024)
 
 
-def _secret_positions(function: Callable) -> FrozenSet[int]:
+def _secret_positions(function: Callable[..., Any]) -> FrozenSet[int]:
     try:
         names = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -152,8 +213,9 @@ def _stamp(at: datetime) -> str:
     return at.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
-def _warn(variable: str, fault: str) -> None:
-    """Warns about a variable, once per process."""
+def _miss(variable: str, fault: str, advice: str) -> None:
+    """Counts a call that is not recorded, and says why once per process."""
+    recorder().missed()
     if variable not in _warned:
         _warned.add(variable)
-        _log.warning("%s. Calls are not recorded.", fault)
+        _log.warning("%s. Calls are not recorded. %s", fault, advice)

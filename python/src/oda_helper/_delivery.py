@@ -18,6 +18,7 @@ FIRST_DELAY, LAST_DELAY = 0.1, 5.0
 UNKNOWN_DELAY = 30.0  # between tries if only a person can help
 STEPS = 16  # requests for one session before the next has its turn
 HURRIED_DELAY = 1.0  # between tries while the process waits to end
+LONG_OUTAGE = 60.0  # seconds; its end is worth a message that everybody sees
 SLOW = 5.0  # seconds; after a slower request the next has fewer records
 
 # Why nothing can be sent to an archive: its URL, what is wrong, and a folder.
@@ -35,15 +36,21 @@ class Archive:
 
     All sessions for one archive share it, so that an unavailable archive is tried once
     and not once per session. A quiet one does not concern this process: its failures
-    are not warnings.
+    are not warnings. ``elsewhere`` counts records that others have sent to it.
     """
 
-    def __init__(self, url: str, quiet: bool = False):
+    def __init__(self, url: str, elsewhere: Callable[[], int] = lambda: 0):
         self.url = url
         self.client = Client(url, answer=ANSWER_TIMEOUT)
         self.hurried = False
-        self.quiet = quiet
-        self._said = ""  # why nothing can be sent, as it was logged; empty if it can
+        self.quiet = False
+        self._elsewhere = elsewhere
+        self.trouble = ""  # why nothing can be sent; empty if it can
+        self.sent = 0  # records that it has stored
+        self.returned: Optional[float] = None  # when it was back; None once that was said
+        self._since = 0.0  # when it was first unavailable
+        self._before = 0  # records that were sent before
+        self._said = ""  # the message about it, as it was logged
         self._delay = FIRST_DELAY
         self._next = 0.0
 
@@ -65,6 +72,9 @@ class Archive:
 
     def failed(self, text: str, why: str, retry_after: Optional[float], folder: str) -> None:
         """Notes that nothing can be sent, for one of the reasons above; logs it once."""
+        if not self._said and self.returned is None:
+            self._since, self._before = time.monotonic(), self._total()
+        self.trouble = text % (self.url, why, folder)
         if self._said != text:
             self._said = text
             _log.log(self.level(logging.WARNING), text, self.url, why, folder)
@@ -77,9 +87,26 @@ class Archive:
     def worked(self) -> None:
         """Notes that the archive has answered."""
         if self._said:
-            self._said = ""
-            _log.info("The archive at %s is back.", self.url)
+            self._said = self.trouble = ""
+            self.returned = time.monotonic()
         self._delay, self._next = FIRST_DELAY, 0.0
+
+
+    def _total(self) -> int:
+        return self.sent + self._elsewhere()
+
+    def caught_up(self) -> None:
+        """Says once that what waited during an outage is sent."""
+        if self.returned is None:
+            return
+        long = self.returned - self._since >= LONG_OUTAGE
+        self.returned = None
+        count = self._total() - self._before
+        _log.log(
+            self.level(logging.WARNING) if long else logging.INFO,
+            "The archive at %s is back, %d record%s sent.",
+            self.url, count, "" if count == 1 else "s",
+        )  # fmt: skip
 
 
 class Delivery:
@@ -145,7 +172,9 @@ class Delivery:
         """Makes the next try happen at once."""
         self._next = 0.0
 
-    def _ask(self, method: str, path: str, body: Optional[bytes], headers=None) -> Optional[Answer]:
+    def _ask(
+        self, method: str, path: str, body: Optional[bytes], headers: Optional[Dict[str, str]] = None
+    ) -> Optional[Answer]:
         """Sends a request. None means that the archive is unavailable: try again."""
         block = self.outbox.block
         begun = time.monotonic()
@@ -180,7 +209,7 @@ class Delivery:
         if answer is not None and answer.status == 412:
             answer = self._ask("GET", "", None)
             found = answer.document() if answer is not None and answer.status == 200 else {}
-            if found.get("eb_id") == block.eb_id and not _holds(found, block.create):
+            if found.get("eb_id") == block.eb_id and not _holds(found, block.create or {}):
                 self._stuck("another ExecutionBlock is stored under its identifier")
                 return
         if answer is None:
@@ -212,6 +241,7 @@ class Delivery:
             self.archive.worked()
             if not self._slow:
                 self.most = min(2 * self.most, BATCH_RECORDS)
+            self.archive.sent += len(lines)
             self._passed(lines)
         elif len(lines) > 1 and (answer.status == 413 or answer.refused()):
             # Too much at once, or one record is refused: halving finds it.

@@ -1,13 +1,17 @@
 """Turns any Python value into something that can be recorded, within bounds.
 
-Arguments that are JSON stay JSON. Everything else becomes text: its repr, cut to a
-bound. Values of the program are never changed, iterated, awaited or asked for anything
-but their repr; only built-in containers are looked into. A repr that fails, recurses
-forever or is huge does no harm.
+Arguments that are JSON stay JSON, and values of well-known types (_values) become what
+they stand for. Everything else becomes text: its repr, cut to a bound. Values of the
+program are never changed, iterated, awaited or asked for anything but their repr; only
+built-in containers and those types are looked into. A repr that fails, recurses forever or
+is huge does no harm. What looks like a credential is masked (_secrets).
 """
 
 from itertools import islice
-from typing import Any, Dict, FrozenSet
+from typing import Any, Dict, FrozenSet, List, Set, Tuple
+
+from . import _secrets, _values
+from ._secrets import MASK, is_secret
 
 MAX_TEXT = 64 << 10  # characters of one value
 MAX_CHARACTERS = 256 << 10  # characters of all arguments of a call
@@ -16,11 +20,8 @@ MAX_ARGUMENTS = 1000
 MAX_DEPTH = 20
 MAX_BITS = 256  # bits of an integer that is written as a number
 
-MASK = "***"
-_SECRETS = ("password", "passwd", "token", "secret")
-
 _PLAIN = frozenset((type(None), bool, float, complex, type(Ellipsis), type(NotImplemented)))
-_BRACKETS = {
+_BRACKETS: Dict[type, Tuple[str, str]] = {
     list: ("[", "]"),
     tuple: ("(", ")"),
     set: ("{", "}"),
@@ -29,16 +30,9 @@ _BRACKETS = {
 }
 
 
-def is_secret(name: Any) -> bool:
-    """Whether an argument or a key with this name is masked."""
-    if not issubclass(type(name), str) or len(name) > 200:
-        return False
-    lower = name.lower()
-    return any(word in lower for word in _SECRETS)
-
-
 def clean(text: str) -> str:
-    """The text without lone surrogates, which no JSON document may have."""
+    """The text without credentials, and without lone surrogates, which JSON cannot have."""
+    text = _secrets.masked(text)
     if text.isascii():
         return text
     try:
@@ -55,10 +49,10 @@ def cut(text: str, limit: int) -> str:
     return clean("%s... (%d characters)" % (text[:limit], len(text)))
 
 
-def text(value: Any, limit: int = MAX_TEXT, mask: bool = False) -> str:
+def text(value: Any, limit: int = MAX_TEXT) -> str:
     """The repr of a value, at most about limit characters."""
     try:
-        writer = _Writer(limit, mask)
+        writer = _Writer(limit)
         writer.write(value, 0)
         return clean("".join(writer.parts))
     except Exception as problem:
@@ -72,12 +66,11 @@ def _failed(value: Any, problem: Exception) -> str:
 class _Writer:
     """Writes the repr of a value piece by piece, until the bound is reached."""
 
-    def __init__(self, limit: int, mask: bool):
-        self.parts = []
+    def __init__(self, limit: int):
+        self.parts: List[str] = []
         self._left = limit
         self._values = MAX_VALUES
-        self._mask = mask
-        self._open = set()  # containers being written
+        self._open: Set[int] = set()  # containers being written
 
     def _add(self, piece: str) -> None:
         if len(piece) > self._left:
@@ -94,17 +87,29 @@ class _Writer:
             bits = value.bit_length()
             self._add(repr(value) if bits <= 8192 else "<int of %d bits>" % bits)
         elif kind is str or kind is bytes or kind is bytearray:
-            # Cut a huge text before taking its repr.
+            # Cut a huge text before taking its repr, and mask it before it is escaped.
             if len(value) <= self._left:
-                self._add(repr(value))
+                self._add(repr(_secrets.masked(value) if kind is str else value))
             else:
-                piece = repr(value[: max(self._left, 0)])
+                piece = value[: max(self._left, 0)]
+                piece = repr(_secrets.masked(piece) if kind is str else piece)
                 self.parts.append("%s... (%d long)" % (piece, len(value)))
                 self._left = 0
         elif kind in _BRACKETS:
             self._container(kind, value, depth)
         else:
+            self._other(value, depth)
+
+    def _other(self, value: Any, depth: int) -> None:
+        known = _values.plain(value)
+        if known is _values.UNKNOWN:
             self._add(_repr(value))
+        elif id(value) in self._open or depth >= MAX_DEPTH:
+            self._add("...")
+        else:
+            self._open.add(id(value))
+            self.write(known, depth + 1)
+            self._open.discard(id(value))
 
     def _container(self, kind: type, value: Any, depth: int) -> None:
         opening, closing = _BRACKETS[kind]
@@ -118,6 +123,8 @@ class _Writer:
         self._add(opening)
         # Copy the items at once, since another thread may change the container.
         some = list(islice(value.items() if kind is dict else value, MAX_VALUES))
+        if kind is not dict and _secrets.is_pair(some):
+            some[1] = MASK
         for i, item in enumerate(some):
             if i:
                 self._add(", ")
@@ -127,7 +134,7 @@ class _Writer:
             if kind is dict:
                 self.write(item[0], depth + 1)
                 self._add(": ")
-                if self._mask and is_secret(item[0]):
+                if is_secret(item[0]):
                     self._add(repr(MASK))
                     continue
                 item = item[1]
@@ -155,10 +162,10 @@ class _NotPlain(Exception):
 class _Plainer:
     """Turns the arguments of one call into JSON."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._values = MAX_VALUES
         self._characters = MAX_CHARACTERS
-        self._open = set()
+        self._open: Set[int] = set()
 
     def argument(self, value: Any) -> Any:
         """The value as JSON if possible, otherwise as text."""
@@ -172,7 +179,7 @@ class _Plainer:
             return self._text(value)
 
     def _text(self, value: Any) -> str:
-        written = text(value, max(256, min(MAX_TEXT, self._characters)), mask=True)
+        written = text(value, max(256, min(MAX_TEXT, self._characters)))
         self._characters -= len(written)
         return written
 
@@ -194,12 +201,20 @@ class _Plainer:
             self._characters -= 8
             return number if number.bit_length() <= MAX_BITS else self._text(value)
         if issubclass(kind, float):
-            number = float.__float__(value)
+            real = float.__float__(value)
             self._characters -= 8
-            return number if number - number == 0 else repr(number)
+            return real if real - real == 0 else repr(real)
         if kind is list or kind is tuple or kind is dict:
             return self._container(kind, value, depth)
-        return self._text(value)
+        known = _values.plain(value)
+        if known is _values.UNKNOWN:
+            return self._text(value)
+        if id(value) in self._open:
+            raise _NotPlain
+        self._open.add(id(value))
+        plain = self._plain(known, depth + 1)
+        self._open.discard(id(value))
+        return plain
 
     def _string(self, value: str) -> str:
         value = cut(value, MAX_TEXT)
@@ -207,17 +222,21 @@ class _Plainer:
         return value
 
     def _container(self, kind: type, value: Any, depth: int) -> Any:
+        plain: Any
         if id(value) in self._open or len(value) > self._values:
             raise _NotPlain
         self._open.add(id(value))
         if kind is dict:
             plain = self._object(list(value.items()), depth)
         else:
-            plain = [self._plain(item, depth + 1) for item in list(value)]
+            items = list(value)
+            if _secrets.is_pair(items):
+                items[1] = MASK
+            plain = [self._plain(item, depth + 1) for item in items]
         self._open.discard(id(value))
         return plain
 
-    def _object(self, items: list, depth: int) -> Dict[str, Any]:
+    def _object(self, items: List[Tuple[Any, Any]], depth: int) -> Dict[str, Any]:
         plain = {}
         for key, item in items:
             if not issubclass(type(key), str):
@@ -229,7 +248,9 @@ class _Plainer:
         return plain
 
 
-def arguments(args: tuple, kwargs: dict, secret: FrozenSet[int] = frozenset()) -> Dict[str, Any]:
+def arguments(
+    args: Tuple[Any, ...], kwargs: Dict[str, Any], secret: FrozenSet[int] = frozenset()
+) -> Dict[str, Any]:
     """The arguments of a call as JSON; secret has the positions to mask."""
     plainer = _Plainer()
     positional = [

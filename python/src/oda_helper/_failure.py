@@ -6,7 +6,8 @@ if they have been read before, and only for a few frames.
 """
 
 import linecache
-from typing import Dict, List
+from types import TracebackType
+from typing import Dict, List, Optional, Set
 
 from ._describe import cut
 
@@ -46,7 +47,7 @@ def _stacktrace(error: BaseException) -> str:
     link = ""
     # The first frame is the decorator's, which is not interesting.
     trace = error.__traceback__ and error.__traceback__.tb_next
-    seen = set()
+    seen: Set[int] = set()
     while error is not None and len(seen) < MAX_CAUSES and id(error) not in seen:
         seen.add(id(error))
         pieces.insert(0, _one(error, trace) + link)
@@ -64,7 +65,7 @@ def _stacktrace(error: BaseException) -> str:
     return cut(whole, MAX_STACKTRACE + 16)
 
 
-def _one(error: BaseException, trace) -> str:
+def _one(error: BaseException, trace: Optional[TracebackType]) -> str:
     lines = []
     while trace is not None:
         lines.append((trace.tb_frame.f_code, trace.tb_lineno, trace.tb_frame.f_globals))

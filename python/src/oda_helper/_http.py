@@ -6,15 +6,16 @@ this is safe, because everything sent over a kept connection may be sent twice. 
 no redirects, so the token is sent to no other server.
 """
 
+import base64
 import http.client
-import json
 import logging
 import socket
 import ssl
-from typing import Any, Dict, List, NamedTuple, Optional, Set
-from urllib.parse import urlsplit
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from . import _settings
+from . import _json, _settings
+from ._errors import PROBLEM, OdaError, of_type
 
 CONNECT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 30.0
@@ -23,7 +24,6 @@ MAX_ANSWER = 256 << 20
 # What can go wrong between here and the archive.
 FAILURES = (OSError, http.client.HTTPException, ValueError)
 
-PROBLEM = "urn:oda:problem:"  # prefix of the archive's problem types
 # Problems with the body itself: it will never be accepted.
 _FINAL = {PROBLEM + code for code in ("invalid-json", "body-too-large", "key-reused")}
 _PASSING = (408, 425, 429)  # statuses below 500 that mean "not now"
@@ -33,35 +33,22 @@ _log = logging.getLogger("oda_helper")
 _plain: Set[str] = set()  # the hosts that this has been said of
 
 
-class OdaError(Exception):
-    """The archive did not do what was asked.
-
-    ``status`` is the HTTP status and ``type`` the archive's name for the problem;
-    both are None if there was no answer. The text says what to do.
-    """
-
-    def __init__(self, detail: str, status: Optional[int] = None, type: Optional[str] = None):
-        super().__init__(detail)
-        self.detail = detail
-        self.status = status
-        self.type = type
-
-
-class OdaUnreachable(OdaError, ConnectionError):
-    """There was no answer from the archive."""
-
-
 class Answer(NamedTuple):
     """An answer of the archive."""
 
     status: int
     body: bytes
-    retry_after: Optional[float]
+    headers: http.client.HTTPMessage
+
+    @property
+    def retry_after(self) -> Optional[float]:
+        """How many seconds to wait, if the archive says so."""
+        return _seconds(self.headers.get("Retry-After"))
 
     def document(self) -> Dict[str, Any]:
         """The body as a JSON object, or empty if it is something else."""
         try:
-            found = json.loads(self.body)
+            found = _json.read(self.body)
         except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -69,10 +56,21 @@ class Answer(NamedTuple):
     def problem(self) -> Dict[str, str]:
         """Type and detail of a problem, even if the body is not one."""
         found = self.document()
-        detail = str(found.get("detail") or "The answer has status %d." % self.status)
-        for fault in _faults(found)[:5]:
-            detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
-        return {"type": str(found.get("type") or "about:blank"), "detail": detail[:2000]}
+        kind = str(found.get("type") or "about:blank")
+        detail = str(found.get("detail") or "")
+        if not kind.startswith(PROBLEM):
+            detail = self._not_an_archive(detail)
+        for fault in faults(found)[:5]:
+            if str(fault.get("detail")) not in detail:
+                detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
+        return {"type": kind, "detail": detail[:2000]}
+
+    def _not_an_archive(self, said: str) -> str:
+        place = self.headers.get("Location")
+        if place and 300 <= self.status < 400:
+            return "It redirects to %s. Give that address instead." % place[:200]
+        text = "The answer, with status %d, does not come from an archive" % self.status
+        return "%s: %s" % (text, said) if said else text + "."
 
     def passing(self) -> bool:
         """Whether the same request may succeed later, without anybody's help.
@@ -92,7 +90,7 @@ class Answer(NamedTuple):
             return False
         found = self.document()
         if found.get("type") == PROBLEM + "invalid-request":
-            return any(str(fault.get("pointer")).startswith("/") for fault in _faults(found))
+            return any(str(fault.get("pointer")).startswith("/") for fault in faults(found))
         return str(found.get("type")) in _FINAL
 
     def denied(self) -> bool:
@@ -106,15 +104,28 @@ class Answer(NamedTuple):
     def error(self) -> OdaError:
         """The problem as an exception."""
         problem = self.problem()
-        return OdaError(problem["detail"], self.status, problem["type"])
+        kind = of_type(problem["type"])
+        return kind(problem["detail"], self.status, problem["type"], faults(self.document()))
 
 
 class Client:
-    """Sends requests to the archive at a URL that ends in /api/v1."""
+    """Sends requests to the archive at a URL that ends in /api/v1.
 
-    def __init__(self, url: str, connect=CONNECT_TIMEOUT, answer=ANSWER_TIMEOUT):
+    ``token`` returns the token to send, if there is one; it is asked for each request.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        connect: float = CONNECT_TIMEOUT,
+        answer: float = ANSWER_TIMEOUT,
+        token: Callable[[], Optional[str]] = _settings.token,
+    ):
         parts = urlsplit(url)
         self._path = parts.path
+        self._token = token
+        self._through: Dict[str, str] = {}  # what a proxy must be told with each request
+        self._before = ""  # what a proxy needs before the path
         self._host, self._port = parts.hostname, parts.port
         self._secure = parts.scheme == "https"
         self._connect_timeout, self._answer_timeout = connect, answer
@@ -146,7 +157,7 @@ class Client:
             sent["Content-Type"] = "application/json"
         if user:
             sent["X-Forwarded-User"] = user.encode("utf-8")
-        token = _settings.token()
+        token = self._token()
         if token:
             sent["Authorization"] = "Bearer " + token
             self._say_plain()
@@ -170,7 +181,9 @@ class Client:
     def _once(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, Any]) -> Answer:
         connection = self._connection or self._open()
         try:
-            connection.request(method, self._path + path, body, headers)
+            connection.request(
+                method, self._before + self._path + path, body, {**headers, **self._through}
+            )
         except (BrokenPipeError, ConnectionResetError) as problem:
             # The archive may have answered before it received the whole body.
             try:
@@ -182,19 +195,27 @@ class Client:
         text = _whole(response)
         if response.will_close:
             self.close()
-        return Answer(response.status, text, _seconds(response.getheader("Retry-After")))
+        return Answer(response.status, text, response.headers)
 
     def _open(self) -> http.client.HTTPConnection:
+        host, port = self._host or "", self._port
+        proxy = _settings.proxy(self._secure, host, port)
+        near, at = (proxy.hostname or "", proxy.port or 80) if proxy else (host, port)
         if self._secure:
             if self._context is None:
                 self._context = ssl.create_default_context()
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=self._connect_timeout, context=self._context
+                near, at, timeout=self._connect_timeout, context=self._context
             )
         else:
-            connection = http.client.HTTPConnection(
-                self._host, self._port, timeout=self._connect_timeout
-            )
+            connection = http.client.HTTPConnection(near, at, timeout=self._connect_timeout)
+        self._before, self._through = "", {}
+        if proxy and self._secure:
+            connection.set_tunnel(host, port or 443, _credentials(proxy))
+        elif proxy:
+            shown = "[%s]" % host if ":" in host else host
+            self._before = "http://%s:%d" % (shown, port or 80)
+            self._through = _credentials(proxy)
         self._connection = connection
         connection.connect()
         connection.sock.settimeout(self._answer_timeout)
@@ -208,9 +229,17 @@ class Client:
             connection.close()
 
 
+def _credentials(proxy: SplitResult) -> Dict[str, str]:
+    """The header with the user and password in the address of a proxy."""
+    if not proxy.username:
+        return {}
+    pair = "%s:%s" % (unquote(proxy.username), unquote(proxy.password or ""))
+    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+
+
 def _whole(response: http.client.HTTPResponse) -> bytes:
     """The body of an answer, read in pieces: older Pythons allocate the requested size."""
-    pieces = []
+    pieces: List[bytes] = []
     left = MAX_ANSWER
     while left > 0:
         piece = response.read(1 << 16)
@@ -221,7 +250,7 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
     raise http.client.HTTPException("the answer is too long")
 
 
-def _faults(problem: Dict[str, Any]) -> List[Dict[str, Any]]:
+def faults(problem: Dict[str, Any]) -> List[Dict[str, Any]]:
     """The faults that a problem lists."""
     found = problem.get("errors")
     return [fault for fault in found if isinstance(fault, dict)] if isinstance(found, list) else []
@@ -238,4 +267,11 @@ def describe(problem: BaseException) -> str:
     """Why there was no answer, in a few words."""
     if isinstance(problem, socket.timeout):
         return "it did not answer in time"
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        return (
+            "its certificate is not trusted (%s); name the file with the certificate of its "
+            "authority in SSL_CERT_FILE" % problem.verify_message
+        )
+    if isinstance(problem, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(problem):
+        return "it does not speak HTTPS; write its address with http://"
     return str(problem) or type(problem).__name__

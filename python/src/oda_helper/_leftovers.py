@@ -81,6 +81,15 @@ class Leftovers:
         """Whether this process has older records of a block here."""
         return any(left.own and left.key == key for left in self._all().values())
 
+    def waits(self, url: str) -> bool:
+        """Whether this process has records for an archive here."""
+        return any(left.own and left.key[1] == url for left in self._all().values())
+
+    def sent(self, url: str) -> int:
+        """How many records were sent to an archive from here."""
+        archive = self._archives.get(url)
+        return archive.sent if archive is not None else 0
+
     def empty(self) -> bool:
         """Whether nothing is left to send."""
         return not self._found

@@ -9,6 +9,7 @@ import os
 import random
 import threading
 import time
+from typing import Callable
 
 _EPOCH = 1767744000000  # 2026-01-07T00:00:00Z in Unix milliseconds
 _GENERATOR_BITS = 10
@@ -19,7 +20,7 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 class Minter:
     """Makes identifiers and never repeats one, even if the clock is set back."""
 
-    def __init__(self, clock=time.time):
+    def __init__(self, clock: Callable[[], float] = time.time):
         self._clock = clock
         self._random = random.SystemRandom()
         # Nobody assigns generator numbers to notebooks, so a random one is the

@@ -9,7 +9,7 @@ import logging
 import os
 import time
 import zlib
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Callable, List, NamedTuple, Optional, Set, Tuple
 
 from . import _spool
 from ._spool import Block
@@ -42,7 +42,7 @@ class Outbox:
     first, and None if nobody writes: then a line without an end is cut off for good.
     """
 
-    def __init__(self, folder: str, block: Block, writing):
+    def __init__(self, folder: str, block: Block, writing: Callable[[], Optional[int]]):
         self.folder, self.block = folder, block
         self.name = os.path.basename(folder)
         self._key = self.name[-16:].encode() + b"-"
@@ -67,7 +67,7 @@ class Outbox:
         self.noted = False
         return 1, 0  # sending again is safe
 
-    def _known_damage(self) -> set:
+    def _known_damage(self) -> Set[Tuple[bytes, ...]]:
         try:
             with open(os.path.join(self.folder, _spool.DAMAGED), "rb") as file:
                 return {tuple(text.split()[1:3]) for text in file if text.startswith(b"# ")}

@@ -10,7 +10,7 @@ delay this one.
 import logging
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import _settings, _spool
 from ._delivery import Archive, Delivery
@@ -65,7 +65,8 @@ class Recorder:
         self._open_again = 0.0
         self._waiting = 0  # number of callers of flush
         self._closing = False
-        self._dropped = 0
+        self.missed_calls = 0  # calls that had no archive or block to go to
+        self.dropped = 0  # records that could not be kept
         self._lost = 0  # calls and records of this process that will never be stored
         self._reported = self._unsynced = -REPORT_EVERY
         # A lock that is released to wake a thread. Unlike an Event, a signal
@@ -98,6 +99,7 @@ class Recorder:
     def missed(self) -> None:
         """Notes a call that is not recorded."""
         self._lost += 1
+        self.missed_calls += 1
 
     def remember(self, eb_id: str, create: Dict[str, Any]) -> None:
         """Notes a block that must be stored before its records."""
@@ -147,16 +149,25 @@ class Recorder:
 
     def _drop(self, why: str) -> None:
         self._lost += 1
-        self._dropped += 1
+        self.dropped += 1
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
-            _log.error("RECORDS ARE LOST: %d dropped so far; %s.", self._dropped, why)
+            _log.error("RECORDS ARE LOST: %d dropped so far; %s.", self.dropped, why)
 
     def lag(self) -> int:
         """How many records of this process are not stored yet."""
         with self._lock:
             return self._leftovers.lag() + sum(live.session.lag() for live in self._live.values())
+
+    def spool(self) -> Optional[str]:
+        """The spool of this process, if it has one yet."""
+        return self._spool
+
+    def troubles(self) -> List[str]:
+        """Why archives that this process uses get nothing now."""
+        with self._lock:
+            return [archive.trouble for archive in self._archives.values() if archive.trouble]
 
     def flush(self, timeout: Optional[float]) -> bool:
         """Waits until what was recorded so far is stored, and returns whether it is."""
@@ -335,6 +346,8 @@ class Recorder:
                 wait: Optional[float] = OLDER_FIRST
             else:
                 wait = live.delivery.steps(written=True)
+                if wait is None:
+                    self._caught_up(live.delivery.archive)
         except OSError as problem:
             _log.error("The spool %s cannot be read: %s.", live.session.folder, problem)
             if isinstance(problem, FileNotFoundError):
@@ -366,6 +379,19 @@ class Recorder:
             self._let_go(key, live)
         return None
 
+    def _caught_up(self, archive: Archive) -> None:
+        """Has an archive that is back say so, when what waited for it is sent."""
+        back = archive.returned
+        if back is None or self._leftovers.waits(archive.url):
+            return
+        with self._lock:
+            lives = [live for live in self._live.values() if live.delivery.archive is archive]
+        # A busy script always has something to send: it is sent up to now if
+        # nothing is older than the return.
+        now = time.monotonic()
+        if not any(live.delivery.creating or now - live.session.age() < back for live in lives):
+            archive.caught_up()
+
     def _let_go(self, key: Tuple[str, str], live: _Live) -> None:
         """Ends the work on a session. What only this process knows about it is lost."""
         with self._lock:
@@ -378,7 +404,7 @@ class Recorder:
     def _archive(self, url: str) -> Archive:
         with self._lock:
             if url not in self._archives:
-                self._archives[url] = Archive(url)
+                self._archives[url] = Archive(url, lambda: self._leftovers.sent(url))
             return self._archives[url]
 
     def _folder(self) -> str:
@@ -396,7 +422,7 @@ class Recorder:
             return self._spool
 
 
-def _release(lock) -> None:
+def _release(lock: threading.Lock) -> None:
     try:
         lock.release()
     except RuntimeError:

@@ -145,11 +145,13 @@ class Session:
         self._marks.append((self.recorded, now))
 
     def _write(self, line: bytes) -> None:
-        written = os.write(self._file, line)
+        file = self._file
+        assert file is not None  # _put has opened it
+        written = os.write(file, line)
         if written != len(line):
             try:
                 # A part of the line was written: remove it.
-                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+                os.ftruncate(file, os.fstat(file).st_size - written)
             except OSError:
                 self._torn = True  # nothing may be written after it
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -7,15 +7,20 @@ counts as missing, and the caller reports it.
 
 import ipaddress
 import os
+import pwd
 import re
 import stat
 import tempfile
-from typing import Optional
-from urllib.parse import urlsplit
+from typing import Callable, Dict, List, Optional
+from urllib.parse import SplitResult, urlsplit
 
 DEFAULT_SPOOL = "~/.local/state/oda/spool"
 DEFAULT_LIMIT = 1 << 30
 DEFAULT_EXIT_TIMEOUT = 10.0
+
+# What to do about a variable that is missing or cannot be used.
+URL_ADVICE = "Set ODA_URL to the address of the archive, such as http://archive.example:8080."
+BLOCK_ADVICE = "Create a block with oda_helper.create_eb(), or set EB_ID to the identifier of one."
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 # Compiled here, since compiling takes longer than a recorded call.
@@ -25,7 +30,12 @@ _MOST_TOKEN = 64 << 10  # a signed token may be long
 _SIZE = re.compile(r"(\d{1,15})\s*(KiB|MiB|GiB|)\Z")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-_normalised = {}  # raw text of the variable -> URL or None, for the one or two in use
+# What people copy from a browser or from older settings, after the address itself.
+_BEHIND = re.compile(
+    r"/(?:api/v[0-9]+|sbds|sbis|ebs|prjs|night|changes|compare|search|sign-in|sign-out|signed-in|livez|readyz|metrics)(?:/.*)?\Z"
+)
+
+_normalised: Dict[str, Optional[str]] = {}  # raw text of the variable -> URL or None, for the one or two in use
 
 
 def archive_url() -> Optional[str]:
@@ -62,8 +72,15 @@ def url_fault() -> str:
 def normalise(raw: str) -> str:
     """The URL with /api/v1, however it was written; raises ValueError with the reason.
 
-    >>> normalise("archive:8080/") == normalise("http://archive:8080/api/v1/")
-    True
+    It may be the address of the interface, also of another version of it as older
+    settings have it, or of any page of the archive.
+
+    >>> normalise("archive:8080/")
+    'http://archive:8080/api/v1'
+    >>> normalise("https://host/namespace/oda/api/v5")
+    'https://host/namespace/oda/api/v1'
+    >>> normalise("https://host/namespace/oda/ebs/eb-1?page=2")
+    'https://host/namespace/oda/api/v1'
     """
     text = raw.strip()
     if "://" not in text:
@@ -90,9 +107,8 @@ def normalise(raw: str) -> str:
         host = "[%s]" % host
     if port is not None:
         host = "%s:%d" % (host, port)
-    if not path.endswith("/api/v1"):
-        path += "/api/v1"
-    return "%s://%s%s" % (parts.scheme, host, path)
+    path = _BEHIND.sub("", path).rstrip("/")
+    return "%s://%s%s/api/v1" % (parts.scheme, host, path)
 
 
 def block_id() -> Optional[str]:
@@ -101,17 +117,40 @@ def block_id() -> Optional[str]:
     return text if valid_id(text) else None
 
 
+def block_fault() -> str:
+    """Why block_id returns None, without a full stop."""
+    found = os.environ.get("EB_ID", "")[:200]
+    return "EB_ID is not a valid identifier (it is %r)" % found if found else "EB_ID is not set"
+
+
 def valid_id(text: str) -> bool:
     """Whether the archive accepts this identifier."""
     return bool(_IDENTIFIER.match(text)) and text not in ("create", "search")
 
 
-def user() -> Optional[str]:
-    """The acting user, from ODA_USER."""
-    text = os.environ.get("ODA_USER", "").strip()
-    if 1 <= len(text) <= 256 and text.isprintable():
-        return text
-    return None
+def user(known: bool = False) -> Optional[str]:
+    """The acting user: ODA_USER; else, where no token says who it is, whoever works here.
+
+    That is the user of the JupyterHub, or else of the operating system. ``known`` says
+    that there is a token besides those in the environment.
+    """
+    found = usable_user(os.environ.get("ODA_USER"))
+    if found or known or os.environ.get("ODA_TOKEN") or os.environ.get("ODA_TOKEN_FILE"):
+        return found
+    return usable_user(os.environ.get("JUPYTERHUB_USER")) or _system_user()
+
+
+def usable_user(name: Optional[str]) -> Optional[str]:
+    """The name if the archive accepts it as a user, else None."""
+    text = (name or "").strip()
+    return text if 1 <= len(text) <= 256 and text.isprintable() else None
+
+
+def _system_user() -> Optional[str]:
+    try:
+        return usable_user(pwd.getpwuid(os.getuid()).pw_name)
+    except KeyError:  # as in a container that runs with any number
+        return usable_user(os.environ.get("USER"))
 
 
 def token() -> Optional[str]:
@@ -133,9 +172,37 @@ def token() -> Optional[str]:
             raise OSError("%s cannot be read: %s" % (where, problem.strerror)) from None
         if not text:
             raise ValueError("%s is empty" % where)
+    return usable_token(text, where) or None
+
+
+def usable_token(text: str, where: str) -> str:
+    """The token without the space around it; raises ValueError if it cannot be sent."""
+    text = text.strip()
     if not _TOKEN.match(text):
         raise ValueError("%s is not one token, without spaces" % where)
-    return text or None
+    return text
+
+
+def proxy(secure: bool, host: str, port: Optional[int]) -> Optional[SplitResult]:
+    """The proxy that the environment names for a host, if any; never one for this machine.
+
+    Raises ValueError for a proxy that cannot be used.
+    """
+    # Imported when a connection is opened: it takes long.
+    import urllib.request
+
+    proxies = urllib.request.getproxies_environment()
+    found = proxies.get("https" if secure else "http") or proxies.get("all")
+    if not found or loopback(host):
+        return None
+    # It is as old and as public as the other, but type checkers do not know it.
+    bypass: Callable[[str, Dict[str, str]], bool] = getattr(urllib.request, "proxy_bypass_environment")
+    if bypass("%s:%d" % (host, port) if port else host, proxies):
+        return None
+    parts = urlsplit(found if "://" in found else "http://" + found)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError("the proxy that the environment names does not begin with http://")
+    return parts
 
 
 def loopback(host: str) -> bool:
@@ -167,7 +234,7 @@ def sync_policy() -> str:
     return text if text in ("always", "never") else "interval"
 
 
-def spool_folders():
+def spool_folders() -> List[str]:
     """The folders that may be the spool, best first."""
     given = os.environ.get("ODA_SPOOL")
     # The archive's own tools use the same default.

@@ -1,0 +1,14 @@
+import os
+import subprocess
+import sys
+import unittest
+
+from support import SOURCE, needs
+
+
+class Types(unittest.TestCase):
+    def test_are_complete_and_right(self):
+        needs("mypy")
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", os.devnull, "--python-version", "3.10", SOURCE]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
