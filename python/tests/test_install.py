@@ -18,13 +18,15 @@ class Installing(unittest.TestCase):
             self.pip("install", "--no-index", "--no-compile", "--target", target, wheel)
             # The package is imported from the wheel, not the checkout, and is
             # complete.
-            code = "import oda_helper, oda_helper.__main__ as m; print(m.__file__, oda_helper.__version__)"
+            code = "import oda_client, oda_helper, oda_helper.__main__ as m; print(m.__file__, oda_helper.__version__)"
             env = dict(os.environ, PYTHONPATH=target, PYTHONDONTWRITEBYTECODE="1")
             run = subprocess.run([sys.executable, "-c", code], env=env, cwd="/", capture_output=True, text=True)
             self.assertTrue(run.stdout.startswith(target), run.stdout + run.stderr)
             version = run.stdout.split()[-1]
             self.assertIn("-%s-" % version, os.path.basename(wheel))
-            self.assertEqual(sorted(os.listdir(target)), ["oda_helper", "oda_helper-%s.dist-info" % version])
+            for package in ("oda_client", "oda_helper"):
+                self.assertTrue(os.path.exists(os.path.join(target, package, "py.typed")), package)
+            self.assertEqual(sorted(os.listdir(target)), ["oda_client", "oda_helper", "oda_helper-%s.dist-info" % version])
 
     def pip(self, *arguments):
         command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]

@@ -1,0 +1,327 @@
+"""The operations on an archive."""
+
+import logging
+import random
+import time
+import uuid
+from datetime import date, datetime
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from oda_helper import _settings
+from oda_helper._errors import Conflict, OdaError
+
+from . import _sending, _tables, _words
+from ._block import Block
+from ._listing import Listing
+from ._sending import Sender
+
+Document = Dict[str, Any]
+Time = Union[str, date, datetime]
+Query = List[Tuple[str, str]]
+Several = Union[None, str, Sequence[str]]
+
+LIST_PAGE, SEARCH_PAGE, VERSION_PAGE, RECORD_PAGE, CHANGE_PAGE = 10000, 1000, 1000, 1000, 1000
+FOLLOW_WAIT = 20  # seconds that the archive may hold back an empty answer
+
+_log = logging.getLogger("oda_client")
+
+
+class Archive:
+    """An observation archive.
+
+    ``url`` is its address: that of its home page, of its interface, or of any of its pages.
+    Without it, ODA_URL says which. ``token`` is sent with each request; without it, ODA_TOKEN
+    or the file in ODA_TOKEN_FILE, which is read for each. ``user`` is the acting user, where
+    the archive does not know its callers; without it ODA_USER, or whoever works here.
+
+    Kinds are sbds, sbis, ebs and prjs. An identifier tells its kind by its prefix, unless
+    ``kind`` is given. Documents are dicts. Lists are iterators, which ask for one page at a
+    time, or at most ``limit`` items. Requests that may be repeated are, a few times, if the
+    archive is unavailable. An Archive can be used by several threads.
+
+    Every failure is an OdaError: NotFound, Conflict, Unreachable, or another refusal.
+    """
+
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, user: Optional[str] = None):
+        if url is None:
+            address = _settings.archive_url()
+            if address is None:
+                raise OdaError("%s. Give the address of the archive, or set ODA_URL to it." % _settings.url_fault())
+        else:
+            try:
+                address = _settings.normalise(url)
+            except ValueError as problem:
+                raise OdaError(
+                    "The address of the archive %s. Write it as http://archive.example:8080." % problem
+                ) from None
+        if user is not None and _settings.usable_user(user) is None:
+            raise OdaError("The user %r is not a name of 1 to 256 printable characters." % user[:300])
+        try:
+            bearer = _settings.token if token is None else _sending.fixed(token)
+        except ValueError as problem:
+            raise OdaError("There is no token to send: %s." % problem) from None
+
+        def acting() -> Optional[str]:
+            return user or _settings.user(bool(token))
+
+        self._sender = Sender(address, acting, bearer)
+
+    @property
+    def url(self) -> str:
+        """The address of the interface, which ends in /api/v1."""
+        return self._sender.url
+
+    def __repr__(self) -> str:
+        return "Archive(%r)" % self.url
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections. A later call opens them again."""
+        self._sender.close()
+
+    # Documents.
+
+    def get(self, id: str, *, version: Optional[int] = None, kind: Optional[str] = None) -> Document:
+        """The document as it is stored now, or a version of it."""
+        path = self._path(id, kind)
+        if version is not None:
+            path += "/versions/%d" % version
+        return self._document(path)
+
+    def at(self, id: str, time: Time, *, kind: Optional[str] = None) -> Document:
+        """The document as it was at a time, with the records that it then had."""
+        return self._document(self._path(id, kind), _words.query({"at": time}))
+
+    def put(self, document: Mapping[str, Any], *, kind: Optional[str] = None, keep_records: bool = False) -> Document:
+        """Stores a document under its identifier and returns it as it is stored.
+
+        Its metadata must be as it was read: if somebody else has stored or recorded since,
+        Conflict says what differs, and nothing is stored. With ``keep_records``, the new
+        version of an ExecutionBlock has the records of the stored one, however many were
+        added meanwhile, and those in the document do not count.
+        """
+        kind, id = _words.identity(document, kind)
+        path = target = self._path(id, kind)
+        if keep_records:
+            document = {name: value for name, value in document.items() if name != "request_responses"}
+            target += "?records=keep"
+        try:
+            return _shown(kind, self._sender.store("PUT", target, document))
+        except Conflict as conflict:
+            try:
+                stored = self._document(path)
+            except OdaError:
+                raise conflict from None
+            conflict.stored = stored
+            conflict.differs = _words.differences(document, stored)
+            if keep_records:
+                conflict.differs.pop("/request_responses", None)
+            raise
+
+    def post(self, kind: str, document: Optional[Mapping[str, Any]] = None) -> Document:
+        """Stores a document under a new identifier and returns it as it is stored."""
+        kind = _words.collection(kind)
+        return _shown(kind, self._sender.store("POST", "/" + kind, document or {}, str(uuid.uuid4())))
+
+    # Finding.
+
+    def query(self, kind: str, *, limit: Optional[int] = None, **filters: Any) -> "Listing[str]":
+        """The identifiers of a kind, by user, by time of creation or of modification.
+
+        ``user`` with ``user_match_type`` (equals, starts_with, contains), or
+        ``created_after`` and ``created_before``, or ``last_modified_after`` and
+        ``last_modified_before``. Times are datetimes, dates or texts.
+        """
+        path = "/" + _words.collection(kind)
+        query = _words.query({**filters, "limit": min(limit or LIST_PAGE, LIST_PAGE)})
+        return Listing(self._linked(path, query), limit, columns=_tables.IDENTIFIERS)
+
+    def search(
+        self, kind: str, *, limit: Optional[int] = None, fields: str = "summary", **filters: Any
+    ) -> "Listing[Any]":
+        """What is found by any combination of filters; without any, everything.
+
+        ``q`` (words), ``telescope``, ``ref`` with ``ref_version``, ``cone`` (right ascension,
+        declination and radius in degrees), ``where`` (a condition, or a list of them), those
+        of query, and ``sort`` (-created, created, modified, -modified, id, -id). The items
+        are summaries; with ``fields="document"`` the documents, with ``fields="id"`` the
+        identifiers.
+        """
+        kind = _words.collection(kind)
+        wanted = {**filters, "fields": fields, "limit": min(limit or SEARCH_PAGE, SEARCH_PAGE)}
+        items = self._found(kind, fields, _words.query(wanted))
+        if fields == "summary":
+            return Listing(items, limit, _tables.summary_row, _tables.SUMMARIES)
+        return Listing(items, limit, columns=_tables.IDENTIFIERS if fields == "id" else None)
+
+    def _found(self, kind: str, fields: str, query: Query) -> Iterator[Any]:
+        while True:
+            page = self._sender.read("/%s/search" % kind, query)
+            for item in page["items"]:
+                yield _shown(kind, item) if fields == "document" else item
+            if page["next"] is None:
+                return
+            query = [pair for pair in query if pair[0] != "cursor"] + [("cursor", page["next"])]
+
+    # History.
+
+    def versions(self, id: str, *, limit: Optional[int] = None, kind: Optional[str] = None) -> "Listing[Document]":
+        """The versions of an entity, newest first: who stored them, when, and their size."""
+        query = _words.query({"limit": min(limit or VERSION_PAGE, VERSION_PAGE)})
+        items = self._linked(self._path(id, kind) + "/versions", query, "versions")
+        return Listing(items, limit, columns=_tables.VERSIONS)
+
+    def diff(
+        self, id: str, from_version: Optional[int] = None, to_version: Optional[int] = None, *, kind: Optional[str] = None
+    ) -> List[Document]:
+        """What changed between two versions, as a JSON Patch (RFC 6902).
+
+        By default it is what the current version changed in the one before.
+        """
+        found: List[Document] = self._sender.read(*self._diff(id, from_version, to_version, kind))
+        return found
+
+    def diff_text(
+        self, id: str, from_version: Optional[int] = None, to_version: Optional[int] = None, *, kind: Optional[str] = None
+    ) -> str:
+        """The same as diff, for people: a unified diff of the documents."""
+        path, query = self._diff(id, from_version, to_version, kind)
+        return str(self._sender.get(path, query, "text/plain")[0])
+
+    def _diff(self, id: str, start: Optional[int], end: Optional[int], kind: Optional[str]) -> Tuple[str, Query]:
+        return self._path(id, kind) + "/diff", _words.query({"from": start, "to": end})
+
+    def provenance(self, id: str, *, kind: Optional[str] = None) -> Document:
+        """Everything that can be reached over references: ``nodes``, ``edges``, ``truncated``."""
+        found: Document = self._sender.read(self._path(id, kind) + "/provenance")
+        return found
+
+    # Records, changes and nights.
+
+    def records(self, id: str, *, after: int = 0, limit: Optional[int] = None) -> "Listing[Document]":
+        """The records of an ExecutionBlock, in order.
+
+        Each has ``sequence``, ``recorded_at`` and the ``record`` itself.
+        """
+        path = self._path(id, "ebs") + "/request_responses"
+        items = self._recorded(path, after, min(limit or RECORD_PAGE, RECORD_PAGE))
+        return Listing(items, limit, _tables.record_row, _tables.RECORDS)
+
+    def _recorded(self, path: str, after: int, most: int) -> Iterator[Document]:
+        while True:
+            page, answer = self._sender.get(path, _words.query({"after": after, "limit": most}))
+            yield from page["records"]
+            if not answer.headers.get("Link") or not page["records"]:
+                return
+            after = page["records"][-1]["sequence"]
+
+    def changes(
+        self, after: int = 0, *, limit: Optional[int] = None, kind: Several = None, id: Several = None
+    ) -> "Listing[Document]":
+        """What was stored and recorded behind a position, up to now.
+
+        ``kind`` and ``id`` are one or several to look for.
+        """
+        return Listing(self._changed(after, _filters(kind, id)), limit, columns=_tables.CHANGES)
+
+    def _changed(self, after: int, filters: Query) -> Iterator[Document]:
+        end = self._end()
+        while after < end:
+            page = self._sender.read("/changes", _words.query({"after": after, "limit": CHANGE_PAGE}) + filters)
+            for change in page["changes"]:
+                if change["position"] > end:
+                    return
+                yield change
+            if page["next"] <= after:
+                return
+            after = page["next"]
+
+    def _end(self) -> int:
+        """The position at which the log of changes ends."""
+        return int(self._sender.read("/changes", [("after", "now")])["next"])
+
+    def follow(self, after: Union[int, str] = "now", *, kind: Several = None, id: Several = None) -> Iterator[Document]:
+        """The changes behind a position, and then each new one as it comes, without end.
+
+        It begins when it is called, not when it is first read. It waits for an archive that
+        is unavailable or restarts, and goes on where it was: no change is missed, and none
+        comes twice. To go on in another process, give the ``position`` of the last change.
+        """
+        filters = _filters(kind, id)
+        if after == "now":
+            after = self._end()
+        else:  # so that what cannot work is said at once
+            self._sender.read("/changes", _words.query({"after": after, "limit": 1}) + filters)
+        return self._followed(int(after), filters)
+
+    def _followed(self, after: int, filters: Query) -> Iterator[Document]:
+        pause, away = _sending.FIRST_PAUSE, False
+        while True:
+            query = _words.query({"after": after, "wait": FOLLOW_WAIT, "limit": CHANGE_PAGE})
+            try:
+                page = self._sender.read("/changes", query + filters, tries=1)
+            except OdaError as problem:
+                if not _sending.passing(problem):
+                    raise
+                if not away:
+                    away = True
+                    _log.warning("%s Following goes on when it is back.", problem)
+                time.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(2 * pause, _sending.LAST_PAUSE)
+                continue
+            pause, away = _sending.FIRST_PAUSE, False
+            yield from page["changes"]
+            after = page["next"]
+
+    def night(
+        self, date: Union[str, date], *, telescope: Optional[str] = None, zone: Optional[str] = None
+    ) -> Document:
+        """What was done in the night that began on a date: calls, failures, blocks, the slowest.
+
+        A night lasts from noon to noon, in UTC or in the time zone with an IANA name.
+        """
+        if isinstance(date, datetime):
+            date = date.date()
+        query = _words.query({"date": date, "telescope": telescope, "zone": zone})
+        found: Document = self._sender.read("/night", query)
+        return found
+
+    # Paths and pages.
+
+    def _path(self, id: str, kind: Optional[str]) -> str:
+        return "/%s/%s" % (_words.kind_of(id, kind), quote(id, safe=""))
+
+    def _document(self, path: str, query: Sequence[Tuple[str, str]] = ()) -> Document:
+        return _shown(path.split("/")[1], self._sender.read(path, query))
+
+    def _linked(self, path: str, query: Query, member: Optional[str] = None) -> Iterator[Any]:
+        """The items of all pages of a list, each of which has a link to the next."""
+        while True:
+            page, answer = self._sender.get(path, query)
+            yield from page if member is None else page[member]
+            link = answer.headers.get("Link")
+            if not link:
+                return
+            following = parse_qsl(urlsplit(link.partition("<")[2].partition(">")[0]).query)
+            if following == query:
+                raise OdaError("The archive at %s links a page to itself." % self.url, answer.status)
+            query = following
+
+
+def _shown(kind: str, document: Any) -> Document:
+    """A document as callers get it."""
+    if not isinstance(document, dict):
+        raise OdaError("The answer is not a document. Is this the address of an archive?")
+    return Block(document) if kind == "ebs" else document
+
+
+def _filters(kind: Several, id: Several) -> Query:
+    kinds = [kind] if isinstance(kind, str) else kind or []
+    ids = [id] if isinstance(id, str) else id
+    return _words.query({"kind": [_words.collection(each) for each in kinds], "id": ids})

@@ -1,0 +1,161 @@
+"""Sends requests to one archive, from any thread, and repeats those that may be repeated."""
+
+import os
+import random
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from urllib.parse import urlencode
+
+from oda_helper import _json, _settings
+from oda_helper._errors import PROBLEM, OdaError, Unreachable
+from oda_helper._http import FAILURES, Answer, Client, describe
+
+TRIES = 4
+FIRST_PAUSE, LAST_PAUSE = 0.1, 10.0
+CONNECT_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 90.0  # the report of a night may take a minute
+MAX_IDLE = 8  # connections that are kept
+
+_NOT_NOW = (408, 425, 429, 502, 503, 504)
+_MAYBE = " It may or may not be stored: read it to find out."
+
+
+class Sender:
+    """Sends requests to the archive at a URL that ends in /api/v1."""
+
+    def __init__(
+        self,
+        url: str,
+        user: Callable[[], Optional[str]],
+        token: Callable[[], Optional[str]],
+    ):
+        self.url = url
+        self.user = user
+        self._token = token
+        self._idle: List[Client] = []
+        self._process = os.getpid()
+
+    def read(self, path: str, query: Sequence[Tuple[str, str]] = (), tries: int = TRIES) -> Any:
+        """The JSON that the archive answers."""
+        return self.get(path, query, tries=tries)[0]
+
+    def get(
+        self,
+        path: str,
+        query: Sequence[Tuple[str, str]] = (),
+        accept: str = "application/json",
+        tries: int = TRIES,
+    ) -> Tuple[Any, Answer]:
+        """What the archive answers to a GET, as JSON or as text, and the answer itself."""
+        if query:
+            path += "?" + urlencode(query)
+        answer = self.send("GET", path, headers={"Accept": accept}, tries=tries)
+        if accept == "text/plain":
+            return answer.body.decode("utf-8"), answer
+        return self._json(answer), answer
+
+    def store(self, method: str, path: str, document: Any, key: Optional[str] = None) -> Any:
+        """Sends a document and returns what is stored. With a key it may be repeated."""
+        body = _json.write(document)
+        if key is not None:
+            return self._json(self.send(method, path, body, {"Idempotency-Key": key}))
+        return self._json(self.send(method, path, body, once=True))
+
+    def _json(self, answer: Answer) -> Any:
+        try:
+            return _json.read(answer.body)
+        except (ValueError, RecursionError):
+            raise OdaError(self._wrong_address("The answer is not JSON."), answer.status) from None
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Optional[bytes] = None,
+        headers: Optional[Dict[str, str]] = None,
+        once: bool = False,
+        tries: int = TRIES,
+    ) -> Answer:
+        """Sends a request until it succeeds; raises OdaError if it does not.
+
+        What must be sent once is repeated only if it cannot have reached the archive.
+        """
+        try:
+            self._token()
+        except (OSError, ValueError) as problem:
+            raise OdaError("There is no token to send: %s." % problem) from None
+        for attempt in range(1, tries + 1):
+            wait = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+            try:
+                answer = self._attempt(method, path, body, headers, once)
+            except FAILURES as problem:
+                sent = not isinstance(problem, ConnectionRefusedError)
+                if attempt == tries or once and sent:
+                    text = "The archive at %s cannot be reached: %s." % (self.url, describe(problem))
+                    raise Unreachable(text + (_MAYBE if once and sent else "")) from problem
+            else:
+                if answer.status == 200:
+                    return answer
+                wait = max(wait, answer.retry_after or 0)
+                if once or attempt == tries or answer.status not in _NOT_NOW or wait > LAST_PAUSE:
+                    raise self._error(answer)
+            time.sleep(wait)
+        raise AssertionError("unreachable")
+
+    def _attempt(
+        self, method: str, path: str, body: Optional[bytes], headers: Optional[Dict[str, str]], once: bool
+    ) -> Answer:
+        client = self._take()
+        if once:
+            client.close()  # over a kept connection it might be sent twice
+        answer = client.request(method, path, body, self.user(), headers)
+        if len(self._idle) < MAX_IDLE and self._process == os.getpid():
+            self._idle.append(client)
+        else:
+            client.close()
+        return answer
+
+    def _take(self) -> Client:
+        """A connection that nobody uses now."""
+        if self._process != os.getpid():  # those of the parent belong to the parent
+            self.close()
+            self._process = os.getpid()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Client(self.url, CONNECT_TIMEOUT, ANSWER_TIMEOUT, self._token)
+
+    def _error(self, answer: Answer) -> OdaError:
+        error = answer.error()
+        if error.type == PROBLEM + "no-such-path" or not (error.type or "").startswith(PROBLEM):
+            return OdaError(self._wrong_address(error.detail), answer.status, error.type)
+        return error
+
+    def _wrong_address(self, why: str) -> str:
+        return (
+            "%s is not the interface of an archive, or something in between answers instead. %s "
+            "Give the address at which a browser shows the home page of the archive." % (self.url, why)
+        )
+
+    def close(self) -> None:
+        """Closes the connections; the next request opens another."""
+        idle, self._idle = self._idle, []
+        for client in idle:
+            client.close()
+
+    __del__ = close
+
+
+def fixed(token: str) -> Callable[[], Optional[str]]:
+    """A function that returns a token that was given."""
+    checked = _settings.usable_token(token, "the token")
+    return lambda: checked or None
+
+
+def passing(problem: OdaError) -> bool:
+    """Whether the same request may succeed later, without anybody's help."""
+    if isinstance(problem, Unreachable):
+        return True
+    status = problem.status or 0
+    foreign = status > 0 and not (problem.type or "").startswith(PROBLEM)
+    return foreign or status in _NOT_NOW or status >= 500

@@ -1,0 +1,186 @@
+"""Makes tables of items, for those who have pandas or astropy."""
+
+import json
+import re
+from datetime import datetime, timezone
+from importlib import import_module
+from typing import Any, Dict, Iterable, List, Optional
+
+from ._block import failed
+
+# What a column holds: time, whole, number, truth or text. Others are kept as they are.
+Columns = Dict[str, str]
+
+RECORDS: Columns = {
+    "sequence": "whole",
+    "request": "text",
+    "status": "text",
+    "failed": "truth",
+    "request_sent_at": "time",
+    "response_received_at": "time",
+    "seconds": "number",
+    "request_args": "any",
+    "response": "any",
+    "error": "text",
+    "recorded_at": "time",
+}
+
+_MANAGED: Columns = {
+    "version": "whole",
+    "created_by": "text",
+    "created_on": "time",
+    "last_modified_by": "text",
+    "last_modified_on": "time",
+}
+
+SUMMARIES: Columns = {
+    "kind": "text",
+    "id": "text",
+    "name": "text",
+    "telescope": "text",
+    **_MANAGED,
+    "targets": "text",
+    "ra": "number",
+    "dec": "number",
+    "references": "text",
+}
+
+IDENTIFIERS: Columns = {"id": "text"}
+VERSIONS: Columns = {**_MANAGED, "bytes": "whole", "records": "whole"}
+CHANGES: Columns = {
+    "position": "whole",
+    "kind": "text",
+    "id": "text",
+    "change": "text",
+    "version": "whole",
+    "first_sequence": "whole",
+    "last_sequence": "whole",
+    "by": "text",
+    "on": "time",
+}
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z", re.IGNORECASE)
+
+
+def row(item: Any) -> Dict[str, Any]:
+    """The row of an item that has no other form: its members, with its metadata among them."""
+    if not isinstance(item, dict):
+        return {"id": item}
+    found = {name: value for name, value in item.items() if name != "metadata"}
+    metadata = item.get("metadata")
+    return {**found, **metadata} if isinstance(metadata, dict) else found
+
+
+def record_row(item: Dict[str, Any]) -> Dict[str, Any]:
+    """The row of a record."""
+    record = item["record"]
+    sent, received = moment(record.get("request_sent_at")), moment(record.get("response_received_at"))
+    error = record.get("error")
+    return {
+        **{name: record.get(name) for name in RECORDS},
+        "sequence": item["sequence"],
+        "recorded_at": item["recorded_at"],
+        "failed": failed(record),
+        "seconds": (received - sent).total_seconds() if sent and received and received >= sent else None,
+        "error": error.get("detail") if isinstance(error, dict) else error,
+    }
+
+
+def summary_row(item: Dict[str, Any]) -> Dict[str, Any]:
+    """The row of what a search has found: of several targets, the position of the first."""
+    targets = item["targets"]
+    first = targets[0] if targets else {}
+    return {
+        **row(item),
+        "targets": ", ".join(str(target.get("name") or "?") for target in targets),
+        "ra": first.get("ra"),
+        "dec": first.get("dec"),
+        "references": ", ".join(str(reference.get("id")) for reference in item["references"]),
+    }
+
+
+def moment(value: Any) -> Optional[datetime]:
+    """A time in a document, which is in UTC unless it says otherwise; None if it is none."""
+    found = _TIME.match(value) if isinstance(value, str) else None
+    if not found:
+        return None
+    day, clock, fraction, zone = found.groups()
+    if len(clock) == 5:
+        clock += ":00"
+    zone = "+00:00" if zone in (None, "Z", "z") else zone[:3] + ":" + zone[-2:]
+    try:
+        at = datetime.fromisoformat("%sT%s.%s%s" % (day, clock, (fraction or "")[1:7].ljust(6, "0"), zone))
+        return at.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _library(name: str, package: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as problem:
+        raise ImportError(
+            "This table needs %s, which is not installed here (%s). Install it: pip install %s"
+            % (package, problem, package)
+        ) from None
+
+
+def _gather(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Dict[str, List[Any]]:
+    """The values of each column, None for those that are missing."""
+    found: Dict[str, List[Any]] = {name: [] for name in columns or ()}
+    count = 0
+    for each in rows:
+        for name in each.keys() - found.keys() if columns is None else ():
+            found[name] = [None] * count
+        for name, values in found.items():
+            values.append(each.get(name))
+        count += 1
+    return found
+
+
+def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any:
+    """A DataFrame of the rows."""
+    pandas = _library("pandas", "pandas")
+    series = {}
+    for name, values in _gather(rows, columns).items():
+        holds = (columns or _MANAGED).get(name)
+        if holds == "time":
+            series[name] = pandas.to_datetime(pandas.Series([moment(each) for each in values], dtype=object), utc=True)
+        elif holds == "whole" and None in values:
+            series[name] = pandas.Series(values, dtype="Int64")
+        else:
+            kinds = {"whole": "int64", "number": "float64", "truth": "bool", None: None}
+            series[name] = pandas.Series(values, dtype=kinds.get(holds, object))
+    return pandas.DataFrame(series)
+
+
+def to_astropy(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any:
+    """A Table of the rows."""
+    table = _library("astropy.table", "astropy")
+    time = import_module("astropy.time")
+    found = table.Table()
+    for name, values in _gather(rows, columns).items():
+        holds = (columns or _MANAGED).get(name, "any")
+        missing = [each is None for each in values]
+        if holds == "time":
+            found[name] = _times(values, time)
+        elif holds == "number":
+            found[name] = table.Column([float("nan") if each is None else each for each in values], dtype=float)
+        elif holds in ("whole", "truth"):
+            filled = [each or 0 for each in values]
+            kind = int if holds == "whole" else bool
+            found[name] = table.MaskedColumn(filled, mask=missing, dtype=kind) if any(missing) else table.Column(filled, dtype=kind)
+        else:
+            texts = [each if isinstance(each, str) else "" if each is None else json.dumps(each) for each in values]
+            found[name] = table.MaskedColumn(texts, mask=missing, dtype=str) if any(missing) else table.Column(texts, dtype=str)
+    return found
+
+
+def _times(values: List[Any], time: Any) -> Any:
+    moments = [moment(each) for each in values]
+    texts = ["2000-01-01T00:00:00" if at is None else at.replace(tzinfo=None).isoformat() for at in moments]
+    found = time.Time(texts, format="isot", scale="utc", precision=6)
+    for place, at in enumerate(moments):
+        if at is None:
+            found[place] = import_module("numpy").ma.masked
+    return found

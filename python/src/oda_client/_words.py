@@ -1,0 +1,91 @@
+"""The words of the interface: kinds, identifiers, and values in a query."""
+
+from datetime import date, datetime, timezone
+from enum import Enum
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+# The collections, with the prefix of identifiers. The order is that in which the
+# identifier of a document is looked for: older documents of the first two name their
+# SBDefinition in sbd_id, too.
+KINDS = {"ebs": "eb", "sbis": "sbi", "prjs": "prj", "sbds": "sbd"}
+
+_COLLECTIONS = {prefix: kind for kind, prefix in KINDS.items()}
+_GIVE_KIND = "Give its kind: kind= one of sbds, sbis, ebs, prjs."
+
+
+def collection(kind: str) -> str:
+    """The collection of a kind, which is given as sbds or sbd."""
+    found = _COLLECTIONS.get(kind, kind)
+    if found not in KINDS:
+        raise ValueError("There is no kind %r. The kinds are sbds, sbis, ebs and prjs." % (kind,))
+    return found
+
+
+def kind_of(identifier: str, kind: Optional[str]) -> str:
+    """The collection of an identifier, by its prefix unless it is given."""
+    if not isinstance(identifier, str) or not identifier:
+        raise ValueError("An identifier is a text such as sbd-1k5v3r8m0q, not %r." % (identifier,))
+    if kind is not None:
+        return collection(kind)
+    found = _COLLECTIONS.get(identifier.partition("-")[0])
+    if found is None:
+        raise ValueError("The identifier %s does not tell what it is of. %s" % (identifier, _GIVE_KIND))
+    return found
+
+
+def identity(document: Mapping[str, Any], kind: Optional[str]) -> Tuple[str, str]:
+    """The collection and the identifier of a document."""
+    kinds = list(KINDS) if kind is None else [collection(kind)]
+    for each in kinds:
+        found = document.get(KINDS[each] + "_id")
+        if isinstance(found, str) and found:
+            return each, found
+    names = " or ".join(KINDS[each] + "_id" for each in kinds)
+    raise ValueError(
+        "The document has no identifier in %s. Put one in, or use post, for which the archive "
+        "chooses one." % names
+    )
+
+
+def query(values: Mapping[str, Any]) -> List[Tuple[str, str]]:
+    """The parameters of a query. None is left out; a list is given several times."""
+    found: List[Tuple[str, str]] = []
+    for name, value in values.items():
+        if name == "cone" and not isinstance(value, str) and value is not None:
+            value = ",".join(repr(_degrees(number)) for number in value)
+        several = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        found += [(name, written(each)) for each in several if each is not None]
+    return found
+
+
+def _degrees(value: Any) -> float:
+    """A number of degrees, also of an astropy quantity."""
+    return float(value.to_value("deg") if hasattr(value, "to_value") else value)
+
+
+def written(value: Any) -> str:
+    """A value as the archive reads it in a query. A time without a zone is in UTC."""
+    if isinstance(value, Enum):
+        value = value.value
+    if hasattr(value, "to_datetime"):  # a Time of astropy
+        value = value.to_datetime(timezone=timezone.utc)
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(timezone.utc).replace(tzinfo=None)
+        return str(value.isoformat()) + "Z"
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def differences(sent: Any, stored: Any, at: str = "") -> Dict[str, Tuple[Any, Any]]:
+    """Where two documents differ: for each JSON pointer, both values."""
+    if not (isinstance(sent, Mapping) and isinstance(stored, Mapping)):
+        return {} if sent == stored else {at: (sent, stored)}
+    found: Dict[str, Tuple[Any, Any]] = {}
+    for key in _keys(sent, stored):
+        pointer = "%s/%s" % (at, str(key).replace("~", "~0").replace("/", "~1"))
+        found.update(differences(sent.get(key), stored.get(key), pointer))
+    return found
+
+
+def _keys(*documents: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(key for document in documents for key in document)

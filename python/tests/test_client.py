@@ -1,0 +1,487 @@
+"""oda_client against a real archive."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+from datetime import date, datetime, timedelta, timezone
+from unittest import mock
+
+from oda_client import Archive, Block, Conflict, NotFound, OdaError, Unreachable, _archive, _sending
+from oda_helper import _http, _json
+from proxy import Proxy
+from support import PATIENCE, Case, Server, binary, free_port, wait_until
+from test_delivery import PAGE, Gateway, problem
+
+CALLS = [
+    {"request": "observe.configure", "status": "OK", "request_sent_at": "2026-03-01T21:04:05Z", "response": {"result": "'done'"}},
+    {"request": "observe.scan", "status": "ERROR", "error": {"detail": "no <beam>"},
+     "request_sent_at": "2026-03-01T21:04:06Z", "response_received_at": "2026-03-01T21:04:09.5Z"},
+]  # fmt: skip
+
+
+class ClientCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.archive = Archive(self.server.url)
+        self.addCleanup(self.archive.close)
+
+
+class Documents(ClientCase):
+    def test_are_created_read_changed_and_stored_again(self):
+        for kind, field in (("sbds", "sbd_id"), ("sbi", "sbi_id"), ("ebs", "eb_id"), ("prj", "prj_id")):
+            with self.subTest(kind):
+                made = self.archive.post(kind, {"name": "a"})
+                read = self.archive.get(made[field])
+                self.assertEqual(read, made)
+                read["name"] = "b"
+                stored = self.archive.put(read)
+                self.assertEqual((stored["name"], stored["metadata"]["version"]), ("b", 2))
+                self.assertEqual(self.archive.get(made[field], version=1), made)
+
+    def test_change_only_where_they_are_changed(self):
+        odd = b'{"f":0.35e9,"n":[1.10,123456789012345678901234567890.123456789,1e400,-0.0],"s":"\\u00e9","prj_id":"prj-odd"}'
+        self.send("PUT", "/prjs/prj-odd", odd)
+        read = self.archive.get("prj-odd")
+        self.assertEqual((read["f"], read["n"][0]), (0.35e9, 1.1))
+        json.dumps(read["f"])
+        read["name"] = "x"
+        self.archive.put(read)
+        self.assertEqual([each["path"] for each in self.archive.diff("prj-odd") if "metadata" not in each["path"]], ["/name"])
+
+    def test_are_stored_under_the_identifier_in_them_whatever_else_they_name(self):
+        stored = self.archive.put({"eb_id": "eb-old", "sbd_id": "sbd-1"})
+        self.assertEqual(stored["eb_id"], "eb-old")
+        self.archive.put({"sbd_id": "sbi-wrong-prefix"})
+        self.assertEqual(self.archive.get("sbi-wrong-prefix", kind="sbds")["sbd_id"], "sbi-wrong-prefix")
+        with self.assertRaises(NotFound):
+            self.archive.get("sbi-wrong-prefix")
+
+    def test_without_an_identifier_or_a_kind_are_refused_at_once(self):
+        archive = Archive("http://127.0.0.1:%d" % free_port())  # nothing is sent
+        for says, call in (
+            ("use post", lambda: archive.put({"name": "x"})),
+            ("sbd_id", lambda: archive.put({"prj_id": "prj-1"}, kind="sbds")),
+            ("kind=", lambda: archive.get("x-1")),
+            ("sbds, sbis, ebs and prjs", lambda: archive.query("sdbs")),
+            ("sbds, sbis, ebs and prjs", lambda: archive.search("projects")),
+            ("An identifier is a text", lambda: archive.versions("")),
+            ("A limit", lambda: archive.changes(limit=-1)),
+        ):
+            with self.subTest(says), self.assertRaisesRegex(ValueError, says):
+                call()
+
+    def test_that_are_not_there_are_not_found(self):
+        self.archive.put({"sbd_id": "sbd-one"})
+        for call in (
+            lambda: self.archive.get("sbd-none"),
+            lambda: self.archive.get("sbd-one", version=7),
+            lambda: self.archive.at("sbd-one", "2001-01-01"),
+            lambda: list(self.archive.versions("sbd-none")),
+            lambda: list(self.archive.records("eb-none")),
+            lambda: self.archive.provenance("sbd-none"),
+        ):
+            with self.assertRaisesRegex(NotFound, "could not be found") as caught:
+                call()
+            self.assertEqual((caught.exception.status, caught.exception.type), (404, "urn:oda:problem:not-found"))
+
+    def test_that_somebody_else_has_stored_are_a_conflict_with_what_differs(self):
+        mine = self.archive.post("sbds", {"name": "a", "more": {"x": 1, "~/": 2}})
+        theirs = Archive(self.server.url, user="john").put({**mine, "name": "b"})
+        with self.assertRaises(Conflict) as caught:
+            self.archive.put({**mine, "more": {"x": 5, "~/": 2}, "extra": None})
+        conflict = caught.exception
+        self.assertEqual((conflict.status, conflict.type), (422, "urn:oda:problem:metadata-mismatch"))
+        self.assertEqual(conflict.stored, theirs)
+        self.assertIn({"pointer": "/metadata/version", "detail": "is 1, stored is 2"}, conflict.errors)
+        self.assertEqual(conflict.differs["/name"], ("a", "b"))
+        self.assertEqual(conflict.differs["/more/x"], (5, 1))
+        self.assertEqual(conflict.differs["/metadata/version"], (1, 2))
+        self.assertEqual(conflict.differs["/metadata/last_modified_by"], (mine["metadata"]["created_by"], "john"))
+        self.assertNotIn("/more/~0~1", conflict.differs)
+        self.assertIn("john", str(conflict))
+        self.assertEqual(self.archive.get(mine["sbd_id"]), theirs)
+
+    def test_keep_the_records_that_a_script_adds(self):
+        block = self.archive.post("ebs", {"request_responses": CALLS[:1]})
+        self.send("POST", "/ebs/%s/request_response" % block["eb_id"], json.dumps(CALLS[1]).encode())
+        with self.assertRaises(Conflict):
+            self.archive.put({**block, "name": "x"})
+        kept = self.archive.put({**block, "name": "x"}, keep_records=True)
+        self.assertEqual((kept["name"], kept["request_responses"]), ("x", CALLS))
+
+    def send(self, method, path, body):
+        client = _http.Client(self.server.url + "/api/v1")
+        self.addCleanup(client.close)
+        self.assertEqual(client.request(method, path, body).status, 200)
+
+    def test_that_are_refused_say_where(self):
+        with self.assertRaises(OdaError) as caught:
+            self.archive.put({"sbd_id": "sbd-2", "metadata": {"version": 0}})
+        self.assertEqual((caught.exception.status, caught.exception.errors[0]["pointer"]), (400, "/metadata/version"))
+
+    def test_are_stored_by_whoever_works_here(self):
+        for env, user, want in (
+            ({}, None, None),
+            ({"JUPYTERHUB_USER": "hub"}, None, "hub"),
+            ({"JUPYTERHUB_USER": "hub", "ODA_USER": "ada ä"}, None, "ada ä"),
+            ({"ODA_USER": "ada"}, "mary", "mary"),
+        ):
+            with self.subTest(env=env), mock.patch.dict(os.environ, env):
+                if want is None:
+                    want = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+                stored = Archive(self.server.url, user=user).post("prjs", {})
+                self.assertEqual(stored["metadata"]["created_by"], want)
+        with self.assertRaisesRegex(OdaError, "user"):
+            Archive(self.server.url, user="a\nb")
+
+
+class Lists(ClientCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        archive = Archive(cls.server.url, user="lists")
+        cls.ids = [archive.post("sbds", {"name": "field %d" % n, "telescope": "ska_mid"})["sbd_id"] for n in range(25)]
+        cls.began = archive.get(cls.ids[0])["metadata"]["created_on"]
+
+    def test_go_over_all_pages_and_ask_for_no_more_than_is_read(self):
+        with mock.patch.multiple(_archive, LIST_PAGE=10, SEARCH_PAGE=10, VERSION_PAGE=2, CHANGE_PAGE=10):
+            self.assertEqual(list(self.archive.query("sbds", user="lists")), self.ids)
+            found = list(self.archive.search("sbds", user="lists", sort="created"))
+            self.assertEqual([each["id"] for each in found], self.ids)
+            self.assertEqual(list(self.archive.search("sbds", user="lists", sort="created", fields="id")), self.ids)
+            documents = list(self.archive.search("sbds", sort="created", user="lists", fields="document", limit=12))
+            self.assertEqual([each["name"] for each in documents], ["field %d" % n for n in range(12)])
+            sent = []
+            with mock.patch.object(_http.Client, "request", autospec=True, side_effect=counted(sent)):
+                self.assertEqual(list(self.archive.query("sbds", user="lists", limit=3)), self.ids[:3])
+                self.assertIn("limit=3", sent[0])
+                listing = self.archive.query("sbds", user="lists")
+                self.assertEqual(len(sent), 1)
+                self.assertEqual(next(listing), self.ids[0])
+                self.assertEqual(len(sent), 2)
+                self.assertEqual(list(self.archive.query("sbds", user="lists", limit=0)), [])
+
+    def test_take_times_in_any_form(self):
+        first = datetime.fromisoformat(self.began[:-1] + "+00:00")
+        for after in (self.began, first, first.astimezone(timezone(timedelta(hours=5))), first.replace(tzinfo=None), date(2026, 1, 1)):
+            self.assertEqual(list(self.archive.query("sbds", created_after=after))[:25], self.ids, after)
+            self.assertEqual(len(list(self.archive.search("sbds", user="lists", created_after=after))), 25, after)
+        late = first + timedelta(days=1)
+        self.assertEqual(list(self.archive.query("sbds", created_after=late)), [])
+
+    def test_take_every_filter(self):
+        with_target = self.archive.post("prjs", {"targets": [{"name": "M83", "ra": 204.25, "dec": -29.86}], "title": "spiral arms"})
+        found = lambda **filters: [each["id"] for each in self.archive.search("prjs", **filters)]  # noqa: E731
+        want = [with_target["prj_id"]]
+        self.assertEqual(found(cone=(204.2, -29.9, 0.5)), want)
+        self.assertEqual(found(cone=(10, -29.9, 0.5)), [])
+        self.assertEqual(found(q="spiral", where=['/targets/*/name = "M83"', '/title ~ "ARMS"']), want)
+        self.assertEqual(found(q="spiral", where=['/targets/*/name = "M83"', '/title ~ "legs"'], telescope=None), [])
+
+    def test_refuse_a_filter_that_does_not_exist(self):
+        with self.assertRaisesRegex(OdaError, "telescope"):
+            list(self.archive.search("sbds", teleskope="ska_mid"))
+        with self.assertRaisesRegex(OdaError, "needs a query"):
+            list(self.archive.query("sbds"))
+
+    def test_of_versions_have_the_newest_first(self):
+        document = self.archive.post("sbds", {"n": 0})
+        for n in range(1, 6):
+            document = self.archive.put({**document, "n": n})
+        with mock.patch.object(_archive, "VERSION_PAGE", 2):
+            versions = list(self.archive.versions(document["sbd_id"]))
+        self.assertEqual([each["version"] for each in versions], [6, 5, 4, 3, 2, 1])
+        at = versions[3]["last_modified_on"]
+        self.assertEqual(self.archive.at(document["sbd_id"], at)["n"], 2)
+        self.assertEqual([each for each in self.archive.diff(document["sbd_id"], 2, 4) if each["path"] == "/n"],
+                         [{"op": "replace", "path": "/n", "value": 3}])  # fmt: skip
+        self.assertIn('+  "n": 5', self.archive.diff_text(document["sbd_id"]))
+        self.assertEqual(self.archive.provenance(document["sbd_id"])["nodes"][0]["id"], document["sbd_id"])
+
+    def test_of_records_go_over_all_pages(self):
+        block = self.archive.post("ebs", {"request_responses": CALLS * 10})
+        with mock.patch.object(_archive, "RECORD_PAGE", 7):
+            records = list(self.archive.records(block["eb_id"]))
+            self.assertEqual([each["sequence"] for each in records], list(range(1, 21)))
+            self.assertEqual([each["record"] for each in records], CALLS * 10)
+            self.assertEqual([each["sequence"] for each in self.archive.records(block["eb_id"], after=5, limit=9)], list(range(6, 15)))
+
+    def test_of_changes_end_where_the_log_ended(self):
+        with mock.patch.object(_archive, "CHANGE_PAGE", 10):
+            changes = self.archive.changes(kind="sbd", id=self.ids)
+            first = next(changes)
+            self.archive.put({**self.archive.get(self.ids[0]), "name": "later"})
+            rest = list(changes)
+        self.assertEqual([each["id"] for each in [first] + rest], self.ids)
+        after = self.archive.changes(rest[-1]["position"], id=self.ids[0])
+        self.assertEqual([each["version"] for each in after], [2])
+
+    def test_a_night(self):
+        self.archive.post("ebs", {"telescope": "ska_night", "request_responses": CALLS})
+        for day in ("2026-03-01", date(2026, 3, 1), datetime(2026, 3, 1, 5)):
+            night = self.archive.night(day, telescope="ska_night", zone="Africa/Johannesburg")
+            self.assertEqual((night["calls"], night["failures"]), (2, 1))
+
+
+def counted(sent):
+    original = _http.Client.request
+
+    def request(self, method, path, *rest):
+        sent.append(path)
+        return original(self, method, path, *rest)
+
+    return request
+
+
+class ABlockInANotebook(ClientCase):
+    def test_shows_itself_with_its_failures_and_nothing_else_runs(self):
+        script = "<script>alert(1)</script>"
+        calls = [{**CALLS[1], "request": script, "error": {"detail": script + "x" * 1000}}] * 30
+        block = self.archive.post("ebs", {"telescope": script, "request_responses": CALLS + calls})
+        self.assertIsInstance(block, dict)
+        self.assertEqual(json.loads(json.dumps(block)), block)
+        html = block._repr_html_()
+        self.assertNotIn("<script", html)
+        for text in (block["eb_id"], "32, 31 of them failed", "no &lt;beam&gt;", "observe.scan", "the first 20 of them", "…"):
+            self.assertIn(text, html)
+        self.assertNotIn("observe.configure", html)
+        self.assertLess(len(html), 40000)
+
+    def test_is_shown_however_odd_it_is(self):
+        for odd in ({}, {"request_responses": None}, {"request_responses": [1, {"error": "x"}], "metadata": 5, "eb_id": []}):
+            self.assertIn("ExecutionBlock", Block(odd)._repr_html_())
+
+    def test_has_failed_calls_by_the_rule_of_the_archive(self):
+        calls = [{"request": "a", **more} for more in (
+            {}, {"status": None}, {"status": "ok"}, {"status": "OK", "error": None}, {"status": ""}, {"status": "OK", "error": {}}, {"status": "Failed"})]  # fmt: skip
+        calls = [{**call, "request_sent_at": "2026-05-01T20:00:00Z"} for call in calls]
+        block = self.archive.post("ebs", {"telescope": "rule", "request_responses": calls})
+        night = self.archive.night("2026-05-01", telescope="rule")
+        self.assertEqual((night["calls"], night["failures"]), (7, 3))
+        self.assertIn("7, 3 of them failed", block._repr_html_())
+
+
+class Following(Case):
+    needs_server = False
+
+    def setUp(self):
+        super().setUp()
+        self.server = Server()
+        self.addCleanup(self.server.remove)
+        self.server.start()
+        self.archive = Archive(self.server.url, user="ada")
+
+    def test_goes_on_through_restarts_without_missing_or_repeating_a_change(self):
+        following, got = self.archive.follow(kind="prjs"), []
+
+        def follow():
+            for change in following:
+                got.append(change["id"])
+                if change["id"] == "prj-end":
+                    return
+
+        thread = threading.Thread(target=follow, daemon=True)
+        with self.assertLogs("oda_client", "WARNING") as logs:
+            thread.start()
+            for n in range(12):
+                self.archive.put({"prj_id": "prj-%d" % n})
+                self.archive.put({"sbd_id": "sbd-%d" % n})
+                if n % 4 == 3:
+                    wait_until(lambda: len(got) > n, "the change")
+                    said = len(logs.output)
+                    self.server.stop()
+                    wait_until(lambda: len(logs.output) > said, "that it is away is said")
+                    self.server.start()
+            self.archive.put({"prj_id": "prj-end"})
+            thread.join(PATIENCE)
+        self.assertEqual(got, ["prj-%d" % n for n in range(12)] + ["prj-end"])
+        self.assertEqual(len(logs.output), 3, logs.output)
+
+    def test_begins_when_it_is_called_and_resumes_at_a_position(self):
+        self.archive.put({"prj_id": "prj-before"})
+        following = self.archive.follow()
+        self.archive.put({"prj_id": "prj-1"})
+        self.archive.put({"prj_id": "prj-2"})
+        first = next(following)
+        self.assertEqual(first["id"], "prj-1")
+        self.assertEqual(next(self.archive.follow(after=first["position"]))["id"], "prj-2")
+        self.assertEqual(next(self.archive.follow(after=0, id=["prj-2"]))["id"], "prj-2")
+
+    def test_says_at_once_what_cannot_work(self):
+        with self.assertRaises(OdaError) as caught:
+            self.archive.follow(after=10**9)
+        self.assertEqual(caught.exception.type, "urn:oda:problem:unknown-position")
+        with self.assertRaises(Unreachable):
+            Archive("http://127.0.0.1:%d" % free_port()).follow()
+
+    def test_lists_go_on_when_the_archive_restarts_between_pages(self):
+        for n in range(6):
+            self.archive.put({"prj_id": "prj-%d" % n})
+        with mock.patch.object(_archive, "LIST_PAGE", 2):
+            listing = self.archive.query("prjs", user="ada")
+            got = [next(listing)]
+            self.server.stop()
+            self.server.start()
+            self.assertEqual(got + list(listing), ["prj-%d" % n for n in range(6)])
+
+
+class Addresses(ClientCase):
+    def test_may_end_in_anything(self):
+        want = self.archive.post("sbds", {})
+        for end in ("", "/", "/api/v1", "/api/v1/", "/api/v1/ui/", "/api/v5", "/sbds/%s?version=1#name" % want["sbd_id"], "/night?date=2026-01-01"):
+            with self.subTest(end):
+                self.assertEqual(Archive(self.server.url + end).get(want["sbd_id"]), want)
+        self.assertEqual(Archive(self.server.url[7:]).get(want["sbd_id"]), want)  # without http://
+        self.assertEqual(Archive().get(want["sbd_id"]), want)  # ODA_URL
+        self.assertEqual(repr(Archive("http://u:geheim@h/x")), "Archive('http://h/x/api/v1')")
+
+    def test_below_a_prefix_are_found_from_any_page(self):
+        server = Server("--base-path=/ns/oda")
+        self.addCleanup(server.remove)
+        server.start()
+        for end in ("/ns/oda", "/ns/oda/api/v5", "/ns/oda/ebs/eb-1"):
+            self.assertEqual(list(Archive(server.url + end).query("sbds", user="x")), [])
+
+    def test_that_cannot_work_say_so_and_what_to_give_instead(self):
+        del os.environ["ODA_URL"]
+        for url, says in ((None, "ODA_URL"), ("ftp://x", "http://"), ("http://", "no host"), ("http://h:port", "port"), ("", "no host")):
+            with self.subTest(url), self.assertRaisesRegex(OdaError, says):
+                Archive(url)
+        for says, answer in (
+            ("home page", (404, PAGE)),
+            ("home page", (200, PAGE)),
+            ("home page", (404, '{"detail":"The requested URL was not found","title":"Not Found","status":404}')),
+            ("redirects to https://elsewhere/oda", (301, "", ("Location", "https://elsewhere/oda"))),
+        ):
+            gateway = Gateway(self, self.server, answer)
+            with self.subTest(answer), self.assertRaisesRegex(OdaError, says):
+                Archive(gateway.url).get("sbd-1")
+        with self.assertRaisesRegex(OdaError, "home page"):
+            Archive(self.server.url + "/wrong/prefix").get("sbd-1")
+
+    def test_that_nobody_listens_at_are_unreachable(self):
+        with self.assertRaisesRegex(Unreachable, "cannot be reached") as caught:
+            Archive("http://127.0.0.1:%d" % free_port()).put({"sbd_id": "sbd-1"})
+        self.assertIsInstance(caught.exception, ConnectionError)
+        self.assertNotIn("may or may not", str(caught.exception))
+
+    def test_of_https_that_is_http_say_so(self):
+        with self.assertRaisesRegex(Unreachable, "write its address with http://"):
+            Archive(self.server.url.replace("http:", "https:")).get("sbd-1")
+
+
+class LostAnswers(ClientCase):
+    def test_do_not_store_a_posted_document_twice(self):
+        proxy = Proxy(self.server.port, lose=2)
+        self.addCleanup(proxy.close)
+        made = Archive(proxy.url, user="lost").post("sbds", {})
+        self.assertEqual(proxy.lost, 2)
+        self.assertEqual(list(self.archive.query("sbds", user="lost")), [made["sbd_id"]])
+
+    def test_of_a_put_are_not_taken_for_a_conflict(self):
+        proxy = Proxy(self.server.port)
+        self.addCleanup(proxy.close)
+        archive = Archive(proxy.url)
+        document = archive.put({"sbd_id": "sbd-lost"})  # so that there is a kept connection
+        archive.get("sbd-lost")
+        proxy.lose = 1
+        with self.assertRaisesRegex(Unreachable, "may or may not be stored"):
+            archive.put({**document, "name": "x"})
+        self.assertEqual(archive.get("sbd-lost")["metadata"]["version"], 2)
+
+    def test_that_ask_to_wait_are_waited_for_if_not_too_long(self):
+        gateway = Gateway(self, self.server)
+        answers = [(503, problem("overloaded"), ("Retry-After", "0")), (429, problem("rate-limited"), ("Retry-After", "0"))]
+        gateway.answer = lambda *_: answers.pop() if answers else None
+        self.assertEqual(list(Archive(gateway.url).query("sbds", user="nobody")), [])
+        gateway.answer = (503, problem("overloaded"), ("Retry-After", "3600"))
+        begun = time.monotonic()
+        with self.assertRaises(OdaError) as caught:
+            Archive(gateway.url).get("sbd-1")
+        self.assertLess(time.monotonic() - begun, 10)
+        self.assertEqual(caught.exception.status, 503)
+
+
+class Tokens(Case):
+    needs_server = False
+
+    def test_are_given_or_read_from_the_environment_or_a_file_that_changes(self):
+        server = Server()
+        self.addCleanup(server.remove)
+        tokens, own = os.path.join(server.folder, "tokens"), os.path.join(server.folder, "own")
+        server._flags = ("--tokens", tokens)
+        made = {}
+        for name, role in (("ada", "editor"), ("bob", "reader")):
+            command = [binary(), "token", "create", "--file", tokens, "--name", name, "--role", role]
+            made[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        server.start()
+        with self.assertRaisesRegex(OdaError, "Authorization") as caught:
+            Archive(server.url).get("sbd-1")
+        self.assertEqual(caught.exception.status, 401)
+        stored = Archive(server.url, made["ada"]).post("sbds", {})
+        self.assertEqual(stored["metadata"]["created_by"], "ada")
+        os.environ["ODA_TOKEN_FILE"] = own
+        archive = Archive(server.url)
+        with self.assertRaisesRegex(OdaError, "There is no token to send.*cannot be read"):
+            archive.get(stored["sbd_id"])
+        for name, allowed in (("bob", False), ("ada", True)):
+            with open(own, "w") as file:
+                file.write(made[name] + "\n")
+            self.assertEqual(archive.get(stored["sbd_id"]), stored)
+            if allowed:
+                archive.put(stored)
+            else:
+                with self.assertRaisesRegex(OdaError, "role editor"):
+                    archive.put(stored)
+        with self.assertRaises(OdaError) as caught:
+            Archive(server.url, "geheim geheim")
+        self.assertNotIn("geheim", str(caught.exception))
+        self.assertNotIn(made["ada"], repr(Archive(server.url, made["ada"])))
+
+
+class Threads(ClientCase):
+    def test_share_an_archive(self):
+        made = [self.archive.post("sbds", {"n": n}) for n in range(8)]
+        wrong = []
+
+        def read(document):
+            for _ in range(50):
+                if self.archive.get(document["sbd_id"]) != document:
+                    wrong.append(document)
+
+        threads = [threading.Thread(target=read, args=(document,)) for document in made]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        self.assertEqual(wrong, [])
+        self.assertLessEqual(len(self.archive._sender._idle), _sending.MAX_IDLE)
+
+    def test_and_forked_processes_too(self):
+        made = self.archive.post("sbds", {})
+        self.archive.get(made["sbd_id"])
+        child = os.fork()
+        if child == 0:
+            try:
+                same = all(self.archive.get(made["sbd_id"]) == made for _ in range(20))
+            finally:
+                os._exit(0 if same else 1)
+        for _ in range(20):
+            self.assertEqual(self.archive.get(made["sbd_id"]), made)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
+class Numbers(Case):
+    needs_server = False
+
+    def test_keep_their_spelling_and_behave_like_numbers(self):
+        text = b'{"a":0.35e9,"b":[1.10,{"c":1e400}],"d":1.5,"e":"\xc3\xa9","f":[],"g":{},"h":null}'
+        value = _json.read(text)
+        self.assertEqual(_json.write(value), text)
+        self.assertEqual(value["a"] + 1, 350000001.0)
+        self.assertIs(type(value["d"]), float)
+        value["a"] = 5
+        self.assertEqual(_json.write(value), text.replace(b"0.35e9", b"5"))
+        for bad in (float("nan"), [1.5, float("inf")], {"x": object()}):
+            with self.assertRaises((ValueError, TypeError)):
+                _json.write({"number": value["b"], "bad": bad})

@@ -1,0 +1,139 @@
+"""Tables of pandas and astropy. They are skipped where these are not installed."""
+
+import builtins
+import sys
+from unittest import mock
+
+from oda_client import Archive, _tables
+from support import Case, needs
+from test_client import CALLS
+
+TARGETS = [{"name": "M83", "ra": 204.25, "dec": -29.86}, {"name": "M51", "ra_str": "13:29:52.7", "dec_str": "47:11:43"}]
+
+
+class TableCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.archive = Archive(self.server.url, user="ada")
+        self.addCleanup(self.archive.close)
+
+    def block(self):
+        odd = {"request": "observe.point", "request_args": {"args": [1], "kwargs": {}}, "request_sent_at": "2026-03-01 23:04:06+02:00"}
+        return self.archive.post("ebs", {"request_responses": CALLS + [odd]})["eb_id"]
+
+    def projects(self, telescope):
+        self.archive.post("prjs", {"telescope": telescope, "title": "one", "targets": TARGETS})
+        self.archive.post("prjs", {"telescope": telescope, "obs_blocks": [{"sbd_ids": ["sbd-1", "sbd-2"]}]})
+        return self.archive.search("prjs", telescope=telescope, sort="created")
+
+
+class ADataFrame(TableCase):
+    def setUp(self):
+        super().setUp()
+        self.pandas = needs("pandas")
+
+    def test_of_records(self):
+        frame = self.archive.records(self.block()).to_pandas()
+        self.assertEqual(list(frame.sequence), [1, 2, 3])
+        self.assertEqual(list(frame.failed), [False, True, False])
+        self.assertEqual(list(frame[frame.failed].error), ["no <beam>"])
+        self.assertEqual(frame.seconds[1], 3.5)
+        self.assertTrue(self.pandas.isna(frame.seconds[0]))
+        self.assertEqual(str(frame.request_sent_at.dt.tz), "UTC")
+        self.assertEqual(frame.request_sent_at[2], self.pandas.Timestamp("2026-03-01T21:04:06Z"))
+        self.assertTrue(self.pandas.isna(frame.response_received_at[0]))
+        self.assertEqual(frame.request_args[2], {"args": [1], "kwargs": {}})
+        self.assertEqual((frame.failed.dtype, frame.sequence.dtype), (bool, "int64"))
+
+    def test_of_what_was_found(self):
+        frame = self.projects("frame").to_pandas()
+        self.assertEqual(list(frame.columns), list(_tables.SUMMARIES))
+        self.assertEqual((frame.targets[0], frame.ra[0], frame.dec[0]), ("M83, M51", 204.25, -29.86))
+        self.assertTrue(self.pandas.isna(frame.ra[1]))
+        self.assertEqual((list(frame.version), list(frame.created_by)), ([1, 1], ["ada", "ada"]))
+        self.assertEqual(frame.references[1], "sbd-1, sbd-2")
+        self.assertTrue(frame.created_on[0] < frame.created_on[1])
+
+    def test_of_nothing_has_the_same_columns(self):
+        frame = self.archive.records(self.archive.post("ebs", {})["eb_id"]).to_pandas()
+        self.assertEqual((len(frame), list(frame.columns)), (0, list(_tables.RECORDS)))
+        self.assertEqual(str(frame.recorded_at.dt.tz), "UTC")
+
+    def test_of_other_lists(self):
+        self.projects("other")
+        documents = self.archive.search("prjs", telescope="other", fields="document", sort="created").to_pandas()
+        self.assertEqual((documents.title[0], list(documents.version)), ("one", [1, 1]))
+        self.assertEqual(documents.targets[0], TARGETS)
+        ids = list(documents.prj_id)
+        self.assertEqual(list(self.archive.search("prjs", telescope="other", fields="id", sort="created").to_pandas().id), ids)
+        self.assertEqual(list(self.archive.versions(ids[0]).to_pandas().version), [1])
+        changes = self.archive.changes(id=ids).to_pandas()
+        self.assertEqual((list(changes.id), list(changes.first_sequence.isna())), (ids, [True, True]))
+
+
+class AnAstropyTable(TableCase):
+    def setUp(self):
+        super().setUp()
+        needs("astropy")
+
+    def test_of_records(self):
+        table = self.archive.records(self.block()).to_astropy()
+        self.assertEqual(list(table["failed"]), [False, True, False])
+        self.assertEqual(table["request_sent_at"][2].isot, "2026-03-01T21:04:06.000000")
+        self.assertEqual(table["request_sent_at"].scale, "utc")
+        self.assertEqual(list(table["response_received_at"].mask), [True, False, True])
+        self.assertEqual(table["request_args"][2], '{"args": [1], "kwargs": {}}')
+        self.assertEqual(list(table["error"].mask), [True, False, True])
+        self.assertEqual(table["seconds"][1], 3.5)
+        self.assertIn("observe.scan", str(table))
+
+    def test_of_what_was_found(self):
+        table = self.projects("table").to_astropy()
+        self.assertEqual(table.colnames, list(_tables.SUMMARIES))
+        self.assertEqual((table["ra"][0], table["targets"][0]), (204.25, "M83, M51"))
+        self.assertEqual((table["ra"].dtype, table["version"].dtype), (float, int))
+
+    def test_of_nothing_has_the_same_columns(self):
+        table = self.archive.search("prjs", telescope="nobody").to_astropy()
+        self.assertEqual((len(table), table.colnames), (0, list(_tables.SUMMARIES)))
+
+    def test_is_found_around_a_quantity(self):
+        units = __import__("astropy.units").units
+        self.projects("cone")
+        cone = (204.2 * units.deg, -29.9 * units.deg, 30 * units.arcmin)
+        self.assertEqual(len(list(self.archive.search("prjs", telescope="cone", cone=cone))), 1)
+        now = __import__("astropy.time").time.Time.now()
+        self.assertEqual(list(self.archive.search("prjs", created_after=now + 1 * units.day)), [])
+
+
+class ATableWithoutItsLibrary(Case):
+    needs_server = False
+
+    def test_says_what_to_install(self):
+        original = builtins.__import__
+
+        def no(name, *rest, **more):
+            if name.partition(".")[0] in ("pandas", "astropy"):
+                raise ModuleNotFoundError("No module named %r" % name)
+            return original(name, *rest, **more)
+
+        hidden = {name: None for name in ("pandas", "astropy", "astropy.table")}
+        with mock.patch.dict(sys.modules, hidden), mock.patch.object(builtins, "__import__", no):
+            for make, says in ((_tables.to_pandas, "pip install pandas"), (_tables.to_astropy, "pip install astropy")):
+                with self.assertRaisesRegex(ImportError, says):
+                    make([], None)
+
+
+class Times(Case):
+    needs_server = False
+
+    def test_in_documents_are_read_as_the_archive_reads_them(self):
+        for text, want in (
+            ("2026-03-01T21:04:06Z", "2026-03-01T21:04:06+00:00"),
+            ("2026-03-01 21:04", "2026-03-01T21:04:00+00:00"),
+            ("2026-03-01T21:04:06.123456789+05:30", "2026-03-01T15:34:06.123456+00:00"),
+            ("2026-03-01T21:04:06.5-0200", "2026-03-01T23:04:06.500000+00:00"),
+        ):
+            self.assertEqual(_tables.moment(text).isoformat(), want)
+        for text in ("", "soon", None, 5, "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+14:00"):
+            self.assertIsNone(_tables.moment(text), text)
