@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -176,6 +177,10 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
 	must(c.Changes(ctx, client.ChangesQuery{}))(t)
 	must(c.DescriptionYAML(ctx))(t)
+	backup := must(c.Backup(ctx))(t)
+	if content, err := io.ReadAll(backup); err != nil || !strings.HasPrefix(string(content), "oda backup 1\n") || backup.Close() != nil {
+		t.Errorf("the backup is %.20q, %v", content, err)
+	}
 
 	forPeople := []string{"GET /", "GET /guide", "GET /problems", "GET /problems/{code}", "GET /ui", "GET /ui/{file}"}
 	for _, operation := range operations(t, ctx, c) {

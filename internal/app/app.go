@@ -201,7 +201,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
 		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
-		Limits: cfg.Limits, Origins: cfg.Origins,
+		Limits: cfg.Limits, Origins: cfg.Origins, Backup: backups(store, cfg.Version),
 	})
 	if err != nil {
 		return nil, err

@@ -18,11 +18,11 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 	t.Parallel()
 	for name, recipe := range map[string]struct {
 		database func(t *testing.T) string
-		backup   func(t *testing.T, database string) (restored string)
+		backup   func(t *testing.T, p *env.Process, database string) (restored string)
 	}{
 		"SQLite": {
 			func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "archive.db") },
-			func(t *testing.T, database string) string {
+			func(t *testing.T, _ *env.Process, database string) string {
 				// As another process does: sqlite3 archive.db "VACUUM INTO 'copy.db'".
 				conn, err := sqlite.OpenConn(strings.TrimPrefix(database, "sqlite:"), sqlite.OpenReadWrite)
 				if err != nil {
@@ -36,7 +36,7 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 				return "sqlite:" + copied
 			},
 		},
-		"pg_dump": {func(t *testing.T) string { return env.Postgres(t) }, func(t *testing.T, database string) string {
+		"pg_dump": {func(t *testing.T) string { return env.Postgres(t) }, func(t *testing.T, _ *env.Process, database string) string {
 			file, restored := filepath.Join(t.TempDir(), "oda.dump"), env.Postgres(t)
 			for _, command := range [][]string{{"pg_dump", "-Fc", "-f", file, database}, {"pg_restore", "--no-owner", "-d", restored, file}} {
 				if out, err := exec.Command(env.PostgresProgram(t, command[0]), command[1:]...).CombinedOutput(); err != nil {
@@ -45,6 +45,15 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 			}
 			return restored
 		}},
+		"oda backup": {
+			func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "archive.db") },
+			func(t *testing.T, p *env.Process, _ string) string {
+				file, restored := filepath.Join(t.TempDir(), "oda.backup"), "sqlite:"+filepath.Join(t.TempDir(), "new", "archive.db")
+				succeeds(t, run(t, "backup", "-o", file, "--url", p.URL))
+				succeeds(t, run(t, "restore", file, "--db", restored))
+				return restored
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +63,7 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 			text := must(t, "GET", p.URL+"/sbds/before", "")
 			b := env.Balance(t, 4, p.URL)
 			b.More("before the backup")
-			restored := recipe.backup(t, database)
+			restored := recipe.backup(t, p, database)
 			b.More("after the backup")
 			b.Whole()
 			wantWhole(t, restored)

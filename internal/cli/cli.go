@@ -23,6 +23,8 @@ import (
 type commands struct {
 	Serve   serve         `cmd:"" help:"Serve an archive over HTTP."`
 	Verify  verify        `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
+	Backup  backUp        `cmd:"" help:"Copy an archive of the embedded engine to a file, also while it is served."`
+	Restore restore       `cmd:"" help:"Make an archive from the file of \"oda backup\"."`
 	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
 	Config  config        `cmd:"" help:"Check and show the settings of \"oda serve\"."`
 	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`

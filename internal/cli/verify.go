@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"oda/internal/app"
@@ -49,9 +47,6 @@ const (
 	exitUnverified = 2
 )
 
-// progressEvery is how often progress is printed where it goes to a log.
-const progressEvery = 5 * time.Second
-
 // Run verifies the archive.
 func (v *verify) Run(ctx context.Context, to streams) error {
 	p := newProgress(to.err, v.Quiet)
@@ -64,7 +59,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 		}
 	})
 	began := time.Now()
-	stop := p.follow(report, began)
+	stop := p.follow(func(took time.Duration) (string, float64) { return audited(report, took) })
 	err := app.Verify(ctx, v.Db, report)
 	stop()
 	if err != nil {
@@ -118,89 +113,18 @@ func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault
 	return err
 }
 
-// progress prints how far verifying is: a bar on a terminal, a line now and then
-// elsewhere.
-type progress struct {
-	out      io.Writer
-	quiet    bool
-	terminal bool
-	shown    bool // a bar stands in the line at hand
-	mu       sync.Mutex
-}
-
-func newProgress(out io.Writer, quiet bool) *progress {
-	p := &progress{out: out, quiet: quiet}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return p
-}
-
-// follow prints until it is stopped.
-func (p *progress) follow(report *audit.Report, began time.Time) (stop func()) {
-	if p.quiet {
-		return func() {}
-	}
-	every := progressEvery
-	if p.terminal {
-		every = 200 * time.Millisecond
-	}
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ended:
-				p.clear()
-				return
-			case <-ticker.C:
-				p.show(report, time.Since(began))
-			}
-		}
-	}()
-	return func() {
-		close(ended)
-		<-done
-	}
-}
-
-// show prints how far it is.
-func (p *progress) show(report *audit.Report, took time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// audited says how far an audit is.
+func audited(report *audit.Report, took time.Duration) (line string, share float64) {
 	done, total := report.Versions.Load()+report.Records.Load(), report.Total.Load()
-	line := report.Doing()
+	line, share = report.Doing(), -1
 	if total > 0 && done > 0 {
-		share := min(float64(done)/float64(total), 1)
+		share = min(float64(done)/float64(total), 1)
 		line = fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", line, grouped(done), grouped(total), 100*share, grouped(int64(float64(done)/took.Seconds())))
-		if p.terminal {
-			const width = 30
-			full := int(share * width)
-			line = "[" + strings.Repeat("=", full) + strings.Repeat(" ", width-full) + "] " + line
-		}
 	}
 	if n := report.Faulty.Load(); n > 0 {
 		line += fmt.Sprintf("; %s faults", grouped(n))
 	}
-	if p.terminal {
-		fmt.Fprintf(p.out, "\r\x1b[K%s", line)
-		p.shown = true
-	} else {
-		fmt.Fprintln(p.out, line)
-	}
-}
-
-// clear removes the bar.
-func (p *progress) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.shown = false
-	}
+	return line, share
 }
 
 // grouped writes a number with commas.

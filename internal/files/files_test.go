@@ -84,3 +84,57 @@ func TestAFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 		t.Errorf("files left: %v: %v", left, err)
 	}
 }
+
+func TestAFreshFileAppearsAsAWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path+".part", []byte("left by a process that was killed, and longer"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(replace bool) *Fresh {
+		t.Helper()
+		f, err := CreateFresh(path, 0o600, replace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString("new"); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := begin(false)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there before it is complete (%v)", err)
+	}
+	if _, err := CreateFresh(path, 0o600, false); !errors.Is(err, ErrLocked) {
+		t.Errorf("a second one at the same time gives %v", err)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	info, statErr := os.Stat(path)
+	if string(content) != "new" || info.Mode() != 0o600 || errors.Join(err, statErr) != nil {
+		t.Errorf("it is %q, %v (%v)", content, info.Mode(), err)
+	}
+	if _, err := CreateFresh(path, 0o600, false); !errors.Is(err, ErrExists) {
+		t.Errorf("a file that exists gives %v", err)
+	}
+	begin(true).Discard()
+	if err := begin(true).Commit(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	f = begin(false)
+	if err := os.WriteFile(path, []byte("somebody was faster"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); !errors.Is(err, ErrExists) {
+		t.Errorf("a file that has appeared meanwhile gives %v", err)
+	}
+	if _, err := os.Stat(path + ".part"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something is left (%v)", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -64,6 +65,8 @@ type Config struct {
 
 	WriteTimeout time.Duration // for an answer, once there is something to send
 
+	Backup func(context.Context, io.Writer) error // writes a copy of the archive; nil if its engine leaves that to other tools
+
 	Limits  admission.Limits // of one caller
 	Origins []string         // of web pages that may use the interface; * may read
 }
@@ -86,6 +89,7 @@ type API struct {
 	mux      *http.ServeMux
 
 	writeTimeout time.Duration
+	backups      func(context.Context, io.Writer) error
 
 	control *admission.Control
 	origin  string                 // the archive's own
@@ -106,7 +110,7 @@ func New(cfg Config) (*API, error) {
 	a := &API{
 		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, metrics: cfg.Metrics, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: newBudget(cfg.Bounds),
-		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout,
+		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout, backups: cfg.Backup,
 		control: admission.New(), origin: cfg.Origin, problems: newProblemCounts(),
 	}
 	a.operationNamed(otherRequests)

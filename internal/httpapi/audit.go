@@ -20,10 +20,10 @@ type audit struct {
 	stored  []*oda.Entity   // what they have become
 }
 
-// announce tells the audit log about a write before it is done. It fails if the
-// log cannot be written.
+// announce tells the audit log about a write before it is done, or about a read that
+// only an admin may do. It fails if the log cannot be written.
 func (c *call) announce() error {
-	if c.api.audit == nil || c.op == nil || c.op.Method == http.MethodGet {
+	if c.api.audit == nil || c.op == nil || c.op.Method == http.MethodGet && c.need < auth.Admin {
 		return nil
 	}
 	if err := c.api.audit.Begin(1); err != nil {

@@ -212,3 +212,24 @@ func readiness(t *testing.T, a *env.Archive) int {
 	defer r.Body.Close()
 	return r.StatusCode
 }
+
+// A backup shows everything at once, so who took one is in the log.
+func TestABackupIsInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, path := filepath.Join(folder, "tokens"), filepath.Join(folder, "audit.log")
+	admin := newToken(t, file, auth.Token{Name: "night shift", Role: auth.Admin})
+	reader := newToken(t, file, auth.Token{Name: "reader", Role: auth.Reader})
+	a := env.Start(t, tokensOf(file), func(cfg *app.Config) { cfg.AuditLog = path })
+	for _, test := range []struct {
+		headers []string
+		status  int
+		caller  string
+	}{{admin, 200, "night shift"}, {reader, 403, "reader"}} {
+		r := want(t, test.status, a.Do("GET", "/backup", "", test.headers...))
+		lines := env.AuditLines(t, path, r.Header.Get("X-Request-Id"))
+		if len(lines) != 1 || lines[0]["operation"] != "backup" || lines[0]["caller"] != test.caller || lines[0]["status"] != float64(test.status) {
+			t.Errorf("the log says %v", lines)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (s *Store) touch(last int64) (err error) {
 			return fmt.Errorf("the log of changes does not end at position %d, as it did before a commit failed", last)
 		}
 	}
-	if err := c.exec("COMMIT"); err != nil {
+	if err := s.committed(); err != nil {
 		return err
 	}
 	if s.doubt.Swap(nil) != nil {

@@ -67,13 +67,15 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), reason(err)
 }
 
+// errHeld says that another process uses the file.
+var errHeld = errors.New("another oda has it open")
+
 // lockSide locks the side file and writes into it which process holds the lock.
 func lockSide(path string) (*os.File, error) {
 	f, err := files.Lock(path, 0o640)
 	if errors.Is(err, files.ErrLocked) {
 		holder, _ := os.ReadFile(path) // the message works without it
-		return nil, fmt.Errorf("another oda has it open (process %.32s); stop that one, or name another file with --db",
-			bytes.TrimSpace(holder))
+		return nil, fmt.Errorf("%w (process %.32s); stop that one, or name another file with --db", errHeld, bytes.TrimSpace(holder))
 	}
 	if err != nil {
 		return nil, reason(err)
@@ -137,8 +139,7 @@ func (f *file) lockSelf() error {
 	err = syscall.FcntlFlock(self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: lockStart, Len: 1})
 	switch {
 	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES):
-		return errors.New("another oda has it open through another mount; " +
-			"stop that one, or name another file with --db")
+		return fmt.Errorf("%w through another mount; stop that one, or name another file with --db", errHeld)
 	case err != nil:
 		return fmt.Errorf("cannot lock it: %w", err)
 	}

@@ -46,6 +46,10 @@ type Store struct {
 	recent  recent
 	changed []oda.Change // room for those of a transaction; only the writer uses it
 
+	backingUp atomic.Bool
+	pauses    chan func() // requests to do something between two transactions
+	touched   *touched    // by a backup; only the writer uses it
+
 	unindexed unindexed
 	indexed   int64 // the last entity in the index of terms; only the writer uses it
 
@@ -71,7 +75,7 @@ func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migra
 func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
 		log: log, cache: newCache(cacheBytes), listings: engine.NewListings(listingsAtOnce),
-		queue: engine.NewQueue[*job](queueLength), probes: make(chan chan error), commits: engine.NewCommits(), heads: make(map[oda.Ref]*head),
+		queue: engine.NewQueue[*job](queueLength), probes: make(chan chan error), pauses: make(chan func()), commits: engine.NewCommits(), heads: make(map[oda.Ref]*head),
 	}
 	defer func() {
 		if err != nil {

@@ -198,7 +198,7 @@ func (t *txn) commit() error {
 	}
 	s.cache.leave(changed)
 	defer s.cache.settle(changed)
-	if err := t.exec("COMMIT"); err != nil {
+	if err := t.failed(s.committed()); err != nil {
 		// If there was no room, the log lacks the end of the transaction, so a crash
 		// cannot bring it back.
 		if sqlite.ErrCode(err) != sqlite.ResultFull {

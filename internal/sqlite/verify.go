@@ -124,7 +124,7 @@ func (f *file) lockToRead() error {
 	}
 	err := syscall.FcntlFlock(f.self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_RDLCK, Start: lockStart, Len: 1})
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return errors.New("another oda has it open through another mount; stop that one first")
+		return fmt.Errorf("%w through another mount; stop that one first", errHeld)
 	}
 	return err
 }

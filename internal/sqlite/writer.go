@@ -91,6 +91,8 @@ func (s *Store) write(last int64) {
 			pause = nil
 		case answer := <-s.probes:
 			answer <- s.touch(last)
+		case do := <-s.pauses:
+			do()
 		}
 	}
 }

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"oda/client"
+	"oda/internal/app"
+	"oda/internal/backup"
+	"oda/internal/files"
+)
+
+// backUp takes a backup.
+type backUp struct {
+	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write. It appears when it is complete."`
+	Db     string `placeholder:"DATABASE" help:"The archive, sqlite:PATH, if no server has it open. Without it, the running archive at --url is backed up."`
+	remote
+	Force bool `help:"Replace FILE if it exists."`
+	Quiet bool `short:"q" help:"Print no progress."`
+}
+
+// Help is what "oda backup --help" says besides the flags.
+func (*backUp) Help() string {
+	return `Writes a copy of an archive of the embedded engine, as of one moment, to a file.
+Without --db it asks the running server for it, which takes the role admin; others go
+on reading and writing meanwhile. With --db it reads the file of a stopped server.
+
+"oda restore" makes an archive from the file again. An archive on PostgreSQL is backed
+up with PostgreSQL's own tools; docs/backup.md has the commands.
+
+Exit codes: 0 the backup is complete and on disk; 1 it is not, and there is no FILE;
+2 invalid command line.`
+}
+
+// Run takes the backup.
+func (b *backUp) Run(ctx context.Context, to streams) error {
+	file, err := files.CreateFresh(b.Output, 0o600, b.Force)
+	if err != nil {
+		return b.failed(ctx, err)
+	}
+	began := time.Now()
+	var written, total atomic.Int64
+	stop := newProgress(to.err, b.Quiet).follow(func(took time.Duration) (string, float64) {
+		return moved("backing up", written.Load(), total.Load(), took)
+	})
+	end, err := b.take(ctx, file, to.version, func(h backup.Header, n int64) {
+		written.Store(n)
+		total.Store(h.Pages * int64(h.PageSize))
+	})
+	stop()
+	if err != nil {
+		file.Discard()
+		return b.failed(ctx, err)
+	}
+	if err := file.Commit(); err != nil {
+		return b.failed(ctx, err)
+	}
+	took := time.Since(began)
+	_, err = fmt.Fprintf(to.out, "%s entities up to position %s are in %s: %s in %s, %s per second\n", grouped(counted(end)), grouped(end.Position), b.Output,
+		size(written.Load()), took.Round(10*time.Millisecond), size(int64(float64(written.Load())/took.Seconds())))
+	return err
+}
+
+// take writes the backup to the file.
+func (b *backUp) take(ctx context.Context, file io.Writer, version string, note func(backup.Header, int64)) (backup.End, error) {
+	if b.Db != "" {
+		from, into := io.Pipe()
+		go func() { into.CloseWithError(app.Backup(ctx, b.Db, into, version)) }()
+		_, end, err := backup.Copy(file, from, note)
+		from.CloseWithError(err)
+		return end, err
+	}
+	archive, err := b.archive("")
+	if err != nil {
+		return backup.End{}, err
+	}
+	stream, err := archive.Backup(ctx)
+	if err != nil {
+		return backup.End{}, explain(archive, "backup", err)
+	}
+	defer stream.Close()
+	_, end, err := backup.Copy(file, stream, note)
+	if damage, ok := errors.AsType[*backup.Damage](err); ok {
+		err = fmt.Errorf("what the archive at %s sent is not a whole backup: %w; see its log", archive.Address(), damage)
+	} else if errors.Is(err, client.ErrNoAnswer) {
+		err = explain(archive, "backup", err)
+	}
+	return end, err
+}
+
+// failed says why there is no backup.
+func (b *backUp) failed(ctx context.Context, err error) error {
+	_, known := errors.AsType[*failure](err)
+	switch {
+	case ctx.Err() != nil:
+		return &failure{exitFailed, "stopped before the backup was complete; there is no " + b.Output}
+	case known:
+		return err
+	case errors.Is(err, files.ErrExists):
+		return &failure{exitFailed, fmt.Sprintf("%s exists already; choose another name, or replace it with --force", b.Output)}
+	case errors.Is(err, files.ErrLocked):
+		return &failure{exitFailed, fmt.Sprintf("another process is writing %s; wait for it, or choose another name", b.Output)}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &failure{exitFailed, fmt.Sprintf("there is no room for the backup on the disk of %s; make room, or write it to another disk", b.Output)}
+	}
+	return &failure{exitFailed, err.Error()}
+}
+
+// counted returns the number of entities in a backup.
+func counted(end backup.End) (n int64) {
+	for _, count := range end.Entities {
+		n += count
+	}
+	return n
+}
+
+// moved says how many bytes of a file were written or read.
+func moved(doing string, done, total int64, took time.Duration) (line string, share float64) {
+	if total <= 0 {
+		return doing, -1
+	}
+	share = min(float64(done)/float64(total), 1)
+	return fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", doing, size(done), size(max(done, total)), 100*share, size(int64(float64(done)/took.Seconds()))), share
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", (n+1023)>>10)
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"oda/internal/app"
+)
+
+// restore makes an archive from a backup.
+type restore struct {
+	File  string `arg:"" help:"File that \"oda backup\" has written."`
+	Db    string `required:"" placeholder:"DATABASE" help:"The new archive: sqlite:PATH. Nothing may be there yet."`
+	Quiet bool   `short:"q" help:"Print no progress."`
+}
+
+// Help is what "oda restore --help" says besides the flags.
+func (*restore) Help() string {
+	return `Makes an archive from a backup of "oda backup", in a file that does not exist yet. The
+archive appears when the whole backup was read and every part matched its checksum; a
+backup that is damaged or was cut off is refused, with the place. If it is
+interrupted, run it again.
+
+An archive on PostgreSQL is restored with PostgreSQL's own tools; docs/backup.md has the
+commands.
+
+Exit codes: 0 the archive is there; 1 it is not; 2 invalid command line.`
+}
+
+// Run restores the archive.
+func (r *restore) Run(ctx context.Context, to streams) error {
+	file, err := os.Open(r.File)
+	if err != nil {
+		return &failure{exitFailed, err.Error()}
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return &failure{exitFailed, err.Error()}
+	}
+	began := time.Now()
+	var read atomic.Int64
+	stop := newProgress(to.err, r.Quiet).follow(func(took time.Duration) (string, float64) {
+		return moved("restoring", read.Load(), info.Size(), took)
+	})
+	header, end, err := app.Restore(r.Db, &stoppable{file, ctx}, read.Store)
+	stop()
+	switch {
+	case ctx.Err() != nil:
+		return &failure{exitFailed, "stopped before the archive was restored; nothing was left"}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &failure{exitFailed, fmt.Sprintf("there is no room for the archive on the disk of %s; make room, or restore to another disk", r.Db)}
+	case err != nil:
+		return &failure{exitFailed, err.Error()}
+	}
+	_, err = fmt.Fprintf(to.out, "%s entities up to position %s were restored in %s, as of %s (backed up by oda %s)\ncheck the archive with: oda verify --db %s\n",
+		grouped(counted(end)), grouped(end.Position), time.Since(began).Round(10*time.Millisecond), end.Taken.Format(time.RFC3339), header.Program, r.Db)
+	return err
+}
+
+// stoppable is a file whose reading ends when the command is to stop.
+type stoppable struct {
+	io.Reader
+	ctx context.Context
+}
+
+// Read implements io.Reader.
+func (s *stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
