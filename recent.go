@@ -11,7 +11,7 @@ type RecentQuery struct {
 	Before Position // only what comes before it; 0 stands for the end of the log
 	Limit  int
 	Wants  func(*Change) bool // nil: all
-	Within time.Duration      // how long to look
+	Within time.Duration      // how long to look, once 4,096 positions were read
 }
 
 // RecentPage is a page of changes, the newest first. Consecutive records of a block
@@ -30,7 +30,8 @@ const (
 )
 
 // Recent returns a page of the log in reverse. It returns fewer changes than asked
-// for if the time is up; the next page continues there.
+// for if the time is up; the next page continues there. However busy the machine is,
+// it reads some of the log, so that a short one is always read whole.
 func (a *Archive) Recent(ctx context.Context, q RecentQuery) (RecentPage, error) {
 	end, err := a.engine.End(ctx)
 	if err != nil {
@@ -42,6 +43,7 @@ func (a *Archive) Recent(ctx context.Context, q RecentQuery) (RecentPage, error)
 		last = min(last, q.Before-1)
 	}
 	late := time.Now().Add(q.Within)
+	enough := last - recentMost
 	for size := Position(recentFirst); last > 0; size = min(2*size, recentMost) {
 		first := max(1, last-size+1)
 		changes, err := a.between(ctx, first, last)
@@ -54,7 +56,7 @@ func (a *Archive) Recent(ctx context.Context, q RecentQuery) (RecentPage, error)
 				return page, nil
 			}
 		}
-		if last = first - 1; last > 0 && time.Now().After(late) {
+		if last = first - 1; 0 < last && last <= enough && time.Now().After(late) {
 			page.Next = first
 			break
 		}

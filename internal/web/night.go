@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,7 +80,7 @@ const (
 	nightBars    = 1000
 	nightOverlap = 12 // rows of a telescope; what overlaps beyond shares the last
 	nightFailing = 20
-	hoursOfTick  = 2
+	nightHours   = 6 // that are drawn at least
 )
 
 // night serves the report on a night.
@@ -227,13 +228,18 @@ func (s *Site) nightRows(ctx context.Context, blocks []oda.NightBlock) ([]nightR
 // draw draws the blocks. Those of a telescope that overlap lie below each other.
 func (v *nightView) draw() nightPlot {
 	p := nightPlot{Width: plotWidth + 20}
-	length := v.To.Time().Sub(v.From.Time())
-	x := func(at oda.Moment) int {
-		return plotLeft + int(float64(plotWidth-plotLeft)*float64(at.Time().Sub(v.From.Time()))/float64(length))
+	first, last := v.hours()
+	x := func(at time.Time) int {
+		begin := v.From.Time().Add(time.Duration(first) * time.Hour)
+		return plotLeft + int(float64(plotWidth-plotLeft)*at.Sub(begin).Hours()/float64(last-first))
 	}
-	for h := 0; h <= int(length.Hours()); h += hoursOfTick {
+	step := 1
+	if last-first > 12 {
+		step = 2
+	}
+	for h := first; h <= last; h += step {
 		at := v.From.Time().Add(time.Duration(h) * time.Hour)
-		p.Ticks = append(p.Ticks, tick{x(oda.Moment(oda.InstantOf(at))), at.Format("15:04")})
+		p.Ticks = append(p.Ticks, tick{x(at), at.Format("15:04")})
 	}
 	names := map[string]string{}
 	for _, r := range v.Rows {
@@ -270,13 +276,27 @@ func (v *nightView) draw() nightPlot {
 			title := clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04")
 			fmt.Fprintf(&bars, `<a href="%s"><title>%s</title><rect%s x="%d" y="%d" width="%d" height="%d" rx="2"/></a>`+"\n",
 				template.HTMLEscapeString(v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})), template.HTMLEscapeString(title), class,
-				x(b.FirstCall), y+at*(barHeight+2), max(3, x(b.LastCall)-x(b.FirstCall)), barHeight)
+				x(b.FirstCall.Time()), y+at*(barHeight+2), max(3, x(b.LastCall.Time())-x(b.FirstCall.Time())), barHeight)
 		}
 		y += len(ends)*(barHeight+2) + laneGap
 	}
 	p.Height = y + 6
 	p.Bars = template.HTML(bars.String()) // #nosec G203 -- everything in it was escaped
 	return p
+}
+
+// hours returns the hours of the night in which there were calls, counted from its
+// noon: a night of observing is rarely longer than ten hours, and a phone shows no more.
+func (v *nightView) hours() (first, last int) {
+	since := func(at oda.Moment) float64 { return at.Time().Sub(v.From.Time()).Hours() }
+	first, last = int(math.Ceil(since(v.To))), 0
+	all := first
+	for _, b := range v.Blocks {
+		first = min(first, int(since(b.FirstCall)))
+		last = max(last, int(math.Ceil(since(b.LastCall))))
+	}
+	first = max(0, min(first, all-nightHours))
+	return first, min(all, max(last, first+nightHours))
 }
 
 func telescopeOf(b oda.NightBlock) string {

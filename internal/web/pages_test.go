@@ -443,6 +443,28 @@ func TestTheNight(t *testing.T) {
 	}
 }
 
+// A night is drawn from the hour of its first call, so that a phone shows it.
+func TestANightIsDrawnFromItsFirstCall(t *testing.T) {
+	s := emptySite(t)
+	sent := func(at string) string { return `{"request":"r","request_sent_at":"` + at + `"}` }
+	s.storeCalls(t, "eb-1", []string{sent("2026-03-05T12:10:00Z"), sent("2026-03-06T11:50:00Z")})
+	s.storeCalls(t, "eb-2", []string{sent("2026-03-08T02:10:00Z"), sent("2026-03-08T10:30:00Z")})
+	s.storeCalls(t, "eb-3", []string{sent("2026-03-10T11:30:00Z")})
+	for date, want := range map[string][]string{
+		"2026-03-05": {"12:00", "14:00", "16:00", "18:00", "20:00", "22:00", "00:00", "02:00", "04:00", "06:00", "08:00", "10:00", "12:00"},
+		"2026-03-07": {"02:00", "03:00", "04:00", "05:00", "06:00", "07:00", "08:00", "09:00", "10:00", "11:00"},
+		"2026-03-09": {"06:00", "07:00", "08:00", "09:00", "10:00", "11:00", "12:00"},
+	} {
+		var got []string
+		for _, tick := range regexp.MustCompile(`<text x="\d+" y="13">(\d\d:\d\d)</text>`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
+			got = append(got, tick[1])
+		}
+		if !cmp.Equal(got, want) {
+			t.Errorf("the night of %s is drawn with %q, want %q", date, got, want)
+		}
+	}
+}
+
 // Functions of the same name in different modules are told apart where they failed.
 func TestFailuresAreToldApart(t *testing.T) {
 	s := emptySite(t)

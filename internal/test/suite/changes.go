@@ -3,7 +3,6 @@ package suite
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"oda"
 )
@@ -227,7 +226,7 @@ func (d *desk) paged(after oda.Position, limit int, filter oda.ChangeFilter, nex
 // one begins.
 func (d *desk) recent(before oda.Position, limit int, wants func(*oda.Change) bool, next oda.Position, want ...string) {
 	d.tb.Helper()
-	page, err := oda.NewArchive(d.store, nil).Recent(d.ctx, oda.RecentQuery{Before: before, Limit: limit, Wants: wants, Within: time.Minute})
+	page, err := oda.NewArchive(d.store, nil).Recent(d.ctx, oda.RecentQuery{Before: before, Limit: limit, Wants: wants})
 	if err != nil {
 		d.tb.Fatalf("changes before %d: %v", before, err)
 	}
