@@ -103,6 +103,11 @@ func (c *Client) Address() string {
 	return u.Redacted()
 }
 
+// Page returns the address of the page of an entity, without a password.
+func (c *Client) Page(kind oda.Kind, id string) string {
+	return strings.TrimSuffix(c.Address(), api) + path(kind, id)
+}
+
 // User returns the acting user, or "" if the archive decides.
 func (c *Client) User() string { return c.user }
 

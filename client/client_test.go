@@ -175,6 +175,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
 	must(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
+	must(c.Whoami(ctx))(t)
 	must(c.Changes(ctx, client.ChangesQuery{}))(t)
 	must(c.DescriptionYAML(ctx))(t)
 	backup := must(c.Backup(ctx))(t)

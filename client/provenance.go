@@ -23,6 +23,11 @@ func (n named) ref() (oda.Ref, error) {
 	return oda.Ref{Kind: kind, ID: n.ID}, nil
 }
 
+// ProvenanceJSON is Provenance as the archive sends it.
+func (c *Client) ProvenanceJSON(ctx context.Context, kind oda.Kind, id string) ([]byte, error) {
+	return content(c.read(ctx, path(kind, id)+"/provenance", nil))
+}
+
 // Provenance returns where an entity comes from and what came of it: everything
 // that can be reached over references in both directions, nearest first. If the
 // entity is unknown, the error is oda.NotFound.

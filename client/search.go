@@ -82,6 +82,13 @@ func (c *Client) SearchIDs(ctx context.Context, kind oda.Kind, search Search) it
 	}))
 }
 
+// SearchJSON is Search with what the archive knows of each entity as it sends it.
+func (c *Client) SearchJSON(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[json.RawMessage, error] {
+	return each(searchPages(ctx, c, kind, search.values(oda.SummaryFields), func(item json.RawMessage) (json.RawMessage, error) {
+		return item, nil
+	}))
+}
+
 // SearchDocuments is Search with the whole documents. A page is held in memory:
 // where documents are large, ask for few at once. They have no entity tags.
 func (c *Client) SearchDocuments(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[*Document, error] {

@@ -311,6 +311,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"GET /sbis listSBIs", "POST /sbis createSBI", "GET /sbis/search searchSBIs", "GET /sbis/{sbi_id} getSBI", "PUT /sbis/{sbi_id} storeSBI",
 		"GET /sbis/{sbi_id}/diff diffSBI", "GET /sbis/{sbi_id}/provenance provenanceOfSBI", "GET /sbis/{sbi_id}/versions listSBIVersions", "GET /sbis/{sbi_id}/versions/{version} getSBIVersion",
 		"GET /ui ui", "GET /ui/{file} uiAsset",
+		"GET /whoami whoami",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
