@@ -73,7 +73,7 @@ func TestARecordIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 250)
-	if !strings.Contains(log.String(), "records are being sent again") {
+	if !strings.Contains(log.String(), "the archive is back, ") {
 		t.Errorf("the log says: %s", log)
 	}
 }

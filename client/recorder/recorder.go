@@ -15,9 +15,10 @@ import (
 	"oda"
 )
 
-// Options configure a recorder. Only Dir is required.
+// Options configure a recorder. All are optional.
 type Options struct {
-	// Dir is the spool: a folder on a local disk. Recorders may share it.
+	// Dir is the spool: a folder on a local disk. Recorders may share it. The
+	// default is DefaultDir.
 	Dir string
 	// Document has the members of the new ExecutionBlock, as a JSON object. The
 	// members that the archive writes (eb_id, metadata and request_responses)
@@ -135,7 +136,10 @@ func (o Options) withDefaults() Options {
 // start makes a session and its recorder.
 func start(archive *client.Client, file blockFile, o Options) (*Recorder, error) {
 	if o.Dir == "" {
-		return nil, errors.New("a recorder needs a folder for its spool: set Options.Dir")
+		var err error
+		if o.Dir, err = DefaultDir(); err != nil {
+			return nil, err
+		}
 	}
 	s, err := createSession(o.Dir, file)
 	if err != nil {

@@ -201,10 +201,8 @@ func TestAnInvalidDocumentIsRefusedAtOnce(t *testing.T) {
 func TestARecorderNeedsAWritableSpool(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, away(t))
-	for _, dir := range []string{"", "/dev/null/spool"} {
-		if _, err := recorder.Attach(c, "eb-1", recorder.Options{Dir: dir}); err == nil {
-			t.Errorf("a recorder was opened with its spool at %q", dir)
-		}
+	if _, err := recorder.Attach(c, "eb-1", recorder.Options{Dir: "/dev/null/spool"}); err == nil {
+		t.Error("a recorder was opened with its spool at a place that is no folder")
 	}
 	if _, err := recorder.Attach(c, "../eb-1", recorder.Options{Dir: t.TempDir()}); oda.CodeOf(err) != oda.InvalidIdentifier {
 		t.Errorf("a block with an invalid identifier: %v", err)

@@ -83,7 +83,7 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 				result.Err = result.resume(ctx, &archives)
 			}
 			if client.Denied(result.Err) {
-				log.failed(result.Err, Lag{Records: result.Left})
+				log.failed(result.Err, Lag{Records: result.Left}, result.Stored)
 			}
 			if isAway(result.Err) {
 				behind[block] = result.Err
@@ -232,7 +232,7 @@ func tidy(path string, log *slog.Logger) {
 		if err := os.RemoveAll(path); err != nil {
 			log.Warn("cannot remove a finished session", "error", err)
 		}
-	case !strings.HasPrefix(name, comingPrefix):
+	case !strings.HasPrefix(name, comingPrefix) && name != discardedName:
 		log.Warn("not a session of a spool; left alone", "path", path)
 	}
 }

@@ -22,20 +22,22 @@ func (r *Recorder) shipping(ctx context.Context) {
 	away := outage{log: r.log}
 	for {
 		more, err := r.ship.ship(ctx, r.write.end())
+		if err == nil {
+			wait.reset()
+		}
+		if err == nil && !more {
+			away.over(r.ship.count.stored)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			away.failed(err, r.Lag())
+			away.failed(err, r.Lag(), r.ship.count.stored)
 			if !r.pause(ctx, wait.after(err)) {
 				return
 			}
-		default:
-			wait.reset()
-			away.over(r.Lag())
-			if !more && !r.rest(ctx) {
-				return
-			}
+		case !more && !r.rest(ctx):
+			return
 		}
 	}
 }

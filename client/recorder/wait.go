@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -41,15 +42,18 @@ func (b *backoff) after(err error) time.Duration {
 func (b *backoff) reset() { b.next = 0 }
 
 // outage logs that records cannot be sent: when an outage begins, now and then,
-// and when it is over. That the archive does not accept the token is said once.
+// and once when it is over and everything that waited is sent. That the archive does
+// not accept the token is said once.
 type outage struct {
-	log   *slog.Logger
-	since time.Time // zero if there is none
-	told  time.Time
-	text  string // the last one logged
+	log    *slog.Logger
+	since  time.Time // zero if there is none
+	stored int64     // records that had been stored then
+	told   time.Time
+	text   string // the last one logged
 }
 
-func (o *outage) failed(err error, lag Lag) {
+// failed notes a failure, after so many records were stored.
+func (o *outage) failed(err error, lag Lag, stored int64) {
 	level, text, every := slog.LevelWarn, "the archive is unavailable; records wait in the spool", awayEvery
 	if client.Denied(err) {
 		level, text, every = slog.LevelError, denied, math.MaxInt64
@@ -60,7 +64,7 @@ func (o *outage) failed(err error, lag Lag) {
 	}
 	now := time.Now()
 	if o.since.IsZero() {
-		o.since = now
+		o.since, o.stored = now, stored
 	} else if text == o.text && now.Sub(o.told) < every {
 		return
 	}
@@ -68,9 +72,10 @@ func (o *outage) failed(err error, lag Lag) {
 	o.log.Log(context.Background(), level, text, "records", lag.Records, "bytes", lag.Bytes, "error", err)
 }
 
-func (o *outage) over(lag Lag) {
+// over notes that nothing waits any more, after so many records were stored.
+func (o *outage) over(stored int64) {
 	if !o.since.IsZero() {
-		o.log.Info("records are being sent again", "after", time.Since(o.since).Round(time.Millisecond), "waiting", lag.Records)
+		o.log.Info(fmt.Sprintf("the archive is back, %d records sent", stored-o.stored), "after", time.Since(o.since).Round(time.Millisecond))
 		o.since = time.Time{}
 	}
 }
