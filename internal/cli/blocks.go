@@ -17,8 +17,9 @@ import (
 // blocks are the commands for ExecutionBlocks.
 type blocks struct {
 	entities
-	Create create    `cmd:"" help:"Create an empty ExecutionBlock."`
-	Record recording `cmd:"" help:"Record calls with their responses into an ExecutionBlock."`
+	Records calls     `cmd:"" reads:"" help:"Print the calls that were recorded into an ExecutionBlock; with -f also those that come."`
+	Create  create    `cmd:"" help:"Create an empty ExecutionBlock."`
+	Record  recording `cmd:"" help:"Record calls with their responses into an ExecutionBlock."`
 }
 
 // create creates an empty block.
@@ -49,7 +50,7 @@ func (c *create) Run(ctx context.Context, to streams) error {
 
 // recording adds records to a block.
 type recording struct {
-	ID   string `arg:"" name:"id" help:"Identifier of the ExecutionBlock."`
+	ID   string `arg:"" name:"id" complete:"id" help:"Identifier of the ExecutionBlock."`
 	File string `arg:"" help:"File with a record, a JSON array of records, or one record per line; - is stdin."`
 	Key  string `placeholder:"KEY" help:"Key of this recording. A file is stored once per key, however often it is sent."`
 	acting

@@ -19,25 +19,34 @@ import (
 	"oda/internal/demo"
 )
 
-// commands are the commands of oda.
+// commands are the commands of oda. Those tagged with reads change nothing, and may
+// be suggested for a word that is not a command.
 type commands struct {
 	Serve   serve         `cmd:"" help:"Serve an archive over HTTP."`
-	Verify  verify        `cmd:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
+	Verify  verify        `cmd:"" reads:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
 	Backup  backUp        `cmd:"" help:"Copy an archive of the embedded engine to a file, also while it is served."`
 	Restore restore       `cmd:"" help:"Make an archive from the file of \"oda backup\"."`
 	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
-	Config  config        `cmd:"" help:"Check and show the settings of \"oda serve\"."`
+	Config  config        `cmd:"" reads:"" help:"Check and show the settings of \"oda serve\"."`
 	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`
-	Record  spool         `cmd:"" help:"Inspect a spool, and send the records that wait in it."`
+	Record  spool         `cmd:"" reads:"" help:"Inspect a spool, and send the records that wait in it."`
 	Demo    demonstration `cmd:"" help:"Fill an archive with a made-up week of observations, to try it out."`
-	Version version       `cmd:"" help:"Print the version."`
+	Version version       `cmd:"" reads:"" help:"Print the version, like --version."`
+	Helping helping       `cmd:"" name:"help" reads:"" help:"Print the help of a command, like --help after it."`
 
-	Sbds entities `cmd:"" group:"Entities" help:"Read, find and store SBDefinitions."`
-	Sbis entities `cmd:"" group:"Entities" help:"Read, find and store SBInstances."`
-	Ebs  blocks   `cmd:"" group:"Entities" help:"Read, find and store ExecutionBlocks, and record into them."`
-	Prjs entities `cmd:"" group:"Entities" help:"Read, find and store Projects."`
+	Completion completion `cmd:"" reads:"" help:"Print what makes a shell complete the commands of oda."`
+	Complete   complete   `cmd:"" hidden:""`
+	Man        manual     `cmd:"" hidden:""`
 
-	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+	Sbds    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBDefinitions."`
+	Sbis    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
+	Ebs     blocks      `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
+	Prjs    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
+	Open    openAny     `cmd:"" group:"Entities" reads:"" help:"Print the address of the page of an entity."`
+	Edit    editAny     `cmd:"" group:"Entities" help:"Change an entity in your editor."`
+	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored and recorded, in order; with -f also what comes."`
+	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
+	Whoami  whoami      `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
 
 	settings settings
 }
@@ -92,8 +101,11 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	if wantsVersion(args) {
+		args = []string{"version"}
+	}
 	command, err := parser.Parse(args)
-	if exit >= 0 { // help or the version was asked for and printed
+	if exit >= 0 { // help was asked for and printed
 		return exit
 	}
 	if wrong, ok := errors.AsType[faults](err); ok {
@@ -101,7 +113,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		return exitUsage
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "oda: %v (try \"oda --help\")\n", err)
+		fmt.Fprintf(errOut, "oda: %s\n", usageError(err))
 		return exitUsage
 	}
 	ctx := context.Background()
@@ -114,13 +126,16 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		defer stop()
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	command.Bind(command, &read.settings)
+	command.Bind(command, parser, &read.settings)
 	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintf(errOut, "oda: %v\n", err)
-		if f, ok := errors.AsType[*failure](err); ok {
-			return f.exit
+		f, ok := errors.AsType[*failure](err)
+		if !ok {
+			f = &failure{exitFailed, err.Error()}
 		}
-		return exitFailed
+		if f.text != "" {
+			fmt.Fprintf(errOut, "oda: %s\n", coloring{}.look(errOut).safe(err.Error()))
+		}
+		return f.exit
 	}
 	return exitOK
 }
@@ -135,7 +150,7 @@ func newParser(out, errOut io.Writer, programVersion string, exit func(int)) (*k
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(withVariables),
-		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "longest": strconv.Itoa(demo.DefaultLongest), "version": versionLine(programVersion)},
+		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "longest": strconv.Itoa(demo.DefaultLongest)},
 	)
 	if err != nil {
 		return nil, nil, err

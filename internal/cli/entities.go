@@ -8,64 +8,88 @@ import (
 	"io"
 	"os"
 
+	"github.com/alecthomas/kong"
+
 	"oda"
 	"oda/client"
 )
 
 // entities are the commands for every kind of entity.
 type entities struct {
-	Get      get      `cmd:"" help:"Print entities."`
-	Query    query    `cmd:"" help:"Print the identifiers that match."`
-	Versions versions `cmd:"" help:"Print the versions of an entity, or one of them."`
-	Diff     diff     `cmd:"" help:"Print what changed from one version to another."`
-	Put      put      `cmd:"" help:"Store documents under the identifiers in them."`
-	Post     post     `cmd:"" help:"Store documents under new identifiers."`
+	Get        get        `cmd:"" reads:"" help:"Print entities."`
+	Query      query      `cmd:"" reads:"" help:"Find entities by one criterion."`
+	Search     search     `cmd:"" reads:"" help:"Find entities by any combination of criteria."`
+	Versions   versions   `cmd:"" reads:"" aliases:"history" help:"Print the versions of an entity, or one of them."`
+	Diff       diff       `cmd:"" reads:"" help:"Print what changed from one version to another."`
+	Provenance provenance `cmd:"" reads:"" help:"Print where an entity comes from, and what came of it."`
+	Open       opening    `cmd:"" reads:"" help:"Print the address of the page of an entity."`
+	Edit       edit       `cmd:"" help:"Change an entity in your editor."`
+	Put        put        `cmd:"" help:"Store documents under the identifiers in them."`
+	Post       post       `cmd:"" help:"Store documents under new identifiers."`
 }
 
 // get prints documents.
 type get struct {
-	ID []string `arg:"" name:"id" help:"Identifiers."`
-	At moment   `placeholder:"TIME" help:"Print them as they were then."`
-	acting
+	ID      []string `arg:"" name:"id" complete:"id" help:"Identifiers."`
+	Version int64    `placeholder:"N" xor:"state" help:"Print this version."`
+	At      moment   `placeholder:"TIME" xor:"state" help:"Print them as they were then."`
+	Output  string   `short:"o" default:"auto" enum:"auto,json,yaml" placeholder:"FORMAT" help:"Print json, as stored where it does not go to a terminal, or yaml."`
+	coloring
+	remote
+	User string `hidden:"" env:"ODA_USER" help:"Accepted by the commands that store, too."`
+}
+
+// Validate checks the version: 0 would stand for the current one.
+func (g *get) Validate(ctx *kong.Context) error { return validVersion(ctx, "--version", g.Version) }
+
+// read reads the state of an entity that was asked for.
+func (g *get) read(ctx context.Context, archive *client.Client, kind oda.Kind, id string) (*client.Document, error) {
+	switch {
+	case g.Version != 0:
+		return archive.Version(ctx, kind, id, g.Version)
+	case !g.At.IsZero():
+		return archive.AsOf(ctx, kind, id, g.At.Time)
+	}
+	return archive.Get(ctx, kind, id)
 }
 
 // Run prints the documents as they are stored, one after the other.
 func (g *get) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := g.archive()
+	archive, err := g.archive(g.User)
 	if err != nil {
 		return err
 	}
-	for _, id := range g.ID {
-		var d *client.Document
-		if g.At.IsZero() {
-			d, err = archive.Get(ctx, kind, id)
-		} else {
-			d, err = archive.AsOf(ctx, kind, id, g.At.Time)
-		}
+	look := g.look(to.out)
+	for i, id := range g.ID {
+		d, err := g.read(ctx, archive, kind, id)
 		if err != nil {
 			return explain(archive, id, err)
 		}
-		if err := writeDocument(to.out, d); err != nil {
+		if i > 0 && g.Output == "yaml" {
+			fmt.Fprintln(to.out, "---")
+		}
+		if err := look.printDocument(to.out, g.Output, d.Body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeDocument prints a document, and ends its line.
-func writeDocument(out io.Writer, d *client.Document) error {
-	body := d.Body
-	if body[len(body)-1] != '\n' {
-		body = append(body, '\n')
-	}
-	_, err := out.Write(body)
-	return err
-}
-
 // put stores documents.
 type put struct {
-	File []string `arg:"" help:"Files with one document each; - is stdin."`
+	File   []string `arg:"" help:"Files with one document each; - is stdin."`
+	Rebase bool     `help:"Store them also if somebody else has changed the entities since: show what that overwrites, and ask."`
+	Yes    bool     `short:"y" help:"Do not ask; with --rebase."`
+	coloring
 	acting
+}
+
+// Validate checks that flags fit together.
+func (p *put) Validate() error {
+	if p.Yes && !p.Rebase {
+		return errors.New("--yes answers the question of --rebase; give both")
+	}
+	return nil
 }
 
 // Run stores one document after the other, and stops at the first failure.
@@ -79,16 +103,26 @@ func (p *put) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		if err != nil {
 			return err
 		}
-		d, err := archive.Store(ctx, kind, id, body)
-		if err != nil && lost(err) {
-			return explain(archive, "it may or may not be stored; check with \"oda "+kind.Collection()+" get "+id+"\"", err)
+		if p.Rebase {
+			if body, err = p.rebase(ctx, archive, to, kind, id, body); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return explain(archive, id, err)
-		}
-		_, err = fmt.Fprintf(to.out, "%s version %d\n", d.ID, d.Metadata.Version)
-		return err
+		return store(ctx, archive, to, kind, id, body)
 	})
+}
+
+// store stores a document and says which version it became.
+func store(ctx context.Context, archive *client.Client, to streams, kind oda.Kind, id string, body []byte, options ...client.StoreOption) error {
+	d, err := archive.Store(ctx, kind, id, body, options...)
+	if err != nil && lost(err) {
+		return explain(archive, "it may or may not be stored; check with \"oda "+kind.Collection()+" get "+id+"\"", err)
+	}
+	if err != nil {
+		return explain(archive, id, err)
+	}
+	_, err = fmt.Fprintf(to.out, "%s version %d\n", d.ID, d.Metadata.Version)
+	return err
 }
 
 // post creates entities.

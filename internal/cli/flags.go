@@ -44,11 +44,11 @@ func (l logging) level() (level slog.Level) {
 	return level
 }
 
-// bytes is a number of bytes: 65536, 64KiB, 64MiB or 1GiB.
-type bytes int64
+// byteSize is a number of bytes: 65536, 64KiB, 64MiB or 1GiB.
+type byteSize int64
 
 // UnmarshalText parses a size.
-func (b *bytes) UnmarshalText(text []byte) error {
+func (b *byteSize) UnmarshalText(text []byte) error {
 	digits, unit := string(text), int64(1)
 	for suffix, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
 		if rest, ok := strings.CutSuffix(digits, suffix); ok {
@@ -60,15 +60,15 @@ func (b *bytes) UnmarshalText(text []byte) error {
 	if err != nil || n < 0 || n > (1<<62)/unit {
 		return fmt.Errorf("%q is not a size; write it as 65536, 64KiB, 64MiB or 1GiB", text)
 	}
-	*b = bytes(n * unit)
+	*b = byteSize(n * unit)
 	return nil
 }
 
 // String returns the size as it is written.
-func (b bytes) String() string {
+func (b byteSize) String() string {
 	for _, unit := range []struct {
 		suffix string
-		size   bytes
+		size   byteSize
 	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
 		if b > 0 && b%unit.size == 0 {
 			return strconv.FormatInt(int64(b/unit.size), 10) + unit.suffix

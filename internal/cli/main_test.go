@@ -47,11 +47,14 @@ func (c cleaned) Run() int {
 //	many N FILE         write N records to FILE, one per line
 //	appends FILE LINE   append LINE to FILE
 //	made FILE           create an archive in FILE
+//	screen ANSWER... oda ARG...  run oda on a terminal; what is seen is in the file screen
+//	piped ARG...        run oda in a pipe; what it prints is in the file piped
 //	sql FILE STATEMENT  change a SQLite file without oda's knowledge
 func TestScripts(t *testing.T) {
 	env.Program(t) // build it now, outside the scripts' time limit
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:           "testdata/script",
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			for _, variable := range os.Environ() {
 				if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "ODA_") || name == "SKUID_URL" {
@@ -73,6 +76,8 @@ func TestScripts(t *testing.T) {
 			"appends": appends,
 			"fails":   fails,
 			"many":    many,
+			"piped":   piped,
+			"screen":  screen,
 			"listens": func(ts *testscript.TestScript, _ bool, args []string) {
 				listener, err := net.Listen("tcp", "127.0.0.1:0")
 				ts.Check(err)

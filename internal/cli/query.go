@@ -1,21 +1,21 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strconv"
 	"strings"
-	"time"
 
 	"oda"
 	"oda/client"
 )
 
-// query lists identifiers. Its flags are spelt with _ as in the API; - works
-// too.
-type query struct {
+// criteria are those that a query and a search have in common. Their flags are
+// spelt with _ as in the API; - works too.
+type criteria struct {
 	User               string `placeholder:"NAME" group:"Query" help:"Created by this user."`
 	StartsWith         bool   `name:"starts_with" aliases:"starts-with" group:"Query" help:"By a user whose name begins with that of --user."`
 	Contains           bool   `group:"Query" help:"By a user whose name contains that of --user."`
@@ -23,22 +23,38 @@ type query struct {
 	CreatedBefore      moment `name:"created_before" aliases:"created-before" placeholder:"TIME" group:"Query" help:"Created then or earlier."`
 	LastModifiedAfter  moment `name:"last_modified_after" aliases:"last-modified-after" placeholder:"TIME" group:"Query" help:"Last modified then or later."`
 	LastModifiedBefore moment `name:"last_modified_before" aliases:"last-modified-before" placeholder:"TIME" group:"Query" help:"Last modified then or earlier."`
-
-	JSON bool `name:"json" help:"Print a JSON array, instead of one identifier per line."`
-	remote
 }
 
-// moment is a time in any format that the archive accepts.
-type moment struct{ time.Time }
-
-// UnmarshalText parses a time.
-func (m *moment) UnmarshalText(text []byte) error {
-	at, err := oda.ParseTime(string(text))
-	if err != nil {
-		return fmt.Errorf("%q %w", text, err)
+// match returns how the user is compared.
+func (c *criteria) match() oda.MatchType {
+	switch {
+	case c.StartsWith:
+		return oda.UserStartsWith
+	case c.Contains:
+		return oda.UserContains
 	}
-	m.Time = at
+	return oda.AnyUser
+}
+
+// check returns what is wrong with the criteria.
+func (c *criteria) check() error {
+	switch {
+	case (c.StartsWith || c.Contains) && c.User == "":
+		return errors.New("--starts_with and --contains need a user name; give it with --user")
+	case c.StartsWith && c.Contains:
+		return errors.New("--starts_with and --contains cannot be used together")
+	}
 	return nil
+}
+
+// query lists entities by one criterion.
+type query struct {
+	criteria
+	Limit  int    `placeholder:"N" help:"Print at most N."`
+	JSON   bool   `name:"json" help:"Print a JSON array of identifiers, like -o json."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), or the identifiers: one per line with id (default elsewhere), as json or as yaml."`
+	coloring
+	remote
 }
 
 // fields returns the criteria that were given, by precedence.
@@ -68,19 +84,17 @@ func (q *query) fields() (asked [][]string) {
 
 // Validate checks that there is a criterion.
 func (q *query) Validate() error {
-	switch {
-	case (q.StartsWith || q.Contains) && q.User == "":
-		return errors.New("--starts_with and --contains need a user name; give it with --user")
-	case q.StartsWith && q.Contains:
-		return errors.New("--starts_with and --contains cannot be used together")
-	case len(q.fields()) == 0:
+	if err := errors.Join(q.check(), validLimit(q.Limit)); err != nil {
+		return err
+	}
+	if len(q.fields()) == 0 {
 		return errors.New("a query needs one of --user, --created_after, --created_before, --last_modified_after, " +
 			"--last_modified_before; for everything, use --created_after=1970-01-01")
 	}
 	return nil
 }
 
-// Run prints the identifiers as they arrive.
+// Run prints what it finds as it arrives.
 func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	archive, err := q.archive("")
 	if err != nil {
@@ -94,60 +108,159 @@ func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		fmt.Fprintf(to.err, "oda: a query has one criterion: %s; ignored: %s\n",
 			strings.Join(asked[0], " "), strings.Join(ignored, " "))
 	}
-	match := oda.AnyUser
-	switch {
-	case q.StartsWith:
-		match = oda.UserStartsWith
-	case q.Contains:
-		match = oda.UserContains
+	if q.JSON {
+		q.Output = "json"
 	}
-	out := bufio.NewWriter(to.out)
+	look := q.look(to.out)
+	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
+	if q.Output == "table" || q.Output == "auto" && look.people {
+		found := limited(archive.Search(ctx, kind, q.search()), q.Limit)
+		return foundLister(look).all(to.out, "table", found, failed)
+	}
 	list := archive.List(ctx, kind, client.Query{
-		User: q.User, Match: match, CreatedAfter: q.CreatedAfter.Time, CreatedBefore: q.CreatedBefore.Time,
+		User: q.User, Match: q.match(), CreatedAfter: q.CreatedAfter.Time, CreatedBefore: q.CreatedBefore.Time,
 		LastModifiedAfter: q.LastModifiedAfter.Time, LastModifiedBefore: q.LastModifiedBefore.Time,
 	})
-	write := writeLine
-	if q.JSON {
-		write = writeElement
-	}
-	n := 0
-	for id, err := range list {
-		if err != nil {
-			return errors.Join(out.Flush(), explain(archive, kind.Collection(), err))
-		}
-		if err := write(out, n, id); err != nil {
-			return err
-		}
-		n++
-	}
-	if q.JSON {
-		end := "]\n"
-		if n == 0 {
-			end = "[]\n"
-		}
-		if _, err := out.WriteString(end); err != nil {
-			return err
-		}
-	}
-	return out.Flush()
+	itself := func(id string) string { return id }
+	print := lister[string]{look: look, line: itself, id: itself, json: quoted}
+	return print.all(to.out, q.Output, limited(list, q.Limit), failed)
 }
 
-func writeLine(out *bufio.Writer, _ int, id string) error {
-	_, err := out.WriteString(id + "\n")
-	return err
+// search returns the search that finds the same, in the same order.
+func (q *query) search() client.Search {
+	s := client.Search{Sort: oda.OldestFirst, Page: tableRows}
+	switch {
+	case q.User != "":
+		s.User, s.Match = q.User, q.match()
+	case !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero():
+		s.CreatedAfter, s.CreatedBefore = q.CreatedAfter.Time, q.CreatedBefore.Time
+	default:
+		s.LastModifiedAfter, s.LastModifiedBefore = q.LastModifiedAfter.Time, q.LastModifiedBefore.Time
+		s.Sort = oda.LastModifiedLast
+	}
+	return s
 }
 
-// writeElement writes the next element of an array, which it opens before the
-// first.
-func writeElement(out *bufio.Writer, n int, id string) error {
-	text, err := json.Marshal(id)
+// foundLister prints entities as a table.
+func foundLister(l look) *lister[*oda.Found] {
+	return &lister[*oda.Found]{
+		look: l, header: []string{"IDENTIFIER", "VERSION", "WHO", "WHEN (UTC)", "NAME"},
+		row: func(f *oda.Found) []cell {
+			m := f.Metadata
+			row := plainCells(f.ID, strconv.FormatInt(m.Version, 10), m.LastModifiedBy, when(m.LastModifiedOn), f.Summary.Name)
+			row[0].ink = cyan
+			return row
+		},
+	}
+}
+
+// search finds entities by any combination of criteria.
+type search struct {
+	Words []string `arg:"" optional:"" help:"Words that must all occur in the identifier, or in a name, title, description or target; the last one may be the beginning of a word."`
+	criteria
+	Q          string   `name:"q" placeholder:"WORDS" group:"Query" help:"The words, like WORDS."`
+	Telescope  string   `placeholder:"NAME" group:"Query" help:"Of this telescope."`
+	Ref        string   `placeholder:"ID" complete:"any" group:"Query" help:"That refer to this identifier."`
+	RefVersion int64    `name:"ref_version" aliases:"ref-version" placeholder:"N" group:"Query" help:"That refer to this version of it."`
+	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle, in degrees (ICRS)."`
+	Where      []string `sep:"none" placeholder:"CONDITION" group:"Query" help:"With a value in the document for which this is true: a JSON pointer, one of = != < <= > >= ~ and a JSON value, such as '/scans/*/duration > 60'. May be given several times."`
+
+	Sort      string `default:"-created" enum:"created,-created,modified,-modified,id,-id" placeholder:"ORDER" help:"Order: created, modified or id; with - the last comes first (default ${default})."`
+	Limit     int    `placeholder:"N" help:"Print at most N."`
+	Documents bool   `help:"Print whole documents."`
+	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), identifiers with id (default elsewhere), or what the archive knows of each as json or yaml."`
+	coloring
+	remote
+}
+
+// cone is a circle on the sky.
+type cone struct{ *oda.Cone }
+
+// UnmarshalText parses a circle. The archive checks its bounds.
+func (c *cone) UnmarshalText(text []byte) error {
+	parts := strings.Split(string(text), ",")
+	var numbers [3]float64
+	for i, part := range parts {
+		n, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || len(parts) != len(numbers) {
+			return fmt.Errorf("%q is not a circle; write it as RA,DEC,RADIUS, three numbers of degrees", text)
+		}
+		numbers[i] = n
+	}
+	c.Cone = &oda.Cone{RA: numbers[0], Dec: numbers[1], Radius: numbers[2]}
+	return nil
+}
+
+// Validate checks that flags fit together.
+func (s *search) Validate() error {
+	if s.RefVersion != 0 && s.Ref == "" {
+		return errors.New("--ref_version needs an identifier; give it with --ref")
+	}
+	if s.Documents && (s.Output == "table" || s.Output == "id") {
+		return errors.New("--documents prints json or yaml")
+	}
+	return errors.Join(s.check(), validLimit(s.Limit))
+}
+
+// searched returns the search that was asked for.
+func (s *search) searched() client.Search {
+	found := client.Search{
+		Words: strings.TrimSpace(strings.Join(append(s.Words, s.Q), " ")), User: s.User, Match: s.match(),
+		CreatedAfter: s.CreatedAfter.Time, CreatedBefore: s.CreatedBefore.Time,
+		LastModifiedAfter: s.LastModifiedAfter.Time, LastModifiedBefore: s.LastModifiedBefore.Time,
+		Telescope: s.Telescope, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
+	}
+	for order := oda.NewestFirst; order <= oda.ByIdentifierReversed; order++ {
+		if order.String() == s.Sort {
+			found.Sort = order
+		}
+	}
+	if s.Limit > 0 {
+		found.Page = min(s.Limit, oda.MaxSearchLimit)
+	}
+	return found
+}
+
+// Run prints what it finds, page by page.
+func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
+	archive, err := s.archive("")
 	if err != nil {
 		return err
 	}
-	before := ","
-	if n == 0 {
-		before = "["
+	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
+	look, asked := s.look(to.out), s.searched()
+	format := s.Output
+	if format == "auto" && !look.people {
+		format = "id"
 	}
-	_, err = out.WriteString(before + string(text))
-	return err
+	switch {
+	case s.Documents:
+		return s.documents(to, look, limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), failed)
+	case format == "id":
+		itself := func(id string) string { return id }
+		print := lister[string]{look: look, id: itself}
+		return print.all(to.out, format, limited(archive.SearchIDs(ctx, kind, asked), s.Limit), failed)
+	}
+	if format == "json" || format == "yaml" {
+		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) ([]byte, error) { return one, nil }}
+		return print.all(to.out, format, limited(archive.SearchJSON(ctx, kind, asked), s.Limit), failed)
+	}
+	return foundLister(look).all(to.out, "table", limited(archive.Search(ctx, kind, asked), s.Limit), failed)
+}
+
+// documents prints documents one after the other.
+func (s *search) documents(to streams, look look, list iter.Seq2[*client.Document, error], failed func(error) error) error {
+	n := 0
+	for d, err := range list {
+		if err != nil {
+			return failed(err)
+		}
+		if n++; n > 1 && s.Output == "yaml" {
+			fmt.Fprintln(to.out, "---")
+		}
+		if err := look.printDocument(to.out, s.Output, d.Body); err != nil {
+			return err
+		}
+	}
+	return nil
 }

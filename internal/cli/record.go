@@ -16,13 +16,28 @@ import (
 
 // spool are the commands for spools.
 type spool struct {
-	Drain  drain       `cmd:"" help:"Send the records that ended processes left in a spool."`
-	Status spoolStatus `cmd:"" help:"Print the sessions of a spool."`
+	Drain   drain       `cmd:"" help:"Send the records that ended processes left in a spool."`
+	Status  spoolStatus `cmd:"" reads:"" help:"Print the sessions of a spool."`
+	Discard discard     `cmd:"" help:"Take records out of a spool that can never be sent."`
+}
+
+// spoolIn names a spool.
+type spoolIn struct {
+	Dir string `arg:"" optional:"" help:"Folder of the spool (default $$ODA_SPOOL, else the one that scripts use: ~/.local/state/oda/spool)."`
+}
+
+// dirs returns the folders to look into. A spool that nobody has used yet does not
+// exist, and has nothing in it; one that was named must exist.
+func (s spoolIn) dirs() ([]string, error) {
+	if s.Dir != "" {
+		return []string{s.Dir}, nil
+	}
+	return recorder.Spools()
 }
 
 // drain sends the records that ended processes left.
 type drain struct {
-	Dir     string        `arg:"" help:"Folder of the spool."`
+	spoolIn
 	URL     string        `name:"url" placeholder:"URL" help:"Address of the archive to send to, instead of the one in the spool."`
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to try while an archive is unavailable (default ${default}); 0 tries until everything is sent."`
 	logging `embed:""`
@@ -48,10 +63,24 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 		defer cancel()
 	}
 	log, _ := d.logger(to.err)
-	sessions, err := recorder.Resume(ctx, d.Dir, recorder.ResumeOptions{URL: d.URL, Logger: log})
+	dirs, err := d.dirs()
 	if err != nil {
 		return err
 	}
+	var sessions []recorder.Resumed
+	for _, dir := range dirs {
+		some, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{URL: d.URL, Logger: log})
+		if err != nil {
+			return err
+		}
+		sessions = append(sessions, some...)
+	}
+	return d.report(to, dirs, sessions)
+}
+
+// report prints a line for each session, and returns an error if something is left.
+func (d *drain) report(to streams, dirs []string, sessions []recorder.Resumed) error {
+	spool := strings.Join(dirs, " and ")
 	unsent, aside := 0, int64(0)
 	for _, s := range sessions {
 		reason := ""
@@ -68,17 +97,34 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 	}
 	switch {
 	case unsent > 0:
-		return fmt.Errorf("%d of %d sessions could not be sent; their records stay in %s", unsent, len(sessions), d.Dir)
+		return fmt.Errorf("%d of %d sessions could not be sent; their records stay in %s", unsent, len(sessions), spool)
 	case aside > 0:
-		return fmt.Errorf("%d records were refused or damaged; look at refused.log and damaged.log in the sessions of %s", aside, d.Dir)
+		return fmt.Errorf("%d records were refused or damaged; look at refused.log and damaged.log in the sessions of %s, and remove them with \"oda record discard\"", aside, spool)
 	}
 	return nil
 }
 
+// sessions returns the sessions of the spool.
+func (s spoolIn) sessions() ([]recorder.SessionStatus, error) {
+	dirs, err := s.dirs()
+	if err != nil {
+		return nil, err
+	}
+	var all []recorder.SessionStatus
+	for _, dir := range dirs {
+		some, err := recorder.Status(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // spoolStatus prints the sessions of a spool.
 type spoolStatus struct {
-	Dir  string `arg:"" help:"Folder of the spool."`
-	JSON bool   `name:"json" help:"Print a JSON array."`
+	spoolIn
+	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
 // sessionStatus is a session as printed.
@@ -96,7 +142,7 @@ type sessionStatus struct {
 
 // Run prints a line for each session, or nothing if there is none.
 func (s *spoolStatus) Run(to streams) error {
-	sessions, err := recorder.Status(s.Dir)
+	sessions, err := s.sessions()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/user"
 	"strings"
 
 	"oda"
@@ -38,10 +40,31 @@ func (r remote) archive(user string) (*client.Client, error) {
 // acting says which user a command acts as.
 type acting struct {
 	remote
-	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as."`
+	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as (default, without a token, the one of JupyterHub or of the operating system)."`
 }
 
-func (a acting) archive() (*client.Client, error) { return a.remote.archive(a.User) }
+func (a acting) archive() (*client.Client, error) {
+	name, _ := a.acting()
+	return a.remote.archive(name)
+}
+
+// acting returns the acting user, and where the name comes from. It is empty if the
+// archive decides: it knows the owner of a token.
+func (a acting) acting() (name, from string) {
+	switch {
+	case a.User != "":
+		return a.User, "--user or ODA_USER"
+	case os.Getenv("ODA_TOKEN") != "" || os.Getenv("ODA_TOKEN_FILE") != "":
+		return "", ""
+	}
+	if name = strings.TrimSpace(os.Getenv("JUPYTERHUB_USER")); oda.ValidUser(name) {
+		return name, "JUPYTERHUB_USER"
+	}
+	if own, err := user.Current(); err == nil && oda.ValidUser(own.Username) {
+		return own.Username, "the operating system"
+	}
+	return "", ""
+}
 
 // failure is an error with its own exit code. Only its text is printed.
 type failure struct {

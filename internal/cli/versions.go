@@ -1,54 +1,115 @@
 package cli
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+
+	"github.com/alecthomas/kong"
 
 	"oda"
+	"oda/client"
 )
 
 // versions prints the versions of an entity, or one of them.
 type versions struct {
-	ID     string `arg:"" name:"id" help:"Identifier."`
+	ID     string `arg:"" name:"id" complete:"id" help:"Identifier."`
 	Number int64  `arg:"" optional:"" help:"Print this version, instead of a list of all versions."`
+	Limit  int    `placeholder:"N" help:"Print the newest N only."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), json, yaml, or with id the numbers of the versions."`
+	coloring
 	remote
 }
 
-// Run prints a line for each version, newest first, or a document.
+// Validate checks numbers.
+func (v *versions) Validate(ctx *kong.Context) error {
+	if v.Number < 0 {
+		return errors.New("versions count from 1")
+	}
+	return validLimit(v.Limit)
+}
+
+func validLimit(limit int) error {
+	if limit < 0 {
+		return errors.New("--limit must not be negative; without it there is no limit")
+	}
+	return nil
+}
+
+// validVersion checks the number of a version, if the flag was given.
+func validVersion(ctx *kong.Context, flag string, number int64) error {
+	for _, p := range ctx.Path {
+		if p.Flag != nil && "--"+p.Flag.Name == flag && number < 1 {
+			return fmt.Errorf("%s: versions count from 1", flag)
+		}
+	}
+	return nil
+}
+
+// versionJSON returns what is known of a version as the archive's interface has it.
+func versionJSON(one oda.VersionInfo) ([]byte, error) {
+	text := bytes.TrimSuffix(one.Metadata.AppendJSON(nil), []byte("}"))
+	text = fmt.Appendf(text, `,"bytes":%d`, one.Bytes)
+	if one.Listed {
+		text = fmt.Appendf(text, `,"records":%d`, one.Records)
+	}
+	return append(text, '}'), nil
+}
+
+// Run prints the versions, newest first, or a document.
 func (v *versions) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	archive, err := v.archive("")
 	if err != nil {
 		return err
 	}
+	look := v.look(to.out)
 	if v.Number != 0 {
 		d, err := archive.Version(ctx, kind, v.ID, v.Number)
 		if err != nil {
 			return explain(archive, v.ID, err)
 		}
-		return writeDocument(to.out, d)
+		return look.printDocument(to.out, v.Output, d.Body)
 	}
-	out := bufio.NewWriter(to.out)
-	for one, err := range archive.Versions(ctx, kind, v.ID) {
-		if err != nil {
-			return errors.Join(out.Flush(), explain(archive, v.ID, err))
-		}
-		m := one.Metadata
-		if _, err := fmt.Fprintf(out, "%d %s %s\n", m.Version, m.LastModifiedOn, m.LastModifiedBy); err != nil {
-			return err
-		}
+	list := limited(archive.Versions(ctx, kind, v.ID), v.Limit)
+	print := lister[oda.VersionInfo]{
+		look: look, header: []string{"VERSION", "WHEN (UTC)", "WHO", "BYTES", "RECORDS"},
+		line: func(one oda.VersionInfo) string {
+			m := one.Metadata
+			return fmt.Sprintf("%d %s %s", m.Version, m.LastModifiedOn, m.LastModifiedBy)
+		},
+		id: func(one oda.VersionInfo) string { return strconv.FormatInt(one.Metadata.Version, 10) },
+		row: func(one oda.VersionInfo) []cell {
+			m, records := one.Metadata, "-"
+			if one.Listed {
+				records = grouped(one.Records)
+			}
+			return plainCells(strconv.FormatInt(m.Version, 10), when(m.LastModifiedOn), m.LastModifiedBy, grouped(one.Bytes), records)
+		},
+		json: versionJSON,
 	}
-	return out.Flush()
+	return print.all(to.out, v.Output, list, func(err error) error { return explain(archive, v.ID, err) })
 }
 
 // diff prints how one version became another.
 type diff struct {
-	ID    string `arg:"" name:"id" help:"Identifier."`
+	ID    string `arg:"" name:"id" complete:"id" help:"Identifier."`
 	From  int64  `arg:"" optional:"" help:"The older version (default the one before TO)."`
 	To    int64  `arg:"" optional:"" help:"The newer version (default the current one)."`
+	Older int64  `name:"from" placeholder:"N" help:"The older version, like FROM."`
+	Newer int64  `name:"to" placeholder:"N" help:"The newer version, like TO."`
 	Patch bool   `help:"Print a JSON Patch, instead of text for people."`
+	coloring
 	remote
+}
+
+// Validate checks that each version is given once.
+func (d *diff) Validate(ctx *kong.Context) error {
+	if d.From != 0 && d.Older != 0 || d.To != 0 && d.Newer != 0 {
+		return errors.New("a version is given twice, as an argument and as a flag")
+	}
+	return errors.Join(validVersion(ctx, "--from", d.Older), validVersion(ctx, "--to", d.Newer))
 }
 
 // Run prints the difference, or nothing if there is none.
@@ -57,17 +118,21 @@ func (d *diff) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	if err != nil {
 		return err
 	}
-	var text string
+	from, newer := max(d.From, d.Older), max(d.To, d.Newer)
 	if d.Patch {
-		var patch []byte
-		patch, err = archive.Diff(ctx, kind, d.ID, d.From, d.To)
-		text = string(patch) + "\n"
-	} else {
-		text, err = archive.DiffText(ctx, kind, d.ID, d.From, d.To)
+		return d.printPatch(ctx, archive, kind, to, from, newer)
 	}
+	text, err := archive.DiffText(ctx, kind, d.ID, from, newer)
 	if err != nil {
 		return explain(archive, d.ID, err)
 	}
-	_, err = fmt.Fprint(to.out, text)
-	return err
+	return d.look(to.out).printDiff(to.out, text)
+}
+
+func (d *diff) printPatch(ctx context.Context, archive *client.Client, kind oda.Kind, to streams, from, newer int64) error {
+	patch, err := archive.Diff(ctx, kind, d.ID, from, newer)
+	if err != nil {
+		return explain(archive, d.ID, err)
+	}
+	return d.look(to.out).printDocument(to.out, "json", patch)
 }

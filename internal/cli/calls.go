@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+
+	"oda"
+	"oda/client"
+)
+
+// following is the flag of commands that can wait for more.
+type following struct {
+	Follow bool `short:"f" help:"Go on with what comes, until interrupted with Ctrl-C."`
+}
+
+// stream prints things as they come: for people a table, for programs a line of
+// JSON for each. While it follows, nothing waits to be printed.
+type stream[T any] struct {
+	look
+	header []string
+	row    func(T) []cell
+	json   func(T) []byte
+}
+
+// all prints what comes.
+func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
+	if format == "json" || format == "auto" && !p.people {
+		for one, err := range list {
+			if err != nil {
+				return explain(err)
+			}
+			if _, err := out.Write(append(p.json(one), '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := &table{look: p.look, header: p.header}
+	for one, err := range list {
+		if err != nil {
+			return errors.Join(t.flush(out), explain(err))
+		}
+		t.add(p.row(one)...)
+		if follow || len(t.rows) == tableRows {
+			if err := t.flush(out); err != nil {
+				return err
+			}
+		}
+	}
+	return t.flush(out)
+}
+
+// calls prints the records of a block.
+type calls struct {
+	ID     string `arg:"" name:"id" complete:"id" help:"Identifier of the ExecutionBlock."`
+	After  int64  `placeholder:"SEQUENCE" help:"Print those after this sequence (default all)."`
+	Limit  int    `placeholder:"N" help:"Print at most N."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one record per line (default elsewhere)."`
+	following
+	coloring
+	remote
+}
+
+// Validate checks numbers.
+func (c *calls) Validate() error {
+	if c.After < 0 {
+		return errors.New("--after must not be negative")
+	}
+	return validLimit(c.Limit)
+}
+
+// Run prints the records in their order.
+func (c *calls) Run(ctx context.Context, to streams) error {
+	archive, err := c.archive("")
+	if err != nil {
+		return err
+	}
+	list := archive.Records(ctx, c.ID, c.After)
+	if c.Follow {
+		list = archive.FollowRecords(ctx, c.ID, c.After)
+	}
+	print := stream[oda.Record]{look: c.look(to.out), header: []string{"SEQUENCE", "WHEN (UTC)", "STATUS", "SECONDS", "REQUEST"}, row: callRow, json: recordJSON}
+	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, c.ID, err) })
+}
+
+// callRow returns a call as people see it.
+func callRow(r oda.Record) []cell {
+	call := oda.CallOf(r.Text)
+	at, took := r.RecordedOn, "-"
+	switch {
+	case call.Sent != nil:
+		at = *call.Sent
+	case call.Received != nil:
+		at = *call.Received
+	}
+	if call.Sent != nil && call.Received != nil && *call.Received >= *call.Sent {
+		took = strconv.FormatFloat(call.Received.Time().Sub(call.Sent.Time()).Seconds(), 'f', 3, 64)
+	}
+	row := plainCells(strconv.FormatInt(r.Sequence, 10), when(at), "ok", took, call.Request)
+	if call.Failed {
+		row[2] = cell{"failed", red}
+	}
+	return row
+}
+
+// recordJSON returns a record as the archive's interface has it, on one line.
+func recordJSON(r oda.Record) []byte {
+	text := fmt.Appendf(nil, `{"sequence":%d`, r.Sequence)
+	if r.Key != "" {
+		key, _ := quoted(r.Key) // a text can be written
+		text = append(append(text, `,"key":`...), key...)
+	}
+	text = fmt.Appendf(text, `,"recorded_at":"%s","record":`, r.RecordedOn)
+	return append(append(text, oneLine(r.Text)...), '}')
+}
+
+// oneLine returns a JSON text without white space between its parts.
+func oneLine(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
+}
+
+// changes prints the log of changes.
+type changes struct {
+	After  *int64   `placeholder:"POSITION" help:"Print those after this position (default all of them; with --follow only new ones)."`
+	Kind   []string `enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
+	ID     []string `name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
+	Limit  int      `placeholder:"N" help:"Print at most N."`
+	Output string   `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one change per line (default elsewhere)."`
+	following
+	coloring
+	remote
+}
+
+// Validate checks numbers.
+func (c *changes) Validate() error {
+	if c.After != nil && *c.After < 0 {
+		return errors.New("--after must not be negative")
+	}
+	return validLimit(c.Limit)
+}
+
+// Run prints the changes in their order.
+func (c *changes) Run(ctx context.Context, to streams) error {
+	archive, err := c.archive("")
+	if err != nil {
+		return err
+	}
+	var after oda.Position
+	switch {
+	case c.After != nil:
+		after = oda.Position(*c.After)
+	case c.Follow:
+		after = client.Now
+	}
+	filter := oda.ChangeFilter{IDs: c.ID}
+	for _, name := range c.Kind {
+		kind, _ := oda.KindOf(name) // the flag allows no others
+		filter.Kinds = append(filter.Kinds, kind)
+	}
+	list := pages(ctx, archive, after, filter)
+	if c.Follow {
+		list = archive.Follow(ctx, after, filter)
+	}
+	print := stream[oda.Change]{
+		look: c.look(to.out), header: []string{"POSITION", "WHEN (UTC)", "WHO", "KIND", "IDENTIFIER", "CHANGE"},
+		row: changeRow, json: func(c oda.Change) []byte { return c.AppendJSON(nil) },
+	}
+	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, "changes", err) })
+}
+
+// pages returns the changes that there are.
+func pages(ctx context.Context, archive *client.Client, after oda.Position, filter oda.ChangeFilter) iter.Seq2[oda.Change, error] {
+	return func(yield func(oda.Change, error) bool) {
+		for {
+			page, err := archive.Changes(ctx, client.ChangesQuery{After: after, Filter: filter})
+			if err != nil {
+				yield(oda.Change{}, err)
+				return
+			}
+			for _, c := range page.Changes {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if page.Next == after {
+				return
+			}
+			after = page.Next
+		}
+	}
+}
+
+func changeRow(c oda.Change) []cell {
+	what := fmt.Sprintf("version %d", c.Version)
+	switch {
+	case c.Stored():
+	case c.FirstSequence == c.LastSequence:
+		what = fmt.Sprintf("record %d", c.LastSequence)
+	default:
+		what = fmt.Sprintf("records %d to %d", c.FirstSequence, c.LastSequence)
+	}
+	row := plainCells(strconv.FormatInt(int64(c.Position), 10), when(c.On), c.By, c.Kind.Collection(), c.ID, what)
+	row[4].ink = cyan
+	return row
+}

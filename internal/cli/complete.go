@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"oda"
+	"oda/client"
+)
+
+// completion prints what a shell needs to complete commands.
+type completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+}
+
+// Help is what "oda completion --help" says besides the flags.
+func (*completion) Help() string {
+	return `For the shell at hand:
+  bash:  source <(oda completion bash)     in ~/.bashrc
+  zsh:   source <(oda completion zsh)      in ~/.zshrc, after compinit
+  fish:  oda completion fish | source      in ~/.config/fish/config.fish
+
+Identifiers are those of the archive of ODA_URL.`
+}
+
+var (
+	//go:embed shells/oda.bash
+	bashScript string
+	//go:embed shells/oda.zsh
+	zshScript string
+	//go:embed shells/oda.fish
+	fishScript string
+)
+
+// Run prints the script of the shell.
+func (c *completion) Run(to streams) error {
+	scripts := map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
+	_, err := io.WriteString(to.out, scripts[c.Shell])
+	return err
+}
+
+// complete prints what the last of some words may become. The shells call it.
+type complete struct {
+	Words []string `arg:"" optional:"" passthrough:""`
+}
+
+// proposal is what a word may become.
+type proposal struct{ text, help string }
+
+// Run prints one proposal per line, with a tab before its explanation. It prints no
+// errors: they would stand in the middle of what a person types.
+func (c *complete) Run(parser *kong.Kong, to streams) error {
+	words := c.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	for _, p := range proposals(parser.Model.Node, words) {
+		line := p.text
+		if p.help != "" {
+			line += "\t" + p.help
+		}
+		if _, err := fmt.Fprintln(to.out, visibleCells(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proposals returns what the last word may become.
+func proposals(root *kong.Node, words []string) []proposal {
+	words, split := joined(words)
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	t := typed{node: root}
+	for _, word := range words[:len(words)-1] {
+		t.take(word)
+	}
+	current := words[len(words)-1]
+	name, value, assigned := strings.Cut(current, "=")
+	switch {
+	case t.flag != nil:
+		return t.values(t.flag.Value, current, "")
+	case assigned && strings.HasPrefix(name, "--"):
+		flag := t.flagNamed(name)
+		if flag == nil {
+			return nil
+		}
+		before := name + "="
+		if split { // the shell takes what follows the sign as a word
+			before = ""
+		}
+		return t.values(flag.Value, value, before)
+	case strings.HasPrefix(current, "-"):
+		return t.flags(current)
+	case len(t.node.Children) > 0:
+		return t.commands(current)
+	}
+	if arg := t.argument(); arg != nil {
+		return t.values(arg, current, "")
+	}
+	return nil
+}
+
+// joined puts flags and their values together again, which bash takes apart at the
+// sign between them. It reports whether the last word was taken apart.
+func joined(words []string) (all []string, split bool) {
+	for i := 0; i < len(words); i++ {
+		split = false
+		if words[i] == "=" && len(all) > 0 && strings.HasPrefix(all[len(all)-1], "--") {
+			all[len(all)-1] += "="
+			if split = true; i+1 < len(words) {
+				i++
+				all[len(all)-1] += words[i]
+			}
+			continue
+		}
+		all = append(all, words[i])
+	}
+	return all, split
+}
+
+// typed is what was typed so far.
+type typed struct {
+	node      *kong.Node
+	arguments int        // of the command
+	flag      *kong.Flag // whose value comes next; nil if none does
+	url       string     // of the archive
+}
+
+// take reads a word.
+func (t *typed) take(word string) {
+	if t.flag != nil {
+		if t.flag.Name == "url" {
+			t.url = word
+		}
+		t.flag = nil
+		return
+	}
+	if strings.HasPrefix(word, "-") && word != "-" {
+		name, value, assigned := strings.Cut(word, "=")
+		flag := t.flagNamed(name)
+		switch {
+		case flag == nil || flag.IsBool():
+		case assigned && flag.Name == "url":
+			t.url = value
+		case !assigned:
+			t.flag = flag
+		}
+		return
+	}
+	for _, child := range t.node.Children {
+		if child.Name == word || slices.Contains(child.Aliases, word) {
+			t.node = child
+			return
+		}
+	}
+	t.arguments++
+}
+
+func (t *typed) flagNamed(name string) *kong.Flag {
+	for _, flags := range t.node.AllFlags(true) {
+		for _, flag := range flags {
+			if "--"+flag.Name == name || flag.Short != 0 && "-"+string(flag.Short) == name ||
+				slices.ContainsFunc(flag.Aliases, func(alias string) bool { return "--"+alias == name }) {
+				return flag
+			}
+		}
+	}
+	return nil
+}
+
+// argument returns the argument that comes next, nil if there is none.
+func (t *typed) argument() *kong.Value {
+	for i, arg := range t.node.Positional {
+		if i == t.arguments || i < t.arguments && arg.IsSlice() {
+			return arg
+		}
+	}
+	return nil
+}
+
+func (t *typed) commands(prefix string) (found []proposal) {
+	for _, child := range t.node.Children {
+		if !child.Hidden && strings.HasPrefix(child.Name, prefix) {
+			found = append(found, proposal{child.Name, child.Help})
+		}
+	}
+	return found
+}
+
+func (t *typed) flags(prefix string) (found []proposal) {
+	for _, flags := range t.node.AllFlags(true) {
+		for _, flag := range flags {
+			if strings.HasPrefix("--"+flag.Name, prefix) {
+				found = append(found, proposal{"--" + flag.Name, flag.Help})
+			}
+		}
+	}
+	return found
+}
+
+// values returns what a flag or an argument may be. Each stands behind a text.
+func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal) {
+	if of.Tag.Has("complete") {
+		for _, id := range t.identifiers(of, prefix) {
+			found = append(found, proposal{text: before + id})
+		}
+		return found
+	}
+	for _, one := range of.EnumSlice() {
+		if one != "" && strings.HasPrefix(one, prefix) {
+			found = append(found, proposal{text: before + one})
+		}
+	}
+	return found
+}
+
+// Bounds of the question for identifiers: nobody waits for them.
+const (
+	completeTime = time.Second
+	completeMost = 100
+)
+
+// identifiers asks the archive which identifiers begin with a text. If it does not
+// answer soon, there are none.
+func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
+	kind, known := oda.KindOf(t.top().Name)
+	if of.Tag.Get("complete") == "any" {
+		known = false
+	}
+	if !known {
+		var err error
+		if kind, err = kindNamed(prefix); err != nil {
+			for _, one := range oda.Kinds {
+				if strings.HasPrefix(one.Prefix()+"-", prefix) {
+					found = append(found, one.Prefix()+"-")
+				}
+			}
+			return found
+		}
+	}
+	address := cmp.Or(t.url, os.Getenv("ODA_URL"), os.Getenv("ODA_URI"), defaultArchive)
+	archive, err := client.New(address, client.WithRetries(0), client.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	asked := client.Search{Words: prefix, Page: completeMost}
+	if strings.Trim(prefix, "._-") == "" {
+		asked.Words = ""
+	}
+	for id, err := range limited(archive.SearchIDs(ctx, kind, asked), completeMost) {
+		if err != nil {
+			return nil
+		}
+		if strings.HasPrefix(id, prefix) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// top returns the first command that was typed.
+func (t *typed) top() *kong.Node {
+	node := t.node
+	for node.Parent != nil && node.Parent.Parent != nil {
+		node = node.Parent
+	}
+	return node
+}

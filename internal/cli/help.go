@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"oda"
+	"oda/internal/spelling"
+)
+
+// helping prints the help of a command.
+type helping struct {
+	Command []string `arg:"" optional:"" help:"The command."`
+}
+
+// Run prints the help.
+func (h *helping) Run(to streams) error {
+	if code := Run(append(h.Command, "--help"), to.out, to.err, to.version); code != exitOK {
+		return &failure{code, ""}
+	}
+	return nil
+}
+
+// wantsVersion reports whether a command line asks for the version of oda. To
+// "oda KIND get", --version is the version of an entity.
+func wantsVersion(args []string) bool {
+	var words []string
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			return false
+		case arg == "--version" && (len(words) < 2 || words[1] != "get" || !isKind(words[0])):
+			return true
+		case !strings.HasPrefix(arg, "-"):
+			words = append(words, arg)
+		}
+	}
+	return false
+}
+
+func isKind(word string) bool {
+	_, ok := oda.KindOf(word)
+	return ok
+}
+
+// usageError returns what to tell about a command line that is not valid: what is
+// wrong, which reading command may have been meant, and where to read on.
+func usageError(err error) string {
+	text := err.Error()
+	command := "oda"
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+		node := parse.Context.Selected()
+		if node == nil {
+			node = parse.Context.Model.Node
+		}
+		command = commandLine(node)
+		if word, ok := strings.CutPrefix(text, "unexpected argument "); ok {
+			word, _, _ = strings.Cut(word, ", did you mean ") // it may be a command that writes
+			text = "unexpected argument " + word
+			if meant := meantCommand(word, node); meant != "" {
+				text += fmt.Sprintf("; did you mean \"%s %s\"?", command, meant)
+			}
+		}
+	}
+	return fmt.Sprintf("%s (try \"%s --help\")", text, command)
+}
+
+// commandLine returns how a command is called.
+func commandLine(node *kong.Node) string {
+	if node.Parent == nil {
+		return "oda"
+	}
+	return commandLine(node.Parent) + " " + node.Name
+}
+
+// meantCommand returns the command that reads and is nearest to a word; empty if none
+// is near. A command that writes is never suggested: somebody might just call it.
+func meantCommand(word string, in *kong.Node) string {
+	var names []string
+	for _, child := range in.Children {
+		if child.Tag.Has("reads") && !child.Hidden {
+			names = append(append(names, child.Name), child.Aliases...)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if i := slices.IndexFunc(names, func(name string) bool { return len(word) > 1 && strings.HasPrefix(name, word) }); i >= 0 {
+		return names[i]
+	}
+	const most = 2 // letters that are wrong
+	nearest, changes := spelling.Nearest(word, names)
+	if changes > most {
+		return ""
+	}
+	return nearest
+}

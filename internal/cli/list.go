@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"slices"
+)
+
+// lister prints a list: for people a table, for programs a line for each thing.
+type lister[T any] struct {
+	look
+	header []string
+	row    func(T) []cell
+	line   func(T) string // for programs, unless they ask for something else
+	id     func(T) string
+	json   func(T) ([]byte, error)
+}
+
+// all prints a list as it arrives, and what explains its error.
+func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], explain func(error) error) error {
+	if format == "auto" && p.people {
+		format = "table"
+	}
+	w := bufio.NewWriter(out)
+	write, end := p.lines(w, p.line), w.Flush
+	switch format {
+	case "table":
+		write, end = p.table(w)
+	case "id":
+		write = p.lines(w, p.id)
+	case "json":
+		write, end = p.array(w)
+	case "yaml":
+		write, end = p.yaml(w)
+	}
+	for one, err := range list {
+		if err != nil {
+			return errors.Join(w.Flush(), explain(err))
+		}
+		if err := write(one); err != nil {
+			return err
+		}
+	}
+	return errors.Join(end(), w.Flush())
+}
+
+func (p *lister[T]) lines(w *bufio.Writer, text func(T) string) func(T) error {
+	return func(one T) error {
+		_, err := w.WriteString(p.safe(text(one)) + "\n")
+		return err
+	}
+}
+
+func (p *lister[T]) table(w *bufio.Writer) (func(T) error, func() error) {
+	t := &table{look: p.look, header: p.header}
+	return func(one T) error {
+			if t.add(p.row(one)...); len(t.rows) < tableRows {
+				return nil
+			}
+			return errors.Join(t.flush(w), w.Flush())
+		}, func() error {
+			return t.flush(w)
+		}
+}
+
+// array writes a JSON array. It is closed only if the list is complete.
+func (p *lister[T]) array(w *bufio.Writer) (func(T) error, func() error) {
+	if p.people { // it is read when it is complete
+		return p.gathered(func(text []byte) error { return p.printLines(w, text) })
+	}
+	before := byte('[')
+	return func(one T) error {
+			text, err := p.json(one)
+			w.WriteByte(before)
+			before = ','
+			w.Write(text)
+			return err
+		}, func() error {
+			if before == '[' {
+				w.WriteByte('[')
+			}
+			_, err := w.WriteString("]\n")
+			return err
+		}
+}
+
+func (p *lister[T]) yaml(w *bufio.Writer) (func(T) error, func() error) {
+	return p.gathered(func(text []byte) error { return p.printYAML(w, text) })
+}
+
+// gathered prints the list as one JSON array when it is complete.
+func (p *lister[T]) gathered(print func([]byte) error) (func(T) error, func() error) {
+	all := [][]byte{}
+	return func(one T) error {
+			text, err := p.json(one)
+			all = append(all, text)
+			return err
+		}, func() error {
+			return print(slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")))
+		}
+}
+
+// quoted returns a text as JSON.
+func quoted(text string) ([]byte, error) { return json.Marshal(text) }
+
+// limited ends a list after so many things; 0 is no limit.
+func limited[T any](list iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
+	if limit <= 0 {
+		return list
+	}
+	return func(yield func(T, error) bool) {
+		n := 0
+		for one, err := range list {
+			if n++; !yield(one, err) || n == limit {
+				return
+			}
+		}
+	}
+}

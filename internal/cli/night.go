@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"oda"
+	"oda/client"
+)
+
+// nightReport reports on a night.
+type nightReport struct {
+	Date      string `arg:"" optional:"" help:"Date on which the night began, yesterday or last-night (default), or today."`
+	Zone      string `default:"UTC" placeholder:"ZONE" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
+	Telescope string `placeholder:"NAME" help:"Of this telescope only."`
+	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml" placeholder:"FORMAT" help:"Print tables (default), json or yaml."`
+	coloring
+	remote
+}
+
+// Run prints the report.
+func (n *nightReport) Run(ctx context.Context, to streams) error {
+	archive, err := n.archive("")
+	if err != nil {
+		return err
+	}
+	date := nightDate(n.Date, n.Zone, time.Now())
+	night, err := archive.Night(ctx, client.Night{Date: date, Zone: n.Zone, Telescope: n.Telescope})
+	if err != nil {
+		return explain(archive, "the night of "+date, err)
+	}
+	look := n.look(to.out)
+	if n.Output == "json" || n.Output == "yaml" {
+		text, err := json.Marshal(night)
+		if err != nil {
+			return err
+		}
+		return look.printDocument(to.out, n.Output, text)
+	}
+	return printNight(to.out, look, night)
+}
+
+// nightDate returns the date on which the night began that a person means. What it
+// does not know, the archive judges.
+func nightDate(text, zone string, now time.Time) string {
+	if place, err := time.LoadLocation(zone); err == nil {
+		now = now.In(place)
+	}
+	switch text {
+	case "", "yesterday", "last-night":
+		return now.AddDate(0, 0, -1).Format(time.DateOnly)
+	case "today", "tonight":
+		return now.Format(time.DateOnly)
+	}
+	if at, ok := spoken(text, now); ok { // the night in which it lies
+		return at.Add(-12 * time.Hour).Format(time.DateOnly)
+	}
+	return text
+}
+
+// printNight prints a report for people.
+func printNight(out io.Writer, look look, night *oda.Night) error {
+	fmt.Fprintf(out, "From %s to %s UTC: %s in %s, %s, %s in calls.\n",
+		when(oda.Instant(night.From)), when(oda.Instant(night.To)), manyOf(night.Calls, "call"), manyOf(int64(len(night.Blocks)), "block"),
+		look.paint(failedInk(night.Failures), grouped(night.Failures)+" failed"), (time.Duration(night.Took) * time.Microsecond).Round(time.Second))
+	blocks := &table{look: look, header: []string{"BLOCK", "FROM (UTC)", "TO (UTC)", "CALLS", "FAILED", "WHO", "TELESCOPE"}}
+	for _, b := range night.Blocks {
+		telescope := "-"
+		if b.Telescope != nil {
+			telescope = *b.Telescope
+		}
+		row := plainCells(b.ID, when(oda.Instant(b.FirstCall)), when(oda.Instant(b.LastCall)), grouped(b.Calls), grouped(b.Failures), b.CreatedBy, telescope)
+		row[0].ink, row[4].ink = cyan, failedInk(b.Failures)
+		blocks.add(row...)
+	}
+	failures := &table{look: look, header: []string{"FAILED", "OF", "REQUEST"}}
+	for _, f := range night.FailuresByRequest {
+		row := plainCells(grouped(f.Failures), grouped(f.Calls), f.Request)
+		row[0].ink = red
+		failures.add(row...)
+	}
+	slowest := &table{look: look, header: []string{"SECONDS", "WHEN (UTC)", "BLOCK", "SEQUENCE", "SLOWEST REQUESTS"}}
+	for _, s := range night.Slowest {
+		row := plainCells(strconv.FormatFloat(s.Took.Seconds(), 'f', 3, 64), when(oda.Instant(s.SentAt)), s.Block, strconv.FormatInt(s.Sequence, 10), s.Request)
+		row[2].ink = cyan
+		slowest.add(row...)
+	}
+	for _, t := range []*table{blocks, failures, slowest} {
+		if len(t.rows) > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := t.flush(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func failedInk(n int64) ink {
+	if n > 0 {
+		return red
+	}
+	return plainInk
+}
+
+// manyOf writes how many there are of a thing.
+func manyOf(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return grouped(n) + " " + thing + "s"
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"oda"
+)
+
+// provenance prints what an entity comes from, and what came of it.
+type provenance struct {
+	ID     string `arg:"" name:"id" complete:"id" help:"Identifier."`
+	Output string `short:"o" default:"auto" enum:"auto,json,yaml,id" placeholder:"FORMAT" help:"Print a tree (default), json, yaml, or with id one entity per line."`
+	coloring
+	remote
+}
+
+// Run prints a tree: below each entity those that are reached from it first.
+func (p *provenance) Run(ctx context.Context, kind oda.Kind, to streams) error {
+	archive, err := p.archive("")
+	if err != nil {
+		return err
+	}
+	look := p.look(to.out)
+	if p.Output == "json" || p.Output == "yaml" {
+		text, err := archive.ProvenanceJSON(ctx, kind, p.ID)
+		if err != nil {
+			return explain(archive, p.ID, err)
+		}
+		return look.printDocument(to.out, p.Output, text)
+	}
+	found, err := archive.Provenance(ctx, kind, p.ID)
+	if err != nil {
+		return explain(archive, p.ID, err)
+	}
+	if found.Truncated {
+		fmt.Fprintf(to.err, "oda: %s: there is more than this; the archive follows at most 1,000 entities\n", p.ID)
+	}
+	if p.Output == "id" {
+		return printRefs(to.out, look, found)
+	}
+	return printTree(to.out, look, oda.Ref{Kind: kind, ID: p.ID}, found)
+}
+
+func printRefs(out io.Writer, look look, found *oda.Provenance) error {
+	w := bufio.NewWriter(out)
+	for _, n := range found.Nodes {
+		fmt.Fprintf(w, "%s %s\n", n.Kind.Collection(), look.safe(n.ID))
+	}
+	return w.Flush()
+}
+
+// branch is an entity below another, and how it is reached from there.
+type branch struct {
+	to  oda.Ref
+	how string
+}
+
+// branches returns the tree of a provenance: each entity once, below the nearest
+// one from which it is reached.
+func branches(root oda.Ref, found *oda.Provenance) map[oda.Ref][]branch {
+	near := make(map[oda.Ref][]branch)
+	for _, e := range found.Edges {
+		field := e.Field
+		if e.Version != 0 {
+			field = fmt.Sprintf("%s (version %d)", e.Field, e.Version)
+		}
+		near[e.From] = append(near[e.From], branch{e.To, "→ " + field})
+		near[e.To] = append(near[e.To], branch{e.From, "← " + field})
+	}
+	tree, seen := make(map[oda.Ref][]branch), map[oda.Ref]bool{root: true}
+	for level := []oda.Ref{root}; len(level) > 0; {
+		var next []oda.Ref
+		for _, from := range level {
+			for _, b := range near[from] {
+				if seen[b.to] {
+					continue
+				}
+				seen[b.to] = true
+				tree[from] = append(tree[from], b)
+				next = append(next, b.to)
+			}
+		}
+		level = next
+	}
+	return tree
+}
+
+func printTree(out io.Writer, look look, root oda.Ref, found *oda.Provenance) error {
+	nodes := make(map[oda.Ref]oda.Node)
+	for _, n := range found.Nodes {
+		nodes[n.Ref] = n
+	}
+	tree := branches(root, found)
+	w := bufio.NewWriter(out)
+	var print func(ref oda.Ref, how, before, below string)
+	print = func(ref oda.Ref, how, before, below string) {
+		n := nodes[ref]
+		line := look.paint(cyan, look.safe(ref.ID))
+		switch {
+		case !n.Exists:
+			line += look.paint(red, " not stored")
+		case n.Name != "":
+			line += fmt.Sprintf(" version %d  %s", n.Version, look.safe(n.Name))
+		default:
+			line += fmt.Sprintf(" version %d", n.Version)
+		}
+		if how != "" {
+			how = look.paint(faint, look.safe(how)) + " "
+		}
+		fmt.Fprintf(w, "%s%s%s %s\n", before, how, ref.Kind.Collection(), line)
+		children := tree[ref]
+		for i, child := range children {
+			if i == len(children)-1 {
+				print(child.to, child.how, below+"└─ ", below+"   ")
+			} else {
+				print(child.to, child.how, below+"├─ ", below+"│  ")
+			}
+		}
+	}
+	print(root, "", "", "")
+	return w.Flush()
+}
+
+// opening prints the address of a page.
+type opening struct {
+	ID string `arg:"" name:"id" complete:"id" help:"Identifier."`
+	remote
+}
+
+// Run prints the address, if there is such an entity.
+func (o *opening) Run(ctx context.Context, kind oda.Kind, to streams) error {
+	archive, err := o.archive("")
+	if err != nil {
+		return err
+	}
+	for _, err := range archive.Versions(ctx, kind, o.ID) {
+		if err != nil {
+			return explain(archive, o.ID, err)
+		}
+		break
+	}
+	_, err = fmt.Fprintln(to.out, archive.Page(kind, o.ID))
+	return err
+}
+
+// kindNamed returns the kind of an identifier by its first part.
+func kindNamed(id string) (oda.Kind, error) {
+	prefix, _, _ := strings.Cut(id, "-")
+	for _, kind := range oda.Kinds {
+		if kind.Prefix() == prefix {
+			return kind, nil
+		}
+	}
+	return 0, &failure{exitUsage, fmt.Sprintf("%s: an identifier of an unknown kind; say which, as in \"oda sbds open %s\"", visible(id), visible(id))}
+}
+
+// openAny is opening for an identifier that says its kind.
+type openAny struct {
+	opening
+}
+
+// Run prints the address.
+func (o *openAny) Run(ctx context.Context, to streams) error {
+	kind, err := kindNamed(o.ID)
+	if err != nil {
+		return err
+	}
+	return o.opening.Run(ctx, kind, to)
+}
+
+// editAny is edit for an identifier that says its kind.
+type editAny struct {
+	edit
+}
+
+// Run edits the entity.
+func (e *editAny) Run(ctx context.Context, to streams) error {
+	kind, err := kindNamed(e.ID)
+	if err != nil {
+		return err
+	}
+	return e.edit.Run(ctx, kind, to)
+}

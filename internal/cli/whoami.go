@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"oda"
+	"oda/client"
+)
+
+// whoami prints who the archive takes the caller for.
+type whoami struct {
+	Output string `short:"o" default:"auto" enum:"auto,json,yaml" placeholder:"FORMAT" help:"Print json or yaml, instead of text for people."`
+	coloring
+	acting
+}
+
+// Run asks the archive.
+func (w *whoami) Run(ctx context.Context, to streams) error {
+	archive, err := w.archive()
+	if err != nil {
+		return err
+	}
+	caller, err := archive.Whoami(ctx)
+	if oda.CodeOf(err) == oda.NoSuchPath {
+		return &failure{exitFailed, fmt.Sprintf("this archive cannot be asked; its version of oda is too old (the address is %s)", archive.Address())}
+	}
+	if err != nil {
+		return explain(archive, "whoami", err)
+	}
+	look := w.look(to.out)
+	if w.Output != "auto" {
+		text, err := json.Marshal(caller)
+		if err != nil {
+			return err
+		}
+		return look.printDocument(to.out, w.Output, text)
+	}
+	_, from := w.acting.acting()
+	_, err = fmt.Fprintf(to.out, "user:      %s\nknown by:  %s\nmay:       %s\narchive:   %s\n",
+		look.safe(caller.User), look.safe(known(caller, from)), look.safe(rights(caller)), archive.Address())
+	return err
+}
+
+// known says how the archive knows the caller.
+func known(c *client.Caller, from string) string {
+	text := ""
+	switch c.Means {
+	case "open":
+		text = "nothing: the archive is open, and believes any name"
+		if from != "" {
+			text += "; this one comes from " + from
+		}
+	case "token":
+		text = "the token " + c.Name
+	case "oidc":
+		text = "a token of the OpenID provider for " + c.Name
+	default:
+		text = "the " + c.Means + " as " + c.Name
+	}
+	if c.Ends != nil {
+		text += ", until " + when(oda.InstantOf(*c.Ends)) + " UTC"
+	}
+	return text
+}
+
+// rights says what the caller may do.
+func rights(c *client.Caller) string {
+	means := map[string]string{
+		"reader": "read", "recorder": "read and record", "editor": "read, record and store", "admin": "do everything",
+	}
+	var all []string
+	if c.Role != "" {
+		all = append(all, fmt.Sprintf("%s (%s)", means[c.Role], c.Role))
+	}
+	for _, bound := range c.Telescopes {
+		all = append(all, fmt.Sprintf("%s for %s (%s)", means[bound.Role], bound.Telescope, bound.Role))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oda"
+)
+
+func TestTimesAsPeopleSayThem(t *testing.T) {
+	now := time.Date(2026, 3, 2, 5, 30, 15, 0, time.UTC)
+	for text, want := range map[string]string{
+		"now":                   "2026-03-02T05:30:15Z",
+		"today":                 "2026-03-02T00:00:00Z",
+		"yesterday":             "2026-03-01T00:00:00Z",
+		"last-night":            "2026-03-01T12:00:00Z",
+		"2h":                    "2026-03-02T03:30:15Z",
+		"90m":                   "2026-03-02T04:00:15Z",
+		"15s":                   "2026-03-02T05:30:00Z",
+		"3d":                    "2026-02-27T05:30:15Z",
+		"1w":                    "2026-02-23T05:30:15Z",
+		"0d":                    "2026-03-02T05:30:15Z",
+		"":                      "",
+		"h":                     "",
+		"-2h":                   "",
+		"2y":                    "",
+		"2026":                  "",
+		"99999999999999999999d": "",
+	} {
+		got, ok := spoken(text, now)
+		if ok != (want != "") || ok && got.Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v, want %s", text, got, ok, want)
+		}
+	}
+}
+
+func TestWhichNightIsMeant(t *testing.T) {
+	early, late := time.Date(2026, 3, 2, 5, 0, 0, 0, time.UTC), time.Date(2026, 3, 2, 23, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		text, zone string
+		now        time.Time
+		want       string
+	}{
+		{"", "UTC", early, "2026-03-01"},
+		{"last-night", "UTC", late, "2026-03-01"},
+		{"yesterday", "UTC", late, "2026-03-01"},
+		{"today", "UTC", early, "2026-03-02"},
+		{"2026-02-28", "UTC", early, "2026-02-28"},
+		{"2h", "UTC", early, "2026-03-01"}, // 03:00, in the night that began the day before
+		{"2h", "UTC", late, "2026-03-02"},
+		{"last-night", "Australia/Perth", late, "2026-03-02"}, // where it is 07:00 of the next day
+		{"soon", "UTC", early, "soon"},
+	} {
+		if got := nightDate(c.text, c.zone, c.now); got != c.want {
+			t.Errorf("%q in %s at %v: %s, want %s", c.text, c.zone, c.now, got, c.want)
+		}
+	}
+}
+
+// What a document has in it cannot command the terminal that shows it.
+func TestNothingCommandsTheTerminal(t *testing.T) {
+	for text, want := range map[string]string{
+		"M51":               "M51",
+		"\x1b]0;own\x07":    `\u001b]0;own\u0007`,
+		"\u009b31m":         `\u009b31m`,
+		"a\u202eb":          `a\u202eb`,
+		"two\nlines":        `two\u000alines`,
+		"\xff\x9b31m":       "\ufffd\ufffd31m",
+		"é 語 🔭":             "é 語 🔭",
+		"\U000e0041 hidden": `\U000e0041 hidden`,
+	} {
+		if got := visible(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestADocumentFollowsAnotherState(t *testing.T) {
+	at, err := oda.ParseTime("2026-03-01T20:00:00Z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := oda.Metadata{Version: 3, CreatedBy: "ada", CreatedOn: oda.InstantOf(at), LastModifiedBy: "bob", LastModifiedOn: oda.InstantOf(at)}
+	managed := string(m.AppendJSON(nil))
+	managed = managed[1 : len(managed)-1]
+	for document, want := range map[string]string{
+		`{"a": 1.0}`:                  `{"a": 1.0,"metadata":{` + managed + `}}`,
+		`{}`:                          `{"metadata":{` + managed + `}}`,
+		`{ "metadata" : null, "b":2}`: `{ "metadata" : {` + managed + `}, "b":2}`,
+		`{"metadata":{"pdm_version":"1","version":1},"b":[ 2 ]}`: `{"metadata":{"pdm_version":"1",` + managed + `},"b":[ 2 ]}`,
+		`{"metadata": {` + managed + ` }}`:                       `{"metadata": {` + managed + ` }}`,
+	} {
+		got, err := rebased([]byte(document), m)
+		if err != nil || string(got) != want {
+			t.Errorf("%s becomes\n%s, %v, want\n%s", document, got, err, want)
+		}
+	}
+	for _, broken := range []string{``, `[]`, `{"a":1,"a":2}`, `{"a"`} {
+		if got, err := rebased([]byte(broken), m); err == nil {
+			t.Errorf("%s becomes %s", broken, got)
+		}
+	}
+}
+
+// A command that writes is never suggested, however near it is.
+func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
+	parser, _, err := newParser(nil, nil, "test", func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading := []string{"get", "query", "search", "versions", "history", "diff", "provenance", "open", "records"}
+	for _, node := range parser.Model.Children {
+		if node.Name != "ebs" {
+			continue
+		}
+		for _, child := range node.Children {
+			if got := meantCommand(child.Name, node); got != "" && !slices.Contains(reading, got) {
+				t.Errorf("for %s, %s is suggested", child.Name, got)
+			}
+		}
+		for word, want := range map[string]string{"gets": "get", "serch": "search", "recordz": "records", "his": "history", "ptu": "", "posts": "", "frobnicate": ""} {
+			if got := meantCommand(word, node); got != want {
+				t.Errorf("for %s, %q is suggested, want %q", word, got, want)
+			}
+		}
+	}
+}
+
+func TestEveryCommandIsCompleted(t *testing.T) {
+	parser, _, err := newParser(nil, nil, "test", func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"sb":                          "sbds sbis",
+		"sbds ver":                    "versions",
+		"sbds search --sort=-mod":     "--sort=-modified",
+		"sbds search --sort = mod":    "modified",
+		"sbds search --sort -cr":      "-created",
+		"sbds get x -o ":              "auto json yaml",
+		"ebs records x --fol":         "--follow",
+		"completion ":                 "bash zsh fish",
+		"changes --kind e":            "ebs",
+		"open e":                      "eb-",
+		"sbds put ":                   "", // the shell proposes files
+		"frobnicate ":                 "",
+		"sbds frobnicate --nothing x": "",
+	} {
+		var got []string
+		for _, p := range proposals(parser.Model.Node, strings.Split(line, " ")) {
+			got = append(got, p.text)
+		}
+		if text := strings.Join(got, " "); text != want && line != "frobnicate " {
+			t.Errorf("%q: %s, want %s", line, text, want)
+		}
+	}
+}
