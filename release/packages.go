@@ -36,8 +36,15 @@ func (r *release) debianPackage(to, arch, program string) error {
 	if err := os.WriteFile(copyright, text.Bytes(), 0o644); err != nil {
 		return err
 	}
+	pages, err := r.manual()
+	if err != nil {
+		return err
+	}
+	if pages, err = compressed(pages); err != nil {
+		return err
+	}
 	variables := map[string]string{
-		"ARCH": arch, "VERSION": r.versions.debian, "PROGRAM": program, "COPYRIGHT": copyright,
+		"ARCH": arch, "VERSION": r.versions.debian, "PROGRAM": program, "COPYRIGHT": copyright, "MANUAL": pages,
 	}
 	config, err := nfpm.ParseFileWithEnvMapping(filepath.Join(r.root, "deploy/debian/nfpm.yaml"), func(name string) string { return variables[name] })
 	if err != nil {

@@ -59,13 +59,19 @@ func TestTheDebianPackageHasWhatItsUnitNeeds(t *testing.T) {
 		modes[strings.TrimPrefix(fields[5], ".")] = fields[0] + " " + fields[1]
 	}
 	for path, want := range map[string]string{
-		"/usr/bin/oda":                               "-rwxr-xr-x root/root",
-		"/usr/lib/systemd/system/oda.service":        "-rw-r--r-- root/root",
-		"/etc/oda/oda.yaml":                          "-rw-r----- root/root", // it may have a password
-		"/etc/logrotate.d/oda":                       "-rw-r--r-- root/root",
-		"/usr/share/doc/oda/copyright":               "-rw-r--r-- root/root",
-		"/usr/share/doc/oda/docs/install.md":         "-rw-r--r-- root/root",
-		"/usr/share/doc/oda/examples/nginx/oda.conf": "-rw-r--r-- root/root",
+		"/usr/bin/oda":                        "-rwxr-xr-x root/root",
+		"/usr/lib/systemd/system/oda.service": "-rw-r--r-- root/root",
+		"/usr/share/man/man1/oda.1.gz":        "-rw-r--r-- root/root",
+		"/usr/share/man/man1/oda-sbds.1.gz":   "-rw-r--r-- root/root",
+
+		"/usr/share/bash-completion/completions/oda":    "-rw-r--r-- root/root",
+		"/usr/share/zsh/vendor-completions/_oda":        "-rw-r--r-- root/root",
+		"/usr/share/fish/vendor_completions.d/oda.fish": "-rw-r--r-- root/root",
+		"/etc/oda/oda.yaml":                             "-rw-r----- root/root", // it may have a password
+		"/etc/logrotate.d/oda":                          "-rw-r--r-- root/root",
+		"/usr/share/doc/oda/copyright":                  "-rw-r--r-- root/root",
+		"/usr/share/doc/oda/docs/install.md":            "-rw-r--r-- root/root",
+		"/usr/share/doc/oda/examples/nginx/oda.conf":    "-rw-r--r-- root/root",
 	} {
 		if modes[path] != want {
 			t.Errorf("%s is %q, want %q", path, modes[path], want)

@@ -29,9 +29,16 @@ func (r *release) programs(b *bill) error {
 	if err := b.writeLicences(r.licences()); err != nil {
 		return err
 	}
+	pages, err := r.manual()
+	if err != nil {
+		return err
+	}
 	for _, p := range platforms {
 		name := fmt.Sprintf("oda_%s_%s_%s", r.versions.semver, p.os, p.arch)
-		var entries []entry
+		entries, err := tree(path.Join(name, "man"), pages)
+		if err != nil {
+			return err
+		}
 		for _, from := range []struct {
 			name string
 			path string
