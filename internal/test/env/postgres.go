@@ -61,9 +61,10 @@ func endShared() error {
 
 // Postgres creates an empty database for the test and returns its DSN. The
 // database is dropped after the test. It is in a throw-away cluster that the
-// tests of the package share, with the durability of a real one, or, if
-// ODA_TEST_POSTGRES is set, on the server with that DSN. Without a PostgreSQL
-// the test fails. The package must call Main from its TestMain.
+// tests of the package share, or, if ODA_TEST_POSTGRES is set, on the server with
+// that DSN. The shared cluster does not wait for the disk, because nobody takes its
+// power; tests of durability make a cluster of their own. Without a PostgreSQL the
+// test fails. The package must call Main from its TestMain.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
 	server, cluster := os.Getenv(serverVariable), (*fault.Cluster)(nil)
@@ -115,7 +116,7 @@ func sharedCluster() (*fault.Cluster, error) {
 	}
 	if !shared.started {
 		shared.started = true
-		shared.cluster, shared.err = newCluster(ClusterOptions{})
+		shared.cluster, shared.err = newCluster(ClusterOptions{Settings: map[string]string{"fsync": "off", "full_page_writes": "off"}}) // halves the time of the tests
 	}
 	return shared.cluster, shared.err
 }
