@@ -182,6 +182,9 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	if content, err := io.ReadAll(backup); err != nil || !strings.HasPrefix(string(content), "oda backup 1\n") || backup.Close() != nil {
 		t.Errorf("the backup is %.20q, %v", content, err)
 	}
+	if metrics, _, err := c.Metrics(ctx); err != nil || !strings.Contains(string(metrics), "oda_ready 1") {
+		t.Errorf("the metrics are %.50q, %v", metrics, err)
+	}
 
 	forPeople := []string{"GET /", "GET /guide", "GET /problems", "GET /problems/{code}", "GET /ui", "GET /ui/{file}"}
 	for _, operation := range operations(t, ctx, c) {

@@ -36,6 +36,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
+	cmd.Env = append(cmd.Env, "HOME="+cmd.Dir, "TMPDIR="+cmd.Dir) // where there is no spool
 	return cmd
 }
 

@@ -26,6 +26,7 @@ type commands struct {
 	Verify  verify        `cmd:"" reads:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
 	Backup  backUp        `cmd:"" help:"Copy an archive of the embedded engine to a file, also while it is served."`
 	Restore restore       `cmd:"" help:"Make an archive from the file of \"oda backup\"."`
+	Doctor  examine       `cmd:"" reads:"" help:"Look for everything that can be wrong with an archive, and say what to do."`
 	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
 	Config  config        `cmd:"" reads:"" help:"Check and show the settings of \"oda serve\"."`
 	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`

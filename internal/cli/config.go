@@ -39,12 +39,7 @@ func (*configCheck) Validate() error { return nil }
 
 // Run prints what is wrong.
 func (c *configCheck) Run(from *settings, to streams) error {
-	wrong := append(from.faults, c.faults()...)
-	cfg, err := c.config(to.version, slog.New(slog.DiscardHandler))
-	if err != nil {
-		wrong = append(wrong, err)
-	}
-	wrong = append(wrong, app.Check(cfg)...)
+	wrong := c.mistakes(from, to.version)
 	for i, fault := range wrong {
 		if i < len(wrong)-1 { // the last one is the error
 			fmt.Fprintf(to.err, "oda: %v\n", fault)
@@ -53,8 +48,18 @@ func (c *configCheck) Run(from *settings, to streams) error {
 	if len(wrong) > 0 {
 		return wrong[len(wrong)-1]
 	}
-	_, err = fmt.Fprintln(to.out, "no mistake found")
+	_, err := fmt.Fprintln(to.out, "no mistake found")
 	return err
+}
+
+// mistakes returns everything that is wrong with the settings.
+func (c *configCheck) mistakes(from *settings, version string) []error {
+	wrong := append(from.faults, c.faults()...)
+	cfg, err := c.config(version, slog.New(slog.DiscardHandler))
+	if err != nil {
+		wrong = append(wrong, err)
+	}
+	return append(wrong, app.Check(cfg)...)
 }
 
 // configShow shows settings.

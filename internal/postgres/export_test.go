@@ -113,3 +113,11 @@ func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }
 
 // IndexDays does a part of the schema step that indexes the days of calls.
 var IndexDays = indexDays
+
+// Questions returns what Examine asks a database about its settings.
+func Questions() (queries []string) {
+	for _, q := range questions {
+		queries = append(queries, q.query)
+	}
+	return queries
+}
