@@ -193,6 +193,27 @@ class ACallIsRecorded(Case):
         self.assertEqual([r["status"] for r in found], ["OK", "OK", "ERROR"])
         self.assertEqual([r["request_args"]["args"] for r in found], [[3], [4], [5]])
 
+    def test_of_objects_that_can_be_called(self):
+        class Slew:
+            async def __call__(self, to):
+                await asyncio.sleep(0)
+                return to
+
+        class Count:
+            def __call__(self, to):
+                yield from range(to)
+
+        async def run():
+            return await capture(Slew())(5)
+
+        self.assertEqual(asyncio.run(run()), 5)
+        self.assertEqual(asyncio.run(capture(functools.partial(Slew().__call__, 6))()), 6)
+        self.assertEqual(list(capture(Count())(2)), [0, 1])
+        self.assertEqual(capture(max)(1, 2), 2)
+        found = self.recorded()
+        self.assertEqual([r["response"]["result"] for r in found], ["5", "6", "None", "2"])
+        self.assertTrue(found[0]["request"].endswith("Slew"), found[0])
+
     def test_with_parentheses(self):
         @capture()
         def slew(to):

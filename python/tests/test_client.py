@@ -372,6 +372,16 @@ class Addresses(ClientCase):
             Archive(self.server.url.replace("http:", "https:")).get("sbd-1")
 
 
+class LongAnswers(ClientCase):
+    def test_are_not_asked_for_again(self):
+        block, sent = self.archive.post("ebs", {"note": "x" * 2000}), []
+        with mock.patch.object(_http, "MAX_ANSWER", 1000):
+            with mock.patch.object(_http.Client, "request", autospec=True, side_effect=counted(sent)):
+                with self.assertRaisesRegex(OdaError, "records()"):
+                    self.archive.get(block["eb_id"])
+        self.assertEqual(len(sent), 1)
+
+
 class LostAnswers(ClientCase):
     def test_do_not_store_a_posted_document_twice(self):
         proxy = Proxy(self.server.port, lose=2)
@@ -482,6 +492,9 @@ class Numbers(Case):
         self.assertIs(type(value["d"]), float)
         value["a"] = 5
         self.assertEqual(_json.write(value), text.replace(b"0.35e9", b"5"))
-        for bad in (float("nan"), [1.5, float("inf")], {"x": object()}):
+        self.assertEqual(_json.write({1: value["b"], None: 2}), b'{"1":[1.10,{"c":1e400}],"null":2}')
+        loop = {}
+        loop["loop"] = loop
+        for bad in (float("nan"), [1.5, float("inf")], {"x": object()}, loop):
             with self.assertRaises((ValueError, TypeError)):
                 _json.write({"number": value["b"], "bad": bad})

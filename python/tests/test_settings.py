@@ -16,7 +16,10 @@ class TheEnvironment(unittest.TestCase):
         self.assertEqual(_settings.normalise("https://h/ns/oda/"), "https://h/ns/oda/api/v1")
         for end in ("/api/v1/ui/", "/api/v17", "/ebs", "/sbds/sbd-1/?version=2#x", "/night?date=2026-01-01", "/readyz"):
             self.assertEqual(_settings.normalise("https://h/ns/oda" + end), "https://h/ns/oda/api/v1", end)
-        self.assertEqual(_settings.normalise("https://h/api"), "https://h/api/api/v1")
+        # A prefix of its own stays, whatever it looks like.
+        for prefix in ("/api", "/night/oda", "/gateway/api/v2/oda", "/search/oda"):
+            self.assertEqual(_settings.normalise("https://h" + prefix), "https://h%s/api/v1" % prefix)
+            self.assertEqual(_settings.normalise("https://h%s/api/v1/ebs/eb-1" % prefix), "https://h%s/api/v1" % prefix)
         self.assertEqual(doctest.testmod(_settings).failed, 0)
         self.assertEqual(_settings.normalise("http://[::1]:80"), "http://[::1]:80/api/v1")
 

@@ -40,7 +40,8 @@ class Archive:
     time, or at most ``limit`` items. Requests that may be repeated are, a few times, if the
     archive is unavailable. An Archive can be used by several threads.
 
-    Every failure is an OdaError: NotFound, Conflict, Unreachable, or another refusal.
+    What the archive refuses is an OdaError: NotFound, Conflict, Unreachable, or another one. What
+    cannot be asked at all, such as an unknown kind, is a ValueError.
     """
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, user: Optional[str] = None):

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from oda_helper import _json, _settings
 from oda_helper._errors import PROBLEM, OdaError, Unreachable
-from oda_helper._http import FAILURES, Answer, Client, describe
+from oda_helper._http import FAILURES, Answer, Client, TooLong, describe
 
 TRIES = 4
 FIRST_PAUSE, LAST_PAUSE = 0.1, 10.0
@@ -88,6 +88,8 @@ class Sender:
             wait = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
             try:
                 answer = self._attempt(method, path, body, headers, once)
+            except TooLong as problem:
+                raise OdaError("%s. Read the records of a block with records()." % problem) from None
             except FAILURES as problem:
                 sent = not isinstance(problem, ConnectionRefusedError)
                 if attempt == tries or once and sent:

@@ -149,8 +149,8 @@ def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any
         elif holds == "whole" and None in values:
             series[name] = pandas.Series(values, dtype="Int64")
         else:
-            kinds = {"whole": "int64", "number": "float64", "truth": "bool", None: None}
-            series[name] = pandas.Series(values, dtype=kinds.get(holds, object))
+            kinds = {"whole": "int64", "number": "float64", "truth": "bool", "any": object}
+            series[name] = pandas.Series(values, dtype=kinds.get(holds or "") if values else object)
     return pandas.DataFrame(series)
 
 
@@ -180,7 +180,8 @@ def _times(values: List[Any], time: Any) -> Any:
     moments = [moment(each) for each in values]
     texts = ["2000-01-01T00:00:00" if at is None else at.replace(tzinfo=None).isoformat() for at in moments]
     found = time.Time(texts, format="isot", scale="utc", precision=6)
-    for place, at in enumerate(moments):
-        if at is None:
-            found[place] = import_module("numpy").ma.masked
+    missing = [at is None for at in moments]
+    if any(missing):
+        numpy = import_module("numpy")
+        found[numpy.array(missing)] = numpy.ma.masked
     return found

@@ -48,9 +48,10 @@ def capture_request_response(function: Any = None) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(capture_request_response(function.__func__))
     name, secret = _name(function), _secret_positions(function)
+    inside = _inside(function)
     recorded: Any
 
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(inside):
 
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -63,7 +64,7 @@ def capture_request_response(function: Any = None) -> Any:
             _end(call, result)
             return result
 
-    elif inspect.isgeneratorfunction(function):
+    elif inspect.isgeneratorfunction(inside):
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -79,7 +80,7 @@ def capture_request_response(function: Any = None) -> Any:
             _end(call, result)
             return result
 
-    elif inspect.isasyncgenfunction(function):
+    elif inspect.isasyncgenfunction(inside):
 
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -183,6 +184,13 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         recorder().record(eb_id, url, _encode(record).encode("utf-8"))
     except Exception:
         _log.exception("A call of %s is not recorded.", call.request)
+
+
+def _inside(function: Any) -> Any:
+    """What a call runs: of a partial, what it is of; of an object, its method."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _name(function: Callable[..., Any]) -> str:

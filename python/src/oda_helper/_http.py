@@ -33,6 +33,10 @@ _log = logging.getLogger("oda_helper")
 _plain: Set[str] = set()  # the hosts that this has been said of
 
 
+class TooLong(http.client.HTTPException):
+    """An answer is longer than is read into memory."""
+
+
 class Answer(NamedTuple):
     """An answer of the archive."""
 
@@ -247,7 +251,7 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
             return b"".join(pieces)
         pieces.append(piece)
         left -= len(piece)
-    raise http.client.HTTPException("the answer is too long")
+    raise TooLong("the answer is longer than %d MiB" % (MAX_ANSWER >> 20))
 
 
 def faults(problem: Dict[str, Any]) -> List[Dict[str, Any]]:

@@ -40,13 +40,18 @@ def read(text: Union[str, bytes, bytearray]) -> Any:
 
 def write(value: Any) -> bytes:
     """A value as JSON; raises ValueError or TypeError if it cannot be written."""
-    if _spelled(value):
-        parts: List[str] = []
-        _write(value, parts)
-        text = "".join(parts)
-    else:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8")
+    try:
+        return _written(value).encode("utf-8")
+    except RecursionError:
+        raise ValueError("the document contains itself, or is nested too deeply") from None
+
+
+def _written(value: Any) -> str:
+    if not _spelled(value):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    parts: List[str] = []
+    _write(value, parts)
+    return "".join(parts)
 
 
 def _spelled(value: Any) -> bool:
@@ -64,8 +69,8 @@ def _write(value: Any, parts: List[str]) -> None:
     elif isinstance(value, dict):
         before = "{"
         for key, member in value.items():
-            if not isinstance(key, str):
-                raise TypeError("a key is %r, and keys of a document are texts" % (key,))
+            if not isinstance(key, str):  # as json writes it
+                (key,) = json.loads(json.dumps({key: None}))
             parts.append(before + _text(key) + ":")
             _write(member, parts)
             before = ","

@@ -32,7 +32,11 @@ _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 # What people copy from a browser or from older settings, after the address itself.
 _BEHIND = re.compile(
-    r"/(?:api/v[0-9]+|sbds|sbis|ebs|prjs|night|changes|compare|search|sign-in|sign-out|signed-in|livez|readyz|metrics)(?:/.*)?\Z"
+    r"(?:/api/v1(?:/.*)?"
+    r"|/api/v[0-9]+(?:/(?:ui|sbds|sbis|ebs|prjs)(?:/.*)?)?"
+    r"|/(?:sbds|sbis|ebs|prjs)(?:/[^/]+(?:/timeline(?:/[^/]+)?)?)?"
+    r"|/(?:night|changes|compare|search|sign-in|sign-out|signed-in|livez|readyz|metrics)"
+    r")\Z"
 )
 
 _normalised: Dict[str, Optional[str]] = {}  # raw text of the variable -> URL or None, for the one or two in use
