@@ -94,7 +94,7 @@ class Server:
     def start(self):
         """Starts it and waits until it answers."""
         database = "sqlite:" + os.path.join(self.folder, "archive.db")
-        command = [self._binary, "serve", "--listen", self.url[7:], "--db", database, *self._flags]
+        command = [self._binary, "serve", "--listen", "127.0.0.1:%d" % self.port, "--db", database, *self._flags]
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         wait_until(lambda: self._ready() or self._process.poll() is not None, "the archive starts")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -449,6 +450,31 @@ class Tokens(Case):
             Archive(server.url, "geheim geheim")
         self.assertNotIn("geheim", str(caught.exception))
         self.assertNotIn(made["ada"], repr(Archive(server.url, made["ada"])))
+
+
+class Https(Case):
+    needs_server = False
+
+    def test_needs_a_certificate_that_is_trusted(self):
+        if not shutil.which("openssl"):
+            self.skipTest("needs openssl, which makes a certificate")
+        server = Server()
+        self.addCleanup(server.remove)
+        key, cert = (os.path.join(server.folder, name) for name in ("key", "cert"))
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+             "-subj", "/CN=archive", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        server._flags = ("--tls-cert", cert, "--tls-key", key)
+        server.url = server.url.replace("http:", "https:")
+        os.environ["SSL_CERT_FILE"] = cert
+        server.start()
+        with Archive(server.url) as archive:
+            self.assertEqual(archive.get(archive.post("sbds", {"name": "x"})["sbd_id"])["name"], "x")
+        del os.environ["SSL_CERT_FILE"]
+        with self.assertRaisesRegex(Unreachable, "certificate is not trusted.*SSL_CERT_FILE"):
+            Archive(server.url).get("sbd-1")
 
 
 class Threads(ClientCase):

@@ -44,20 +44,11 @@ class Archive:
     cannot be asked at all, such as an unknown kind, is a ValueError.
     """
 
-    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, user: Optional[str] = None):
-        if url is None:
-            address = _settings.archive_url()
-            if address is None:
-                raise OdaError("%s. Give the address of the archive, or set ODA_URL to it." % _settings.url_fault())
-        else:
-            try:
-                address = _settings.normalise(url)
-            except ValueError as problem:
-                raise OdaError(
-                    "The address of the archive %s. Write it as http://archive.example:8080." % problem
-                ) from None
+    def __init__(
+        self, url: Optional[str] = None, token: Optional[str] = None, *, user: Optional[str] = None
+    ):
         if user is not None and _settings.usable_user(user) is None:
-            raise OdaError("The user %r is not a name of 1 to 256 printable characters." % user[:300])
+            raise OdaError("The user %r is not 1 to 256 printable characters." % user[:300])
         try:
             bearer = _settings.token if token is None else _sending.fixed(token)
         except ValueError as problem:
@@ -66,7 +57,7 @@ class Archive:
         def acting() -> Optional[str]:
             return user or _settings.user(bool(token))
 
-        self._sender = Sender(address, acting, bearer)
+        self._sender = Sender(_address(url), acting, bearer)
 
     @property
     def url(self) -> str:
@@ -88,7 +79,9 @@ class Archive:
 
     # Documents.
 
-    def get(self, id: str, *, version: Optional[int] = None, kind: Optional[str] = None) -> Document:
+    def get(
+        self, id: str, *, version: Optional[int] = None, kind: Optional[str] = None
+    ) -> Document:
         """The document as it is stored now, or a version of it."""
         path = self._path(id, kind)
         if version is not None:
@@ -99,7 +92,9 @@ class Archive:
         """The document as it was at a time, with the records that it then had."""
         return self._document(self._path(id, kind), _words.query({"at": time}))
 
-    def put(self, document: Mapping[str, Any], *, kind: Optional[str] = None, keep_records: bool = False) -> Document:
+    def put(
+        self, document: Mapping[str, Any], *, kind: Optional[str] = None, keep_records: bool = False
+    ) -> Document:
         """Stores a document under its identifier and returns it as it is stored.
 
         Its metadata must be as it was read: if somebody else has stored or recorded since,
@@ -110,7 +105,9 @@ class Archive:
         kind, id = _words.identity(document, kind)
         path = target = self._path(id, kind)
         if keep_records:
-            document = {name: value for name, value in document.items() if name != "request_responses"}
+            document = {
+                name: value for name, value in document.items() if name != "request_responses"
+            }
             target += "?records=keep"
         try:
             return _shown(kind, self._sender.store("PUT", target, document))
@@ -128,7 +125,9 @@ class Archive:
     def post(self, kind: str, document: Optional[Mapping[str, Any]] = None) -> Document:
         """Stores a document under a new identifier and returns it as it is stored."""
         kind = _words.collection(kind)
-        return _shown(kind, self._sender.store("POST", "/" + kind, document or {}, str(uuid.uuid4())))
+        return _shown(
+            kind, self._sender.store("POST", "/" + kind, document or {}, str(uuid.uuid4()))
+        )
 
     # Finding.
 
@@ -172,14 +171,21 @@ class Archive:
 
     # History.
 
-    def versions(self, id: str, *, limit: Optional[int] = None, kind: Optional[str] = None) -> "Listing[Document]":
+    def versions(
+        self, id: str, *, limit: Optional[int] = None, kind: Optional[str] = None
+    ) -> "Listing[Document]":
         """The versions of an entity, newest first: who stored them, when, and their size."""
         query = _words.query({"limit": min(limit or VERSION_PAGE, VERSION_PAGE)})
         items = self._linked(self._path(id, kind) + "/versions", query, "versions")
         return Listing(items, limit, columns=_tables.VERSIONS)
 
     def diff(
-        self, id: str, from_version: Optional[int] = None, to_version: Optional[int] = None, *, kind: Optional[str] = None
+        self,
+        id: str,
+        from_version: Optional[int] = None,
+        to_version: Optional[int] = None,
+        *,
+        kind: Optional[str] = None,
     ) -> List[Document]:
         """What changed between two versions, as a JSON Patch (RFC 6902).
 
@@ -189,13 +195,20 @@ class Archive:
         return found
 
     def diff_text(
-        self, id: str, from_version: Optional[int] = None, to_version: Optional[int] = None, *, kind: Optional[str] = None
+        self,
+        id: str,
+        from_version: Optional[int] = None,
+        to_version: Optional[int] = None,
+        *,
+        kind: Optional[str] = None,
     ) -> str:
         """The same as diff, for people: a unified diff of the documents."""
         path, query = self._diff(id, from_version, to_version, kind)
         return str(self._sender.get(path, query, "text/plain")[0])
 
-    def _diff(self, id: str, start: Optional[int], end: Optional[int], kind: Optional[str]) -> Tuple[str, Query]:
+    def _diff(
+        self, id: str, start: Optional[int], end: Optional[int], kind: Optional[str]
+    ) -> Tuple[str, Query]:
         return self._path(id, kind) + "/diff", _words.query({"from": start, "to": end})
 
     def provenance(self, id: str, *, kind: Optional[str] = None) -> Document:
@@ -205,7 +218,9 @@ class Archive:
 
     # Records, changes and nights.
 
-    def records(self, id: str, *, after: int = 0, limit: Optional[int] = None) -> "Listing[Document]":
+    def records(
+        self, id: str, *, after: int = 0, limit: Optional[int] = None
+    ) -> "Listing[Document]":
         """The records of an ExecutionBlock, in order.
 
         Each has ``sequence``, ``recorded_at`` and the ``record`` itself.
@@ -223,7 +238,12 @@ class Archive:
             after = page["records"][-1]["sequence"]
 
     def changes(
-        self, after: int = 0, *, limit: Optional[int] = None, kind: Several = None, id: Several = None
+        self,
+        after: int = 0,
+        *,
+        limit: Optional[int] = None,
+        kind: Several = None,
+        id: Several = None,
     ) -> "Listing[Document]":
         """What was stored and recorded behind a position, up to now.
 
@@ -234,7 +254,9 @@ class Archive:
     def _changed(self, after: int, filters: Query) -> Iterator[Document]:
         end = self._end()
         while after < end:
-            page = self._sender.read("/changes", _words.query({"after": after, "limit": CHANGE_PAGE}) + filters)
+            page = self._sender.read(
+                "/changes", _words.query({"after": after, "limit": CHANGE_PAGE}) + filters
+            )
             for change in page["changes"]:
                 if change["position"] > end:
                     return
@@ -247,7 +269,9 @@ class Archive:
         """The position at which the log of changes ends."""
         return int(self._sender.read("/changes", [("after", "now")])["next"])
 
-    def follow(self, after: Union[int, str] = "now", *, kind: Several = None, id: Several = None) -> Iterator[Document]:
+    def follow(
+        self, after: Union[int, str] = "now", *, kind: Several = None, id: Several = None
+    ) -> Iterator[Document]:
         """The changes behind a position, and then each new one as it comes, without end.
 
         It begins when it is called, not when it is first read. It waits for an archive that
@@ -311,8 +335,23 @@ class Archive:
                 return
             following = parse_qsl(urlsplit(link.partition("<")[2].partition(">")[0]).query)
             if following == query:
-                raise OdaError("The archive at %s links a page to itself." % self.url, answer.status)
+                raise OdaError(
+                    "The archive at %s links a page to itself." % self.url, answer.status
+                )
             query = following
+
+
+def _address(url: Optional[str]) -> str:
+    """The address of the interface, which somebody gave or ODA_URL says."""
+    try:
+        found = _settings.archive_url() if url is None else _settings.normalise(url)
+    except ValueError as problem:
+        raise OdaError(
+            "The address %s. Write it as http://archive.example:8080." % problem
+        ) from None
+    if found is None:
+        raise OdaError("%s. Give the address of the archive, or set it." % _settings.url_fault())
+    return found
 
 
 def _shown(kind: str, document: Any) -> Document:

@@ -25,9 +25,21 @@ class Block(Dict[str, Any]):
         ]
         if calls:
             about.append(("first call", calls[0].get("request_sent_at")))
-            about.append(("last call", calls[-1].get("response_received_at") or calls[-1].get("request_sent_at")))
-        rows = ["<tr><th>%s</th><td>%s</td></tr>" % (name, _cell(value)) for name, value in about if value is not None]
-        html = "<table><caption>ExecutionBlock %s</caption>%s</table>" % (_cell(self.get("eb_id")), "".join(rows))
+            about.append(
+                (
+                    "last call",
+                    calls[-1].get("response_received_at") or calls[-1].get("request_sent_at"),
+                )
+            )
+        rows = [
+            "<tr><th>%s</th><td>%s</td></tr>" % (name, _cell(value))
+            for name, value in about
+            if value is not None
+        ]
+        html = "<table><caption>ExecutionBlock %s</caption>%s</table>" % (
+            _cell(self.get("eb_id")),
+            "".join(rows),
+        )
         return html + _failures(bad) if bad else html
 
 

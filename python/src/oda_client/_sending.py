@@ -89,11 +89,16 @@ class Sender:
             try:
                 answer = self._attempt(method, path, body, headers, once)
             except TooLong as problem:
-                raise OdaError("%s. Read the records of a block with records()." % problem) from None
+                raise OdaError(
+                    "%s. Read the records of a block with records()." % problem
+                ) from None
             except FAILURES as problem:
                 sent = not isinstance(problem, ConnectionRefusedError)
                 if attempt == tries or once and sent:
-                    text = "The archive at %s cannot be reached: %s." % (self.url, describe(problem))
+                    text = "The archive at %s cannot be reached: %s." % (
+                        self.url,
+                        describe(problem),
+                    )
                     raise Unreachable(text + (_MAYBE if once and sent else "")) from problem
             else:
                 if answer.status == 200:
@@ -105,7 +110,12 @@ class Sender:
         raise AssertionError("unreachable")
 
     def _attempt(
-        self, method: str, path: str, body: Optional[bytes], headers: Optional[Dict[str, str]], once: bool
+        self,
+        method: str,
+        path: str,
+        body: Optional[bytes],
+        headers: Optional[Dict[str, str]],
+        once: bool,
     ) -> Answer:
         client = self._take()
         if once:
@@ -136,7 +146,8 @@ class Sender:
     def _wrong_address(self, why: str) -> str:
         return (
             "%s is not the interface of an archive, or something in between answers instead. %s "
-            "Give the address at which a browser shows the home page of the archive." % (self.url, why)
+            "Give the address at which a browser shows the home page of the archive."
+            % (self.url, why)
         )
 
     def close(self) -> None:

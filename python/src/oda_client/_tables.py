@@ -59,7 +59,12 @@ CHANGES: Columns = {
     "on": "time",
 }
 
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z", re.IGNORECASE)
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z", re.IGNORECASE
+)
+
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 def row(item: Any) -> Dict[str, Any]:
@@ -74,14 +79,19 @@ def row(item: Any) -> Dict[str, Any]:
 def record_row(item: Dict[str, Any]) -> Dict[str, Any]:
     """The row of a record."""
     record = item["record"]
-    sent, received = moment(record.get("request_sent_at")), moment(record.get("response_received_at"))
+    sent, received = (
+        moment(record.get("request_sent_at")),
+        moment(record.get("response_received_at")),
+    )
     error = record.get("error")
     return {
         **{name: record.get(name) for name in RECORDS},
         "sequence": item["sequence"],
         "recorded_at": item["recorded_at"],
         "failed": failed(record),
-        "seconds": (received - sent).total_seconds() if sent and received and received >= sent else None,
+        "seconds": (received - sent).total_seconds()
+        if sent and received and received >= sent
+        else None,
         "error": error.get("detail") if isinstance(error, dict) else error,
     }
 
@@ -109,7 +119,9 @@ def moment(value: Any) -> Optional[datetime]:
         clock += ":00"
     zone = "+00:00" if zone in (None, "Z", "z") else zone[:3] + ":" + zone[-2:]
     try:
-        at = datetime.fromisoformat("%sT%s.%s%s" % (day, clock, (fraction or "")[1:7].ljust(6, "0"), zone))
+        at = datetime.fromisoformat(
+            "%sT%s.%s%s" % (day, clock, (fraction or "")[1:7].ljust(6, "0"), zone)
+        )
         return at.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None
@@ -141,47 +153,57 @@ def _gather(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Dict[
 def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any:
     """A DataFrame of the rows."""
     pandas = _library("pandas", "pandas")
-    series = {}
+    kinds = {"whole": "int64", "number": "float64", "truth": "bool", "any": object}
+    found = {}
     for name, values in _gather(rows, columns).items():
-        holds = (columns or _MANAGED).get(name)
+        holds = (columns or _MANAGED).get(name, "")
         if holds == "time":
-            series[name] = pandas.to_datetime(pandas.Series([moment(each) for each in values], dtype=object), utc=True)
+            moments = pandas.Series([moment(each) for each in values], dtype=object)
+            found[name] = pandas.to_datetime(moments, utc=True)
         elif holds == "whole" and None in values:
-            series[name] = pandas.Series(values, dtype="Int64")
-        else:
-            kinds = {"whole": "int64", "number": "float64", "truth": "bool", "any": object}
-            series[name] = pandas.Series(values, dtype=kinds.get(holds or "") if values else object)
-    return pandas.DataFrame(series)
+            found[name] = pandas.Series(values, dtype="Int64")
+        else:  # pandas knows what to do with texts, but not with none at all
+            found[name] = pandas.Series(values, dtype=kinds.get(holds) if values else object)
+    return pandas.DataFrame(found)
 
 
 def to_astropy(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any:
-    """A Table of the rows."""
+    """A Table of the rows. What is missing is masked, or NaN among numbers."""
     table = _library("astropy.table", "astropy")
-    time = import_module("astropy.time")
+
+    def column(values: List[Any], kind: type, filler: Any) -> Any:
+        missing = [each is None for each in values]
+        filled = [filler if each is None else each for each in values]
+        if any(missing) and kind is not float:
+            return table.MaskedColumn(filled, mask=missing, dtype=kind)
+        return table.Column(filled, dtype=kind)
+
     found = table.Table()
     for name, values in _gather(rows, columns).items():
-        holds = (columns or _MANAGED).get(name, "any")
-        missing = [each is None for each in values]
+        holds = (columns or _MANAGED).get(name)
         if holds == "time":
-            found[name] = _times(values, time)
+            found[name] = _times(values)
+        elif holds == "whole":
+            found[name] = column(values, int, 0)
         elif holds == "number":
-            found[name] = table.Column([float("nan") if each is None else each for each in values], dtype=float)
-        elif holds in ("whole", "truth"):
-            filled = [each or 0 for each in values]
-            kind = int if holds == "whole" else bool
-            found[name] = table.MaskedColumn(filled, mask=missing, dtype=kind) if any(missing) else table.Column(filled, dtype=kind)
+            found[name] = column(values, float, float("nan"))
+        elif holds == "truth":
+            found[name] = column(values, bool, False)
         else:
-            texts = [each if isinstance(each, str) else "" if each is None else json.dumps(each) for each in values]
-            found[name] = table.MaskedColumn(texts, mask=missing, dtype=str) if any(missing) else table.Column(texts, dtype=str)
+            found[name] = column([_text(each) for each in values], str, "")
     return found
 
 
-def _times(values: List[Any], time: Any) -> Any:
+def _text(value: Any) -> Optional[str]:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _times(values: List[Any]) -> Any:
+    numpy, time = import_module("numpy"), import_module("astropy.time")
     moments = [moment(each) for each in values]
-    texts = ["2000-01-01T00:00:00" if at is None else at.replace(tzinfo=None).isoformat() for at in moments]
+    missing = numpy.array([at is None for at in moments], dtype=bool)
+    texts = [(at or _EPOCH).replace(tzinfo=None).isoformat() for at in moments]
     found = time.Time(texts, format="isot", scale="utc", precision=6)
-    missing = [at is None for at in moments]
-    if any(missing):
-        numpy = import_module("numpy")
-        found[numpy.array(missing)] = numpy.ma.masked
+    if missing.any():
+        found[missing] = numpy.ma.masked
     return found

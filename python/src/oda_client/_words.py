@@ -29,7 +29,9 @@ def kind_of(identifier: str, kind: Optional[str]) -> str:
         return collection(kind)
     found = _COLLECTIONS.get(identifier.partition("-")[0])
     if found is None:
-        raise ValueError("The identifier %s does not tell what it is of. %s" % (identifier, _GIVE_KIND))
+        raise ValueError(
+            "The identifier %s does not tell what it is of. %s" % (identifier, _GIVE_KIND)
+        )
     return found
 
 

@@ -42,7 +42,9 @@ def create_eb(telescope: Optional[str] = None, sbi_ref: Optional[str] = None) ->
     if eb_id is None:
         eb_id = _minter.next("eb")
         if url is None:
-            _log.warning("%s. %s is not stored. %s", _settings.url_fault(), eb_id, _settings.URL_ADVICE)
+            _log.warning(
+                "%s. %s is not stored. %s", _settings.url_fault(), eb_id, _settings.URL_ADVICE
+            )
         recorder().remember(eb_id, dict(members, eb_id=eb_id))
     os.environ["EB_ID"] = eb_id
     if url is not None:

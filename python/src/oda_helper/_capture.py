@@ -11,7 +11,18 @@ import json
 import logging
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Dict, FrozenSet, NamedTuple, Optional, Set, Tuple, TypeVar, overload
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+    TypeVar,
+    overload,
+)
 
 from . import _settings
 from ._describe import arguments, cut, text

@@ -91,7 +91,6 @@ class Archive:
             self.returned = time.monotonic()
         self._delay, self._next = FIRST_DELAY, 0.0
 
-
     def _total(self) -> int:
         return self.sent + self._elsewhere()
 
@@ -173,7 +172,11 @@ class Delivery:
         self._next = 0.0
 
     def _ask(
-        self, method: str, path: str, body: Optional[bytes], headers: Optional[Dict[str, str]] = None
+        self,
+        method: str,
+        path: str,
+        body: Optional[bytes],
+        headers: Optional[Dict[str, str]] = None,
     ) -> Optional[Answer]:
         """Sends a request. None means that the archive is unavailable: try again."""
         block = self.outbox.block

@@ -144,7 +144,8 @@ class Client:
         if len(_plain) < 16:
             _plain.add(host)
             _log.warning(
-                "The token is sent to %s over plain http, where others can read it. Use https.", host
+                "The token is sent to %s over plain http, where others can read it. Use https.",
+                host,
             )
 
     def request(
@@ -182,7 +183,9 @@ class Client:
             self.close()
             raise
 
-    def _once(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, Any]) -> Answer:
+    def _once(
+        self, method: str, path: str, body: Optional[bytes], headers: Dict[str, Any]
+    ) -> Answer:
         connection = self._connection or self._open()
         try:
             connection.request(

@@ -143,9 +143,7 @@ class Recorder:
         now = time.monotonic()
         if now - self._unsynced >= REPORT_EVERY:
             self._unsynced = now
-            _log.error(
-                "Cannot sync the spool to disk; a power cut may lose records: %s.", problem
-            )
+            _log.error("Cannot sync the spool to disk; a power cut may lose records: %s.", problem)
 
     def _drop(self, why: str) -> None:
         self._lost += 1

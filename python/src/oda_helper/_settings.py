@@ -39,7 +39,8 @@ _BEHIND = re.compile(
     r")\Z"
 )
 
-_normalised: Dict[str, Optional[str]] = {}  # raw text of the variable -> URL or None, for the one or two in use
+# The raw text of the variable, and its URL or None, for the one or two in use.
+_normalised: Dict[str, Optional[str]] = {}
 
 
 def archive_url() -> Optional[str]:
@@ -200,7 +201,9 @@ def proxy(secure: bool, host: str, port: Optional[int]) -> Optional[SplitResult]
     if not found or loopback(host):
         return None
     # It is as old and as public as the other, but type checkers do not know it.
-    bypass: Callable[[str, Dict[str, str]], bool] = getattr(urllib.request, "proxy_bypass_environment")
+    bypass: Callable[[str, Dict[str, str]], bool] = getattr(
+        urllib.request, "proxy_bypass_environment"
+    )
     if bypass("%s:%d" % (host, port) if port else host, proxies):
         return None
     parts = urlsplit(found if "://" in found else "http://" + found)
