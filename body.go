@@ -272,3 +272,14 @@ func (m Metadata) AppendJSON(dst []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// Restated returns the document with other metadata, and otherwise as it was sent.
+func (d *Document) Restated(id string, m Metadata) ([]byte, error) {
+	var records Texts
+	if d.Listed {
+		records = TextsOf(d.Records)
+	}
+	var b bytes.Buffer
+	err := d.Body(id).WriteTo(&b, m, records)
+	return b.Bytes(), err
+}

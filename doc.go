@@ -20,7 +20,9 @@
 //     whether an update is accepted, telescopes.go where a bound role may write,
 //     record.go the records of a block.
 //   - History: versions.go and diff.go. changes.go is the log of changes, follow.go
-//     reads it for those who follow the archive, recent.go for people.
+//     reads it for those who follow the archive, recent.go for people. logentry.go
+//     is an entry of it with all that is stored, which moves archives, and
+//     scope.go says which of them an export has.
 //   - Lists: query.go and cursor.go.
 //   - Searches: search.go is what a search asks, searchjudge.go decides what matches,
 //     searchwalk.go makes the pages, searchcursor.go continues them. Filters with rules

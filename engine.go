@@ -22,6 +22,7 @@ type Engine interface {
 	Finder
 	Diary
 	Log
+	Mover
 
 	// Ping returns an error if reading or writing does not work.
 	Ping(ctx context.Context) error

@@ -100,6 +100,28 @@ type Received struct {
 	LastModifiedOn time.Time
 }
 
+// Or returns the fields with those that are missing taken from another.
+func (r Received) Or(other Received) Received {
+	missing := other.Has &^ r.Has
+	if missing&FieldVersion != 0 {
+		r.Version = other.Version
+	}
+	if missing&FieldCreatedBy != 0 {
+		r.CreatedBy = other.CreatedBy
+	}
+	if missing&FieldCreatedOn != 0 {
+		r.CreatedOn = other.CreatedOn
+	}
+	if missing&FieldLastModifiedBy != 0 {
+		r.LastModifiedBy = other.LastModifiedBy
+	}
+	if missing&FieldLastModifiedOn != 0 {
+		r.LastModifiedOn = other.LastModifiedOn
+	}
+	r.Has |= missing
+	return r
+}
+
 // faults compares the fields with the stored ones. It compares times as
 // instants, so their spelling does not matter. Pointer is that of the document.
 func (r Received) faults(stored Metadata, compare Fields, pointer string) []Fault {

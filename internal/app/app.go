@@ -39,6 +39,7 @@ type Config struct {
 	AdminListen string // loopback address for metrics and profiles; if empty, metrics are on the main one
 	Database    string // sqlite:PATH or postgres://...
 	BasePath    string
+	ReadOnly    bool // nothing may be stored
 
 	TLSCertificate string // file; if empty, the archive does not speak TLS
 	TLSKey         string
@@ -200,7 +201,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Log: cfg.Log,
+		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, ReadOnly: cfg.ReadOnly, Log: cfg.Log,
 		Limits: cfg.Limits, Origins: cfg.Origins, Backup: backups(store, cfg.Version),
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ type commands struct {
 	Backup  backUp        `cmd:"" help:"Copy an archive of the embedded engine to a file, also while it is served."`
 	Restore restore       `cmd:"" help:"Make an archive from the file of \"oda backup\"."`
 	Doctor  examine       `cmd:"" reads:"" help:"Look for everything that can be wrong with an archive, and say what to do."`
+	Export  export        `cmd:"" help:"Write everything in an archive, or a part of it, into one file."`
+	Import  importing     `cmd:"" help:"Bring documents from elsewhere into an archive: an export, files, another archive."`
 	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
 	Config  config        `cmd:"" reads:"" help:"Check and show the settings of \"oda serve\"."`
 	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`
@@ -65,6 +67,7 @@ const (
 	exitUsage    = 2 // the command line is not valid
 	exitNotFound = 3 // the archive has no such entity
 	exitConflict = 4 // what was sent contradicts what is stored, or itself
+	exitSetAside = 5 // something could not be imported, and was set aside
 )
 
 const description = `The observation archive: it stores and versions what a telescope was asked to do
@@ -80,7 +83,7 @@ in the file that ODA_TOKEN_FILE names.
 
 Exit codes: 0 done; 1 failed; 2 invalid command line; 3 no such entity;
 4 conflict: the request contradicts what is stored, or itself (the archive
-answered 412 or 422).`
+answered 412 or 422); 5 some documents could not be imported, and were set aside.`
 
 // streams is where a command reads from and writes to.
 type streams struct {

@@ -21,6 +21,7 @@ type serve struct {
 	Config   string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings, YAML. Its keys are the names of these flags. SIGHUP reads it again."`
 	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
 	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where to keep the archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
+	Export   string `env:"ODA_EXPORT" placeholder:"FILE" help:"Show this export instead, read-only, as \"oda export\" wrote it. It is unpacked into a temporary archive."`
 	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
 	logging  `embed:""`
 
@@ -126,6 +127,17 @@ func (s *serve) Run(ctx context.Context, command *kong.Context, to streams) erro
 	cfg, err := s.config(to.version, log)
 	if err != nil {
 		return err
+	}
+	if s.Export != "" {
+		database, remove, err := app.Unpack(ctx, s.Export, log)
+		if ctx.Err() != nil {
+			return nil // it was asked to stop
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = remove() }() // the system removes what is left in its temporary folder
+		cfg.Database, cfg.ReadOnly = database, true
 	}
 	a, err := app.Start(ctx, cfg)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -300,6 +300,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",
 		"GET /ebs/{eb_id}/request_responses readRecords", "POST /ebs/{eb_id}/request_responses recordBatch",
 		"GET /ebs/{eb_id}/versions listEBVersions", "GET /ebs/{eb_id}/versions/{version} getEBVersion",
+		"GET /export export",
 		"GET /guide guide",
 		"GET /night night",
 		"GET /openapi.json descriptionJSON", "GET /openapi.yaml descriptionYAML",

@@ -7,8 +7,8 @@ import (
 	"oda"
 )
 
-// Run is a range of sequence numbers, both ends included.
-type Run struct{ First, Last int64 }
+// Run is a range of sequence numbers.
+type Run = oda.Run
 
 // Runs says which records a version of an ExecutionBlock holds, in order. Records
 // never change and are stored in rows of their own, so versions share them.
@@ -20,7 +20,7 @@ func (r Runs) Add(sequence int64) Runs {
 		r[n-1].Last = sequence
 		return r
 	}
-	return append(r, Run{sequence, sequence})
+	return append(r, Run{First: sequence, Last: sequence})
 }
 
 // AddRun appends the records from first to last, if there are any.
@@ -32,7 +32,7 @@ func (r Runs) AddRun(first, last int64) Runs {
 		r[n-1].Last = last
 		return r
 	}
-	return append(r, Run{first, last})
+	return append(r, Run{First: first, Last: last})
 }
 
 // Joined joins runs that continue each other.
@@ -53,7 +53,7 @@ func (r Runs) Behind(sequence int64) Runs {
 	behind := make(Runs, 0, len(r))
 	for _, run := range r {
 		if run.Last > sequence {
-			behind = append(behind, Run{max(run.First, sequence+1), run.Last})
+			behind = append(behind, Run{First: max(run.First, sequence+1), Last: run.Last})
 		}
 	}
 	slices.SortFunc(behind, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
@@ -76,7 +76,7 @@ func (r Runs) Skip(n int64) Runs {
 			n -= length
 			continue
 		}
-		return append(Runs{{run.First + n, run.Last}}, r[i+1:]...)
+		return append(Runs{{First: run.First + n, Last: run.Last}}, r[i+1:]...)
 	}
 	return nil
 }

@@ -64,6 +64,7 @@ type Config struct {
 	Log      *slog.Logger
 
 	WriteTimeout time.Duration // for an answer, once there is something to send
+	ReadOnly     bool          // nothing may be stored
 
 	Backup func(context.Context, io.Writer) error // writes a copy of the archive; nil if its engine leaves that to other tools
 
@@ -90,6 +91,8 @@ type API struct {
 
 	writeTimeout time.Duration
 	backups      func(context.Context, io.Writer) error
+	readOnly     bool
+	exports      chan struct{} // places for exports
 
 	control *admission.Control
 	origin  string                 // the archive's own
@@ -110,7 +113,7 @@ func New(cfg Config) (*API, error) {
 	a := &API{
 		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, metrics: cfg.Metrics, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: newBudget(cfg.Bounds),
-		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout, backups: cfg.Backup,
+		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout, backups: cfg.Backup, readOnly: cfg.ReadOnly, exports: make(chan struct{}, exportsAtOnce),
 		control: admission.New(), origin: cfg.Origin, problems: newProblemCounts(),
 	}
 	a.operationNamed(otherRequests)

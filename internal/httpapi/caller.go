@@ -27,6 +27,9 @@ func (c *call) admit(rt *route) error {
 	if err := caller.Check(c.need); err != nil {
 		return err
 	}
+	if c.api.readOnly && rt.role > auth.Reader && rt.operation != "export" {
+		return oda.Errorf(oda.Forbidden, "This archive shows an export, so nothing can be stored in it. Store into the archive that the export is from.")
+	}
 	if rt.page && !c.api.gate.IsOpen() {
 		c.r = c.r.WithContext(auth.With(c.r.Context(), caller))
 	}

@@ -17,7 +17,7 @@ func (rt *route) classOf() admission.Class {
 		return admission.Free
 	case rt.page && rt.operation != "" && rt.operation != "home":
 		return admission.Free // parts of the program
-	case rt.role > auth.Reader:
+	case rt.role > auth.Reader && rt.operation != "export":
 		return admission.Writing
 	case strings.HasPrefix(rt.operation, "get"), strings.HasSuffix(rt.operation, "Versions"), rt.operation == "changes", rt.operation == "readRecords":
 		return admission.Reading

@@ -92,6 +92,7 @@ func (a *API) routes() []route {
 		{operation: "night", role: auth.Reader, handle: a.night},
 		{operation: "changes", role: auth.Reader, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},
+		{operation: "export", role: auth.Admin, handle: a.export},
 
 		{operation: "home", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
 		{operation: "guide", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},

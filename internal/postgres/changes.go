@@ -30,7 +30,7 @@ const (
 	// These read what has the numbers of runs; $1 has their first numbers, $2 their
 	// last ones.
 	selectStored = `SELECT v.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
-			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, stored_by, stored_on FROM versions
+			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, sequence_before + 1, sequence_after, stored_by, stored_on FROM versions
 			WHERE number BETWEEN run.first AND run.last) v`
 	selectRecorded = `SELECT r.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
 			SELECT number, names, places FROM recordings WHERE number BETWEEN run.first AND run.last) r`
@@ -198,8 +198,9 @@ func take(runs []run, size int64) (part, rest []run) {
 // change is a change of the log that has no position yet.
 type change struct {
 	oda.Change
-	number int64
-	width  oda.Position // how many positions it takes
+	number  int64
+	width   oda.Position // how many positions it takes
+	records engine.Run   // that were recorded, or that came with the version
 }
 
 // within returns the changes whose numbers are in the run. All changes are in the
@@ -224,7 +225,7 @@ func (s *Store) written(ctx context.Context, runs []run) (all []change, err erro
 		batch.Queue(selectStored, firsts, lasts).Query(func(rows pgx.Rows) error {
 			var c change
 			var kind int16
-			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &c.width, &c.By, &c.On}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &c.width, &c.records.First, &c.records.Last, &c.By, &c.On}, func() error {
 				c.Kind = oda.Kind(kind)
 				all = append(all, c)
 				return nil
@@ -256,6 +257,7 @@ func appendRecorded(all []change, number int64, names []string, places []int64) 
 		c := change{number: number, width: oda.Position(places[2] - places[1] + 1)}
 		c.Ref, c.By = oda.Ref{Kind: oda.ExecutionBlock, ID: names[0]}, names[1]
 		c.Version, c.FirstSequence, c.LastSequence, c.On = places[0], places[1], places[2], oda.Instant(places[3])
+		c.records = engine.Run{First: c.FirstSequence, Last: c.LastSequence}
 		all = append(all, c)
 	}
 	return all, nil

@@ -143,11 +143,17 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 		}
 		e.Records = oda.TextsOf(p.Records)
 	}
-	h.metadata, h.position = m, t.next()
-	t.changes = append(t.changes, oda.Change{Position: oda.Position(h.position), Ref: p.Ref, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn})
 	if !isNew || h.lastSequence > 0 { // else insertHead has written all of it
 		h.dirty = true
 	}
+	return e, t.insertVersion(p.Ref, h, m, before, runs, &p.Body)
+}
+
+// insertVersion writes the row of a version, after its records. Before is the last
+// sequence number before them.
+func (t *txn) insertVersion(ref oda.Ref, h *head, m oda.Metadata, before int64, runs engine.Runs, body *oda.Body) error {
+	h.metadata, h.position = m, t.next()
+	t.changes = append(t.changes, oda.Change{Position: oda.Position(h.position), Ref: ref, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn})
 	var packed any
 	if runs != nil {
 		packed = encodeRuns(runs)
@@ -155,14 +161,13 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	var room placeRoom
 	row := engine.VersionRow{
 		Place: place(&room, h.position, h.entity), Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
-		Before: before, After: h.lastSequence, Runs: runs, Slots: p.Body.Slots, Digest: p.Body.Digest,
+		Before: before, After: h.lastSequence, Runs: runs, Slots: body.Slots, Digest: body.Digest,
 	}
 	seal := row.Seal()
-	err := t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+	return t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		h.position, h.entity, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), before, h.lastSequence, packed,
-		encodeSlots(p.Body.Slots), p.Body.Text, p.Body.Digest[:], seal[:])
-	return e, err
+		encodeSlots(body.Slots), body.Text, body.Digest[:], seal[:])
 }
 
 // insertRecords writes the records of a new version that are not yet stored, and

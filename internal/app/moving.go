@@ -1,0 +1,159 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"oda"
+	"oda/internal/auth"
+	"oda/internal/engine/migrate"
+	"oda/internal/httpapi"
+	"oda/internal/moving"
+	"oda/internal/postgres"
+	"oda/internal/skuid"
+)
+
+// Export writes an export of a database: its name is that of Config.Database. It calls
+// begin with how many positions there are to read, and progress with how many more
+// were written.
+func Export(ctx context.Context, database string, scope oda.Scope, to io.Writer, log *slog.Logger, begin, progress func(int64)) (*moving.Manifest, error) {
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+		// Opening it would make a new archive.
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no archive %s; name it with --db", path)
+		}
+	}
+	store, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	archive := oda.NewArchive(store, nil)
+	until, wanted, err := archive.Scope(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	begin(int64(until))
+	return moving.Export(ctx, store, until, wanted, to, progress)
+}
+
+// Preserve brings sources into a database as they were. No other process may have the
+// database open.
+func Preserve(ctx context.Context, database string, sources []string, report *moving.Report, log *slog.Logger) (err error) {
+	store, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if shared, ok := store.(*postgres.Store); ok {
+		if err := shared.Alone(ctx); err != nil {
+			return err
+		}
+	}
+	if err := moving.Preserve(ctx, sources, store, report); err != nil {
+		return err
+	}
+	// Everything has its position once the end is known.
+	_, err = store.End(ctx)
+	return err
+}
+
+// Unpack makes a temporary archive of an export, and returns its database. Done removes
+// it.
+func Unpack(ctx context.Context, export string, log *slog.Logger) (database string, done func() error, err error) {
+	dir, err := os.MkdirTemp("", "oda-export-*")
+	if err != nil {
+		return "", nil, err
+	}
+	done = func() error { return os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, done())
+		}
+	}()
+	isExport, err := moving.IsExport(export)
+	if err != nil {
+		return "", nil, err
+	}
+	if !isExport {
+		return "", nil, fmt.Errorf("%s is not an export of oda", export)
+	}
+	database = "sqlite:" + filepath.Join(dir, "archive.db")
+	report := moving.NewReport(nil, func(moving.SetAside) {})
+	if err := Preserve(ctx, database, []string{export}, report, log); err != nil {
+		return "", nil, err
+	}
+	if n := report.Aside.Load(); n > 0 {
+		return "", nil, fmt.Errorf("%s: %d of its lines cannot be read", export, n)
+	}
+	return database, done, nil
+}
+
+// Interface opens a database, and returns its interface to be called within this
+// process. Done closes the database.
+func Interface(ctx context.Context, database string, log *slog.Logger) (transport http.RoundTripper, done func() error, err error) {
+	store, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, store.Close())
+		}
+	}()
+	minter, err := skuid.NewGenerator(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	gate, err := auth.New(auth.Config{}, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	api, err := httpapi.New(httpapi.Config{
+		Archive: oda.NewArchive(store, minter), Gate: gate, Log: slog.New(slog.DiscardHandler),
+		Bounds: httpapi.Bounds{Body: 256 << 20, InFlight: 1 << 30, Depth: 10_000},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return inProcess{api}, func() error { return errors.Join(store.Close(), minter.Close()) }, nil
+}
+
+// inProcess sends requests to a handler, without a network.
+type inProcess struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	// A handler expects what a server makes of a request.
+	r = r.Clone(r.Context())
+	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	w := &answer{header: make(http.Header), status: http.StatusOK}
+	p.handler.ServeHTTP(w, r)
+	return &http.Response{
+		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
+	}, nil
+}
+
+// answer keeps the answer of a handler.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *answer) WriteHeader(status int)      { a.status = status }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"oda"
+	"oda/internal/app"
+	"oda/internal/files"
+	"oda/internal/moving"
+)
+
+// export writes everything in an archive into one file.
+type export struct {
+	Output  string `short:"o" required:"" placeholder:"FILE" help:"File to write, \"-\" for the standard output."`
+	Db      string `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
+	Kind    string `placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
+	Since   string `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
+	Project string `placeholder:"ID" help:"Only this Project and what hangs on it."`
+	Quiet   bool   `short:"q" help:"Print no progress."`
+	remote
+}
+
+// Help is what "oda export --help" says besides the flags.
+func (*export) Help() string {
+	return `Writes every version and every record, with users, times and keys, as of one
+moment, while others go on writing. "oda import" reads the file, and "oda serve
+--export" shows it. A running archive gives it to admins; the file of the embedded
+engine can be read with --db only while no server has it open.`
+}
+
+// scope returns what is to be exported.
+func (e *export) scope() (oda.Scope, error) {
+	params := make(map[string][]string)
+	for name, value := range map[string]string{"kind": e.Kind, "since": e.Since, "prj_id": e.Project} {
+		if value != "" {
+			params[name] = []string{value}
+		}
+	}
+	scope, err := oda.ParseScope(params)
+	if refused, ok := errors.AsType[*oda.Error](err); ok {
+		return scope, &failure{exitUsage, refused.Detail}
+	}
+	return scope, err
+}
+
+// Run exports the archive.
+func (e *export) Run(ctx context.Context, to streams) error {
+	scope, err := e.scope()
+	if err != nil {
+		return err
+	}
+	if e.Output == "-" {
+		_, err = e.write(ctx, scope, to, to.out)
+		return err
+	}
+	// The file has its name once it is complete.
+	part := e.Output + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	said, err := e.write(ctx, scope, to, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		if err = os.Rename(part, e.Output); err == nil {
+			err = files.SyncDir(filepath.Dir(e.Output))
+		}
+	}
+	if err != nil {
+		_ = os.Remove(part)
+		return err
+	}
+	_, err = fmt.Fprintln(to.out, said)
+	return err
+}
+
+// write writes the export, and returns what to say about it.
+func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.Writer) (string, error) {
+	var done, total atomic.Int64
+	if e.Db == "" {
+		archive, err := e.archive("")
+		if err != nil {
+			return "", err
+		}
+		stop := newProgress(to.err, e.Quiet).follow(func(took time.Duration) (string, float64) {
+			n := done.Load()
+			return fmt.Sprintf("exporting: %s bytes, %.1f MB per second", grouped(n), float64(n)/1e6/took.Seconds()), -1
+		})
+		defer stop()
+		if err := archive.Export(ctx, scope, counting{out, &done}); err != nil {
+			return "", explain(archive, "export", err)
+		}
+		return fmt.Sprintf("Exported %s bytes into %s.", grouped(done.Load()), e.Output), nil
+	}
+	stop := newProgress(to.err, e.Quiet).follow(func(took time.Duration) (string, float64) {
+		return howFar("exporting", done.Load(), total.Load(), 0, took)
+	})
+	defer stop()
+	m, err := app.Export(ctx, e.Db, scope, out, quietLog(to.err), total.Store, func(n int64) { done.Add(n) })
+	if err != nil {
+		return "", ofArchive(err)
+	}
+	return fmt.Sprintf("Exported %s into %s.", summary(m), e.Output), nil
+}
+
+// summary says what an export holds.
+func summary(m *moving.Manifest) string {
+	return fmt.Sprintf("%s SBDefinitions, %s SBInstances, %s ExecutionBlocks and %s Projects, with %s versions and %s records",
+		grouped(m.SBDefinitions), grouped(m.SBInstances), grouped(m.ExecutionBlocks), grouped(m.Projects), grouped(m.Versions), grouped(m.Records))
+}
+
+// ofArchive returns an error of the archive as one for a person.
+func ofArchive(err error) error {
+	if refused, ok := errors.AsType[*oda.Error](err); ok {
+		exit := exitFailed
+		if refused.Code == oda.NotFound {
+			exit = exitNotFound
+		}
+		return &failure{exit, refused.Detail}
+	}
+	return err
+}
+
+// counting counts what is written.
+type counting struct {
+	to io.Writer
+	n  *atomic.Int64
+}
+
+func (c counting) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.n.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"oda/client"
+	"oda/internal/app"
+	"oda/internal/moving"
+)
+
+// importing brings documents from elsewhere into an archive.
+type importing struct {
+	Sources  []string `arg:"" name:"source" help:"What to import: an export, a file or a folder of JSON documents, http(s)://... of a running archive, or postgres://... of a database of ska-db-oda."`
+	Db       string   `placeholder:"DATABASE" help:"The archive to import into: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
+	Preserve bool     `help:"Keep versions, users and times as they were. Needs --db, of an archive that no server has open."`
+	Report   string   `placeholder:"FILE" help:"File in which to keep, as lines of JSON, what was set aside and why."`
+	Quiet    bool     `short:"q" help:"Print no progress."`
+	acting
+}
+
+// Help is what "oda import --help" says besides the flags.
+func (*importing) Help() string {
+	return `Documents that cannot be imported are set aside, and the rest goes on. What the
+archive has already is left out, so an import that was interrupted can be started
+again, and the same import again changes nothing.
+
+Without --preserve, documents are stored as new ones: the archive gives them versions
+and times, and you are their user. With it, they are written as they were.
+
+Exit codes: 0 everything was imported; 5 something was set aside; 1 failed.`
+}
+
+// Validate checks what the flag types cannot.
+func (i *importing) Validate() error {
+	if i.Preserve && i.Db == "" {
+		return errors.New("--preserve needs --db: versions, users and times can be kept only straight into a database that no server has open")
+	}
+	return nil
+}
+
+// told is how many documents that were set aside are named on the terminal.
+const told = 20
+
+// Run imports the sources.
+func (i *importing) Run(ctx context.Context, to streams) (err error) {
+	var out io.Writer
+	if i.Report != "" {
+		f, err := os.OpenFile(i.Report, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+		if err != nil {
+			return fmt.Errorf("the report cannot be written: %w", err)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	bar := newProgress(to.err, i.Quiet)
+	var report *moving.Report
+	report = moving.NewReport(out, func(s moving.SetAside) {
+		if n := report.Aside.Load(); n <= told {
+			bar.clear()
+			fmt.Fprintf(to.err, "set aside: %s: %s%s\n", s.Place, about(s), s.Reason)
+		}
+	})
+	stop := bar.follow(func(took time.Duration) (string, float64) {
+		return howFar("importing", report.Read.Load(), report.Total.Load(), report.Aside.Load(), took)
+	})
+	err = i.run(ctx, to, report)
+	stop()
+	if ctx.Err() != nil {
+		return &failure{exitFailed, "stopped before everything was imported; the same command goes on where it was"}
+	}
+	if err != nil {
+		return err
+	}
+	aside := report.Aside.Load()
+	if _, err := fmt.Fprintf(to.out, "Read %s documents and records; %s set aside.\n", grouped(report.Read.Load()), grouped(aside)); err != nil {
+		return err
+	}
+	if aside > 0 {
+		where := "; give --report FILE to keep all of them with their reasons"
+		if i.Report != "" {
+			where = ", see " + i.Report
+		}
+		return &failure{exitSetAside, fmt.Sprintf("%s could not be imported%s", asideText(aside), where)}
+	}
+	return nil
+}
+
+// about says what was set aside, as far as that is known.
+func about(s moving.SetAside) string {
+	switch {
+	case s.ID == "":
+		return ""
+	case s.Sequence > 0:
+		return fmt.Sprintf("%s record %d: ", s.ID, s.Sequence)
+	case s.Version > 0:
+		return fmt.Sprintf("%s version %d: ", s.ID, s.Version)
+	}
+	return s.ID + ": "
+}
+
+func asideText(n int64) string {
+	if n == 1 {
+		return "1 document"
+	}
+	return grouped(n) + " documents"
+}
+
+func (i *importing) run(ctx context.Context, to streams, report *moving.Report) error {
+	log := quietLog(to.err)
+	if i.Preserve {
+		return ofArchive(app.Preserve(ctx, i.Db, i.Sources, report, log))
+	}
+	archive, err := i.archive()
+	if err != nil {
+		return err
+	}
+	if i.Db != "" {
+		transport, done, err := app.Interface(ctx, i.Db, log)
+		if err != nil {
+			return ofArchive(err)
+		}
+		defer done()
+		if archive, err = client.New("http://archive.invalid", client.WithUser(i.User), client.WithToken(""), client.WithHTTPClient(&http.Client{Transport: transport})); err != nil {
+			return err
+		}
+	}
+	err = moving.Store(ctx, i.Sources, archive, report, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
+		database, remove, err := app.Unpack(ctx, export, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		transport, closed, err := app.Interface(ctx, database, log)
+		if err != nil {
+			return nil, nil, errors.Join(err, remove())
+		}
+		return transport, func() { _ = errors.Join(closed(), remove()) }, nil
+	})
+	return explain(archive, "import", err)
+}

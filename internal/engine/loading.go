@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"errors"
+
+	"oda"
+)
+
+// What both engines need to load entries of a log.
+
+// DaysOf returns the day of the call of each record that an entry adds.
+func DaysOf(e *oda.LogEntry) []oda.Day {
+	if !e.Stored() {
+		return []oda.Day{oda.CallDay(e.Body.Text).Or(e.On)}
+	}
+	days := make([]oda.Day, len(e.Came))
+	for i := range e.Came {
+		days[i] = oda.CallDay(e.Came[i].Text).Or(e.On)
+	}
+	return days
+}
+
+// FreshBodies returns records that came with a version as they are written.
+func FreshBodies(came []oda.Body) []Fresh {
+	fresh := make([]Fresh, len(came))
+	for i := range came {
+		fresh[i] = Fresh{came[i].Text, came[i].Digest}
+	}
+	return fresh
+}
+
+// ErrKeyTwice says that a record cannot be loaded.
+var ErrKeyTwice = errors.New("its key was used by an earlier record of the block")

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"oda"
+	"oda/internal/moving"
+)
+
+// exportsAtOnce is how many exports are made at the same time. Each keeps a
+// processor busy.
+const exportsAtOnce = 2
+
+// export answers with everything in the archive, or a part of it, as one file.
+func (a *API) export(c *call) error {
+	scope, err := oda.ParseScope(c.query)
+	if err != nil {
+		return err
+	}
+	if c.telescopes() != nil {
+		return oda.Errorf(oda.Forbidden, "An export has everything in the archive, and your role is bound to telescopes. It takes the role admin without a telescope.")
+	}
+	select {
+	case a.exports <- struct{}{}:
+		defer func() { <-a.exports }()
+	default:
+		return oda.Errorf(oda.Overloaded, "%d exports are being made already. Try again when one of them is done.", exportsAtOnce)
+	}
+	ctx := c.r.Context()
+	until, wanted, err := a.archive.Scope(ctx, scope)
+	if err != nil {
+		return err
+	}
+	defer c.aside(0)()
+	c.head("Content-Type", "application/zstd")
+	c.head("Content-Disposition", `attachment; filename="export.oda.zst"`)
+	c.head("Cache-Control", "no-store")
+	if c.r.Method == http.MethodHead {
+		c.WriteHeader(http.StatusOK)
+		return nil
+	}
+	w := &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}
+	_, err = moving.Export(ctx, a.archive.Mover(), until, wanted, w, func(int64) {})
+	return c.sendError(err)
+}

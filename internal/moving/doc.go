@@ -1,0 +1,13 @@
+// Package moving moves archives: it writes everything in an archive into one file,
+// an export, reads such a file, and brings documents from elsewhere into an archive.
+//
+// An export is lines of JSON, compressed with zstd. The first line names the form.
+// Then comes one line for each version and each record, in the order of the log of
+// changes; records that came with a version follow it. The last line is the manifest:
+// how many lines of which kind there are, and the SHA-256 of all lines before it. So
+// an export that was cut off has no manifest. Nothing in the file depends on when or
+// where it was made: the same log gives the same bytes, whichever engine keeps it.
+//
+// The files: line.go is the form of a line, export.go writes an export, read.go reads
+// one, load.go brings it into an archive as it was.
+package moving

@@ -1,0 +1,109 @@
+package moving
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/klauspost/compress/zstd"
+
+	"oda"
+)
+
+// Lines are compressed in parts, several at a time. Where a part ends depends on the
+// entries alone, so the same entries give the same file.
+const (
+	partBytes = 1 << 20 // of texts; the last may exceed it
+	lineBytes = 512     // roughly, of a line without its text
+)
+
+// Source is an archive that can be exported.
+type Source interface {
+	Entries(ctx context.Context, until oda.Position, wanted func(oda.Ref) bool, emit func(*oda.LogEntry) error) error
+}
+
+// Export writes the log up to a position, with everything of the wanted entities, and
+// returns its manifest. Progress is called with how many positions were written since
+// the last call.
+func Export(ctx context.Context, from Source, until oda.Position, wanted func(oda.Ref) bool, to io.Writer, progress func(int64)) (*Manifest, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	defer encoder.Close()
+	var m Manifest
+	sum := sha256.New()
+	err = pipeline(ctx, func(ctx context.Context, hand func(*part) error) error {
+		// The first line is compressed alone, so that it can be read from any beginning
+		// of the file.
+		if err := hand(&part{lines: []byte(form + "\n")}); err != nil {
+			return err
+		}
+		now := &part{}
+		err := from.Entries(ctx, until, wanted, func(e *oda.LogEntry) error {
+			now.entries = append(now.entries, *e)
+			now.positions += e.Positions()
+			if now.size += e.Size() + lineBytes*int(e.Positions()); now.size < partBytes {
+				return nil
+			}
+			full := now
+			now = &part{}
+			return hand(full)
+		})
+		if err != nil {
+			return err
+		}
+		return hand(now)
+	}, func(p *part) (*part, error) { return p, p.encode(encoder) }, func(p *part) error {
+		m.add(&p.counts)
+		sum.Write(p.lines)
+		if _, err := to.Write(p.compressed); err != nil {
+			return err
+		}
+		progress(p.positions)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	_, err = to.Write(encoder.EncodeAll(fmt.Appendf(nil, "%s%s}\n", manifestKey, text), nil))
+	return &m, err
+}
+
+// part is a part of an export.
+type part struct {
+	entries    []oda.LogEntry
+	size       int
+	positions  int64
+	counts     Manifest
+	lines      []byte
+	compressed []byte
+}
+
+// encode makes the lines of the part, and compresses them.
+func (p *part) encode(encoder *zstd.Encoder) (err error) {
+	if p.lines == nil {
+		p.lines = make([]byte, 0, p.size+p.size/8)
+	}
+	for i := range p.entries {
+		e := &p.entries[i]
+		p.counts.count(e)
+		if p.lines, err = appendEntry(p.lines, e); err != nil {
+			return fmt.Errorf("export %s %s: %w", e.Kind, e.ID, err)
+		}
+	}
+	p.entries = nil
+	if len(p.lines) > 0 {
+		p.compressed = encoder.EncodeAll(p.lines, make([]byte, 0, len(p.lines)/4))
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package moving
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oda"
+	"oda/api"
+	"oda/internal/contract"
+	"oda/internal/engine"
+	"oda/internal/rawjson"
+)
+
+// found is a document of a source, with what is known of it before it is read.
+type found struct {
+	Place
+	kind    oda.Kind // 0: its identifier tells
+	id      string   // empty: the document has it
+	version int64    // 0: the document has it
+	text    []byte
+
+	// What a database says beside the document. It counts more than the metadata in it.
+	meta *oda.Received
+}
+
+// history is an entity as a source has it: the documents of its versions, in their
+// order. Of two that are the same version, the later one counts.
+type history struct {
+	oda.Ref
+	versions []found
+	refused  error // why it could not be read
+}
+
+// maxDepth is the deepest nesting that a server can be told to take.
+const maxDepth = 10_000
+
+// parser reads documents as the archive's interface does.
+type parser struct {
+	store map[oda.Kind]*contract.Operation
+}
+
+func newParser() (*parser, error) {
+	description, err := contract.Load(api.JSON, "Record")
+	if err != nil {
+		return nil, fmt.Errorf("compile the API description: %w", err)
+	}
+	p := &parser{store: make(map[oda.Kind]*contract.Operation)}
+	for _, kind := range oda.Kinds {
+		p.store[kind] = description.Operation("store" + strings.ToUpper(kind.Prefix()))
+	}
+	return p, nil
+}
+
+// parse checks a document against the API description.
+func (p *parser) parse(kind oda.Kind, text []byte) (*oda.Document, error) {
+	index, err := p.store[kind].CheckWatched(text, maxDepth, oda.Watched)
+	if err != nil {
+		return nil, reason(err)
+	}
+	return oda.NewDocument(kind, text, index, 0, ""), nil
+}
+
+// reason returns a refusal as one line for a report.
+func reason(err error) error {
+	refused, ok := errors.AsType[*oda.Error](err)
+	if !ok {
+		return err
+	}
+	text := refused.Detail
+	for _, fault := range refused.Faults {
+		if !strings.Contains(text, fault.Detail) {
+			text += fmt.Sprintf(" %s %s.", fault.Pointer, fault.Detail)
+		}
+	}
+	return errors.New(text)
+}
+
+// identify finds out what a document is: its kind, its identifier and its version.
+func identify(f *found) error {
+	scan := rawjson.NewScanner(f.text, maxDepth)
+	_, _, err := scan.Skip()
+	if err == nil {
+		err = scan.End()
+	}
+	if err != nil {
+		return fmt.Errorf("it is not valid JSON: %w", err)
+	}
+	ids := make(map[oda.Kind]string)
+	members := rawjson.MembersOf(f.text)
+	for {
+		key, value, ok := members.Next()
+		if !ok {
+			break
+		}
+		if string(key) == "metadata" && f.version == 0 {
+			f.version = versionIn(value)
+		}
+		for _, kind := range oda.Kinds {
+			if string(key) == kind.IDField() && value[0] == '"' {
+				ids[kind] = rawjson.Unquote(value)
+			}
+		}
+	}
+	if f.kind == 0 {
+		// An ExecutionBlock may name its SBInstance and its SBDefinition, and an
+		// SBInstance its SBDefinition.
+		for _, kind := range []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project} {
+			if ids[kind] != "" {
+				f.kind = kind
+				break
+			}
+		}
+	}
+	switch {
+	case f.kind == 0:
+		return errors.New("it has none of eb_id, sbi_id, sbd_id and prj_id, so its kind is unknown")
+	case f.id != "" && ids[f.kind] != "" && ids[f.kind] != f.id:
+		return fmt.Errorf("it was found under the identifier %s, but its %s is %s", f.id, f.kind.IDField(), ids[f.kind])
+	case f.id == "":
+		f.id = ids[f.kind]
+	}
+	if !oda.ValidID(f.id) {
+		return fmt.Errorf("its identifier %q is not valid", f.id)
+	}
+	return nil
+}
+
+// versionIn returns the version in the metadata of a document, 0 if there is none.
+func versionIn(metadata []byte) int64 {
+	members := rawjson.MembersOf(metadata)
+	for {
+		key, value, ok := members.Next()
+		if !ok {
+			return 0
+		}
+		if string(key) == "version" {
+			var version int64
+			if _, err := fmt.Sscanf(string(value), "%d", &version); err != nil {
+				return 0
+			}
+			return version
+		}
+	}
+}
+
+// sort puts the versions in their order, and returns those that are there twice: all
+// but the last of each.
+func (h *history) sort() (twice []found) {
+	slices.SortStableFunc(h.versions, func(a, b found) int { return cmp.Compare(a.version, b.version) })
+	kept := h.versions[:0]
+	for i, f := range h.versions {
+		if i+1 < len(h.versions) && f.version != 0 && h.versions[i+1].version == f.version {
+			twice = append(twice, f)
+			continue
+		}
+		kept = append(kept, f)
+	}
+	h.versions = kept
+	return twice
+}
+
+// errTwice is why a document is set aside that was stored as the same version as
+// another.
+const errTwice = "version %d is there twice; the later one was kept, and this one is here as it was"
+
+// preserved is what becomes of a history that keeps its versions, users and times.
+type preserved struct {
+	entries []placed
+	aside   []SetAside
+	read    int64 // documents
+}
+
+// preserve turns a history into entries of a log.
+func (p *parser) preserve(h *history) (*preserved, error) {
+	result := &preserved{read: int64(len(h.versions))}
+	for _, f := range h.sort() {
+		result.aside = append(result.aside, SetAside{
+			Place: f.Place, Ref: h.Ref, Version: f.version, Reason: fmt.Sprintf(errTwice, f.version), Document: f.text,
+		})
+	}
+	var state oda.LogState
+	var records []engine.Numbered // of the version before
+	for i := range h.versions {
+		f := &h.versions[i]
+		e, note, err := p.entry(f, &state, &records)
+		if err == nil {
+			err = e.Prepare()
+		}
+		if err != nil {
+			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: err.Error(), Document: f.text})
+			continue
+		}
+		if note != "" {
+			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note})
+		}
+		state = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}
+		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place})
+	}
+	return result, nil
+}
+
+// entry turns a document into an entry that follows a state. A note says what could
+// not be kept.
+func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered) (e *oda.LogEntry, note string, err error) {
+	d, err := p.parse(f.kind, f.text)
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := metadataOf(f, d)
+	if err != nil {
+		return nil, "", err
+	}
+	before := state.Metadata
+	if m.Version > 1 && before.Version == m.Version-1 {
+		if m.CreatedBy != before.CreatedBy || m.CreatedOn != before.CreatedOn {
+			note = fmt.Sprintf("imported, but as created by %q at %s, as version 1 says; it says %q at %s", before.CreatedBy, before.CreatedOn, m.CreatedBy, m.CreatedOn)
+			m.CreatedBy, m.CreatedOn = before.CreatedBy, before.CreatedOn
+		}
+		if m.LastModifiedOn <= before.LastModifiedOn {
+			note = fmt.Sprintf("imported, but with the time %s, since each version must be later than the one before; it says %s", before.LastModifiedOn+1, m.LastModifiedOn)
+			m.LastModifiedOn = before.LastModifiedOn + 1
+		}
+	}
+	e = &oda.LogEntry{
+		Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
+		CreatedBy: m.CreatedBy, CreatedOn: m.CreatedOn, Body: d.Body(f.id), Before: state.LastSequence, After: state.LastSequence,
+	}
+	if d.Listed {
+		list := engine.List(d.Records)
+		sharing, err := engine.Share(list, func(yield func(engine.Numbered, error) bool) {
+			for _, r := range *records {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		runs, fresh := sharing.Place(list, e.Before)
+		e.Runs, e.After = runs, e.Before+int64(len(fresh))
+		for _, r := range fresh {
+			e.Came = append(e.Came, oda.Body{Text: r.Text, Digest: r.Digest})
+		}
+		*records = nil
+		sequence := e.Before
+		for i, r := range list {
+			n := sharing[i]
+			if n == 0 {
+				sequence++
+				n = sequence
+			}
+			*records = append(*records, engine.Numbered{Sequence: n, Digest: r.Digest})
+		}
+	}
+	return e, note, nil
+}
+
+// metadataOf returns the metadata that a document is to keep.
+func metadataOf(f *found, d *oda.Document) (oda.Metadata, error) {
+	r := d.Metadata
+	if f.meta != nil {
+		r = f.meta.Or(r)
+	}
+	if f.version != 0 {
+		r.Version, r.Has = f.version, r.Has|oda.FieldVersion
+	}
+	if r.Has&oda.FieldLastModifiedOn == 0 { // older documents have null
+		r.LastModifiedOn = r.CreatedOn
+	}
+	const needed = oda.FieldVersion | oda.FieldCreatedOn
+	if r.Has&needed != needed {
+		return oda.Metadata{}, errors.New("its metadata lacks version or created_on, so they cannot be kept; import it without --preserve")
+	}
+	return oda.Metadata{
+		Version: r.Version, CreatedBy: cmp.Or(r.CreatedBy, oda.DefaultUser), CreatedOn: oda.InstantOf(r.CreatedOn),
+		LastModifiedBy: cmp.Or(r.LastModifiedBy, r.CreatedBy, oda.DefaultUser), LastModifiedOn: oda.InstantOf(r.LastModifiedOn),
+	}, nil
+}

@@ -1,0 +1,146 @@
+package moving
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"oda/client"
+)
+
+// Preserve brings sources into an archive as they were: versions, users and times are
+// kept. A source is an export, a file or a folder of documents, the address of a
+// running archive, or that of a database of ska-db-oda.
+func Preserve(ctx context.Context, sources []string, into Loader, report *Report) error {
+	for _, source := range sources {
+		if err := preserveOne(ctx, source, into, report); err != nil {
+			return named(source, err)
+		}
+	}
+	return nil
+}
+
+// named says which source an error is about.
+func named(source string, err error) error {
+	if isPostgres(source) || isRemote(source) { // the address may contain a password
+		return err
+	}
+	return fmt.Errorf("%s: %w", source, err)
+}
+
+func preserveOne(ctx context.Context, source string, into Loader, report *Report) error {
+	if isFile(source) {
+		export, err := IsExport(source)
+		if err != nil {
+			return err
+		}
+		if export {
+			_, err := LoadExport(ctx, source, into, report)
+			return err
+		}
+	}
+	parser, err := newParser()
+	if err != nil {
+		return err
+	}
+	var waiting []placed
+	size := 0
+	flush := func() error {
+		err := loadAll(ctx, into, source, waiting, report)
+		waiting, size = nil, 0
+		return err
+	}
+	err = pipeline(ctx, func(ctx context.Context, hand func(*history) error) error {
+		return histories(ctx, source, nil, report, hand)
+	}, parser.preserve, func(p *preserved) error {
+		for _, aside := range p.aside {
+			if err := report.setAside(aside); err != nil {
+				return err
+			}
+		}
+		report.Read.Add(p.read)
+		waiting = append(waiting, p.entries...)
+		for i := range p.entries {
+			size += p.entries[i].Size() + lineBytes
+		}
+		if size < partBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// Store stores the documents of sources as new ones: through the interface of an
+// archive, which gives them versions and times. An export must be unpacked before.
+func Store(ctx context.Context, sources []string, into *client.Client, report *Report, unpack func(ctx context.Context, export string) (transport http.RoundTripper, done func(), err error)) error {
+	parser, err := newParser()
+	if err != nil {
+		return err
+	}
+	s := &storer{into: into, parser: parser, report: report}
+	for _, source := range sources {
+		err := s.storeAll(ctx, func(ctx context.Context, emit func(*history) error) error {
+			if isFile(source) {
+				export, err := IsExport(source)
+				if err != nil {
+					return err
+				}
+				if export {
+					transport, done, err := unpack(ctx, source)
+					if err != nil {
+						return err
+					}
+					defer done()
+					return histories(ctx, unpackedAddress, transport, report, emit)
+				}
+			}
+			return histories(ctx, source, nil, report, emit)
+		})
+		if err != nil {
+			return named(source, err)
+		}
+	}
+	return nil
+}
+
+// unpackedAddress is where an unpacked export answers. No network is involved.
+const unpackedAddress = "http://export.invalid"
+
+// isFile reports whether a source is a path.
+func isFile(source string) bool { return !isPostgres(source) && !isRemote(source) }
+
+// histories calls emit for the entities of a source.
+func histories(ctx context.Context, source string, transport http.RoundTripper, report *Report, emit func(*history) error) error {
+	switch {
+	case isPostgres(source):
+		database, err := openSKA(ctx, source)
+		if err != nil {
+			return err
+		}
+		defer database.close()
+		return database.histories(ctx, report, emit)
+	case isRemote(source):
+		archive, err := newRemote(source, transport)
+		if err != nil {
+			return err
+		}
+		return archive.histories(ctx, report, emit)
+	}
+	spool, err := newSpool()
+	if err != nil {
+		return err
+	}
+	defer spool.close()
+	err = files(ctx, source, report, func(f *found) error {
+		report.Total.Add(1)
+		return spool.add(f)
+	})
+	if err != nil {
+		return err
+	}
+	return spool.histories(ctx, emit)
+}

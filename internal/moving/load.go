@@ -1,0 +1,121 @@
+package moving
+
+import (
+	"context"
+	"os"
+
+	"oda"
+)
+
+// Loader is the archive that entries are loaded into.
+type Loader interface {
+	Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error)
+}
+
+// Check reads an export from beginning to end, and returns its manifest. If it is
+// damaged, the error is a Damage.
+func Check(ctx context.Context, path string) (*Manifest, error) {
+	return through(ctx, path, func(*batch, []placed) error { return nil }, func(*placed) error { return nil })
+}
+
+// through reads an export, and calls consume with its entries in order. Prepare is
+// called for each entry before, for several at a time.
+func through(ctx context.Context, path string, consume func(*batch, []placed) error, prepare func(*placed) error) (*Manifest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	type parsed struct {
+		*batch
+		entries []placed
+	}
+	var m *Manifest
+	var counted Manifest
+	err = pipeline(ctx, func(ctx context.Context, hand func(*batch) error) (err error) {
+		m, err = scan(f, hand)
+		return err
+	}, func(b *batch) (parsed, error) {
+		entries, err := b.parse()
+		for i := range entries {
+			if err == nil {
+				err = prepare(&entries[i])
+			}
+		}
+		return parsed{b, entries}, err
+	}, func(p parsed) error {
+		for i := range p.entries {
+			counted.count(&p.entries[i].LogEntry)
+		}
+		return consume(p.batch, p.entries)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if counted.SHA256 = m.SHA256; counted != *m {
+		return nil, &Damage{m.Versions + m.Records + 2, "its manifest counts other versions, records or entities than there are"}
+	}
+	return m, nil
+}
+
+// LoadExport brings an export into an archive as it was: versions, users, times,
+// records and keys, in the order of its log. It leaves out what the archive has
+// already, so it can be interrupted and called again. It reads the whole file before
+// it writes anything: a damaged one is refused.
+func LoadExport(ctx context.Context, path string, into Loader, report *Report) (*Manifest, error) {
+	m, err := Check(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	report.Total.Add(m.Versions + m.Records)
+	return through(ctx, path, func(b *batch, entries []placed) error {
+		err := loadAll(ctx, into, path, entries, report)
+		report.Read.Add(int64(len(b.lines)))
+		return err
+	}, func(p *placed) error {
+		if err := p.Prepare(); err != nil {
+			p.fault = err
+		}
+		return nil
+	})
+}
+
+// loadAll loads entries that are prepared, in order.
+func loadAll(ctx context.Context, into Loader, file string, entries []placed, report *Report) error {
+	batch := make([]oda.LogEntry, 0, len(entries))
+	at := make([]*placed, 0, len(entries))
+	for i := range entries {
+		p := &entries[i]
+		if p.fault != nil {
+			if err := report.setAside(p.aside(file, p.fault)); err != nil {
+				return err
+			}
+			continue
+		}
+		batch, at = append(batch, p.LogEntry), append(at, p)
+	}
+	if len(batch) > 0 {
+		refused, err := into.Load(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for i, why := range refused {
+			if why == nil {
+				continue
+			}
+			if err := report.setAside(at[i].aside(file, why)); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// aside returns the entry as one that was set aside.
+func (p *placed) aside(file string, why error) SetAside {
+	s := SetAside{Place: p.place, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error()}
+	if s.File == "" {
+		s.Place = Place{file, p.line}
+	}
+	return s
+}

@@ -1,0 +1,215 @@
+package moving
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"oda"
+)
+
+// maxLine bounds a line: the largest document, all of it escaped.
+const maxLine = 1 << 30
+
+// IsExport reports whether a file begins as an export does.
+func IsExport(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	decoder, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return false, err
+	}
+	defer decoder.Close()
+	first := make([]byte, len(form))
+	_, err = io.ReadFull(decoder, first)
+	return err == nil && bytes.HasPrefix(first, []byte(`{"export":"oda"`)), nil
+}
+
+// Damage says where an export is damaged.
+type Damage struct {
+	Line   int64
+	Reason string
+}
+
+func (d *Damage) Error() string {
+	return fmt.Sprintf("the export is damaged at line %d: %s; make it again, or use another copy", d.Line, d.Reason)
+}
+
+// reader reads the lines of an export.
+type reader struct {
+	lines *bufio.Reader
+	read  int64 // lines
+	sum   hash.Hash
+	long  []byte // a line that is longer than the buffer
+}
+
+// next returns the next line without its end. It is valid until the next call.
+func (r *reader) next() ([]byte, error) {
+	r.long = r.long[:0]
+	for {
+		text, err := r.lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) && len(r.long) < maxLine {
+			r.long = append(r.long, text...)
+			continue
+		}
+		if err != nil {
+			return nil, r.failed(err)
+		}
+		r.read++
+		if len(r.long) > 0 {
+			r.long = append(r.long, text...)
+			text = r.long
+		}
+		return text[:len(text)-1], nil
+	}
+}
+
+func (r *reader) failed(err error) error {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return r.damaged(1, "it ends there, before its manifest")
+	case errors.Is(err, bufio.ErrBufferFull):
+		return r.damaged(1, "the line is too long")
+	}
+	return r.damaged(1, fmt.Sprintf("it cannot be read (%v)", err))
+}
+
+// damaged returns the error for a line that is so many after the last one.
+func (r *reader) damaged(after int64, reason string) error {
+	return &Damage{r.read + after, reason}
+}
+
+// batch is a part of an export as it was read: the lines of whole entries.
+type batch struct {
+	first int64 // the number of its first line
+	lines [][]byte
+}
+
+// scan reads an export and hands its lines over in batches, in order. It returns the
+// manifest, which fits what was read.
+func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
+	decoder, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(64<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	r := &reader{lines: bufio.NewReaderSize(decoder, 1<<20), sum: sha256.New()}
+	first, err := r.next()
+	switch {
+	case err != nil:
+		return nil, err
+	case string(first) != form && bytes.HasPrefix(first, []byte(`{"export":"oda"`)):
+		return nil, errors.New("this export has a newer form than this program knows; install a newer version of oda")
+	case string(first) != form:
+		return nil, errors.New("this is not an export of oda")
+	}
+	r.add(first)
+	now, size := &batch{first: 2}, 0
+	var room []byte
+	for {
+		text, err := r.next()
+		if err != nil {
+			return nil, err
+		}
+		if bytes.HasPrefix(text, []byte(manifestKey)) {
+			m, err := r.manifest(text)
+			if err == nil && len(now.lines) > 0 {
+				err = hand(now)
+			}
+			return m, err
+		}
+		r.add(text)
+		// Records that came with a version are in the batch of the version.
+		if size >= partBytes && !bytes.HasPrefix(text, []byte(cameKey)) {
+			if err := hand(now); err != nil {
+				return nil, err
+			}
+			now, size, room = &batch{first: r.read}, 0, nil
+		}
+		if cap(room)-len(room) < len(text) {
+			room = make([]byte, 0, max(partBytes/4, len(text)))
+		}
+		at := len(room)
+		room = append(room, text...)
+		now.lines = append(now.lines, room[at:len(room):len(room)])
+		size += len(text)
+	}
+}
+
+// add adds a line to the sum.
+func (r *reader) add(text []byte) {
+	r.sum.Write(text)
+	r.sum.Write([]byte{'\n'})
+}
+
+// manifest reads the manifest, and compares it with what was read.
+func (r *reader) manifest(text []byte) (*Manifest, error) {
+	var last struct{ Manifest Manifest }
+	if err := json.Unmarshal(text, &last); err != nil {
+		return nil, r.damaged(0, "its manifest is not valid")
+	}
+	m := &last.Manifest
+	switch {
+	case m.SHA256 != hex.EncodeToString(r.sum.Sum(nil)):
+		return nil, r.damaged(0, "the lines do not fit the SHA-256 in its manifest")
+	case m.Versions+m.Records != r.read-2:
+		return nil, r.damaged(0, fmt.Sprintf("its manifest counts %d lines, but there are %d", m.Versions+m.Records, r.read-2))
+	}
+	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, r.damaged(1, "something follows its manifest")
+	}
+	return m, nil
+}
+
+// placed is an entry with the line where it begins.
+type placed struct {
+	oda.LogEntry
+	line  int64
+	place Place // if it was not a line of an export
+	fault error // why it cannot be loaded
+}
+
+// parse reads the entries of a batch.
+func (b *batch) parse() ([]placed, error) {
+	entries := make([]placed, 0, len(b.lines))
+	for i, text := range b.lines {
+		at := b.first + int64(i)
+		e, came, err := parseLine(text)
+		if err != nil {
+			return nil, &Damage{at, "it " + err.Error()}
+		}
+		if !came {
+			entries = append(entries, placed{LogEntry: e, line: at})
+			continue
+		}
+		n := len(entries)
+		if n == 0 || !entries[n-1].takes(&e) {
+			return nil, &Damage{at, "it says that it came with a version, but no such version precedes it"}
+		}
+		entries[n-1].Came = append(entries[n-1].Came, e.Body)
+	}
+	for i := range entries {
+		if e := &entries[i]; e.Stored() && e.Before+int64(len(e.Came)) != e.After {
+			return nil, &Damage{e.line, "records that came with it are missing"}
+		}
+	}
+	return entries, nil
+}
+
+// takes reports whether a record came with the version.
+func (p *placed) takes(r *oda.LogEntry) bool {
+	return p.Stored() && p.Ref == r.Ref && p.Version == r.Version && p.By == r.By && p.On == r.On &&
+		r.Key == "" && r.Sequence == p.Before+int64(len(p.Came))+1 && r.Sequence <= p.After
+}

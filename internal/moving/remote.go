@@ -1,0 +1,283 @@
+package moving
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"oda"
+)
+
+// remote is a running archive that is read: one of this program or of an earlier
+// release, or SKA's own. They agree on little: how to list the identifiers of a
+// kind, and how to get one.
+type remote struct {
+	base  string // with /api/v1, or whatever its version is
+	http  *http.Client
+	token string
+}
+
+// Bounds of a request to another archive.
+const (
+	remoteTries   = 4
+	remoteTime    = 2 * time.Minute
+	remotePause   = time.Second
+	remoteAnswer  = 256 << 20
+	remoteProblem = 64 << 10
+)
+
+// isRemote reports whether a source is an archive behind HTTP.
+func isRemote(source string) bool {
+	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
+}
+
+var apiVersion = regexp.MustCompile(`/api/v[0-9]+$`)
+
+// newRemote returns the archive at an address, with or without the path of its
+// interface. The token is that of ODA_TOKEN.
+func newRemote(address string, transport http.RoundTripper) (*remote, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the address of the archive is not valid; write it as http://HOST:PORT or http://HOST/PATH/api/v1")
+	}
+	base := strings.TrimRight(address, "/")
+	if !apiVersion.MatchString(base) {
+		base += "/api/v1"
+	}
+	return &remote{base: base, http: &http.Client{Transport: transport, Timeout: remoteTime}, token: os.Getenv("ODA_TOKEN")}, nil
+}
+
+// shown returns an address below the interface as people may see it.
+func (r *remote) shown(path string) string {
+	u, err := url.Parse(r.base + path)
+	if err != nil {
+		return path
+	}
+	return u.Redacted()
+}
+
+// refusedError is an answer that is not a success.
+type refusedError struct {
+	status int
+	detail string
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the archive answered %d: %s", e.status, e.detail)
+}
+
+// get sends a request, several times if it must, and returns the answer.
+func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
+	for try := 1; ; try++ {
+		response, err := r.try(ctx, path)
+		refused, answered := errors.AsType[*refusedError](err)
+		if err == nil || try == remoteTries || ctx.Err() != nil ||
+			answered && refused.status != http.StatusTooManyRequests && refused.status < http.StatusBadGateway {
+			return response, err
+		}
+		select {
+		case <-time.After(time.Duration(try) * remotePause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (r *remote) try(ctx context.Context, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.base+path, nil)
+	if err != nil {
+		return nil, errors.New("the address of the archive is not valid")
+	}
+	request.Header.Set("Accept", "application/json")
+	if r.token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		if broken, ok := errors.AsType[*url.Error](err); ok {
+			err = broken.Err // without the address, which may contain a password
+		}
+		return nil, fmt.Errorf("no answer from the archive at %s: %w", r.shown(""), err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, remoteProblem)) // the status says enough
+	var problem struct{ Detail any }
+	detail := http.StatusText(response.StatusCode)
+	if json.Unmarshal(text, &problem) == nil && problem.Detail != nil {
+		detail = strings.Join(strings.Fields(fmt.Sprint(problem.Detail)), " ")
+	}
+	return nil, &refusedError{response.StatusCode, detail}
+}
+
+// read returns an answer as a whole.
+func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
+	response, err := r.get(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, remoteAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
+	case len(text) > remoteAnswer:
+		return nil, fmt.Errorf("the answer of the archive is larger than %d bytes", remoteAnswer)
+	}
+	return text, nil
+}
+
+// histories calls emit for each entity, with all its versions if the archive gives
+// them out, else with the current one.
+func (r *remote) histories(ctx context.Context, report *Report, emit func(*history) error) error {
+	for _, kind := range oda.Kinds {
+		spool, err := newSpool()
+		if err != nil {
+			return err
+		}
+		err = r.kind(ctx, kind, spool, report, emit)
+		spool.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kind reads the entities of a kind. Later releases of SKA's archive list documents,
+// one for each version, and others list identifiers.
+func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *Report, emit func(*history) error) error {
+	path := "/" + kind.Collection()
+	response, err := r.get(ctx, path+"?created_after=1970-01-01T00:00:00Z")
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound {
+		return nil // it has no such collection
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.shown(path), err)
+	}
+	var ids []string
+	err = elements(response.Body, func(one json.RawMessage) error {
+		if one[0] == '"' {
+			var id string
+			err := json.Unmarshal(one, &id)
+			ids = append(ids, id)
+			return err
+		}
+		f := &found{Place: Place{File: r.shown(path)}, kind: kind, text: one}
+		report.Total.Add(1)
+		if err := identify(f); err != nil {
+			report.Read.Add(1)
+			return report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: kind, ID: f.id}, Reason: err.Error(), Document: f.text})
+		}
+		return spool.add(f)
+	})
+	_ = response.Body.Close()
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.shown(path), err)
+	}
+	report.Total.Add(int64(len(ids)))
+	err = pipeline(ctx, func(_ context.Context, hand func(string) error) error {
+		for _, id := range ids {
+			if err := hand(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(id string) (*history, error) {
+		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id})
+		if refused, ok := errors.AsType[*refusedError](err); ok && refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden {
+			return &history{Ref: oda.Ref{Kind: kind, ID: id}, refused: err}, nil
+		}
+		return h, err
+	}, func(h *history) error {
+		if h.refused != nil {
+			report.Read.Add(1)
+			return report.setAside(SetAside{Place: Place{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Reason: h.refused.Error()})
+		}
+		report.Total.Add(int64(len(h.versions)) - 1)
+		return emit(h)
+	})
+	if err != nil {
+		return err
+	}
+	return spool.histories(ctx, emit)
+}
+
+// elements calls emit for the elements of a JSON array as they arrive.
+func elements(in io.Reader, emit func(json.RawMessage) error) error {
+	decoder := json.NewDecoder(in)
+	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
+		return errors.New("the answer is not a list; is this the address of an archive?")
+	}
+	for decoder.More() {
+		var one json.RawMessage
+		if err := decoder.Decode(&one); err != nil {
+			return fmt.Errorf("the list was cut off: %w", err)
+		}
+		if err := emit(one); err != nil {
+			return err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return fmt.Errorf("the list was cut off: %w", err)
+	}
+	return nil
+}
+
+// history reads an entity.
+func (r *remote) history(ctx context.Context, ref oda.Ref) (*history, error) {
+	path := "/" + ref.Kind.Collection() + "/" + url.PathEscape(ref.ID)
+	h := &history{Ref: ref}
+	last, err := r.versions(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	for version := int64(1); version <= last; version++ {
+		at := fmt.Sprintf("%s/versions/%d", path, version)
+		text, err := r.read(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		h.versions = append(h.versions, found{Place: Place{File: r.shown(at)}, kind: ref.Kind, id: ref.ID, version: version, text: text})
+	}
+	if last == 0 {
+		text, err := r.read(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		f := found{Place: Place{File: r.shown(path)}, kind: ref.Kind, id: ref.ID, text: text}
+		if err := identify(&f); err != nil {
+			return nil, &refusedError{http.StatusOK, err.Error()}
+		}
+		h.versions = []found{f}
+	}
+	return h, nil
+}
+
+// versions returns the number of the last version, or 0 if the archive does not give
+// versions out.
+func (r *remote) versions(ctx context.Context, path string) (int64, error) {
+	text, err := r.read(ctx, path+"/versions?limit=1")
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status >= 400 && refused.status < 500 &&
+		refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	var page struct{ Versions []struct{ Version int64 } }
+	if json.Unmarshal(text, &page) != nil || len(page.Versions) == 0 {
+		return 0, nil
+	}
+	return page.Versions[0].Version, nil
+}

@@ -1,0 +1,95 @@
+package moving
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"oda"
+)
+
+// Place is where a document was found.
+type Place struct {
+	File string // a path or an address
+	Line int64  // 0: the file is one document
+}
+
+func (p Place) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// SetAside is a document or a record that was not imported.
+type SetAside struct {
+	Place
+	oda.Ref
+	Version  int64
+	Sequence int64
+	Reason   string
+	Document []byte // all of it, if it is not elsewhere; nil if it is
+}
+
+// MarshalJSON returns it as an object on one line.
+func (s SetAside) MarshalJSON() ([]byte, error) {
+	fields := struct {
+		File     string          `json:"file"`
+		Line     int64           `json:"line,omitempty"`
+		Kind     string          `json:"kind,omitempty"`
+		ID       string          `json:"id,omitempty"`
+		Version  int64           `json:"version,omitempty"`
+		Sequence int64           `json:"sequence,omitempty"`
+		Reason   string          `json:"reason"`
+		Document json.RawMessage `json:"document,omitempty"`
+		Text     string          `json:"text,omitempty"` // if it is not JSON
+	}{File: s.File, Line: s.Line, ID: s.ID, Version: s.Version, Sequence: s.Sequence, Reason: s.Reason}
+	if s.Kind != 0 {
+		fields.Kind = s.Kind.Collection()
+	}
+	switch {
+	case json.Valid(s.Document):
+		fields.Document = s.Document
+	case utf8.Valid(s.Document):
+		fields.Text = string(s.Document)
+	}
+	return json.Marshal(fields)
+}
+
+// Report counts what an import has done, and keeps what it has set aside.
+type Report struct {
+	Total atomic.Int64 // documents and records; 0 if nobody knows
+	Read  atomic.Int64
+	Aside atomic.Int64
+
+	mu     sync.Mutex
+	out    io.Writer // a line for each; nil: none
+	tell   func(SetAside)
+	failed error
+}
+
+// NewReport returns a report that writes what was set aside as lines of JSON, and
+// tells it to a person.
+func NewReport(out io.Writer, tell func(SetAside)) *Report { return &Report{out: out, tell: tell} }
+
+// setAside adds something that was not imported.
+func (r *Report) setAside(s SetAside) error {
+	r.Aside.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell(s)
+	if r.out == nil || r.failed != nil {
+		return r.failed
+	}
+	text, err := json.Marshal(s)
+	if err == nil {
+		_, err = r.out.Write(append(text, '\n'))
+	}
+	if err != nil {
+		r.failed = fmt.Errorf("the report cannot be written: %w", err)
+	}
+	return r.failed
+}

@@ -1,0 +1,211 @@
+package moving
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"oda"
+)
+
+// The database of SKA's ska-db-oda has a table for each kind, with a row for each
+// version. Its columns have changed over the years: times have a zone or not, and there
+// are more of them. So a row is read as JSON, whatever its columns are. Nothing in the
+// database keeps two rows from being the same version of an entity; the one with the
+// higher id counts.
+var skaTables = map[oda.Kind]string{
+	oda.SBDefinition: "tab_oda_sbd", oda.SBInstance: "tab_oda_sbi", oda.ExecutionBlock: "tab_oda_eb", oda.Project: "tab_oda_prj",
+}
+
+// skaTable is a table as a database has it.
+type skaTable struct {
+	kind oda.Kind
+	name pgx.Identifier
+}
+
+// skaDatabase is an open database of ska-db-oda.
+type skaDatabase struct {
+	conn   *pgx.Conn
+	shown  string // its address without a password
+	tables []skaTable
+}
+
+// openSKA connects to the database, and finds its tables.
+func openSKA(ctx context.Context, address string) (*skaDatabase, error) {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("the address of the PostgreSQL database is not valid; write it as postgres://USER@HOST/NAME")
+	}
+	config.RuntimeParams["application_name"] = "oda import"
+	config.RuntimeParams["timezone"] = "UTC" // in which older databases keep times
+	config.RuntimeParams["default_transaction_read_only"] = "on"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the PostgreSQL database %s on %s: %w", config.Database, config.Host, errors.Unwrap(err))
+	}
+	d := &skaDatabase{conn: conn, shown: (&url.URL{Scheme: "postgres", Host: config.Host, Path: "/" + config.Database}).String()}
+	if err := d.find(ctx); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *skaDatabase) close() { _ = d.conn.Close(context.Background()) }
+
+// find finds the tables. One that the search path has goes before others.
+func (d *skaDatabase) find(ctx context.Context) error {
+	for _, kind := range oda.Kinds {
+		var schema string
+		var columns int
+		err := d.conn.QueryRow(ctx, `SELECT n.nspname, (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($2) AND NOT a.attisdropped)
+			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1`,
+			skaTables[kind], []string{"id", "info", kind.IDField(), "version"}).Scan(&schema, &columns)
+		if errors.Is(err, pgx.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the tables of %s: %w", d.shown, err)
+		}
+		if columns != 4 {
+			return fmt.Errorf("the table %s of %s is not one of ska-db-oda: it lacks one of the columns id, info, %s and version", skaTables[kind], d.shown, kind.IDField())
+		}
+		d.tables = append(d.tables, skaTable{kind, pgx.Identifier{schema, skaTables[kind]}})
+	}
+	if len(d.tables) == 0 {
+		return fmt.Errorf("%s has none of the tables tab_oda_sbd, tab_oda_sbi, tab_oda_eb and tab_oda_prj, so it is not a database of ska-db-oda", d.shown)
+	}
+	return nil
+}
+
+// histories calls emit for each entity, as one snapshot shows the database.
+func (d *skaDatabase) histories(ctx context.Context, report *Report, emit func(*history) error) error {
+	return pgx.BeginTxFunc(ctx, d.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		for _, t := range d.tables {
+			var n int64
+			if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+t.name.Sanitize()).Scan(&n); err != nil {
+				return err
+			}
+			report.Total.Add(n)
+		}
+		for _, t := range d.tables {
+			if err := d.read(ctx, tx, t, report, emit); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// read reads a table.
+func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *Report, emit func(*history) error) error {
+	id := pgx.Identifier{t.kind.IDField()}.Sanitize()
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s, t.version::bigint, t.info::text, (to_jsonb(t) - 'info')::text FROM %[2]s t ORDER BY t.%[1]s, t.version, t.id`,
+		id, t.name.Sanitize()))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var h *history
+	flush := func() error {
+		if h == nil {
+			return nil
+		}
+		full := h
+		h = nil
+		return emit(full)
+	}
+	for rows.Next() {
+		var row int64
+		var name, info *string
+		var version *int64
+		var columns string
+		if err := rows.Scan(&row, &name, &version, &info, &columns); err != nil {
+			return err
+		}
+		f := found{Place: Place{File: d.shown + "/" + t.name[1], Line: row}, kind: t.kind}
+		var whole error
+		switch {
+		case info == nil:
+			whole = errors.New("its column info is null")
+		case name == nil:
+			whole = fmt.Errorf("its column %s is null", t.kind.IDField())
+		case version == nil:
+			whole = errors.New("its column version is null")
+		}
+		if info != nil {
+			f.text = []byte(*info)
+		}
+		if whole == nil {
+			f.id, f.version = *name, *version
+			if f.meta, whole = columnsOf(columns); whole == nil {
+				whole = identify(&f)
+			}
+		}
+		if whole != nil {
+			report.Read.Add(1)
+			if err := report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: f.version, Reason: whole.Error(), Document: f.text}); err != nil {
+				return err
+			}
+			continue
+		}
+		if h != nil && h.ID != f.id {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if h == nil {
+			h = &history{Ref: oda.Ref{Kind: f.kind, ID: f.id}}
+		}
+		h.versions = append(h.versions, f)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return flush()
+}
+
+// columnsOf reads what the columns of a row say about a version.
+func columnsOf(columns string) (*oda.Received, error) {
+	var row struct {
+		CreatedBy      *string `json:"created_by"`
+		CreatedOn      *string `json:"created_on"`
+		LastModifiedBy *string `json:"last_modified_by"`
+		LastModifiedOn *string `json:"last_modified_on"`
+	}
+	if err := json.Unmarshal([]byte(columns), &row); err != nil {
+		return nil, errors.New("its columns cannot be read")
+	}
+	var r oda.Received
+	if row.CreatedBy != nil && *row.CreatedBy != "" {
+		r.CreatedBy, r.Has = *row.CreatedBy, r.Has|oda.FieldCreatedBy
+	}
+	if row.LastModifiedBy != nil && *row.LastModifiedBy != "" {
+		r.LastModifiedBy, r.Has = *row.LastModifiedBy, r.Has|oda.FieldLastModifiedBy
+	}
+	var err error
+	if row.CreatedOn != nil {
+		if r.CreatedOn, err = oda.ParseTime(*row.CreatedOn); err != nil {
+			return nil, fmt.Errorf("its column created_on %w", err)
+		}
+		r.Has |= oda.FieldCreatedOn
+	}
+	if row.LastModifiedOn != nil {
+		if r.LastModifiedOn, err = oda.ParseTime(*row.LastModifiedOn); err != nil {
+			return nil, fmt.Errorf("its column last_modified_on %w", err)
+		}
+		r.Has |= oda.FieldLastModifiedOn
+	}
+	return &r, nil
+}
+
+// isPostgres reports whether a source is a PostgreSQL database.
+func isPostgres(source string) bool {
+	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
+}

@@ -1,0 +1,261 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// Bounds of a part in which the log is read: numbers or records, and bytes of texts.
+// The last text may exceed them.
+const (
+	entriesAtOnce = 1024
+	entriesBytes  = 4 << 20
+	entryRounds   = 16
+)
+
+const (
+	// selectVersionEntries reads the versions with the numbers $1, in this order, and
+	// no more after $2 bytes. The planner must look each of them up.
+	selectVersionEntries = `SELECT * FROM (
+			SELECT w.number, v.stored_by, v.stored_on, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.runs, v.slots, v.text, v.digest,
+				k.key, k.digest AS key_digest, sum(octet_length(v.text)) OVER (ORDER BY w.nth) - octet_length(v.text) AS before
+			FROM unnest($1::bigint[]) WITH ORDINALITY AS w (number, nth)
+			CROSS JOIN LATERAL (SELECT * FROM versions WHERE number = w.number OFFSET 0) v
+			CROSS JOIN LATERAL (SELECT created_by, created_on FROM heads WHERE kind = v.kind AND identifier = v.identifier OFFSET 0) h
+			LEFT JOIN LATERAL (SELECT key, digest FROM creation_keys
+				WHERE kind = v.kind AND identifier = v.identifier AND v.version = 1 OFFSET 0) k ON true
+			ORDER BY w.nth) part
+		WHERE before < $2`
+
+	// selectRecordEntries does the same for records of blocks: $1 has the blocks, $2
+	// and $3 the first and last sequence number of each.
+	selectRecordEntries = `SELECT * FROM (
+			SELECT w.nth, r.sequence, r.recorded_on, coalesce(r.key, ''), r.text, r.digest,
+				sum(octet_length(r.text)) OVER (ORDER BY w.nth, r.sequence) - octet_length(r.text) AS before
+			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w (identifier, first, last, nth)
+			CROSS JOIN LATERAL (SELECT * FROM records WHERE kind = 3 AND identifier = w.identifier
+				AND sequence BETWEEN w.first AND w.last ORDER BY sequence OFFSET 0) r
+			ORDER BY w.nth, r.sequence) part
+		WHERE before < $4`
+)
+
+// Entries implements oda.Mover.
+func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda.Ref) bool, emit func(*oda.LogEntry) error) error {
+	for at := oda.Position(0); at < until; {
+		begin, runs, err := s.rounds(ctx, at, until, entryRounds)
+		if err == nil && (begin != at || len(runs) == 0) {
+			err = engine.LostChange(at)
+		}
+		if err != nil {
+			return s.storageError(ctx, err)
+		}
+		for len(runs) > 0 {
+			var part []run
+			part, runs = take(runs, entriesAtOnce)
+			all, err := s.written(ctx, part)
+			if err != nil {
+				return s.storageError(ctx, err)
+			}
+			var changes []change
+			for _, one := range part {
+				for _, c := range within(all, one) {
+					at += c.width
+					if wanted(c.Ref) {
+						changes = append(changes, c)
+					}
+				}
+				if one.end != 0 && one.end != at {
+					return s.storageError(ctx, engine.LostChange(begin))
+				}
+			}
+			if err := s.entries(ctx, changes, emit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// entries reads what is stored for changes.
+func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.LogEntry) error) error {
+	var versions []int64
+	for _, c := range changes {
+		if c.Stored() {
+			versions = append(versions, c.number)
+		}
+	}
+	var bodies []oda.LogEntry
+	var ahead aheadRecords
+	for i := range changes {
+		c := &changes[i]
+		if c.Stored() {
+			if len(bodies) == 0 {
+				var err error
+				if bodies, err = s.versionEntries(ctx, versions); err != nil {
+					return s.storageError(ctx, err)
+				}
+				versions = versions[len(bodies):]
+			}
+			e := &bodies[0]
+			bodies = bodies[1:]
+			e.Ref, e.Version = c.Ref, c.Version
+			if err := (engine.Version{Ref: e.Ref, Number: e.Version}).Check(e.Body); err != nil {
+				return err
+			}
+			if c.width > 1 {
+				err := s.eachRecord(ctx, changes[i:], &ahead, func(r *recordEntry) error {
+					e.Came = append(e.Came, r.Body)
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			if err := emit(e); err != nil {
+				return err
+			}
+			continue
+		}
+		err := s.eachRecord(ctx, changes[i:], &ahead, func(r *recordEntry) error {
+			return emit(&oda.LogEntry{Ref: c.Ref, Version: c.Version, Sequence: r.sequence, By: c.By, On: r.on, Key: r.key, Body: r.Body})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versionEntries reads the versions with the first of the numbers.
+func (s *Store) versionEntries(ctx context.Context, numbers []int64) (entries []oda.LogEntry, err error) {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		entries = nil
+		rows, err := conn.Query(ctx, selectVersionEntries, numbers, entriesBytes)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var e oda.LogEntry
+			var number, before int64
+			var runs []int64
+			var slots []int32
+			var key *string
+			var keyDigest digest
+			err := rows.Scan(&number, &e.By, &e.On, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &runs, &slots, &e.Body.Text, (*digest)(&e.Body.Digest), &key, &keyDigest, &before)
+			if err == nil && number != numbers[len(entries)] {
+				err = errVersions
+			}
+			if err == nil {
+				e.Body.Slots, err = decodeSlots(slots, len(e.Body.Text))
+			}
+			if err != nil {
+				return err
+			}
+			list, err := decodeRuns(runs)
+			if err != nil {
+				return err
+			}
+			e.Runs = list.Joined()
+			if key != nil {
+				e.CreateKey = &oda.Key{Value: *key, Digest: keyDigest}
+			}
+			entries = append(entries, e)
+		}
+		return rows.Err()
+	})
+	if err == nil && len(entries) == 0 {
+		err = errVersions
+	}
+	return entries, err
+}
+
+var errVersions = oda.Errorf(oda.DamagedText, "A version that the log of changes names is missing in the archive's database. "+
+	"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.")
+
+// recordEntry is a record of a block.
+type recordEntry struct {
+	oda.Body
+	id       string
+	sequence int64
+	on       oda.Instant
+	key      string
+}
+
+// aheadRecords has records that were read ahead, in the order of the changes.
+type aheadRecords struct{ records []recordEntry }
+
+// eachRecord calls emit for the records of the first of the changes.
+func (s *Store) eachRecord(ctx context.Context, changes []change, ahead *aheadRecords, emit func(*recordEntry) error) error {
+	c := &changes[0]
+	own := c.records
+	for at := own.First; at <= own.Last; at++ {
+		if len(ahead.records) == 0 {
+			if err := s.readAhead(ctx, changes, at, ahead); err != nil {
+				return s.storageError(ctx, err)
+			}
+		}
+		r := &ahead.records[0]
+		ahead.records = ahead.records[1:]
+		switch {
+		case r.id != c.ID || r.sequence != at:
+			return oda.Lost(c.Ref, c.Version, at)
+		case oda.DigestOf(r.Text) != r.Digest:
+			return oda.Damaged(c.Ref, c.Version, at)
+		}
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAhead reads records of the changes, from a sequence number of the first on.
+func (s *Store) readAhead(ctx context.Context, changes []change, from int64, ahead *aheadRecords) error {
+	var ids []string
+	var firsts, lasts []int64
+	n := int64(0)
+	for i := range changes {
+		run := changes[i].records
+		if i == 0 {
+			run.First = from
+		}
+		if run.First > run.Last {
+			continue
+		}
+		run.Last = min(run.Last, run.First+entriesAtOnce-n-1)
+		n += run.Last - run.First + 1
+		ids, firsts, lasts = append(ids, changes[i].ID), append(firsts, run.First), append(lasts, run.Last)
+		if n == entriesAtOnce {
+			break
+		}
+	}
+	var found []recordEntry
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		found = found[:0]
+		rows, err := conn.Query(ctx, selectRecordEntries, ids, firsts, lasts, entriesBytes)
+		if err != nil {
+			return err
+		}
+		var nth, before int64
+		var r recordEntry
+		_, err = pgx.ForEachRow(rows, []any{&nth, &r.sequence, &r.on, &r.key, &r.Text, (*digest)(&r.Digest), &before}, func() error {
+			r.id = ids[nth-1]
+			found = append(found, r)
+			r.Text = nil
+			return nil
+		})
+		return err
+	})
+	if err == nil && len(found) == 0 {
+		err = oda.Lost(changes[0].Ref, changes[0].Version, from)
+	}
+	ahead.records = slices.Clip(found)
+	return err
+}

@@ -1,0 +1,522 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// loadTime is how long a load may take. The largest one has one huge version.
+const loadTime = 10 * time.Minute
+
+// Load implements oda.Mover. It is one transaction. Rows are copied, and numbers are
+// taken in the order of the entries, so that the rounds give positions in that order.
+func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		return s.writeWithin(ctx, loadTime, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return transact(ctx, conn, func(tx pgx.Tx) (err error) {
+				refused, err = load(ctx, tx, entries)
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return nil, s.writeError(ctx, err)
+	}
+	s.numbering.wrote()
+	return refused, nil
+}
+
+func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, error) {
+	if _, err := tx.Exec(ctx, unboundedTime); err != nil {
+		return nil, err
+	}
+	l := loading{heads: make(map[oda.Ref]*loadedHead), days: make(map[dayKey]int64), keys: make(map[oda.Ref]map[string]bool)}
+	if err := l.readHeads(ctx, tx, entries); err != nil {
+		return nil, err
+	}
+	if err := l.readKnown(ctx, tx, entries); err != nil {
+		return nil, err
+	}
+	if err := l.readKeys(ctx, tx, entries); err != nil {
+		return nil, err
+	}
+	refused := make([]error, len(entries))
+	for i := range entries {
+		refused[i] = l.add(&entries[i])
+	}
+	return refused, l.write(ctx, tx)
+}
+
+// loadedHead is the head of an entity while entries are loaded.
+type loadedHead struct {
+	oda.LogState
+	isNew   bool
+	changed bool
+	hash    int64               // of the summary
+	entry   *oda.CatalogueEntry // of the last version that was added; nil: none
+}
+
+// state returns the state of the entity, nil if it is not stored.
+func (h *loadedHead) state() *oda.LogState {
+	if h == nil {
+		return nil
+	}
+	return &h.LogState
+}
+
+// logRow is a row of the log: a version, or consecutive records.
+type logRow struct {
+	version int // its place among the rows of versions; -1: records
+	names   []string
+	places  []int64
+	width   int64
+}
+
+type dayKey struct {
+	id   string
+	day  oda.Day
+	part int64
+}
+
+// knownKey names a version or a record that is stored already.
+type knownKey struct {
+	oda.Ref
+	version, sequence int64 // one of them is 0
+}
+
+type known struct {
+	by     string
+	on     oda.Instant
+	digest oda.Digest
+}
+
+// loading is what a load has read, and what it is going to write.
+type loading struct {
+	heads map[oda.Ref]*loadedHead
+	known map[knownKey]known
+	used  map[knownKey]bool           // keys of creation that exist; the identifier is the key
+	keys  map[oda.Ref]map[string]bool // keys of records that exist
+	days  map[dayKey]int64
+	order []oda.Ref // of new heads
+
+	versions, records, creationKeys [][]any
+	log                             []logRow
+}
+
+// readHeads reads and locks the heads of the entities.
+func (l *loading) readHeads(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) error {
+	seen := make(map[oda.Ref]bool)
+	for i := range entries {
+		seen[entries[i].Ref] = true
+	}
+	refs := slices.SortedFunc(maps.Keys(seen), func(a, b oda.Ref) int {
+		if a.Kind != b.Kind {
+			return int(a.Kind) - int(b.Kind)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	kinds, ids := make([]int16, len(refs)), make([]string, len(refs))
+	for i, ref := range refs {
+		kinds[i], ids[i] = int16(ref.Kind), ref.ID
+	}
+	rows, err := tx.Query(ctx, `SELECT h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence, h.summary_hash
+		FROM unnest($1::smallint[], $2::text[]) AS w (kind, identifier) JOIN heads h ON h.kind = w.kind AND h.identifier = w.identifier FOR NO KEY UPDATE OF h`, kinds, ids)
+	if err != nil {
+		return err
+	}
+	var kind int16
+	var ref oda.Ref
+	var h loadedHead
+	m := &h.Metadata
+	_, err = pgx.ForEachRow(rows, []any{&kind, &ref.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &h.LastSequence, &h.hash}, func() error {
+		ref.Kind = oda.Kind(kind)
+		one := h
+		l.heads[ref] = &one
+		return nil
+	})
+	return err
+}
+
+// readKnown reads what the archive has in the places of entries.
+func (l *loading) readKnown(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) error {
+	l.known = make(map[knownKey]known)
+	for _, table := range []struct {
+		query  string
+		stored bool
+	}{
+		{`SELECT v.kind, v.identifier, v.version, 0::bigint, v.stored_by, v.stored_on, v.digest FROM unnest($1::smallint[], $2::text[], $3::bigint[]) AS w (kind, identifier, number)
+			JOIN versions v ON v.kind = w.kind AND v.identifier = w.identifier AND v.version = w.number`, true},
+		{`SELECT r.kind, r.identifier, 0::bigint, r.sequence, r.recorded_by, r.recorded_on, r.digest FROM unnest($1::smallint[], $2::text[], $3::bigint[]) AS w (kind, identifier, number)
+			JOIN records r ON r.kind = w.kind AND r.identifier = w.identifier AND r.sequence = w.number`, false},
+	} {
+		var kinds []int16
+		var ids []string
+		var numbers []int64
+		for i := range entries {
+			e := &entries[i]
+			if e.Stored() == table.stored && e.Known(l.heads[e.Ref].state()) {
+				number := e.Version
+				if !e.Stored() {
+					number = e.Sequence
+				}
+				kinds, ids, numbers = append(kinds, int16(e.Kind)), append(ids, e.ID), append(numbers, number)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		rows, err := tx.Query(ctx, table.query, kinds, ids, numbers)
+		if err != nil {
+			return err
+		}
+		var kind int16
+		var key knownKey
+		var one known
+		_, err = pgx.ForEachRow(rows, []any{&kind, &key.ID, &key.version, &key.sequence, &one.by, &one.on, (*digest)(&one.digest)}, func() error {
+			key.Kind = oda.Kind(kind)
+			l.known[key] = one
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readKeys reads which keys of the entries are used.
+func (l *loading) readKeys(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) error {
+	l.used = make(map[knownKey]bool)
+	var kinds []int16
+	var keys, blocks, recordKeys []string
+	for i := range entries {
+		switch e := &entries[i]; {
+		case e.CreateKey != nil:
+			kinds, keys = append(kinds, int16(e.Kind)), append(keys, e.CreateKey.Value)
+		case e.Key != "" && !e.Known(l.heads[e.Ref].state()):
+			blocks, recordKeys = append(blocks, e.ID), append(recordKeys, e.Key)
+		}
+	}
+	if len(keys) > 0 {
+		rows, err := tx.Query(ctx, `SELECT k.kind, k.key FROM unnest($1::smallint[], $2::text[]) AS w (kind, key)
+			JOIN creation_keys k ON k.kind = w.kind AND k.key = w.key`, kinds, keys)
+		if err != nil {
+			return err
+		}
+		var kind int16
+		var key string
+		if _, err = pgx.ForEachRow(rows, []any{&kind, &key}, func() error {
+			l.used[knownKey{Ref: oda.Ref{Kind: oda.Kind(kind), ID: key}}] = true
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if len(blocks) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `SELECT w.identifier, w.key FROM unnest($1::text[], $2::text[]) AS w (identifier, key)
+		CROSS JOIN LATERAL (SELECT FROM records WHERE kind = 3 AND identifier = w.identifier AND key = w.key LIMIT 1) r`, blocks, recordKeys)
+	if err != nil {
+		return err
+	}
+	var id, key string
+	_, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		l.usedKey(oda.Ref{Kind: oda.ExecutionBlock, ID: id}, key)
+		return nil
+	})
+	return err
+}
+
+// usedKey notes the key of a record. It reports whether it was known.
+func (l *loading) usedKey(ref oda.Ref, key string) bool {
+	if l.keys[ref] == nil {
+		l.keys[ref] = make(map[string]bool)
+	}
+	was := l.keys[ref][key]
+	l.keys[ref][key] = true
+	return was
+}
+
+var errKeyTaken = errors.New("the key with which it was created has created another entity here")
+
+// add adds an entry to what is going to be written, unless it is there. An error says
+// why it cannot be added.
+func (l *loading) add(e *oda.LogEntry) error {
+	h := l.heads[e.Ref]
+	key := knownKey{Ref: e.Ref, sequence: e.Sequence}
+	if e.Stored() {
+		key.version = e.Version
+	}
+	if e.Known(h.state()) {
+		one, ok := l.known[key]
+		if !ok {
+			return oda.LostVersion(e.Ref, e.Version)
+		}
+		return e.Same(one.by, one.on, one.digest)
+	}
+	if err := e.Follow(h.state()); err != nil {
+		return err
+	}
+	if !e.Stored() {
+		if e.Key != "" && l.usedKey(e.Ref, e.Key) {
+			return engine.ErrKeyTwice
+		}
+		l.record(e, e.Sequence, e.Key, e.Body)
+		l.recorded(e)
+	} else {
+		if key := e.CreateKey; key != nil {
+			used := knownKey{Ref: oda.Ref{Kind: e.Kind, ID: key.Value}}
+			if l.used[used] {
+				return errKeyTaken
+			}
+			l.used[used] = true
+			l.creationKeys = append(l.creationKeys, []any{int16(e.Kind), key.Value, e.ID, key.Digest[:]})
+		}
+		if h == nil {
+			h = &loadedHead{isNew: true}
+			l.heads[e.Ref] = h
+			l.order = append(l.order, e.Ref)
+		}
+		for i, body := range e.Came {
+			l.record(e, e.Before+1+int64(i), "", body)
+		}
+		l.stored(e)
+		h.entry, h.Metadata.CreatedBy, h.Metadata.CreatedOn = e.Entry, e.CreatedBy, e.CreatedOn
+		h.LastSequence = e.After
+	}
+	l.known[key] = known{e.By, e.On, e.Body.Digest}
+	h.changed = true
+	h.Metadata.Version, h.Metadata.LastModifiedBy, h.Metadata.LastModifiedOn = e.Version, e.By, e.On
+	h.LastSequence = max(h.LastSequence, e.Sequence)
+	return nil
+}
+
+// record adds the row of a record, and its day.
+func (l *loading) record(e *oda.LogEntry, sequence int64, key string, body oda.Body) {
+	row := engine.RecordRow{Place: []byte(e.ID), Sequence: sequence, Version: e.Version, By: e.By, On: e.On, Key: key, Digest: body.Digest}
+	seal := row.Seal()
+	var keyOrNull any
+	if key != "" {
+		keyOrNull = key
+	}
+	l.records = append(l.records, []any{int16(e.Kind), e.ID, sequence, e.Version, e.By, int64(e.On), keyOrNull, body.Digest[:], body.Text, seal[:]})
+	day := dayKey{e.ID, oda.CallDay(body.Text).Or(e.On), engine.PartOf(sequence)}
+	if _, known := l.days[day]; !known {
+		l.days[day] = sequence
+	}
+}
+
+// stored adds the row of a version.
+func (l *loading) stored(e *oda.LogEntry) {
+	row := engine.VersionRow{
+		Place: []byte(strconv.Itoa(int(e.Kind)) + "\n" + e.ID), Version: e.Version, By: e.By, On: e.On,
+		Before: e.Before, After: e.After, Runs: e.Runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
+	}
+	seal := row.Seal()
+	var runs []int64
+	if e.Runs != nil {
+		runs = encodeRuns(e.Runs)
+	}
+	l.log = append(l.log, logRow{version: len(l.versions), width: e.Positions()})
+	l.versions = append(l.versions, []any{
+		int16(e.Kind), e.ID, e.Version, nil, e.By, int64(e.On), e.Before, e.After, runs, encodeSlots(e.Body.Slots), e.Body.Text, e.Body.Digest[:], seal[:],
+	})
+}
+
+// recorded adds a record to the log. Records that follow each other share a row.
+func (l *loading) recorded(e *oda.LogEntry) {
+	n := len(l.log)
+	if n == 0 || l.log[n-1].version >= 0 || l.log[n-1].width >= batchRecords {
+		l.log = append(l.log, logRow{version: -1})
+		n++
+	}
+	row := &l.log[n-1]
+	row.width++
+	if i := len(row.names); i > 0 && row.names[i-2] == e.ID && row.names[i-1] == e.By {
+		if last := row.places[len(row.places)-4:]; last[0] == e.Version && last[2] == e.Sequence-1 {
+			last[2], last[3] = e.Sequence, int64(e.On)
+			return
+		}
+	}
+	row.names = append(row.names, e.ID, e.By)
+	row.places = append(row.places, e.Version, e.Sequence, e.Sequence, int64(e.On))
+}
+
+// write writes everything. The heads come first: a number is taken only by a
+// transaction that has changed a head.
+func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
+	if len(l.log) == 0 {
+		return nil
+	}
+	if err := l.writeNew(ctx, tx); err != nil {
+		return err
+	}
+	if err := l.writeChanged(ctx, tx); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, "SELECT nextval('numbers') FROM generate_series(1, $1)", len(l.log))
+	if err != nil {
+		return err
+	}
+	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return err
+	}
+	var recordings [][]any
+	for i, row := range l.log {
+		if row.version >= 0 {
+			l.versions[row.version][3] = numbers[i]
+		} else {
+			recordings = append(recordings, []any{numbers[i], row.width, row.names, row.places})
+		}
+	}
+	for _, table := range []struct {
+		name    string
+		columns []string
+		rows    [][]any
+	}{
+		{"versions", []string{"kind", "identifier", "version", "number", "stored_by", "stored_on", "sequence_before", "sequence_after", "runs", "slots", "text", "digest", "seal"}, l.versions},
+		{"records", []string{"kind", "identifier", "sequence", "version", "recorded_by", "recorded_on", "key", "digest", "text", "seal"}, l.records},
+		{"recordings", []string{"number", "width", "names", "places"}, recordings},
+		{"creation_keys", []string{"kind", "key", "identifier", "digest"}, l.creationKeys},
+	} {
+		if len(table.rows) == 0 {
+			continue
+		}
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{table.name}, table.columns, pgx.CopyFromRows(table.rows)); err != nil {
+			return err
+		}
+	}
+	return l.writeDays(ctx, tx)
+}
+
+// writeNew writes the heads of new entities, and all that goes with one.
+func (l *loading) writeNew(ctx context.Context, tx pgx.Tx) error {
+	if len(l.order) == 0 {
+		return nil
+	}
+	var heads, creations, entries [][]any
+	counts := make(map[oda.Kind]int64)
+	for _, ref := range l.order {
+		h, m := l.heads[ref], l.heads[ref].Metadata
+		telescope := textOrNull(h.entry.Telescope)
+		heads = append(heads, []any{
+			int16(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn),
+			h.LastSequence, int64(m.LastModifiedOn), telescope, h.entry.Hash,
+		})
+		creations = append(creations, []any{int16(ref.Kind), ref.ID, m.CreatedBy, int64(m.CreatedOn), telescope})
+		entries = append(entries, []any{int16(ref.Kind), ref.ID, h.entry.Summary, h.entry.Terms, int64(m.CreatedOn)})
+		counts[ref.Kind]++
+	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"heads"}, []string{
+		"kind", "identifier", "version", "created_by", "created_on", "last_modified_by", "last_modified_on",
+		"last_sequence", "listed_on", "telescope", "summary_hash",
+	}, pgx.CopyFromRows(heads))
+	if err == nil {
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{"creations"}, []string{"kind", "identifier", "created_by", "created_on", "telescope"}, pgx.CopyFromRows(creations))
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, `INSERT INTO catalogue (kind, identifier, summary, terms, created_on)
+			SELECT kind, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')), created_on
+			FROM unnest($1::smallint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS u (kind, identifier, summary, terms, created_on)`,
+			columnOf[int16](entries, 0), columnOf[string](entries, 1), columnOf[[]byte](entries, 2), columnOf[string](entries, 3), columnOf[int64](entries, 4))
+	}
+	for _, kind := range oda.Kinds {
+		if n := counts[kind]; n > 0 && err == nil {
+			_, err = tx.Exec(ctx, "UPDATE counts SET n = n + $3 WHERE kind = $1 AND shard = $2", int16(kind), anyShard(), n)
+		}
+	}
+	return err
+}
+
+// writeChanged writes the heads of entities that were there, and what search knows of
+// them if that has changed.
+func (l *loading) writeChanged(ctx context.Context, tx pgx.Tx) error {
+	var batch pgx.Batch
+	for ref, h := range l.heads {
+		if h.isNew || !h.changed {
+			continue
+		}
+		m := h.Metadata
+		batch.Queue(`UPDATE heads SET version = $3, last_modified_by = $4, last_modified_on = $5, last_sequence = $6, listed_on = $5 WHERE kind = $1 AND identifier = $2`,
+			int16(ref.Kind), ref.ID, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), h.LastSequence)
+		if e := h.entry; e != nil && e.Hash != h.hash {
+			telescope := textOrNull(e.Telescope)
+			batch.Queue("UPDATE heads SET telescope = $3, summary_hash = $4 WHERE kind = $1 AND identifier = $2", int16(ref.Kind), ref.ID, telescope, e.Hash)
+			batch.Queue("UPDATE creations SET telescope = $3 WHERE kind = $1 AND identifier = $2", int16(ref.Kind), ref.ID, telescope)
+			batch.Queue("UPDATE catalogue SET summary = $3, terms = array_to_tsvector(string_to_array($4, ' ')) WHERE kind = $1 AND identifier = $2",
+				int16(ref.Kind), ref.ID, e.Summary, e.Terms)
+		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// writeDays adds to the index of days.
+func (l *loading) writeDays(ctx context.Context, tx pgx.Tx) error {
+	if len(l.days) == 0 {
+		return nil
+	}
+	var ids []string
+	var days []int32
+	var parts, firsts []int64
+	for day, first := range l.days {
+		ids, days, parts, firsts = append(ids, day.id), append(days, int32(day.day)), append(parts, day.part), append(firsts, first)
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO call_days (kind, identifier, day, part, first)
+		SELECT 3, identifier, day, part, first FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[]) AS u (identifier, day, part, first)
+		ON CONFLICT DO NOTHING`, ids, days, parts, firsts)
+	return err
+}
+
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// columnOf returns one column of rows.
+func columnOf[T any](rows [][]any, nth int) []T {
+	column := make([]T, len(rows))
+	for i, row := range rows {
+		column[i] = row[nth].(T)
+	}
+	return column
+}
+
+// Alone returns an error if other processes of oda are connected to the database.
+func (s *Store) Alone(ctx context.Context) error {
+	var others []string
+	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT DISTINCT application_name FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name LIKE 'oda%' AND application_name <> current_setting('application_name')`)
+		if err == nil {
+			others, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
+	if err != nil {
+		return s.storageError(ctx, err)
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		return fmt.Errorf("other processes have the database open: %s; stop them first", strings.Join(others, ", "))
+	}
+	return nil
+}

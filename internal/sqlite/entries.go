@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// Bounds of a part in which the log is read: positions, and bytes of texts. The last
+// text may exceed them.
+const (
+	entriesAtOnce = 1024
+	entriesBytes  = 2 << 20
+)
+
+const (
+	selectVersionEntries = `SELECT v.position, h.kind, h.identifier, v.entity, v.version, v.stored_by, v.stored_on, h.created_by, h.created_on,
+			v.sequence_before, v.sequence_after, v.runs, v.slots, v.digest, v.text, h.create_key, h.create_digest
+		FROM versions v LEFT JOIN heads h ON h.entity = v.entity WHERE v.position BETWEEN ? AND ? ORDER BY v.position`
+
+	// Records that came with a version have no sequence number here. They are read
+	// with it.
+	selectRecordEntries = `SELECT r.position, h.kind, h.identifier, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.version, r.recorded_by, r.recorded_on,
+			r.key, r.digest, r.text
+		FROM records r LEFT JOIN heads h ON h.entity = r.entity LEFT JOIN versions v ON v.entity = r.entity AND v.version = r.version
+		WHERE r.position BETWEEN ? AND ? ORDER BY r.position`
+)
+
+// Entries implements oda.Mover.
+func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda.Ref) bool, emit func(*oda.LogEntry) error) error {
+	for after := oda.Position(0); after < until; {
+		part, err := s.entriesPart(ctx, after, until, wanted)
+		if err != nil {
+			return storageError(err)
+		}
+		for i := range part.entries {
+			if err := emit(&part.entries[i].LogEntry); err != nil {
+				return err
+			}
+		}
+		after = part.end
+	}
+	return nil
+}
+
+// entriesPart is a part of the log.
+type entriesPart struct {
+	entries []entryAt
+	read    []oda.Position
+	end     oda.Position
+}
+
+type entryAt struct {
+	oda.LogEntry
+	position oda.Position
+	entity   int64
+}
+
+// entriesPart reads the part of the log that follows a position.
+func (s *Store) entriesPart(ctx context.Context, after, until oda.Position, wanted func(oda.Ref) bool) (*entriesPart, error) {
+	c, err := s.listers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.listers.give(c)
+	p := &entriesPart{end: min(until, after+entriesAtOnce)}
+	for _, table := range []struct {
+		query string
+		row   func(*sqlite.Stmt, *entryAt) error
+	}{{selectVersionEntries, versionEntry}, {selectRecordEntries, recordEntry}} {
+		size := 0
+		err := c.query(table.query, func(stmt *sqlite.Stmt) error {
+			e := entryAt{position: oda.Position(stmt.ColumnInt64(0))}
+			e.Kind, e.ID = oda.Kind(stmt.ColumnInt(1)), stmt.ColumnText(2)
+			if e.ID == "" {
+				return engine.LostChange(e.position - 1)
+			}
+			p.read = append(p.read, e.position)
+			// SQLite does not read a text that nobody asks for.
+			if stmt.ColumnIsNull(3) || !wanted(e.Ref) {
+				return nil
+			}
+			if err := table.row(stmt, &e); err != nil {
+				return err
+			}
+			p.entries = append(p.entries, e)
+			if size += len(e.Body.Text); size >= entriesBytes {
+				p.end = e.position
+				return errPartFull
+			}
+			return nil
+		}, int64(after)+1, int64(p.end))
+		if err = notFull(err); err != nil {
+			return nil, err
+		}
+	}
+	// The records may have filled the part before its versions did.
+	p.read = slices.DeleteFunc(p.read, func(position oda.Position) bool { return position > p.end })
+	if len(p.read) != int(p.end-after) {
+		return nil, engine.LostChange(after)
+	}
+	p.entries = slices.DeleteFunc(p.entries, func(e entryAt) bool { return e.position > p.end })
+	slices.SortFunc(p.entries, func(a, b entryAt) int { return int(a.position - b.position) })
+	for i := range p.entries {
+		if e := &p.entries[i]; e.After > e.Before {
+			if err := c.cameWith(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
+}
+
+func versionEntry(stmt *sqlite.Stmt, e *entryAt) error {
+	e.entity, e.Version, e.By, e.On = stmt.ColumnInt64(3), stmt.ColumnInt64(4), stmt.ColumnText(5), oda.Instant(stmt.ColumnInt64(6))
+	e.CreatedBy, e.CreatedOn = stmt.ColumnText(7), oda.Instant(stmt.ColumnInt64(8))
+	e.Before, e.After = stmt.ColumnInt64(9), stmt.ColumnInt64(10)
+	e.Body = oda.Body{Text: bytesOf(stmt, 14), Digest: digestOf(stmt, 13)}
+	of := engine.Version{Ref: e.Ref, Number: e.Version}
+	runs, err := decodeRuns(bytesOf(stmt, 11))
+	if err != nil {
+		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
+	}
+	e.Runs = runs
+	if e.Body.Slots, err = decodeSlots(bytesOf(stmt, 12), len(e.Body.Text)); err != nil {
+		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
+	}
+	if e.Version == 1 && !stmt.ColumnIsNull(15) {
+		e.CreateKey = &oda.Key{Value: stmt.ColumnText(15), Digest: digestOf(stmt, 16)}
+	}
+	return of.Check(e.Body)
+}
+
+func recordEntry(stmt *sqlite.Stmt, e *entryAt) error {
+	e.Sequence, e.Version, e.By, e.On = stmt.ColumnInt64(3), stmt.ColumnInt64(4), stmt.ColumnText(5), oda.Instant(stmt.ColumnInt64(6))
+	e.Key = stmt.ColumnText(7)
+	e.Body = oda.Body{Text: bytesOf(stmt, 9), Digest: digestOf(stmt, 8)}
+	if oda.DigestOf(e.Body.Text) != e.Body.Digest {
+		return oda.Damaged(e.Ref, e.Version, e.Sequence)
+	}
+	return nil
+}
+
+// cameWith reads the records that came with a version.
+func (c *conn) cameWith(e *entryAt) error {
+	of := engine.Version{Ref: e.Ref, Number: e.Version}
+	e.Came = make([]oda.Body, 0, e.After-e.Before)
+	for r, err := range engine.InParts(of, engine.Runs{{First: e.Before + 1, Last: e.After}}, func(first, last int64) ([]engine.Numbered, error) {
+		return c.part(e.entity, first, last)
+	}) {
+		if err != nil {
+			return err
+		}
+		e.Came = append(e.Came, oda.Body{Text: r.Text, Digest: r.Digest})
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+// Load implements oda.Mover. All entries are one job of the writer.
+func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error) {
+	days := make([][]oda.Day, len(entries))
+	for i := range entries {
+		days[i] = engine.DaysOf(&entries[i])
+	}
+	refused = make([]error, len(entries))
+	// The size ends the batch: nobody else is waiting for an import.
+	err = s.submit(ctx, batchBytes, func(tx *txn) error {
+		clear(refused)
+		for i := range entries {
+			refused[i] = tx.load(&entries[i], days[i])
+			if tx.fault != nil {
+				return tx.fault
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return refused, nil
+}
+
+// load adds an entry, unless it is there. An error says why it cannot be added.
+func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
+	h, err := t.head(e.Ref)
+	if err != nil {
+		return err
+	}
+	var state *oda.LogState
+	if h != nil {
+		state = &oda.LogState{Metadata: h.metadata, LastSequence: h.lastSequence}
+	}
+	if e.Known(state) {
+		return t.compare(e, h)
+	}
+	if err := e.Follow(state); err != nil {
+		return err
+	}
+	if !e.Stored() {
+		return t.loadRecord(e, h, days[0])
+	}
+	entry := &entry{hash: e.Entry.Hash, summary: e.Entry.Summary, terms: " " + e.Entry.Terms + " "}
+	if e.Entry.Telescope != "" {
+		entry.telescope = e.Entry.Telescope
+	}
+	m := e.Metadata()
+	switch {
+	case h == nil:
+		if e.CreateKey != nil {
+			used, err := t.keyUsed(e.Kind, *e.CreateKey)
+			if used && err == nil {
+				err = errKeyTaken
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if h, err = t.insertHead(e.Ref, m, e.CreateKey, entry); err != nil {
+			return err
+		}
+		h.dirty = len(e.Came) > 0
+	default:
+		if h.summaryHash != entry.hash {
+			if err := t.restate(e.Ref, h, entry); err != nil {
+				return err
+			}
+		}
+		h.dirty = true
+	}
+	h.lastSequence = e.After
+	if err := t.insertList(h, m, e.Before+1, engine.FreshBodies(e.Came)); err != nil {
+		return err
+	}
+	for i, day := range days {
+		if err := t.note(h, e.Before+1+int64(i), day); err != nil {
+			return err
+		}
+	}
+	return t.insertVersion(e.Ref, h, m, e.Before, e.Runs, &e.Body)
+}
+
+var errKeyTaken = errors.New("the key with which it was created has created another entity here")
+
+// loadRecord adds a record that was recorded.
+func (t *txn) loadRecord(e *oda.LogEntry, h *head, day oda.Day) error {
+	if e.Key != "" {
+		if before, err := t.recordedBefore(h, oda.Key{Value: e.Key, Digest: e.Body.Digest}); err != nil || before.Sequence != 0 {
+			return engine.ErrKeyTwice
+		}
+	}
+	m := h.metadata
+	m.LastModifiedBy, m.LastModifiedOn = e.By, e.On
+	if err := t.insertRecord(h, m, e.Sequence, oda.NewRecord{Key: e.Key, Text: e.Body.Text}, &e.Body.Digest); err != nil {
+		return err
+	}
+	if err := t.note(h, e.Sequence, day); err != nil {
+		return err
+	}
+	h.metadata, h.lastSequence, h.dirty = m, e.Sequence, true
+	t.changes = join(t.changes, oda.Change{
+		Position: oda.Position(t.position), Ref: e.Ref, Version: e.Version, FirstSequence: e.Sequence, LastSequence: e.Sequence, By: e.By, On: e.On,
+	})
+	return nil
+}
+
+// compare returns an error if the archive has something else in the place of the
+// entry.
+func (t *txn) compare(e *oda.LogEntry, h *head) error {
+	query, number := "SELECT stored_by, stored_on, digest FROM versions WHERE entity = ? AND version = ?", e.Version
+	if !e.Stored() {
+		query, number = "SELECT recorded_by, recorded_on, digest FROM records WHERE entity = ? AND sequence = ?", e.Sequence
+	}
+	var answer error = oda.LostVersion(e.Ref, e.Version)
+	err := t.query(query, func(stmt *sqlite.Stmt) error {
+		answer = e.Same(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)), digestOf(stmt, 2))
+		return nil
+	}, h.entity, number)
+	if err != nil {
+		return err
+	}
+	return answer
+}

@@ -1,0 +1,304 @@
+package oda
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"oda/internal/rawjson"
+)
+
+// LogEntry is an entry of the log with everything that is stored for it: a
+// version with the records that came with it, or a record that was recorded. All
+// entries in their order are the whole archive; everything else follows from them.
+type LogEntry struct {
+	Ref
+	Version  int64 // that was stored, or that the block had when the record came
+	Sequence int64 // of the record; 0: a version was stored
+	By       string
+	On       Instant
+	Body     Body // of the version; without slots, that of the record
+
+	// Of a version.
+	CreatedBy     string // of the entity
+	CreatedOn     Instant
+	CreateKey     *Key  // with which the entity was created; only version 1 has it
+	Before, After int64 // the last sequence number before and after it was stored
+	Runs          []Run // the records that it holds; nil: no list
+	Came          []Body
+	Entry         *CatalogueEntry // what search knows; nil until Prepare
+
+	Key string // of the record; empty if it was sent without one
+}
+
+// Run is a range of sequence numbers, both ends included.
+type Run struct{ First, Last int64 }
+
+// Stored reports whether the entry is that of a version.
+func (e *LogEntry) Stored() bool { return e.Sequence == 0 }
+
+// Positions returns how many positions of the log the entry takes.
+func (e *LogEntry) Positions() int64 { return 1 + int64(len(e.Came)) }
+
+// Size returns the bytes of its texts.
+func (e *LogEntry) Size() int {
+	size := len(e.Body.Text)
+	for i := range e.Came {
+		size += len(e.Came[i].Text)
+	}
+	return size
+}
+
+// Metadata returns the metadata of the entity once the entry was stored. Of a
+// record's, only the version and the last modification are known.
+func (e *LogEntry) Metadata() Metadata {
+	return Metadata{Version: e.Version, CreatedBy: e.CreatedBy, CreatedOn: e.CreatedOn, LastModifiedBy: e.By, LastModifiedOn: e.On}
+}
+
+// CatalogueEntry is what the catalogue has about a version, as engines store it.
+type CatalogueEntry struct {
+	Hash      int64
+	Telescope string // empty: none
+	Summary   []byte // packed
+	Terms     string // separated by spaces
+}
+
+// Prepare checks the entry by itself, and works out what search knows of a version.
+// An error says what is wrong with it. It is called once, before the entry is
+// loaded, and may be called for many entries at a time.
+func (e *LogEntry) Prepare() error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if !e.Stored() {
+		return nil
+	}
+	x, err := e.extract()
+	if err != nil {
+		return err
+	}
+	s := x.Summary()
+	e.Entry = &CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Summary: s.Pack(), Terms: s.TermList(e.Ref)}
+	return nil
+}
+
+// check checks the entry without reading its document.
+func (e *LogEntry) check() error {
+	switch {
+	case e.Kind < SBDefinition || e.Kind > Project:
+		return errors.New("its kind is unknown")
+	case !ValidID(e.ID):
+		return errors.New("its identifier is not valid")
+	case e.Version < 1 || e.Version == math.MaxInt64:
+		return errors.New("its version is not a number from 1")
+	case !ValidUser(e.By):
+		return errors.New("its user is not 1 to 256 characters without control characters")
+	case DigestOf(e.Body.Text) != e.Body.Digest:
+		return errors.New("its text does not fit its digest")
+	}
+	if !e.Stored() {
+		return e.checkRecord()
+	}
+	switch {
+	case !ValidUser(e.CreatedBy):
+		return errors.New("its creator is not 1 to 256 characters without control characters")
+	case e.CreatedOn > e.On:
+		return fmt.Errorf("it was created at %s, but last modified at %s, which is earlier", e.CreatedOn, e.On)
+	case e.CreateKey != nil && (e.Version != 1 || !validKey(e.CreateKey.Value)):
+		return errors.New("the key with which it was created is not valid")
+	case !e.Body.Fits(e.Kind):
+		return errors.New("its slots do not make a document")
+	case e.Before < 0 || e.After-e.Before != int64(len(e.Came)):
+		return errors.New("the records that came with it are not those that it counts")
+	case e.Kind != ExecutionBlock && (e.After != 0 || e.Runs != nil):
+		return errors.New("only an ExecutionBlock can have records")
+	}
+	listed := int64(0)
+	for _, run := range e.Runs {
+		if run.First < 1 || run.Last < run.First || run.Last > e.After {
+			return errors.New("its list names records that were not there yet")
+		}
+		if listed += run.Last - run.First + 1; listed > e.After {
+			return errors.New("its list names records twice")
+		}
+	}
+	for i := range e.Came {
+		if err := checkRecordText(e.Came[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *LogEntry) checkRecord() error {
+	switch {
+	case e.Kind != ExecutionBlock:
+		return errors.New("only an ExecutionBlock can have records")
+	case e.Sequence < 1:
+		return errors.New("its sequence is not a number from 1")
+	case e.Key != "" && !validKey(e.Key):
+		return errors.New("its key is not valid")
+	}
+	return checkRecordText(e.Body)
+}
+
+// validKey reports whether a text can be an idempotency key.
+func validKey(key string) bool {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return key != "" && len(key) <= 255
+}
+
+func checkRecordText(body Body) error {
+	if DigestOf(body.Text) != body.Digest {
+		return errors.New("the text of a record does not fit its digest")
+	}
+	scan := rawjson.NewScanner(body.Text, maxStoredDepth)
+	_, _, err := scan.Skip()
+	if err == nil {
+		err = scan.End()
+	}
+	if err == nil && bytes.TrimLeft(body.Text, white)[0] != '{' {
+		err = errors.New("it is not an object")
+	}
+	if err != nil {
+		return fmt.Errorf("a record is not valid: %w", err)
+	}
+	return nil
+}
+
+// extract scans the document, which must be that of the entity.
+func (e *LogEntry) extract() (*Extract, error) {
+	var b bytes.Buffer
+	b.Grow(len(e.Body.Text) + 256)
+	if err := e.Body.WriteTo(&b, e.Metadata(), nil); err != nil {
+		return nil, err
+	}
+	x, err := extractOf(e.Kind, b.Bytes())
+	if err != nil {
+		return nil, errors.New("its document is not valid JSON")
+	}
+	members := rawjson.MembersOf(b.Bytes())
+	for {
+		key, value, ok := members.Next()
+		if !ok {
+			return nil, fmt.Errorf("its document has no %s", e.Kind.IDField())
+		}
+		if string(key) != e.Kind.IDField() {
+			continue
+		}
+		if string(textIn(value)) != e.ID {
+			return nil, errors.New("its document has another identifier")
+		}
+		return x, nil
+	}
+}
+
+// LogState is what the log of an entity has come to: what its next entry must
+// follow.
+type LogState struct {
+	Metadata     Metadata
+	LastSequence int64
+}
+
+// Follow returns why the entry cannot be the next one of its entity, or nil. State is
+// nil if the entity is not stored.
+func (e *LogEntry) Follow(state *LogState) error {
+	var version, sequence int64
+	if state != nil {
+		version, sequence = state.Metadata.Version, state.LastSequence
+	}
+	switch {
+	case e.Stored() && e.Version != version+1:
+		return fmt.Errorf("version %d is not stored, so version %d cannot follow", version+1, e.Version)
+	case !e.Stored() && (state == nil || e.Version != version):
+		return fmt.Errorf("it was recorded into version %d, but the archive has version %d", e.Version, version)
+	case e.Stored() && e.Before != sequence:
+		return fmt.Errorf("%d records came before it, but the archive has %d", e.Before, sequence)
+	case !e.Stored() && e.Sequence != sequence+1:
+		return fmt.Errorf("record %d is not stored, so record %d cannot follow", sequence+1, e.Sequence)
+	case state != nil && e.On <= state.Metadata.LastModifiedOn:
+		return fmt.Errorf("it is of %s, which is not after what precedes it (%s)", e.On, state.Metadata.LastModifiedOn)
+	case state != nil && e.Stored() && (e.CreatedBy != state.Metadata.CreatedBy || e.CreatedOn != state.Metadata.CreatedOn):
+		return fmt.Errorf("it was created by %q at %s, but what precedes it by %q at %s",
+			e.CreatedBy, e.CreatedOn, state.Metadata.CreatedBy, state.Metadata.CreatedOn)
+	}
+	return nil
+}
+
+// Known reports whether the archive may have the entry already, since its entity has
+// come further.
+func (e *LogEntry) Known(state *LogState) bool {
+	switch {
+	case state == nil:
+		return false
+	case e.Stored():
+		return e.Version <= state.Metadata.Version
+	}
+	return e.Sequence <= state.LastSequence
+}
+
+// Same returns why what the archive has in the place of the entry is not the same, or
+// nil. Digest is that of the stored text.
+func (e *LogEntry) Same(by string, on Instant, digest Digest) error {
+	if e.By == by && e.On == on && e.Body.Digest == digest {
+		return nil
+	}
+	what := fmt.Sprintf("version %d", e.Version)
+	if !e.Stored() {
+		what = fmt.Sprintf("record %d", e.Sequence)
+	}
+	return fmt.Errorf("the archive has another %s, by %q of %s", what, by, on)
+}
+
+// Mover reads and writes the log with everything in it, to move archives.
+type Mover interface {
+	// Entries calls emit for the entries up to a position that are those of a wanted
+	// entity, in order. A reader may take as long as it likes: the log up to a
+	// position never changes, so it is read in parts.
+	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
+
+	// Load adds entries to the log as they are, in order. They were prepared. It
+	// leaves out what the archive has already. What cannot be added is refused, with
+	// a reason for each entry that is, else nil. All others are stored together, or
+	// none if there is an error.
+	Load(ctx context.Context, entries []LogEntry) (refused []error, err error)
+}
+
+// Unrender returns the body of a document that was rendered with that metadata and
+// without records.
+func Unrender(rendered []byte, slots []Slot, m Metadata) (Body, error) {
+	body := Body{Text: make([]byte, 0, len(rendered)), Slots: slots}
+	var room [64]byte
+	for _, s := range slots {
+		length := s.Offset - len(body.Text)
+		if length < 0 || length > len(rendered) {
+			return Body{}, errUnrender
+		}
+		body.Text = append(body.Text, rendered[:length]...)
+		value := room[:0]
+		switch {
+		case s.Value < SlotVersion || s.Value > SlotRecordsMember:
+			return Body{}, errUnrender
+		case s.Value < SlotRecords:
+			value = appendValue(value, s.Value, m)
+		case s.Value == SlotRecords:
+			value = append(value, "[]"...)
+		}
+		rest, ok := bytes.CutPrefix(rendered[length:], value)
+		if !ok {
+			return Body{}, errUnrender
+		}
+		rendered = rest
+	}
+	body.Text = append(body.Text, rendered...)
+	body.Digest = DigestOf(body.Text)
+	return body, nil
+}
+
+var errUnrender = errors.New("its document does not have the metadata of its line")
