@@ -24,6 +24,7 @@ type following struct {
 type stream[T any] struct {
 	look
 	header []string
+	ends   bool // as in a table
 	row    func(T) []cell
 	json   func(T) []byte
 }
@@ -41,7 +42,7 @@ func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq
 		}
 		return nil
 	}
-	t := &table{look: p.look, header: p.header}
+	t := &table{look: p.look, header: p.header, ends: p.ends}
 	for one, err := range list {
 		if err != nil {
 			return errors.Join(t.flush(out), explain(err))
@@ -85,7 +86,11 @@ func (c *calls) Run(ctx context.Context, to streams) error {
 	if c.Follow {
 		list = archive.FollowRecords(ctx, c.ID, c.After)
 	}
-	print := stream[oda.Record]{look: c.look(to.out), header: []string{"SEQUENCE", "WHEN (UTC)", "STATUS", "SECONDS", "REQUEST"}, row: callRow, json: recordJSON}
+	print := stream[oda.Record]{
+		look: c.look(to.out), header: []string{"SEQUENCE", "WHEN (UTC)", "STATUS", "SECONDS", "REQUEST"},
+		ends: true, // a request is the path of a function
+		row:  callRow, json: recordJSON,
+	}
 	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, c.ID, err) })
 }
 

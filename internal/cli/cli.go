@@ -60,6 +60,9 @@ func (c *commands) BeforeResolve(ctx *kong.Context) error {
 	return c.settings.gather(ctx)
 }
 
+// entityGroup is the group of the commands that use a running archive.
+const entityGroup = "Entities"
+
 // Exit codes. They are documented, and scripts rely on them.
 const (
 	exitOK       = 0
@@ -122,13 +125,13 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	}
 	ctx := context.Background()
 	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
-		// A signal ends the command at once, even while it waits for input.
 		command.Bind(kind)
-	} else {
+	}
+	if group := command.Selected().ClosestGroup(); group == nil || group.Key != entityGroup {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
-	}
+	} // else a signal ends the command at once, even while it waits for input
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.Bind(command, parser, &read.settings)
 	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil && !errors.Is(err, context.Canceled) {
@@ -137,11 +140,20 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 			f = &failure{exitFailed, err.Error()}
 		}
 		if f.text != "" {
-			fmt.Fprintf(errOut, "oda: %s\n", coloring{}.look(errOut).safe(err.Error()))
+			fmt.Fprintf(errOut, "oda: %s\n", shownError(errOut, err))
 		}
 		return f.exit
 	}
 	return exitOK
+}
+
+// shownError returns what a person is told. It may quote a document, or another
+// program than an archive.
+func shownError(to io.Writer, err error) string {
+	if (coloring{}).look(to).people {
+		return visibleLines(err.Error())
+	}
+	return err.Error()
 }
 
 // newParser returns a parser of command lines, and what it reads them into.

@@ -65,16 +65,16 @@ func commandPage(command *kong.Node, version string) string {
 		if i > 0 {
 			p.line(".br")
 		}
-		p.text(leaf.Summary())
+		p.text("oda " + leaf.Summary())
 	}
 	p.section("DESCRIPTION")
-	p.paragraphs(cmpOr(command.Detail, command.Help))
+	p.paragraphs(described(command.Detail, command.Help))
 	for _, leaf := range leaves {
 		if leaf == command {
 			p.section("OPTIONS")
 		} else {
 			p.section(strings.ToUpper(leaf.Name))
-			p.paragraphs(cmpOr(leaf.Detail, leaf.Help))
+			p.paragraphs(described(leaf.Detail, leaf.Help))
 		}
 		p.values(leaf)
 	}
@@ -83,7 +83,7 @@ func commandPage(command *kong.Node, version string) string {
 	return p.String()
 }
 
-func cmpOr(detail, help string) string {
+func described(detail, help string) string {
 	if detail == "" {
 		return help
 	}

@@ -77,13 +77,13 @@ func printNight(out io.Writer, look look, night *oda.Night) error {
 		row[0].ink, row[4].ink = cyan, failedInk(b.Failures)
 		blocks.add(row...)
 	}
-	failures := &table{look: look, header: []string{"FAILED", "OF", "REQUEST"}}
+	failures := &table{look: look, header: []string{"FAILED", "OF", "REQUEST"}, ends: true}
 	for _, f := range night.FailuresByRequest {
 		row := plainCells(grouped(f.Failures), grouped(f.Calls), f.Request)
 		row[0].ink = red
 		failures.add(row...)
 	}
-	slowest := &table{look: look, header: []string{"SECONDS", "WHEN (UTC)", "BLOCK", "SEQUENCE", "SLOWEST REQUESTS"}}
+	slowest := &table{look: look, header: []string{"SECONDS", "WHEN (UTC)", "BLOCK", "SEQUENCE", "SLOWEST REQUESTS"}, ends: true}
 	for _, s := range night.Slowest {
 		row := plainCells(strconv.FormatFloat(s.Took.Seconds(), 'f', 3, 64), when(oda.Instant(s.SentAt)), s.Block, strconv.FormatInt(s.Sequence, 10), s.Request)
 		row[2].ink = cyan

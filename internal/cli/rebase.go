@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"oda"
 	"oda/client"
@@ -143,8 +146,9 @@ func showDiff(out io.Writer, look look, fromName, toName string, from, to []byte
 }
 
 // ask asks a person, and returns the answer in lower case. Without an answer it is
-// empty. It takes no more of the input than the line.
+// empty. It takes no more of the input than the line. Ctrl-C ends the program.
 func (s streams) ask(question string) string {
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	fmt.Fprint(s.err, question)
 	var line []byte
 	for one := make([]byte, 1); ; {

@@ -31,6 +31,7 @@ func plainCells(texts ...string) []cell {
 type table struct {
 	look
 	header []string
+	ends   bool // what does not fit into the last column is left out at its beginning
 	rows   [][]cell
 	widths []int
 	begun  bool
@@ -98,7 +99,11 @@ func (t *table) cut(text string, at int) string {
 	if t.width == 0 || utf8.RuneCountInString(text) <= room {
 		return text
 	}
-	return string([]rune(text)[:room-1]) + "…"
+	runes := []rune(text)
+	if t.ends {
+		return "…" + string(runes[len(runes)-room+1:])
+	}
+	return string(runes[:room-1]) + "…"
 }
 
 // when writes a time for people, in UTC.

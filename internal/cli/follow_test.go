@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"oda/internal/test/env"
+)
+
+// What is recorded and stored is printed as it comes, also after the archive was away,
+// until the person has enough.
+func TestWhatComesIsPrinted(t *testing.T) {
+	file := "--db=sqlite:" + t.TempDir() + "/archive.db"
+	p := env.Oda(t, "serve", file)
+	host := p.Host()
+	store := func(method, path, body string) {
+		t.Helper()
+		if status, answer := send(t, method, "http://"+host+"/api/v1"+path, body); status != 200 {
+			t.Fatalf("%s %s: %d %s", method, path, status, answer)
+		}
+	}
+	store("PUT", "/ebs/eb-1", `{"request_responses":[{"request":"one"}]}`)
+	calls := followed(t, host, false, "ebs", "records", "eb-1", "-f")
+	calls.want(`{"sequence":1,`, `"record":{"request":"one"}}`)
+	seen := followed(t, host, true, "ebs", "records", "eb-1", "--follow", "--color=never")
+	seen.want("SEQUENCE", "REQUEST")
+	seen.want("1 ", "one")
+	all := followed(t, host, false, "changes", "-f", "--after=0")
+	all.want(`{"position":2,`, `"change":"stored"`)
+
+	store("POST", "/ebs/eb-1/request_response", `{"request":"two"}`)
+	calls.want(`{"sequence":2,`, "two")
+	seen.want("2 ", "two")
+	all.want(`"id":"eb-1","change":"recorded"`)
+
+	p.Stop()
+	env.Oda(t, "serve", file, "--listen="+host)
+	store("POST", "/ebs/eb-1/request_response", `{"request":"three","status":"FAILED"}`)
+	store("PUT", "/sbds/sbd-1", `{}`)
+	calls.want(`{"sequence":3,`, "three")
+	seen.want("3 ", "failed", "three")
+	all.want(`"id":"eb-1","change":"recorded"`)
+	all.want(`"id":"sbd-1","change":"stored"`)
+	for _, f := range []*follower{calls, seen, all} {
+		f.interrupt()
+	}
+}
+
+// follower is a command that prints what comes.
+type follower struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+// followed starts a command, on a terminal or in a pipe.
+func followed(t *testing.T, host string, terminal bool, args ...string) *follower {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, env.Program(t), args...)
+	cmd.Env = append(os.Environ(), "ODA_URL=http://"+host, "TERM=xterm")
+	var out io.Reader
+	var err error
+	if terminal {
+		out, err = pty.Start(cmd)
+	} else if out, err = cmd.StdoutPipe(); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &follower{t, cmd, bufio.NewReader(out)}
+}
+
+// want reads the next line, which must have all parts.
+func (f *follower) want(parts ...string) {
+	f.t.Helper()
+	line, err := f.out.ReadString('\n')
+	for _, part := range parts {
+		if !strings.Contains(line, part) {
+			f.t.Fatalf("%v prints %q, %v, without %q", f.cmd.Args, line, err, part)
+		}
+	}
+}
+
+// interrupt ends the command with Ctrl-C.
+func (f *follower) interrupt() {
+	f.t.Helper()
+	if err := f.cmd.Process.Signal(os.Interrupt); err != nil {
+		f.t.Fatal(err)
+	}
+	rest, _ := io.ReadAll(f.out) // a terminal ends with an error
+	if len(rest) > 0 {
+		f.t.Errorf("%v also prints %q", f.cmd.Args, rest)
+	}
+	_ = f.cmd.Wait() // the signal has ended it
+}
