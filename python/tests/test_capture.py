@@ -335,6 +335,47 @@ class ACallIsRecorded(Case):
         self.assertEqual(len(self.recorded()), 2)
 
 
+class WhatHasNotEndedWhenTheProcessEnds(Case):
+    def test_is_recorded_once_and_quietly(self):
+        eb_id = oda_helper.create_eb()
+        process = self.script(
+            """
+            import asyncio
+
+            @oda_helper.capture_request_response
+            def numbers():
+                yield 1
+
+            @oda_helper.capture_request_response
+            async def later():
+                yield 1
+
+            @oda_helper.capture_request_response
+            async def sleep():
+                await asyncio.sleep(60)
+
+            generator = numbers()
+            next(generator)
+            asynchronous, coroutine = later(), sleep()
+            try:
+                asynchronous.__anext__().send(None)
+            except StopIteration:
+                pass
+            loop = asyncio.new_event_loop()
+            task = loop.create_task(coroutine)
+            loop.run_until_complete(asyncio.sleep(0))
+            if os.fork() == 0:
+                sys.exit()  # what its parent began is not its own
+            os.wait()
+            """,
+            EB_ID=eb_id,
+        )
+        self.assertNotIn("Traceback", process.err)
+        found = self.server.records(eb_id)
+        self.assertEqual([r["request"] for r in found], ["__main__.numbers", "__main__.later", "__main__.sleep"])
+        self.assertEqual({r["response"]["result"] for r in found}, {"<not ended when the process ended>"})
+
+
 class TheCallerNoticesNothing(Case):
     needs_server = False
 

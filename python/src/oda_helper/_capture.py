@@ -5,10 +5,12 @@ the function returns or raises reaches the caller at once, as if there were no
 decorator. Errors in recording go to the log.
 """
 
+import atexit
 import functools
 import inspect
 import json
 import logging
+import os
 import time
 from datetime import datetime, timedelta, timezone
 from typing import (
@@ -66,9 +68,12 @@ def capture_request_response(function: Any = None) -> Any:
 
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = _begin(name, args, kwargs, secret)
+            call = _going_on(_begin(name, args, kwargs, secret))
             try:
                 result = await function(*args, **kwargs)
+            except GeneratorExit:
+                _closed(call)
+                raise
             except BaseException as error:
                 _end(call, error=error)
                 raise
@@ -79,11 +84,11 @@ def capture_request_response(function: Any = None) -> Any:
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = _begin(name, args, kwargs, secret)
+            call = _going_on(_begin(name, args, kwargs, secret))
             try:
                 result = yield from function(*args, **kwargs)
             except GeneratorExit:
-                _end(call, CLOSED)
+                _closed(call)
                 raise
             except BaseException as error:
                 _end(call, error=error)
@@ -95,7 +100,7 @@ def capture_request_response(function: Any = None) -> Any:
 
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = _begin(name, args, kwargs, secret)
+            call = _going_on(_begin(name, args, kwargs, secret))
             items = function(*args, **kwargs)
             try:
                 item = await items.__anext__()
@@ -112,7 +117,7 @@ def capture_request_response(function: Any = None) -> Any:
             except StopAsyncIteration:
                 _end(call)
             except GeneratorExit:
-                _end(call, CLOSED)
+                _closed(call)
                 raise
             except BaseException as error:
                 _end(call, error=error)
@@ -134,14 +139,18 @@ def capture_request_response(function: Any = None) -> Any:
     return recorded
 
 
-class _Closed:
-    """The result of a generator whose caller wanted no more."""
+class _Unended:
+    """The result of a call that was left before its end."""
+
+    def __init__(self, said: str):
+        self._said = said
 
     def __repr__(self) -> str:
-        return "<closed before its end>"
+        return self._said
 
 
-CLOSED = _Closed()
+CLOSED = _Unended("<closed before its end>")
+LEFT = _Unended("<not ended when the process ended>")
 
 
 class _Call(NamedTuple):
@@ -152,6 +161,9 @@ class _Call(NamedTuple):
     arguments: Any
     sent: datetime
     clock: float
+
+
+_unended: Dict[int, _Call] = {}  # coroutines and generators that have begun
 
 
 def _begin(
@@ -173,6 +185,7 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
     """Records a call that has ended."""
     if call is None:
         return
+    _unended.pop(id(call), None)
     try:
         # Use the monotonic clock: even if the clock is set back meanwhile, the
         # response must not precede the request.
@@ -195,6 +208,31 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         recorder().record(eb_id, url, _encode(record).encode("utf-8"))
     except Exception:
         _log.exception("A call of %s is not recorded.", call.request)
+
+
+def _going_on(call: Optional[_Call]) -> Optional[_Call]:
+    """Notes a call that may still go on when the process ends."""
+    if call is not None:
+        _unended[id(call)] = call
+    return call
+
+
+def _closed(call: Optional[_Call]) -> None:
+    """Records a call whose caller wants no more of it, unless it is recorded already."""
+    if id(call) in _unended:
+        _end(call, CLOSED)
+
+
+def _end_all() -> None:
+    """Records what has not ended when the process ends: later it would be too late."""
+    for call in list(_unended.values()):
+        _end(call, LEFT)
+
+
+# It runs before the recorder is closed, since that registered first. What goes on in the
+# parent of a forked process is recorded there.
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_unended.clear)
 
 
 def _inside(function: Any) -> Any:
