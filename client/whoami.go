@@ -14,6 +14,8 @@ type Caller struct {
 	Role       string      `json:"role"`       // for everything; empty if there are roles for telescopes only
 	Telescopes []BoundRole `json:"telescopes"` // the roles for some of them
 	Ends       *time.Time  `json:"ends"`       // of the credential; nil: never
+
+	JSON json.RawMessage `json:"-"` // all this as the archive sent it
 }
 
 // BoundRole is a role for the documents of one telescope.
@@ -28,9 +30,9 @@ func (c *Client) Whoami(ctx context.Context) (*Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	var caller Caller
-	if err := json.Unmarshal(r.body, &caller); err != nil {
+	caller := &Caller{JSON: r.body}
+	if err := json.Unmarshal(r.body, caller); err != nil {
 		return nil, garbled(r, err)
 	}
-	return &caller, nil
+	return caller, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -32,15 +33,7 @@ type stream[T any] struct {
 // all prints what comes.
 func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
 	if format == "json" || format == "auto" && !p.people {
-		for one, err := range list {
-			if err != nil {
-				return explain(err)
-			}
-			if _, err := out.Write(append(p.json(one), '\n')); err != nil {
-				return err
-			}
-		}
-		return nil
+		return p.lines(out, follow, list, explain)
 	}
 	t := &table{look: p.look, header: p.header, ends: p.ends}
 	for one, err := range list {
@@ -55,6 +48,23 @@ func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq
 		}
 	}
 	return t.flush(out)
+}
+
+// lines prints a line of JSON for each thing.
+func (p *stream[T]) lines(out io.Writer, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
+	w := bufio.NewWriter(out)
+	for one, err := range list {
+		if err != nil {
+			return errors.Join(w.Flush(), explain(err))
+		}
+		w.WriteString(p.safe(string(p.json(one))) + "\n")
+		if follow {
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Flush()
 }
 
 // calls prints the records of a block.

@@ -161,6 +161,9 @@ func (s *spoolStatus) Run(to streams) error {
 		return out.Encode(lines)
 	}
 	if len(lines) == 0 {
+		if (coloring{}).look(to.out).people {
+			fmt.Fprintln(to.out, "nothing waits in the spool")
+		}
 		return nil
 	}
 	table := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -32,11 +31,7 @@ func (w *whoami) Run(ctx context.Context, to streams) error {
 	}
 	look := w.look(to.out)
 	if w.Output != "auto" {
-		text, err := json.Marshal(caller)
-		if err != nil {
-			return err
-		}
-		return look.printDocument(to.out, w.Output, text)
+		return look.printDocument(to.out, w.Output, caller.JSON)
 	}
 	_, from := w.acting.acting()
 	_, err = fmt.Fprintf(to.out, "user:      %s\nknown by:  %s\nmay:       %s\narchive:   %s\n",
