@@ -178,6 +178,9 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must(c.Whoami(ctx))(t)
 	must(c.Changes(ctx, client.ChangesQuery{}))(t)
 	must(c.DescriptionYAML(ctx))(t)
+	if err := c.Export(ctx, oda.Scope{}, io.Discard); err != nil {
+		t.Error(err)
+	}
 	backup := must(c.Backup(ctx))(t)
 	if content, err := io.ReadAll(backup); err != nil || !strings.HasPrefix(string(content), "oda backup 1\n") || backup.Close() != nil {
 		t.Errorf("the backup is %.20q, %v", content, err)

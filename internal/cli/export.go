@@ -21,7 +21,7 @@ type export struct {
 	Output  string `short:"o" required:"" placeholder:"FILE" help:"File to write, \"-\" for the standard output."`
 	Db      string `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Kind    string `placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
-	Since   string `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
+	Since   moment `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
 	Project string `placeholder:"ID" help:"Only this Project and what hangs on it."`
 	Quiet   bool   `short:"q" help:"Print no progress."`
 	remote
@@ -38,7 +38,10 @@ engine can be read with --db only while no server has it open.`
 // scope returns what is to be exported.
 func (e *export) scope() (oda.Scope, error) {
 	params := make(map[string][]string)
-	for name, value := range map[string]string{"kind": e.Kind, "since": e.Since, "prj_id": e.Project} {
+	if !e.Since.IsZero() {
+		params["since"] = []string{e.Since.Format(time.RFC3339Nano)}
+	}
+	for name, value := range map[string]string{"kind": e.Kind, "prj_id": e.Project} {
 		if value != "" {
 			params[name] = []string{value}
 		}
