@@ -138,7 +138,7 @@ func (d *draft) callEditor() error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	cmd := exec.Command("/bin/sh", "-c", editor+` "$1"`, "sh", d.file) // an editor may have arguments of its own
+	cmd := exec.Command("/bin/sh", "-c", editor+` "$1"`, "sh", d.file) // #nosec G204 -- the editor is the user's, and may have arguments of its own
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.to.in, d.to.out, d.to.err
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("the editor %q failed: %w", editor, err)

@@ -65,7 +65,7 @@ func (e *export) Run(ctx context.Context, to streams) error {
 	}
 	// The file has its name once it is complete.
 	part := e.Output + ".part"
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ const told = 20
 func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	var out io.Writer
 	if i.Report != "" {
-		f, err := os.OpenFile(i.Report, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+		f, err := os.OpenFile(i.Report, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fmt.Errorf("the report cannot be written: %w", err)
 		}

@@ -24,11 +24,13 @@ func (m *manual) Run(parser *kong.Kong, to streams) error {
 			pages["oda-"+command.Name+".1"] = commandPage(command, to.version)
 		}
 	}
-	if err := os.MkdirAll(m.Dir, 0o755); err != nil { // #nosec G301 -- everybody may read them
+	err := os.MkdirAll(m.Dir, 0o755) // #nosec G301 -- everybody may read them
+	if err != nil {
 		return err
 	}
 	for name, text := range pages {
-		if err := os.WriteFile(filepath.Join(m.Dir, name), []byte(text), 0o644); err != nil { // #nosec G306 -- so
+		err = os.WriteFile(filepath.Join(m.Dir, name), []byte(text), 0o644) // #nosec G306 -- so
+		if err != nil {
 			return err
 		}
 	}

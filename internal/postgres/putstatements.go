@@ -295,4 +295,6 @@ const countShards = 16
 // notCounted is the shard of a statement that does not count its entity.
 const notCounted int16 = -1
 
-func anyShard() int16 { return int16(rand.IntN(countShards)) } // #nosec G404 -- spreads load
+func anyShard() int16 {
+	return int16(rand.IntN(countShards)) // #nosec G404 -- spreads load
+}
