@@ -2,12 +2,20 @@ package app_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"oda"
 	"oda/internal/app"
@@ -99,5 +107,252 @@ func TestAnArchiveMovesBetweenEnginesAndBackUnchanged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAnExportHasWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for engine := range fixture.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			database := emptyDatabase(t, engine)
+			a := env.Start(t, func(c *app.Config) { c.Database = database })
+			for path, document := range map[string]string{
+				"/prjs/prj-1":      `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["sbd-listed"]}]}`,
+				"/prjs/prj-2":      `{"obs_blocks":[{"sbd_ids":["sbd-other"]}]}`,
+				"/sbds/sbd-listed": `{}`, "/sbds/sbd-other": `{}`,
+				"/sbds/sbd-block": `{"ob_ref":"ob-1"}`,
+				"/sbis/sbi-1":     `{"sbd_ref":"sbd-block","eb_ref":"eb-named"}`,
+				"/ebs/eb-named":   `{}`, "/ebs/eb-naming": `{"sbi_ref":"sbi-1"}`, "/ebs/eb-direct": `{"sbd_ref":"sbd-listed"}`, "/ebs/eb-other": `{"sbd_ref":"sbd-other"}`,
+			} {
+				must(t, "PUT", a.URL()+path, document)
+			}
+			var stored struct {
+				Metadata struct {
+					LastModifiedOn string `json:"last_modified_on"`
+				}
+			}
+			text := must(t, "PATCH", a.URL()+"/ebs/eb-other/request_response", `{"request":"late"}`)
+			if err := json.Unmarshal([]byte(text), &stored); err != nil {
+				t.Fatal(err)
+			}
+			since, err := oda.ParseAsOf(stored.Metadata.LastModifiedOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			for name, test := range map[string]struct {
+				scope oda.Scope
+				want  string
+			}{
+				"a kind":                  {oda.Scope{Kind: oda.SBInstance}, "sbi-1"},
+				"what changed since":      {oda.Scope{Since: &since}, "eb-other"},
+				"a project":               {oda.Scope{Project: "prj-1"}, "eb-direct eb-named eb-naming prj-1 sbd-block sbd-listed sbi-1"},
+				"the blocks of a project": {oda.Scope{Project: "prj-1", Kind: oda.ExecutionBlock}, "eb-direct eb-named eb-naming"},
+			} {
+				file := exported(t, database, test.scope)
+				copied := emptyDatabase(t, "sqlite")
+				if aside := imported(t, copied, file); len(aside) > 0 {
+					t.Errorf("%s: it sets aside %s", name, aside)
+				}
+				wantSame(t, file, exported(t, copied, oda.Scope{}))
+				b := env.Start(t, func(c *app.Config) { c.Database = copied })
+				var ids []string
+				for _, kind := range oda.Kinds {
+					var some []string
+					if err := json.Unmarshal(b.Do("GET", "/"+kind.Collection()+"?created_after=1970-01-01", "").Body, &some); err != nil {
+						t.Fatal(err)
+					}
+					ids = append(ids, some...)
+				}
+				slices.Sort(ids)
+				if got := strings.Join(ids, " "); got != test.want {
+					t.Errorf("%s: the export has %s, want %s", name, got, test.want)
+				}
+			}
+		})
+	}
+}
+
+// Whatever of an export is damaged, the import says where, and writes nothing.
+func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
+	t.Parallel()
+	file := exported(t, healthyArchive(t, "sqlite"), oda.Scope{})
+	compressed, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer encoder.Close()
+	plain, err := decoder.DecodeAll(compressed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(plain, []byte("\n"))
+	edited := func(at int, old, new string) []byte {
+		copied := slices.Clone(lines)
+		if copied[at] = bytes.Replace(copied[at], []byte(old), []byte(new), 1); bytes.Equal(copied[at], lines[at]) {
+			t.Fatalf("line %d has no %s: %s", at+1, old, lines[at])
+		}
+		return encoder.EncodeAll(bytes.Join(copied, nil), nil)
+	}
+	flipped := bytes.Clone(compressed)
+	flipped[len(flipped)/2] ^= 1
+	last := len(lines) - 2
+	for name, test := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"a bit flips":              {flipped, "the export is damaged at line "},
+		"it is cut off":            {compressed[:len(compressed)-200], "it ends there, before its manifest"},
+		"its end is missing":       {encoder.EncodeAll(bytes.Join(lines[:last], nil), nil), fmt.Sprintf("damaged at line %d: it ends there", last+1)},
+		"a line is missing":        {encoder.EncodeAll(bytes.Join(slices.Delete(slices.Clone(lines), 5, 6), nil), nil), "the lines do not fit the SHA-256 in its manifest"},
+		"a user is edited":         {edited(7, `"by":"`, `"by":"x`), "damaged at line 8: it is damaged: its values do not fit their check"},
+		"a document is edited":     {edited(1, `ska_mid`, `ska_low`), "damaged at line 2: it is damaged: its text does not fit its SHA-256"},
+		"the manifest is edited":   {edited(last, `"sbds":`, `"sbds":1`), "its manifest counts other"},
+		"something follows":        {append(bytes.Clone(compressed), encoder.EncodeAll([]byte("more\n"), nil)...), "something follows its manifest"},
+		"it is of a newer program": {edited(0, `"form":1`, `"form":2`), "newer form"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "damaged.zst")
+			if err := os.WriteFile(path, test.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			database := emptyDatabase(t, "sqlite")
+			report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %v", s) })
+			err := app.Preserve(t.Context(), database, []string{path}, report, quiet)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want %q", err, test.want)
+			}
+			a := env.Start(t, func(c *app.Config) { c.Database = database })
+			if text := a.Do("GET", "/changes", "").Text(); !strings.Contains(text, `"changes":[]`) {
+				t.Errorf("something was written: %s", text)
+			}
+		})
+	}
+}
+
+// An import that is killed goes on where it was: nothing twice, nothing missing.
+func TestAKilledImportGoesOn(t *testing.T) {
+	t.Parallel()
+	for engine := range fixture.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			source := emptyDatabase(t, "sqlite")
+			a := env.Start(t, func(c *app.Config) { c.Database = source })
+			filler := strings.Repeat("x", 20<<10)
+			for i := range 300 {
+				must(t, "PUT", fmt.Sprintf("%s/ebs/eb-%d", a.URL(), i), `{"filler":"`+filler+`","request_responses":[{"request":"first"}]}`)
+				must(t, "PATCH", fmt.Sprintf("%s/ebs/eb-%d/request_response", a.URL(), i/2), fmt.Sprintf(`{"request":"call %d"}`, i), "Idempotency-Key", fmt.Sprint(i))
+			}
+			if err := a.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			file := exported(t, source, oda.Scope{})
+			database := emptyDatabase(t, engine)
+			for try := range 4 {
+				command := exec.Command(env.Program(t), "import", file, "--preserve", "-q", "--db="+database)
+				if err := command.Start(); err != nil {
+					t.Fatal(err)
+				}
+				// Each try is killed at another moment; some may be done before.
+				time.Sleep(time.Duration(60+70*try) * time.Millisecond)
+				_ = command.Process.Kill()
+				_ = command.Wait()
+			}
+			if aside := imported(t, database, file); len(aside) > 0 {
+				t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+			}
+			wantSame(t, file, exported(t, database, oda.Scope{}))
+			wantWhole(t, database)
+		})
+	}
+}
+
+// An export that is killed leaves no file with its name.
+func TestAKilledExportLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	database := healthyArchive(t, "sqlite")
+	path := filepath.Join(t.TempDir(), "export.zst")
+	for range 5 {
+		command := exec.Command(env.Program(t), "export", "-o", path, "-q", "--db="+database)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if _, err := os.Stat(path); err == nil {
+			if _, err := moving.Check(t.Context(), path); err != nil {
+				t.Errorf("a killed export left %v", err)
+			}
+		}
+	}
+	if out, err := exec.Command(env.Program(t), "export", "-o", path, "-q", "--db="+database).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wantSame(t, path, exported(t, database, oda.Scope{}))
+}
+
+// Where there is no room, the import says so, and goes on once there is.
+func TestAnImportSurvivesAFullDisk(t *testing.T) {
+	t.Parallel()
+	file := exported(t, healthyArchive(t, "sqlite"), oda.Scope{})
+	database := "sqlite:" + filepath.Join(env.SmallDisk(t, 32<<20), "archive.db")
+	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	empty := env.FillDisk(t, filepath.Dir(strings.TrimPrefix(database, "sqlite:")))
+	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %v", s) })
+	if err := app.Preserve(t.Context(), database, []string{file}, report, quiet); err == nil {
+		t.Fatal("the import succeeded on a full disk")
+	}
+	empty()
+	if aside := imported(t, database, file); len(aside) > 0 {
+		t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+	}
+	wantSame(t, file, exported(t, database, oda.Scope{}))
+}
+
+// The interface of an older archive lists identifiers, and has current versions only.
+func TestAnOlderArchiveIsImportedThroughItsInterface(t *testing.T) {
+	t.Parallel()
+	older := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ska/oda/api/v5/sbds":
+			fmt.Fprint(w, `["sbd-1"]`)
+		case "/ska/oda/api/v5/sbds/sbd-1":
+			fmt.Fprint(w, `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":null,"last_modified_on":null}}`)
+		case "/ska/oda/api/v5/prjs": // later releases list documents, one for each version
+			fmt.Fprint(w, `[{"prj_id":"prj-1","n":2,"metadata":{"version":2,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"eve","last_modified_on":"2022-10-02T10:00:00Z"}},
+				{"prj_id":"prj-1","n":1,"metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}]`)
+		case "/ska/oda/api/v5/sbis", "/ska/oda/api/v5/ebs":
+			fmt.Fprint(w, `[]`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer older.Close()
+	database := emptyDatabase(t, "sqlite")
+	for range 2 {
+		if aside := imported(t, database, older.URL+"/ska/oda/api/v5/"); len(aside) > 0 {
+			t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+		}
+	}
+	a := env.Start(t, func(c *app.Config) { c.Database = database })
+	if text := a.Do("GET", "/prjs/prj-1", "").Text(); !strings.Contains(text, `"n":2,"metadata":{"version":2,"created_by":"ada","created_on":"2022-10-01T10:00:00.000000Z","last_modified_by":"eve"`) {
+		t.Errorf("the Project is %s", text)
+	}
+	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00.000000Z"`) {
+		t.Errorf("the SBDefinition is %s", text)
 	}
 }

@@ -126,7 +126,7 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 			return ofArchive(err)
 		}
 		defer done()
-		if archive, err = client.New("http://archive.invalid", client.WithUser(i.User), client.WithToken(""), client.WithHTTPClient(&http.Client{Transport: transport})); err != nil {
+		if archive, err = client.New("http://archive.invalid", client.WithUser(archive.User()), client.WithToken(""), client.WithHTTPClient(&http.Client{Transport: transport})); err != nil {
 			return err
 		}
 	}
