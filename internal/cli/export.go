@@ -88,6 +88,7 @@ func (e *export) Run(ctx context.Context, to streams) error {
 
 // write writes the export, and returns what to say about it.
 func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.Writer) (string, error) {
+	frugal()
 	var done, total atomic.Int64
 	if e.Db == "" {
 		archive, err := e.archive("")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"time"
 )
 
@@ -22,6 +23,10 @@ func howFar(doing string, done, total, aside int64, took time.Duration) (line st
 	}
 	return line, share
 }
+
+// frugal keeps the memory of a command small that goes through a whole archive: its
+// garbage is much larger than what it holds.
+func frugal() { debug.SetGCPercent(40) }
 
 // quietLog returns a log of warnings only.
 func quietLog(out io.Writer) *slog.Logger {

@@ -58,6 +58,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
+	frugal()
 	bar := newProgress(to.err, i.Quiet)
 	var report *moving.Report
 	report = moving.NewReport(out, func(s moving.SetAside) {

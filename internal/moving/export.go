@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -40,7 +42,7 @@ func Export(ctx context.Context, from Source, until oda.Position, wanted func(od
 	err = pipeline(ctx, func(ctx context.Context, hand func(*part) error) error {
 		// The first line is compressed alone, so that it can be read from any beginning
 		// of the file.
-		if err := hand(&part{lines: []byte(form + "\n")}); err != nil {
+		if err := hand(&part{buffer: buffer{lines: []byte(form + "\n")}}); err != nil {
 			return err
 		}
 		now := &part{}
@@ -61,7 +63,9 @@ func Export(ctx context.Context, from Source, until oda.Position, wanted func(od
 	}, func(p *part) (*part, error) { return p, p.encode(encoder) }, func(p *part) error {
 		m.add(&p.counts)
 		sum.Write(p.lines)
-		if _, err := to.Write(p.compressed); err != nil {
+		_, err := to.Write(p.compressed)
+		buffers.Put(&p.buffer)
+		if err != nil {
 			return err
 		}
 		progress(p.positions)
@@ -81,18 +85,23 @@ func Export(ctx context.Context, from Source, until oda.Position, wanted func(od
 
 // part is a part of an export.
 type part struct {
-	entries    []oda.LogEntry
-	size       int
-	positions  int64
-	counts     Manifest
-	lines      []byte
-	compressed []byte
+	entries   []oda.LogEntry
+	size      int
+	positions int64
+	counts    Manifest
+	buffer
 }
+
+// buffer is memory of a part that others use after it.
+type buffer struct{ lines, compressed []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // encode makes the lines of the part, and compresses them.
 func (p *part) encode(encoder *zstd.Encoder) (err error) {
 	if p.lines == nil {
-		p.lines = make([]byte, 0, p.size+p.size/8)
+		used := buffers.Get().(*buffer)
+		p.lines, p.compressed = slices.Grow(used.lines[:0], p.size+p.size/8), used.compressed[:0]
 	}
 	for i := range p.entries {
 		e := &p.entries[i]
@@ -103,7 +112,7 @@ func (p *part) encode(encoder *zstd.Encoder) (err error) {
 	}
 	p.entries = nil
 	if len(p.lines) > 0 {
-		p.compressed = encoder.EncodeAll(p.lines, make([]byte, 0, len(p.lines)/4))
+		p.compressed = encoder.EncodeAll(p.lines, p.compressed)
 	}
 	return nil
 }

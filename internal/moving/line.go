@@ -68,7 +68,7 @@ func appendEntry(dst []byte, e *oda.LogEntry) ([]byte, error) {
 	dst = appendCheck(dst, begin)
 	dst = append(dst, documentKey...)
 	text := appending{dst}
-	if bytes.ContainsAny(e.Body.Text, "\n\r") {
+	if hasLines(e.Body.Text) {
 		var rendered bytes.Buffer
 		if err := e.Body.WriteTo(&rendered, e.Metadata(), nil); err != nil {
 			return nil, err
@@ -85,6 +85,9 @@ func appendEntry(dst []byte, e *oda.LogEntry) ([]byte, error) {
 	}
 	return dst, nil
 }
+
+// hasLines reports whether a text is not on one line.
+func hasLines(text []byte) bool { return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 }
 
 // appending is a buffer as an io.Writer.
 type appending struct{ dst []byte }
@@ -111,7 +114,7 @@ func appendRecord(dst []byte, begin int, sequence int64, key string, body oda.Bo
 	dst = appendDigest(dst, "sha256", body.Digest)
 	dst = appendCheck(dst, begin)
 	dst = append(dst, recordKey...)
-	if bytes.ContainsAny(body.Text, "\n\r") {
+	if hasLines(body.Text) {
 		dst = rawjson.AppendQuoted(dst, string(body.Text))
 	} else {
 		dst = append(dst, body.Text...)

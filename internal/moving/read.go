@@ -124,11 +124,13 @@ func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
 			return nil, err
 		}
 		if bytes.HasPrefix(text, []byte(manifestKey)) {
-			m, err := r.manifest(text)
-			if err == nil && len(now.lines) > 0 {
-				err = hand(now)
+			// A line that is damaged says more than a sum that does not fit.
+			if len(now.lines) > 0 {
+				if err := hand(now); err != nil {
+					return nil, err
+				}
 			}
-			return m, err
+			return r.manifest(text)
 		}
 		r.add(text)
 		// Records that came with a version are in the batch of the version.
