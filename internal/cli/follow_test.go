@@ -4,9 +4,14 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +25,13 @@ import (
 func TestWhatComesIsPrinted(t *testing.T) {
 	file := "--db=sqlite:" + t.TempDir() + "/archive.db"
 	p := env.Oda(t, "serve", file)
-	host := p.Host()
+	var at atomic.Value // the address at which the archive is now
+	at.Store(p.Host())
+	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: at.Load().(string)})
+	}, ErrorLog: log.New(io.Discard, "", 0)})
+	t.Cleanup(front.Close)
+	host := front.Listener.Addr().String()
 	store := func(method, path, body string) {
 		t.Helper()
 		if status, answer := send(t, method, "http://"+host+"/api/v1"+path, body); status != 200 {
@@ -42,7 +53,7 @@ func TestWhatComesIsPrinted(t *testing.T) {
 	all.want(`"id":"eb-1","change":"recorded"`)
 
 	p.Stop()
-	env.Oda(t, "serve", file, "--listen="+host)
+	at.Store(env.Oda(t, "serve", file).Host())
 	store("POST", "/ebs/eb-1/request_response", `{"request":"three","status":"FAILED"}`)
 	store("PUT", "/sbds/sbd-1", `{}`)
 	calls.want(`{"sequence":3,`, "three")
