@@ -29,7 +29,7 @@ func (f figure) unit() string {
 	switch f {
 	case p50, p99, p999, took, cost:
 		return "s"
-	case memory, live, disk, written, logged, walSize, perWrite, lines:
+	case memory, live, disk, written, logged, walSize, perWrite, lines, moved:
 		return "B"
 	}
 	return ""

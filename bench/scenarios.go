@@ -221,6 +221,16 @@ func scenarios() []scenario {
 			budgets: searchBudgets(),
 		},
 		{
+			name: "backup", title: "Backup and restore",
+			text: "`oda backup` of an archive of a gigabyte that is served, and of one that is stopped, against `cp` of its file and a sync: all of them leave a file that is on disk. " +
+				"A backup has a checksum of each part, which both sides compute. Memory is what the server takes more than before.",
+			run: runBackup,
+			budgets: []budget{
+				atLeast("back up an archive that is served", onSQLite, over(moved, copied), 0.5),
+				atMost("memory of the server for a backup", onSQLite, over(memory), 32<<20),
+			},
+		},
+		{
 			name: "footprint", title: "Idle memory and size of the program",
 			text: "Resident memory a second after a start on an empty archive, and the size of the program.",
 			run:  runFootprint,

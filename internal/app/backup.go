@@ -14,14 +14,14 @@ import (
 var errOwnTools = errors.New("an archive on PostgreSQL is backed up and restored with PostgreSQL's own tools, pg_dump or pg_basebackup; docs/backup.md has the commands")
 
 // Backup writes a copy of an archive that no server has open.
-func Backup(ctx context.Context, database string, to io.Writer, version string) error {
+func Backup(ctx context.Context, database string, to io.Writer, version string) (backup.End, error) {
 	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
 		return sqlite.BackupFile(ctx, path, to, version)
 	}
 	if isPostgres(database) {
-		return errOwnTools
+		return backup.End{}, errOwnTools
 	}
-	return unknownDatabase(database)
+	return backup.End{}, unknownDatabase(database)
 }
 
 // Restore makes an archive from a backup. It calls note with how many bytes were read.

@@ -63,7 +63,7 @@ func TestABackupIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("it ends with %+v", end)
 	}
 	var copied bytes.Buffer
-	if _, end, err := Copy(&copied, bytes.NewReader(content), func(Header, int64) {}); err != nil || end.Position != 42 || !bytes.Equal(copied.Bytes(), content) {
+	if _, end, err := Copy(&copied, bytes.NewReader(content), func(Header) {}); err != nil || end.Position != 42 || !bytes.Equal(copied.Bytes(), content) {
 		t.Errorf("a copy has %d of %d bytes, %+v, %v", copied.Len(), len(content), end, err)
 	}
 }

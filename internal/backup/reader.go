@@ -17,6 +17,7 @@ var ErrNone = errors.New("it is not a backup made by \"oda backup\"")
 type Reader struct {
 	Header Header
 
+	quick  bool // checks the CRCs only
 	from   io.Reader
 	at     int64 // where the next block begins
 	blocks int64
@@ -116,6 +117,9 @@ func (r *Reader) read(isFirst bool) (kind byte, first uint32, content []byte, er
 		return 0, 0, nil, err
 	}
 	r.at += int64(len(r.block))
+	if crc(r.block[:headSize+length]) != binary.BigEndian.Uint32(r.block[crcAt:]) {
+		return 0, 0, nil, &Damage{at, fmt.Sprintf("the block of %d bytes there does not match its checksum", len(r.block))}
+	}
 	if !isFirst {
 		if err := r.check(at); err != nil {
 			return 0, 0, nil, err
@@ -133,23 +137,27 @@ func (r *Reader) fill(at int64, into []byte) error {
 	return err
 }
 
-// check compares the block at hand with its checksum.
+// check compares the block at hand with its SHA-256.
 func (r *Reader) check(at int64) error {
+	if r.blocks++; r.quick {
+		return nil
+	}
 	inside := len(r.block) - sumSize
-	if s := sum(r.Header.Identity, r.blocks, r.block[:inside]); !bytes.Equal(s[:], r.block[inside:]) {
+	if s := sum(r.Header.Identity, r.blocks-1, r.block[:inside]); !bytes.Equal(s[:], r.block[inside:]) {
 		return &Damage{at, fmt.Sprintf("the block of %d bytes there does not match its checksum", len(r.block))}
 	}
-	r.blocks++
 	return nil
 }
 
-// Copy copies a backup and checks every block before it writes it. It calls note
-// with how many bytes it has written.
-func Copy(to io.Writer, from io.Reader, note func(h Header, written int64)) (Header, End, error) {
+// Copy copies a backup and checks the CRC of every block before it writes it. It calls
+// begun when it knows what it copies.
+func Copy(to io.Writer, from io.Reader, begun func(Header)) (Header, End, error) {
 	r, err := NewReader(from)
 	if err != nil {
 		return Header{}, End{}, err
 	}
+	r.quick = true
+	begun(r.Header)
 	if _, err := io.WriteString(to, magic); err != nil {
 		return Header{}, End{}, err
 	}
@@ -157,7 +165,6 @@ func Copy(to io.Writer, from io.Reader, note func(h Header, written int64)) (Hea
 		if _, err := to.Write(r.block); err != nil {
 			return Header{}, End{}, err
 		}
-		note(r.Header, r.at)
 		_, _, err = r.Next()
 	}
 	if !errors.Is(err, io.EOF) {

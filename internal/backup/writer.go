@@ -4,12 +4,20 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
+	"sync"
 )
 
-// Writer writes a backup.
+// Writer writes a backup. While one block is being sent, the next one is read and its
+// checksum computed. It must be closed.
 type Writer struct {
-	to       io.Writer
+	out    chan []byte // blocks to send; closed at the end
+	sent   chan []byte // blocks that can be used again
+	ended  chan struct{}
+	failed error // of sending; valid once ended is closed
+	once   sync.Once
+
 	identity string
 	pageSize int
 	blocks   int64 // so far
@@ -27,9 +35,35 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	if _, err := io.WriteString(to, magic); err != nil {
 		return nil, err
 	}
-	w := &Writer{to: to, identity: h.Identity, pageSize: h.PageSize, block: make([]byte, headSize, headSize+MaxBlock+sumSize)}
+	w := &Writer{identity: h.Identity, pageSize: h.PageSize, block: newBlock(), out: make(chan []byte), sent: make(chan []byte, 2), ended: make(chan struct{})}
+	w.sent <- newBlock()
+	go w.run(to)
 	w.block = append(w.block, text...)
-	return w, w.flush(header)
+	if err := w.flush(header); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func newBlock() []byte { return make([]byte, headSize, headSize+MaxBlock+sumSize) }
+
+// run sends blocks until there are no more, or one cannot be sent.
+func (w *Writer) run(to io.Writer) {
+	defer close(w.ended)
+	for block := range w.out {
+		if _, err := to.Write(block); err != nil {
+			w.failed = err
+			return
+		}
+		w.sent <- block[:headSize]
+	}
+}
+
+// Close waits until everything was sent, and returns the error of sending.
+func (w *Writer) Close() error {
+	w.once.Do(func() { close(w.out) })
+	<-w.ended
+	return w.failed
 }
 
 // Room returns where the pages from first on go, as many as fit into one block. The
@@ -62,7 +96,7 @@ func (w *Writer) Page(number uint32, content []byte) error {
 	return nil
 }
 
-// End ends the backup.
+// End ends the backup, and waits until all of it was sent.
 func (w *Writer) End(e End) error {
 	if err := w.send(); err != nil {
 		return err
@@ -74,7 +108,10 @@ func (w *Writer) End(e End) error {
 	}
 	w.first = 0
 	w.block = append(w.block, text...)
-	return w.flush(end)
+	if err := w.flush(end); err != nil {
+		return err
+	}
+	return w.Close()
 }
 
 // send writes the pages at hand, if there are any.
@@ -90,10 +127,19 @@ func (w *Writer) flush(kind byte) error {
 	w.block[0] = kind
 	binary.BigEndian.PutUint32(w.block[1:], w.first)
 	binary.BigEndian.PutUint32(w.block[5:], uint32(len(w.block)-headSize))
+	binary.BigEndian.PutUint32(w.block[crcAt:], crc(w.block))
 	s := sum(w.identity, w.blocks, w.block)
 	w.block = append(w.block, s[:]...)
-	_, err := w.to.Write(w.block)
-	w.block = w.block[:headSize]
 	w.blocks++
-	return err
+	select {
+	case w.out <- w.block:
+	case <-w.ended:
+		return w.failed
+	}
+	select {
+	case w.block = <-w.sent:
+		return nil
+	case <-w.ended:
+		return w.failed
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -48,10 +50,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	stop := newProgress(to.err, b.Quiet).follow(func(took time.Duration) (string, float64) {
 		return moved("backing up", written.Load(), total.Load(), took)
 	})
-	end, err := b.take(ctx, file, to.version, func(h backup.Header, n int64) {
-		written.Store(n)
-		total.Store(h.Pages * int64(h.PageSize))
-	})
+	end, err := b.take(ctx, file, to.version, &written, &total)
 	stop()
 	if err != nil {
 		file.Discard()
@@ -67,13 +66,12 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 }
 
 // take writes the backup to the file.
-func (b *backUp) take(ctx context.Context, file io.Writer, version string, note func(backup.Header, int64)) (backup.End, error) {
+func (b *backUp) take(ctx context.Context, file io.Writer, version string, written, total *atomic.Int64) (backup.End, error) {
 	if b.Db != "" {
-		from, into := io.Pipe()
-		go func() { into.CloseWithError(app.Backup(ctx, b.Db, into, version)) }()
-		_, end, err := backup.Copy(file, from, note)
-		from.CloseWithError(err)
-		return end, err
+		if info, err := os.Stat(strings.TrimPrefix(b.Db, "sqlite:")); err == nil {
+			total.Store(info.Size())
+		}
+		return app.Backup(ctx, b.Db, counting{file, written}, version)
 	}
 	archive, err := b.archive("")
 	if err != nil {
@@ -84,7 +82,7 @@ func (b *backUp) take(ctx context.Context, file io.Writer, version string, note 
 		return backup.End{}, explain(archive, "backup", err)
 	}
 	defer stream.Close()
-	_, end, err := backup.Copy(file, stream, note)
+	_, end, err := backup.Copy(counting{file, written}, stream, func(h backup.Header) { total.Store(h.Pages * int64(h.PageSize)) })
 	if damage, ok := errors.AsType[*backup.Damage](err); ok {
 		err = fmt.Errorf("what the archive at %s sent is not a whole backup: %w; see its log", archive.Address(), damage)
 	} else if errors.Is(err, client.ErrNoAnswer) {

@@ -15,7 +15,13 @@ type Fresh struct {
 	*os.File
 	path    string
 	replace bool
+	dirty   int64      // bytes since the disk was last told to take what was written
+	synced  chan error // of a sync that goes on while more is written; nil if there is none
 }
+
+// syncEvery is how many bytes are written between two syncs. The disk works while more
+// comes, so little is left to wait for at the end.
+const syncEvery = 64 << 20
 
 // ErrExists means that there is a file that must not be replaced.
 var ErrExists = errors.New("the file exists")
@@ -57,9 +63,36 @@ func (f *Fresh) mayAppear() error {
 	return nil
 }
 
+// Write adds to the file.
+func (f *Fresh) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	if f.dirty += int64(n); err != nil || f.dirty < syncEvery {
+		return n, err
+	}
+	if err := f.settle(); err != nil {
+		return n, err
+	}
+	f.dirty, f.synced = 0, make(chan error, 1)
+	go func(synced chan<- error) { synced <- f.Sync() }(f.synced)
+	return n, nil
+}
+
+// settle waits for the sync that goes on, if there is one.
+func (f *Fresh) settle() error {
+	if f.synced == nil {
+		return nil
+	}
+	err := <-f.synced
+	f.synced = nil
+	return err
+}
+
 // Commit syncs the file and gives it its name. If that fails, nothing is left.
 func (f *Fresh) Commit() error {
 	err := f.mayAppear()
+	if err == nil {
+		err = f.settle()
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -75,6 +108,7 @@ func (f *Fresh) Commit() error {
 
 // Discard removes what was written.
 func (f *Fresh) Discard() {
+	_ = f.settle()          // its outcome does not matter any more
 	_ = os.Remove(f.Name()) // before it is unlocked
 	_ = f.Close()
 }

@@ -68,6 +68,7 @@ func (s *Store) backup(ctx context.Context, b *copying, to io.Writer, program st
 	if err := b.begin(to, program); err != nil {
 		return err
 	}
+	defer b.out.Close() // it returns the error of sending, which another method has returned
 	watch := func() { s.touched = &b.touched; s.noteTouched() }
 	if err := s.between(ctx, watch); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (s *Store) noteTouched() {
 }
 
 // BackupFile writes a copy of the archive in a file that no server has open.
-func BackupFile(ctx context.Context, path string, to io.Writer, program string) (err error) {
+func BackupFile(ctx context.Context, path string, to io.Writer, program string) (_ backup.End, err error) {
 	defer func() {
 		if errors.Is(err, errHeld) {
 			err = fmt.Errorf("a server has the archive %s open; leave --db out, and it is backed up through the server at ODA_URL", path)
@@ -154,23 +155,30 @@ func BackupFile(ctx context.Context, path string, to io.Writer, program string) 
 	}()
 	f, err := claimToRead(path)
 	if err != nil {
-		return err
+		return backup.End{}, err
 	}
 	defer f.release()
 	c, err := openToRead(f.path)
 	if err != nil {
-		return err
+		return backup.End{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	c.SetInterrupt(ctx.Done())
-	if err := recognise(c); err != nil {
-		return err
-	}
 	b := copying{conn: c, file: f.self, touched: touched{path: f.path + "-wal"}}
 	defer b.touched.close()
+	err = b.whole(ctx, to, program)
+	return b.end, err
+}
+
+// whole copies an archive that nobody writes.
+func (b *copying) whole(ctx context.Context, to io.Writer, program string) error {
+	if err := recognise(b.conn); err != nil {
+		return err
+	}
 	if err := b.begin(to, program); err != nil {
 		return err
 	}
+	defer b.out.Close() // it returns the error of sending, which another method has returned
 	b.touched.note(wholeLog)
 	if err := b.copyFile(ctx); err != nil {
 		return err

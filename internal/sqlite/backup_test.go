@@ -26,6 +26,15 @@ func madeFrom(t *testing.T, content []byte) string {
 	return path
 }
 
+// checkpoint brings everything into the file, so that copying that takes many parts.
+func checkpoint(t *testing.T, s *Store) {
+	t.Helper()
+	var err error
+	if failed := s.between(t.Context(), func() { err = s.writer.script("PRAGMA wal_checkpoint(PASSIVE)") }); failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+}
+
 // receiving receives a backup. It does something before it takes each part.
 type receiving struct {
 	bytes.Buffer
@@ -45,6 +54,10 @@ func TestABackupShowsOneMomentWhileOthersWrite(t *testing.T) {
 	s := fresh(t)
 	text := fmt.Sprintf(`{"note":%q}`, strings.Repeat("the wind was strong ", 25_000))
 	mustPut(t, s, put(t, "before", text, 1))
+	for i := range 40 { // so that it has more parts than are read ahead
+		mustPut(t, s, put(t, fmt.Sprintf("before-%d", i), text, 1))
+	}
+	checkpoint(t, s)
 	log := touched{path: s.file.path + "-wal", pageSize: 4096}
 	log.note(wholeLog)
 	defer log.close()
@@ -92,7 +105,8 @@ func TestABackupShowsOneMomentWhileOthersWrite(t *testing.T) {
 // A write that fails while a backup is taken is not in it.
 func TestABackupLeavesOutWhatWasRolledBack(t *testing.T) {
 	s := fresh(t)
-	mustPut(t, s, put(t, "a", `{"note":"kept"}`, 1))
+	mustPut(t, s, put(t, "a", fmt.Sprintf(`{"note":%q}`, strings.Repeat("more than is read ahead ", 400_000)), 1))
+	checkpoint(t, s)
 	large := strings.Repeat("x", 24<<20) // more than SQLite keeps in memory, so that it is in the log
 	r := &receiving{before: func(part int) {
 		if part != 1 {
@@ -165,13 +179,13 @@ func TestABackupOfAFileHasItsLog(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := BackupFile(t.Context(), path, &out, "test"); err != nil {
-		t.Fatal(err)
+	if end, err := BackupFile(t.Context(), path, &out, "test"); err != nil || end.Position != 1 {
+		t.Fatal(end, err)
 	}
 	if _, err := open(t, madeFrom(t, out.Bytes())).Get(t.Context(), block("a")); err != nil {
 		t.Error(err)
 	}
-	err := BackupFile(t.Context(), s.file.path, io.Discard, "test")
+	_, err := BackupFile(t.Context(), s.file.path, io.Discard, "test")
 	if err == nil || !strings.Contains(err.Error(), "leave --db out") {
 		t.Errorf("a file that a server has open gives %v", err)
 	}
