@@ -43,7 +43,7 @@ func (d *discard) Run(to streams) error {
 		if !to.terminal() {
 			return errors.New("nobody can be asked, and nothing was discarded; call the command on a terminal, or give --yes")
 		}
-		if answer := to.ask(fmt.Sprintf("Discard %s? They are kept in the folder .discarded of the spool. [y/N] ", manyOf(int64(len(sessions)), "session"))); answer != "y" && answer != "yes" {
+		if answer := to.ask(fmt.Sprintf("Discard %s? A copy stays in the folder .discarded of the spool. [y/N] ", manyOf(int64(len(sessions)), "session"))); answer != "y" && answer != "yes" {
 			return errors.New("nothing was discarded")
 		}
 	}
