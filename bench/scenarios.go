@@ -33,6 +33,7 @@ type plan struct {
 	records      int   // in a very large one
 	versions     int   // of an entity whose past is read
 	past         int   // records in a block whose past is read
+	moved        int   // documents that are exported and imported
 	shares       []float64
 	idle         time.Duration
 	soak         time.Duration // how long a mixed night lasts
@@ -44,12 +45,12 @@ var (
 	full = plan{
 		warm: time.Second, length: 2 * time.Second, rounds: 5, busy: 64, pocketBase: true,
 		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000, nightBlocks: 200, nightRecords: 1_000,
-		entities: 1_000_000, records: 10_000_000, versions: 10_000, past: 100_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second, soak: 10 * time.Minute,
+		entities: 1_000_000, records: 10_000_000, versions: 10_000, past: 100_000, moved: 100_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second, soak: 10 * time.Minute,
 	}
 	quick = plan{
 		length: 500 * time.Millisecond, rounds: 1, busy: 64,
 		lengths: []int{10, 100, 1_000}, prepared: 3_000, longBlock: 1_000, nightBlocks: 20, nightRecords: 100,
-		entities: 10_000, records: 100_000, versions: 1_000, past: 10_000, shares: []float64{0.25, 0.75}, idle: time.Second, soak: 20 * time.Second,
+		entities: 10_000, records: 100_000, versions: 1_000, past: 10_000, moved: 20_000, shares: []float64{0.25, 0.75}, idle: time.Second, soak: 20 * time.Second,
 	}
 )
 
@@ -228,6 +229,22 @@ func scenarios() []scenario {
 			budgets: []budget{
 				atLeast("back up an archive that is served", onSQLite, over(moved, copied), 0.5),
 				atMost("memory of the server for a backup", onSQLite, over(memory), 32<<20),
+			},
+		},
+		{
+			name: "moving", title: "Exporting and importing",
+			text: "SBDefinitions of 5,000 bytes, straight from and into a database, as `oda export` and `oda import --preserve` do it; *memory* is the largest that the command took. " +
+				"Raw SQLite writes the same rows with the same statements, in transactions of the same size; COPY writes them into the same tables, each table at once.",
+			run: runMoving,
+			budgets: []budget{
+				atLeast("exporting documents of 5 KB", onSQLite+exporting, over(rate), 50_000),
+				atLeast("exporting documents of 5 KB", onPostgres+exporting, over(rate), 50_000),
+				atLeast("importing straight into a database", onSQLite+importing, over(rate, rawCopy), 0.5),
+				atLeast("importing straight into a database", onPostgres+importing, over(rate, copying), 0.5),
+				atMost("memory of an export", onSQLite+exporting, over(memory), 100<<20),
+				atMost("memory of an export", onPostgres+exporting, over(memory), 100<<20),
+				atMost("memory of an import", onSQLite+importing, over(memory), 100<<20),
+				atMost("memory of an import", onPostgres+importing, over(memory), 100<<20),
 			},
 		},
 		{

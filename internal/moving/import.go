@@ -63,7 +63,7 @@ func preserveOne(ctx context.Context, source string, into Loader, report *Report
 		for i := range p.entries {
 			size += p.entries[i].Size() + lineBytes
 		}
-		if size < partBytes {
+		if size < loadBytes {
 			return nil
 		}
 		return flush()

@@ -87,7 +87,9 @@ func appendEntry(dst []byte, e *oda.LogEntry) ([]byte, error) {
 }
 
 // hasLines reports whether a text is not on one line.
-func hasLines(text []byte) bool { return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 }
+func hasLines(text []byte) bool {
+	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
+}
 
 // appending is a buffer as an io.Writer.
 type appending struct{ dst []byte }

@@ -7,6 +7,9 @@ import (
 	"oda"
 )
 
+// loadBytes is roughly how much is loaded in one transaction. Each waits for the disk.
+const loadBytes = 4 << 20
+
 // Loader is the archive that entries are loaded into.
 type Loader interface {
 	Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error)
@@ -68,16 +71,34 @@ func LoadExport(ctx context.Context, path string, into Loader, report *Report) (
 		return nil, err
 	}
 	report.Total.Add(m.Versions + m.Records)
-	return through(ctx, path, func(b *batch, entries []placed) error {
-		err := loadAll(ctx, into, path, entries, report)
-		report.Read.Add(int64(len(b.lines)))
+	var waiting []placed
+	size, lines := 0, 0
+	flush := func() error {
+		err := loadAll(ctx, into, path, waiting, report)
+		report.Read.Add(int64(lines))
+		waiting, size, lines = waiting[:0], 0, 0
 		return err
+	}
+	m, err = through(ctx, path, func(b *batch, entries []placed) error {
+		waiting = append(waiting, entries...)
+		lines += len(b.lines)
+		for i := range entries {
+			size += entries[i].Size() + lineBytes
+		}
+		if size < loadBytes {
+			return nil
+		}
+		return flush()
 	}, func(p *placed) error {
 		if err := p.Prepare(); err != nil {
 			p.fault = err
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return m, flush()
 }
 
 // loadAll loads entries that are prepared, in order.
