@@ -6,6 +6,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -21,23 +22,35 @@ const lockTries = 100
 // ErrLocked. The lock ends when the file is closed or the process ends.
 func Lock(path string, mode os.FileMode) (*os.File, error) {
 	for range lockTries {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, mode)
+		if errors.Is(err, syscall.ELOOP) {
+			return nil, fmt.Errorf("%s is a symbolic link; remove it", path)
+		}
 		if err != nil {
 			return nil, err
 		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = hold(f)
 		if err == nil && isNamed(f, path) {
 			return f, nil
 		}
 		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrLocked
-		}
 		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("lock %s: it keeps being removed", path)
+}
+
+// hold locks an open file, or returns ErrLocked.
+func hold(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return ErrLocked
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
 }
 
 // isNamed reports whether an open file still has its name. Its holder may have
@@ -61,6 +74,15 @@ func IsLocked(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
+// Anew makes a file. What was left under its name is removed, never written to: it
+// may be a link to another file, or belong to somebody else. A folder stays.
+func Anew(path string, mode os.FileMode) (*os.File, error) {
+	if err := syscall.Unlink(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &fs.PathError{Op: "remove", Path: path, Err: err}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
+}
+
 // Replace atomically replaces the content of a file. It does not sync: a power
 // cut may leave the old content, or an empty file.
 func Replace(path string, content []byte, mode os.FileMode) error {
@@ -78,7 +100,7 @@ func ReplaceSynced(path string, content []byte, mode os.FileMode) error {
 
 func replace(path string, content []byte, mode os.FileMode, sync func(*os.File) error) error {
 	fresh := path + ".tmp"
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	f, err := Anew(fresh, mode)
 	if err != nil {
 		return err
 	}

@@ -138,3 +138,48 @@ func TestAFreshFileAppearsAsAWhole(t *testing.T) {
 		t.Errorf("something is left (%v)", err)
 	}
 }
+
+// Whoever may write to the folder must not choose which file is overwritten.
+func TestNoLinkIsFollowed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	precious, path := filepath.Join(dir, "precious"), filepath.Join(dir, "file")
+	if err := os.WriteFile(precious, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, link := range map[string]func(from, to string) error{"symbolic": os.Symlink, "hard": os.Link} {
+		t.Run(name, func(t *testing.T) {
+			for _, side := range []string{".part", ".tmp", ".lock"} {
+				if err := link(precious, path+side); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if f, err := CreateFresh(path, 0o600, true); err == nil {
+				if _, err := f.WriteString("new"); err != nil {
+					t.Error(err)
+				}
+				if err := f.Commit(); err != nil {
+					t.Error(err)
+				}
+			} else if name == "hard" {
+				t.Error(err)
+			}
+			_ = Replace(path, []byte("new"), 0o600)
+			if held, err := Lock(path+".lock", 0o600); err == nil {
+				if name == "symbolic" {
+					t.Error("a symbolic link was locked")
+				}
+				held.Close()
+			}
+			if content, err := os.ReadFile(precious); err != nil || string(content) != "precious" {
+				t.Errorf("the file that the links lead to has %q (%v)", content, err)
+			}
+			if info, err := os.Stat(precious); err != nil || info.Mode() != 0o644 {
+				t.Errorf("its mode is %v (%v)", info.Mode(), err)
+			}
+			for _, side := range []string{"", ".part", ".tmp", ".lock"} {
+				_ = os.Remove(path + side)
+			}
+		})
+	}
+}

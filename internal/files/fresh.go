@@ -33,18 +33,22 @@ func CreateFresh(path string, mode os.FileMode, replace bool) (*Fresh, error) {
 	if err := f.mayAppear(); err != nil {
 		return nil, err
 	}
-	part, err := Lock(path+".part", mode)
+	left, err := Lock(path+".part", mode)
 	if errors.Is(err, ErrLocked) {
 		return nil, fmt.Errorf("%s.part: %w", path, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.File = part
-	// What was left may have had another mode.
-	if err := errors.Join(part.Chmod(mode), part.Truncate(0)); err != nil {
-		f.Discard()
+	defer left.Close() // when its successor is locked
+	if f.File, err = Anew(path+".part", mode); err != nil {
 		return nil, err
+	}
+	if err = hold(f.File); err == nil && !isNamed(f.File, f.Name()) {
+		err = ErrLocked // another process has found it before it was locked, and begun anew
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

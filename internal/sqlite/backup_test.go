@@ -234,6 +234,15 @@ func TestARestoreReplacesNothingAndLeavesNothingHalf(t *testing.T) {
 	if err := restore(path, out.Bytes()); err == nil || !strings.Contains(err.Error(), "already there") {
 		t.Errorf("a second restore gives %v", err)
 	}
+	// As somebody leaves it who wants another file to be overwritten.
+	precious, linked := filepath.Join(folder, "precious"), filepath.Join(folder, "linked.db")
+	if err := errors.Join(os.WriteFile(precious, []byte("precious"), 0o600), os.Symlink(precious, linked+".restoring"), restore(linked, out.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(precious); err != nil || string(content) != "precious" {
+		t.Errorf("a restore has written through a link: %.20q (%v)", content, err)
+	}
+	wantWhole(t, linked)
 	if err := restore(s.file.path, out.Bytes()); err == nil || !strings.Contains(err.Error(), "another oda has it open") {
 		t.Errorf("a restore over a running archive gives %v", err)
 	}

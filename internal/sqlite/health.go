@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"zombiezen.com/go/sqlite"
+
+	"oda/internal/files"
 )
 
 // refused notes that a write failed, if the disk or the file is the reason.
@@ -50,7 +52,7 @@ func (s *Store) tryWrite(ctx context.Context) error {
 func findRoom(path string) (err error) {
 	content := make([]byte, probeRoom)
 	_, _ = rand.Read(content) // never fails; a disk cannot compress the result
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := files.Anew(path, 0o600)
 	if err != nil {
 		return err
 	}

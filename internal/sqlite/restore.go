@@ -65,7 +65,7 @@ func Restore(from io.Reader, path string, note func(read int64)) (_ backup.Heade
 
 // assemble writes the pages of a backup to a file, and syncs it.
 func assemble(r *backup.Reader, path string, note func(read int64)) (err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640) // #nosec G302 -- as "oda serve" makes it
+	file, err := files.Anew(path, 0o640)
 	if err != nil {
 		return err
 	}
