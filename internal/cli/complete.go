@@ -241,7 +241,7 @@ func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
 	}
 	if !known {
 		var err error
-		if kind, err = kindNamed(prefix); err != nil {
+		if kind, err = kindNamed(prefix, ""); err != nil {
 			for _, one := range oda.Kinds {
 				if strings.HasPrefix(one.Prefix()+"-", prefix) {
 					found = append(found, one.Prefix()+"-")

@@ -123,7 +123,11 @@ func yamlOf(from *json.Decoder) (*yaml.Node, error) {
 		return node, err
 	}
 	node := new(yaml.Node)
-	return node, node.Encode(token)
+	err = node.Encode(token)
+	if token == "<<" { // which YAML would take for a merge
+		node.Tag, node.Style = "!!str", yaml.DoubleQuotedStyle
+	}
+	return node, err
 }
 
 // printDiff prints a unified diff, in colours for people.

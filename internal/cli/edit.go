@@ -168,7 +168,7 @@ func (d *draft) store(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	if !d.show("what you wrote", next) {
-		fmt.Fprintf(d.to.err, "%s: only white space was changed, nothing was stored\n", d.ID)
+		fmt.Fprintf(d.to.err, "%s: only white space or metadata was changed, nothing was stored\n", d.ID)
 		return true, os.Remove(d.file)
 	}
 	var options []client.StoreOption

@@ -39,13 +39,19 @@ func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], 
 	}
 	for one, err := range list {
 		if err != nil {
-			return errors.Join(w.Flush(), explain(err))
+			if wrong := w.Flush(); wrong != nil {
+				return wrong
+			}
+			return explain(err)
 		}
 		if err := write(one); err != nil {
 			return err
 		}
 	}
-	return errors.Join(end(), w.Flush())
+	if err := end(); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 func (p *lister[T]) lines(w *bufio.Writer, text func(T) string) func(T) error {

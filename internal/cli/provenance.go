@@ -48,7 +48,7 @@ func (p *provenance) Run(ctx context.Context, kind oda.Kind, to streams) error {
 func printRefs(out io.Writer, look look, found *oda.Provenance) error {
 	w := bufio.NewWriter(out)
 	for _, n := range found.Nodes {
-		fmt.Fprintf(w, "%s %s\n", n.Kind.Collection(), look.safe(n.ID))
+		fmt.Fprintf(w, "%s %s\n", n.Kind.Collection(), visible(n.ID))
 	}
 	return w.Flush()
 }
@@ -99,17 +99,17 @@ func printTree(out io.Writer, look look, root oda.Ref, found *oda.Provenance) er
 	var print func(ref oda.Ref, how, before, below string)
 	print = func(ref oda.Ref, how, before, below string) {
 		n := nodes[ref]
-		line := look.paint(cyan, look.safe(ref.ID))
+		line := look.paint(cyan, visible(ref.ID))
 		switch {
 		case !n.Exists:
 			line += look.paint(red, " not stored")
 		case n.Name != "":
-			line += fmt.Sprintf(" version %d  %s", n.Version, look.safe(n.Name))
+			line += fmt.Sprintf(" version %d  %s", n.Version, visible(n.Name))
 		default:
 			line += fmt.Sprintf(" version %d", n.Version)
 		}
 		if how != "" {
-			how = look.paint(faint, look.safe(how)) + " "
+			how = look.paint(faint, visible(how)) + " "
 		}
 		fmt.Fprintf(w, "%s%s%s %s\n", before, how, ref.Kind.Collection(), line)
 		children := tree[ref]
@@ -147,15 +147,15 @@ func (o *opening) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	return err
 }
 
-// kindNamed returns the kind of an identifier by its first part.
-func kindNamed(id string) (oda.Kind, error) {
+// kindNamed returns the kind of an identifier by its first part, for a command.
+func kindNamed(id, verb string) (oda.Kind, error) {
 	prefix, _, _ := strings.Cut(id, "-")
 	for _, kind := range oda.Kinds {
 		if kind.Prefix() == prefix {
 			return kind, nil
 		}
 	}
-	return 0, &failure{exitUsage, fmt.Sprintf("%s: an identifier of an unknown kind; say which, as in \"oda sbds open %s\"", visible(id), visible(id))}
+	return 0, &failure{exitUsage, fmt.Sprintf("%s: an identifier of an unknown kind; say which, as in \"oda sbds %s %s\"", visible(id), verb, visible(id))}
 }
 
 // openAny is opening for an identifier that says its kind.
@@ -165,7 +165,7 @@ type openAny struct {
 
 // Run prints the address.
 func (o *openAny) Run(ctx context.Context, to streams) error {
-	kind, err := kindNamed(o.ID)
+	kind, err := kindNamed(o.ID, "open")
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ type editAny struct {
 
 // Run edits the entity.
 func (e *editAny) Run(ctx context.Context, to streams) error {
-	kind, err := kindNamed(e.ID)
+	kind, err := kindNamed(e.ID, "edit")
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,9 @@ func (p *put) rebase(ctx context.Context, archive *client.Client, to streams, ki
 		return nil, fmt.Errorf("it cannot be stored: %w", err)
 	}
 	fmt.Fprintf(to.err, "%s has been changed since, by %s on %s UTC. Storing this overwrites:\n", id, visible(m.LastModifiedBy), when(m.LastModifiedOn))
-	showDiff(to.err, p.look(to.err), fmt.Sprintf("%s version %d", id, m.Version), "what is stored instead", current.Body, next)
+	if !showDiff(to.err, p.look(to.err), fmt.Sprintf("%s version %d", id, m.Version), "what is stored instead", current.Body, next) {
+		fmt.Fprintln(to.err, "(nothing but the metadata)")
+	}
 	switch {
 	case p.Yes:
 		return next, nil

@@ -27,7 +27,8 @@ func plainCells(texts ...string) []cell {
 
 // table prints rows in aligned columns. It prints what it has whenever it is
 // flushed: columns may become wider later, but never narrower. On a terminal the
-// last column ends where the line does.
+// last column ends where the line does. A table is read by people, also where it
+// passes through a pipe on the way, so no text in it can command a terminal.
 type table struct {
 	look
 	header []string
@@ -43,7 +44,7 @@ const tableRows = 200
 // add adds a row.
 func (t *table) add(row ...cell) {
 	for i := range row {
-		row[i].text = t.safe(row[i].text)
+		row[i].text = visible(row[i].text)
 	}
 	t.rows = append(t.rows, row)
 }

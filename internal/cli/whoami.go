@@ -24,7 +24,7 @@ func (w *whoami) Run(ctx context.Context, to streams) error {
 	}
 	caller, err := archive.Whoami(ctx)
 	if oda.CodeOf(err) == oda.NoSuchPath {
-		return &failure{exitFailed, fmt.Sprintf("this archive cannot be asked; its version of oda is too old (the address is %s)", archive.Address())}
+		return &failure{exitFailed, fmt.Sprintf("the archive at %s cannot be asked: the address is wrong (set it with --url or ODA_URL), or its version of oda is too old", archive.Address())}
 	}
 	if err != nil {
 		return explain(archive, "whoami", err)
