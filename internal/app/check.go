@@ -48,20 +48,24 @@ func Check(cfg Config) (wrong []error) {
 	}
 	note(httpapi.CheckOrigins(cfg.Origins))
 	note(checkAddress(cfg))
-	note(checkAdmin(cfg.AdminListen))
+	note(checkAdmin(cfg))
 	note(checkAudit(cfg.AuditLog))
 	note(checkDatabase(cfg.Database))
 	return wrong
 }
 
 // checkAdmin checks the address for operators.
-func checkAdmin(address string) error {
-	if address == "" {
+func checkAdmin(cfg Config) error {
+	if cfg.AdminListen == "" {
 		return nil
 	}
-	addr, err := net.ResolveTCPAddr("tcp", address)
+	addr, err := net.ResolveTCPAddr("tcp", cfg.AdminListen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s (set it with --admin-listen): %w", address, err)
+		return fmt.Errorf("cannot listen on %s (set it with --admin-listen): %w", cfg.AdminListen, err)
+	}
+	// A main address that is not valid has its own message.
+	if main, err := net.ResolveTCPAddr("tcp", cfg.Listen); err == nil && addr.Port != 0 && main.Port == addr.Port && main.IP.Equal(addr.IP) {
+		return fmt.Errorf("--admin-listen and --listen are the same address, %s; choose another port", addr)
 	}
 	return adminExposed(addr)
 }

@@ -41,6 +41,9 @@ Exit codes: 0 the backup is complete and on disk; 1 it is not, and there is no F
 
 // Run takes the backup.
 func (b *backUp) Run(ctx context.Context, to streams) error {
+	if b.Output == "" || b.Output == "-" {
+		return &failure{exitUsage, "--output needs the name of a file: a backup appears when it is complete, and stdout has no such moment"}
+	}
 	file, err := files.CreateFresh(b.Output, 0o600, b.Force)
 	if err != nil {
 		return b.failed(ctx, err)
@@ -99,6 +102,8 @@ func (b *backUp) failed(ctx context.Context, err error) error {
 		return &failure{exitFailed, "stopped before the backup was complete; there is no " + b.Output}
 	case known:
 		return err
+	case errors.Is(err, files.ErrExists) && b.Force:
+		return &failure{exitFailed, fmt.Sprintf("%s is not an ordinary file; choose another name", b.Output)}
 	case errors.Is(err, files.ErrExists):
 		return &failure{exitFailed, fmt.Sprintf("%s exists already; choose another name, or replace it with --force", b.Output)}
 	case errors.Is(err, files.ErrLocked):

@@ -73,7 +73,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 	}
 	if n := report.Faulty.Load(); n > 0 {
 		return &failure{exitDamaged, fmt.Sprintf("the archive is damaged in %s. Keep a copy of it as it is, and stop writing to it. "+
-			"Restore it from the last backup that verifies; docs/operations.md says how", places(n))}
+			"Restore it from the last backup that verifies; docs/backup.md says how", places(n))}
 	}
 	return nil
 }

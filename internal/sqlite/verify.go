@@ -177,7 +177,7 @@ type verifier struct {
 func (v verifier) file() error {
 	err := v.query("PRAGMA integrity_check(100)", func(stmt *sqlite.Stmt) error {
 		if text := stmt.ColumnText(0); text != "ok" {
-			v.report.Add(audit.File, "the file", "SQLite says: %s", text)
+			v.report.Add(audit.File, "the file", "SQLite says: %s", strings.Join(strings.Fields(text), " "))
 		}
 		return nil
 	})
