@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -63,23 +61,19 @@ func (e *export) Run(ctx context.Context, to streams) error {
 		_, err = e.write(ctx, scope, to, to.out)
 		return err
 	}
-	// The file has its name once it is complete.
-	part := e.Output + ".part"
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := files.CreateFresh(e.Output, 0o600, true)
+	if errors.Is(err, files.ErrExists) {
+		return &failure{exitFailed, e.Output + " is not an ordinary file; choose another name"}
+	}
 	if err != nil {
 		return err
 	}
 	said, err := e.write(ctx, scope, to, f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		if err = os.Rename(part, e.Output); err == nil {
-			err = files.SyncDir(filepath.Dir(e.Output))
-		}
-	}
 	if err != nil {
-		_ = os.Remove(part)
+		f.Discard()
+		return err
+	}
+	if err := f.Commit(); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(to.out, said)
