@@ -104,6 +104,8 @@ func (e *LogEntry) check() error {
 	switch {
 	case !ValidUser(e.CreatedBy):
 		return errors.New("its creator is not 1 to 256 characters without control characters")
+	case e.Version == 1 && e.CreatedOn <= e.On && !CanHaveCreated(e.Metadata(), e.By, e.On):
+		return fmt.Errorf("it was created by %q at %s, which does not go with its first version, by %q at %s", e.CreatedBy, e.CreatedOn, e.By, e.On)
 	case e.CreatedOn > e.On:
 		return fmt.Errorf("it was created at %s, but last modified at %s, which is earlier", e.CreatedOn, e.On)
 	case e.CreateKey != nil && (e.Version != 1 || !validKey(e.CreateKey.Value)):

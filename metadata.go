@@ -218,6 +218,20 @@ func (c Condition) Check(ref Ref, stored *Metadata) *Error {
 	}
 }
 
+// firstArchive is a time before which nothing was archived.
+var firstArchive = InstantOf(time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// CanHaveCreated reports whether an entity with this metadata can have a first version
+// that was stored by that user at that time. They are who created it, and when. But
+// other archives modify documents in place, so what was imported from them may have
+// been created earlier, by somebody else.
+func CanHaveCreated(m Metadata, by string, on Instant) bool {
+	if m.CreatedOn == on {
+		return m.CreatedBy == by
+	}
+	return firstArchive <= m.CreatedOn && m.CreatedOn < on
+}
+
 // Matchable returns the stored metadata that the received metadata matches, for
 // an engine that compares in the database. It returns false if none can match: a
 // field to compare is missing, or a time is finer than a microsecond.

@@ -14,7 +14,7 @@ import (
 // Budgets of the program itself.
 const (
 	binaryBudget = 40 << 20
-	memoryBudget = 40 << 20
+	memoryBudget = 48 << 20
 	startBudget  = 3 * time.Second // on a machine that is busy with other tests
 )
 

@@ -139,7 +139,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 
 // Bounds of looking for other nights.
 const (
-	aroundTime  = 100 * time.Millisecond
+	aroundTime  = 500 * time.Millisecond
 	aroundTries = 3
 )
 

@@ -407,7 +407,14 @@ func TestAnEmptyNightLeadsToOthers(t *testing.T) {
 				"night?date=9999-12-30":                           {"before 2026-03-21"},
 				"night?date=0001-01-01":                           {"after 2026-03-05"},
 			} {
-				if got := nearest(at); !cmp.Equal(got, want) {
+				got := nearest(at)
+				for range 5 { // on a busy machine the time for hints may be up
+					if cmp.Equal(got, want) {
+						break
+					}
+					got = nearest(at)
+				}
+				if !cmp.Equal(got, want) {
 					t.Errorf("%s leads to %q, want %q", at, got, want)
 				}
 			}

@@ -261,8 +261,7 @@ func (e *entity) checkHead() {
 	case m.Version == e.version && (m.LastModifiedBy != e.by || m.LastModifiedOn != e.on):
 		e.report.Add(Head, e.name, "its head says that %q modified it last, at %s, but the log says %q, at %s", m.LastModifiedBy, m.LastModifiedOn, e.by, e.on)
 	}
-	// What was imported may have been modified in place before it had a second version.
-	if v := e.created; v != nil && v.Version == 1 && (m.CreatedBy != v.By && m.CreatedOn == v.On || m.CreatedOn > v.On) {
+	if v := e.created; v != nil && v.Version == 1 && !oda.CanHaveCreated(m, v.By, v.On) {
 		e.report.Add(Head, e.name, "its head says that %q created it, at %s, but the log says %q, at %s", m.CreatedBy, m.CreatedOn, v.By, v.On)
 	}
 }
