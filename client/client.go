@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -60,8 +61,8 @@ func WithMaxBody(n int64) Option { return func(c *Client) { c.maxBody = n } }
 const api = "/api/v1"
 
 // New returns a client for the archive at an address. The scheme may be
-// missing, and the address may end in a slash or in /api/v1; a path before that
-// is kept. New sends nothing. Each request carries the token that the
+// missing, and the address may end in a slash or in /api/v1, whatever its number; a
+// path before that is kept. New sends nothing. Each request carries the token that the
 // environment names, if WithToken or WithTokenFile do not say otherwise.
 func New(address string, options ...Option) (*Client, error) {
 	base, err := parse(address)
@@ -114,6 +115,10 @@ func (c *Client) User() string { return c.user }
 // CloseIdleConnections closes connections that are not in use.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
+// anyAPI is the end of an address of an API. Settings that were made for another
+// archive have other numbers.
+var anyAPI = regexp.MustCompile("/*(/api/v[0-9]+)?$")
+
 // parse returns the address before /api/v1, without a trailing slash.
 func parse(address string) (string, error) {
 	text := strings.TrimSpace(address)
@@ -132,8 +137,7 @@ func parse(address string) (string, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return "", errors.New("the address of the archive has a query or a fragment; write it as http://HOST:PORT")
 	}
-	path := strings.TrimRight(u.EscapedPath(), "/")
-	path = strings.TrimRight(strings.TrimSuffix(path, api), "/")
+	path := anyAPI.ReplaceAllString(strings.TrimRight(u.EscapedPath(), "/"), "")
 	u.Path, u.RawPath = "", ""
 	return u.String() + path, nil
 }

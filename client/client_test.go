@@ -55,6 +55,8 @@ func TestAnAddressIsUnderstoodAsPeopleWriteIt(t *testing.T) {
 		" http://archive:80 ":                 "http://archive:80/api/v1",
 		"http://archive/api/v1":               "http://archive/api/v1",
 		"http://archive/api/v1/":              "http://archive/api/v1",
+		"http://archive/oda/api/v5":           "http://archive/oda/api/v1",
+		"http://archive/api/version":          "http://archive/api/version/api/v1",
 		"archive/api/v1//":                    "http://archive/api/v1",
 		"https://archive/namespace/oda":       "https://archive/namespace/oda/api/v1",
 		"https://archive/namespace/oda/":      "https://archive/namespace/oda/api/v1",

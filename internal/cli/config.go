@@ -16,8 +16,8 @@ import (
 // config are the commands about the settings of a server. They take its flags, so
 // that they can be asked about any command line of it.
 type config struct {
-	Check configCheck `cmd:"" help:"Say everything that is wrong with the settings."`
-	Show  configShow  `cmd:"" help:"Print the settings, and where each comes from, without secrets."`
+	Check configCheck `cmd:"" reads:"" help:"Say everything that is wrong with the settings."`
+	Show  configShow  `cmd:"" reads:"" help:"Print the settings, and where each comes from, without secrets."`
 }
 
 // configCheck checks settings.
@@ -106,7 +106,7 @@ func plain(flag *kong.Flag) any {
 	case flag.IsSlice():
 		list := make([]string, flag.Target.Len())
 		for i := range list {
-			list[i] = fmt.Sprint(flag.Target.Index(i))
+			list[i] = shown(flag, flag.Target.Index(i))
 		}
 		return list
 	case flag.IsBool():
@@ -120,17 +120,22 @@ func plain(flag *kong.Flag) any {
 	return shown(flag, flag.Target)
 }
 
-// shown returns the value of a flag as people may see it: without a password.
+// shown returns the value of a flag as people may see it: without a password, also
+// one in the query of an address.
 func shown(flag *kong.Flag, value reflect.Value) string {
 	text := fmt.Sprint(value.Interface())
 	switch {
 	case flag.Name == "db":
 		return app.Shown(text)
-	case strings.Contains(text, "://") && !flag.IsSlice():
-		if u, err := url.Parse(text); err == nil {
-			return u.Redacted()
+	case strings.Contains(text, "://"):
+		u, err := url.Parse(text)
+		if err != nil {
+			return "(not valid)"
 		}
-		return "(not valid)"
+		if u.RawQuery != "" {
+			u.RawQuery = "..."
+		}
+		return u.Redacted()
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"oda/client"
@@ -51,9 +52,9 @@ const told = 20
 func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	var out io.Writer
 	if i.Report != "" {
-		f, err := os.OpenFile(i.Report, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-		if err != nil {
-			return fmt.Errorf("the report cannot be written: %w", err)
+		f, failed := os.OpenFile(i.Report, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+		if failed != nil {
+			return fmt.Errorf("the report cannot be written: %w", failed)
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -41,14 +41,13 @@ func spoken(text string, now time.Time) (time.Time, bool) {
 	case "last-night":
 		return midnight.Add(-day / 2), true
 	}
-	if text == "" {
-		return time.Time{}, false
+	text = strings.TrimPrefix(text, "-") // as other programs write it
+	for suffix, unit := range map[string]time.Duration{"d": day, "w": 7 * day} {
+		if count, ok := strings.CutSuffix(text, suffix); ok {
+			n, err := strconv.ParseUint(count, 10, 16)
+			return now.Add(-time.Duration(n) * unit), err == nil
+		}
 	}
-	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': day, 'w': 7 * day}
-	unit, known := units[text[len(text)-1]]
-	n, err := strconv.ParseUint(text[:len(text)-1], 10, 32)
-	if !known || err != nil || int64(n) > math.MaxInt64/int64(unit) {
-		return time.Time{}, false
-	}
-	return now.Add(-time.Duration(n) * unit), true
+	ago, err := time.ParseDuration(text)
+	return now.Add(-ago), err == nil && ago >= 0 && text != "0"
 }

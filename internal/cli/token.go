@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -44,8 +45,11 @@ func (t *tokenCreate) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, secret)
-	return err
+	if _, err = fmt.Fprintln(s.out, secret); err != nil {
+		// Nobody knows the token, so it must not remain.
+		return errors.Join(fmt.Errorf("the token cannot be printed, so there is none: %w", err), auth.RevokeToken(t.File, t.Name))
+	}
+	return nil
 }
 
 // tokenList lists tokens.
