@@ -116,7 +116,8 @@ class TheArchiveIsTold(Case):
         # Other tests use the same archive.
         said = dict(line.split(" ") for line in metrics.splitlines() if line.startswith("oda_recorder"))
         self.assertGreaterEqual(float(said["oda_recorders"]), 1)
-        self.assertGreaterEqual(float(said["oda_recorder_lag_records"]), 5)
+        # The last request counts, in which there may be few of them.
+        self.assertGreaterEqual(float(said["oda_recorder_lag_records"]), 1)
         self.assertGreater(float(said["oda_recorder_lag_seconds"]), 0)
 
     def test_the_age_of_the_oldest_record(self):
