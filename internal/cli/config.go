@@ -123,6 +123,13 @@ func plain(flag *kong.Flag) any {
 // shown returns the value of a flag as people may see it: without a password, also
 // one in the query of an address.
 func shown(flag *kong.Flag, value reflect.Value) string {
+	if value.Kind() == reflect.Slice {
+		var list []string
+		for i := range value.Len() {
+			list = append(list, shown(flag, value.Index(i)))
+		}
+		return fmt.Sprint(list)
+	}
 	text := fmt.Sprint(value.Interface())
 	switch {
 	case flag.Name == "db":
