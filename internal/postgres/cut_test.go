@@ -17,8 +17,8 @@ import (
 type moment struct {
 	name   string
 	cut    fault.Cut
-	at     func(message []byte) bool
-	stored bool // the server has stored the write
+	at     func(message []byte) bool // nil: the end of the request with the statement
+	stored bool                      // the server has stored the write
 }
 
 // statement matches the message that has the marked values.
@@ -36,7 +36,7 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 	inStatement := []moment{
 		{"before the statement", fault.CutBefore, statement, false},
 		{"inside the statement", fault.CutInside, statement, false},
-		{"before the end of the request", fault.CutBefore, syncBehind(statement), false},
+		{"before the end of the request", fault.CutBefore, nil, false},
 		{"before the answer", fault.CutAnswer, statement, true},
 		{"by the server after the answer", fault.CutByServer, statement, true},
 	}
@@ -89,8 +89,12 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 				mustPut(t, s, blank(t, block("b")))
 				mustPut(t, s, blank(t, sbd("old")))
 				var cut atomic.Bool
+				at := moment.at
+				if at == nil {
+					at = syncBehind(statement)
+				}
 				proxy.OnClientMessage(func(message []byte) fault.Cut {
-					if moment.at(message) && cut.CompareAndSwap(false, true) {
+					if at(message) && cut.CompareAndSwap(false, true) {
 						return moment.cut
 					}
 					return fault.NoCut

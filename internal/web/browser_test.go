@@ -188,10 +188,18 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
-// follow clicks a link and waits for its page.
+// follow clicks a link and waits for its page. A page that renews itself may replace
+// the link before it is clicked.
 func follow(t *testing.T, ctx context.Context, link string) {
 	t.Helper()
-	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link))); err != nil {
+	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link)))
+	for range 3 {
+		if err == nil || !strings.Contains(err.Error(), "Could not find node") {
+			break
+		}
+		_, err = chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link)))
+	}
+	if err != nil {
 		t.Fatalf("follow the link %s: %v", link, err)
 	}
 }
