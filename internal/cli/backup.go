@@ -121,23 +121,3 @@ func counted(end backup.End) (n int64) {
 	}
 	return n
 }
-
-// moved says how many bytes of a file were written or read.
-func moved(doing string, done, total int64, took time.Duration) (line string, share float64) {
-	if total <= 0 {
-		return doing, -1
-	}
-	share = min(float64(done)/float64(total), 1)
-	return fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", doing, size(done), size(max(done, total)), 100*share, size(int64(float64(done)/took.Seconds()))), share
-}
-
-// size writes a number of bytes.
-func size(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d KiB", (n+1023)>>10)
-}

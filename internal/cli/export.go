@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -138,4 +140,13 @@ func (c counting) Write(p []byte) (int, error) {
 	n, err := c.to.Write(p)
 	c.n.Add(int64(n))
 	return n, err
+}
+
+// frugal keeps the memory of a command small that goes through a whole archive: its
+// garbage is much larger than what it holds.
+func frugal() { debug.SetGCPercent(40) }
+
+// quietLog returns a log of warnings only.
+func quietLog(out io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -88,3 +88,39 @@ func (p *progress) clear() {
 		p.shown = false
 	}
 }
+
+// howFar says how far an export or an import is: how much of how much, the rate, the
+// time left, and what was set aside.
+func howFar(doing string, done, total, aside int64, took time.Duration) (line string, share float64) {
+	line, share = fmt.Sprintf("%s: %s", doing, grouped(done)), -1
+	if done > 0 && total > 0 {
+		share = min(float64(done)/float64(total), 1)
+		rate := float64(done) / took.Seconds()
+		left := time.Duration(float64(max(total-done, 0)) / rate * float64(time.Second)).Round(time.Second)
+		line = fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second, %s left", doing, grouped(done), grouped(total), 100*share, grouped(int64(rate)), left)
+	}
+	if aside > 0 {
+		line += fmt.Sprintf(", %s set aside", grouped(aside))
+	}
+	return line, share
+}
+
+// moved says how many bytes of a file were written or read.
+func moved(doing string, done, total int64, took time.Duration) (line string, share float64) {
+	if total <= 0 {
+		return doing, -1
+	}
+	share = min(float64(done)/float64(total), 1)
+	return fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", doing, size(done), size(max(done, total)), 100*share, size(int64(float64(done)/took.Seconds()))), share
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", (n+1023)>>10)
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -43,27 +42,12 @@ func Examine(ctx context.Context, dsn string, report *doctor.Report) (err error)
 	if err := examineSettings(ctx, pool, place, report); err != nil {
 		return err
 	}
-	state, err := database{pool}.State(ctx)
-	if err != nil {
-		return err
-	}
-	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	pending, err := migrate.Pending(steps, state)
-	switch {
-	case len(state.Applied) == 0:
-		return errors.New("there is no archive in it")
-	case errors.Is(err, migrate.ErrNewer):
-	case err != nil:
-		return err
-	case len(pending) > 0:
-		err = migrate.ErrOlder
-	}
-	if err != nil {
+	switch err := upToDate(ctx, pool); {
+	case errors.Is(err, migrate.ErrNewer), errors.Is(err, migrate.ErrOlder):
 		report.Add(doctor.OldSchema(place, err))
 		return nil
+	case err != nil:
+		return err
 	}
 	if err := examineTimes(ctx, pool, report); err != nil {
 		return err

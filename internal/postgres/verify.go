@@ -43,21 +43,8 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 		return err
 	}
 	defer pool.Close()
-	state, err := database{pool}.State(ctx)
-	if err != nil {
+	if err := upToDate(ctx, pool); err != nil {
 		return err
-	}
-	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	switch pending, err := migrate.Pending(steps, state); {
-	case err != nil:
-		return err
-	case len(state.Applied) == 0:
-		return errors.New("there is no archive in it")
-	case len(pending) > 0:
-		return migrate.ErrOlder
 	}
 	return inSnapshot(ctx, pool, "", func(tx pgx.Tx) error {
 		var snapshot string
@@ -78,6 +65,29 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 		}
 		return nil
 	})
+}
+
+// upToDate returns an error unless the database has an archive with the schema
+// of this program.
+func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
+	state, err := database{pool}.State(ctx)
+	if err != nil {
+		return err
+	}
+	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	pending, err := migrate.Pending(steps, state)
+	switch {
+	case err != nil:
+		return err
+	case len(state.Applied) == 0:
+		return errors.New("there is no archive in it")
+	case len(pending) > 0:
+		return migrate.ErrOlder
+	}
+	return nil
 }
 
 // damaged reports whether the server found its own files damaged. The transaction
