@@ -148,6 +148,11 @@ func (p *proof) startHarm() {
 	var running sync.WaitGroup
 	for i, link := range p.links {
 		running.Go(func() {
+			// Chance may spare a follower for the few seconds of a short proof.
+			for ctx.Err() == nil && link.Cuts() == 0 {
+				link.CutAll()
+				time.Sleep(rand.N(pollPause))
+			}
 			for ctx.Err() == nil {
 				_, grown := p.followers[i].saw()
 				harm(link)
