@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -20,19 +19,14 @@ import (
 	"oda/internal/moving"
 	"oda/internal/postgres"
 	"oda/internal/skuid"
+	"oda/internal/sqlite"
 )
 
 // Export writes an export of a database: its name is that of Config.Database. It calls
 // begin with how many positions there are to read, and progress with how many more
 // were written.
 func Export(ctx context.Context, database string, scope oda.Scope, to io.Writer, log *slog.Logger, begin, progress func(int64)) (*moving.Manifest, error) {
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
-		// Opening it would make a new archive.
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no archive %s; name it with --db", path)
-		}
-	}
-	store, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
+	store, err := openExisting(ctx, database, log)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +38,17 @@ func Export(ctx context.Context, database string, scope oda.Scope, to io.Writer,
 	}
 	begin(int64(until))
 	return moving.Export(ctx, store, until, wanted, to, progress)
+}
+
+// openExisting opens the engine for a database that has an archive.
+func openExisting(ctx context.Context, database string, log *slog.Logger) (oda.Engine, error) {
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+		return sqlite.OpenExisting(ctx, path, log)
+	}
+	if isPostgres(database) {
+		return postgres.OpenExisting(ctx, database, log)
+	}
+	return nil, unknownDatabase(database)
 }
 
 // Preserve brings sources into a database as they were. No other process may have the

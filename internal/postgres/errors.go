@@ -21,6 +21,7 @@ const (
 	codeDiskFull      = "53100"
 	codePrivilege     = "42501"
 	codeNoTable       = "42P01"
+	codeNoColumn      = "42703"
 	codeReadOnly      = "25006" // the server became a standby
 	codeHeld          = "55P03" // a lock was not free within lock_timeout
 	codeCanceled      = "57014"

@@ -23,7 +23,7 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, config, steps, log)
+	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return prepare(ctx, pool, steps, log) })
 }
 
 // Step is a schema step.
@@ -43,7 +43,7 @@ func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) 
 		step.Number = len(steps) + 1
 		steps = append(steps, step)
 	}
-	return open(ctx, config, steps, log)
+	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return prepare(ctx, pool, steps, log) })
 }
 
 // AppendTogether sends records as if they had been gathered.

@@ -77,7 +77,20 @@ func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrat
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, config, steps, log, tell...)
+	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return prepare(ctx, pool, steps, log, tell...) })
+}
+
+// OpenExisting is like Open, but neither makes an archive nor upgrades its schema.
+func OpenExisting(ctx context.Context, dsn string, log *slog.Logger) (*Store, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := schemaSteps(stepRows, log)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return upToDate(ctx, pool) })
 }
 
 // parse parses a DSN.
@@ -102,16 +115,17 @@ func Check(dsn string) error {
 	return newHosts(config).readPassword(config.ConnConfig)
 }
 
-func open(ctx context.Context, config *pgxpool.Config, steps []step, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
+// open opens an archive whose schema has so many steps once it is prepared.
+func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logger, prepare func(*pgxpool.Pool) error) (*Store, error) {
 	hosts := newHosts(config)
 	if parameters := config.ConnConfig.RuntimeParams; parameters["application_name"] == "" {
-		parameters["application_name"] = sessionName(len(steps))
+		parameters["application_name"] = sessionName(steps)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))
 	}
-	if err := prepare(ctx, pool, steps, log, tell...); err != nil {
+	if err := prepare(pool); err != nil {
 		pool.Close()
 		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
@@ -133,7 +147,7 @@ func open(ctx context.Context, config *pgxpool.Config, steps []step, log *slog.L
 	s.done.Go(s.gatherer.run)
 	watching, unwatch := context.WithCancel(background)
 	s.unwatch = unwatch
-	s.done.Go(func() { s.watchSchema(watching, len(steps)) })
+	s.done.Go(func() { s.watchSchema(watching, steps) })
 	s.numbering = newNumbering(s)
 	s.done.Go(func() { s.numbering.run(background) })
 	return s, nil

@@ -71,6 +71,9 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 // of this program.
 func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
 	state, err := database{pool}.State(ctx)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == codeNoColumn {
+		return errNoArchive // another program has a table of the same name
+	}
 	if err != nil {
 		return err
 	}
@@ -83,12 +86,14 @@ func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
 	case err != nil:
 		return err
 	case len(state.Applied) == 0:
-		return errors.New("there is no archive in it")
+		return errNoArchive
 	case len(pending) > 0:
 		return migrate.ErrOlder
 	}
 	return nil
 }
+
+var errNoArchive = errors.New("there is no archive in it; name another database with --db")
 
 // damaged reports whether the server found its own files damaged. The transaction
 // has failed then, so nothing more can be checked in it.

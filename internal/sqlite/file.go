@@ -109,8 +109,7 @@ func (f *file) check() error {
 	case !info.Mode().IsRegular():
 		return errors.New("it is not a regular file; name another file with --db")
 	case info.Size() == 0:
-		return errors.New("the file is empty, and oda never leaves one empty; " +
-			"if it was an archive, restore it from a backup, else remove it and start again")
+		return errEmpty
 	}
 	if links := info.Sys().(*syscall.Stat_t).Nlink; links > 1 {
 		return fmt.Errorf("the file has %d names (hard links), and under each of them SQLite would look for another write-ahead log; "+
@@ -121,6 +120,9 @@ func (f *file) check() error {
 	}
 	return rewriteLog(f.path + "-wal")
 }
+
+var errEmpty = errors.New("the file is empty, and oda never leaves one empty; " +
+	"if it was an archive, restore it from a backup, else remove it and start again")
 
 // lockSelf locks the file itself, since it may be mounted in several places with a
 // side file in each. SQLite has locks of its own on the file, so this lock is on a

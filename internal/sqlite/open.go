@@ -72,6 +72,14 @@ func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migra
 	return openWith(ctx, path, log, steps, tell...)
 }
 
+// OpenExisting is like Open, but neither makes an archive nor upgrades its schema.
+func OpenExisting(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
+	if err := existing(ctx, path); err != nil {
+		return nil, fmt.Errorf("cannot open the archive %s: %w", path, openError(err))
+	}
+	return Open(ctx, path, log)
+}
+
 func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, tell ...func(migrate.Status)) (_ *Store, err error) {
 	s := &Store{
 		log: log, cache: newCache(cacheBytes), listings: engine.NewListings(listingsAtOnce),

@@ -90,16 +90,8 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 // claimToRead locks the file, so that no server has it open. It creates nothing but
 // the side file.
 func claimToRead(path string) (*file, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("there is no such file; name the archive with --db")
-	case err != nil:
-		return nil, reason(err)
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file; name another file with --db")
-	}
-	if path, err = resolve(path); err != nil {
+	path, err := present(path)
+	if err != nil {
 		return nil, err
 	}
 	f := &file{path: path}
@@ -115,6 +107,22 @@ func claimToRead(path string) (*file, error) {
 		return nil, reason(err)
 	}
 	return f, nil
+}
+
+// present returns the absolute path of a file that is there, without symbolic links.
+func present(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", errors.New("there is no such file; name the archive with --db")
+	case err != nil:
+		return "", reason(err)
+	case !info.Mode().IsRegular():
+		return "", errors.New("it is not a regular file; name another file with --db")
+	case info.Size() == 0:
+		return "", errEmpty
+	}
+	return resolve(path)
 }
 
 // lockToRead takes the same lock as lockSelf, without the right to write.
@@ -165,6 +173,23 @@ func upToDate(ctx context.Context, c *conn) error {
 		err = migrate.ErrOlder
 	}
 	return err
+}
+
+// existing returns an error unless the file is an archive with the schema of this
+// program. It takes no lock: whether a server has the file open is for Open to say.
+func existing(ctx context.Context, path string) (err error) {
+	if path, err = present(path); err != nil {
+		return err
+	}
+	c, err := openToRead(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := recognise(c); err != nil {
+		return err
+	}
+	return upToDate(ctx, c)
 }
 
 // verifier checks an archive through a connection.
