@@ -2,9 +2,11 @@ package app_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"oda"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
 )
@@ -86,8 +89,8 @@ func missing(t *testing.T, path string) {
 	}
 }
 
-// filled starts an archive with eight documents of a megabyte in it, and returns it with
-// its file.
+// filled starts an archive with eight documents of a megabyte in it, which cannot be
+// compressed much, and returns it with its file.
 func filled(t *testing.T) (p *env.Process, path string) {
 	t.Helper()
 	return filledWith(t, 8)
@@ -97,8 +100,11 @@ func filledWith(t *testing.T, documents int) (p *env.Process, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "archive.db")
 	p = env.Oda(t, "serve", "--db", "sqlite:"+path)
+	random := rand.NewChaCha8([32]byte{})
 	for i := range documents {
-		must(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), fmt.Sprintf(`{"note":%q}`, strings.Repeat("it snowed all night ", 50_000)))
+		text := make([]byte, 750_000)
+		random.Read(text)
+		must(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), fmt.Sprintf(`{"note":%q}`, base64.StdEncoding.EncodeToString(text)))
 	}
 	return p, path
 }
@@ -155,33 +161,67 @@ func TestPostgreSQLIsBackedUpWithItsOwnTools(t *testing.T) {
 	fails(t, run(t, "restore", file, "--db", database), 1, "pg_dump", "docs/backup.md")
 }
 
-// A connection that is cut anywhere leaves no file, and the next try is whole.
-func TestABackupThatIsCutOffLeavesNoFile(t *testing.T) {
+// A connection that is cut anywhere leaves no file, and the next try is whole. So does one
+// that ends in order, as if that was all.
+func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 	t.Parallel()
-	p, _ := filled(t)
-	proxy, err := fault.NewProxy(p.Host())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	file := filepath.Join(t.TempDir(), "oda.backup")
-	for _, after := range []int{1000, 3 << 20, 7 << 20} {
-		proxy.CutAfter(fault.ToClient, after)
-		o := run(t, "backup", "-o", file, "--url", "http://"+proxy.Addr())
-		if o.code == 0 && after > 1000 { // a beginning that is cut off is asked for again
-			t.Errorf("a backup that was cut off after %d bytes is taken for whole", after)
-		} else if o.code != 0 {
-			fails(t, o, 1, "backup")
+	for command, whole := range map[string]func(t *testing.T, file string) (database string){
+		"backup": func(t *testing.T, file string) string {
+			target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+			succeeds(t, run(t, "restore", file, "--db", target))
+			return target
+		},
+		"export": func(t *testing.T, file string) string {
+			target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+			succeeds(t, run(t, "import", file, "--preserve", "--db", target))
+			wantSame(t, file, exported(t, target, oda.Scope{}))
+			return target
+		},
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			p, _ := filled(t)
+			proxy, err := fault.NewProxy(p.Host())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer proxy.Close()
+			file := filepath.Join(t.TempDir(), "oda."+command)
+			for _, after := range []int{1000, 3 << 20, 5 << 20} {
+				proxy.CutAfter(fault.ToClient, after)
+				o := run(t, command, "-o", file, "--url", "http://"+proxy.Addr())
+				if o.code == 0 && after > 1000 { // a beginning that is cut off is asked for again
+					t.Errorf("%s that was cut off after %d bytes is taken for whole", command, after)
+				} else if o.code != 0 {
+					fails(t, o, 1, command)
+					missing(t, file)
+				} else if err := os.Remove(file); err != nil {
+					t.Error(err)
+				}
+				missing(t, file+".part")
+			}
+			early := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				response, err := http.Get("http://" + p.Host() + r.URL.RequestURI())
+				if err != nil {
+					panic(err)
+				}
+				defer response.Body.Close()
+				if _, err := io.CopyN(w, response.Body, 5<<20); err != nil {
+					panic(err)
+				}
+			}))
+			defer early.Close()
+			fails(t, run(t, command, "-o", file, "--url", early.URL), 1, "is not a whole "+command)
 			missing(t, file)
-		} else if err := os.Remove(file); err != nil {
-			t.Error(err)
-		}
-		missing(t, file+".part")
+			missing(t, file+".part")
+
+			must(t, "PUT", p.URL+"/sbds/after", `{}`)
+			if out := succeeds(t, run(t, command, "-o", file, "--url", "http://"+proxy.Addr())); !strings.Contains(out, "9 ") {
+				t.Errorf("it prints %s", out)
+			}
+			wantWhole(t, whole(t, file))
+		})
 	}
-	succeeds(t, run(t, "backup", "-o", file, "--url", "http://"+proxy.Addr()))
-	target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-	succeeds(t, run(t, "restore", file, "--db", target))
-	wantWhole(t, target)
 }
 
 // awaitSize waits until a file has at least this many bytes.

@@ -96,10 +96,15 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 			return fmt.Sprintf("exporting: %s bytes, %.1f MB per second", grouped(n), float64(n)/1e6/took.Seconds()), -1
 		})
 		defer stop()
-		if err := archive.Export(ctx, scope, counting{out, &done}); err != nil {
+		var ending moving.Ending
+		if err := archive.Export(ctx, scope, io.MultiWriter(counting{out, &done}, &ending)); err != nil {
 			return "", explain(archive, "export", err)
 		}
-		return fmt.Sprintf("Exported %s bytes into %s.", grouped(done.Load()), e.Output), nil
+		m := ending.Manifest()
+		if m == nil {
+			return "", fmt.Errorf("what the archive at %s sent is not a whole export: it ends before its manifest; see its log", archive.Address())
+		}
+		return e.said(m), nil
 	}
 	stop := newProgress(to.err, e.Quiet).follow(func(took time.Duration) (string, float64) {
 		return howFar("exporting", done.Load(), total.Load(), 0, took)
@@ -109,13 +114,13 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 	if err != nil {
 		return "", ofArchive(err)
 	}
-	return fmt.Sprintf("Exported %s into %s.", summary(m), e.Output), nil
+	return e.said(m), nil
 }
 
-// summary says what an export holds.
-func summary(m *moving.Manifest) string {
-	return fmt.Sprintf("%s SBDefinitions, %s SBInstances, %s ExecutionBlocks and %s Projects, with %s versions and %s records",
-		grouped(m.SBDefinitions), grouped(m.SBInstances), grouped(m.ExecutionBlocks), grouped(m.Projects), grouped(m.Versions), grouped(m.Records))
+// said says what was exported.
+func (e *export) said(m *moving.Manifest) string {
+	return fmt.Sprintf("Exported %s SBDefinitions, %s SBInstances, %s ExecutionBlocks and %s Projects, with %s versions and %s records into %s.",
+		grouped(m.SBDefinitions), grouped(m.SBInstances), grouped(m.ExecutionBlocks), grouped(m.Projects), grouped(m.Versions), grouped(m.Records), e.Output)
 }
 
 // ofArchive returns an error of the archive as one for a person.

@@ -9,5 +9,6 @@
 // where it was made: the same log gives the same bytes, whichever engine keeps it.
 //
 // The files: line.go is the form of a line, export.go writes an export, read.go reads
-// one, load.go brings it into an archive as it was.
+// one, load.go brings it into an archive as it was, ending.go tells whether all of it
+// was received.
 package moving
