@@ -376,7 +376,7 @@ func Shown(database string) string {
 		return database
 	}
 	u, err := url.Parse(database)
-	if err != nil || u.Scheme == "" && strings.Contains(database, "password") {
+	if err != nil || u.Scheme == "" && strings.Contains(database, "password") || u.User == nil && strings.Contains(database, "@") {
 		return "(not valid)"
 	}
 	if parameters, err := url.ParseQuery(u.RawQuery); err != nil || parameters.Has("password") || parameters.Has("sslpassword") {

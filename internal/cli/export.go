@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,9 @@ func (e *export) Run(ctx context.Context, to streams) error {
 		_, err = e.write(ctx, scope, to, to.out)
 		return err
 	}
+	if err := noDatabase(e.Output); err != nil {
+		return err
+	}
 	f, err := files.CreateFresh(e.Output, 0o600, true)
 	if errors.Is(err, files.ErrExists) {
 		return &failure{exitFailed, e.Output + " is not an ordinary file; choose another name"}
@@ -80,6 +84,24 @@ func (e *export) Run(ctx context.Context, to streams) error {
 	}
 	_, err = fmt.Fprintln(to.out, said)
 	return err
+}
+
+// noDatabase refuses to write over a database, which may be the archive itself.
+func noDatabase(path string) error {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // whoever writes it says why that is not possible
+	}
+	defer f.Close()
+	const begins = "SQLite format 3\x00"
+	first := make([]byte, len(begins))
+	if _, err := io.ReadFull(f, first); err == nil && string(first) == begins {
+		return &failure{exitFailed, path + " is a database, perhaps an archive, and is not written over; choose another name"}
+	}
+	return nil
 }
 
 // write writes the export, and returns what to say about it.

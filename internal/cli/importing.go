@@ -52,9 +52,9 @@ const told = 20
 func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	var out io.Writer
 	if i.Report != "" {
-		f, failed := os.OpenFile(i.Report, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+		f, failed := i.begin()
 		if failed != nil {
-			return fmt.Errorf("the report cannot be written: %w", failed)
+			return failed
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
@@ -91,6 +91,30 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		return &failure{exitSetAside, fmt.Sprintf("%s could not be imported%s", asideText(aside), where)}
 	}
 	return nil
+}
+
+// begin begins the report. It is not written over what is imported.
+func (i *importing) begin() (*os.File, error) {
+	if err := noDatabase(i.Report); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(i.Report, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the report cannot be written: %w", err)
+	}
+	info, err := f.Stat()
+	for _, source := range i.Sources {
+		if read, failed := os.Stat(source); failed == nil && err == nil && os.SameFile(info, read) {
+			err = &failure{exitUsage, fmt.Sprintf("the report would be written over %s, which is to be imported; choose another name", source)}
+		}
+	}
+	if err == nil && info.Mode().IsRegular() {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // about says what was set aside, as far as that is known.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
 
 	"oda"
 )
@@ -36,8 +33,15 @@ var kindsOfFolders = func() map[string]oda.Kind {
 
 // isDocumentFile reports whether a file of a folder is read, by its name.
 func isDocumentFile(name string) bool {
-	name = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))
-	return slices.Contains([]string{".json", ".ndjson", ".jsonl"}, filepath.Ext(name))
+	return slices.Contains([]string{".json", ".ndjson", ".jsonl", ".oda"}, filepath.Ext(uncompressed(name))) &&
+		!strings.HasPrefix(name, "._") // what macOS keeps beside a file
+}
+
+// uncompressed returns a name without what says that the file is compressed, in lower
+// case.
+func uncompressed(name string) string {
+	name = strings.ToLower(name)
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 }
 
 // files calls emit for the documents in a file, or in all files of a folder and its
@@ -51,12 +55,26 @@ func files(ctx context.Context, path string, report *Report, emit func(*found) e
 		return documents(ctx, path, found{}, report, emit)
 	}
 	any := false
-	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() || !isDocumentFile(entry.Name()) {
+	folder := path + string(filepath.Separator) // so that a link is followed
+	err = filepath.WalkDir(folder, func(at string, entry fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case err != nil && at == folder:
+			return err
+		case err == nil && entry.IsDir():
+			return nil
+		}
+		wanted := false
+		if err == nil {
+			wanted, err = isWanted(at, entry, report)
+		}
+		if err != nil {
+			any = true
+			return report.setAside(SetAside{Place: Place{File: at}, Reason: err.Error()})
+		}
+		if !wanted {
+			return nil
 		}
 		any = true
 		return documents(ctx, at, expected(path, at), report, emit)
@@ -67,8 +85,29 @@ func files(ctx context.Context, path string, report *Report, emit func(*found) e
 	return err
 }
 
-// expected returns what the path of a file says about its document: the layout is
-// KIND/ID/VERSION.json, below any folder.
+// isWanted reports whether a file in a folder is to be read. An error says why it
+// cannot be.
+func isWanted(path string, entry fs.DirEntry, report *Report) (bool, error) {
+	is := isDocumentFile(entry.Name())
+	if !is && entry.Type()&fs.ModeSymlink == 0 {
+		return false, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return false, errors.New("it is a link to a folder, and such links are not followed; import that folder by itself")
+	case !is:
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular():
+		return false, errors.New("it is not an ordinary file")
+	}
+	return !report.isIn(info), nil
+}
+
+// expected returns what the path of a file in a folder says about its document: the
+// layout is KIND/ID/VERSION.json, below any folder.
 func expected(base, path string) found {
 	relative, err := filepath.Rel(base, path)
 	if err != nil {
@@ -76,7 +115,7 @@ func expected(base, path string) found {
 	}
 	parts := strings.Split(filepath.ToSlash(filepath.Join(filepath.Base(base), relative)), "/")
 	n := len(parts)
-	name, isJSON := strings.CutSuffix(parts[n-1], ".json")
+	name, isJSON := strings.CutSuffix(uncompressed(parts[n-1]), ".json")
 	version, err := strconv.ParseInt(name, 10, 64)
 	if n >= 3 && isJSON && err == nil && version > 0 {
 		if kind := kindsOfFolders[parts[n-3]]; kind != 0 {
@@ -89,81 +128,89 @@ func expected(base, path string) found {
 	return found{}
 }
 
-// documents calls emit for the documents in a file: one, or one on each line.
+// byteOrderMark is what some editors begin a file with.
+const byteOrderMark = "\ufeff"
+
+// documents calls emit for the documents in a file: one, or one on each line. What
+// cannot be read is set aside.
 func documents(ctx context.Context, path string, about found, report *Report, emit func(*found) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in, err := decompressed(path, f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	defer in.Close()
-	r := bufio.NewReaderSize(in, 1<<20)
 	about.File = path
 	set := func(f found, why error) error {
 		return report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: f.version, Reason: why.Error(), Document: f.text})
 	}
-	hand := func(f found) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return set(about, err)
+	}
+	defer f.Close()
+	in, compressed, err := decompressed(f)
+	if err != nil {
+		return set(about, fmt.Errorf("it cannot be read: %w", err))
+	}
+	defer in.Close()
+	if !compressed && uncompressed(path) != strings.ToLower(path) {
+		return set(about, errors.New("it is not compressed as its name says, or it is damaged"))
+	}
+	r := bufio.NewReaderSize(in, 1<<20)
+	if beginsAsExport(r) {
+		return set(about, errors.New("it is an export; import it by itself"))
+	}
+	if mark, _ := r.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = r.Discard(len(mark)) // these were peeked at
+	}
+	hand := func(f found, text []byte) error {
+		f.text = text
 		if err := identify(&f); err != nil {
 			return set(f, err)
 		}
 		return emit(&f)
 	}
-	if lined(path) {
-		for number := int64(1); ; number++ {
-			text, err := r.ReadBytes('\n')
-			if text = bytes.TrimSpace(text); len(text) > 0 {
-				one := about
-				one.Line, one.text = number, text
-				if err := hand(one); err != nil {
-					return err
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return ctx.Err()
-			}
-			if err != nil {
-				return fmt.Errorf("%s, line %d: %w", path, number, err)
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+	if ext := filepath.Ext(uncompressed(path)); ext != ".ndjson" && ext != ".jsonl" {
+		text, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
+		switch {
+		case err != nil:
+			return set(about, fmt.Errorf("it cannot be read: %w", err))
+		case len(text) > maxDocument:
+			return set(about, errTooLarge)
+		}
+		return hand(about, text)
+	}
+	for about.Line = 1; ctx.Err() == nil; about.Line++ {
+		text, failed := readLine(r)
+		ended := errors.Is(failed, io.EOF)
+		switch text = bytes.TrimSpace(text); {
+		case errors.Is(failed, errTooLarge):
+			err = set(about, failed)
+		case failed != nil && !ended:
+			return set(about, fmt.Errorf("it cannot be read from here on: %w", failed))
+		case len(text) > 0:
+			err = hand(about, text)
+		}
+		if err != nil || ended {
+			return err
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	about.text = text
-	if len(text) > maxDocument {
-		about.text = nil
-		return set(about, fmt.Errorf("it is larger than %d bytes", maxDocument))
-	}
-	return hand(about)
+	return ctx.Err()
 }
 
-// lined reports whether a file has a document on each line.
-func lined(path string) bool {
-	name := strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst"))
-	return strings.HasSuffix(name, ".ndjson") || strings.HasSuffix(name, ".jsonl")
-}
+var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxDocument)
 
-// decompressed returns the content of a file that may be compressed, by its name.
-func decompressed(path string, f io.Reader) (io.ReadCloser, error) {
-	switch filepath.Ext(path) {
-	case ".gz":
-		return gzip.NewReader(f)
-	case ".zst":
-		decoder, err := zstd.NewReader(f)
-		if err != nil {
-			return nil, err
+// readLine reads a line. If it is too large, it is skipped.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	large := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if large = large || len(line)+len(part) > maxDocument; !large {
+			line = append(line, part...)
 		}
-		return decoder.IOReadCloser(), nil
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case large && (err == nil || errors.Is(err, io.EOF)):
+			return nil, errTooLarge // if there is no more, the next call says so
+		default:
+			return line, err
+		}
 	}
-	return io.NopCloser(f), nil
 }
 
 // spool keeps documents in a temporary file until all are there, to hand them over by

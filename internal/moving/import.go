@@ -2,8 +2,11 @@ package moving
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"oda/client"
 )
@@ -22,7 +25,7 @@ func Preserve(ctx context.Context, sources []string, into Loader, report *Report
 
 // named says which source an error is about.
 func named(source string, err error) error {
-	if isPostgres(source) || isRemote(source) { // the address may contain a password
+	if !isFile(source) { // the address may contain a password
 		return err
 	}
 	return fmt.Errorf("%s: %w", source, err)
@@ -111,7 +114,13 @@ func Store(ctx context.Context, sources []string, into *client.Client, report *R
 const unpackedAddress = "http://export.invalid"
 
 // isFile reports whether a source is a path.
-func isFile(source string) bool { return !isPostgres(source) && !isRemote(source) }
+func isFile(source string) bool { return source != "-" && !strings.Contains(source, "://") }
+
+// isAt reports whether a source is an address with one of these schemes.
+func isAt(source string, schemes ...string) bool {
+	scheme, _, ok := strings.Cut(source, "://")
+	return ok && slices.Contains(schemes, strings.ToLower(scheme))
+}
 
 // histories calls emit for the entities of a source.
 func histories(ctx context.Context, source string, transport http.RoundTripper, report *Report, emit func(*history) error) error {
@@ -129,6 +138,10 @@ func histories(ctx context.Context, source string, transport http.RoundTripper, 
 			return err
 		}
 		return archive.histories(ctx, report, emit)
+	case source == "-":
+		return errors.New("the standard input cannot be imported, since it is read more than once; write it into a file first")
+	case !isFile(source):
+		return errors.New("this is no address that can be imported: it must begin with http://, https:// or postgres://")
 	}
 	spool, err := newSpool()
 	if err != nil {

@@ -10,32 +10,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
-
-	"github.com/klauspost/compress/zstd"
 
 	"oda"
 )
 
 // maxLine bounds a line: the largest document, all of it escaped.
 const maxLine = 1 << 30
-
-// IsExport reports whether a file begins as an export does.
-func IsExport(path string) (bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	decoder, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return false, err
-	}
-	defer decoder.Close()
-	first := make([]byte, len(form))
-	_, err = io.ReadFull(decoder, first)
-	return err == nil && bytes.HasPrefix(first, []byte(`{"export":"oda"`)), nil
-}
 
 // Damage says where an export is damaged.
 type Damage struct {
@@ -100,17 +80,17 @@ type batch struct {
 // scan reads an export and hands its lines over in batches, in order. It returns the
 // manifest, which fits what was read.
 func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
-	decoder, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(64<<20))
+	content, _, err := decompressed(in)
 	if err != nil {
 		return nil, err
 	}
-	defer decoder.Close()
-	r := &reader{lines: bufio.NewReaderSize(decoder, 1<<20), sum: sha256.New()}
+	defer content.Close()
+	r := &reader{lines: bufio.NewReaderSize(content, 1<<20), sum: sha256.New()}
 	first, err := r.next()
 	switch {
 	case err != nil:
 		return nil, err
-	case string(first) != form && bytes.HasPrefix(first, []byte(`{"export":"oda"`)):
+	case string(first) != form && bytes.HasPrefix(first, []byte(exportKey)):
 		return nil, errors.New("this export has a newer form than this program knows; install a newer version of oda")
 	case string(first) != form:
 		return nil, errors.New("this is not an export of oda")

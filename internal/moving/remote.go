@@ -35,9 +35,7 @@ const (
 )
 
 // isRemote reports whether a source is an archive behind HTTP.
-func isRemote(source string) bool {
-	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
-}
+func isRemote(source string) bool { return isAt(source, "http", "https") }
 
 var apiVersion = regexp.MustCompile(`/api/v[0-9]+$`)
 

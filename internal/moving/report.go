@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -74,6 +75,16 @@ type Report struct {
 // NewReport returns a report that writes what was set aside as lines of JSON, and
 // tells it to a person.
 func NewReport(out io.Writer, tell func(SetAside)) *Report { return &Report{out: out, tell: tell} }
+
+// isIn reports whether the report is written into a file.
+func (r *Report) isIn(info os.FileInfo) bool {
+	f, ok := r.out.(*os.File)
+	if !ok {
+		return false
+	}
+	own, err := f.Stat()
+	return err == nil && os.SameFile(own, info)
+}
 
 // setAside adds something that was not imported.
 func (r *Report) setAside(s SetAside) error {

@@ -37,7 +37,8 @@ type skaDatabase struct {
 
 // openSKA connects to the database, and finds its tables.
 func openSKA(ctx context.Context, address string) (*skaDatabase, error) {
-	config, err := pgx.ParseConfig(address)
+	scheme, rest, _ := strings.Cut(address, "://")
+	config, err := pgx.ParseConfig(strings.ToLower(scheme) + "://" + rest)
 	if err != nil {
 		return nil, errors.New("the address of the PostgreSQL database is not valid; write it as postgres://USER@HOST/NAME")
 	}
@@ -46,7 +47,11 @@ func openSKA(ctx context.Context, address string) (*skaDatabase, error) {
 	config.RuntimeParams["default_transaction_read_only"] = "on"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to the PostgreSQL database %s on %s: %w", config.Database, config.Host, errors.Unwrap(err))
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // without the address
+		}
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // one for each try
+		return nil, fmt.Errorf("cannot connect to the PostgreSQL database %s on %s: %s", config.Database, config.Host, lines[len(lines)-1])
 	}
 	d := &skaDatabase{conn: conn, shown: (&url.URL{Scheme: "postgres", Host: config.Host, Path: "/" + config.Database}).String()}
 	if err := d.find(ctx); err != nil {
@@ -206,6 +211,4 @@ func columnsOf(columns string) (*oda.Received, error) {
 }
 
 // isPostgres reports whether a source is a PostgreSQL database.
-func isPostgres(source string) bool {
-	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
-}
+func isPostgres(source string) bool { return isAt(source, "postgres", "postgresql") }

@@ -1,0 +1,66 @@
+package moving
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow bounds the memory that a compressed file asks for: as much as zstd itself
+// takes by default.
+const maxWindow = 128 << 20
+
+// decompressed returns the content of a file that may be compressed with zstd or gzip,
+// and whether it is. It goes by how the file begins, since names often lie.
+func decompressed(in io.Reader) (content io.ReadCloser, is bool, err error) {
+	r := bufio.NewReader(in)
+	begins, _ := r.Peek(4) // less, if it is shorter
+	switch {
+	case bytes.Equal(begins, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		decoder, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, true, err
+		}
+		return decoder.IOReadCloser(), true, nil
+	case bytes.HasPrefix(begins, []byte{0x1f, 0x8b}):
+		content, err := gzip.NewReader(r)
+		return content, true, err
+	}
+	return io.NopCloser(r), false, nil
+}
+
+// IsExport reports whether a file begins as an export does. It must be an ordinary
+// file, since it is read again.
+func IsExport(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return false, err
+	}
+	if !info.Mode().IsRegular() {
+		return false, fmt.Errorf("%s is not an ordinary file, and cannot be read twice; write it into one first", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	content, _, err := decompressed(f)
+	if err != nil {
+		return false, nil // whatever it is
+	}
+	defer content.Close()
+	return beginsAsExport(bufio.NewReader(content)), nil
+}
+
+const exportKey = `{"export":"oda"`
+
+// beginsAsExport reports whether an export follows.
+func beginsAsExport(r *bufio.Reader) bool {
+	begins, _ := r.Peek(len(exportKey)) // less, if it is shorter
+	return string(begins) == exportKey
+}
