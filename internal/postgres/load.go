@@ -227,8 +227,7 @@ func (l *loading) readKeys(ctx context.Context, tx pgx.Tx, entries []oda.LogEntr
 	if len(blocks) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `SELECT w.identifier, w.key FROM unnest($1::text[], $2::text[]) AS w (identifier, key)
-		CROSS JOIN LATERAL (SELECT FROM records WHERE kind = 3 AND identifier = w.identifier AND key = w.key LIMIT 1) r`, blocks, recordKeys)
+	rows, err := tx.Query(ctx, "SELECT k.identifier, k.key FROM unnest($1::text[], $2::text[]) AS k (identifier, key) CROSS JOIN LATERAL "+recordOfKey+" r", blocks, recordKeys)
 	if err != nil {
 		return err
 	}

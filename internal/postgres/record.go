@@ -59,10 +59,17 @@ const (
 	blockAdmits           = " AND (h.telescope IS NULL OR h.telescope = ANY ("
 )
 
+// recordOfKey is the record of the block k.identifier with the key k.key, if there is
+// one. It asks for the first from there on in the order of the index of keys. If it
+// asked for what is equal, PostgreSQL would take the primary key for as good as that
+// index until it has analyzed the table, and read all records of the block.
+const recordOfKey = `(SELECT * FROM (
+			SELECT * FROM records WHERE (kind, identifier, key) >= (3, k.identifier, k.key) AND key IS NOT NULL ORDER BY kind, identifier, key LIMIT 1
+		) first WHERE kind = 3 AND identifier = k.identifier AND key = k.key)`
+
 const (
 	recordsBegin = `WITH known AS (
-		SELECT FROM unnest($14::text[], $15::text[]) AS k (identifier, key)
-		CROSS JOIN LATERAL (SELECT FROM records WHERE kind = 3 AND identifier = k.identifier AND key = k.key LIMIT 1) r
+		SELECT FROM unnest($14::text[], $15::text[]) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r
 	), moved AS (
 		UPDATE heads h SET last_sequence = h.last_sequence + b.records, last_modified_by = b.by,
 			last_modified_on = greatest(h.last_modified_on, b.at) + b.records,
@@ -121,13 +128,9 @@ const (
 	findRecordsBound = foundRecords + blockAdmits + "$3::text[])) FOR NO KEY UPDATE OF h"
 )
 
-const foundRecords = `SELECT i.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
-	FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS i (identifier, key, nth)
-	CROSS JOIN LATERAL (
-		SELECT sequence, version, recorded_by, recorded_on, digest
-		FROM records WHERE kind = 3 AND identifier = i.identifier AND key = i.key LIMIT 1
-	) r
-	JOIN heads h ON h.kind = 3 AND h.identifier = i.identifier`
+const foundRecords = `SELECT k.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
+	FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (identifier, key, nth) CROSS JOIN LATERAL ` + recordOfKey + ` r
+	JOIN heads h ON h.kind = 3 AND h.identifier = k.identifier`
 
 // fresh is a record that is not yet stored, with the request that gets its answer.
 type fresh struct {
@@ -227,7 +230,7 @@ const addRecordBegin = `WITH moved AS (
 			listed_on = CASE WHEN greatest(h.last_modified_on + 1, $2) < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on + 1, $2) END
 		WHERE h.kind = 3 AND h.identifier = $1 AND h.call_day = $4 AND h.last_sequence < h.calls_to AND greatest(h.last_modified_on + 1, $2) < $5
-			AND ($6::text IS NULL OR NOT EXISTS (SELECT FROM records WHERE kind = 3 AND identifier = $1 AND key = $6 LIMIT 1))
+			AND ($6::text IS NULL OR NOT EXISTS (SELECT FROM (VALUES ($1::text, $6::text)) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r))
 			AND set_config('lock_timeout', $9, true) <> ''`
 
 const addRecordRest = `
