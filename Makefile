@@ -43,11 +43,13 @@ release-test: build release ## Test what is in dist: run, install, upgrade and r
 setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages
 
-# The longest come first, so that no processor is idle in the end.
+# The longest come first, so that no processor is idle in the end. Tests also wait, for
+# the disk, a browser or a database, so more packages are tested at a time than there
+# are processors.
 LONGEST = ./internal/web ./internal/postgres ./internal/app ./internal/httpapi ./client/recorder
 
 test: setup build ## Run all tests
-	go test -timeout 14m $(LONGEST) ./...
+	go test -p $$(($$(nproc) + 1)) -timeout 14m $(LONGEST) ./...
 	@$(MAKE) --no-print-directory --output-sync=target -j2 test-bench test-release test-python
 
 test-bench:
@@ -85,7 +87,7 @@ secure: ## Known vulnerabilities, insecure code, and whether two builds are the 
 
 proof: setup linear feed drill release-test ## Long tests: linear, feed, drill, release-test, 200 kills, overload, all generators, schemathesis (half an hour)
 	@scripts/setup proof
-	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload|RecordingCostsTheCaller' ./api/clients ./client/recorder ./internal/app
+	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload|RecordingCosts' ./api/clients ./client/recorder ./internal/app
 
 fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)

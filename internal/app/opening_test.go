@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 // While the schema is upgraded, the server is alive but not ready, and says how
@@ -46,6 +47,20 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 		}
 		return response.StatusCode, response.Header.Get("Retry-After"), string(text)
 	}
+	// The process listens before it has looked into the database.
+	becomes := func(what string, done func(status int, text string) bool) {
+		t.Helper()
+		var status int
+		var text string
+		err := fault.Poll(t.Context(), 20*time.Second, what, func() (bool, error) {
+			status, _, text = ask("GET", "/readyz")
+			return done(status, text), nil
+		})
+		if err != nil {
+			t.Fatalf("%v: readyz answers %d %s\n%s", err, status, text, p.Log())
+		}
+	}
+	becomes("the schema step", func(_ int, text string) bool { return strings.Contains(text, "schema step") })
 	for _, prefix := range []string{"", "/observatory"} {
 		if status, _, text := ask("GET", prefix+"/livez"); status != 200 {
 			t.Errorf("livez answers %d %s", status, text)
@@ -104,15 +119,7 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 			t.Errorf("the browser complains: %s", c)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		status, _, text := ask("GET", "/readyz")
-		if status == 200 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the archive never became ready: %d %s\n%s", status, text, p.Log())
-		}
-	}
+	becomes("the archive", func(status int, _ string) bool { return status == 200 })
 	if status, _, text := ask("GET", "/observatory/api/v1/sbds/a"); status != 404 {
 		t.Errorf("the archive answers %d %s", status, text)
 	}

@@ -3,11 +3,8 @@ package postgres_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,44 +52,6 @@ func documentedGrants(tb testing.TB, schema, role string) []string {
 		tb.Fatal("docs/postgres.md gives no rights")
 	}
 	return grants
-}
-
-// In a database with the collation of a language, "a" sorts before "B", and "_" is
-// ignored. The order of the archive is always that of bytes. Here many archives
-// share such a database, each in a schema of its own, and are served with the rights
-// that the documentation gives.
-func TestTheEngineIsAStoreWithAnyCollationAndOnlyTheDocumentedRights(t *testing.T) {
-	t.Parallel()
-	server := env.Postgres(t)
-	admin := connect(t, server)
-	if query[int](t, admin, "SELECT current_setting('server_version_num')::int") < 150000 {
-		t.Skip("this needs PostgreSQL 15, in which a database can have the collation of a language on any machine")
-	}
-	name := "collated_" + query[string](t, admin, "SELECT current_database()")
-	do(t, admin, "CREATE DATABASE "+name+" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'")
-	role := "service_" + name
-	do(t, admin, "CREATE ROLE "+role+" LOGIN")
-	t.Cleanup(func() { do(t, admin, "DROP DATABASE "+name+" WITH (FORCE)", "DROP ROLE "+role) })
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	collated := connect(t, u.String())
-	if !query[bool](t, collated, "SELECT 'a' < 'B'") {
-		t.Fatal("the database has the collation of bytes")
-	}
-	var archives atomic.Int32
-	suite.Run(t, func(tb testing.TB) oda.Engine {
-		schema := fmt.Sprintf("archive_%d", archives.Add(1))
-		do(tb, connect(tb, u.String()), "CREATE SCHEMA "+schema)
-		owner := with(tb, u.String(), "search_path", schema)
-		if err := postgres.PrepareUntil(tb.Context(), owner, 0, postgres.StepRows); err != nil {
-			tb.Fatal(err)
-		}
-		do(tb, connect(tb, owner), documentedGrants(tb, schema, role)...)
-		return open(tb, with(tb, owner, "user", role))
-	})
 }
 
 func TestTheViewsShowWhatIsAnswered(t *testing.T) {
