@@ -1,20 +1,25 @@
 package app_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"oda"
 	"oda/internal/test/env"
 )
 
-// The recipes of docs/backup.md, each while clients write: the copy is whole, and has
-// everything that was acknowledged before it was begun.
-func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
+// The recipes of docs/backup.md and docs/moving.md, each while clients write: the copy is
+// whole, shows the archive as of one position, and has everything that was acknowledged
+// before it was begun.
+func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 	t.Parallel()
 	for name, recipe := range map[string]struct {
 		database func(t *testing.T) string
@@ -54,6 +59,18 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 				return restored
 			},
 		},
+		"oda export, from SQLite": {
+			func(t *testing.T) string { return emptyDatabase(t, "sqlite") },
+			func(t *testing.T, p *env.Process, _ string) string { return moved(t, "postgres", "--url", p.URL) },
+		},
+		"oda export, from PostgreSQL": {
+			func(t *testing.T) string { return emptyDatabase(t, "postgres") },
+			func(t *testing.T, p *env.Process, _ string) string { return moved(t, "sqlite", "--url", p.URL) },
+		},
+		"oda export, straight from PostgreSQL": {
+			func(t *testing.T) string { return emptyDatabase(t, "postgres") },
+			func(t *testing.T, _ *env.Process, database string) string { return moved(t, "postgres", "--db", database) },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,6 +80,7 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 			text := must(t, "GET", p.URL+"/sbds/before", "")
 			b := env.Balance(t, 4, p.URL)
 			b.More("before the backup")
+			acknowledged := b.Acknowledged()
 			restored := recipe.backup(t, p, database)
 			b.More("after the backup")
 			b.Whole()
@@ -70,6 +88,17 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 			again := env.Oda(t, "serve", "--db", restored)
 			if got := must(t, "GET", again.URL+"/sbds/before", ""); got != text {
 				t.Errorf("the copy has %s, want %s", got, text)
+			}
+			for path, want := range acknowledged {
+				if got := strings.Count(must(t, "GET", again.URL+path, ""), `"request":"`); got < want {
+					t.Errorf("%s has %d records in the copy, and %d were acknowledged before", path, got, want)
+				}
+			}
+			copied, changes := followed(t, again.URL), followed(t, p.URL)
+			if len(copied) >= len(changes) {
+				t.Errorf("the copy has %d changes, and there are %d", len(copied), len(changes))
+			} else if diff := cmp.Diff(changes[:len(copied)], copied); diff != "" {
+				t.Errorf("the changes of the copy are not the first ones (-want +got):\n%s", diff)
 			}
 			must(t, "PUT", again.URL+"/sbds/after", `{}`)
 		})
@@ -86,4 +115,36 @@ func TestABackupOfARunningArchiveIsWhole(t *testing.T) {
 		b.Whole()
 		wantWhole(t, copied.DSN("postgres"))
 	})
+}
+
+// moved moves an archive into a database of an engine, and returns it. From says which
+// archive.
+func moved(t *testing.T, engine string, from ...string) (database string) {
+	t.Helper()
+	file, database := filepath.Join(t.TempDir(), "export.zst"), emptyDatabase(t, engine)
+	succeeds(t, run(t, append([]string{"export", "-o", file}, from...)...))
+	succeeds(t, run(t, "import", file, "--preserve", "--db", database))
+	wantSame(t, file, exported(t, database, oda.Scope{}))
+	return database
+}
+
+// followed returns all changes of an archive, each as text.
+func followed(t *testing.T, url string) (changes []string) {
+	t.Helper()
+	var page struct {
+		Changes []json.RawMessage
+		Next    int64
+	}
+	for {
+		page.Changes = nil
+		if err := json.Unmarshal([]byte(must(t, "GET", fmt.Sprintf("%s/changes?after=%d", url, page.Next), "")), &page); err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Changes) == 0 {
+			return changes
+		}
+		for _, change := range page.Changes {
+			changes = append(changes, string(change))
+		}
+	}
 }

@@ -26,13 +26,13 @@ type Balancer struct {
 	answered atomic.Int64
 	stop     atomic.Bool
 	working  sync.WaitGroup
-	recorded []int // by client
+	recorded []atomic.Int64 // acknowledged, by client
 }
 
 // Balance lets so many clients work with the processes at these addresses, until
 // Whole is called. A request that is not answered 200 fails the test.
 func Balance(tb testing.TB, clients int, urls ...string) *Balancer {
-	b := &Balancer{tb: tb, urls: urls, recorded: make([]int, clients)}
+	b := &Balancer{tb: tb, urls: urls, recorded: make([]atomic.Int64, clients)}
 	for i := range clients {
 		b.working.Go(func() { b.work(i) })
 	}
@@ -63,15 +63,24 @@ func (b *Balancer) More(what string) {
 	}
 }
 
+// Acknowledged returns how many records were acknowledged so far, by block.
+func (b *Balancer) Acknowledged() map[string]int {
+	acknowledged := make(map[string]int)
+	for i := range b.recorded {
+		acknowledged[fmt.Sprintf("/ebs/eb-%d", i)] = int(b.recorded[i].Load())
+	}
+	return acknowledged
+}
+
 // Whole ends the work, and checks that every record that was acknowledged is there
 // once.
 func (b *Balancer) Whole() {
 	b.tb.Helper()
 	b.end()
-	for i, want := range b.recorded {
-		_, text := b.send(http.DefaultClient, "GET", fmt.Sprintf("/ebs/eb-%d", i), "", "")
+	for path, want := range b.Acknowledged() {
+		_, text := b.send(http.DefaultClient, "GET", path, "", "")
 		if got := strings.Count(text, `"request":"`); got != want {
-			b.tb.Errorf("eb-%d has %d records, and %d were acknowledged", i, got, want)
+			b.tb.Errorf("%s has %d records, and %d were acknowledged", path, got, want)
 		}
 	}
 }
@@ -95,7 +104,7 @@ func (b *Balancer) work(i int) {
 	for n := 0; !b.stop.Load(); n++ {
 		must("PUT", sbd, must("GET", sbd, "", ""), "")
 		must("POST", eb+"/request_response", fmt.Sprintf(`{"request":"%d"}`, n), fmt.Sprintf("%d-%d", i, n))
-		b.recorded[i]++
+		b.recorded[i].Add(1)
 		must("GET", "/ebs?created_after=2026-01-01&limit=10", "", "")
 	}
 }
