@@ -69,7 +69,9 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 		},
 		"oda export, straight from PostgreSQL": {
 			func(t *testing.T) string { return emptyDatabase(t, "postgres") },
-			func(t *testing.T, _ *env.Process, database string) string { return moved(t, "postgres", "--db", database) },
+			func(t *testing.T, _ *env.Process, database string) string {
+				return moved(t, "postgres", "--db", database)
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,11 +16,14 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda"
 	"oda/internal/app"
 	"oda/internal/moving"
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 	"oda/internal/test/fixture"
 )
 
@@ -242,33 +245,31 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 	}
 }
 
-// An import that is killed goes on where it was: nothing twice, nothing missing.
+// An import that is killed while it writes goes on where it was: nothing twice, nothing
+// missing.
 func TestAKilledImportGoesOn(t *testing.T) {
 	t.Parallel()
+	source := emptyDatabase(t, "sqlite")
+	a := env.Start(t, func(c *app.Config) { c.Database = source })
+	filler := strings.Repeat("x", 60<<10)
+	const blocks = 200
+	for i := range blocks {
+		must(t, "PUT", fmt.Sprintf("%s/ebs/eb-%d", a.URL(), i), `{"filler":"`+filler+`","request_responses":[{"request":"first"}]}`)
+		must(t, "PATCH", fmt.Sprintf("%s/ebs/eb-%d/request_response", a.URL(), i/2), fmt.Sprintf(`{"request":"call %d"}`, i), "Idempotency-Key", fmt.Sprint(i))
+	}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := exported(t, source, oda.Scope{})
 	for engine := range fixture.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			source := emptyDatabase(t, "sqlite")
-			a := env.Start(t, func(c *app.Config) { c.Database = source })
-			filler := strings.Repeat("x", 20<<10)
-			for i := range 300 {
-				must(t, "PUT", fmt.Sprintf("%s/ebs/eb-%d", a.URL(), i), `{"filler":"`+filler+`","request_responses":[{"request":"first"}]}`)
-				must(t, "PATCH", fmt.Sprintf("%s/ebs/eb-%d/request_response", a.URL(), i/2), fmt.Sprintf(`{"request":"call %d"}`, i), "Idempotency-Key", fmt.Sprint(i))
-			}
-			if err := a.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			file := exported(t, source, oda.Scope{})
-			database := emptyDatabase(t, engine)
-			for try := range 4 {
-				command := exec.Command(env.Program(t), "import", file, "--preserve", "-q", "--db="+database)
-				if err := command.Start(); err != nil {
-					t.Fatal(err)
+			database, tries := "", 0
+			for database == "" {
+				if tries++; tries > 20 {
+					t.Fatal("every import was done before it could be killed")
 				}
-				// Each try is killed at another moment; some may be done before.
-				time.Sleep(time.Duration(60+70*try) * time.Millisecond)
-				_ = command.Process.Kill()
-				_ = command.Wait()
+				database = killedImport(t, engine, file, blocks)
 			}
 			if aside := imported(t, database, file); len(aside) > 0 {
 				t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
@@ -276,6 +277,56 @@ func TestAKilledImportGoesOn(t *testing.T) {
 			wantSame(t, file, exported(t, database, oda.Scope{}))
 			wantWhole(t, database)
 		})
+	}
+}
+
+// killedImport imports a file with so many versions, kills the import when a part of them
+// is there, and returns the database. It is empty if the import was faster.
+func killedImport(t *testing.T, engine, file string, all int64) (database string) {
+	t.Helper()
+	database = emptyDatabase(t, engine)
+	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	versions := counting(t, database)
+	p, err := fault.Start(command(t, "import", file, "--preserve", "-q", "--db="+database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for n = versions(); n == 0 && p.Running(); n = versions() {
+		time.Sleep(time.Millisecond)
+	}
+	p.Kill()
+	switch {
+	case p.State().Exited() && !p.State().Success():
+		t.Fatalf("the import ends with %v", p.State())
+	case p.State().Exited() || n == all:
+		return ""
+	}
+	return database
+}
+
+// counting returns a function that counts the versions in a database.
+func counting(t *testing.T, database string) func() int64 {
+	t.Helper()
+	const query = "SELECT count(*) FROM versions"
+	path, ok := strings.CutPrefix(database, "sqlite:")
+	if !ok {
+		conn := env.Connect(t, database)
+		return func() int64 { return env.Query[int64](t, conn, query) }
+	}
+	return func() int64 {
+		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		n, err := sqlitex.ResultInt64(conn.Prep(query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
 }
 
