@@ -161,23 +161,27 @@ func TestPostgreSQLIsBackedUpWithItsOwnTools(t *testing.T) {
 	fails(t, run(t, "restore", file, "--db", database), 1, "pg_dump", "docs/backup.md")
 }
 
+// copying are the commands that copy a running archive into a file, and how an archive
+// is made of the file again.
+var copying = map[string]func(t *testing.T, file string) (database string){
+	"backup": func(t *testing.T, file string) string {
+		target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+		succeeds(t, run(t, "restore", file, "--db", target))
+		return target
+	},
+	"export": func(t *testing.T, file string) string {
+		target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
+		succeeds(t, run(t, "import", file, "--preserve", "--db", target))
+		wantSame(t, file, exported(t, target, oda.Scope{}))
+		return target
+	},
+}
+
 // A connection that is cut anywhere leaves no file, and the next try is whole. So does one
 // that ends in order, as if that was all.
 func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 	t.Parallel()
-	for command, whole := range map[string]func(t *testing.T, file string) (database string){
-		"backup": func(t *testing.T, file string) string {
-			target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-			succeeds(t, run(t, "restore", file, "--db", target))
-			return target
-		},
-		"export": func(t *testing.T, file string) string {
-			target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-			succeeds(t, run(t, "import", file, "--preserve", "--db", target))
-			wantSame(t, file, exported(t, target, oda.Scope{}))
-			return target
-		},
-	} {
+	for command, again := range copying {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			p, _ := filled(t)
@@ -219,7 +223,7 @@ func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 			if out := succeeds(t, run(t, command, "-o", file, "--url", "http://"+proxy.Addr())); !strings.Contains(out, "9 ") {
 				t.Errorf("it prints %s", out)
 			}
-			wantWhole(t, whole(t, file))
+			wantWhole(t, again(t, file))
 		})
 	}
 }
@@ -237,16 +241,26 @@ func awaitSize(t *testing.T, path string, bytes int64) {
 	}
 }
 
-// Killed in the middle, a backup leaves no file, and the next one is whole. So does a
-// server that is killed.
-func TestABackupThatIsKilledIsTakenAgain(t *testing.T) {
+// Killed in the middle, a backup or an export leaves no file, and the next one is whole.
+// So does a server that is killed.
+func TestACopyThatIsKilledIsMadeAgain(t *testing.T) {
 	t.Parallel()
+	for command := range copying {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			isMadeAgain(t, command)
+		})
+	}
+}
+
+func isMadeAgain(t *testing.T, name string) {
+	t.Helper()
 	p, path := filledWith(t, 32) // more than a connection holds
-	file := filepath.Join(t.TempDir(), "oda.backup")
+	file := filepath.Join(t.TempDir(), "oda."+name)
 	resume := make(chan struct{})
 	// It passes on the first two megabytes, and the rest when it is told to.
 	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, p.URL+"/backup", nil)
+		request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, p.URL+"/"+name, nil)
 		if err != nil {
 			panic(err)
 		}
@@ -268,7 +282,7 @@ func TestABackupThatIsKilledIsTakenAgain(t *testing.T) {
 	}))
 	defer relay.Close()
 	begun := func() *exec.Cmd {
-		cmd := command(t, "backup", "-o", file, "--url", relay.URL)
+		cmd := command(t, name, "-o", file, "--url", relay.URL)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -282,11 +296,9 @@ func TestABackupThatIsKilledIsTakenAgain(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 	missing(t, file)
-	succeeds(t, run(t, "backup", "-o", file, "--url", p.URL))
+	succeeds(t, run(t, name, "-o", file, "--url", p.URL))
 	missing(t, file+".part")
-	target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
-	succeeds(t, run(t, "restore", file, "--db", target))
-	wantWhole(t, target)
+	wantWhole(t, copying[name](t, file))
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +309,7 @@ func TestABackupThatIsKilledIsTakenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Error("a backup that was interrupted exits with 0")
+		t.Errorf("a %s that was interrupted exits with 0", name)
 	}
 	missing(t, file)
 	missing(t, file+".part")
@@ -306,7 +318,7 @@ func TestABackupThatIsKilledIsTakenAgain(t *testing.T) {
 	p.Kill()
 	close(resume)
 	if err := cmd.Wait(); err == nil {
-		t.Error("a backup of a server that was killed is taken for whole")
+		t.Errorf("a %s of a server that was killed is taken for whole", name)
 	}
 	missing(t, file)
 	missing(t, file+".part")

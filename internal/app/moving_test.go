@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -328,30 +327,6 @@ func counting(t *testing.T, database string) func() int64 {
 		}
 		return n
 	}
-}
-
-// An export that is killed leaves no file with its name.
-func TestAKilledExportLeavesNoFile(t *testing.T) {
-	t.Parallel()
-	database := healthyArchive(t, "sqlite")
-	path := filepath.Join(t.TempDir(), "export.zst")
-	for range 5 {
-		command := exec.Command(env.Program(t), "export", "-o", path, "-q", "--db="+database)
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if _, err := os.Stat(path); err == nil {
-			if _, err := moving.Check(t.Context(), path); err != nil {
-				t.Errorf("a killed export left %v", err)
-			}
-		}
-	}
-	if out, err := exec.Command(env.Program(t), "export", "-o", path, "-q", "--db="+database).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	wantSame(t, path, exported(t, database, oda.Scope{}))
 }
 
 // Where there is no room, the import says so, and goes on once there is.
