@@ -219,6 +219,11 @@ func (f *file) create() error {
 // release unlocks the file. SQLite must have closed it before.
 func (f *file) release() {
 	if f.self != nil {
+		if runtime.GOOS == "linux" {
+			// A process that is being started shares the descriptor for a moment, and the
+			// lock with it, unless it is given up here.
+			_ = syscall.FcntlFlock(f.self.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_UNLCK, Start: lockStart, Len: 1})
+		}
 		_ = f.self.Close()
 	}
 	if f.side != nil {

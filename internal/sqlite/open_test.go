@@ -230,6 +230,12 @@ func TestAClosedArchiveCanBeOpenedAgain(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
 	tryOpen(t, path)
+	// A process that is being started has the descriptors of this one for a moment.
+	shared, err := syscall.Dup(int(s.file.self.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(shared)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
