@@ -261,8 +261,8 @@ func (e *LogEntry) Same(by string, on Instant, digest Digest) error {
 // Mover reads and writes the log with everything in it, to move archives.
 type Mover interface {
 	// Entries calls emit for the entries up to a position that are those of a wanted
-	// entity, in order. A reader may take as long as it likes: the log up to a
-	// position never changes, so it is read in parts.
+	// entity, in order. The position was once the end of the log. A reader may take as
+	// long as it likes: the log up to a position never changes, so it is read in parts.
 	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
 
 	// Load adds entries to the log as they are, in order. They were prepared. It

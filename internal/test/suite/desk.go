@@ -21,6 +21,7 @@ type desk struct {
 	store oda.Engine
 	clock *Clock
 	user  string
+	fresh func() *desk // makes one at another empty store
 }
 
 func newDesk(t *testing.T, store oda.Engine) *desk {

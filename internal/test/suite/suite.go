@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"provenance", provenance},
 		{"search", searches},
 		{"changes", changes},
+		{"moving", moving},
 		{"closing", closing},
 		{"concurrency", concurrency},
 		{"histories", histories},
@@ -46,7 +47,9 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 			for _, s := range group.scenarios {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
-					s.run(t, newDesk(t, open(t)))
+					d := newDesk(t, open(t))
+					d.fresh = func() *desk { return newDesk(t, open(t)) }
+					s.run(t, d)
 				})
 			}
 		})

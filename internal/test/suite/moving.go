@@ -1,0 +1,185 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oda"
+)
+
+var moving = []scenario{
+	{"an empty archive has no entries", func(_ *testing.T, d *desk) {
+		d.entered(d.entries(0, everyRef))
+	}},
+	{"an entry for each version and each record, in the order of the log", func(_ *testing.T, d *desk) {
+		d.fill()
+		d.entered(d.entries(d.end(), everyRef),
+			"ebs/a v1 by anna, created by anna with key k, list [{1 2}] +2", "sbds/a v1 by anna, created by anna",
+			"ebs/a v1 record 3 by bert with key r", "ebs/a v1 record 4 by anna", "sbds/a v2 by bert, created by anna",
+			"ebs/a v2 by anna, created by anna, list [{2 2} {5 5}] +1", "ebs/a v2 record 6 by anna", "ebs/b v1 by anna, created by anna")
+	}},
+	{"entries end at a position, whatever comes later, and are those of wanted entities", func(t *testing.T, d *desk) {
+		d.mustPut(sbd("x"), `{}`)
+		first := d.end()
+		d.fill()
+		until := d.end()
+		before := d.entries(until, everyRef)
+		d.mustUpdate(sbd("a"), `"n":3`)
+		d.mustRecord("a", record(7))
+		same(t, "the entries", d.entries(until, everyRef), before)
+		d.entered(d.entries(first, everyRef), "sbds/x v1 by anna, created by anna")
+		d.entered(d.entries(d.end(), func(ref oda.Ref) bool { return ref == sbd("a") }),
+			"sbds/a v1 by anna, created by anna", "sbds/a v2 by bert, created by anna", "sbds/a v3 by anna, created by anna")
+	}},
+	{"what is loaded is the same archive, and goes on", func(t *testing.T, d *desk) {
+		d.fill()
+		entries := d.entries(d.end(), everyRef)
+		for _, atOnce := range []int{1, 3, len(entries)} {
+			other := d.fresh()
+			for from := 0; from < len(entries); from += atOnce {
+				other.loaded(entries[from:min(from+atOnce, len(entries))])
+			}
+			same(t, "the entries", other.entries(other.end(), everyRef), entries)
+			same(t, "the end", other.end(), d.end())
+			same(t, "the changes", other.allChanges(), d.allChanges())
+			same(t, "the counts", other.counts(), d.counts())
+			for _, ref := range []oda.Ref{eb("a"), sbd("a"), eb("b")} {
+				same(t, "the document", other.text(ref), d.text(ref))
+			}
+			same(t, "an earlier state", Render(t, other.mustVersion(eb("a"), 1)), Render(t, d.mustVersion(eb("a"), 1)))
+
+			other.loaded(entries)
+			same(t, "the end after it was loaded again", other.end(), d.end())
+
+			same(t, "what a known key has created", other.mustCreate(eb("new"), "k", filled).Ref, eb("a"))
+			receipt, err := other.one(other.adding("a", other.keyed("r", record(3))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "the record of a known key", receipt.Sequence, int64(3))
+			same(t, "the next record", other.mustRecord("a", record(7)).Sequence, int64(7))
+			same(t, "the next version", other.mustUpdate(sbd("a"), `"n":3`).Metadata.Version, int64(3))
+			same(t, "the end after more was stored", other.end(), d.end()+2)
+		}
+	}},
+	{"what does not follow is refused, and the rest is stored", func(t *testing.T, d *desk) {
+		d.fill()
+		entries := d.entries(d.end(), everyRef)
+		changed := func(at int, change func(*oda.LogEntry)) oda.LogEntry {
+			e := entries[at]
+			change(&e)
+			return e
+		}
+		other := d.fresh()
+		other.loaded(entries[:3])
+		other.loaded([]oda.LogEntry{
+			changed(1, func(e *oda.LogEntry) { e.By, e.CreatedBy = "eve", "eve" }), entries[6], entries[5],
+			changed(3, func(e *oda.LogEntry) { e.On = entries[2].On }), changed(3, func(e *oda.LogEntry) { e.Key = "r" }),
+			changed(4, func(e *oda.LogEntry) { e.CreatedBy = "eve" }), changed(7, func(e *oda.LogEntry) { e.CreateKey = entries[0].CreateKey }),
+			entries[3], entries[4],
+		},
+			`the archive has another version 1, by "anna"`, "it was recorded into version 2, but the archive has version 1", "4 records came before it, but the archive has 3",
+			"which is not after what precedes it", "key", `it was created by "eve"`, "key", "", "")
+		other.loaded(entries[5:])
+		same(t, "the entries", other.entries(other.end(), everyRef), entries)
+	}},
+}
+
+// filled is a block that comes with two records.
+var filled = `{"n":1,` + listing(record(1), record(2)) + `}`
+
+// fill stores something of everyRef that an entry may have.
+func (d *desk) fill() {
+	d.tb.Helper()
+	d.mustCreate(eb("a"), "k", filled)
+	d.mustPut(sbd("a"), ` {"telescope":"ska_mid"}`)
+	if _, err := d.one(d.as("bert").adding("a", d.keyed("r", record(3)))); err != nil {
+		d.tb.Fatalf("record with a key: %v", err)
+	}
+	d.mustRecord("a", record(4))
+	d.as("bert").mustUpdate(sbd("a"), `"n":2`)
+	d.mustUpdate(eb("a"), listing(record(2), record(5)))
+	d.mustRecord("a", record(6))
+	d.mustPut(eb("b"), `{}`)
+}
+
+// everyRef wants every entity.
+func everyRef(oda.Ref) bool { return true }
+
+// entries returns the entries of the log up to a position.
+func (d *desk) entries(until oda.Position, wanted func(oda.Ref) bool) (entries []oda.LogEntry) {
+	d.tb.Helper()
+	err := d.store.Entries(d.ctx, until, wanted, func(e *oda.LogEntry) error {
+		entries = append(entries, *e)
+		return nil
+	})
+	if err != nil {
+		d.tb.Fatalf("entries up to %d: %v", until, err)
+	}
+	return entries
+}
+
+// entered checks what entries are about.
+func (d *desk) entered(entries []oda.LogEntry, want ...string) {
+	d.tb.Helper()
+	var told []string
+	for i := range entries {
+		e := &entries[i]
+		text := fmt.Sprintf("%s/%s v%d", e.Kind.Collection(), e.ID, e.Version)
+		if !e.Stored() {
+			text += fmt.Sprintf(" record %d", e.Sequence)
+		}
+		text += " by " + e.By
+		if e.Key != "" {
+			text += " with key " + e.Key
+		}
+		if e.Stored() {
+			text += ", created by " + e.CreatedBy
+		}
+		if e.CreateKey != nil {
+			text += " with key " + e.CreateKey.Value
+		}
+		if e.Runs != nil {
+			text += fmt.Sprintf(", list %v +%d", e.Runs, len(e.Came))
+		}
+		told = append(told, text)
+	}
+	same(d.tb, "the entries", told, want)
+}
+
+// loaded loads entries, and checks what the reasons say for which some are refused; for
+// none, if no reason is given.
+func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
+	d.tb.Helper()
+	prepared := make([]oda.LogEntry, len(entries))
+	for i := range entries {
+		prepared[i] = entries[i]
+		if err := prepared[i].Prepare(); err != nil {
+			d.tb.Fatalf("prepare entry %d: %v", i, err)
+		}
+	}
+	refused, err := d.store.Load(d.ctx, prepared)
+	if err != nil {
+		d.tb.Fatalf("load: %v", err)
+	}
+	for i, err := range refused {
+		want := ""
+		if reasons != nil {
+			want = reasons[i]
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			d.tb.Errorf("entry %d is refused because %v, want %q", i, err, want)
+		}
+	}
+}
+
+// allChanges returns the changes from the beginning.
+func (d *desk) allChanges() []oda.Change {
+	d.tb.Helper()
+	changes, _, err := d.store.Changes(d.ctx, 0, 100)
+	if err != nil {
+		d.tb.Fatalf("changes: %v", err)
+	}
+	return changes
+}
