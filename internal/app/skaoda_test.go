@@ -70,6 +70,9 @@ func TestADatabaseOfSKAsArchiveIsImported(t *testing.T) {
 			t.Parallel()
 			source := env.Postgres(t)
 			env.Exec(t, env.Connect(t, source), strings.Split(schema+";"+skaRows, ";")...)
+			if release == "1.7" { // a text that jsonb does not take
+				env.Exec(t, env.Connect(t, source), `ALTER TABLE tab_oda_prj ALTER info TYPE json USING replace(info::text, '"a project"', '"a project", "old": "\u0000"')::json`)
+			}
 			database := emptyDatabase(t, "sqlite")
 			for range 2 { // the same again changes nothing
 				aside := imported(t, database, source)

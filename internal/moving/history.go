@@ -197,7 +197,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note})
 		}
 		state = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}
-		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place})
+		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place, text: f.text})
 	}
 	return result, nil
 }

@@ -134,7 +134,7 @@ func loadAll(ctx context.Context, into Loader, file string, entries []placed, re
 
 // aside returns the entry as one that was set aside.
 func (p *placed) aside(file string, why error) SetAside {
-	s := SetAside{Place: p.place, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error()}
+	s := SetAside{Place: p.place, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error(), Document: p.text}
 	if s.File == "" {
 		s.Place = Place{file, p.line}
 	}

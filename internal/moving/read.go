@@ -159,8 +159,9 @@ func (r *reader) manifest(text []byte) (*Manifest, error) {
 type placed struct {
 	oda.LogEntry
 	line  int64
-	place Place // if it was not a line of an export
-	fault error // why it cannot be loaded
+	place Place  // if it was not a line of an export
+	text  []byte // the document as it was found there
+	fault error  // why it cannot be loaded
 }
 
 // parse reads the entries of a batch.

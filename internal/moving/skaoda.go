@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +16,7 @@ import (
 
 // The database of SKA's ska-db-oda has a table for each kind, with a row for each
 // version. Its columns have changed over the years: times have a zone or not, and there
-// are more of them. So a row is read as JSON, whatever its columns are. Nothing in the
+// are more of them. So those beside the document are read as JSON, whatever they are. Nothing in the
 // database keeps two rows from being the same version of an entity; the one with the
 // higher id counts.
 var skaTables = map[oda.Kind]string{
@@ -26,7 +27,11 @@ var skaTables = map[oda.Kind]string{
 type skaTable struct {
 	kind oda.Kind
 	name pgx.Identifier
+	meta []string // those of metaColumns that it has
 }
+
+// metaColumns are the columns that say what the metadata of a document does.
+var metaColumns = []string{"created_by", "created_on", "last_modified_by", "last_modified_on"}
 
 // skaDatabase is an open database of ska-db-oda.
 type skaDatabase struct {
@@ -67,21 +72,24 @@ func (d *skaDatabase) close() { _ = d.conn.Close(context.Background()) }
 func (d *skaDatabase) find(ctx context.Context) error {
 	for _, kind := range oda.Kinds {
 		var schema string
-		var columns int
-		err := d.conn.QueryRow(ctx, `SELECT n.nspname, (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($2) AND NOT a.attisdropped)
+		var columns []string
+		err := d.conn.QueryRow(ctx, `SELECT n.nspname, (SELECT coalesce(array_agg(a.attname::text), '{}') FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
 			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1`,
-			skaTables[kind], []string{"id", "info", kind.IDField(), "version"}).Scan(&schema, &columns)
+			skaTables[kind]).Scan(&schema, &columns)
 		if errors.Is(err, pgx.ErrNoRows) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("cannot read the tables of %s: %w", d.shown, err)
 		}
-		if columns != 4 {
-			return fmt.Errorf("the table %s of %s is not one of ska-db-oda: it lacks one of the columns id, info, %s and version", skaTables[kind], d.shown, kind.IDField())
+		for _, needed := range []string{"id", "info", kind.IDField(), "version"} {
+			if !slices.Contains(columns, needed) {
+				return fmt.Errorf("the table %s of %s is not one of ska-db-oda: it lacks the column %s", skaTables[kind], d.shown, needed)
+			}
 		}
-		d.tables = append(d.tables, skaTable{kind, pgx.Identifier{schema, skaTables[kind]}})
+		meta := slices.DeleteFunc(slices.Clone(metaColumns), func(column string) bool { return !slices.Contains(columns, column) })
+		d.tables = append(d.tables, skaTable{kind, pgx.Identifier{schema, skaTables[kind]}, meta})
 	}
 	if len(d.tables) == 0 {
 		return fmt.Errorf("%s has none of the tables tab_oda_sbd, tab_oda_sbi, tab_oda_eb and tab_oda_prj, so it is not a database of ska-db-oda", d.shown)
@@ -110,9 +118,12 @@ func (d *skaDatabase) histories(ctx context.Context, report *Report, emit func(*
 
 // read reads a table.
 func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *Report, emit func(*history) error) error {
-	id := pgx.Identifier{t.kind.IDField()}.Sanitize()
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s, t.version::bigint, t.info::text, (to_jsonb(t) - 'info')::text FROM %[2]s t ORDER BY t.%[1]s, t.version, t.id`,
-		id, t.name.Sanitize()))
+	var meta []string
+	for _, column := range t.meta {
+		meta = append(meta, fmt.Sprintf("'%[1]s', t.%[1]s", column))
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s::text, t.version::bigint, t.info::text, json_build_object(%[3]s)::text FROM %[2]s t ORDER BY t.%[1]s, t.version, t.id`,
+		t.kind.IDField(), t.name.Sanitize(), strings.Join(meta, ", ")))
 	if err != nil {
 		return err
 	}
@@ -147,8 +158,13 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *R
 		if info != nil {
 			f.text = []byte(*info)
 		}
+		if name != nil {
+			f.id = *name
+		}
+		if version != nil {
+			f.version = *version
+		}
 		if whole == nil {
-			f.id, f.version = *name, *version
 			if f.meta, whole = columnsOf(columns); whole == nil {
 				whole = identify(&f)
 			}
