@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -380,5 +381,93 @@ func TestAnOlderArchiveIsImportedThroughItsInterface(t *testing.T) {
 	}
 	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00.000000Z"`) {
 		t.Errorf("the SBDefinition is %s", text)
+	}
+}
+
+// The archive that is read is far away, old and busy.
+func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	const version = `{"sbd_id":"sbd-1","metadata":{"version":%d,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-0%[1]dT10:00:00Z"}}`
+	healthy := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/sbds":
+			fmt.Fprint(w, `["sbd-1"]`)
+		case "/api/v1/sbis", "/api/v1/ebs", "/api/v1/prjs":
+			fmt.Fprint(w, `[]`)
+		case "/api/v1/sbds/sbd-1/versions":
+			fmt.Fprint(w, `{"versions":[{"version":2}]}`)
+		case "/api/v1/sbds/sbd-1/versions/1":
+			fmt.Fprintf(w, version, 1)
+		case "/api/v1/sbds/sbd-1/versions/2", "/api/v1/sbds/sbd-1":
+			fmt.Fprintf(w, version, 2)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}
+	for name, test := range map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request, asked int)
+		want   string // in the error; empty if all is imported
+	}{
+		"it is not there": {func(w http.ResponseWriter, _ *http.Request, _ int) {
+			http.Error(w, "no such page", http.StatusNotFound)
+		}, "has none of"},
+		"a page answers": {func(w http.ResponseWriter, _ *http.Request, _ int) { fmt.Fprint(w, "<html>Sign in</html>") }, "is this the address of an archive?"},
+		"it is busy": {func(w http.ResponseWriter, r *http.Request, asked int) {
+			if strings.HasSuffix(r.URL.Path, "/versions") && asked < 3 {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+		"it is always busy": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if strings.HasSuffix(r.URL.Path, "/versions") {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			healthy(w, r)
+		}, "429"},
+		"an answer is cut off": {func(w http.ResponseWriter, r *http.Request, asked int) {
+			if asked == 1 && strings.Contains(r.URL.Path, "/versions/") {
+				w.Header().Set("Content-Length", "1000")
+				fmt.Fprint(w, `{"sbd_id":"sb`)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+		"it is elsewhere": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if _, elsewhere := r.URL.Query()["there"]; !elsewhere {
+				http.Redirect(w, r, r.URL.Path+"?there", http.StatusMovedPermanently)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			asked := make(map[string]int)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				asked[r.URL.Path]++
+				n := asked[r.URL.Path]
+				mu.Unlock()
+				test.answer(w, r, n)
+			}))
+			defer server.Close()
+			database := emptyDatabase(t, "sqlite")
+			var aside []string
+			report := moving.NewReport(nil, func(s moving.SetAside) { aside = append(aside, s.Reason) })
+			err := app.Preserve(t.Context(), database, []string{server.URL}, report, quiet)
+			said := strings.Join(aside, "\n")
+			if err != nil {
+				said += err.Error()
+			}
+			if (test.want == "") != (said == "") || !strings.Contains(said, test.want) {
+				t.Errorf("it says %q, want %q", said, test.want)
+			}
+			if n := report.Read.Load(); test.want == "" && n != 2 {
+				t.Errorf("%d versions were read, want 2", n)
+			}
+		})
 	}
 }

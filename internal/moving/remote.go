@@ -28,7 +28,7 @@ type remote struct {
 // Bounds of a request to another archive.
 const (
 	remoteTries   = 4
-	remoteTime    = 2 * time.Minute
+	remoteTime    = 5 * time.Minute // without a word of an answer
 	remotePause   = time.Second
 	remoteAnswer  = 256 << 20
 	remoteProblem = 64 << 10
@@ -50,7 +50,7 @@ func newRemote(address string, transport http.RoundTripper) (*remote, error) {
 	if !apiVersion.MatchString(base) {
 		base += "/api/v1"
 	}
-	return &remote{base: base, http: &http.Client{Transport: transport, Timeout: remoteTime}, token: os.Getenv("ODA_TOKEN")}, nil
+	return &remote{base: base, http: &http.Client{Transport: transport}, token: os.Getenv("ODA_TOKEN")}, nil
 }
 
 // shown returns an address below the interface as people may see it.
@@ -72,24 +72,36 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("the archive answered %d: %s", e.status, e.detail)
 }
 
-// get sends a request, several times if it must, and returns the answer.
-func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
+// again tries to get something, several times if it must.
+func again[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
-		response, err := r.try(ctx, path)
+		got, err := get()
 		refused, answered := errors.AsType[*refusedError](err)
-		if err == nil || try == remoteTries || ctx.Err() != nil ||
-			answered && refused.status != http.StatusTooManyRequests && refused.status < http.StatusBadGateway {
-			return response, err
+		if err == nil || try == remoteTries || ctx.Err() != nil || answered && !refused.temporary() {
+			return got, err
 		}
 		select {
 		case <-time.After(time.Duration(try) * remotePause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return got, ctx.Err()
 		}
 	}
 }
 
-func (r *remote) try(ctx context.Context, path string) (*http.Response, error) {
+// temporary reports whether the same request may succeed later.
+func (e *refusedError) temporary() bool {
+	return e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout || e.status >= http.StatusBadGateway
+}
+
+// always reports whether other requests will be refused, too.
+func (e *refusedError) always() bool {
+	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || e.temporary()
+}
+
+// get sends a request, and returns the answer, whose body must be closed.
+func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	silence := time.AfterFunc(remoteTime, func() { cancel(errSilent) })
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.base+path, nil)
 	if err != nil {
 		return nil, errors.New("the address of the archive is not valid")
@@ -103,8 +115,11 @@ func (r *remote) try(ctx context.Context, path string) (*http.Response, error) {
 		if broken, ok := errors.AsType[*url.Error](err); ok {
 			err = broken.Err // without the address, which may contain a password
 		}
+		silence.Stop()
+		cancel(nil)
 		return nil, fmt.Errorf("no answer from the archive at %s: %w", r.shown(""), err)
 	}
+	response.Body = &heard{response.Body, silence, cancel}
 	if response.StatusCode == http.StatusOK {
 		return response, nil
 	}
@@ -118,26 +133,52 @@ func (r *remote) try(ctx context.Context, path string) (*http.Response, error) {
 	return nil, &refusedError{response.StatusCode, detail}
 }
 
+// heard is the body of an answer that must not fall silent.
+type heard struct {
+	io.ReadCloser
+	silence *time.Timer
+	cancel  context.CancelCauseFunc
+}
+
+var errSilent = fmt.Errorf("it was silent for %s", remoteTime)
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if n > 0 {
+		h.silence.Reset(remoteTime)
+	}
+	return n, err
+}
+
+func (h *heard) Close() error {
+	h.silence.Stop()
+	h.cancel(nil)
+	return h.ReadCloser.Close()
+}
+
 // read returns an answer as a whole.
 func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
-	response, err := r.get(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, remoteAnswer+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
-	case len(text) > remoteAnswer:
-		return nil, fmt.Errorf("the answer of the archive is larger than %d bytes", remoteAnswer)
-	}
-	return text, nil
+	return again(ctx, func() ([]byte, error) {
+		response, err := r.get(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(response.Body, remoteAnswer+1))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
+		case len(text) > remoteAnswer:
+			return nil, &refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer)}
+		}
+		return text, nil
+	})
 }
 
 // histories calls emit for each entity, with all its versions if the archive gives
 // them out, else with the current one.
 func (r *remote) histories(ctx context.Context, report *Report, emit func(*history) error) error {
+	some := false
 	for _, kind := range oda.Kinds {
 		spool, err := newSpool()
 		if err != nil {
@@ -145,20 +186,27 @@ func (r *remote) histories(ctx context.Context, report *Report, emit func(*histo
 		}
 		err = r.kind(ctx, kind, spool, report, emit)
 		spool.close()
-		if err != nil {
+		if err != nil && !errors.Is(err, errNoCollection) {
 			return err
 		}
+		some = some || err == nil
+	}
+	if !some {
+		return fmt.Errorf("%s has none of /sbds, /sbis, /ebs and /prjs, so it is not the address of an archive; write it with the path of its interface, such as http://HOST/NAMESPACE/oda/api/v5", r.shown(""))
 	}
 	return nil
 }
+
+// errNoCollection says that an archive does not know entities of a kind.
+var errNoCollection = errors.New("it has no such collection")
 
 // kind reads the entities of a kind. Later releases of SKA's archive list documents,
 // one for each version, and others list identifiers.
 func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *Report, emit func(*history) error) error {
 	path := "/" + kind.Collection()
-	response, err := r.get(ctx, path+"?created_after=1970-01-01T00:00:00Z")
+	response, err := again(ctx, func() (*http.Response, error) { return r.get(ctx, path+"?created_after=1970-01-01T00:00:00Z") })
 	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound {
-		return nil // it has no such collection
+		return errNoCollection
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.shown(path), err)
@@ -193,7 +241,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 		return nil
 	}, func(id string) (*history, error) {
 		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id})
-		if refused, ok := errors.AsType[*refusedError](err); ok && refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden {
+		if refused, ok := errors.AsType[*refusedError](err); ok && !refused.always() {
 			return &history{Ref: oda.Ref{Kind: kind, ID: id}, refused: err}, nil
 		}
 		return h, err
@@ -267,7 +315,7 @@ func (r *remote) history(ctx context.Context, ref oda.Ref) (*history, error) {
 func (r *remote) versions(ctx context.Context, path string) (int64, error) {
 	text, err := r.read(ctx, path+"/versions?limit=1")
 	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status >= 400 && refused.status < 500 &&
-		refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden {
+		!refused.always() {
 		return 0, nil
 	}
 	if err != nil {
