@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda"
+	odaclient "oda/client"
 	"oda/internal/app"
 	"oda/internal/moving"
 	"oda/internal/test/env"
@@ -469,5 +472,45 @@ func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 				t.Errorf("%d versions were read, want 2", n)
 			}
 		})
+	}
+}
+
+// Two imports of the same documents at once store them once, and both are content.
+func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_on":"2022-10-01T10:00:00Z"}}` + "\n" +
+		`{"sbd_id":"sbd-1","name":"second","metadata":{"version":2,"created_on":"2022-10-01T10:00:00Z"}}`
+	a := env.Start(t)
+	archive, err := url.Parse(a.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: archive.Scheme, Host: archive.Host})
+	first := make(chan string, 1)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			select {
+			case first <- r.URL.Path: // somebody else is faster
+				must(t, "PUT", a.URL()+"/sbds/sbd-1", strings.Split(lines, "\n")[0])
+			default:
+			}
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer between.Close()
+	path := filepath.Join(t.TempDir(), "lines.ndjson")
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	into, err := odaclient.New(between.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %s", s.Reason) })
+	if err := moving.Store(t.Context(), []string{path}, into, report, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"name":"second"`) || !strings.Contains(text, `"version":2`) {
+		t.Errorf("the archive has %s", text)
 	}
 }

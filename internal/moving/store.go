@@ -106,6 +106,17 @@ func (s *storer) store(ctx context.Context, h *history) error {
 			}
 		}
 		stored, err := s.into.Store(ctx, h.Kind, h.ID, text)
+		if client.Status(err) == http.StatusUnprocessableEntity {
+			// Another import of the same may be faster.
+			now, have, failed := s.present(ctx, h.Ref, prints)
+			if failed != nil {
+				return failed
+			}
+			if have > i {
+				current, there, i = now, have, have-1
+				continue
+			}
+		}
 		switch status := client.Status(err); {
 		case err == nil:
 			current, there = stored, i+1
