@@ -101,6 +101,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 			"a text is edited", sql(`UPDATE versions SET text = CAST(replace(CAST(text AS TEXT), 'ob-1', 'ob-2') AS BLOB) WHERE position = 2`), 1,
 			[]string{"wrong: damage: SBDefinition sbd-1, version 1: ", "(text)\n", "    what to do: keep a copy of the archive as it is"},
 		},
+		{"the file is cut off", func(path string) { check(os.Truncate(path, 8192)) }, 1, []string{"wrong: damage: the file: SQLite cannot open it", "what to do: keep a copy of the archive as it is"}},
 		{"a version is lost", sql(`DELETE FROM versions WHERE position = 2`), 1, []string{"wrong: damage: SBDefinition sbd-1: version 1 is missing (gap)"}},
 		{"a telescope is edited", sql(`UPDATE heads SET telescope = 'ska_low' WHERE entity = 2`), 1, []string{"wrong: damage: SBDefinition sbd-1: its head says that its telescope is"}},
 		{"a summary is lost", sql(`DELETE FROM catalogue WHERE entity = 2`), 1, []string{"searches do not know it (index)", "what to do: documents and records are whole"}},

@@ -98,7 +98,8 @@ func (t *Times) Note(position int64, at oda.Instant) {
 		t.report.Add(Finding{
 			Clock, false, fmt.Sprintf("position %d of the log", position),
 			fmt.Sprintf("the clock of the archive went back from %s to %s", t.highest, at),
-			"check that the clock of the machine is set by NTP or chrony; versions around these times may be found under a wrong time",
+			"check that the clock of the machine is set by NTP or chrony; versions around these times may be found under a wrong time; " +
+				"what was imported with --preserve has its old times, and then nothing is wrong",
 		})
 		t.highest = at // it is compared with the new time from here on
 	}

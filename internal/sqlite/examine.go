@@ -43,7 +43,7 @@ func Examine(ctx context.Context, path string, report *doctor.Report) (err error
 	}
 	c, err := openToRead(f.path)
 	if err != nil {
-		return err
+		return ignoreCorrupt(err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	c.SetInterrupt(ctx.Done())
