@@ -79,10 +79,10 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 	if err != nil {
 		return "", nil, err
 	}
-	done = func() error { return os.RemoveAll(dir) }
+	remove := func() error { return os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, done())
+			err = errors.Join(err, remove())
 		}
 	}()
 	isExport, err := moving.IsExport(export)
@@ -100,7 +100,7 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 	if n := report.Aside.Load(); n > 0 {
 		return "", nil, fmt.Errorf("%s: %d of its lines cannot be read", export, n)
 	}
-	return database, done, nil
+	return database, remove, nil
 }
 
 // Interface opens a database, and returns its interface to be called within this

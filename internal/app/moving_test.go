@@ -227,6 +227,7 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 		"a document is edited":     {edited(1, `ska_mid`, `ska_low`), "damaged at line 2: it is damaged: its text does not fit its SHA-256"},
 		"the manifest is edited":   {edited(last, `"sbds":`, `"sbds":1`), "its manifest counts other"},
 		"something follows":        {append(bytes.Clone(compressed), encoder.EncodeAll([]byte("more\n"), nil)...), "something follows its manifest"},
+		"its first line is edited": {edited(0, `"form":1`, `"form":1 `), "damaged at line 1"},
 		"it is of a newer program": {edited(0, `"form":1`, `"form":2`), "newer form"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,8 +152,8 @@ func documents(ctx context.Context, path string, about found, report *Report, em
 		return set(about, errors.New("it is not compressed as its name says, or it is damaged"))
 	}
 	r := bufio.NewReaderSize(in, 1<<20)
-	if beginsAsExport(r) {
-		return set(about, errors.New("it is an export; import it by itself"))
+	if err := other(r); err != nil {
+		return set(about, err)
 	}
 	if mark, _ := r.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		_, _ = r.Discard(len(mark)) // these were peeked at
@@ -191,6 +191,20 @@ func documents(ctx context.Context, path string, about found, report *Report, em
 		}
 	}
 	return ctx.Err()
+}
+
+// other returns an error if a file has something else in it than documents.
+func other(r *bufio.Reader) error {
+	begins, _ := r.Peek(16) // less, if it is shorter
+	switch {
+	case beginsAsExport(r):
+		return errors.New("it is an export; import it by itself")
+	case bytes.HasPrefix(begins, []byte("SQLite format 3")):
+		return errors.New("it is a database; if it is an archive, make an export of it with \"oda export\", and import that")
+	case bytes.HasPrefix(begins, []byte("oda backup ")):
+		return errors.New("it is a backup; make an archive of it with \"oda restore\"")
+	}
+	return nil
 }
 
 var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxDocument)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"regexp"
 
 	"oda"
 )
@@ -71,6 +72,9 @@ func (r *reader) damaged(after int64, reason string) error {
 	return &Damage{r.read + after, reason}
 }
 
+// newerForm matches the first line of exports that this program cannot read.
+var newerForm = regexp.MustCompile(`^\{"export":"oda","form":([2-9]|[1-9][0-9]+)[,}]`)
+
 // batch is a part of an export as it was read: the lines of whole entries.
 type batch struct {
 	first int64 // the number of its first line
@@ -90,8 +94,10 @@ func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case string(first) != form && bytes.HasPrefix(first, []byte(exportKey)):
+	case newerForm.Match(first):
 		return nil, errors.New("this export has a newer form than this program knows; install a newer version of oda")
+	case string(first) != form && bytes.HasPrefix(first, []byte(exportKey)):
+		return nil, r.damaged(0, "it "+errLine.Error())
 	case string(first) != form:
 		return nil, errors.New("this is not an export of oda")
 	}
