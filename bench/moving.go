@@ -49,7 +49,7 @@ func runMoving(ctx context.Context, s *stage) error {
 		if _, err := timed(ctx, n, program, "import", source, "-q", "--preserve", "--db", srv.db); err != nil {
 			return err
 		}
-		if _, err := timed(ctx, n, program, "export", "-o", export, "-q", "--db", srv.db); err != nil {
+		if _, err := timed(ctx, n, program, "export", "-o", export, "--force", "-q", "--db", srv.db); err != nil {
 			return err
 		}
 		sources = append(sources, srv)

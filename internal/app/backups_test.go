@@ -387,11 +387,13 @@ func TestADamagedBackupIsRefused(t *testing.T) {
 }
 
 // A disk that is full is one clear sentence, and what was begun is removed.
-func TestABackupToAFullDisk(t *testing.T) {
+func TestACopyToAFullDisk(t *testing.T) {
 	t.Parallel()
-	p, _ := filled(t)
+	p, path := filled(t)
 	small := env.SmallDisk(t, 4<<20)
-	fails(t, run(t, "backup", "-o", filepath.Join(small, "oda.backup"), "--url", p.URL), 1, "no room for the backup")
+	for command := range copying {
+		fails(t, run(t, command, "-o", filepath.Join(small, "oda."+command), "--url", p.URL), 1, "no room for the "+command)
+	}
 	file := filepath.Join(t.TempDir(), "oda.backup")
 	succeeds(t, run(t, "backup", "-o", file, "--url", p.URL))
 	fails(t, run(t, "restore", file, "--db", "sqlite:"+filepath.Join(small, "archive.db")), 1, "no room for the archive")
@@ -399,4 +401,13 @@ func TestABackupToAFullDisk(t *testing.T) {
 		t.Errorf("the disk has %v, %v", left, err)
 	}
 	must(t, "PUT", p.URL+"/sbds/after", `{}`)
+	if p.Stop() != 0 {
+		t.Error("the server did not stop in order")
+	}
+	for command := range copying {
+		fails(t, run(t, command, "-o", filepath.Join(small, "oda."+command), "--db", "sqlite:"+path), 1, "no room for the "+command)
+	}
+	if left, err := os.ReadDir(small); err != nil || len(left) > 0 {
+		t.Errorf("the disk has %v, %v", left, err)
+	}
 }

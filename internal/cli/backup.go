@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"oda/client"
@@ -49,7 +48,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	}
 	file, err := files.CreateFresh(b.Output, 0o600, b.Force)
 	if err != nil {
-		return b.failed(ctx, err)
+		return notWritten(ctx, "backup", b.Output, b.Force, err)
 	}
 	began := time.Now()
 	var written, total atomic.Int64
@@ -60,10 +59,10 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	stop()
 	if err != nil {
 		file.Discard()
-		return b.failed(ctx, err)
+		return notWritten(ctx, "backup", b.Output, b.Force, err)
 	}
 	if err := file.Commit(); err != nil {
-		return b.failed(ctx, err)
+		return notWritten(ctx, "backup", b.Output, b.Force, err)
 	}
 	took := time.Since(began)
 	_, err = fmt.Fprintf(to.out, "%s entities up to position %s are in %s: %s in %s, %s per second\n", grouped(counted(end)), grouped(end.Position), b.Output,
@@ -95,26 +94,6 @@ func (b *backUp) take(ctx context.Context, file io.Writer, version string, writt
 		err = explain(archive, "backup", err)
 	}
 	return end, err
-}
-
-// failed says why there is no backup.
-func (b *backUp) failed(ctx context.Context, err error) error {
-	_, known := errors.AsType[*failure](err)
-	switch {
-	case ctx.Err() != nil:
-		return &failure{exitFailed, "stopped before the backup was complete; there is no " + b.Output}
-	case known:
-		return err
-	case errors.Is(err, files.ErrExists) && b.Force:
-		return &failure{exitFailed, fmt.Sprintf("%s is not an ordinary file; choose another name", b.Output)}
-	case errors.Is(err, files.ErrExists):
-		return &failure{exitFailed, fmt.Sprintf("%s exists already; choose another name, or replace it with --force", b.Output)}
-	case errors.Is(err, files.ErrLocked):
-		return &failure{exitFailed, fmt.Sprintf("another process is writing %s; wait for it, or choose another name", b.Output)}
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &failure{exitFailed, fmt.Sprintf("there is no room for the backup on the disk of %s; make room, or write it to another disk", b.Output)}
-	}
-	return &failure{exitFailed, err.Error()}
 }
 
 // counted returns the number of entities in a backup.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -19,11 +19,12 @@ import (
 
 // export writes everything in an archive into one file.
 type export struct {
-	Output  string `short:"o" required:"" placeholder:"FILE" help:"File to write, \"-\" for the standard output."`
+	Output  string `short:"o" required:"" placeholder:"FILE" help:"File to write, which appears when it is complete; \"-\" for the standard output."`
 	Db      string `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Kind    string `placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
 	Since   moment `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
 	Project string `placeholder:"ID" help:"Only this Project and what hangs on it."`
+	Force   bool   `help:"Replace FILE if it exists."`
 	Quiet   bool   `short:"q" help:"Print no progress."`
 	remote
 }
@@ -61,47 +62,28 @@ func (e *export) Run(ctx context.Context, to streams) error {
 		return err
 	}
 	if e.Output == "-" {
-		_, err = e.write(ctx, scope, to, to.out)
+		if _, err = e.write(ctx, scope, to, to.out); ctx.Err() != nil {
+			return &failure{exitFailed, "stopped before the export was complete"}
+		}
 		return err
 	}
-	if err := noDatabase(e.Output); err != nil {
+	if err := noDatabase(e.Output); e.Force && err != nil {
 		return err
 	}
-	f, err := files.CreateFresh(e.Output, 0o600, true)
-	if errors.Is(err, files.ErrExists) {
-		return &failure{exitFailed, e.Output + " is not an ordinary file; choose another name"}
-	}
+	f, err := files.CreateFresh(e.Output, 0o600, e.Force)
 	if err != nil {
-		return err
+		return notWritten(ctx, "export", e.Output, e.Force, err)
 	}
 	said, err := e.write(ctx, scope, to, f)
 	if err != nil {
 		f.Discard()
-		return err
+		return notWritten(ctx, "export", e.Output, e.Force, err)
 	}
 	if err := f.Commit(); err != nil {
-		return err
+		return notWritten(ctx, "export", e.Output, e.Force, err)
 	}
 	_, err = fmt.Fprintln(to.out, said)
 	return err
-}
-
-// noDatabase refuses to write over a database, which may be the archive itself.
-func noDatabase(path string) error {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil // whoever writes it says why that is not possible
-	}
-	defer f.Close()
-	const begins = "SQLite format 3\x00"
-	first := make([]byte, len(begins))
-	if _, err := io.ReadFull(f, first); err == nil && string(first) == begins {
-		return &failure{exitFailed, path + " is a database, perhaps an archive, and is not written over; choose another name"}
-	}
-	return nil
 }
 
 // write writes the export, and returns what to say about it.
@@ -119,7 +101,11 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 		})
 		defer stop()
 		var ending moving.Ending
-		if err := archive.Export(ctx, scope, io.MultiWriter(counting{out, &done}, &ending)); err != nil {
+		err = archive.Export(ctx, scope, io.MultiWriter(counting{out, &done}, &ending))
+		if _, ours := errors.AsType[*fs.PathError](err); ours { // the file cannot be written
+			return "", err
+		}
+		if err != nil {
 			return "", explain(archive, "export", err)
 		}
 		m := ending.Manifest()

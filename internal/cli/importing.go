@@ -7,11 +7,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"oda/client"
 	"oda/internal/app"
+	"oda/internal/files"
 	"oda/internal/moving"
 )
 
@@ -20,7 +20,7 @@ type importing struct {
 	Sources  []string `arg:"" name:"source" help:"What to import: an export, a file or a folder of JSON documents, http(s)://... of a running archive, or postgres://... of a database of ska-db-oda."`
 	Db       string   `placeholder:"DATABASE" help:"The archive to import into: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Preserve bool     `help:"Keep versions, users and times as they were. Needs --db, of an archive that no server has open."`
-	Report   string   `placeholder:"FILE" help:"File in which to keep, as lines of JSON, what was set aside and why."`
+	Report   string   `placeholder:"FILE" help:"File in which to keep, as lines of JSON, what was set aside and why. It replaces an earlier report."`
 	Quiet    bool     `short:"q" help:"Print no progress."`
 	acting
 }
@@ -51,17 +51,24 @@ const told = 20
 // Run imports the sources.
 func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	var out io.Writer
+	var report *moving.Report
 	if i.Report != "" {
-		f, failed := i.begin()
+		f, failed := beginReport(i.Report)
 		if failed != nil {
 			return failed
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
+		defer func() {
+			// An earlier report is worth more than an empty one of an import that failed.
+			if err != nil && report.Aside.Load() == 0 {
+				f.Discard()
+			} else if failed := f.Commit(); failed != nil {
+				err = errors.Join(err, reportFailed(failed))
+			}
+		}()
 		out = f
 	}
 	frugal()
 	bar := newProgress(to.err, i.Quiet)
-	var report *moving.Report
 	report = moving.NewReport(out, func(s moving.SetAside) {
 		if n := report.Aside.Load(); n <= told {
 			bar.clear()
@@ -93,28 +100,31 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	return nil
 }
 
-// begin begins the report. It is not written over what is imported.
-func (i *importing) begin() (*os.File, error) {
-	if err := noDatabase(i.Report); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(i.Report, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("the report cannot be written: %w", err)
-	}
-	info, err := f.Stat()
-	for _, source := range i.Sources {
-		if read, failed := os.Stat(source); failed == nil && err == nil && os.SameFile(info, read) {
-			err = &failure{exitUsage, fmt.Sprintf("the report would be written over %s, which is to be imported; choose another name", source)}
-		}
-	}
-	if err == nil && info.Mode().IsRegular() {
-		err = f.Truncate(0)
+// beginReport begins a report. It appears under its name at the end of the import, and
+// replaces the report of an earlier one, but no other file.
+func beginReport(path string) (*files.Fresh, error) {
+	f, err := files.CreateFresh(path, 0o600, isReport(path))
+	if errors.Is(err, files.ErrExists) {
+		return nil, &failure{exitFailed, fmt.Sprintf("%s exists already, and is not the report of an import; choose another name for --report", path)}
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, reportFailed(err)
 	}
 	return f, nil
+}
+
+func reportFailed(err error) error { return fmt.Errorf("the report cannot be written: %w", err) }
+
+// isReport reports whether a file begins as a report does.
+func isReport(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	begin := make([]byte, len(moving.ReportBegin))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && string(begin) == moving.ReportBegin
 }
 
 // about says what was set aside, as far as that is known.

@@ -26,8 +26,8 @@ const syncEvery = 64 << 20
 // ErrExists means that there is a file that must not be replaced.
 var ErrExists = errors.New("the file exists")
 
-// CreateFresh begins a file. If it exists and may not be replaced, the error is
-// ErrExists.
+// CreateFresh begins a file. If one exists that may not be replaced, the error is
+// ErrExists. An empty one, as mktemp makes it, may always be.
 func CreateFresh(path string, mode os.FileMode, replace bool) (*Fresh, error) {
 	f := &Fresh{path: path, replace: replace}
 	if err := f.mayAppear(); err != nil {
@@ -61,7 +61,7 @@ func (f *Fresh) mayAppear() error {
 		return nil
 	case err != nil:
 		return err
-	case !f.replace || !info.Mode().IsRegular():
+	case !f.replace && info.Size() > 0 || !info.Mode().IsRegular():
 		return fmt.Errorf("%s: %w", f.path, ErrExists)
 	}
 	return nil

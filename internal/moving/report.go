@@ -35,6 +35,9 @@ type SetAside struct {
 	Document []byte // all of it, if it is not elsewhere; nil if it is
 }
 
+// ReportBegin is how each line of a report begins.
+const ReportBegin = `{"file":`
+
 // MarshalJSON returns it as an object on one line.
 func (s SetAside) MarshalJSON() ([]byte, error) {
 	fields := struct {

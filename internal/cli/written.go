@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"oda/internal/files"
+)
+
+// notWritten says why there is no backup or export under its name.
+func notWritten(ctx context.Context, what, path string, force bool, err error) error {
+	_, known := errors.AsType[*failure](err)
+	switch {
+	case ctx.Err() != nil:
+		return &failure{exitFailed, fmt.Sprintf("stopped before the %s was complete; there is no %s", what, path)}
+	case errors.Is(err, files.ErrExists) && force:
+		return &failure{exitFailed, fmt.Sprintf("%s is not an ordinary file; choose another name", path)}
+	case errors.Is(err, files.ErrExists):
+		return &failure{exitFailed, fmt.Sprintf("%s exists already; choose another name, or replace it with --force", path)}
+	case errors.Is(err, files.ErrLocked):
+		return &failure{exitFailed, fmt.Sprintf("another process is writing %s; wait for it, or choose another name", path)}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &failure{exitFailed, fmt.Sprintf("there is no room for the %s on the disk of %s; make room, or write it to another disk", what, path)}
+	case known:
+		return err
+	}
+	return &failure{exitFailed, err.Error()}
+}
+
+// noDatabase refuses to write over a database, which may be the archive itself.
+func noDatabase(path string) error {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // whoever writes it says why that is not possible
+	}
+	defer f.Close()
+	const begins = "SQLite format 3\x00"
+	first := make([]byte, len(begins))
+	if _, err := io.ReadFull(f, first); err == nil && string(first) == begins {
+		return &failure{exitFailed, path + " is a database, perhaps an archive, and is not written over; choose another name"}
+	}
+	return nil
+}
