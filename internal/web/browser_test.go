@@ -181,32 +181,46 @@ func TestTheWatchNoticesViolations(t *testing.T) {
 	}
 }
 
+// again tries what needs an element again if the element was replaced before it was
+// used: by the next page, or by a page that renews itself.
+func again(try func() error) error {
+	err := try()
+	for range 3 {
+		if err == nil || !strings.Contains(err.Error(), "Could not find node") && !strings.Contains(err.Error(), "No node with given id") {
+			break
+		}
+		err = try()
+	}
+	return err
+}
+
 func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		t.Fatal(err)
+	for _, step := range steps {
+		if err := again(func() error { return chromedp.Do(ctx, step) }); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// follow clicks a link and waits for its page. A page that renews itself may replace
-// the link before it is clicked.
+// follow clicks a link and waits for its page.
 func follow(t *testing.T, ctx context.Context, link string) {
 	t.Helper()
-	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link)))
-	for range 3 {
-		if err == nil || !strings.Contains(err.Error(), "Could not find node") {
-			break
-		}
-		_, err = chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link)))
-	}
+	err := again(func() error {
+		_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link)))
+		return err
+	})
 	if err != nil {
 		t.Fatalf("follow the link %s: %v", link, err)
 	}
 }
 
-func text(t *testing.T, ctx context.Context, selector string) string {
+func text(t *testing.T, ctx context.Context, selector string) (got string) {
 	t.Helper()
-	got, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
+	err := again(func() (err error) {
+		got, err = chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,9 +177,10 @@ func afterIn(params url.Values) int64 {
 }
 
 // readCalls reads the rows behind a sequence number, and returns the one behind
-// which there are more, 0 if there are none.
+// which there are more, 0 if there are none. However busy the machine is, it reads
+// some, so that those of a short block are on one page.
 func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more int64, err error) {
-	late := time.Now().Add(callsLookTime)
+	late, enough := time.Now().Add(callsLookTime), after+callsScanned
 	for {
 		var limit int
 		after, limit = v.nextRead(after)
@@ -197,10 +198,10 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 				return 0, nil
 			}
 		}
-		if !page.More {
+		if !v.follows(after, page.More) {
 			return 0, nil
 		}
-		if v.passed(after); !v.Filtered() || len(v.next) == 0 && time.Now().After(late) {
+		if !v.Filtered() || len(v.next) == 0 && after > enough && time.Now().After(late) {
 			return after, nil
 		}
 	}
@@ -208,14 +209,14 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 
 // readOld is readCalls for an older state.
 func (v *callsView) readOld(e *oda.Entity, after int64) (more int64, err error) {
-	late := time.Now().Add(callsLookTime)
+	late, enough := time.Now().Add(callsLookTime), after+callsScanned
 	full := false
 	for r, err := range recordsBehind(e, after) {
 		if err != nil || full {
 			return after, err
 		}
 		after = r.Sequence
-		if full = v.add(r) || after%100 == 0 && time.Now().After(late); full && !v.follows(after, true) {
+		if full = v.add(r) || after > enough && after%100 == 0 && time.Now().After(late); full && !v.follows(after, true) {
 			break
 		}
 	}
