@@ -3,6 +3,7 @@ package moving
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -81,9 +82,9 @@ type batch struct {
 	lines [][]byte
 }
 
-// scan reads an export and hands its lines over in batches, in order. It returns the
-// manifest, which fits what was read.
-func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
+// scan reads an export and hands its lines over in batches, in order, unless hand is
+// nil. It returns the manifest, which fits what was read.
+func scan(ctx context.Context, in io.Reader, hand func(*batch) error) (*Manifest, error) {
 	content, _, err := decompressed(in)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
 	r.add(first)
 	now, size := &batch{first: 2}, 0
 	var room []byte
-	for {
+	for ctx.Err() == nil {
 		text, err := r.next()
 		if err != nil {
 			return nil, err
@@ -119,6 +120,9 @@ func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
 			return r.manifest(text)
 		}
 		r.add(text)
+		if hand == nil {
+			continue
+		}
 		// Records that came with a version are in the batch of the version.
 		if size >= partBytes && !bytes.HasPrefix(text, []byte(cameKey)) {
 			if err := hand(now); err != nil {
@@ -134,6 +138,7 @@ func scan(in io.Reader, hand func(*batch) error) (*Manifest, error) {
 		now.lines = append(now.lines, room[at:len(room):len(room)])
 		size += len(text)
 	}
+	return nil, ctx.Err()
 }
 
 // add adds a line to the sum.
