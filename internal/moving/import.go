@@ -46,13 +46,7 @@ func preserveOne(ctx context.Context, source string, into Loader, report *Report
 	if err != nil {
 		return err
 	}
-	var waiting []placed
-	size := 0
-	flush := func() error {
-		err := loadAll(ctx, into, source, waiting, report)
-		waiting, size = nil, 0
-		return err
-	}
+	l := &loads{ctx: ctx, into: into, source: source, report: report}
 	err = pipeline(ctx, func(ctx context.Context, hand func(*history) error) error {
 		return histories(ctx, source, nil, report, hand)
 	}, parser.preserve, func(p *preserved) error {
@@ -61,20 +55,9 @@ func preserveOne(ctx context.Context, source string, into Loader, report *Report
 				return err
 			}
 		}
-		report.Read.Add(p.read)
-		waiting = append(waiting, p.entries...)
-		for i := range p.entries {
-			size += p.entries[i].Size() + lineBytes
-		}
-		if size < loadBytes {
-			return nil
-		}
-		return flush()
+		return l.add(p.entries, p.read)
 	})
-	if err != nil {
-		return err
-	}
-	return flush()
+	return l.end(err)
 }
 
 // Store stores the documents of sources as new ones: through the interface of an

@@ -84,34 +84,78 @@ func LoadExport(ctx context.Context, path string, into Loader, report *Report) (
 		return nil, err
 	}
 	report.Total.Add(m.Versions + m.Records)
-	var waiting []placed
-	size, lines := 0, 0
-	flush := func() error {
-		err := loadAll(ctx, into, path, waiting, report)
-		report.Read.Add(int64(lines))
-		waiting, size, lines = waiting[:0], 0, 0
-		return err
-	}
+	l := &loads{ctx: ctx, into: into, source: path, report: report}
 	m, err = through(ctx, path, func(b *batch, entries []placed) error {
-		waiting = append(waiting, entries...)
-		lines += len(b.lines)
-		for i := range entries {
-			size += entries[i].Size() + lineBytes
-		}
-		if size < loadBytes {
-			return nil
-		}
-		return flush()
+		return l.add(entries, int64(len(b.lines)))
 	}, func(p *placed) error {
 		if err := p.Prepare(); err != nil {
 			p.fault = err
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	return m, l.end(err)
+}
+
+// loads gathers entries, and loads them into an archive, many at a time. While some
+// are loaded, the next are gathered.
+type loads struct {
+	ctx    context.Context // of all loads
+	into   Loader
+	source string
+	report *Report
+
+	waiting []placed
+	size    int
+	lines   int64      // that were read for those who wait
+	loading chan error // is there while some are loaded
+}
+
+// add adds entries for which so many lines were read.
+func (l *loads) add(entries []placed, lines int64) error {
+	l.waiting = append(l.waiting, entries...)
+	l.lines += lines
+	for i := range entries {
+		l.size += entries[i].Size() + lineBytes
 	}
-	return m, flush()
+	if l.size < loadBytes {
+		return nil
+	}
+	return l.begin()
+}
+
+// begin begins to load those who wait, once the load before is done.
+func (l *loads) begin() error {
+	if err := l.done(); err != nil {
+		return err
+	}
+	entries, lines := l.waiting, l.lines
+	l.waiting, l.size, l.lines = nil, 0, 0
+	loading := make(chan error, 1)
+	l.loading = loading
+	go func() {
+		err := loadAll(l.ctx, l.into, l.source, entries, l.report)
+		l.report.Read.Add(lines)
+		loading <- err
+	}()
+	return nil
+}
+
+// done waits for the load that is under way, if there is one.
+func (l *loads) done() error {
+	if l.loading == nil {
+		return nil
+	}
+	err := <-l.loading
+	l.loading = nil
+	return err
+}
+
+// end loads the rest, unless there was an error before, which it returns.
+func (l *loads) end(before error) error {
+	if before == nil {
+		before = l.begin()
+	}
+	return cmp.Or(before, l.done())
 }
 
 // loadAll loads entries that are prepared, in order.
