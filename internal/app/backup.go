@@ -24,8 +24,9 @@ func Backup(ctx context.Context, database string, to io.Writer, version string) 
 	return backup.End{}, unknownDatabase(database)
 }
 
-// Restore makes an archive from a backup. It calls note with how many bytes were read.
-func Restore(database string, from io.Reader, note func(read int64)) (backup.Header, backup.End, error) {
+// Restore makes an archive from a backup. It calls note with how many bytes were read, of
+// roughly how many.
+func Restore(database string, from io.Reader, note func(read, total int64)) (backup.Header, backup.End, error) {
 	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
 		return sqlite.Restore(from, path, note)
 	}

@@ -53,7 +53,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	began := time.Now()
 	var written, total atomic.Int64
 	stop := newProgress(to.err, b.Quiet).follow(func(took time.Duration) (string, float64) {
-		return moved("backing up", written.Load(), total.Load(), took)
+		return howFar("backing up", written.Load(), total.Load(), took, size)
 	})
 	end, err := b.take(ctx, file, to.version, &written, &total)
 	stop()

@@ -96,8 +96,7 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 			return "", err
 		}
 		stop := newProgress(to.err, e.Quiet).follow(func(took time.Duration) (string, float64) {
-			n := done.Load()
-			return fmt.Sprintf("exporting: %s bytes, %.1f MB per second", grouped(n), float64(n)/1e6/took.Seconds()), -1
+			return howFar("exporting", done.Load(), 0, took, size)
 		})
 		defer stop()
 		var ending moving.Ending
@@ -115,7 +114,7 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 		return e.said(m), nil
 	}
 	stop := newProgress(to.err, e.Quiet).follow(func(took time.Duration) (string, float64) {
-		return howFar("exporting", done.Load(), total.Load(), 0, took)
+		return howFar("exporting", done.Load(), total.Load(), took, grouped)
 	})
 	defer stop()
 	m, err := app.Export(ctx, e.Db, scope, out, quietLog(to.err), total.Store, func(n int64) { done.Add(n) })

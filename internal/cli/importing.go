@@ -76,7 +76,11 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		}
 	})
 	stop := bar.follow(func(took time.Duration) (string, float64) {
-		return howFar("importing", report.Read.Load(), report.Total.Load(), report.Aside.Load(), took)
+		line, share := howFar("importing", report.Read.Load(), report.Total.Load(), took, grouped)
+		if n := report.Aside.Load(); n > 0 {
+			line += fmt.Sprintf(", %s set aside", grouped(n))
+		}
+		return line, share
 	})
 	err = i.run(ctx, to, report)
 	stop()

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -15,20 +15,15 @@ const progressEvery = 5 * time.Second
 // progress prints how far a command is: a bar on a terminal, a line now and then
 // elsewhere.
 type progress struct {
-	out      io.Writer
-	quiet    bool
-	terminal bool
-	shown    bool // a bar stands in the line at hand
-	mu       sync.Mutex
+	out   io.Writer
+	quiet bool
+	look       // of the output
+	shown bool // a bar stands in the line at hand
+	mu    sync.Mutex
 }
 
 func newProgress(out io.Writer, quiet bool) *progress {
-	p := &progress{out: out, quiet: quiet}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return p
+	return &progress{out: out, quiet: quiet, look: coloring{}.look(out)}
 }
 
 // follow prints until it is stopped. Tell says how far it is: a line, and the share
@@ -38,7 +33,7 @@ func (p *progress) follow(tell func(took time.Duration) (line string, share floa
 		return func() {}
 	}
 	every, began := progressEvery, time.Now()
-	if p.terminal {
+	if p.people {
 		every = 200 * time.Millisecond
 	}
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -66,16 +61,18 @@ func (p *progress) follow(tell func(took time.Duration) (line string, share floa
 func (p *progress) show(line string, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.terminal {
+	if !p.people {
 		fmt.Fprintln(p.out, line)
 		return
 	}
+	// A line that is longer than the terminal is wide could not be removed.
+	room := cmp.Or(p.width, 80) - 1
 	if share >= 0 {
-		const width = 30
-		full := int(min(share, 1) * width)
+		width := max(min(30, room-len(line)-len("[] ")), 8)
+		full := int(min(share, 1) * float64(width))
 		line = "[" + strings.Repeat("=", full) + strings.Repeat(" ", width-full) + "] " + line
 	}
-	fmt.Fprintf(p.out, "\r\x1b[K%s", line)
+	fmt.Fprintf(p.out, "\r\x1b[K%.*s", room, line)
 	p.shown = true
 }
 
@@ -89,29 +86,18 @@ func (p *progress) clear() {
 	}
 }
 
-// howFar says how far an export or an import is: how much of how much, the rate, the
-// time left, and what was set aside.
-func howFar(doing string, done, total, aside int64, took time.Duration) (line string, share float64) {
-	line, share = fmt.Sprintf("%s: %s", doing, grouped(done)), -1
-	if done > 0 && total > 0 {
-		share = min(float64(done)/float64(total), 1)
-		rate := float64(done) / took.Seconds()
-		left := time.Duration(float64(max(total-done, 0)) / rate * float64(time.Second)).Round(time.Second)
-		line = fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second, %s left", doing, grouped(done), grouped(total), 100*share, grouped(int64(rate)), left)
-	}
-	if aside > 0 {
-		line += fmt.Sprintf(", %s set aside", grouped(aside))
-	}
-	return line, share
-}
-
-// moved says how many bytes of a file were written or read.
-func moved(doing string, done, total int64, took time.Duration) (line string, share float64) {
-	if total <= 0 {
+// howFar says how far a command is: how much of how much, the rate, and the time left.
+// The total is 0 if nobody knows it.
+func howFar(doing string, done, total int64, took time.Duration, written func(int64) string) (line string, share float64) {
+	if done <= 0 {
 		return doing, -1
 	}
-	share = min(float64(done)/float64(total), 1)
-	return fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", doing, size(done), size(max(done, total)), 100*share, size(int64(float64(done)/took.Seconds()))), share
+	rate := float64(done) / took.Seconds()
+	if total <= 0 {
+		return fmt.Sprintf("%s: %s, %s/s", doing, written(done), written(int64(rate))), -1
+	}
+	left := time.Duration(float64(max(total-done, 0)) / rate * float64(time.Second)).Round(time.Second)
+	return fmt.Sprintf("%s: %s of %s, %s/s, %s left", doing, written(done), written(max(done, total)), written(int64(rate)), left), min(float64(done)/float64(total), 1)
 }
 
 // size writes a number of bytes.

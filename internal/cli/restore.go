@@ -40,16 +40,15 @@ func (r *restore) Run(ctx context.Context, to streams) error {
 		return &failure{exitFailed, err.Error()}
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return &failure{exitFailed, err.Error()}
-	}
 	began := time.Now()
-	var read atomic.Int64
+	var read, total atomic.Int64
 	stop := newProgress(to.err, r.Quiet).follow(func(took time.Duration) (string, float64) {
-		return moved("restoring", read.Load(), info.Size(), took)
+		return howFar("restoring", read.Load(), total.Load(), took, size)
 	})
-	header, end, err := app.Restore(r.Db, &stoppable{file, ctx}, read.Store)
+	header, end, err := app.Restore(r.Db, &stoppable{file, ctx}, func(n, of int64) {
+		read.Store(n)
+		total.Store(of)
+	})
 	stop()
 	switch {
 	case ctx.Err() != nil:

@@ -115,11 +115,9 @@ func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault
 
 // audited says how far an audit is.
 func audited(report *audit.Report, took time.Duration) (line string, share float64) {
-	done, total := report.Versions.Load()+report.Records.Load(), report.Total.Load()
 	line, share = report.Doing(), -1
-	if total > 0 && done > 0 {
-		share = min(float64(done)/float64(total), 1)
-		line = fmt.Sprintf("%s: %s of %s, %.0f %%, %s per second", line, grouped(done), grouped(total), 100*share, grouped(int64(float64(done)/took.Seconds())))
+	if total := report.Total.Load(); total > 0 {
+		line, share = howFar(line, report.Versions.Load()+report.Records.Load(), total, took, grouped)
 	}
 	if n := report.Faulty.Load(); n > 0 {
 		line += fmt.Sprintf("; %s faults", grouped(n))

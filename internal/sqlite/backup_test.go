@@ -19,7 +19,7 @@ import (
 func madeFrom(t *testing.T, content []byte) string {
 	t.Helper()
 	path := archivePath(t)
-	if _, _, err := Restore(bytes.NewReader(content), path, func(int64) {}); err != nil {
+	if _, _, err := Restore(bytes.NewReader(content), path, func(int64, int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	wantWhole(t, path)
@@ -199,7 +199,7 @@ func TestARestoreReplacesNothingAndLeavesNothingHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := func(path string, content []byte) error {
-		_, _, err := Restore(bytes.NewReader(content), path, func(int64) {})
+		_, _, err := Restore(bytes.NewReader(content), path, func(int64, int64) {})
 		return err
 	}
 	folder := filepath.Join(t.TempDir(), "new")

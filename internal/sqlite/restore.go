@@ -17,8 +17,8 @@ const lockPage = 1 << 30
 
 // Restore makes an archive from a backup, in a file that does not exist yet. The file
 // appears only when the whole backup was read and is not damaged. It calls note with
-// how many bytes of the backup were read.
-func Restore(from io.Reader, path string, note func(read int64)) (_ backup.Header, _ backup.End, err error) {
+// how many bytes of the backup were read, of roughly how many.
+func Restore(from io.Reader, path string, note func(read, total int64)) (_ backup.Header, _ backup.End, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot restore the archive %s: %w", path, openError(err))
@@ -64,7 +64,7 @@ func Restore(from io.Reader, path string, note func(read int64)) (_ backup.Heade
 }
 
 // assemble writes the pages of a backup to a file, and syncs it.
-func assemble(r *backup.Reader, path string, note func(read int64)) (err error) {
+func assemble(r *backup.Reader, path string, note func(read, total int64)) (err error) {
 	file, err := files.Anew(path, 0o640)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func assemble(r *backup.Reader, path string, note func(read int64)) (err error) 
 		for i := range int64(len(content)) / size {
 			there.Add(first + uint32(i))
 		}
-		note(r.At())
+		note(r.At(), r.Header.Pages*size)
 	}
 	end := r.End()
 	for page := int64(1); page <= end.Pages; page++ {
