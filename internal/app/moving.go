@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"oda"
@@ -70,37 +67,6 @@ func Preserve(ctx context.Context, database string, sources []string, report *mo
 	// Everything has its position once the end is known.
 	_, err = store.End(ctx)
 	return err
-}
-
-// Unpack makes a temporary archive of an export, and returns its database. Done removes
-// it.
-func Unpack(ctx context.Context, export string, log *slog.Logger) (database string, done func() error, err error) {
-	dir, err := os.MkdirTemp("", "oda-export-*")
-	if err != nil {
-		return "", nil, err
-	}
-	remove := func() error { return os.RemoveAll(dir) }
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, remove())
-		}
-	}()
-	isExport, err := moving.IsExport(export)
-	if err != nil {
-		return "", nil, err
-	}
-	if !isExport {
-		return "", nil, fmt.Errorf("%s is not an export of oda", export)
-	}
-	database = "sqlite:" + filepath.Join(dir, "archive.db")
-	report := moving.NewReport(nil, func(moving.SetAside) {})
-	if err := Preserve(ctx, database, []string{export}, report, log); err != nil {
-		return "", nil, err
-	}
-	if n := report.Aside.Load(); n > 0 {
-		return "", nil, fmt.Errorf("%s: %d of its lines cannot be read", export, n)
-	}
-	return database, remove, nil
 }
 
 // Interface opens a database, and returns its interface to be called within this

@@ -515,3 +515,39 @@ func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 		t.Errorf("the archive has %s", text)
 	}
 }
+
+// The temporary archive of a served export is removed at the end of the process, or, if
+// that was killed, by the next one. That of a running process stays.
+func TestTheTemporaryArchiveOfAnExportIsRemoved(t *testing.T) {
+	file := exported(t, healthyArchive(t, "sqlite"), oda.Scope{})
+	env.Program(t) // stays where it is
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	unpacked := func() int {
+		t.Helper()
+		all, err := filepath.Glob(filepath.Join(temporary, "oda-export-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	killed := env.Oda(t, "serve", "--export", file)
+	killed.Kill()
+	if n := unpacked(); n != 1 {
+		t.Fatalf("there are %d temporary archives after a kill", n)
+	}
+	one := env.Oda(t, "serve", "--export", file)
+	other := env.Oda(t, "serve", "--export", file)
+	if n := unpacked(); n != 2 {
+		t.Errorf("two processes have %d temporary archives", n)
+	}
+	for _, p := range []*env.Process{one, other} {
+		must(t, "GET", p.URL+"/sbds/sbd-m51", "")
+		if code := p.Stop(); code != 0 {
+			t.Errorf("exit code %d: %s", code, p.Log())
+		}
+	}
+	if n := unpacked(); n != 0 {
+		t.Errorf("%d temporary archives are left", n)
+	}
+}

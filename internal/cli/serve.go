@@ -136,7 +136,7 @@ func (s *serve) Run(ctx context.Context, command *kong.Context, to streams) erro
 		if err != nil {
 			return err
 		}
-		defer func() { _ = remove() }() // the system removes what is left in its temporary folder
+		defer func() { _ = remove() }() // the next one removes what is left
 		cfg.Database, cfg.ReadOnly = database, true
 	}
 	a, err := app.Start(ctx, cfg)

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"oda/internal/files"
+	"oda/internal/moving"
+)
+
+// A temporary archive is in a folder of its own. The process that uses it holds the lock
+// of a file in it.
+const (
+	unpackedFolder = "oda-export-"
+	unpackedLock   = "lock"
+)
+
+// Unpack makes a temporary archive of an export, and returns its database. Done removes
+// it.
+func Unpack(ctx context.Context, export string, log *slog.Logger) (database string, done func() error, err error) {
+	isExport, err := moving.IsExport(export)
+	if err != nil {
+		return "", nil, err
+	}
+	if !isExport {
+		return "", nil, fmt.Errorf("%s is not an export of oda", export)
+	}
+	removeUnpacked(log)
+	dir, err := os.MkdirTemp("", unpackedFolder+"*")
+	if err != nil {
+		return "", nil, err
+	}
+	remove := func() error { return os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, remove())
+		}
+	}()
+	// The file gets its name once it is locked, so that nobody finds it unlocked.
+	lock, err := files.Lock(filepath.Join(dir, "unlocked"), 0o600)
+	if err == nil {
+		err = os.Rename(lock.Name(), filepath.Join(dir, unpackedLock))
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	database = "sqlite:" + filepath.Join(dir, "archive.db")
+	report := moving.NewReport(nil, func(moving.SetAside) {})
+	if err := Preserve(ctx, database, []string{export}, report, log); err != nil {
+		return "", nil, errors.Join(err, lock.Close())
+	}
+	if n := report.Aside.Load(); n > 0 {
+		return "", nil, errors.Join(fmt.Errorf("%s: %d of its lines cannot be read", export, n), lock.Close())
+	}
+	return database, func() error { return errors.Join(remove(), lock.Close()) }, nil
+}
+
+// removeUnpacked removes the temporary archives of this user that processes have left
+// that were killed.
+func removeUnpacked(log *slog.Logger) {
+	entries, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		return // whoever makes a folder there says why that is not possible
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), unpackedFolder) {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+			continue
+		}
+		dir := filepath.Join(os.TempDir(), entry.Name())
+		lock := filepath.Join(dir, unpackedLock)
+		if _, err := os.Lstat(lock); err != nil || files.IsLocked(lock) {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			log.Warn("a temporary archive of a process that was killed cannot be removed", "folder", dir, "error", err)
+			continue
+		}
+		log.Info("removed the temporary archive of a process that was killed", "folder", dir)
+	}
+}
