@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,12 +238,12 @@ type spool struct {
 }
 
 // spooled is a document in the spool. Entities are told apart by a hash, and by their
-// names when they are read.
+// names when they are read. There may be millions.
 type spooled struct {
 	entity  uint64
-	version int64
 	offset  int64
-	length  int64
+	length  uint32
+	version int32 // for the order, and bounded
 }
 
 func newSpool() (*spool, error) {
@@ -274,7 +275,8 @@ func (s *spool) add(f *found) error {
 		return err
 	}
 	n := len(header) + 1 + len(f.text)
-	s.index = append(s.index, spooled{entity: oda.Ref{Kind: f.kind, ID: f.id}.Hash(), version: f.version, offset: s.end, length: int64(n)})
+	version := int32(max(math.MinInt32, min(f.version, math.MaxInt32)))
+	s.index = append(s.index, spooled{oda.Ref{Kind: f.kind, ID: f.id}.Hash(), s.end, uint32(n), version})
 	s.end += int64(n)
 	_, err = s.out.Write(append(append(header, '\n'), f.text...))
 	return err
@@ -285,15 +287,21 @@ func (s *spool) histories(ctx context.Context, emit func(*history) error) error 
 	if err := s.out.Flush(); err != nil {
 		return err
 	}
-	// Entities come in the order of their first documents.
-	first := make(map[uint64]int64, len(s.index))
-	for _, one := range s.index {
-		if _, known := first[one.entity]; !known {
-			first[one.entity] = one.offset
+	// Entities come in the order of their first documents, by which they are told apart
+	// from here on.
+	slices.SortFunc(s.index, func(a, b spooled) int {
+		return cmp.Or(cmp.Compare(a.entity, b.entity), cmp.Compare(a.offset, b.offset))
+	})
+	var entity, first uint64
+	for i := range s.index {
+		one := &s.index[i]
+		if i == 0 || one.entity != entity {
+			entity, first = one.entity, uint64(one.offset)
 		}
+		one.entity = first
 	}
-	slices.SortStableFunc(s.index, func(a, b spooled) int {
-		return cmp.Or(cmp.Compare(first[a.entity], first[b.entity]), cmp.Compare(a.version, b.version))
+	slices.SortFunc(s.index, func(a, b spooled) int {
+		return cmp.Or(cmp.Compare(a.entity, b.entity), cmp.Compare(a.version, b.version), cmp.Compare(a.offset, b.offset))
 	})
 	for begin := 0; begin < len(s.index); {
 		end := begin
