@@ -104,14 +104,21 @@ func identify(f *found) error {
 			}
 		}
 	}
-	if f.kind == 0 {
+	if ids[f.kind] == "" {
 		// An ExecutionBlock may name its SBInstance and its SBDefinition, and an
-		// SBInstance its SBDefinition.
+		// SBInstance its SBDefinition. A folder may have the name of a kind by chance.
 		for _, kind := range []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project} {
-			if ids[kind] != "" {
-				f.kind = kind
+			if kind == f.kind {
 				break
 			}
+			if ids[kind] == "" {
+				continue
+			}
+			if f.id != "" {
+				return fmt.Errorf("it was found as the %s %s, but has the %s %s", f.kind, f.id, kind.IDField(), ids[kind])
+			}
+			f.kind = kind
+			break
 		}
 	}
 	switch {

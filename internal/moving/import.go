@@ -15,40 +15,67 @@ import (
 // kept. A source is an export, a file or a folder of documents, the address of a
 // running archive, or that of a database of ska-db-oda.
 func Preserve(ctx context.Context, sources []string, into Loader, report *Report) error {
-	for _, source := range sources {
-		if err := preserveOne(ctx, source, into, report); err != nil {
-			return named(source, err)
+	groups, err := grouped(sources)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if g.isExport {
+			_, err = LoadExport(ctx, g.sources[0], into, report)
+			err = named(g.sources[0], err)
+		} else {
+			err = preserve(ctx, g, into, report)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// group is what is imported together: an export, another archive, or all files of
+// documents that follow each other, since the versions of an entity may be in several.
+type group struct {
+	sources  []string
+	isExport bool
+	isFiles  bool
+}
+
+// grouped puts sources together.
+func grouped(sources []string) (groups []group, err error) {
+	for _, source := range sources {
+		g := group{sources: []string{source}, isFiles: isFile(source)}
+		if g.isFiles {
+			if g.isExport, err = IsExport(source); err != nil {
+				return nil, err
+			}
+			g.isFiles = !g.isExport
+		}
+		if n := len(groups); g.isFiles && n > 0 && groups[n-1].isFiles {
+			groups[n-1].sources = append(groups[n-1].sources, source)
+		} else {
+			groups = append(groups, g)
+		}
+	}
+	return groups, nil
+}
+
 // named says which source an error is about.
 func named(source string, err error) error {
-	if !isFile(source) { // the address may contain a password
+	if err == nil || !isFile(source) { // the address may contain a password
 		return err
 	}
 	return fmt.Errorf("%s: %w", source, err)
 }
 
-func preserveOne(ctx context.Context, source string, into Loader, report *Report) error {
-	if isFile(source) {
-		export, err := IsExport(source)
-		if err != nil {
-			return err
-		}
-		if export {
-			_, err := LoadExport(ctx, source, into, report)
-			return err
-		}
-	}
+func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 	parser, err := newParser()
 	if err != nil {
 		return err
 	}
-	l := &loads{ctx: ctx, into: into, source: source, report: report}
+	l := &loads{ctx: ctx, into: into, source: g.sources[0], report: report}
 	err = pipeline(ctx, func(ctx context.Context, hand func(*history) error) error {
-		return histories(ctx, source, nil, report, hand)
+		return histories(ctx, g, nil, report, hand)
 	}, parser.preserve, func(p *preserved) error {
 		for _, aside := range p.aside {
 			if err := report.setAside(aside); err != nil {
@@ -67,27 +94,25 @@ func Store(ctx context.Context, sources []string, into *client.Client, report *R
 	if err != nil {
 		return err
 	}
+	groups, err := grouped(sources)
+	if err != nil {
+		return err
+	}
 	s := &storer{into: into, parser: parser, report: report}
-	for _, source := range sources {
+	for _, g := range groups {
 		err := s.storeAll(ctx, func(ctx context.Context, emit func(*history) error) error {
-			if isFile(source) {
-				export, err := IsExport(source)
-				if err != nil {
-					return err
-				}
-				if export {
-					transport, done, err := unpack(ctx, source)
-					if err != nil {
-						return err
-					}
-					defer done()
-					return histories(ctx, unpackedAddress, transport, report, emit)
-				}
+			if !g.isExport {
+				return histories(ctx, g, nil, report, emit)
 			}
-			return histories(ctx, source, nil, report, emit)
+			transport, done, err := unpack(ctx, g.sources[0])
+			if err != nil {
+				return named(g.sources[0], err)
+			}
+			defer done()
+			return histories(ctx, group{sources: []string{unpackedAddress}}, transport, report, emit)
 		})
 		if err != nil {
-			return named(source, err)
+			return err
 		}
 	}
 	return nil
@@ -105,9 +130,9 @@ func isAt(source string, schemes ...string) bool {
 	return ok && slices.Contains(schemes, strings.ToLower(scheme))
 }
 
-// histories calls emit for the entities of a source.
-func histories(ctx context.Context, source string, transport http.RoundTripper, report *Report, emit func(*history) error) error {
-	switch {
+// histories calls emit for the entities of a group of sources.
+func histories(ctx context.Context, g group, transport http.RoundTripper, report *Report, emit func(*history) error) error {
+	switch source := g.sources[0]; {
 	case isPostgres(source):
 		database, err := openSKA(ctx, source)
 		if err != nil {
@@ -123,7 +148,7 @@ func histories(ctx context.Context, source string, transport http.RoundTripper, 
 		return archive.histories(ctx, report, emit)
 	case source == "-":
 		return errors.New("the standard input cannot be imported, since it is read more than once; write it into a file first")
-	case !isFile(source):
+	case !g.isFiles:
 		return errors.New("this is no address that can be imported: it must begin with http://, https:// or postgres://")
 	}
 	spool, err := newSpool()
@@ -131,12 +156,14 @@ func histories(ctx context.Context, source string, transport http.RoundTripper, 
 		return err
 	}
 	defer spool.close()
-	err = files(ctx, source, report, func(f *found) error {
-		report.Total.Add(1)
-		return spool.add(f)
-	})
-	if err != nil {
-		return err
+	for _, source := range g.sources {
+		err := files(ctx, source, report, func(f *found) error {
+			report.Total.Add(1)
+			return spool.add(f)
+		})
+		if err != nil {
+			return named(source, err)
+		}
 	}
 	return spool.histories(ctx, emit)
 }
