@@ -61,7 +61,10 @@ func (e *export) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return err
 	}
-	if e.Output == "-" {
+	switch e.Output {
+	case "":
+		return &failure{exitUsage, "--output needs the name of a file"}
+	case "-":
 		if _, err = e.write(ctx, scope, to, to.out); ctx.Err() != nil {
 			return &failure{exitFailed, "stopped before the export was complete"}
 		}

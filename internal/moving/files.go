@@ -162,6 +162,8 @@ func documents(ctx context.Context, path string, about found, report *Report, em
 	hand := func(f found, text []byte) error {
 		f.text = text
 		if err := identify(&f); err != nil {
+			report.Total.Add(1)
+			report.Read.Add(1)
 			return set(f, err)
 		}
 		return emit(&f)

@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -154,13 +155,15 @@ func versionIn(metadata []byte) int64 {
 }
 
 // sort puts the versions in their order, and returns those that are there twice: all
-// but the last of each.
+// but the last of each. One that is the same in every byte is left out.
 func (h *history) sort() (twice []found) {
 	slices.SortStableFunc(h.versions, func(a, b found) int { return cmp.Compare(a.version, b.version) })
 	kept := h.versions[:0]
 	for i, f := range h.versions {
 		if i+1 < len(h.versions) && f.version != 0 && h.versions[i+1].version == f.version {
-			twice = append(twice, f)
+			if f.meta != nil || !bytes.Equal(f.text, h.versions[i+1].text) {
+				twice = append(twice, f)
+			}
 			continue
 		}
 		kept = append(kept, f)
