@@ -185,7 +185,15 @@ func TestAnExportHasWhatWasAskedFor(t *testing.T) {
 // Whatever of an export is damaged, the import says where, and writes nothing.
 func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 	t.Parallel()
-	file := exported(t, healthyArchive(t, "sqlite"), oda.Scope{})
+	source := healthyArchive(t, "sqlite")
+	a := env.Start(t, func(c *app.Config) { c.Database = source })
+	for i := range 5 { // more than is loaded at once
+		must(t, "PUT", fmt.Sprintf("%s/sbds/sbd-large-%d", a.URL(), i), `{"filler":"`+strings.Repeat("x", 1<<20)+`"}`)
+	}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := exported(t, source, oda.Scope{})
 	compressed, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

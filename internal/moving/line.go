@@ -308,6 +308,25 @@ func (m *Manifest) count(e *oda.LogEntry) {
 	}
 }
 
+// tally counts a line by how it begins: a version has created_by there, and a record
+// its sequence.
+func (m *Manifest) tally(line []byte) {
+	const headBytes = 4096 // more than there can be before these
+	head := line[:min(len(line), headBytes)]
+	stored, recorded := bytes.Index(head, []byte(`,"created_by":`)), bytes.Index(head, []byte(`,"sequence":`))
+	if stored < 0 || recorded >= 0 && recorded < stored {
+		m.Records++
+		return
+	}
+	e := oda.LogEntry{Version: 2}
+	if bytes.Contains(head[:stored], []byte(`,"version":1,`)) {
+		e.Version = 1
+	}
+	name, _, _ := bytes.Cut(bytes.TrimPrefix(head, []byte(`{"kind":"`)), []byte(`"`))
+	e.Kind, _ = oda.KindOf(string(name)) // if it has none, it is not counted
+	m.count(&e)
+}
+
 // add adds other counts.
 func (m *Manifest) add(more *Manifest) {
 	m.SBDefinitions += more.SBDefinitions

@@ -33,6 +33,7 @@ func (d *Damage) Error() string {
 type reader struct {
 	lines *bufio.Reader
 	read  int64 // lines
+	count Manifest
 	sum   hash.Hash
 	long  []byte // a line that is longer than the buffer
 }
@@ -120,6 +121,7 @@ func scan(ctx context.Context, in io.Reader, hand func(*batch) error) (*Manifest
 			return r.manifest(text)
 		}
 		r.add(text)
+		r.count.tally(text)
 		if hand == nil {
 			continue
 		}
@@ -154,11 +156,11 @@ func (r *reader) manifest(text []byte) (*Manifest, error) {
 		return nil, r.damaged(0, "its manifest is not valid")
 	}
 	m := &last.Manifest
-	switch {
-	case m.SHA256 != hex.EncodeToString(r.sum.Sum(nil)):
+	if m.SHA256 != hex.EncodeToString(r.sum.Sum(nil)) {
 		return nil, r.damaged(0, "the lines do not fit the SHA-256 in its manifest")
-	case m.Versions+m.Records != r.read-2:
-		return nil, r.damaged(0, fmt.Sprintf("its manifest counts %d lines, but there are %d", m.Versions+m.Records, r.read-2))
+	}
+	if r.count.SHA256 = m.SHA256; r.count != *m {
+		return nil, r.damaged(0, "its manifest counts other versions, records or entities than there are")
 	}
 	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
 		return nil, r.damaged(1, "something follows its manifest")
