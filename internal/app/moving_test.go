@@ -346,20 +346,45 @@ func counting(t *testing.T, database string) func() int64 {
 func TestAnImportSurvivesAFullDisk(t *testing.T) {
 	t.Parallel()
 	file := exported(t, healthyArchive(t, "sqlite"), oda.Scope{})
-	database := "sqlite:" + filepath.Join(env.SmallDisk(t, 32<<20), "archive.db")
-	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
-		t.Fatal(err)
+	for engine, begin := range map[string]func(t *testing.T) (folder, database string, restart func()){
+		"sqlite": func(t *testing.T) (string, string, func()) {
+			dir := env.SmallDisk(t, 32<<20)
+			return dir, "sqlite:" + filepath.Join(dir, "archive.db"), func() {}
+		},
+		"postgres": func(t *testing.T) (string, string, func()) {
+			dir := env.SmallDisk(t, 192<<20)
+			cluster := env.NewCluster(t, env.ClusterOptions{DataDir: filepath.Join(dir, "data"), Settings: map[string]string{"max_wal_size": "32MB", "shared_buffers": "16MB"}})
+			return dir, cluster.DSN("postgres"), func() {
+				if !cluster.Running() { // it stops if there is no room for its log
+					cluster.Start()
+				}
+			}
+		},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			folder, database, restart := begin(t)
+			if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
+				t.Fatal(err)
+			}
+			empty := env.FillDisk(t, folder)
+			// There is room to open the archive, but not for all that is imported.
+			filler := filepath.Join(folder, "filler")
+			if info, err := os.Stat(filler); err != nil || os.Truncate(filler, info.Size()-64<<10) != nil {
+				t.Fatal("no room can be made")
+			}
+			o := run(t, "import", file, "--preserve", "--db", database)
+			if o.code != 1 || !strings.Contains(o.err, "disk of the archive is full") && !strings.Contains(o.err, "The cause is: the transaction failed before its commit: ERROR: could not extend file") {
+				t.Errorf("the import exits with %d: %s", o.code, o.err)
+			}
+			empty()
+			restart()
+			if aside := imported(t, database, file); len(aside) > 0 {
+				t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+			}
+			wantSame(t, file, exported(t, database, oda.Scope{}))
+		})
 	}
-	empty := env.FillDisk(t, filepath.Dir(strings.TrimPrefix(database, "sqlite:")))
-	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %v", s) })
-	if err := app.Preserve(t.Context(), database, []string{file}, report, quiet); err == nil {
-		t.Fatal("the import succeeded on a full disk")
-	}
-	empty()
-	if aside := imported(t, database, file); len(aside) > 0 {
-		t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
-	}
-	wantSame(t, file, exported(t, database, oda.Scope{}))
 }
 
 // The interface of an older archive lists identifiers, and has current versions only.

@@ -133,16 +133,21 @@ func (e *export) said(m *moving.Manifest) string {
 		grouped(m.SBDefinitions), grouped(m.SBInstances), grouped(m.ExecutionBlocks), grouped(m.Projects), grouped(m.Versions), grouped(m.Records), e.Output)
 }
 
-// ofArchive returns an error of the archive as one for a person.
+// ofArchive returns an error of the archive as one for a person, who is also its
+// operator here and so may see what caused it.
 func ofArchive(err error) error {
-	if refused, ok := errors.AsType[*oda.Error](err); ok {
-		exit := exitFailed
-		if refused.Code == oda.NotFound {
-			exit = exitNotFound
-		}
-		return &failure{exit, refused.Detail}
+	refused, ok := errors.AsType[*oda.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	text, exit := refused.Detail, exitFailed
+	if refused.Code == oda.NotFound {
+		exit = exitNotFound
+	}
+	if cause := refused.Unwrap(); cause != nil {
+		text += fmt.Sprintf(" The cause is: %v", cause)
+	}
+	return &failure{exit, text}
 }
 
 // counting counts what is written.
