@@ -217,7 +217,7 @@ func (e *LogEntry) Follow(state *LogState) error {
 	}
 	switch {
 	case e.Stored() && e.Version != version+1:
-		return fmt.Errorf("version %d is not stored, so version %d cannot follow", version+1, e.Version)
+		return fmt.Errorf("version %d is not stored, so version %d cannot follow; it can only be stored as a new one", version+1, e.Version)
 	case !e.Stored() && (state == nil || e.Version != version):
 		return fmt.Errorf("it was recorded into version %d, but the archive has version %d", e.Version, version)
 	case e.Stored() && e.Before != sequence:

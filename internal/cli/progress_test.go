@@ -67,7 +67,7 @@ func TestProgressIsABarOnATerminal(t *testing.T) {
 		bar     string
 	}{
 		"import": {func(t *testing.T, hold <-chan struct{}) *exec.Cmd {
-			return oda("import", older(t, hold), "--preserve", "--db=sqlite:"+filepath.Join(t.TempDir(), "archive.db"), "--report="+filepath.Join(t.TempDir(), "report"))
+			return oda("import", older(t, hold), "--db=sqlite:"+filepath.Join(t.TempDir(), "archive.db"), "--report="+filepath.Join(t.TempDir(), "report"))
 		}, `\[=+ +\] importing: \d of 10, \d+/s, \d+m?\d*s left, 1 set aside`},
 		"export": {func(t *testing.T, hold <-chan struct{}) *exec.Cmd {
 			cmd := oda("export", "-o", "-", "--db", copied)
