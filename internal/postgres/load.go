@@ -499,10 +499,33 @@ func columnOf[T any](rows [][]any, nth int) []T {
 	return column
 }
 
+// leaveTime is how long the sessions of a process that was killed may take to end.
+const leaveTime = 3 * time.Second
+
 // Alone returns an error if other processes of oda are connected to the database.
 func (s *Store) Alone(ctx context.Context) error {
-	var others []string
-	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	for deadline := time.Now().Add(leaveTime); ; {
+		others, err := s.others(ctx)
+		switch {
+		case err != nil:
+			return s.storageError(ctx, err)
+		case len(others) == 0:
+			return nil
+		case time.Now().After(deadline):
+			slices.Sort(others)
+			return fmt.Errorf("other processes have the database open: %s; stop them first", strings.Join(others, ", "))
+		}
+		select {
+		case <-time.After(leaveTime / 30):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// others returns the other processes of oda that are connected.
+func (s *Store) others(ctx context.Context) (others []string, err error) {
+	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT DISTINCT application_name FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name LIKE 'oda%' AND application_name <> current_setting('application_name')`)
 		if err == nil {
@@ -510,12 +533,5 @@ func (s *Store) Alone(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil {
-		return s.storageError(ctx, err)
-	}
-	if len(others) > 0 {
-		slices.Sort(others)
-		return fmt.Errorf("other processes have the database open: %s; stop them first", strings.Join(others, ", "))
-	}
-	return nil
+	return others, err
 }
