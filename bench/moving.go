@@ -21,7 +21,7 @@ const (
 	importing   = ", import"
 	copying     = "COPY into the same tables"
 	rawCopy     = "raw SQLite, the same statements"
-	rawTogether = 760 // entities in a transaction: about 4 MiB, as in an import
+	rawTogether = 380 // entities in a transaction: about 2 MiB, as in an import
 )
 
 // runMoving exports an archive of documents of 5 KB, and imports the export, straight

@@ -10,7 +10,7 @@ import (
 )
 
 // loadBytes is roughly how much is loaded in one transaction. Each waits for the disk.
-const loadBytes = 4 << 20
+const loadBytes = 2 << 20
 
 // Loader is the archive that entries are loaded into.
 type Loader interface {
