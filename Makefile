@@ -5,8 +5,9 @@
 export CGO_ENABLED := 0
 
 # The version is set below, so Go need not ask git; asking fails in a checkout
-# that belongs to another user.
-export GOFLAGS += -buildvcs=false
+# that belongs to another user. Programs and tests are compiled alike, so that each
+# package is compiled once.
+export GOFLAGS += -buildvcs=false -trimpath
 
 VERSION  := $(shell scripts/version)
 TOOL     := go tool -modfile=tools/go.mod
@@ -22,7 +23,7 @@ run: build ## Build oda and serve on 127.0.0.1:8080 from ./oda-data
 	bin/oda serve
 
 build: ## Build bin/oda
-	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
+	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/oda ./cmd/oda
 
 wheel: ## Build the wheel of the Python helper into bin
 	@scripts/setup python
