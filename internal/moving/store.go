@@ -91,6 +91,11 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	if err != nil {
 		return err
 	}
+	if current != nil && int64(there) > current.Metadata.Version {
+		if err := s.aside(h, good[:there-1], "the archive has a later one as its first version, and this cannot be stored before it"); err != nil {
+			return err
+		}
+	}
 	for i := there; i < len(good); i++ {
 		f := &good[i]
 		text := f.text
