@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -541,7 +542,7 @@ func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %s", s.Reason) })
-	if err := moving.Store(t.Context(), []string{path}, into, report, nil); err != nil {
+	if err := moving.Store(t.Context(), []string{path}, into, report, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"name":"second"`) || !strings.Contains(text, `"version":2`) {
@@ -583,4 +584,38 @@ func TestTheTemporaryArchiveOfAnExportIsRemoved(t *testing.T) {
 	if n := unpacked(); n != 0 {
 		t.Errorf("%d temporary archives are left", n)
 	}
+}
+
+// The token for the archive that is imported into is not shown to the one that is read.
+func TestAnImportKeepsItsTokenToItself(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ variable, into, want string }{
+		{"ODA_TOKEN=secret", "--url=http://127.0.0.1:1", ""},
+		{"ODA_TOKEN=secret", "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db"), "Bearer secret"},
+		{"ODA_TOKEN_FILE=" + written(t, "secret\n"), "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db"), "Bearer secret"},
+	} {
+		var seen atomic.Value
+		source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen.Store(r.Header.Get("Authorization"))
+			fmt.Fprint(w, `[]`)
+		}))
+		defer source.Close()
+		importing := command(t, "import", source.URL, test.into)
+		importing.Env = append(os.Environ(), test.variable)
+		if out, err := importing.CombinedOutput(); err != nil {
+			t.Errorf("%s %s: %v: %s", test.variable, test.into, err, out)
+		} else if got := seen.Load(); got != test.want {
+			t.Errorf("%s %s: the source was sent %q, want %q", test.variable, test.into, got, test.want)
+		}
+	}
+}
+
+// written returns the path of a file with a text.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -160,7 +160,9 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 	if err != nil {
 		return err
 	}
+	var token func() (string, error) // else it is for the archive that is imported into
 	if i.Db != "" {
+		token = moving.Token
 		transport, done, err := app.Interface(ctx, i.Db, log)
 		if err != nil {
 			return ofArchive(err)
@@ -170,7 +172,7 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 			return err
 		}
 	}
-	err = moving.Store(ctx, i.Sources, archive, report, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
+	err = moving.Store(ctx, i.Sources, archive, report, token, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
 		database, remove, err := app.Unpack(ctx, export, log)
 		if err != nil {
 			return nil, nil, err

@@ -75,7 +75,7 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 	}
 	l := &loads{ctx: ctx, into: into, source: g.sources[0], report: report}
 	err = pipeline(ctx, func(ctx context.Context, hand func(*history) error) error {
-		return histories(ctx, g, nil, report, hand)
+		return histories(ctx, g, nil, Token, report, hand)
 	}, parser.preserve, func(p *preserved) error {
 		for _, aside := range p.aside {
 			if err := report.setAside(aside); err != nil {
@@ -89,7 +89,10 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 
 // Store stores the documents of sources as new ones: through the interface of an
 // archive, which gives them versions and times. An export must be unpacked before.
-func Store(ctx context.Context, sources []string, into *client.Client, report *Report, unpack func(ctx context.Context, export string) (transport http.RoundTripper, done func(), err error)) error {
+// Token is for archives that are read; nil: they are sent none.
+func Store(ctx context.Context, sources []string, into *client.Client, report *Report, token func() (string, error),
+	unpack func(ctx context.Context, export string) (transport http.RoundTripper, done func(), err error),
+) error {
 	parser, err := newParser()
 	if err != nil {
 		return err
@@ -102,14 +105,14 @@ func Store(ctx context.Context, sources []string, into *client.Client, report *R
 	for _, g := range groups {
 		err := s.storeAll(ctx, func(ctx context.Context, emit func(*history) error) error {
 			if !g.isExport {
-				return histories(ctx, g, nil, report, emit)
+				return histories(ctx, g, nil, token, report, emit)
 			}
 			transport, done, err := unpack(ctx, g.sources[0])
 			if err != nil {
 				return named(g.sources[0], err)
 			}
 			defer done()
-			return histories(ctx, group{sources: []string{unpackedAddress}}, transport, report, emit)
+			return histories(ctx, group{sources: []string{unpackedAddress}}, transport, nil, report, emit)
 		})
 		if err != nil {
 			return err
@@ -131,7 +134,7 @@ func isAt(source string, schemes ...string) bool {
 }
 
 // histories calls emit for the entities of a group of sources.
-func histories(ctx context.Context, g group, transport http.RoundTripper, report *Report, emit func(*history) error) error {
+func histories(ctx context.Context, g group, transport http.RoundTripper, token func() (string, error), report *Report, emit func(*history) error) error {
 	switch source := g.sources[0]; {
 	case isPostgres(source):
 		database, err := openSKA(ctx, source)
@@ -141,7 +144,7 @@ func histories(ctx context.Context, g group, transport http.RoundTripper, report
 		defer database.close()
 		return database.histories(ctx, report, emit)
 	case isRemote(source):
-		archive, err := newRemote(source, transport)
+		archive, err := newRemote(source, transport, token)
 		if err != nil {
 			return err
 		}

@@ -39,9 +39,23 @@ func isRemote(source string) bool { return isAt(source, "http", "https") }
 
 var apiVersion = regexp.MustCompile(`/api/v[0-9]+$`)
 
+// Token returns the token in the environment, which archives that are read are sent if
+// it is not meant for the one that is imported into.
+func Token() (string, error) {
+	text := os.Getenv("ODA_TOKEN")
+	if path := os.Getenv("ODA_TOKEN_FILE"); text == "" && path != "" {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("there is no token to send: %w", err)
+		}
+		text = string(content)
+	}
+	return strings.TrimSpace(text), nil
+}
+
 // newRemote returns the archive at an address, with or without the path of its
-// interface. The token is that of ODA_TOKEN.
-func newRemote(address string, transport http.RoundTripper) (*remote, error) {
+// interface.
+func newRemote(address string, transport http.RoundTripper, token func() (string, error)) (*remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the address of the archive is not valid; write it as http://HOST:PORT or http://HOST/PATH/api/v1")
@@ -50,7 +64,11 @@ func newRemote(address string, transport http.RoundTripper) (*remote, error) {
 	if !apiVersion.MatchString(base) {
 		base += "/api/v1"
 	}
-	return &remote{base: base, http: &http.Client{Transport: transport}, token: os.Getenv("ODA_TOKEN")}, nil
+	r := &remote{base: base, http: &http.Client{Transport: transport}}
+	if token != nil {
+		r.token, err = token()
+	}
+	return r, err
 }
 
 // shown returns an address below the interface as people may see it.
