@@ -82,7 +82,8 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 				return err
 			}
 		}
-		return l.add(p.entries, p.read)
+		report.Read.Add(p.read) // they may come slowly
+		return l.add(p.entries, 0)
 	})
 	return l.end(err)
 }
