@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -305,11 +306,15 @@ func (s *spool) histories(ctx context.Context, emit func(*history) error) error 
 	slices.SortFunc(s.index, func(a, b spooled) int {
 		return cmp.Or(cmp.Compare(a.entity, b.entity), cmp.Compare(a.version, b.version), cmp.Compare(a.offset, b.offset))
 	})
-	for begin := 0; begin < len(s.index); {
-		end := begin
+	next, err := s.sorted()
+	if err != nil {
+		return err
+	}
+	one, err := next()
+	for err == nil {
 		byRef := make(map[oda.Ref]*history)
-		for ; end < len(s.index) && s.index[end].entity == s.index[begin].entity; end++ {
-			f, err := s.read(s.index[end])
+		for entity := one.entity; err == nil && one.entity == entity; one, err = next() {
+			f, err := s.read(one)
 			if err != nil {
 				return err
 			}
@@ -324,9 +329,31 @@ func (s *spool) histories(ctx context.Context, emit func(*history) error) error 
 				return err
 			}
 		}
-		begin = end
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
 	}
 	return ctx.Err()
+}
+
+// sorted moves the index, which is sorted, to the end of the file, so that it takes no
+// memory while documents are imported. It returns a function that returns one after
+// the other, and io.EOF in the end.
+func (s *spool) sorted() (next func() (spooled, error), err error) {
+	const size = 20
+	for _, one := range s.index {
+		row := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make([]byte, 0, size), one.entity), uint64(one.offset))
+		if _, err := s.out.Write(binary.BigEndian.AppendUint32(row, one.length)); err != nil {
+			return nil, err
+		}
+	}
+	rows := bufio.NewReaderSize(io.NewSectionReader(s.file, s.end, int64(len(s.index))*size), 1<<16)
+	s.index = nil
+	return func() (spooled, error) {
+		var row [size]byte
+		_, err := io.ReadFull(rows, row[:])
+		return spooled{entity: binary.BigEndian.Uint64(row[:]), offset: int64(binary.BigEndian.Uint64(row[8:])), length: binary.BigEndian.Uint32(row[16:])}, err
+	}, s.out.Flush()
 }
 
 func (s *spool) read(one spooled) (*found, error) {
