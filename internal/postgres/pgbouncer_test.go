@@ -189,7 +189,7 @@ func collated(t *testing.T) (dsn string) {
 func TestTheEngineIsAStoreBehindPgbouncerWithAnyCollationAndOnlyTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	database := collated(t)
-	dsns := behindBouncer(t, database, 150)
+	dsns := behindBouncer(t, database, 200) // more than the suite has scenarios
 	var archives atomic.Int32
 	suite.Run(t, func(tb testing.TB) oda.Engine {
 		for _, long := range []string{"/20,000_identifiers", "/properties/", "/nights/a_night_is_the_sum"} {
