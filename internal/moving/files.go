@@ -3,15 +3,11 @@ package moving
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -229,142 +225,4 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 			return line, err
 		}
 	}
-}
-
-// spool keeps documents in a temporary file until all are there, to hand them over by
-// entity: files have them in any order. Its memory is a few words for each.
-type spool struct {
-	file  *os.File
-	out   *bufio.Writer
-	end   int64
-	index []spooled
-}
-
-// spooled is a document in the spool. Entities are told apart by a hash, and by their
-// names when they are read. There may be millions.
-type spooled struct {
-	entity  uint64
-	offset  int64
-	length  uint32
-	version int32 // for the order, and bounded
-}
-
-func newSpool() (*spool, error) {
-	f, err := os.CreateTemp("", "oda-import-*")
-	if err != nil {
-		return nil, err
-	}
-	// The file has no name any more, so it is gone with the process.
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &spool{file: f, out: bufio.NewWriterSize(f, 1<<20)}, nil
-}
-
-func (s *spool) close() { _ = s.file.Close() }
-
-// spoolHeader goes before each document in the spool.
-type spoolHeader struct {
-	File    string
-	Line    int64
-	Kind    oda.Kind
-	ID      string
-	Version int64
-}
-
-func (s *spool) add(f *found) error {
-	header, err := json.Marshal(spoolHeader{f.File, f.Line, f.kind, f.id, f.version})
-	if err != nil {
-		return err
-	}
-	n := len(header) + 1 + len(f.text)
-	version := int32(max(math.MinInt32, min(f.version, math.MaxInt32)))
-	s.index = append(s.index, spooled{oda.Ref{Kind: f.kind, ID: f.id}.Hash(), s.end, uint32(n), version})
-	s.end += int64(n)
-	_, err = s.out.Write(append(append(header, '\n'), f.text...))
-	return err
-}
-
-// histories calls emit for each entity.
-func (s *spool) histories(ctx context.Context, emit func(*history) error) error {
-	if err := s.out.Flush(); err != nil {
-		return err
-	}
-	// Entities come in the order of their first documents, by which they are told apart
-	// from here on.
-	slices.SortFunc(s.index, func(a, b spooled) int {
-		return cmp.Or(cmp.Compare(a.entity, b.entity), cmp.Compare(a.offset, b.offset))
-	})
-	var entity, first uint64
-	for i := range s.index {
-		one := &s.index[i]
-		if i == 0 || one.entity != entity {
-			entity, first = one.entity, uint64(one.offset)
-		}
-		one.entity = first
-	}
-	slices.SortFunc(s.index, func(a, b spooled) int {
-		return cmp.Or(cmp.Compare(a.entity, b.entity), cmp.Compare(a.version, b.version), cmp.Compare(a.offset, b.offset))
-	})
-	next, err := s.sorted()
-	if err != nil {
-		return err
-	}
-	one, err := next()
-	for err == nil {
-		byRef := make(map[oda.Ref]*history)
-		for entity := one.entity; err == nil && one.entity == entity; one, err = next() {
-			f, err := s.read(one)
-			if err != nil {
-				return err
-			}
-			ref := oda.Ref{Kind: f.kind, ID: f.id}
-			if byRef[ref] == nil {
-				byRef[ref] = &history{Ref: ref}
-			}
-			byRef[ref].versions = append(byRef[ref].versions, *f)
-		}
-		for _, h := range byRef {
-			if err := emit(h); err != nil {
-				return err
-			}
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		return err
-	}
-	return ctx.Err()
-}
-
-// sorted moves the index, which is sorted, to the end of the file, so that it takes no
-// memory while documents are imported. It returns a function that returns one after
-// the other, and io.EOF in the end.
-func (s *spool) sorted() (next func() (spooled, error), err error) {
-	const size = 20
-	for _, one := range s.index {
-		row := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make([]byte, 0, size), one.entity), uint64(one.offset))
-		if _, err := s.out.Write(binary.BigEndian.AppendUint32(row, one.length)); err != nil {
-			return nil, err
-		}
-	}
-	rows := bufio.NewReaderSize(io.NewSectionReader(s.file, s.end, int64(len(s.index))*size), 1<<16)
-	s.index = nil
-	return func() (spooled, error) {
-		var row [size]byte
-		_, err := io.ReadFull(rows, row[:])
-		return spooled{entity: binary.BigEndian.Uint64(row[:]), offset: int64(binary.BigEndian.Uint64(row[8:])), length: binary.BigEndian.Uint32(row[16:])}, err
-	}, s.out.Flush()
-}
-
-func (s *spool) read(one spooled) (*found, error) {
-	text := make([]byte, one.length)
-	if _, err := s.file.ReadAt(text, one.offset); err != nil {
-		return nil, err
-	}
-	head, document, _ := bytes.Cut(text, []byte("\n"))
-	var header spoolHeader
-	if err := json.Unmarshal(head, &header); err != nil {
-		return nil, err
-	}
-	return &found{Place: Place{header.File, header.Line}, kind: header.Kind, id: header.ID, version: header.Version, text: document}, nil
 }
