@@ -21,7 +21,7 @@ func decompressed(in io.Reader) (content io.ReadCloser, is bool, err error) {
 	r := bufio.NewReader(in)
 	begins, _ := r.Peek(4) // less, if it is shorter
 	switch {
-	case bytes.Equal(begins, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.Equal(begins, frameMagic):
 		decoder, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, true, err

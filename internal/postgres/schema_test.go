@@ -211,13 +211,13 @@ func TestTimeoutsDoNotApplyToSchemaSteps(t *testing.T) {
 	locker, watch := connect(t, dsn), connect(t, dsn)
 	name := query[string](t, watch, "SELECT current_database()")
 	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
-		do(t, watch, "ALTER DATABASE "+name+" SET "+setting+" = '100ms'")
+		do(t, watch, "ALTER DATABASE "+name+" SET "+setting+" = '1s'")
 	}
 	do(t, locker, "BEGIN", "LOCK TABLE heads")
 	opened := opening(t.Context(), dsn, slog.New(slog.DiscardHandler))
 	await(t, "the step has waited longer than the bounds allow", patience, func() bool {
 		return query[bool](t, watch, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-			AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '400ms')`)
+			AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '1500ms')`)
 	})
 	do(t, locker, "COMMIT")
 	if err := <-opened; err != nil {
