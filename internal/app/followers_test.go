@@ -21,7 +21,7 @@ import (
 // that stops reading is cut off and goes on where it was, and a stop ends all of
 // them at once.
 func TestAThousandFollowers(t *testing.T) {
-	p := env.Oda(t, "serve", "--max-connections", "8", "--write-timeout", "8s") // a busy machine may not read for seconds
+	p := env.Oda(t, "serve", "--max-connections", "8", "--write-timeout", "3s")
 	all := gather(t, p, client, func(path string) *streamed { return stream(t, p, path, "") })
 	seen := all.stalled.positions()
 	for late := time.Now().Add(2 * time.Minute); seen[len(seen)-1] < all.position && time.Now().Before(late); {

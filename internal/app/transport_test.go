@@ -182,7 +182,7 @@ func http2Stream(t *testing.T, transport http.RoundTripper, url string) *streame
 // A thousand streams over a few connections are served as well as those on connections
 // of their own, and ordinary requests on the same connections go on.
 func TestAThousandStreamsOverHTTP2(t *testing.T) {
-	p, certificate, _ := secured(t, "--max-connections", "8", "--write-timeout", "8s") // a busy machine may not read for seconds
+	p, certificate, _ := secured(t, "--max-connections", "8", "--write-timeout", "3s")
 	client := over(t, true, certificate)
 	transport := client.Transport.(*http.Transport)
 	transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}

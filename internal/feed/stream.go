@@ -23,8 +23,9 @@ const (
 	// sendBuffer is how many bytes the operating system keeps for a follower that
 	// does not read.
 	sendBuffer = 256 << 10
-	// stopTime is how long a stream may take to end when the archive stops.
-	stopTime = 200 * time.Millisecond
+	// stopTime is how long a stream may take to end when the archive stops. Thousands
+	// end at once, and a busy machine takes a while for those who read.
+	stopTime = time.Second
 	// reconnect is how long a browser waits before it follows again after a stream
 	// has ended, in milliseconds.
 	reconnect = 1000
