@@ -370,7 +370,7 @@ class Recorder:
                     _spool.remove(live.session.folder)
             elif crowded:
                 # It continues as a leftover, without open files.
-                self._leftovers.add(live.session.name, live.session.block, live.session.lag())
+                self._leftovers.add(live.session.name, live.session.block, live.session.stop())
                 _release(self._sweep)
             else:
                 return wait

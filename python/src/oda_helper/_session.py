@@ -230,6 +230,12 @@ class Session:
             self.closed = True
             return True
 
+    def stop(self) -> int:
+        """Closes the session for writing; returns how many records wait in it."""
+        with self._lock:
+            self.closed = True
+            return self.lag()
+
     def release(self) -> None:
         """Ends the work on the session; another process may take it over."""
         with self._lock:
