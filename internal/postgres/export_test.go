@@ -31,11 +31,7 @@ type Step = step
 
 // OpenNewer is Open by a program that has more schema steps.
 func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) (*Store, error) {
-	config, err := parse(dsn)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := schemaSteps(stepRows, log)
+	config, steps, err := configAndSteps(dsn, log)
 	if err != nil {
 		return nil, err
 	}

@@ -69,11 +69,7 @@ type Store struct {
 // single sentences for the operator. They never repeat the DSN, which may hold a
 // password.
 func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
-	config, err := parse(dsn)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := schemaSteps(stepRows, log)
+	config, steps, err := configAndSteps(dsn, log)
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +78,22 @@ func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrat
 
 // OpenExisting is like Open, but neither makes an archive nor upgrades its schema.
 func OpenExisting(ctx context.Context, dsn string, log *slog.Logger) (*Store, error) {
-	config, err := parse(dsn)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := schemaSteps(stepRows, log)
+	config, steps, err := configAndSteps(dsn, log)
 	if err != nil {
 		return nil, err
 	}
 	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return upToDate(ctx, pool) })
+}
+
+// configAndSteps returns what is needed to open a database: how to connect to it, and the steps
+// of its schema.
+func configAndSteps(dsn string, log *slog.Logger) (*pgxpool.Config, []step, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps, err := schemaSteps(stepRows, log)
+	return config, steps, err
 }
 
 // parse parses a DSN.
