@@ -1,0 +1,216 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	odaclient "oda/client"
+	"oda/internal/app"
+	"oda/internal/moving"
+	"oda/internal/test/env"
+)
+
+// The interface of an older archive lists identifiers, and has current versions only.
+func TestAnOlderArchiveIsImportedThroughItsInterface(t *testing.T) {
+	t.Parallel()
+	older := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ska/oda/api/v5/sbds":
+			fmt.Fprint(w, `["sbd-1"]`)
+		case "/ska/oda/api/v5/sbds/sbd-1":
+			fmt.Fprint(w, `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":null,"last_modified_on":null}}`)
+		case "/ska/oda/api/v5/prjs": // later releases list documents, one for each version
+			fmt.Fprint(w, `[{"prj_id":"prj-1","n":2,"metadata":{"version":2,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"eve","last_modified_on":"2022-10-02T10:00:00Z"}},
+				{"prj_id":"prj-1","n":1,"metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}]`)
+		case "/ska/oda/api/v5/sbis", "/ska/oda/api/v5/ebs":
+			fmt.Fprint(w, `[]`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer older.Close()
+	database := emptyDatabase(t, "sqlite")
+	for range 2 {
+		if aside := imported(t, database, older.URL+"/ska/oda/api/v5/"); len(aside) > 0 {
+			t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+		}
+	}
+	a := env.Start(t, func(c *app.Config) { c.Database = database })
+	if text := a.Do("GET", "/prjs/prj-1", "").Text(); !strings.Contains(text, `"n":2,"metadata":{"version":2,"created_by":"ada","created_on":"2022-10-01T10:00:00.000000Z","last_modified_by":"eve"`) {
+		t.Errorf("the Project is %s", text)
+	}
+	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00.000000Z"`) {
+		t.Errorf("the SBDefinition is %s", text)
+	}
+}
+
+// The archive that is read is far away, old and busy.
+func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	const version = `{"sbd_id":"sbd-1","metadata":{"version":%d,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-0%[1]dT10:00:00Z"}}`
+	healthy := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/sbds":
+			fmt.Fprint(w, `["sbd-1"]`)
+		case "/api/v1/sbis", "/api/v1/ebs", "/api/v1/prjs":
+			fmt.Fprint(w, `[]`)
+		case "/api/v1/sbds/sbd-1/versions":
+			fmt.Fprint(w, `{"versions":[{"version":2}]}`)
+		case "/api/v1/sbds/sbd-1/versions/1":
+			fmt.Fprintf(w, version, 1)
+		case "/api/v1/sbds/sbd-1/versions/2", "/api/v1/sbds/sbd-1":
+			fmt.Fprintf(w, version, 2)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}
+	for name, test := range map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request, asked int)
+		want   string // in the error; empty if all is imported
+	}{
+		"it is not there": {func(w http.ResponseWriter, _ *http.Request, _ int) {
+			http.Error(w, "no such page", http.StatusNotFound)
+		}, "has none of"},
+		"a page answers": {func(w http.ResponseWriter, _ *http.Request, _ int) { fmt.Fprint(w, "<html>Sign in</html>") }, "is this the address of an archive?"},
+		"it is busy": {func(w http.ResponseWriter, r *http.Request, asked int) {
+			if strings.HasSuffix(r.URL.Path, "/versions") && asked < 3 {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+		"it is always busy": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if strings.HasSuffix(r.URL.Path, "/versions") {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			healthy(w, r)
+		}, "429"},
+		"an answer is cut off": {func(w http.ResponseWriter, r *http.Request, asked int) {
+			if asked == 1 && strings.Contains(r.URL.Path, "/versions/") {
+				w.Header().Set("Content-Length", "1000")
+				fmt.Fprint(w, `{"sbd_id":"sb`)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+		"it is elsewhere": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if _, elsewhere := r.URL.Query()["there"]; !elsewhere {
+				http.Redirect(w, r, r.URL.Path+"?there", http.StatusMovedPermanently)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			asked := make(map[string]int)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				asked[r.URL.Path]++
+				n := asked[r.URL.Path]
+				mu.Unlock()
+				test.answer(w, r, n)
+			}))
+			defer server.Close()
+			database := emptyDatabase(t, "sqlite")
+			var aside []string
+			report := moving.NewReport(nil, func(s moving.SetAside) { aside = append(aside, s.Reason) })
+			err := app.Preserve(t.Context(), database, []string{server.URL}, report, quiet)
+			said := strings.Join(aside, "\n")
+			if err != nil {
+				said += err.Error()
+			}
+			if (test.want == "") != (said == "") || !strings.Contains(said, test.want) {
+				t.Errorf("it says %q, want %q", said, test.want)
+			}
+			if n := report.Read.Load(); test.want == "" && n != 2 {
+				t.Errorf("%d versions were read, want 2", n)
+			}
+		})
+	}
+}
+
+// Two imports of the same documents at once store them once, and both are content.
+func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_on":"2022-10-01T10:00:00Z"}}` + "\n" +
+		`{"sbd_id":"sbd-1","name":"second","metadata":{"version":2,"created_on":"2022-10-01T10:00:00Z"}}`
+	a := env.Start(t)
+	archive, err := url.Parse(a.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: archive.Scheme, Host: archive.Host})
+	first := make(chan string, 1)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			select {
+			case first <- r.URL.Path: // somebody else is faster
+				must(t, "PUT", a.URL()+"/sbds/sbd-1", strings.Split(lines, "\n")[0])
+			default:
+			}
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer between.Close()
+	path := filepath.Join(t.TempDir(), "lines.ndjson")
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	into, err := odaclient.New(between.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %s", s.Reason) })
+	if err := moving.Store(t.Context(), []string{path}, into, report, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"name":"second"`) || !strings.Contains(text, `"version":2`) {
+		t.Errorf("the archive has %s", text)
+	}
+}
+
+// The token for the archive that is imported into is not shown to the one that is read.
+func TestAnImportKeepsItsTokenToItself(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ variable, into, want string }{
+		{"ODA_TOKEN=secret", "--url=http://127.0.0.1:1", ""},
+		{"ODA_TOKEN=secret", "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db"), "Bearer secret"},
+		{"ODA_TOKEN_FILE=" + written(t, "secret\n"), "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db"), "Bearer secret"},
+	} {
+		var seen atomic.Value
+		source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen.Store(r.Header.Get("Authorization"))
+			fmt.Fprint(w, `[]`)
+		}))
+		defer source.Close()
+		importing := command(t, "import", source.URL, test.into)
+		importing.Env = append(os.Environ(), test.variable)
+		if out, err := importing.CombinedOutput(); err != nil {
+			t.Errorf("%s %s: %v: %s", test.variable, test.into, err, out)
+		} else if got := seen.Load(); got != test.want {
+			t.Errorf("%s %s: the source was sent %q, want %q", test.variable, test.into, got, test.want)
+		}
+	}
+}
+
+// written returns the path of a file with a text.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
