@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/internal/content"
+	"oda/internal/serving"
 )
 
 // held is how many bytes of a response are held back before any is sent. A
@@ -127,6 +128,9 @@ func (w *response) whole(text []byte) error {
 		text = e.Block(text)
 	}
 	w.c.head("Content-Length", strconv.Itoa(len(text)))
+	if w.c.r.Method != http.MethodHead {
+		serving.Whole(w.c.r.Context(), len(text))
+	}
 	w.c.WriteHeader(http.StatusOK)
 	_, err := w.c.Write(text)
 	return err

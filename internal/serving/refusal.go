@@ -23,6 +23,9 @@ type http1Conn struct {
 	handled atomic.Bool // a handler has the connection
 	late    bool        // the last read ended by its deadline
 	refused bool
+
+	body  int // bytes in the body of the answer that is sent next, if it may be sent in one piece
+	piece piece
 }
 
 // A Refusal makes the complete response to a request that no handler sees. The
@@ -46,6 +49,7 @@ func Refuse(server *http.Server, answer Refusal) {
 	}
 	server.ConnState = func(c net.Conn, state http.ConnState) {
 		if conn, _ := known(c); conn.http1 != nil && state == http.StateIdle {
+			_ = conn.http1.release() // net/http will notice if the connection is broken
 			conn.http1.handled.Store(false)
 			conn.http1.late = false // net/http itself ended the read, after the handler
 		}
@@ -70,7 +74,7 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 func (c *http1Conn) Write(p []byte) (int, error) {
 	switch {
 	case c.answer == nil || c.handled.Load():
-		return c.Conn.Write(p)
+		return c.send(p)
 	case c.refused:
 		return len(p), nil
 	}
@@ -95,6 +99,9 @@ func (c *http1Conn) Close() error {
 // CloseWrite lets net/http end a connection in a way that delivers its last
 // answer.
 func (c *http1Conn) CloseWrite() error {
+	if err := c.release(); err != nil {
+		return err
+	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
