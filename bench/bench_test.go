@@ -260,3 +260,10 @@ func TestDocumentsAreJSONOfTheRequestedSize(t *testing.T) {
 		}
 	}
 }
+
+func TestStolenProcessorTimeIsSeen(t *testing.T) {
+	got := parseProcessorTime("cpu  100 10 50 7000 300 1 2 37 25 5\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+	if want := (processorTimes{used: 200, stolen: 37}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

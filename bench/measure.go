@@ -19,6 +19,7 @@ const (
 	took   figure = "time"
 	memory figure = "memory"
 	disk   figure = "on disk"
+	stolen figure = "stolen" // share of the processor time that the host gave to others
 	// cost is the time that one operation takes on the busy machine, the
 	// inverse of the rate. It is computed, not stored.
 	cost figure = "cost"
@@ -109,7 +110,8 @@ type budget struct {
 
 // measure warms the arms up, then measures them in turn, so that other load on
 // the machine affects all of them alike. Every other round goes backwards, so
-// that no arm always follows the same one.
+// that no arm always follows the same one. A measurement during which the host
+// withheld processor time is repeated.
 func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error) {
 	if s.against() {
 		main := t.Columns[0].Figure
@@ -132,7 +134,7 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			got, err := arms[i].run(ctx, length)
+			got, err := undisturbed(6*length, func() (sample, error) { return arms[i].run(ctx, length) })
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", arms[i].name, err)
 			}
@@ -154,7 +156,7 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 // String formats the figures for progress messages.
 func (s sample) String() string {
 	var all []string
-	for _, f := range []figure{rate, p50, p99, took, memory, disk} {
+	for _, f := range []figure{rate, p50, p99, took, memory, disk, stolen} {
 		if value, ok := s[f]; ok {
 			all = append(all, string(f)+" "+format(value, f.unit()))
 		}

@@ -17,6 +17,7 @@ const words = `## How to read and repeat it
 
 - Arms are measured in turn, A B C C B A, and each is warmed up first. One turn is a round. A figure is the median of the
   rounds; the first column and ratios show the smallest and the largest in parentheses. A ratio is taken within a round, between neighbours in time.
+- On a virtual machine the host may give processor time to others. A measurement that lost more than 2 % to them is repeated a few times, and the one that lost the least counts.
 - **Bare** is a net/http handler that reads the same bodies, writes the same bytes and stores nothing. **pgbench** runs SQL on
   oda's tables over as many connections; **raw SQLite** does so directly from Go, on one connection, with oda's settings. **PocketBase**
   runs with its defaults, under which a power cut may lose commits.
