@@ -217,12 +217,15 @@ func (s *Store) appendFor(ctx context.Context, conn *pgx.Conn, telescopes []stri
 }
 
 // addRecord is addRecords for a single record, which is the usual case while few
-// clients record. Without arrays it takes a fifth less time (docs/storage.md).
+// clients record. Without arrays it takes a fifth less time (docs/storage.md), and
+// another tenth less if it need not look for a key.
 //
 //	$1 block   $2 now   $3 user   $4 day   $5 until   $6 key, or null   $7 digest   $8 text   $9 patience
 const (
-	addRecord      = addRecordBegin + addRecordRest
-	addRecordBound = addRecordBegin + blockAdmits + "$10::text[]))" + addRecordRest
+	addRecord           = addRecordBegin + addRecordRest
+	addRecordBound      = addRecordBegin + addRecordAdmits + addRecordRest
+	addKeyedRecord      = addRecordBegin + addRecordKey + addRecordRest
+	addKeyedRecordBound = addRecordBegin + addRecordKey + addRecordAdmits + addRecordRest
 )
 
 const addRecordBegin = `WITH moved AS (
@@ -230,8 +233,12 @@ const addRecordBegin = `WITH moved AS (
 			listed_on = CASE WHEN greatest(h.last_modified_on + 1, $2) < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on + 1, $2) END
 		WHERE h.kind = 3 AND h.identifier = $1 AND h.call_day = $4 AND h.last_sequence < h.calls_to AND greatest(h.last_modified_on + 1, $2) < $5
-			AND ($6::text IS NULL OR NOT EXISTS (SELECT FROM (VALUES ($1::text, $6::text)) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r))
 			AND set_config('lock_timeout', $9, true) <> ''`
+
+const (
+	addRecordKey    = ` AND NOT EXISTS (SELECT FROM (VALUES ($1::text, $6::text)) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r)`
+	addRecordAdmits = blockAdmits + "$10::text[]))"
+)
 
 const addRecordRest = `
 		RETURNING h.version, h.created_by, h.created_on, h.last_modified_on, h.last_sequence
@@ -257,11 +264,15 @@ func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, telescopes []stri
 	}
 	record, receipt := &r.Records[r.nth], &r.receipts[r.nth]
 	m := &receipt.Metadata
-	sql, args := addRecord, []any{
+	sql, bound := addRecord, addRecordBound
+	if record.Key != "" {
+		sql, bound = addKeyedRecord, addKeyedRecordBound
+	}
+	args := []any{
 		r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text, milliseconds(patience),
 	}
 	if telescopes != nil {
-		sql, args = addRecordBound, append(args, telescopes)
+		sql, args = bound, append(args, telescopes)
 	}
 	err = conn.QueryRow(ctx, sql, args...).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
 	if errors.Is(err, pgx.ErrNoRows) {
