@@ -39,8 +39,12 @@ type Store struct {
 	probes  chan chan error // requests for a small write
 	commits *engine.Commits
 
-	queue *engine.Queue[*job]
-	heads map[oda.Ref]*head // of the last transactions; only the writer uses it
+	queue   *engine.Queue[*job]
+	writing sync.Mutex        // held by whoever is the writer at the moment
+	last    int64             // the last position of the log; only the writer uses it
+	many    bool              // the last transaction had several jobs; only the writer uses it
+	ended   bool              // nothing may be written any more; only the writer uses it
+	heads   map[oda.Ref]*head // of the last transactions; only the writer uses it
 
 	tail    engine.Tail // of the log of changes
 	recent  recent
@@ -116,7 +120,8 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 	s.tail.Move(oda.Position(last))
 	s.recent.start = oda.Position(last)
 	s.health = engine.NewHealth(log, s.tryWrite)
-	s.done.Go(func() { s.write(last) })
+	s.last = last
+	s.done.Go(s.write)
 	return s, nil
 }
 

@@ -14,11 +14,18 @@ import (
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
 	digests, days := add.Digests(), add.Days()
 	var receipts []oda.Receipt
-	err := s.submit(ctx, add.Size(), func(tx *txn) (err error) {
+	j := newJob(add.Size(), func(tx *txn) (err error) {
 		receipts, err = tx.append(add, digests, days)
 		return err
 	})
-	if err != nil {
+	if !s.commitNow(j) {
+		if err := s.queue.Put(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	// From here on the records may be committed, so Append waits for the answer even
+	// if the caller has gone.
+	if err := j.wait(); err != nil {
 		return nil, err
 	}
 	return receipts, nil

@@ -317,3 +317,62 @@ func TestClosingAnswersEveryWriteTruthfully(t *testing.T) {
 		}
 	}
 }
+
+// TestClosingAnswersARecordTruthfully has one client, whose records are committed by
+// itself.
+func TestClosingAnswersARecordTruthfully(t *testing.T) {
+	for round := range 10 {
+		path := archivePath(t)
+		s := open(t, path)
+		mustPut(t, s, put(t, "b", `{}`, 1))
+		var last int64
+		started, ended := make(chan struct{}), make(chan error)
+		go func() {
+			for i := 0; ; i++ {
+				r, err := record(s, "b", `{}`)
+				if err != nil {
+					ended <- err
+					return
+				}
+				last = r.Sequence
+				if i == 0 {
+					close(started)
+				}
+			}
+		}()
+		<-started
+		time.Sleep(time.Duration(round) * 300 * time.Microsecond) // so that closing comes at any moment
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; oda.CodeOf(err) != oda.Unavailable {
+			t.Errorf("a record while closing got %v", err)
+		}
+		page, err := open(t, path).Records(t.Context(), "b", 0, 1)
+		if err != nil || page.Last != last {
+			t.Errorf("%d records were acknowledged, but %d are stored, %v", last, page.Last, err)
+		}
+	}
+}
+
+func TestAPanicOfOneRecordDoesNotAffectTheNext(t *testing.T) {
+	s := fresh(t)
+	mustPut(t, s, put(t, "b", `{}`, 1))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		s.commitNow(newJob(0, func(tx *txn) error {
+			if _, err := recordWithin(tx, oneRecord("b", `{"lost":true}`)); err != nil {
+				t.Error(err)
+			}
+			panic("a fault of the program")
+		}))
+	}()
+	r, err := record(s, "b", `{}`)
+	if err != nil || r.Sequence != 1 {
+		t.Errorf("the next record got %d, %v; want 1", r.Sequence, err)
+	}
+}
