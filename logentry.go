@@ -95,8 +95,6 @@ func (e *LogEntry) check() error {
 		return errors.New("its version is not a number from 1")
 	case !ValidUser(e.By):
 		return errors.New("its user is not 1 to 256 characters without control characters")
-	case DigestOf(e.Body.Text) != e.Body.Digest:
-		return errors.New("its text does not fit its digest")
 	}
 	if !e.Stored() {
 		return e.checkRecord()
@@ -268,8 +266,12 @@ type Mover interface {
 	// Load adds entries to the log as they are, in order. They were prepared. It
 	// leaves out what the archive has already. What cannot be added is refused, with
 	// a reason for each entry that is, else nil. All others are stored together, or
-	// none if there is an error.
+	// none if there is an error. Until Sync returns, a crash may lose them, with
+	// everything that was loaded later.
 	Load(ctx context.Context, entries []LogEntry) (refused []error, err error)
+
+	// Sync makes durable what was loaded.
+	Sync(ctx context.Context) error
 }
 
 // Unrender returns the body of a document that was rendered with that metadata and

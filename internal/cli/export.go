@@ -163,8 +163,12 @@ func (c counting) Write(p []byte) (int, error) {
 }
 
 // frugal keeps the memory of a command small that goes through a whole archive: its
-// garbage is much larger than what it holds.
-func frugal() { debug.SetGCPercent(40) }
+// garbage is much larger than what it holds. SQLite and the program itself take about as
+// much again.
+func frugal() {
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(40 << 20)
+}
 
 // quietLog returns a log of warnings only.
 func quietLog(out io.Writer) *slog.Logger {

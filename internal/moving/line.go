@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -146,27 +145,6 @@ func appendCheck(dst []byte, begin int) []byte {
 	return hex.AppendEncode(append(dst, checkKey...), sum[:checkLength/2])
 }
 
-// line is what the values of a line say.
-type line struct {
-	Came           bool    `json:"came"`
-	Kind           string  `json:"kind"`
-	ID             string  `json:"id"`
-	Version        int64   `json:"version"`
-	By             string  `json:"by"`
-	On             string  `json:"on"`
-	CreatedBy      string  `json:"created_by"`
-	CreatedOn      string  `json:"created_on"`
-	SequenceBefore int64   `json:"sequence_before"`
-	SequenceAfter  int64   `json:"sequence_after"`
-	Runs           []int64 `json:"runs"`
-	Slots          []int64 `json:"slots"`
-	CreateKey      string  `json:"create_key"`
-	CreateSHA256   string  `json:"create_sha256"`
-	SHA256         string  `json:"sha256"`
-	Sequence       int64   `json:"sequence"`
-	Key            string  `json:"key"`
-}
-
 var errLine = errors.New("is not a line of an export")
 
 // parseLine reads a line of a version or a record, and whether the record came with a
@@ -180,18 +158,14 @@ func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 	if hex.EncodeToString(sum[:checkLength/2]) != string(rest[:checkLength]) {
 		return e, false, errors.New("is damaged: its values do not fit their check")
 	}
-	var l line
-	if err := json.Unmarshal(append(values[:len(values):len(values)], '}'), &l); err != nil {
-		return e, false, errLine
-	}
 	body, ok := bytes.CutSuffix(rest[checkLength:], []byte("}"))
 	if !ok {
 		return e, false, errLine
 	}
-	if e, err = l.entry(); err != nil {
+	if e, came, err = parseValues(values); err != nil {
 		return e, false, err
 	}
-	if l.Sequence > 0 {
+	if e.Sequence > 0 {
 		body, ok = bytes.CutPrefix(body, []byte(recordKey))
 	} else {
 		body, ok = bytes.CutPrefix(body, []byte(documentKey))
@@ -203,7 +177,7 @@ func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 		body = []byte(rawjson.Unquote(body))
 	}
 	digest := e.Body.Digest
-	if l.Sequence > 0 {
+	if e.Sequence > 0 {
 		e.Body = oda.Body{Text: bytes.Clone(body), Digest: oda.DigestOf(body)}
 	} else if e.Body, err = oda.Unrender(body, e.Body.Slots, e.Metadata()); err != nil {
 		return e, false, fmt.Errorf("is damaged: %w", err)
@@ -211,66 +185,112 @@ func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 	if e.Body.Digest != digest {
 		return e, false, errors.New("is damaged: its text does not fit its SHA-256")
 	}
-	return e, l.Came, nil
+	return e, came, nil
 }
 
-// entry returns the entry without its text.
-func (l *line) entry() (e oda.LogEntry, err error) {
-	kind, ok := oda.KindOf(l.Kind)
-	if !ok || len(l.Runs)%2 != 0 || len(l.Slots)%2 != 0 || l.Sequence < 0 {
-		return e, errLine
-	}
-	e = oda.LogEntry{
-		Ref: oda.Ref{Kind: kind, ID: l.ID}, Version: l.Version, Sequence: l.Sequence, By: l.By, CreatedBy: l.CreatedBy,
-		Before: l.SequenceBefore, After: l.SequenceAfter, Key: l.Key,
-	}
-	if e.On, err = instantOf(l.On); err != nil {
-		return e, err
-	}
-	if l.Sequence == 0 {
-		if e.CreatedOn, err = instantOf(l.CreatedOn); err != nil {
-			return e, err
+// parseValues returns the entry without its text, and whether it is a record that came
+// with a version. The values must fit their check, so they are as they were written.
+func parseValues(text []byte) (e oda.LogEntry, came bool, err error) {
+	var v values
+	var createKey oda.Key
+	members := rawjson.MembersOf(text)
+	for {
+		key, value, ok := members.Next()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "came":
+			came = true
+		case "kind":
+			e.Kind, _ = oda.KindOf(v.text(value))
+		case "id":
+			e.ID = v.text(value)
+		case "version":
+			e.Version = v.number(value)
+		case "by":
+			e.By = v.text(value)
+		case "on":
+			e.On = v.instant(value)
+		case "created_by":
+			e.CreatedBy = v.text(value)
+		case "created_on":
+			e.CreatedOn = v.instant(value)
+		case "sequence_before":
+			e.Before = v.number(value)
+		case "sequence_after":
+			e.After = v.number(value)
+		case "runs":
+			e.Runs = []oda.Run{}
+			v.pairs(value, func(first, last int64) { e.Runs = append(e.Runs, oda.Run{First: first, Last: last}) })
+		case "slots":
+			v.pairs(value, func(slot, offset int64) {
+				v.wrong = v.wrong || slot < 0 || slot > 255 || offset < 0
+				e.Body.Slots = append(e.Body.Slots, oda.Slot{Value: oda.SlotValue(slot), Offset: int(offset)})
+			})
+		case "create_key":
+			createKey.Value = v.text(value)
+			e.CreateKey = &createKey
+		case "create_sha256":
+			createKey.Digest = v.digest(value)
+		case "sha256":
+			e.Body.Digest = v.digest(value)
+		case "sequence":
+			e.Sequence = v.number(value)
+		case "key":
+			e.Key = v.text(value)
 		}
 	}
-	if l.Runs != nil {
-		e.Runs = make([]oda.Run, 0, len(l.Runs)/2)
-		for i := 0; i < len(l.Runs); i += 2 {
-			e.Runs = append(e.Runs, oda.Run{First: l.Runs[i], Last: l.Runs[i+1]})
-		}
+	if v.wrong || e.Kind == 0 || e.Sequence < 0 {
+		return e, false, errLine
 	}
-	e.Body.Slots = make([]oda.Slot, 0, len(l.Slots)/2)
-	for i := 0; i < len(l.Slots); i += 2 {
-		if l.Slots[i] < 0 || l.Slots[i] > 255 || l.Slots[i+1] < 0 {
-			return e, errLine
-		}
-		e.Body.Slots = append(e.Body.Slots, oda.Slot{Value: oda.SlotValue(l.Slots[i]), Offset: int(l.Slots[i+1])})
-	}
-	if l.CreateKey != "" {
-		e.CreateKey = &oda.Key{Value: l.CreateKey}
-		if e.CreateKey.Digest, err = digestOf(l.CreateSHA256); err != nil {
-			return e, err
-		}
-	}
-	e.Body.Digest, err = digestOf(l.SHA256)
-	return e, err
+	return e, came, nil
 }
 
-func instantOf(text string) (oda.Instant, error) {
-	t, err := oda.ParseTime(text)
-	if err != nil {
-		return 0, errLine
+// values reads values of a line. It notes whether one of them is not what it should be.
+type values struct{ wrong bool }
+
+func (v *values) text(raw []byte) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		v.wrong = true
+		return ""
 	}
-	return oda.InstantOf(t), nil
+	return rawjson.Unquote(raw)
 }
 
-func digestOf(text string) (digest oda.Digest, err error) {
+func (v *values) number(raw []byte) int64 {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	v.wrong = v.wrong || err != nil
+	return n
+}
+
+// pairs calls add for each two numbers of a list.
+func (v *values) pairs(raw []byte, add func(a, b int64)) {
+	list, ok := bytes.CutPrefix(bytes.TrimSuffix(raw, []byte("]")), []byte("["))
+	v.wrong = v.wrong || !ok
+	for len(list) > 0 {
+		var a, b []byte
+		a, list, _ = bytes.Cut(list, []byte(","))
+		b, list, _ = bytes.Cut(list, []byte(","))
+		add(v.number(a), v.number(b))
+	}
+}
+
+func (v *values) instant(raw []byte) oda.Instant {
+	t, err := oda.ParseTime(v.text(raw))
+	v.wrong = v.wrong || err != nil
+	return oda.InstantOf(t)
+}
+
+func (v *values) digest(raw []byte) (digest oda.Digest) {
+	text := v.text(raw)
 	if len(text) != 2*len(digest) {
-		return digest, errLine
+		v.wrong = true
+		return digest
 	}
-	if _, err = hex.Decode(digest[:], []byte(text)); err != nil {
-		return digest, errLine
-	}
-	return digest, nil
+	_, err := hex.Decode(digest[:], []byte(text))
+	v.wrong = v.wrong || err != nil
+	return digest
 }
 
 // Manifest is what an export says about itself in its last line.

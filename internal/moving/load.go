@@ -9,12 +9,14 @@ import (
 	"oda"
 )
 
-// loadBytes is roughly how much is loaded in one transaction. Each waits for the disk.
+// loadBytes is roughly how much is loaded in one transaction, or up to twice as much if
+// that is there when the one before ends. Each waits for the disk.
 const loadBytes = 2 << 20
 
-// Loader is the archive that entries are loaded into.
+// Loader is the archive that entries are loaded into, as an oda.Mover does it.
 type Loader interface {
 	Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error)
+	Sync(ctx context.Context) error
 }
 
 // Check reads an export from beginning to end, and returns its manifest. If its lines
@@ -25,10 +27,10 @@ func Check(ctx context.Context, path string) (*Manifest, error) {
 		return nil, err
 	}
 	defer f.Close()
-	m, err := scan(ctx, f, nil)
+	m, err := check(ctx, f)
 	if _, damaged := errors.AsType[*Damage](err); damaged {
 		// Reading what the lines say takes longer, and finds the one that is damaged.
-		_, found := through(ctx, path, func(*batch, []placed) error { return nil }, func(*placed) error { return nil })
+		found := through(ctx, path, func(*batch, []placed) error { return nil }, func(*placed) error { return nil })
 		err = cmp.Or(found, err)
 	}
 	return m, err
@@ -36,20 +38,18 @@ func Check(ctx context.Context, path string) (*Manifest, error) {
 
 // through reads an export, and calls consume with its entries in order. Prepare is
 // called for each entry before, for several at a time.
-func through(ctx context.Context, path string, consume func(*batch, []placed) error, prepare func(*placed) error) (*Manifest, error) {
+func through(ctx context.Context, path string, consume func(*batch, []placed) error, prepare func(*placed) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	type parsed struct {
 		*batch
 		entries []placed
 	}
-	var m *Manifest
-	err = pipeline(ctx, func(ctx context.Context, hand func(*batch) error) (err error) {
-		m, err = scan(ctx, f, hand)
-		return err
+	return pipeline(ctx, func(ctx context.Context, hand func(*batch) error) error {
+		return scan(ctx, f, hand)
 	}, func(b *batch) (parsed, error) {
 		entries, err := b.parse()
 		for i := range entries {
@@ -59,7 +59,6 @@ func through(ctx context.Context, path string, consume func(*batch, []placed) er
 		}
 		return parsed{b, entries}, err
 	}, func(p parsed) error { return consume(p.batch, p.entries) })
-	return m, err
 }
 
 // LoadExport brings an export into an archive as it was: versions, users, times,
@@ -73,7 +72,7 @@ func LoadExport(ctx context.Context, path string, into Loader, report *Report) (
 	}
 	report.Total.Add(m.Versions + m.Records)
 	l := &loads{ctx: ctx, into: into, source: path, report: report}
-	m, err = through(ctx, path, func(b *batch, entries []placed) error {
+	err = through(ctx, path, func(b *batch, entries []placed) error {
 		return l.add(entries, int64(len(b.lines)))
 	}, func(p *placed) error {
 		if err := p.Prepare(); err != nil {
@@ -105,7 +104,8 @@ func (l *loads) add(entries []placed, lines int64) error {
 	for i := range entries {
 		l.size += entries[i].Size() + lineBytes
 	}
-	if l.size < loadBytes {
+	underWay := l.loading != nil && len(l.loading) == 0
+	if l.size < loadBytes || underWay && l.size < 2*loadBytes {
 		return nil
 	}
 	return l.begin()
@@ -143,7 +143,10 @@ func (l *loads) end(before error) error {
 	if before == nil {
 		before = l.begin()
 	}
-	return cmp.Or(before, l.done())
+	if err := cmp.Or(before, l.done()); err != nil {
+		return err
+	}
+	return l.into.Sync(l.ctx)
 }
 
 // loadAll loads entries that are prepared, in order.

@@ -31,11 +31,14 @@ func (d *Damage) Error() string {
 
 // reader reads the lines of an export.
 type reader struct {
-	lines *bufio.Reader
-	read  int64 // lines
+	content io.ReadCloser
+	lines   *bufio.Reader
+	read    int64  // lines
+	long    []byte // a line that is longer than the buffer
+
+	// Of the lines, if they are checked.
 	count Manifest
 	sum   hash.Hash
-	long  []byte // a line that is longer than the buffer
 }
 
 // next returns the next line without its end. It is valid until the next call.
@@ -83,52 +86,74 @@ type batch struct {
 	lines [][]byte
 }
 
-// scan reads an export and hands its lines over in batches, in order, unless hand is
-// nil. It returns the manifest, which fits what was read.
-func scan(ctx context.Context, in io.Reader, hand func(*batch) error) (*Manifest, error) {
+// newReader begins to read an export. The reader must be closed.
+func newReader(in io.Reader) (*reader, error) {
 	content, _, err := decompressed(in)
 	if err != nil {
 		return nil, err
 	}
-	defer content.Close()
-	r := &reader{lines: bufio.NewReaderSize(content, 1<<20), sum: sha256.New()}
+	r := &reader{content: content, lines: bufio.NewReaderSize(content, 1<<20), sum: sha256.New()}
 	first, err := r.next()
 	switch {
 	case err != nil:
-		return nil, err
 	case newerForm.Match(first):
-		return nil, errors.New("this export has a newer form than this program knows; install a newer version of oda")
+		err = errors.New("this export has a newer form than this program knows; install a newer version of oda")
 	case string(first) != form && bytes.HasPrefix(first, []byte(exportKey)):
-		return nil, r.damaged(0, "it "+errLine.Error())
+		err = r.damaged(0, "it "+errLine.Error())
 	case string(first) != form:
-		return nil, errors.New("this is not an export of oda")
+		err = errors.New("this is not an export of oda")
+	}
+	if err != nil {
+		r.content.Close()
+		return nil, err
 	}
 	r.add(first)
-	now, size := &batch{first: 2}, 0
-	var room []byte
+	return r, nil
+}
+
+// check reads an export to its end, and returns its manifest, which fits the lines.
+func check(ctx context.Context, in io.Reader) (*Manifest, error) {
+	r, err := newReader(in)
+	if err != nil {
+		return nil, err
+	}
+	defer r.content.Close()
 	for ctx.Err() == nil {
 		text, err := r.next()
 		if err != nil {
 			return nil, err
 		}
 		if bytes.HasPrefix(text, []byte(manifestKey)) {
-			// A line that is damaged says more than a sum that does not fit.
-			if len(now.lines) > 0 {
-				if err := hand(now); err != nil {
-					return nil, err
-				}
-			}
 			return r.manifest(text)
 		}
 		r.add(text)
 		r.count.tally(text)
-		if hand == nil {
-			continue
+	}
+	return nil, ctx.Err()
+}
+
+// scan reads an export that is checked already, and hands its lines over in batches, in
+// order.
+func scan(ctx context.Context, in io.Reader, hand func(*batch) error) error {
+	r, err := newReader(in)
+	if err != nil {
+		return err
+	}
+	defer r.content.Close()
+	now, size := &batch{first: 2}, 0
+	var room []byte
+	for ctx.Err() == nil {
+		text, err := r.next()
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(text, []byte(manifestKey)) {
+			return hand(now)
 		}
 		// Records that came with a version are in the batch of the version.
 		if size >= partBytes && !bytes.HasPrefix(text, []byte(cameKey)) {
 			if err := hand(now); err != nil {
-				return nil, err
+				return err
 			}
 			now, size, room = &batch{first: r.read}, 0, nil
 		}
@@ -140,7 +165,7 @@ func scan(ctx context.Context, in io.Reader, hand func(*batch) error) (*Manifest
 		now.lines = append(now.lines, room[at:len(room):len(room)])
 		size += len(text)
 	}
-	return nil, ctx.Err()
+	return ctx.Err()
 }
 
 // add adds a line to the sum.

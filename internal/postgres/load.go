@@ -22,6 +22,7 @@ const loadTime = 10 * time.Minute
 
 // Load implements oda.Mover. It is one transaction. Rows are copied, and numbers are
 // taken in the order of the entries, so that the rounds give positions in that order.
+// Its commit does not wait for the disk, so the next load may begin while it is written.
 func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
 		return s.writeWithin(ctx, loadTime, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -38,8 +39,17 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []err
 	return refused, nil
 }
 
+// Sync implements oda.Mover. A commit that waits for the disk, and for the synchronous
+// standby, has all commits before it there.
+func (s *Store) Sync(ctx context.Context) error {
+	return s.writeError(ctx, s.again(ctx, s.confirm))
+}
+
 func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, error) {
 	if _, err := tx.Exec(ctx, unboundedTime); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
 		return nil, err
 	}
 	l := loading{heads: make(map[oda.Ref]*loadedHead), days: make(map[dayKey]int64), keys: make(map[oda.Ref]map[string]bool)}

@@ -76,14 +76,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
 		ON CONFLICT DO NOTHING`
 
-	// confirmRounds writes nothing that anyone reads, but its commit waits for the
-	// synchronous standby, which then has everything before it. The lock keeps
-	// sessions from piling up while the standby is away.
-	confirmRounds = "SELECT pg_logical_emit_message(true, 'oda', '') FROM pg_advisory_xact_lock($1)"
 )
-
-// confirmLock is the number of that lock: "oda" and a 2.
-const confirmLock = 0x6f646102
 
 // numbered is a number, and how many positions it takes.
 type numbered struct{ number, width int64 }
@@ -356,11 +349,7 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 		// Others made these rounds. They may be visible although no standby has them,
 		// because the wait for the standby was cancelled or the server crashed. The
 		// next failover would lose them, so followers must not read them yet.
-		err := s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			_, err := conn.Exec(ctx, confirmRounds, int64(confirmLock))
-			return err
-		})
-		if err != nil {
+		if err := s.confirm(ctx); err != nil {
 			return false, false, err
 		}
 	}

@@ -104,6 +104,18 @@ func (l *leaving) HandleUnwatchAfterCancel() {
 	}
 }
 
+// confirmLock keeps sessions from piling up while the standby is away: "oda" and a 2.
+const confirmLock = 0x6f646102
+
+// confirm writes nothing that anyone reads. But its commit waits for the disk and for
+// the synchronous standby, which then have everything before it.
+func (s *Store) confirm(ctx context.Context) error {
+	return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		_, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'oda', '') FROM pg_advisory_xact_lock($1)", int64(confirmLock))
+		return err
+	})
+}
+
 // write is with, for work that writes.
 func (s *Store) write(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
 	return s.writeWithin(ctx, answerTime, work)

@@ -34,6 +34,9 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []err
 	return refused, nil
 }
 
+// Sync implements oda.Mover. Every commit is durable.
+func (s *Store) Sync(context.Context) error { return nil }
+
 // load adds an entry, unless it is there. An error says why it cannot be added.
 func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	h, err := t.head(e.Ref)

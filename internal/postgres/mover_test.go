@@ -1,0 +1,55 @@
+package postgres_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"oda"
+	"oda/internal/postgres"
+	"oda/internal/test/env"
+)
+
+// TestWhatWasLoadedSurvivesACrash has a database that does not write commits to disk by
+// itself for a while, unless one of them waits for that.
+func TestWhatWasLoadedSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	c := env.NewCluster(t, env.ClusterOptions{Settings: map[string]string{"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}})
+	do(t, connect(t, c.DSN("postgres")), "CREATE DATABASE source", "CREATE DATABASE target")
+	opened := func(name string) *postgres.Store {
+		s, err := postgres.Open(t.Context(), c.DSN(name), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	source, target := opened("source"), opened("target")
+	mustPut(t, source, write(t, sbd("a"), `{}`))
+	end, err := source.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []oda.LogEntry
+	err = source.Entries(t.Context(), end, func(oda.Ref) bool { return true }, func(e *oda.LogEntry) error {
+		entries = append(entries, *e)
+		return entries[len(entries)-1].Prepare()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := target.Load(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Kill()
+	c.Start()
+	await(t, "the archive", patience, func() bool {
+		_, err := target.Get(t.Context(), sbd("a"))
+		if oda.CodeOf(err) == oda.NotFound {
+			t.Fatal("what was loaded is lost")
+		}
+		return err == nil
+	})
+}
