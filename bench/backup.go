@@ -61,7 +61,7 @@ func runBackup(ctx context.Context, s *stage) error {
 			}))
 	}
 	columns := append([]column{over(moved), over(moved, copied)}, plain(took, memory)...)
-	_, err := s.measure(ctx, table{Columns: columns}, arms)
+	_, err := s.measure(ctx, table{sized: true, Columns: columns}, arms)
 	return err
 }
 

@@ -30,6 +30,6 @@ func runFootprint(ctx context.Context, s *stage) error {
 			return sample{memory: resident, disk: float64(info.Size())}, nil
 		}})
 	}
-	_, err = s.measure(ctx, table{Columns: plain(memory, disk)}, arms)
+	_, err = s.measure(ctx, table{sized: true, Columns: plain(memory, disk)}, arms)
 	return err
 }

@@ -38,7 +38,7 @@ func runLarge(ctx context.Context, s *stage) error {
 			listArm(srv, byCreation, "created_after=2000-01-01", count),
 			listArm(srv, byModification, "last_modified_after=2000-01-01", count))
 	}
-	if _, err := s.measure(ctx, table{Title: "Listing all identifiers", Columns: plain(rate, took, memory)}, arms); err != nil {
+	if _, err := s.measure(ctx, table{sized: true, Title: "Listing all identifiers", Columns: plain(rate, took, memory)}, arms); err != nil {
 		return err
 	}
 	return s.grown(ctx, small, large, []op{
@@ -179,7 +179,7 @@ func (s *stage) grown(ctx context.Context, small, large []*server, ops []op) err
 			}})
 		}
 	}
-	if _, err := s.measure(ctx, table{Title: "Starting", Columns: []column{over(took), over(took, onSmall)}}, starts); err != nil {
+	if _, err := s.measure(ctx, table{sized: true, Title: "Starting", Columns: []column{over(took), over(took, onSmall)}}, starts); err != nil {
 		return err
 	}
 	for i := range large {

@@ -56,6 +56,8 @@ type table struct {
 	Columns []column `json:"columns"`
 	Series  []series `json:"series"`
 	Plot    *plotted `json:"plot,omitempty"`
+
+	sized bool // its arms do a certain work, however long that takes
 }
 
 // series has the measurements of one arm, round by round.
@@ -108,6 +110,9 @@ type budget struct {
 	AtMost bool    `json:"at_most,omitempty"` // otherwise at least
 }
 
+// sizedRounds is the number of rounds if arms do a certain work, and so take long.
+const sizedRounds = 5
+
 // measure warms the arms up, then measures them in turn, so that other load on
 // the machine affects all of them alike. Every other round goes backwards, so
 // that no arm always follows the same one. A measurement during which the host
@@ -129,7 +134,11 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 	if s.plan.warm > 0 {
 		round, length = 0, s.plan.warm
 	}
-	for ; round <= s.plan.rounds; round++ {
+	rounds := s.plan.rounds
+	if t.sized {
+		rounds = min(rounds, sizedRounds)
+	}
+	for ; round <= rounds; round++ {
 		for _, i := range order {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -141,7 +150,7 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 			if round == 0 {
 				continue
 			}
-			s.say("  %d of %d  %-28s %v", round, s.plan.rounds, arms[i].name, got)
+			s.say("  %d of %d  %-28s %v", round, rounds, arms[i].name, got)
 			for f, value := range got {
 				t.Series[i].Rounds[f] = append(t.Series[i].Rounds[f], value)
 			}

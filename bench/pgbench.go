@@ -103,9 +103,10 @@ func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 		if err := os.WriteFile(file, []byte(sc.text), 0o600); err != nil {
 			return nil, err
 		}
+		seconds := 1 + math.Ceil(length.Seconds()) // it may take most of the first one to connect
 		args := []string{
 			"PGOPTIONS=" + sessionSettings, "LC_ALL=C", s.cluster.Program("pgbench"),
-			"-n", "-M", "prepared", "-j", "1", "-c", strconv.Itoa(connections), "-T", fmt.Sprint(math.Ceil(length.Seconds())), "-f", file,
+			"-n", "-M", "prepared", "-j", "1", "-c", strconv.Itoa(connections), "-T", fmt.Sprint(seconds), "-f", file,
 			// Logging the latency of every transaction would slow pgbench down.
 			"-l", "--log-prefix", filepath.Join(dir, "log"), "--sampling-rate", fmt.Sprint(1 / math.Ceil(float64(connections)/8)),
 			// Use numbers that no earlier run has used.

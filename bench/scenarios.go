@@ -43,7 +43,7 @@ type plan struct {
 // two minutes. The quick one is rough: it shows that everything works.
 var (
 	full = plan{
-		warm: time.Second, length: 2 * time.Second, rounds: 5, busy: 64, pocketBase: true,
+		warm: time.Second, length: time.Second, rounds: 11, busy: 64, pocketBase: true,
 		lengths: []int{10, 100, 1_000, 10_000, 100_000}, prepared: 60_000, longBlock: 10_000, nightBlocks: 200, nightRecords: 1_000,
 		entities: 1_000_000, records: 10_000_000, versions: 10_000, past: 100_000, moved: 100_000, shares: []float64{0.1, 0.25, 0.5, 0.75}, idle: time.Second, soak: 10 * time.Minute,
 	}
