@@ -234,7 +234,7 @@ func scenarios() []scenario {
 		{
 			name: "moving", title: "Exporting and importing",
 			text: "SBDefinitions of 5,000 bytes, straight from and into a database, as `oda export` and `oda import --preserve` do it; *memory* is the largest that the command took. " +
-				"Raw SQLite writes the same rows with the same statements, in transactions of the same size; COPY writes them into the same tables, each table at once.",
+				"Raw SQLite writes the same rows with the same statements, and COPY writes them into the same tables, both in transactions of the same size.",
 			run: runMoving,
 			budgets: []budget{
 				atLeast("exporting documents of 5 KB", onSQLite+exporting, over(rate), 50_000),
