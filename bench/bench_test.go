@@ -103,12 +103,11 @@ func runTiny(t *testing.T, o options, l *lab, list []scenario) *results {
 	return found
 }
 
-func TestNewResultsAreMergedIntoOldOnes(t *testing.T) {
-	before := &results{Sections: []*section{{Name: "gone"}, {Name: "recording", Version: "1"}, {Name: "scale", Version: "1"}}}
-	now := &results{Sections: []*section{{Name: "recording", Version: "2"}, {Name: "reading", Version: "2"}}}
-	now.merge(before)
+func TestNewResultsReplaceOldOnes(t *testing.T) {
+	all := &results{Sections: []*section{{Name: "gone"}, {Name: "recording", Version: "1"}, {Name: "scale", Version: "1"}}}
+	all.add(&section{Name: "recording", Version: "2"}, &section{Name: "reading", Version: "2"})
 	var got []string
-	for _, s := range now.Sections {
+	for _, s := range all.Sections {
 		got = append(got, s.Name+s.Version)
 	}
 	if want := "reading2 recording2 scale1"; strings.Join(got, " ") != want {

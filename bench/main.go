@@ -112,8 +112,8 @@ func (o options) run(ctx context.Context) error {
 	return errors.Join(o.measure(ctx, l, list), l.close())
 }
 
-// measure plays scenarios and writes the report. Failures are reported at the
-// end; the other results are kept.
+// measure plays scenarios, and writes the report after each, so that nothing is lost
+// if the next ones are interrupted. Failures are reported at the end.
 func (o options) measure(ctx context.Context, l *lab, list []scenario) error {
 	file := filepath.Join(o.out, "benchmarks", "results.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -128,29 +128,32 @@ func (o options) measure(ctx context.Context, l *lab, list []scenario) error {
 	if found.Machine, err = l.describe(ctx); err != nil {
 		return err
 	}
+	if before != nil && before.Against == found.Against && before.Quick == found.Quick {
+		found.add(before.Sections...)
+	}
 	var failed error
 	for i, sc := range list {
 		l.say("\n[%d of %d] %s, after %v", i+1, len(list), sc.title, time.Since(start).Round(time.Second))
 		section, err := l.play(ctx, sc)
 		if ctx.Err() != nil {
-			return errors.New("interrupted; the report is unchanged")
+			return errors.Join(failed, errors.New("interrupted; the report has what was measured before"))
 		}
 		if err != nil {
 			l.say("FAILED: %v", err)
 			failed = errors.Join(failed, err)
 			continue
 		}
-		found.Sections = append(found.Sections, section)
+		if o.profiles != "" {
+			continue
+		}
+		found.Took = time.Since(start)
+		found.add(section)
+		if err := errors.Join(found.report(o.out), found.write(file)); err != nil {
+			return errors.Join(failed, err)
+		}
 	}
 	if o.profiles != "" {
 		return failed
-	}
-	found.Took = time.Since(start)
-	if before != nil && before.Against == found.Against && before.Quick == found.Quick {
-		found.merge(before)
-	}
-	if err := errors.Join(found.report(o.out), found.write(file)); err != nil {
-		return errors.Join(failed, err)
 	}
 	if o.against != "" {
 		found.writeBudgets(os.Stdout)

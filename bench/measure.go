@@ -143,7 +143,7 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			got, err := undisturbed(6*length, func() (sample, error) { return arms[i].run(ctx, length) })
+			got, err := undisturbed(4*length, func() (sample, error) { return arms[i].run(ctx, length) })
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", arms[i].name, err)
 			}

@@ -62,14 +62,12 @@ func (s *section) against(suffix string) (all []budget) {
 	return all
 }
 
-// merge merges new results into earlier ones. Sections are in the order of the
-// scenarios; those of removed scenarios are dropped.
-func (r *results) merge(before *results) {
+// add adds sections, or replaces earlier ones of the same scenarios. They are in the
+// order of the scenarios; those of removed scenarios are dropped.
+func (r *results) add(sections ...*section) {
 	now := map[string]*section{}
-	for _, all := range [][]*section{before.Sections, r.Sections} {
-		for _, s := range all {
-			now[s.Name] = s
-		}
+	for _, s := range append(r.Sections, sections...) {
+		now[s.Name] = s
 	}
 	r.Sections = nil
 	for _, sc := range scenarios() {
