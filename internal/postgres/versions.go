@@ -15,7 +15,7 @@ import (
 const (
 	versionMetadata = `h.created_by, h.created_on, coalesce(r.recorded_by, v.stored_by, ''), coalesce(r.recorded_on, v.stored_on, 0)`
 	nextVersion     = `LEFT JOIN LATERAL (SELECT version, sequence_before FROM versions
-		WHERE kind = $1 AND identifier = $2 AND version = v.version + 1 OFFSET 0) n ON true`
+		WHERE kind = $1 AND identifier = $2 AND version = v.version + 1 AND h.version > v.version OFFSET 0) n ON true`
 	// -1 if the next version is missing.
 	versionLast = `CASE WHEN h.version > v.version THEN coalesce(n.sequence_before, -1) ELSE h.last_sequence END`
 	lastRecord  = `LEFT JOIN LATERAL (SELECT recorded_by, recorded_on FROM records
@@ -35,8 +35,8 @@ const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, c
 // The version that was current at an instant ($3) is one of the sixteen that begin
 // with the last mark (schema/0011_marks.sql).
 const asOfVersion = `FROM heads h
-	CROSS JOIN LATERAL (SELECT coalesce((SELECT version FROM versions WHERE kind = $1 AND identifier = $2 AND version % 16 = 0
-		AND stored_on <= $3 ORDER BY stored_on DESC LIMIT 1), 0) AS version OFFSET 0) m
+	CROSS JOIN LATERAL (SELECT CASE WHEN h.version < 16 THEN 0 ELSE coalesce((SELECT version FROM versions WHERE kind = $1 AND identifier = $2 AND version % 16 = 0
+		AND stored_on <= $3 ORDER BY stored_on DESC LIMIT 1), 0) END AS version OFFSET 0) m
 	LEFT JOIN LATERAL (SELECT * FROM versions WHERE kind = $1 AND identifier = $2 AND version >= m.version
 		AND version < m.version + 16 AND version <= h.version AND stored_on <= $3 ORDER BY version DESC LIMIT 1) v ON true
 	` + nextVersion
@@ -57,8 +57,8 @@ const (
 		v.digest, coalesce(h.version > v.version, false), '', ''::bytea
 	` + asOfVersion + `
 	CROSS JOIN LATERAL (SELECT ` + versionLast + ` AS sequence) l
-	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence % 64 = 0
-		AND recorded_on <= $3 ORDER BY recorded_on DESC, sequence DESC LIMIT 1), 0) AS sequence OFFSET 0) s
+	CROSS JOIN LATERAL (SELECT CASE WHEN l.sequence < 64 THEN 0 ELSE coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence % 64 = 0
+		AND recorded_on <= $3 ORDER BY recorded_on DESC, sequence DESC LIMIT 1), 0) END AS sequence OFFSET 0) s
 	CROSS JOIN LATERAL (SELECT coalesce((SELECT sequence - 1 FROM records WHERE kind = $1 AND identifier = $2 AND sequence > v.sequence_after
 		AND sequence >= s.sequence AND sequence <= s.sequence + 64 AND sequence <= l.sequence AND recorded_on > $3
 		ORDER BY sequence LIMIT 1), CASE WHEN l.sequence <= s.sequence + 64 THEN l.sequence ELSE -1 END) AS sequence OFFSET 0) e
