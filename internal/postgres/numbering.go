@@ -75,7 +75,6 @@ const (
 	insertRound = `INSERT INTO rounds (after, last, seen, runs, gaps, since)
 		VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
 		ON CONFLICT DO NOTHING`
-
 )
 
 // numbered is a number, and how many positions it takes.
