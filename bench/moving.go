@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,16 +101,31 @@ func writeDocuments(path string, n int) error {
 	return out.Flush()
 }
 
-// timed runs a command that handles n documents.
+// timed runs a command that handles n documents. Its memory is looked at all the time:
+// what the operating system says at the end includes this program, which started it.
 func timed(ctx context.Context, n int, program string, args ...string) (sample, error) {
 	command := exec.CommandContext(ctx, program, args...)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
 	began := time.Now()
-	if out, err := command.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args[:1], " "), err, out)
+	if err := command.Start(); err != nil {
+		return nil, err
 	}
-	used := time.Since(began)
-	peak := command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
-	return sample{rate: float64(n) / used.Seconds(), memory: float64(peak) * 1024}, nil
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	for peak := 0.0; ; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w: %s", args[0], err, out.Bytes())
+			}
+			return sample{rate: float64(n) / time.Since(began).Seconds(), memory: peak * 1024}, nil
+		case <-time.After(20 * time.Millisecond):
+			if now, err := proc(command.Process.Pid, "status", "VmHWM"); err == nil { // else it has just ended
+				peak = now
+			}
+		}
+	}
 }
 
 // copyRaw writes the rows of one archive into another, with the statements of an
