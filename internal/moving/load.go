@@ -10,7 +10,7 @@ import (
 )
 
 // loadBytes is roughly how much is loaded in one transaction, or up to twice as much if
-// that is there when the one before ends. Each waits for the disk.
+// that is there when the one before ends. Each has costs of its own.
 const loadBytes = 2 << 20
 
 // Loader is the archive that entries are loaded into, as an oda.Mover does it.

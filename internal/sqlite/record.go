@@ -23,8 +23,6 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 			return nil, err
 		}
 	}
-	// From here on the records may be committed, so Append waits for the answer even
-	// if the caller has gone.
 	if err := j.wait(); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ func newJob(size int, run func(*txn) error) *job {
 	return j
 }
 
-// wait returns the answer once there is one.
+// wait returns the answer once there is one. A job that was handed over may be committed,
+// so it waits even if the caller has gone.
 func (j *job) wait() error {
 	j.done.Wait()
 	return j.answer
@@ -55,8 +56,6 @@ func (s *Store) submit(ctx context.Context, size int, run func(*txn) error) erro
 	if err := s.queue.Put(ctx, j); err != nil {
 		return err
 	}
-	// From here on the job may be committed, so submit waits for its answer even if
-	// the caller has gone.
 	return j.wait()
 }
 
