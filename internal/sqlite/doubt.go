@@ -19,16 +19,16 @@ type doubt struct {
 
 // settle ends the doubt, if there is one. After that, the commit that failed is
 // certainly not stored.
-func (s *Store) settle(last int64) error {
+func (s *Store) settle() error {
 	if s.doubt.Load() == nil {
 		return nil
 	}
-	return s.touch(last)
+	return s.touch()
 }
 
 // touch makes a commit that changes nothing, which also ends a doubt. SQLite does
 // not write a row that stays the same, so touch changes a row and changes it back.
-func (s *Store) touch(last int64) (err error) {
+func (s *Store) touch() (err error) {
 	c := s.writer
 	defer func() {
 		if err != nil && !c.AutocommitEnabled() {
@@ -38,12 +38,12 @@ func (s *Store) touch(last int64) (err error) {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	for _, move := range []struct{ from, to int64 }{{last, last + 1}, {last + 1, last}} {
+	for _, move := range []struct{ from, to int64 }{{s.last, s.last + 1}, {s.last + 1, s.last}} {
 		if err := c.exec("UPDATE state SET last_position = ?2 WHERE last_position = ?1", move.from, move.to); err != nil {
 			return err
 		}
 		if c.Changes() != 1 {
-			return fmt.Errorf("the log of changes does not end at position %d, as it did before a commit failed", last)
+			return fmt.Errorf("the log of changes does not end at position %d, as it did before a commit failed", s.last)
 		}
 	}
 	if err := s.committed(); err != nil {

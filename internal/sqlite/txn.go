@@ -40,8 +40,8 @@ type txn struct {
 	moved     int            // how many rows were moved into the index
 }
 
-func (s *Store) begin(last int64) (*txn, error) {
-	if err := s.settle(last); err != nil {
+func (s *Store) begin() (*txn, error) {
+	if err := s.settle(); err != nil {
 		return nil, err
 	}
 	if err := s.writer.exec("BEGIN IMMEDIATE"); err != nil {
@@ -50,7 +50,7 @@ func (s *Store) begin(last int64) (*txn, error) {
 	if len(s.heads) > headsKept {
 		clear(s.heads)
 	}
-	return &txn{store: s, conn: s.writer, position: last, changes: s.changed[:0], heads: make(map[oda.Ref]*head), indexed: s.indexed}, nil
+	return &txn{store: s, conn: s.writer, position: s.last, changes: s.changed[:0], heads: make(map[oda.Ref]*head), indexed: s.indexed}, nil
 }
 
 // next returns the next position of the log.
@@ -207,6 +207,7 @@ func (t *txn) commit() error {
 		t.rollback()
 		return err
 	}
+	s.last = t.position
 	for ref, h := range t.heads {
 		h.dirty, h.inserted = false, false
 		s.heads[ref] = h

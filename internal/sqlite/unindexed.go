@@ -128,8 +128,8 @@ func (s *Store) readUnindexed() error {
 
 // move moves the first rows into the index, in a transaction of its own. If that
 // fails, they stay where they are, and a later call tries again.
-func (s *Store) move(last int64) error {
-	tx, err := s.begin(last)
+func (s *Store) move() error {
+	tx, err := s.begin()
 	if err == nil {
 		if err = tx.move(); err != nil {
 			tx.rollback()
@@ -172,8 +172,8 @@ func (t *txn) moveBeside() {
 }
 
 // moveAll moves all rows, so that the next start has nothing to read.
-func (s *Store) moveAll(last int64) {
-	for len(s.unindexed.get()) > 0 && s.move(last) == nil {
+func (s *Store) moveAll() {
+	for len(s.unindexed.get()) > 0 && s.move() == nil {
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Store) commitNow(j *job) bool {
 			panic(p)
 		}
 	}()
-	s.last = s.commit(s.last, j, nil, false)
+	s.commit(j, nil, false)
 	s.watchLog()
 	return true
 }
@@ -96,26 +96,26 @@ func (s *Store) write() {
 		case first, open := <-s.queue.Items():
 			do = func() {
 				if s.ended = !open; s.ended {
-					s.moveAll(s.last)
+					s.moveAll()
 					return
 				}
 				s.gather()
-				s.last = s.commit(s.last, first, s.queue.Items(), isDue || s.unindexed.over(unindexedMost/2))
+				s.commit(first, s.queue.Items(), isDue || s.unindexed.over(unindexedMost/2))
 				isDue = false
 				s.watchLog()
 				if s.unindexed.over(unindexedMost) {
-					_ = s.move(s.last) // it logs its error and will be tried again
+					_ = s.move() // it logs its error and will be tried again
 				}
 			}
 		case <-pause:
 			do = func() {
 				if isDue = len(s.queue.Items()) > 0; !isDue {
-					_ = s.move(s.last)
+					_ = s.move()
 				}
 			}
 			pause = nil
 		case answer := <-s.probes:
-			do = func() { answer <- s.touch(s.last) }
+			do = func() { answer <- s.touch() }
 		case do = <-s.pauses:
 		}
 		s.writing.Lock()
@@ -142,15 +142,16 @@ func (s *Store) gather() {
 }
 
 // commit runs the first job and those that are waiting in one transaction, and
-// answers each. It returns the last position of the log. It may move something into the index of terms, too.
-func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) int64 {
-	tx, err := s.begin(last)
+// answers each. It may move something into the index of terms, too.
+func (s *Store) commit(first *job, waiting <-chan *job, move bool) {
+	before := s.last
+	tx, err := s.begin()
 	if err != nil {
 		s.log.Error("a transaction could not begin", "error", err)
 		s.commits.Note(1, time.Time{}, err)
 		s.refused(err)
 		first.end(notStored(err))
-		return last
+		return
 	}
 	jobs := make([]*job, 0, 1+len(waiting))
 	started := time.Now()
@@ -160,26 +161,28 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) i
 		jobs = append(jobs, j)
 		if tx.fault != nil {
 			tx.rollback()
-			return s.retry(last, jobs, tx.fault)
+			s.retry(jobs, tx.fault)
+			return
 		}
 		size += j.size
 	}
 	if move {
 		if tx.moveBeside(); tx.fault != nil {
 			tx.rollback()
-			return s.retry(last, jobs, tx.fault)
+			s.retry(jobs, tx.fault)
+			return
 		}
 	}
 	s.many = len(jobs) > 1
 	err = tx.commit()
-	if err != nil || tx.position > last { // else everything was refused
+	if err != nil || tx.position > before { // else everything was refused
 		s.commits.Note(len(jobs), started, err)
 	}
 	if err != nil {
 		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
 		s.refused(err)
 	}
-	uncertain := s.settle(last) != nil
+	uncertain := s.settle() != nil
 	for _, j := range jobs {
 		switch {
 		case err == nil:
@@ -192,10 +195,6 @@ func (s *Store) commit(last int64, first *job, waiting <-chan *job, move bool) i
 		}
 		j.end(j.answer)
 	}
-	if err != nil {
-		return last
-	}
-	return tx.position
 }
 
 // next returns a job that is waiting, or nil if there is none or the batch is full.
@@ -213,18 +212,17 @@ func next(waiting <-chan *job, jobs, size int, started time.Time) *job {
 
 // retry runs the jobs of a failed transaction again, each in a transaction of its
 // own, so that only the culprit fails.
-func (s *Store) retry(last int64, jobs []*job, fault error) int64 {
+func (s *Store) retry(jobs []*job, fault error) {
 	if len(jobs) == 1 {
 		s.log.Error("a write failed", "error", fault)
 		s.commits.Note(1, time.Time{}, fault)
 		s.refused(fault)
 		jobs[0].end(notStored(fault))
-		return last
+		return
 	}
 	for _, j := range jobs {
-		last = s.commit(last, j, nil, false)
+		s.commit(j, nil, false)
 	}
-	return last
 }
 
 // notStored turns an error of a write into one for the caller. The write must have
