@@ -66,11 +66,8 @@ func (p *packing) begin() []byte {
 	return endFrame(append(beginFrame(len(packedHead)), packedHead...))
 }
 
-// next returns the next frame of the stream.
-func (p *packing) next(one packed) []byte {
-	p.sum = p.sum.then(one.sum)
-	return one.frame
-}
+// sent adds a frame that was sent.
+func (p *packing) sent(one packed) { p.sum = p.sum.then(one.sum) }
 
 // end returns the frame that ends the stream.
 func (p *packing) end() []byte {

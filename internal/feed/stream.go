@@ -85,8 +85,10 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, toAll bool) (*stream,
 		back()
 	}
 	if pack && err == nil {
-		s.packed = newPacking()
-		err = s.send(s.packed.begin())
+		packed := newPacking()
+		if err = s.send(packed.begin()); err == nil {
+			s.packed = packed
+		}
 	}
 	return s, err
 }
@@ -209,10 +211,15 @@ func (s *stream) sendShared(f *frame) error {
 	switch {
 	case f == nil:
 		return nil
-	case s.packed != nil:
-		return s.send(s.packed.next(f.packed()))
+	case s.packed == nil:
+		return s.send(f.plain)
 	}
-	return s.send(f.plain)
+	one := f.packed()
+	if err := s.send(one.frame); err != nil {
+		return err
+	}
+	s.packed.sent(one) // not before: if the stream ends now, its end is that of what was sent
+	return nil
 }
 
 // beat returns a heartbeat if one is due, and nil otherwise.

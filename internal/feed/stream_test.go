@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -74,6 +75,32 @@ func TestAnEventThatIsCutOffIsNotCompleted(t *testing.T) {
 	}
 	if n := len(begin) + len(rest); n > 2*sendPiece || bytes.HasSuffix(rest, []byte(endOfFrames)) {
 		t.Errorf("%d bytes arrived, the last of them %q", n, rest[len(rest)-10:])
+	}
+}
+
+// The archive may stop when a frame is ready, but before any of it was sent. The gzip stream
+// then ends after the frames that were.
+func TestAGzipStreamEndsWithWhatWasSent(t *testing.T) {
+	stop, cancel := context.WithCancel(t.Context())
+	ours, theirs := net.Pipe()
+	s := &stream{ctx: stop, hub: &Hub{stop: stop, patience: sendTime}, line: &ownLine{ours}, packed: newPacking(), ended: func() bool { return true }}
+	go func() {
+		defer ours.Close()
+		err := s.send(s.packed.begin())
+		if err == nil {
+			err = s.sendShared(shared(noteFrame("data: first\n\n")))
+		}
+		if cancel(); err == nil {
+			err = s.sendShared(shared(noteFrame("data: second\n\n")))
+		}
+		s.outcome(err)
+	}()
+	unpacked, err := gzip.NewReader(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(unpacked); err != nil || string(got) != "data: first\n\n" {
+		t.Errorf("the stream has %q, %v", got, err)
 	}
 }
 
