@@ -29,6 +29,9 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 // Step is a schema step.
 type Step = step
 
+// Alone is how many stores run at once.
+const Alone = alone
+
 // OpenNewer is Open by a program that has more schema steps.
 func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) (*Store, error) {
 	config, steps, err := configAndSteps(dsn, log)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/postgres"
 	"oda/internal/test/env"
 )
 
@@ -126,7 +127,7 @@ func TestAHeldEntityDoesNotFailOtherUpdates(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
-	const running, together = 8, 6 // those that run at once, and some that wait for them
+	const running, together = postgres.Alone, 6 // those that run at once, and some that wait for them
 	var stored [running + together]oda.Metadata
 	for i := range stored {
 		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata

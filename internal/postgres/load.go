@@ -46,12 +46,6 @@ func (s *Store) Sync(ctx context.Context) error {
 }
 
 func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, error) {
-	if _, err := tx.Exec(ctx, unboundedTime); err != nil {
-		return nil, err
-	}
-	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
-		return nil, err
-	}
 	l := loading{heads: make(map[oda.Ref]*loadedHead), days: make(map[dayKey]int64), keys: make(map[oda.Ref]map[string]bool)}
 	if err := l.readHeads(ctx, tx, entries); err != nil {
 		return nil, err
@@ -125,7 +119,8 @@ type loading struct {
 	log                             []logRow
 }
 
-// readHeads reads and locks the heads of the entities.
+// readHeads reads and locks the heads of the entities. In the same round trip it sets what
+// holds for the transaction.
 func (l *loading) readHeads(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) error {
 	seen := make(map[oda.Ref]bool)
 	for i := range entries {
@@ -141,22 +136,25 @@ func (l *loading) readHeads(ctx context.Context, tx pgx.Tx, entries []oda.LogEnt
 	for i, ref := range refs {
 		kinds[i], ids[i] = int16(ref.Kind), ref.ID
 	}
-	rows, err := tx.Query(ctx, `SELECT h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence, h.summary_hash
-		FROM unnest($1::smallint[], $2::text[]) AS w (kind, identifier) JOIN heads h ON h.kind = w.kind AND h.identifier = w.identifier FOR NO KEY UPDATE OF h`, kinds, ids)
-	if err != nil {
+	var batch pgx.Batch
+	batch.Queue(unboundedTime)
+	batch.Queue("SET LOCAL synchronous_commit = off")
+	batch.Queue(`SELECT h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence, h.summary_hash
+		FROM unnest($1::smallint[], $2::text[]) AS w (kind, identifier) JOIN heads h ON h.kind = w.kind AND h.identifier = w.identifier FOR NO KEY UPDATE OF h`,
+		kinds, ids).Query(func(rows pgx.Rows) error {
+		var kind int16
+		var ref oda.Ref
+		var h loadedHead
+		m := &h.Metadata
+		_, err := pgx.ForEachRow(rows, []any{&kind, &ref.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &h.LastSequence, &h.hash}, func() error {
+			ref.Kind = oda.Kind(kind)
+			one := h
+			l.heads[ref] = &one
+			return nil
+		})
 		return err
-	}
-	var kind int16
-	var ref oda.Ref
-	var h loadedHead
-	m := &h.Metadata
-	_, err = pgx.ForEachRow(rows, []any{&kind, &ref.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &h.LastSequence, &h.hash}, func() error {
-		ref.Kind = oda.Kind(kind)
-		one := h
-		l.heads[ref] = &one
-		return nil
 	})
-	return err
+	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // readKnown reads what the archive has in the places of entries.
@@ -370,18 +368,17 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 	if len(l.log) == 0 {
 		return nil
 	}
-	if err := l.writeNew(ctx, tx); err != nil {
+	var batch pgx.Batch
+	if err := l.writeNew(ctx, tx, &batch); err != nil {
 		return err
 	}
-	if err := l.writeChanged(ctx, tx); err != nil {
+	l.writeChanged(&batch)
+	var numbers []int64
+	batch.Queue("SELECT nextval('numbers') FROM generate_series(1, $1)", len(l.log)).Query(func(rows pgx.Rows) (err error) {
+		numbers, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		return err
-	}
-	rows, err := tx.Query(ctx, "SELECT nextval('numbers') FROM generate_series(1, $1)", len(l.log))
-	if err != nil {
-		return err
-	}
-	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
+	})
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
 	}
 	var recordings [][]any
@@ -412,8 +409,8 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 	return l.writeDays(ctx, tx)
 }
 
-// writeNew writes the heads of new entities, and all that goes with one.
-func (l *loading) writeNew(ctx context.Context, tx pgx.Tx) error {
+// writeNew writes the heads of new entities. What else goes with one, the batch does.
+func (l *loading) writeNew(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) error {
 	if len(l.order) == 0 {
 		return nil
 	}
@@ -437,15 +434,13 @@ func (l *loading) writeNew(ctx context.Context, tx pgx.Tx) error {
 	if err == nil {
 		_, err = tx.CopyFrom(ctx, pgx.Identifier{"creations"}, []string{"kind", "identifier", "created_by", "created_on", "telescope"}, pgx.CopyFromRows(creations))
 	}
-	if err == nil {
-		_, err = tx.Exec(ctx, `INSERT INTO catalogue (kind, identifier, summary, terms, created_on)
-			SELECT kind, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')), created_on
-			FROM unnest($1::smallint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS u (kind, identifier, summary, terms, created_on)`,
-			columnOf[int16](entries, 0), columnOf[string](entries, 1), columnOf[[]byte](entries, 2), columnOf[string](entries, 3), columnOf[int64](entries, 4))
-	}
+	batch.Queue(`INSERT INTO catalogue (kind, identifier, summary, terms, created_on)
+		SELECT kind, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')), created_on
+		FROM unnest($1::smallint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS u (kind, identifier, summary, terms, created_on)`,
+		columnOf[int16](entries, 0), columnOf[string](entries, 1), columnOf[[]byte](entries, 2), columnOf[string](entries, 3), columnOf[int64](entries, 4))
 	for _, kind := range oda.Kinds {
-		if n := counts[kind]; n > 0 && err == nil {
-			_, err = tx.Exec(ctx, "UPDATE counts SET n = n + $3 WHERE kind = $1 AND shard = $2", int16(kind), anyShard(), n)
+		if n := counts[kind]; n > 0 {
+			batch.Queue("UPDATE counts SET n = n + $3 WHERE kind = $1 AND shard = $2", int16(kind), anyShard(), n)
 		}
 	}
 	return err
@@ -453,8 +448,7 @@ func (l *loading) writeNew(ctx context.Context, tx pgx.Tx) error {
 
 // writeChanged writes the heads of entities that were there, and what search knows of
 // them if that has changed.
-func (l *loading) writeChanged(ctx context.Context, tx pgx.Tx) error {
-	var batch pgx.Batch
+func (l *loading) writeChanged(batch *pgx.Batch) {
 	for ref, h := range l.heads {
 		if h.isNew || !h.changed {
 			continue
@@ -470,10 +464,6 @@ func (l *loading) writeChanged(ctx context.Context, tx pgx.Tx) error {
 				int16(ref.Kind), ref.ID, e.Summary, e.Terms)
 		}
 	}
-	if batch.Len() == 0 {
-		return nil
-	}
-	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // writeDays adds to the index of days.

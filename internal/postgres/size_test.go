@@ -20,9 +20,9 @@ func TestALargeWriteHasTimeForItsSize(t *testing.T) {
 	stored := mustPut(t, s, write(t, sbd("updated"), `{}`)).Metadata
 	do(t, connect(t, dsn), `CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(10.5); RETURN NEW; END $$`,
 		`CREATE TRIGGER sleep BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.identifier NOT LIKE 'quick%') EXECUTE FUNCTION sleep()`)
-	long := `"long":"` + strings.Repeat("x", 4<<20) + `"`
+	long := `"long":"` + strings.Repeat("x", 8<<20) + `"`
 	many := []oda.Put{write(t, block("one of many"), `{}`)}
-	for i := range 1800 {
+	for i := range 3000 {
 		many = append(many, write(t, block(fmt.Sprint("quick", i)), `{"request_responses":[{"request":"one"},{"request":"two"}]}`))
 	}
 	records := `"request_responses":[` + strings.Repeat(`{"request":"x"},`, 80_000) + `{"request":"y"}]`

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/suite"
 )
@@ -19,7 +20,7 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch := open(t, dsn), connect(t, dsn)
-	const running, held, free = 8, 32, 40 // as many as run at once, and more
+	const running, held, free = postgres.Alone, 32, 40 // as many as run at once, and more
 	stored := map[string]oda.Metadata{}
 	for i := range held + free {
 		id := fmt.Sprintf("held-%02d", i)
@@ -107,7 +108,7 @@ func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
-	const running, waiting = 8, 48 // as many as run at once, and more
+	const running, waiting = postgres.Alone, 48 // as many as run at once, and more
 	mustPut(t, s, write(t, sbd("new-13"), `{"name":"is there"}`))
 	do(t, watch, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.identifier = 'new-27') EXECUTE FUNCTION refuse()`)
