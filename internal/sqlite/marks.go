@@ -9,9 +9,9 @@ import (
 	"oda/internal/engine"
 )
 
-// marks remembers instants of versions and records that were read to find a past
-// state. They never change, so the next search in the same history reads few of
-// them again. The size is fixed: new instants replace others.
+// marks remembers facts of versions and records that were read to find a past state.
+// They never change, so the next search in the same history reads few of them again.
+// The size is fixed: new facts replace others.
 type marks struct {
 	mu    sync.Mutex
 	slots []mark // nil until there is something to remember
@@ -55,7 +55,7 @@ func (m *marks) version(ref oda.Ref, at oda.Instant) int64 {
 	if e.ref != ref || at < e.created || at >= e.modified {
 		return 0
 	}
-	low, _, err := e.around(at, m.through(e.entity, 1, func(int64) (oda.Instant, error) { return 0, errNotRemembered }))
+	low, _, err := e.around(at, through(m, e.entity, storedOn, func(int64) (oda.Instant, error) { return 0, errNotRemembered }))
 	if err != nil {
 		return 0
 	}
@@ -68,33 +68,43 @@ func (e *ending) around(at oda.Instant, read func(version int64) (oda.Instant, e
 	return engine.Around(at, engine.Mark{Number: 1, On: e.created}, engine.Mark{Number: e.version + 1, On: e.modified}, read)
 }
 
+// fact is something about a version or a record.
+type fact int8
+
+const (
+	storedOn       fact = iota // a version
+	sequenceBefore             // the last sequence number before a version was stored
+	sequenceAfter              // and after
+	recordedOn                 // a record
+)
+
 type mark struct {
-	entity, number int64 // a version, or a sequence number with a negative sign
-	on             oda.Instant
+	entity, number int64 // of the version, or the sequence number of the record
+	fact           fact
+	value          int64
 }
 
 const markSlots = 1 << 15
 
-func markSlot(entity, number int64) uint64 {
-	return (uint64(entity)*0x9e3779b97f4a7c15 + uint64(number)) % markSlots
+func (m *mark) slot() uint64 {
+	return (uint64(m.entity*4+int64(m.fact))*0x9e3779b97f4a7c15 + uint64(m.number)) % markSlots
 }
 
-// through returns a function that returns remembered instants, and reads the
-// others.
-func (m *marks) through(entity, sign int64, read func(int64) (oda.Instant, error)) func(int64) (oda.Instant, error) {
-	return func(number int64) (oda.Instant, error) {
-		wanted := mark{entity: entity, number: sign * number}
-		slot := markSlot(wanted.entity, wanted.number)
+// through returns a function that returns remembered facts, and reads the others.
+func through[T ~int64](m *marks, entity int64, what fact, read func(number int64) (T, error)) func(number int64) (T, error) {
+	return func(number int64) (T, error) {
+		wanted := mark{entity: entity, number: number, fact: what}
+		slot := wanted.slot()
 		m.mu.Lock()
 		if m.slots != nil {
-			wanted.on = m.slots[slot].on
+			wanted.value = m.slots[slot].value
 		}
 		found := m.slots != nil && m.slots[slot] == wanted
 		m.mu.Unlock()
 		if found {
-			return wanted.on, nil
+			return T(wanted.value), nil
 		}
-		on, err := read(number)
+		value, err := read(number)
 		if err != nil {
 			return 0, err
 		}
@@ -103,8 +113,8 @@ func (m *marks) through(entity, sign int64, read func(int64) (oda.Instant, error
 		if m.slots == nil {
 			m.slots = make([]mark, markSlots)
 		}
-		wanted.on = on
+		wanted.value = int64(value)
 		m.slots[slot] = wanted
-		return on, nil
+		return value, nil
 	}
 }

@@ -154,7 +154,7 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	}
 	e := ending{ref, entity, version, created, modified}
 	s.marks.end(e)
-	low, high, err := e.around(at, s.marks.through(entity, 1, c.instants(ref, "SELECT stored_on FROM versions WHERE entity = ? AND version = ?", entity)))
+	low, high, err := e.around(at, facts[oda.Instant](s, c, &e, storedOn))
 	if err != nil {
 		return state{}, err
 	}
@@ -162,13 +162,10 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 	if ref.Kind != oda.ExecutionBlock {
 		return found, nil // only blocks have records
 	}
-	found.sequence = engine.Absent
-	err = c.query(`SELECT v.sequence_after, CASE WHEN ?4 > v.version THEN coalesce(n.sequence_before, -1) ELSE ?3 END FROM versions v
-		LEFT JOIN versions n ON n.entity = v.entity AND n.version = v.version + 1 WHERE v.entity = ?1 AND v.version = ?2`,
-		func(stmt *sqlite.Stmt) error {
-			found.sequence, last = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
-			return nil
-		}, entity, low.Number, last, version)
+	found.sequence, err = facts[int64](s, c, &e, sequenceAfter)(low.Number)
+	if err == nil && found.superseded {
+		last, err = facts[int64](s, c, &e, sequenceBefore)(low.Number + 1)
+	}
 	if err != nil {
 		return state{}, err
 	}
@@ -176,27 +173,33 @@ func (s *Store) stateAt(c *conn, ref oda.Ref, at oda.Instant) (state, error) {
 		return state{}, err
 	}
 	low, _, err = engine.Around(at, engine.Mark{Number: found.sequence, On: low.On}, engine.Mark{Number: last + 1, On: high.On},
-		s.marks.through(entity, -1, c.instants(ref, "SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?", entity)))
+		facts[oda.Instant](s, c, &e, recordedOn))
 	if found.sequence = low.Number; found.sequence < last {
 		found.key.on, found.ended = low.On, false
 	}
 	return found, err
 }
 
-// instants returns a function that reads the instant of a version or a record, by
-// its number.
-func (c *conn) instants(ref oda.Ref, query string, entity int64) func(number int64) (oda.Instant, error) {
-	return func(number int64) (oda.Instant, error) {
-		instant, found := oda.Instant(0), false
-		err := c.query(query, func(stmt *sqlite.Stmt) error {
-			instant, found = oda.Instant(stmt.ColumnInt64(0)), true
+var selectFact = [...]string{
+	storedOn:       "SELECT stored_on FROM versions WHERE entity = ? AND version = ?",
+	sequenceBefore: "SELECT sequence_before FROM versions WHERE entity = ? AND version = ?",
+	sequenceAfter:  "SELECT sequence_after FROM versions WHERE entity = ? AND version = ?",
+	recordedOn:     "SELECT recorded_on FROM records WHERE entity = ? AND sequence = ?",
+}
+
+// facts returns a function that returns a fact by the number of its version or record.
+func facts[T ~int64](s *Store, c *conn, of *ending, what fact) func(number int64) (T, error) {
+	return through(&s.marks, of.entity, what, func(number int64) (value T, err error) {
+		found := false
+		err = c.query(selectFact[what], func(stmt *sqlite.Stmt) error {
+			value, found = T(stmt.ColumnInt64(0)), true
 			return nil
-		}, entity, number)
+		}, of.entity, number)
 		if err == nil && !found {
-			err = oda.LostHistory(ref)
+			err = oda.LostHistory(of.ref)
 		}
-		return instant, err
-	}
+		return value, err
+	})
 }
 
 const selectVersions = `SELECT v.version, ` + versionMetadata + `, ` + versionLast + `, v.sequence_after, v.runs, length(v.text)
