@@ -3,6 +3,7 @@ package oda
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -84,6 +85,21 @@ func (d *Document) Body(id string) Body {
 	body.Text = append(body.Text, d.text[at:end]...)
 	body.Digest = DigestOf(body.Text)
 	return body
+}
+
+// ErrSlots says that the slots of a stored document are damaged.
+var ErrSlots = errors.New("the slots of a stored document are damaged")
+
+// Check returns an error if the body of a version is not the one that was stored: its text
+// has another digest, or its slots do not make a document.
+func (b Body) Check(ref Ref, version int64) error {
+	switch {
+	case DigestOf(b.Text) != b.Digest:
+		return Damaged(ref, version, 0)
+	case !b.Fits(ref.Kind):
+		return Damaged(ref, version, 0).Because(ErrSlots)
+	}
+	return nil
 }
 
 // Fits reports whether the slots can be those of a document of that kind: each

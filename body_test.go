@@ -206,3 +206,25 @@ func TestRenderingStopsIfTheWriterOrTheRecordsFail(t *testing.T) {
 		t.Errorf("records that cannot be read: %v", err)
 	}
 }
+
+func TestAnEntryOfTheLogIsCheckedBeforeItIsMoved(t *testing.T) {
+	body := func(text string) oda.Body { return oda.Body{Text: []byte(text), Digest: oda.DigestOf([]byte(text))} }
+	edited := oda.Body{Text: []byte(`{"name":"edited"}`), Digest: oda.DigestOf([]byte(`{"name":"stored"}`))}
+	sbd, eb := oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}, oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}
+	for name, test := range map[string]struct {
+		entry oda.LogEntry
+		want  string // that the error names; empty: no error
+	}{
+		"a version":                  {oda.LogEntry{Ref: sbd, Version: 2, Body: body(`{"name":"stored"}`)}, ""},
+		"its text is edited":         {oda.LogEntry{Ref: sbd, Version: 2, Body: edited}, "Version 2 of SBDefinition sbd-1"},
+		"its slots are lost":         {oda.LogEntry{Ref: sbd, Version: 2, Body: body(`{"metadata":{"version":}}`)}, "Version 2 of SBDefinition sbd-1"},
+		"a record":                   {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, Body: body(`{"request":"x"}`)}, ""},
+		"a record is edited":         {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, Body: edited}, "Record 7 in version 1"},
+		"a record that came with it": {oda.LogEntry{Ref: sbd, Version: 1, Before: 4, After: 6, Body: body(`{}`), Came: []oda.Body{body(`{}`), edited}}, "Record 6 in version 1"},
+	} {
+		err := test.entry.CheckTexts()
+		if (err == nil) != (test.want == "") || err != nil && (oda.CodeOf(err) != oda.DamagedText || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}

@@ -51,6 +51,24 @@ func (e *LogEntry) Size() int {
 	return size
 }
 
+// CheckTexts returns an error if a text of the entry is not the one that was stored, or
+// if the slots of a version do not make a document.
+func (e *LogEntry) CheckTexts() error {
+	if e.Stored() {
+		if err := e.Body.Check(e.Ref, e.Version); err != nil {
+			return err
+		}
+	} else if DigestOf(e.Body.Text) != e.Body.Digest {
+		return Damaged(e.Ref, e.Version, e.Sequence)
+	}
+	for i := range e.Came {
+		if DigestOf(e.Came[i].Text) != e.Came[i].Digest {
+			return Damaged(e.Ref, e.Version, e.Before+1+int64(i))
+		}
+	}
+	return nil
+}
+
 // Metadata returns the metadata of the entity once the entry was stored. Of a
 // record's, only the version and the last modification are known.
 func (e *LogEntry) Metadata() Metadata {
@@ -261,6 +279,7 @@ type Mover interface {
 	// Entries calls emit for the entries up to a position that are those of a wanted
 	// entity, in order. The position was once the end of the log. A reader may take as
 	// long as it likes: the log up to a position never changes, so it is read in parts.
+	// The caller checks the entries with CheckTexts.
 	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
 
 	// Load adds entries to the log as they are, in order. They were prepared. It

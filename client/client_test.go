@@ -184,7 +184,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		t.Error(err)
 	}
 	backup := must(c.Backup(ctx))(t)
-	if content, err := io.ReadAll(backup); err != nil || !strings.HasPrefix(string(content), "oda backup 1\n") || backup.Close() != nil {
+	if content, err := io.ReadAll(backup); err != nil || !strings.HasPrefix(string(content), "oda backup 2\n") || backup.Close() != nil {
 		t.Errorf("the backup is %.20q, %v", content, err)
 	}
 	if metrics, _, err := c.Metrics(ctx); err != nil || !strings.Contains(string(metrics), "oda_ready 1") {

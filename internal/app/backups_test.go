@@ -155,7 +155,7 @@ func TestPostgreSQLIsBackedUpWithItsOwnTools(t *testing.T) {
 	fails(t, run(t, "backup", "-o", file, "--url", p.URL), 1, "pg_dump", "docs/backup.md")
 	fails(t, run(t, "backup", "-o", file, "--db", database), 1, "pg_dump", "docs/backup.md")
 	missing(t, file)
-	if err := os.WriteFile(file, []byte("oda backup 1\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("oda backup 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fails(t, run(t, "restore", file, "--db", database), 1, "pg_dump", "docs/backup.md")

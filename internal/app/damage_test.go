@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
 )
@@ -71,6 +73,10 @@ func TestWhatIsDamagedIsNeverServed(t *testing.T) {
 			}
 			damage("to be damaged", "to be demaged")
 
+			nothing := func(int64) {}
+			if _, err := app.Export(t.Context(), database, oda.Scope{}, io.Discard, quiet, nothing, nothing); oda.CodeOf(err) != oda.DamagedText {
+				t.Errorf("an export ends with %v", err)
+			}
 			a = env.Start(t, use)
 			for _, r := range textReaders {
 				body := r.body

@@ -224,13 +224,13 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 		"a bit flips":              {flipped, "the export is damaged at line "},
 		"it is cut off":            {compressed[:len(compressed)-200], "it ends there, before its manifest"},
 		"its end is missing":       {encoder.EncodeAll(bytes.Join(lines[:last], nil), nil), fmt.Sprintf("damaged at line %d: it ends there", last+1)},
-		"a line is missing":        {encoder.EncodeAll(bytes.Join(slices.Delete(slices.Clone(lines), 1, 2), nil), nil), "the lines do not fit the SHA-256 in its manifest"},
+		"a line is missing":        {encoder.EncodeAll(bytes.Join(slices.Delete(slices.Clone(lines), 1, 2), nil), nil), "the lines do not fit the checksums in its manifest"},
 		"a user is edited":         {edited(7, `"by":"`, `"by":"x`), "damaged at line 8: it is damaged: its values do not fit their check"},
 		"a document is edited":     {edited(1, `ska_mid`, `ska_low`), "damaged at line 2: it is damaged: its text does not fit its SHA-256"},
 		"the manifest is edited":   {edited(last, `"sbds":`, `"sbds":1`), "its manifest counts other"},
 		"something follows":        {append(bytes.Clone(compressed), encoder.EncodeAll([]byte("more\n"), nil)...), "something follows its manifest"},
-		"its first line is edited": {edited(0, `"form":1`, `"form":1 `), "damaged at line 1"},
-		"it is of a newer program": {edited(0, `"form":1`, `"form":2`), "newer form"},
+		"its first line is edited": {edited(0, `"form":2`, `"form":2 `), "damaged at line 1"},
+		"it is of another program": {edited(0, `"form":2`, `"form":3`), "has form 3, and this version of oda reads only form 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "damaged.zst")

@@ -29,7 +29,7 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 		return "", nil, err
 	}
 	if !isExport {
-		return "", nil, fmt.Errorf("%s is not an export of oda", export)
+		return "", nil, fmt.Errorf("%s is not an export of oda, or its beginning is damaged", export)
 	}
 	removeUnpacked(log)
 	dir, err := os.MkdirTemp("", unpackedFolder+"*")

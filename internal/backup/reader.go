@@ -17,7 +17,7 @@ var ErrNone = errors.New("it is not a backup made by \"oda backup\"")
 type Reader struct {
 	Header Header
 
-	quick  bool // checks the CRCs only
+	summer summer
 	from   io.Reader
 	at     int64 // where the next block begins
 	blocks int64
@@ -39,9 +39,12 @@ func NewReader(from io.Reader) (*Reader, error) {
 		if bytes.HasPrefix([]byte("SQLite format 3\x00"), first) {
 			return nil, fmt.Errorf("%w, but a SQLite database; if that is an archive, copy it to its place", ErrNone)
 		}
+		if bytes.HasPrefix(first, []byte(anyMagic)) {
+			return nil, fmt.Errorf("%w of this version; restore it with the one that made it", ErrNone)
+		}
 		return nil, ErrNone
 	}
-	kind, _, content, err := r.read(true)
+	kind, _, content, err := r.read()
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +52,9 @@ func NewReader(from io.Reader) (*Reader, error) {
 		return nil, &Damage{int64(len(magic)), "it does not begin with a description of itself"}
 	}
 	// The checksum needs the identity, which is inside.
+	if r.summer, err = newSummer(r.Header.Identity); err != nil {
+		return nil, err
+	}
 	if err := r.check(int64(len(magic))); err != nil {
 		return nil, err
 	}
@@ -69,7 +75,10 @@ func (r *Reader) Next() (first uint32, content []byte, err error) {
 		return 0, nil, io.EOF
 	}
 	at := r.at
-	kind, first, content, err := r.read(false)
+	kind, first, content, err := r.read()
+	if err == nil {
+		err = r.check(at)
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -101,8 +110,8 @@ func (r *Reader) End() End { return *r.end }
 // At returns how many bytes were read.
 func (r *Reader) At() int64 { return r.at }
 
-// read reads a block, and checks it unless it is the first.
-func (r *Reader) read(isFirst bool) (kind byte, first uint32, content []byte, err error) {
+// read reads a block, which check then checks.
+func (r *Reader) read() (kind byte, first uint32, content []byte, err error) {
 	at := r.at
 	r.block = slices.Grow(r.block[:0], headSize)[:headSize]
 	if err := r.fill(at, r.block); err != nil {
@@ -117,14 +126,6 @@ func (r *Reader) read(isFirst bool) (kind byte, first uint32, content []byte, er
 		return 0, 0, nil, err
 	}
 	r.at += int64(len(r.block))
-	if crc(r.block[:headSize+length]) != binary.BigEndian.Uint32(r.block[crcAt:]) {
-		return 0, 0, nil, &Damage{at, fmt.Sprintf("the block of %d bytes there does not match its checksum", len(r.block))}
-	}
-	if !isFirst {
-		if err := r.check(at); err != nil {
-			return 0, 0, nil, err
-		}
-	}
 	return r.block[0], binary.BigEndian.Uint32(r.block[1:]), r.block[headSize : headSize+length], nil
 }
 
@@ -137,26 +138,24 @@ func (r *Reader) fill(at int64, into []byte) error {
 	return err
 }
 
-// check compares the block at hand with its SHA-256.
+// check compares the block at hand, which begins at a byte, with its checksum.
 func (r *Reader) check(at int64) error {
-	if r.blocks++; r.quick {
-		return nil
-	}
 	inside := len(r.block) - sumSize
-	if s := sum(r.Header.Identity, r.blocks-1, r.block[:inside]); !bytes.Equal(s[:], r.block[inside:]) {
+	s := r.summer.sum(nil, r.blocks, r.block[:inside])
+	r.blocks++
+	if !bytes.Equal(s, r.block[inside:]) {
 		return &Damage{at, fmt.Sprintf("the block of %d bytes there does not match its checksum", len(r.block))}
 	}
 	return nil
 }
 
-// Copy copies a backup and checks the CRC of every block before it writes it. It calls
+// Copy copies a backup and checks every block before it writes it. It calls
 // begun when it knows what it copies.
 func Copy(to io.Writer, from io.Reader, begun func(Header)) (Header, End, error) {
 	r, err := NewReader(from)
 	if err != nil {
 		return Header{}, End{}, err
 	}
-	r.quick = true
 	begun(r.Header)
 	if _, err := io.WriteString(to, magic); err != nil {
 		return Header{}, End{}, err

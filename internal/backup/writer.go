@@ -18,7 +18,7 @@ type Writer struct {
 	failed error // of sending; valid once ended is closed
 	once   sync.Once
 
-	identity string
+	summer   summer
 	pageSize int
 	blocks   int64 // so far
 	block    []byte
@@ -32,10 +32,14 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	summer, err := newSummer(h.Identity)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := io.WriteString(to, magic); err != nil {
 		return nil, err
 	}
-	w := &Writer{identity: h.Identity, pageSize: h.PageSize, block: newBlock(), out: make(chan []byte), sent: make(chan []byte, 2), ended: make(chan struct{})}
+	w := &Writer{summer: summer, pageSize: h.PageSize, block: newBlock(), out: make(chan []byte), sent: make(chan []byte, 2), ended: make(chan struct{})}
 	w.sent <- newBlock()
 	go w.run(to)
 	w.block = append(w.block, text...)
@@ -127,9 +131,7 @@ func (w *Writer) flush(kind byte) error {
 	w.block[0] = kind
 	binary.BigEndian.PutUint32(w.block[1:], w.first)
 	binary.BigEndian.PutUint32(w.block[5:], uint32(len(w.block)-headSize))
-	binary.BigEndian.PutUint32(w.block[crcAt:], crc(w.block))
-	s := sum(w.identity, w.blocks, w.block)
-	w.block = append(w.block, s[:]...)
+	w.block = w.summer.sum(w.block, w.blocks, w.block)
 	w.blocks++
 	select {
 	case w.out <- w.block:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"runtime"
 	"slices"
@@ -38,11 +39,12 @@ func Export(ctx context.Context, from Source, until oda.Position, wanted func(od
 	}
 	defer encoder.Close()
 	var m Manifest
-	sum := sha256.New()
-	err = pipeline(ctx, func(ctx context.Context, hand func(*part) error) error {
+	sum, crc := sha256.New(), crc32.New(castagnoli)
+	err = pipeline(ctx, runtime.GOMAXPROCS(0), func(ctx context.Context, hand func(*part) error) error {
 		// The first line is compressed alone, so that it can be read from any beginning
 		// of the file.
-		if err := hand(&part{buffer: buffer{lines: []byte(form + "\n")}}); err != nil {
+		first := []byte(form + "\n")
+		if err := hand(&part{buffer: buffer{lines: lines{first, first}}}); err != nil {
 			return err
 		}
 		now := &part{}
@@ -62,7 +64,8 @@ func Export(ctx context.Context, from Source, until oda.Position, wanted func(od
 		return hand(now)
 	}, func(p *part) (*part, error) { return p, p.encode(encoder) }, func(p *part) error {
 		m.add(&p.counts)
-		sum.Write(p.lines)
+		sum.Write(p.lines.heads)
+		crc.Write(p.lines.text)
 		_, err := to.Write(p.compressed)
 		buffers.Put(&p.buffer)
 		if err != nil {
@@ -74,7 +77,7 @@ func Export(ctx context.Context, from Source, until oda.Position, wanted func(od
 	if err != nil {
 		return nil, err
 	}
-	m.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	m.SHA256, m.CRC32C = hex.EncodeToString(sum.Sum(nil)), hex.EncodeToString(crc.Sum(nil))
 	text, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
@@ -93,26 +96,33 @@ type part struct {
 }
 
 // buffer is memory of a part that others use after it.
-type buffer struct{ lines, compressed []byte }
+type buffer struct {
+	lines      lines
+	compressed []byte
+}
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// encode makes the lines of the part, and compresses them.
-func (p *part) encode(encoder *zstd.Encoder) (err error) {
-	if p.lines == nil {
+// encode checks the entries of the part, makes their lines, and compresses them.
+func (p *part) encode(encoder *zstd.Encoder) error {
+	if p.lines.text == nil {
 		used := buffers.Get().(*buffer)
-		p.lines, p.compressed = slices.Grow(used.lines[:0], p.size+p.size/8), used.compressed[:0]
+		p.lines = lines{slices.Grow(used.lines.text[:0], p.size+p.size/8), used.lines.heads[:0]}
+		p.compressed = used.compressed[:0]
 	}
 	for i := range p.entries {
 		e := &p.entries[i]
 		p.counts.count(e)
-		if p.lines, err = appendEntry(p.lines, e); err != nil {
+		if err := e.CheckTexts(); err != nil {
+			return err
+		}
+		if err := p.lines.add(e); err != nil {
 			return fmt.Errorf("export %s %s: %w", e.Kind, e.ID, err)
 		}
 	}
 	p.entries = nil
-	if len(p.lines) > 0 {
-		p.compressed = encoder.EncodeAll(p.lines, p.compressed)
+	if len(p.lines.text) > 0 {
+		p.compressed = encoder.EncodeAll(p.lines.text, p.compressed)
 	}
 	return nil
 }

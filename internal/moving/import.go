@@ -74,7 +74,7 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 		return err
 	}
 	l := &loads{ctx: ctx, into: into, source: g.sources[0], report: report}
-	err = pipeline(ctx, func(ctx context.Context, hand func(*history) error) error {
+	err = pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*history) error) error {
 		return histories(ctx, g, nil, Token, report, hand)
 	}, parser.preserve, func(p *preserved) error {
 		for _, aside := range p.aside {

@@ -13,11 +13,11 @@ import (
 )
 
 // form is the first line of an export.
-const form = `{"export":"oda","form":1}`
+const form = `{"export":"oda","form":2}`
 
 // A line has its values first, then a check of these, then the text. The check is the
 // beginning of their SHA-256; the digest among them is that of the text. So damage is
-// found in the line in which it is.
+// found in the line in which it is. What comes before the text is the head of the line.
 const (
 	checkKey    = `,"check":"`
 	checkLength = 16
@@ -26,12 +26,19 @@ const (
 	cameKey     = `{"came":true,` // a record that came with the version before it
 )
 
-// appendEntry appends the lines of an entry.
-func appendEntry(dst []byte, e *oda.LogEntry) ([]byte, error) {
-	begin := len(dst)
-	dst = appendRef(append(dst, '{'), e)
+// lines are lines of an export.
+type lines struct {
+	text  []byte
+	heads []byte // of these lines, each with a line feed
+}
+
+// add adds the lines of an entry.
+func (l *lines) add(e *oda.LogEntry) error {
+	begin := len(l.text)
+	dst := appendRef(append(l.text, '{'), e)
 	if !e.Stored() {
-		return appendRecord(dst, begin, e.Sequence, e.Key, e.Body), nil
+		l.addRecord(dst, begin, e.Sequence, e.Key, e.Body)
+		return nil
 	}
 	dst = appendText(dst, "created_by", e.CreatedBy)
 	dst = appendInstant(dst, "created_on", e.CreatedOn)
@@ -64,25 +71,55 @@ func appendEntry(dst []byte, e *oda.LogEntry) ([]byte, error) {
 		dst = appendDigest(dst, "create_sha256", e.CreateKey.Digest)
 	}
 	dst = appendDigest(dst, "sha256", e.Body.Digest)
-	dst = appendCheck(dst, begin)
-	dst = append(dst, documentKey...)
+	dst = append(l.check(dst, begin), documentKey...)
 	text := appending{dst}
 	if hasLines(e.Body.Text) {
 		var rendered bytes.Buffer
 		if err := e.Body.WriteTo(&rendered, e.Metadata(), nil); err != nil {
-			return nil, err
+			return err
 		}
 		text.dst = rawjson.AppendQuoted(text.dst, rendered.String())
 	} else if err := e.Body.WriteTo(&text, e.Metadata(), nil); err != nil {
-		return nil, err
+		return err
 	}
-	dst = append(text.dst, '}', '\n')
+	l.text = append(text.dst, '}', '\n')
 	for i, body := range e.Came {
-		begin := len(dst)
-		dst = appendRef(append(dst, cameKey...), e)
-		dst = appendRecord(dst, begin, e.Before+1+int64(i), "", body)
+		begin := len(l.text)
+		l.addRecord(appendRef(append(l.text, cameKey...), e), begin, e.Before+1+int64(i), "", body)
 	}
-	return dst, nil
+	return nil
+}
+
+// addRecord adds the line of a record, of which there is the part from begin on.
+func (l *lines) addRecord(dst []byte, begin int, sequence int64, key string, body oda.Body) {
+	dst = appendNumber(dst, "sequence", sequence)
+	if key != "" {
+		dst = appendText(dst, "key", key)
+	}
+	dst = appendDigest(dst, "sha256", body.Digest)
+	dst = append(l.check(dst, begin), recordKey...)
+	if hasLines(body.Text) {
+		dst = rawjson.AppendQuoted(dst, string(body.Text))
+	} else {
+		dst = append(dst, body.Text...)
+	}
+	l.text = append(dst, '}', '\n')
+}
+
+// check ends the head of the line from begin on with its check.
+func (l *lines) check(dst []byte, begin int) []byte {
+	sum := sha256.Sum256(dst[begin:])
+	dst = hex.AppendEncode(append(dst, checkKey...), sum[:checkLength/2])
+	l.heads = append(append(l.heads, dst[begin:]...), '\n')
+	return dst
+}
+
+// headOf returns the head of a line.
+func headOf(line []byte) []byte {
+	if values, rest, ok := bytes.Cut(line, []byte(checkKey)); ok {
+		return line[:len(values)+len(checkKey)+min(checkLength, len(rest))]
+	}
+	return line
 }
 
 // hasLines reports whether a text is not on one line.
@@ -106,23 +143,6 @@ func appendRef(dst []byte, e *oda.LogEntry) []byte {
 	return appendInstant(appendText(dst, "by", e.By), "on", e.On)
 }
 
-// appendRecord appends the rest of the line of a record.
-func appendRecord(dst []byte, begin int, sequence int64, key string, body oda.Body) []byte {
-	dst = appendNumber(dst, "sequence", sequence)
-	if key != "" {
-		dst = appendText(dst, "key", key)
-	}
-	dst = appendDigest(dst, "sha256", body.Digest)
-	dst = appendCheck(dst, begin)
-	dst = append(dst, recordKey...)
-	if hasLines(body.Text) {
-		dst = rawjson.AppendQuoted(dst, string(body.Text))
-	} else {
-		dst = append(dst, body.Text...)
-	}
-	return append(dst, '}', '\n')
-}
-
 func appendText(dst []byte, key, value string) []byte {
 	return rawjson.AppendQuoted(append(append(append(dst, `,"`...), key...), `":`...), value)
 }
@@ -138,11 +158,6 @@ func appendInstant(dst []byte, key string, value oda.Instant) []byte {
 func appendDigest(dst []byte, key string, value oda.Digest) []byte {
 	dst = append(append(append(dst, `,"`...), key...), `":"`...)
 	return append(hex.AppendEncode(dst, value[:]), '"')
-}
-
-func appendCheck(dst []byte, begin int) []byte {
-	sum := sha256.Sum256(dst[begin:])
-	return hex.AppendEncode(append(dst, checkKey...), sum[:checkLength/2])
 }
 
 var errLine = errors.New("is not a line of an export")
@@ -302,7 +317,8 @@ type Manifest struct {
 	Versions        int64 `json:"versions"`
 	Records         int64 `json:"records"`
 
-	SHA256 string `json:"sha256"` // of all lines before, with their ends
+	SHA256 string `json:"sha256"` // of the heads of all lines before, each with a line feed
+	CRC32C string `json:"crc32c"` // of all lines before
 }
 
 // count counts an entry.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 
 	"oda"
 )
@@ -36,6 +37,11 @@ func Check(ctx context.Context, path string) (*Manifest, error) {
 	return m, err
 }
 
+// besideLoads returns how much is prepared at a time. One processor is left to the load
+// that is under way, which takes longer: if its statements and answers have to wait for a
+// processor, the database is idle meanwhile.
+func besideLoads() int { return max(runtime.GOMAXPROCS(0)-1, 1) }
+
 // through reads an export, and calls consume with its entries in order. Prepare is
 // called for each entry before, for several at a time.
 func through(ctx context.Context, path string, consume func(*batch, []placed) error, prepare func(*placed) error) error {
@@ -48,7 +54,7 @@ func through(ctx context.Context, path string, consume func(*batch, []placed) er
 		*batch
 		entries []placed
 	}
-	return pipeline(ctx, func(ctx context.Context, hand func(*batch) error) error {
+	return pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*batch) error) error {
 		return scan(ctx, f, hand)
 	}, func(b *batch) (parsed, error) {
 		entries, err := b.parse()

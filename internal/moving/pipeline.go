@@ -1,13 +1,10 @@
 package moving
 
-import (
-	"context"
-	"runtime"
-)
+import "context"
 
-// pipeline does work on what produce hands over, several at a time, and consumes the
+// pipeline does work on what produce hands over, several at once, and consumes the
 // results in order. It ends with the first error.
-func pipeline[In, Out any](ctx context.Context, produce func(context.Context, func(In) error) error, work func(In) (Out, error), consume func(Out) error) error {
+func pipeline[In, Out any](ctx context.Context, atOnce int, produce func(context.Context, func(In) error) error, work func(In) (Out, error), consume func(Out) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	type result struct {
@@ -15,7 +12,8 @@ func pipeline[In, Out any](ctx context.Context, produce func(context.Context, fu
 		err  error
 		done chan struct{}
 	}
-	results := make(chan *result, runtime.GOMAXPROCS(0))
+	results := make(chan *result, atOnce+1)
+	working := make(chan struct{}, atOnce)
 	produced := make(chan error, 1)
 	go func() {
 		defer close(results)
@@ -28,6 +26,8 @@ func pipeline[In, Out any](ctx context.Context, produce func(context.Context, fu
 			}
 			go func() {
 				defer close(r.done)
+				working <- struct{}{}
+				defer func() { <-working }()
 				r.out, r.err = work(in)
 			}()
 			return nil

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"regexp"
 
@@ -37,8 +38,8 @@ type reader struct {
 	long    []byte // a line that is longer than the buffer
 
 	// Of the lines, if they are checked.
-	count Manifest
-	sum   hash.Hash
+	count    Manifest
+	sum, crc hash.Hash
 }
 
 // next returns the next line without its end. It is valid until the next call.
@@ -77,8 +78,10 @@ func (r *reader) damaged(after int64, reason string) error {
 	return &Damage{r.read + after, reason}
 }
 
-// newerForm matches the first line of exports that this program cannot read.
-var newerForm = regexp.MustCompile(`^\{"export":"oda","form":([2-9]|[1-9][0-9]+)[,}]`)
+// anyForm matches the first line of exports of all forms.
+var anyForm = regexp.MustCompile(`^\{"export":"oda","form":([0-9]+)[,}]`)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // batch is a part of an export as it was read: the lines of whole entries.
 type batch struct {
@@ -92,12 +95,13 @@ func newReader(in io.Reader) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{content: content, lines: bufio.NewReaderSize(content, 1<<20), sum: sha256.New()}
+	r := &reader{content: content, lines: bufio.NewReaderSize(content, 1<<20), sum: sha256.New(), crc: crc32.New(castagnoli)}
 	first, err := r.next()
 	switch {
 	case err != nil:
-	case newerForm.Match(first):
-		err = errors.New("this export has a newer form than this program knows; install a newer version of oda")
+	case string(first) != form && anyForm.Match(first):
+		err = fmt.Errorf("this export has form %s, and this version of oda reads only form %s; install the version that made the export, or export again with this one",
+			anyForm.FindSubmatch(first)[1], anyForm.FindStringSubmatch(form)[1])
 	case string(first) != form && bytes.HasPrefix(first, []byte(exportKey)):
 		err = r.damaged(0, "it "+errLine.Error())
 	case string(first) != form:
@@ -168,10 +172,13 @@ func scan(ctx context.Context, in io.Reader, hand func(*batch) error) error {
 	return ctx.Err()
 }
 
-// add adds a line to the sum.
+// add adds a line to the sums.
 func (r *reader) add(text []byte) {
-	r.sum.Write(text)
-	r.sum.Write([]byte{'\n'})
+	end := []byte{'\n'}
+	r.sum.Write(headOf(text))
+	r.sum.Write(end)
+	r.crc.Write(text)
+	r.crc.Write(end)
 }
 
 // manifest reads the manifest, and compares it with what was read.
@@ -181,10 +188,11 @@ func (r *reader) manifest(text []byte) (*Manifest, error) {
 		return nil, r.damaged(0, "its manifest is not valid")
 	}
 	m := &last.Manifest
-	if m.SHA256 != hex.EncodeToString(r.sum.Sum(nil)) {
-		return nil, r.damaged(0, "the lines do not fit the SHA-256 in its manifest")
+	r.count.SHA256, r.count.CRC32C = hex.EncodeToString(r.sum.Sum(nil)), hex.EncodeToString(r.crc.Sum(nil))
+	if m.SHA256 != r.count.SHA256 || m.CRC32C != r.count.CRC32C {
+		return nil, r.damaged(0, "the lines do not fit the checksums in its manifest")
 	}
-	if r.count.SHA256 = m.SHA256; r.count != *m {
+	if r.count != *m {
 		return nil, r.damaged(0, "its manifest counts other versions, records or entities than there are")
 	}
 	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -250,7 +251,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 		return fmt.Errorf("%s: %w", r.shown(path), err)
 	}
 	report.Total.Add(int64(len(ids)))
-	err = pipeline(ctx, func(_ context.Context, hand func(string) error) error {
+	err = pipeline(ctx, runtime.GOMAXPROCS(0)+1, func(_ context.Context, hand func(string) error) error {
 		for _, id := range ids {
 			if err := hand(id); err != nil {
 				return err

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"oda"
-	"oda/internal/engine"
 )
 
 func encodeSlots(slots []oda.Slot) []int32 {
@@ -30,14 +29,14 @@ func slotsText(slots []oda.Slot) string {
 // decodeSlots unpacks stored slots, for a text of that length.
 func decodeSlots(packed []int32, length int) ([]oda.Slot, error) {
 	if len(packed)%2 != 0 {
-		return nil, engine.ErrSlots
+		return nil, oda.ErrSlots
 	}
 	slots := make([]oda.Slot, 0, len(packed)/2)
 	at := int32(0)
 	for i := 0; i < len(packed); i += 2 {
 		value, offset := packed[i], packed[i+1]
 		if value < int32(oda.SlotVersion) || value > int32(oda.SlotRecordsMember) || offset < at || int(offset) > length {
-			return nil, engine.ErrSlots
+			return nil, oda.ErrSlots
 		}
 		slots = append(slots, oda.Slot{Value: oda.SlotValue(value), Offset: int(offset)})
 		at = offset

@@ -61,7 +61,7 @@ func decodeSlots(packed []byte, length int) ([]oda.Slot, error) {
 		value := oda.SlotValue(packed[0])
 		delta, n := binary.Uvarint(packed[1:])
 		if value < oda.SlotVersion || value > oda.SlotRecordsMember || n <= 0 || delta > uint64(length-at) {
-			return nil, engine.ErrSlots
+			return nil, oda.ErrSlots
 		}
 		at += int(delta)
 		slots = append(slots, oda.Slot{Offset: at, Value: value})
