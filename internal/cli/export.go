@@ -65,6 +65,9 @@ func (e *export) Run(ctx context.Context, to streams) error {
 	case "":
 		return &failure{exitUsage, "--output needs the name of a file"}
 	case "-":
+		if isTerminal(to.out) {
+			return &failure{exitUsage, "an export is compressed, and a terminal cannot show it: name a file with --output, or send the output to another program"}
+		}
 		if _, err = e.write(ctx, scope, to, to.out); ctx.Err() != nil {
 			return &failure{exitFailed, "stopped before the export was complete"}
 		}

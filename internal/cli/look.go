@@ -43,8 +43,10 @@ func (c coloring) look(out io.Writer) look {
 
 // terminal reports whether a person can be asked something: input comes from a
 // terminal.
-func (s streams) terminal() bool {
-	f, ok := s.in.(*os.File)
+func (s streams) terminal() bool { return isTerminal(s.in) }
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
