@@ -145,14 +145,27 @@ func TestTheHomePageLeadsToTheNewestBlock(t *testing.T) {
 	}
 }
 
+// Where the browser lets no page use the clipboard, the text is copied as by hand.
 func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 	server := httptest.NewServer(routes(t, ""))
 	defer server.Close()
 	ctx := env.Browser(t)
-	do(t, ctx,
-		chromedp.Navigate(server.URL+"/api/v1/"),
-		chromedp.Click(chromedp.CSS(`.examples li:nth-child(2) .copy`)),
-		chromedp.WaitVisible(`//button[text()="Copied"]`))
+	for name, clipboard := range map[string]string{
+		"given":   `navigator.clipboard.writeText = async (text) => { copied = text; }`,
+		"refused": `navigator.clipboard.writeText = async () => { throw new Error("refused"); }`,
+		"missing": `Object.defineProperty(navigator, "clipboard", {})`,
+	} {
+		do(t, ctx, chromedp.Navigate(server.URL+"/api/v1/"))
+		evaluate[bool](t, ctx, `var copied; document.addEventListener("copy", () => { copied = String(getSelection()); }); `+clipboard+`; true`)
+		do(t, ctx, chromedp.Click(chromedp.CSS(`.examples li:nth-child(2) .copy`)), chromedp.WaitVisible(`//button[text()="Copied"]`))
+		if got := evaluate[string](t, ctx, `copied`); !strings.Contains(got, "/request_response") || got != evaluate[string](t, ctx, `document.querySelector(".examples li:nth-child(2) code").textContent`) {
+			t.Errorf("with the clipboard %s, copied is %q", name, got)
+		}
+		until(t, ctx, "the button is itself again", `document.querySelector(".examples li:nth-child(2) .copy").textContent === "Copy"`)
+	}
+	evaluate[bool](t, ctx, `document.execCommand = () => false; true`)
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.examples li:nth-child(2) .copy`)))
+	until(t, ctx, "the button says that it failed", `document.querySelector(".examples li:nth-child(2) .copy").textContent === "It could not be copied"`)
 }
 
 // A test that finds no complaints is worthless if it cannot notice any.

@@ -99,28 +99,11 @@
   // The document is copied as it is stored: to write its numbers anew would change
   // them.
   for (const button of document.querySelectorAll("button[data-from]")) {
-    const label = button.textContent;
     button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        const answer = await fetch(button.dataset.from, { headers: { Accept: "application/json" } });
-        if (!answer.ok) throw new Error(answer.statusText);
-        const text = await answer.text();
-        if (navigator.clipboard) {
-          await navigator.clipboard.writeText(text);
-        } else {
-          const area = document.createElement("textarea");
-          area.value = text;
-          button.after(area);
-          area.select();
-          document.execCommand("copy");
-          area.remove();
-        }
-        button.textContent = "Copied";
-      } catch {
-        button.textContent = "It could not be copied";
-      }
-      setTimeout(() => { button.textContent = label; }, 2000);
-    });
+    button.addEventListener("click", () => copy(button, async () => { // in site.js
+      const answer = await fetch(button.dataset.from, { headers: { Accept: "application/json" } });
+      if (!answer.ok) throw new Error(answer.statusText);
+      return answer.text();
+    }));
   }
 }

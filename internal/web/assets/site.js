@@ -43,15 +43,30 @@ tellAgo();
 document.addEventListener("renewed", tellAgo);
 setInterval(() => { if (!document.hidden) tellAgo(); }, 30000);
 
-// The clipboard interface exists only on https and on this machine; elsewhere
-// the selection is copied as by hand.
-async function copyText(element) {
-  if (navigator.clipboard) {
-    await navigator.clipboard.writeText(element.textContent);
-    return;
+// copy copies what text promises, and says on the button what came of it. A page may use
+// the clipboard itself only on https and on this machine, and only if the person lets it;
+// otherwise the text is selected and copied as by hand.
+async function copy(button, text) {
+  const label = button.dataset.label ??= button.textContent;
+  try {
+    const value = await text();
+    try {
+      await navigator.clipboard.writeText(value);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = value;
+      button.after(area);
+      area.select();
+      const copied = document.execCommand("copy");
+      area.remove();
+      button.focus();
+      if (!copied) throw new Error("the browser refuses to copy");
+    }
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "It could not be copied";
   }
-  getSelection().selectAllChildren(element);
-  document.execCommand("copy");
+  setTimeout(() => { button.textContent = label; }, 2000);
 }
 
 for (const element of document.querySelectorAll("[data-copy]")) {
@@ -60,11 +75,7 @@ for (const element of document.querySelectorAll("[data-copy]")) {
   button.className = "copy";
   button.textContent = "Copy";
   button.setAttribute("aria-label", `Copy ${element.dataset.copy || element.textContent}`);
-  button.addEventListener("click", async () => {
-    await copyText(element);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
-  });
+  button.addEventListener("click", () => copy(button, async () => element.textContent));
   (element.closest("pre") ?? element).after(" ", button);
 }
 
