@@ -14,7 +14,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel release release-test setup test test-bench test-release test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
+.PHONY: help run build wheel release release-test setup test test-oda test-others check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -44,22 +44,19 @@ release-test: build release ## Test what is in dist: run, install, upgrade and r
 setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages
 
-# The longest come first, so that no processor is idle in the end. Tests also wait, for
-# the disk, a browser or a database, so more packages are tested at a time than there
-# are processors.
+test: setup build ## Run all tests
+	@$(MAKE) --no-print-directory --output-sync=line -j2 test-oda test-others
+
+# The longest come first, so that no processor is idle in the end.
 LONGEST = ./internal/web ./internal/postgres ./internal/app ./internal/httpapi ./client/recorder
 
-test: setup build ## Run all tests
-	go test -p $$(($$(nproc) + 1)) -timeout 14m $(LONGEST) ./...
-	@$(MAKE) --no-print-directory --output-sync=target -j2 test-bench test-release test-python
+test-oda:
+	go test -timeout 14m $(LONGEST) ./...
 
-test-bench:
-	cd bench && go test -timeout 5m ./...
-
-test-release:
+# Tests also wait, for the disk, a browser or a database, so these run beside them.
+test-others:
 	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -timeout 5m .
-
-test-python:
+	cd bench && go test -timeout 5m ./...
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python/.venv/bin/python -m unittest discover -s python/tests
 
 check: lint secure ## Before a commit: lint, then all tests with the race detector

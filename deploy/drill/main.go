@@ -84,7 +84,7 @@ func drill(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	y, err := fault.NewYard("oda-drill-")
+	y, err := fault.NewYard("", "oda-drill-")
 	if err != nil {
 		return fmt.Errorf("make a directory for the drill: %w", err)
 	}

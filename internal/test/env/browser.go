@@ -140,12 +140,13 @@ func startBrowser(more ...chromedp.ExecAllocatorOption) (context.Context, func()
 	return ctx, stop, nil
 }
 
-// findBrowser returns the path of a Chromium.
+// findBrowser returns the path of a Chromium. The one without a window comes first: it
+// takes half of the processor time.
 func findBrowser() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium"} {
 		if program, err := exec.LookPath(name); err == nil {
 			return program, nil
 		}
 	}
-	return "", fmt.Errorf("this test needs a Chromium and none is on the PATH: run \"make setup\", which installs Debian's package chromium")
+	return "", fmt.Errorf("this test needs a Chromium and none is on the PATH: run \"make setup\", which installs Debian's package chromium-headless-shell")
 }

@@ -47,6 +47,9 @@ type ClusterOptions struct {
 	// other users. By default it is a directory that is removed with the
 	// cluster.
 	DataDir string
+	// InMemory puts a cluster without a DataDir into memory, if the machine has a
+	// file system there that is large enough.
+	InMemory bool
 }
 
 // Cluster is a PostgreSQL that can be stopped, killed and started again. Its
@@ -65,7 +68,11 @@ type Cluster struct {
 
 // NewCluster makes a cluster and starts it. Close ends it.
 func NewCluster(ctx context.Context, options ClusterOptions) (*Cluster, error) {
-	c, err := prepare(options.DataDir)
+	parent := ""
+	if options.InMemory {
+		parent = memory()
+	}
+	c, err := prepare(parent, options.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a PostgreSQL cluster: %w", err)
 	}
@@ -78,13 +85,23 @@ func NewCluster(ctx context.Context, options ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
+// memory returns a directory in memory with room for many databases, or nothing.
+func memory() string {
+	const dir, room = "/dev/shm", 4 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil || fs.Bavail*uint64(fs.Bsize) < room {
+		return ""
+	}
+	return dir
+}
+
 // prepare makes everything that a cluster needs except its data.
-func prepare(dataDir string) (*Cluster, error) {
+func prepare(parent, dataDir string) (*Cluster, error) {
 	programs, err := FindPostgres()
 	if err != nil {
 		return nil, err
 	}
-	yard, err := NewYard("oda-pg-")
+	yard, err := NewYard(parent, "oda-pg-")
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // own replication slot and Name; SetSynchronous makes it synchronous. Close
 // ends it.
 func (c *Cluster) Standby(ctx context.Context) (*Cluster, error) {
-	standby, err := prepare("")
+	standby, err := prepare("", "")
 	if err != nil {
 		return nil, fmt.Errorf("prepare a standby: %w", err)
 	}

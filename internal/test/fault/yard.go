@@ -19,15 +19,15 @@ type Yard struct {
 	owned   io.Closer // closing it makes the janitor clean up
 }
 
-// NewYard makes a yard in the system's directory for temporary files. In a
-// test's own directory, with its long name, the path of a socket would be
-// longer than the system allows. Close removes the yard.
-func NewYard(prefix string) (*Yard, error) {
+// NewYard makes a yard in a directory, by default in the system's for temporary
+// files. In a test's own directory, with its long name, the path of a socket would
+// be longer than the system allows. Close removes the yard.
+func NewYard(parent, prefix string) (*Yard, error) {
 	user, err := unprivileged()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", prefix)
+	dir, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
 		return nil, err
 	}
