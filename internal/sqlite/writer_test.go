@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -364,12 +365,15 @@ func TestAPanicOfOneRecordDoesNotAffectTheNext(t *testing.T) {
 				t.Error("the panic was lost")
 			}
 		}()
-		s.commitNow(newJob(0, func(tx *txn) error {
+		fault := newJob(0, func(tx *txn) error {
 			if _, err := recordWithin(tx, oneRecord("b", `{"lost":true}`)); err != nil {
 				t.Error(err)
 			}
 			panic("a fault of the program")
-		}))
+		})
+		for !s.commitNow(fault) { // the writer may still be busy after its answer
+			runtime.Gosched()
+		}
 	}()
 	r, err := record(s, "b", `{}`)
 	if err != nil || r.Sequence != 1 {
