@@ -215,14 +215,15 @@ func TestAnEntryOfTheLogIsCheckedBeforeItIsMoved(t *testing.T) {
 		entry oda.LogEntry
 		want  string // that the error names; empty: no error
 	}{
-		"a version":                  {oda.LogEntry{Ref: sbd, Version: 2, Body: body(`{"name":"stored"}`)}, ""},
-		"its text is edited":         {oda.LogEntry{Ref: sbd, Version: 2, Body: edited}, "Version 2 of SBDefinition sbd-1"},
-		"its slots are lost":         {oda.LogEntry{Ref: sbd, Version: 2, Body: body(`{"metadata":{"version":}}`)}, "Version 2 of SBDefinition sbd-1"},
-		"a record":                   {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, Body: body(`{"request":"x"}`)}, ""},
-		"a record is edited":         {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, Body: edited}, "Record 7 in version 1"},
+		"a version":                  {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", Body: body(`{"name":"stored"}`)}, ""},
+		"its text is edited":         {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", Body: edited}, "Version 2 of SBDefinition sbd-1"},
+		"its slots are lost":         {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", Body: body(`{"metadata":{"version":}}`)}, "Version 2 of SBDefinition sbd-1"},
+		"a record":                   {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, By: "ann", Body: body(`{"request":"x"}`)}, ""},
+		"a record is edited":         {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, By: "ann", Body: edited}, "Record 7 in version 1"},
 		"a record that came with it": {oda.LogEntry{Ref: sbd, Version: 1, Before: 4, After: 6, Body: body(`{}`), Came: []oda.Body{body(`{}`), edited}}, "Record 6 in version 1"},
+		"no archive stores this":     {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", CreatedOn: 1, Body: body(`{}`)}, "Version 2 of SBDefinition sbd-1"},
 	} {
-		err := test.entry.CheckTexts()
+		err := test.entry.Check()
 		if (err == nil) != (test.want == "") || err != nil && (oda.CodeOf(err) != oda.DamagedText || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}

@@ -94,42 +94,48 @@ func Uncertain(err error) *Error {
 		"A request with an Idempotency-Key can be sent again as it is: it is never stored twice.").Because(err)
 }
 
-// findDamage ends the error for anything that is damaged.
-const findDamage = "Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup."
+// FindDamage ends the error for anything that is damaged.
+const FindDamage = "The operator can find all damage with \"oda verify\", and restore the archive from a backup."
 
-// Damaged returns the error for a stored text that does not match its digest. If
-// sequence is 0, that is the text of a version, else of one of its records.
+// Damaged returns the error for a version that is no longer what was stored or, unless
+// sequence is 0, for one of its records.
 func Damaged(ref Ref, version, sequence int64) *Error {
 	what := fmt.Sprintf("Version %d of %s %s", version, ref.Kind, ref.ID)
 	if sequence != 0 {
 		what = fmt.Sprintf("Record %d in version %d of %s %s", sequence, version, ref.Kind, ref.ID)
 	}
-	return Errorf(DamagedText, "%s is damaged: its text is not the one that was stored. It is not served. "+findDamage, what)
+	return Errorf(DamagedText, "%s is damaged, so it cannot be read: it is no longer what was stored. "+FindDamage, what)
 }
 
 // LostVersion returns the error for a version that is missing, although it is the
 // current one or the entity has later ones.
 func LostVersion(ref Ref, version int64) *Error {
-	return Errorf(DamagedText, "Version %d of %s %s is missing in the archive's database, so what depends on it is not served. "+findDamage,
+	return Errorf(DamagedText, "Version %d of %s %s is missing in the archive's database, so what depends on it cannot be read. "+FindDamage,
 		version, ref.Kind, ref.ID)
 }
 
 // LostHistory returns the error for an entity whose history is incomplete, so
 // that its past cannot be read.
 func LostHistory(ref Ref) *Error {
-	return Errorf(DamagedText, "A part of the history of %s %s is missing in the archive's database, so its past cannot be read. "+findDamage,
+	return Errorf(DamagedText, "A part of the history of %s %s is missing in the archive's database, so its past cannot be read. "+FindDamage,
 		ref.Kind, ref.ID)
 }
 
 // DamagedSummary returns the error for an entity whose summary cannot be read.
 func DamagedSummary(ref Ref) *Error {
-	return Errorf(DamagedText, "What searches know of %s %s is damaged, so they cannot answer with it. "+findDamage, ref.Kind, ref.ID)
+	return Errorf(DamagedText, "What searches know of %s %s is damaged, so they cannot answer with it. "+FindDamage, ref.Kind, ref.ID)
+}
+
+// LostChange returns the error for a change that is missing or cannot be read, after a
+// position up to which the log is complete. To read on would be to skip the change.
+func LostChange(after Position) *Error {
+	return Errorf(DamagedText, "A change after position %d is missing in the archive's database, so the log of changes cannot be read beyond it. "+FindDamage, after)
 }
 
 // Unreadable returns the error for an entity in a part of the database's file
 // that the database cannot read.
 func Unreadable(ref Ref) *Error {
-	return Errorf(DamagedText, "The archive's database cannot read what it keeps of %s %s: its file is damaged there. "+findDamage,
+	return Errorf(DamagedText, "The archive's database cannot read what it keeps of %s %s: its file is damaged there. "+FindDamage,
 		ref.Kind, ref.ID)
 }
 
@@ -147,7 +153,7 @@ func NothingStored(err error) error {
 
 // Lost returns the error for a record that a version lists but that is missing.
 func Lost(ref Ref, version, sequence int64) *Error {
-	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version is not served. "+findDamage,
+	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version cannot be read. "+FindDamage,
 		sequence, version, ref.Kind, ref.ID)
 }
 

@@ -51,20 +51,19 @@ func (e *LogEntry) Size() int {
 	return size
 }
 
-// CheckTexts returns an error if a text of the entry is not the one that was stored, or
-// if the slots of a version do not make a document.
-func (e *LogEntry) CheckTexts() error {
-	if e.Stored() {
-		if err := e.Body.Check(e.Ref, e.Version); err != nil {
-			return err
-		}
-	} else if DigestOf(e.Body.Text) != e.Body.Digest {
+// Check returns an error if the entry is not as it was stored: a text does not fit its
+// digest, or no archive can have stored such an entry.
+func (e *LogEntry) Check() error {
+	if DigestOf(e.Body.Text) != e.Body.Digest {
 		return Damaged(e.Ref, e.Version, e.Sequence)
 	}
 	for i := range e.Came {
 		if DigestOf(e.Came[i].Text) != e.Came[i].Digest {
 			return Damaged(e.Ref, e.Version, e.Before+1+int64(i))
 		}
+	}
+	if err := e.checkValues(); err != nil {
+		return Damaged(e.Ref, e.Version, e.Sequence).Because(err)
 	}
 	return nil
 }
@@ -87,11 +86,11 @@ type CatalogueEntry struct {
 // An error says what is wrong with it. It is called once, before the entry is
 // loaded, and may be called for many entries at a time.
 func (e *LogEntry) Prepare() error {
-	if err := e.check(); err != nil {
+	if err := e.checkValues(); err != nil {
 		return err
 	}
-	if !e.Stored() {
-		return nil
+	if err := e.checkRecords(); err != nil || !e.Stored() {
+		return err
 	}
 	x, err := e.extract()
 	if err != nil {
@@ -102,8 +101,8 @@ func (e *LogEntry) Prepare() error {
 	return nil
 }
 
-// check checks the entry without reading its document.
-func (e *LogEntry) check() error {
+// checkValues checks the entry without reading its texts.
+func (e *LogEntry) checkValues() error {
 	switch {
 	case e.Kind < SBDefinition || e.Kind > Project:
 		return errors.New("its kind is unknown")
@@ -115,7 +114,7 @@ func (e *LogEntry) check() error {
 		return errors.New("its user is not 1 to 256 characters without control characters")
 	}
 	if !e.Stored() {
-		return e.checkRecord()
+		return e.checkRecordValues()
 	}
 	switch {
 	case !ValidUser(e.CreatedBy):
@@ -142,15 +141,10 @@ func (e *LogEntry) check() error {
 			return errors.New("its list names records twice")
 		}
 	}
-	for i := range e.Came {
-		if err := checkRecordText(e.Came[i]); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-func (e *LogEntry) checkRecord() error {
+func (e *LogEntry) checkRecordValues() error {
 	switch {
 	case e.Kind != ExecutionBlock:
 		return errors.New("only an ExecutionBlock can have records")
@@ -159,7 +153,7 @@ func (e *LogEntry) checkRecord() error {
 	case e.Key != "" && !validKey(e.Key):
 		return errors.New("its key is not valid")
 	}
-	return checkRecordText(e.Body)
+	return nil
 }
 
 // validKey reports whether a text can be an idempotency key.
@@ -170,6 +164,19 @@ func validKey(key string) bool {
 		}
 	}
 	return key != "" && len(key) <= 255
+}
+
+// checkRecords checks the texts of the records.
+func (e *LogEntry) checkRecords() error {
+	if !e.Stored() {
+		return checkRecordText(e.Body)
+	}
+	for i := range e.Came {
+		if err := checkRecordText(e.Came[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkRecordText(body Body) error {
@@ -192,28 +199,42 @@ func checkRecordText(body Body) error {
 
 // extract scans the document, which must be that of the entity.
 func (e *LogEntry) extract() (*Extract, error) {
-	var b bytes.Buffer
-	b.Grow(len(e.Body.Text) + 256)
-	if err := e.Body.WriteTo(&b, e.Metadata(), nil); err != nil {
+	document, err := e.AppendDocument(make([]byte, 0, len(e.Body.Text)+256))
+	if err != nil {
 		return nil, err
 	}
-	x, err := extractOf(e.Kind, b.Bytes())
+	x, err := extractOf(e.Kind, document)
 	if err != nil {
 		return nil, errors.New("its document is not valid JSON")
 	}
-	members := rawjson.MembersOf(b.Bytes())
+	return x, nil
+}
+
+// AppendDocument appends the document of a version without its records. It returns an
+// error if that is not the document of the entity.
+func (e *LogEntry) AppendDocument(dst []byte) ([]byte, error) {
+	b := bytes.NewBuffer(dst)
+	if err := e.Body.WriteTo(b, e.Metadata(), nil); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.isOf(b.Bytes()[len(dst):])
+}
+
+// isOf returns an error if a document is not that of the entity.
+func (e *LogEntry) isOf(document []byte) error {
+	members := rawjson.MembersOf(document)
 	for {
 		key, value, ok := members.Next()
 		if !ok {
-			return nil, fmt.Errorf("its document has no %s", e.Kind.IDField())
+			return fmt.Errorf("its document has no %s", e.Kind.IDField())
 		}
 		if string(key) != e.Kind.IDField() {
 			continue
 		}
 		if string(textIn(value)) != e.ID {
-			return nil, errors.New("its document has another identifier")
+			return errors.New("its document has another identifier")
 		}
-		return x, nil
+		return nil
 	}
 }
 
@@ -279,7 +300,8 @@ type Mover interface {
 	// Entries calls emit for the entries up to a position that are those of a wanted
 	// entity, in order. The position was once the end of the log. A reader may take as
 	// long as it likes: the log up to a position never changes, so it is read in parts.
-	// The caller checks the entries with CheckTexts.
+	// What the rows of the database say fits their seals; the caller checks the rest of
+	// an entry with its Check.
 	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
 
 	// Load adds entries to the log as they are, in order. They were prepared. It

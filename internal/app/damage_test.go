@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,8 +72,7 @@ func TestWhatIsDamagedIsNeverServed(t *testing.T) {
 			}
 			damage("to be damaged", "to be demaged")
 
-			nothing := func(int64) {}
-			if _, err := app.Export(t.Context(), database, oda.Scope{}, io.Discard, quiet, nothing, nothing); oda.CodeOf(err) != oda.DamagedText {
+			if _, err := export(t, database, oda.Scope{}); oda.CodeOf(err) != oda.DamagedText {
 				t.Errorf("an export ends with %v", err)
 			}
 			a = env.Start(t, use)

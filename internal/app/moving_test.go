@@ -38,19 +38,22 @@ func emptyDatabase(t *testing.T, engine string) string {
 // exported exports a database into a file.
 func exported(t *testing.T, database string, scope oda.Scope) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "export.oda.zst")
-	f, err := os.Create(path)
+	content, err := export(t, database, scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ignore := func(int64) {}
-	if _, err := app.Export(t.Context(), database, scope, f, quiet, ignore, ignore); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
+	path := filepath.Join(t.TempDir(), "export.oda.zst")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func export(t *testing.T, database string, scope oda.Scope) ([]byte, error) {
+	var content bytes.Buffer
+	ignore := func(int64) {}
+	_, err := app.Export(t.Context(), database, scope, &content, quiet, ignore, ignore)
+	return content.Bytes(), err
 }
 
 // imported imports sources as they were, and returns what was set aside.

@@ -16,7 +16,8 @@ type Version struct {
 
 // Check returns an error if the text of the version is not the one that was
 // stored, or if its slots do not make a document. Engines check every text of a
-// version before they return it, except for Entries.
+// version before they return it, except for Entries:
+// whoever calls it does.
 func (v Version) Check(body oda.Body) error {
 	if body.Text == nil {
 		return oda.LostVersion(v.Ref, v.Number)
@@ -24,8 +25,11 @@ func (v Version) Check(body oda.Body) error {
 	return body.Check(v.Ref, v.Number)
 }
 
-// ErrRuns says that a part of a version's row is damaged.
-var ErrRuns = errors.New("the list of records of a stored version is damaged")
+// Parts of a row, other than its text, that may be damaged.
+var (
+	ErrRuns = errors.New("the list of records of a stored version is damaged")
+	errRow  = errors.New("a row of the database does not fit its seal: it was edited, or has changed places with another")
+)
 
 // checkRecord is Check for one of the version's records. Asked is the sequence
 // number that it should have.
@@ -109,6 +113,25 @@ func (r *RecordRow) Seal() Seal {
 		b = append(append(b, '\n'), r.Key...)
 	}
 	return seal(b, r.Digest)
+}
+
+// Fits reports whether the seal is the one that is stored.
+func (s Seal) Fits(stored []byte) bool { return string(s[:]) == string(stored) }
+
+// Check returns an error if the row of the version does not fit its stored seal.
+func (r *VersionRow) Check(of oda.Ref, seal []byte) error {
+	if !r.Seal().Fits(seal) {
+		return oda.Damaged(of, r.Version, 0).Because(errRow)
+	}
+	return nil
+}
+
+// Check returns an error if the row of the record does not fit its stored seal.
+func (r *RecordRow) Check(of oda.Ref, seal []byte) error {
+	if !r.Seal().Fits(seal) {
+		return oda.Damaged(of, r.Version, r.Sequence).Because(errRow)
+	}
+	return nil
 }
 
 // separated appends a comma unless i is the first element of an array.

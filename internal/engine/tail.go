@@ -85,11 +85,3 @@ func (t *Tail) Close() {
 	t.closed = true
 	t.wake()
 }
-
-// LostChange returns the error for a change that is missing or cannot be read, after a
-// position up to which the log is complete. To serve what follows would be to skip the
-// change.
-func LostChange(after oda.Position) error {
-	return oda.Errorf(oda.DamagedText, "A change after position %d is missing in the archive's database, so the log of changes is not served beyond it. "+
-		"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", after)
-}

@@ -113,11 +113,11 @@ func (p *part) encode(encoder *zstd.Encoder) error {
 	for i := range p.entries {
 		e := &p.entries[i]
 		p.counts.count(e)
-		if err := e.CheckTexts(); err != nil {
+		if err := e.Check(); err != nil {
 			return err
 		}
 		if err := p.lines.add(e); err != nil {
-			return fmt.Errorf("export %s %s: %w", e.Kind, e.ID, err)
+			return oda.Damaged(e.Ref, e.Version, 0).Because(err)
 		}
 	}
 	p.entries = nil

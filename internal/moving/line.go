@@ -72,17 +72,19 @@ func (l *lines) add(e *oda.LogEntry) error {
 	}
 	dst = appendDigest(dst, "sha256", e.Body.Digest)
 	dst = append(l.check(dst, begin), documentKey...)
-	text := appending{dst}
 	if hasLines(e.Body.Text) {
-		var rendered bytes.Buffer
-		if err := e.Body.WriteTo(&rendered, e.Metadata(), nil); err != nil {
+		document, err := e.AppendDocument(nil)
+		if err != nil {
 			return err
 		}
-		text.dst = rawjson.AppendQuoted(text.dst, rendered.String())
-	} else if err := e.Body.WriteTo(&text, e.Metadata(), nil); err != nil {
-		return err
+		dst = rawjson.AppendQuoted(dst, string(document))
+	} else {
+		var err error
+		if dst, err = e.AppendDocument(dst); err != nil {
+			return err
+		}
 	}
-	l.text = append(text.dst, '}', '\n')
+	l.text = append(dst, '}', '\n')
 	for i, body := range e.Came {
 		begin := len(l.text)
 		l.addRecord(appendRef(append(l.text, cameKey...), e), begin, e.Before+1+int64(i), "", body)
@@ -125,14 +127,6 @@ func headOf(line []byte) []byte {
 // hasLines reports whether a text is not on one line.
 func hasLines(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
-}
-
-// appending is a buffer as an io.Writer.
-type appending struct{ dst []byte }
-
-func (a *appending) Write(p []byte) (int, error) {
-	a.dst = append(a.dst, p...)
-	return len(p), nil
 }
 
 func appendRef(dst []byte, e *oda.LogEntry) []byte {

@@ -51,7 +51,7 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 		before := r.read
 		err := s.readRounds(ctx, &r, end)
 		if err == nil && r.read == before {
-			err = engine.LostChange(before)
+			err = oda.LostChange(before)
 		}
 		// Return what comes before the damage. The next call reports it.
 		if err != nil && len(r.changes) == 0 {
@@ -133,7 +133,7 @@ func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Posit
 				continue
 			}
 			if one.end != position {
-				return engine.LostChange(begin)
+				return oda.LostChange(begin)
 			}
 			for _, c := range whole {
 				r.add(c)
@@ -160,10 +160,10 @@ func (s *Store) rounds(ctx context.Context, after, end oda.Position, most int) (
 			case runs == nil && first <= after:
 				begin = first
 			case first != reached || len(runs) == 0:
-				return engine.LostChange(max(reached, after))
+				return oda.LostChange(max(reached, after))
 			}
 			if len(numbers) == 0 || len(numbers)%2 != 0 {
-				return engine.LostChange(first)
+				return oda.LostChange(first)
 			}
 			for i := 0; i < len(numbers); i += 2 {
 				runs = append(runs, run{first: numbers[i], last: numbers[i+1]})

@@ -25,7 +25,7 @@ const (
 	// selectVersionEntries reads the versions with the numbers $1, in this order, and
 	// no more after $2 bytes. The planner must look each of them up.
 	selectVersionEntries = `SELECT * FROM (
-			SELECT w.number, v.stored_by, v.stored_on, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.runs, v.slots, v.text, v.digest,
+			SELECT w.number, v.stored_by, v.stored_on, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.runs, v.slots, v.text, v.digest, v.seal,
 				k.key, k.digest AS key_digest, sum(octet_length(v.text)) OVER (ORDER BY w.nth) - octet_length(v.text) AS before
 			FROM unnest($1::bigint[]) WITH ORDINALITY AS w (number, nth)
 			CROSS JOIN LATERAL (SELECT * FROM versions WHERE number = w.number OFFSET 0) v
@@ -38,7 +38,7 @@ const (
 	// selectRecordEntries does the same for records of blocks: $1 has the blocks, $2
 	// and $3 the first and last sequence number of each.
 	selectRecordEntries = `SELECT * FROM (
-			SELECT w.nth, r.sequence, r.recorded_on, coalesce(r.key, ''), r.text, r.digest,
+			SELECT w.nth, r.sequence, r.recorded_on, coalesce(r.key, ''), r.text, r.digest, r.seal,
 				sum(octet_length(r.text)) OVER (ORDER BY w.nth, r.sequence) - octet_length(r.text) AS before
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w (identifier, first, last, nth)
 			CROSS JOIN LATERAL (SELECT * FROM records WHERE kind = 3 AND identifier = w.identifier
@@ -52,7 +52,7 @@ func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda
 	for at := oda.Position(0); at < until; {
 		begin, runs, err := s.rounds(ctx, at, until, entryRounds)
 		if err == nil && (begin != at || len(runs) == 0) {
-			err = engine.LostChange(at)
+			err = oda.LostChange(at)
 		}
 		if err != nil {
 			return s.storageError(ctx, err)
@@ -66,6 +66,7 @@ func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda
 			}
 			var changes []change
 			for _, one := range part {
+				from := at
 				for _, c := range within(all, one) {
 					at += c.width
 					if wanted(c.Ref) {
@@ -73,7 +74,7 @@ func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda
 					}
 				}
 				if one.end != 0 && one.end != at {
-					return s.storageError(ctx, engine.LostChange(begin))
+					return oda.LostChange(from)
 				}
 			}
 			if err := s.entries(ctx, changes, emit); err != nil {
@@ -92,7 +93,7 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 			versions = append(versions, c.number)
 		}
 	}
-	var bodies []oda.LogEntry
+	var bodies []versionEntry
 	var ahead aheadRecords
 	for i := range changes {
 		c := &changes[i]
@@ -107,21 +108,29 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 			e := &bodies[0]
 			bodies = bodies[1:]
 			e.Ref, e.Version = c.Ref, c.Version
+			if err := e.decode(); err != nil {
+				return err
+			}
 			if c.width > 1 {
 				err := s.eachRecord(ctx, changes[i:], &ahead, func(r *recordEntry) error {
 					e.Came = append(e.Came, r.Body)
-					return nil
+					row := engine.RecordRow{Place: []byte(e.ID), Sequence: r.sequence, Version: e.Version, By: e.By, On: e.On, Digest: r.Digest}
+					return row.Check(e.Ref, r.seal)
 				})
 				if err != nil {
 					return err
 				}
 			}
-			if err := emit(e); err != nil {
+			if err := emit(&e.LogEntry); err != nil {
 				return err
 			}
 			continue
 		}
 		err := s.eachRecord(ctx, changes[i:], &ahead, func(r *recordEntry) error {
+			row := engine.RecordRow{Place: []byte(c.ID), Sequence: r.sequence, Version: c.Version, By: c.By, On: r.on, Key: r.key, Digest: r.Digest}
+			if err := row.Check(c.Ref, r.seal); err != nil {
+				return err
+			}
 			return emit(&oda.LogEntry{Ref: c.Ref, Version: c.Version, Sequence: r.sequence, By: c.By, On: r.on, Key: r.key, Body: r.Body})
 		})
 		if err != nil {
@@ -131,8 +140,36 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 	return nil
 }
 
+// versionEntry is a version as its row has it.
+type versionEntry struct {
+	oda.LogEntry
+	runs  []int64
+	slots []int32
+	seal  []byte
+}
+
+// decode completes the entry, whose row must fit its seal.
+func (e *versionEntry) decode() (err error) {
+	if e.Body.Slots, err = decodeSlots(e.slots, len(e.Body.Text)); err != nil {
+		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
+	}
+	runs, err := decodeRuns(e.runs)
+	if err != nil {
+		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
+	}
+	row := engine.VersionRow{
+		Place: versionPlace(int16(e.Kind), e.ID), Version: e.Version, By: e.By, On: e.On,
+		Before: e.Before, After: e.After, Runs: runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
+	}
+	if err := row.Check(e.Ref, e.seal); err != nil {
+		return err
+	}
+	e.Runs = runs.Joined()
+	return nil
+}
+
 // versionEntries reads the versions with the first of the numbers.
-func (s *Store) versionEntries(ctx context.Context, numbers []int64) (entries []oda.LogEntry, err error) {
+func (s *Store) versionEntries(ctx context.Context, numbers []int64) (entries []versionEntry, err error) {
 	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		entries = nil
 		rows, err := conn.Query(ctx, selectVersionEntries, numbers[:min(len(numbers), versionsAtOnce)], entriesBytes)
@@ -141,27 +178,17 @@ func (s *Store) versionEntries(ctx context.Context, numbers []int64) (entries []
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var e oda.LogEntry
+			var e versionEntry
 			var number, before int64
-			var runs []int64
-			var slots []int32
 			var key *string
 			var keyDigest digest
-			err := rows.Scan(&number, &e.By, &e.On, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &runs, &slots, &e.Body.Text, (*digest)(&e.Body.Digest), &key, &keyDigest, &before)
+			err := rows.Scan(&number, &e.By, &e.On, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &e.runs, &e.slots, &e.Body.Text, (*digest)(&e.Body.Digest), &e.seal, &key, &keyDigest, &before)
 			if err == nil && number != numbers[len(entries)] {
 				err = errVersions
 			}
-			if err == nil {
-				e.Body.Slots, err = decodeSlots(slots, len(e.Body.Text))
-			}
 			if err != nil {
 				return err
 			}
-			list, err := decodeRuns(runs)
-			if err != nil {
-				return err
-			}
-			e.Runs = list.Joined()
 			if key != nil {
 				e.CreateKey = &oda.Key{Value: *key, Digest: keyDigest}
 			}
@@ -175,8 +202,7 @@ func (s *Store) versionEntries(ctx context.Context, numbers []int64) (entries []
 	return entries, err
 }
 
-var errVersions = oda.Errorf(oda.DamagedText, "A version that the log of changes names is missing in the archive's database. "+
-	"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.")
+var errVersions = oda.Errorf(oda.DamagedText, "A version that the log of changes names is missing in the archive's database. "+oda.FindDamage)
 
 // recordEntry is a record of a block.
 type recordEntry struct {
@@ -185,6 +211,7 @@ type recordEntry struct {
 	sequence int64
 	on       oda.Instant
 	key      string
+	seal     []byte
 }
 
 // aheadRecords has records that were read ahead, in the order of the changes.
@@ -241,10 +268,10 @@ func (s *Store) readAhead(ctx context.Context, changes []change, from int64, ahe
 		}
 		var nth, before int64
 		var r recordEntry
-		_, err = pgx.ForEachRow(rows, []any{&nth, &r.sequence, &r.on, &r.key, &r.Text, (*digest)(&r.Digest), &before}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&nth, &r.sequence, &r.on, &r.key, &r.Text, (*digest)(&r.Digest), &r.seal, &before}, func() error {
 			r.id = ids[nth-1]
 			found = append(found, r)
-			r.Text = nil
+			r.Text, r.seal = nil, nil
 			return nil
 		})
 		return err

@@ -160,8 +160,7 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 		return ctx.Err()
 	}
 	if unreadable(err) {
-		return oda.Errorf(oda.DamagedText, "The archive's database has a row that cannot be read.%s "+
-			"Tell the operator, who can find all damage with \"oda verify\" and restore the archive from a backup.", outcome).Because(err)
+		return oda.Errorf(oda.DamagedText, "The archive's database has a row that cannot be read.%s "+oda.FindDamage, outcome).Because(err)
 	}
 	if errors.Is(err, errPool) {
 		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)

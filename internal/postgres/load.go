@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -329,7 +328,7 @@ func (l *loading) record(e *oda.LogEntry, sequence int64, key string, body oda.B
 // stored adds the row of a version.
 func (l *loading) stored(e *oda.LogEntry) {
 	row := engine.VersionRow{
-		Place: []byte(strconv.Itoa(int(e.Kind)) + "\n" + e.ID), Version: e.Version, By: e.By, On: e.On,
+		Place: versionPlace(int16(e.Kind), e.ID), Version: e.Version, By: e.By, On: e.On,
 		Before: e.Before, After: e.After, Runs: e.Runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
 	}
 	seal := row.Seal()

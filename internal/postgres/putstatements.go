@@ -231,7 +231,7 @@ func unbound(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	e := entryOf(p.Ref, p.Extract)
 	if create && !update && len(p.Records) == 0 {
 		first := engine.VersionRow{
-			Place: []byte(strconv.Itoa(int(p.Kind)) + "\n" + p.ID), Version: 1, By: p.Creator, On: p.At, Slots: p.Body.Slots, Digest: p.Body.Digest,
+			Place: versionPlace(int16(p.Kind), p.ID), Version: 1, By: p.Creator, On: p.At, Slots: p.Body.Slots, Digest: p.Body.Digest,
 		}
 		if p.Listed {
 			first.Runs = engine.Runs{}

@@ -43,3 +43,9 @@ func decodeSlots(packed []int32, length int) ([]oda.Slot, error) {
 	}
 	return slots, nil
 }
+
+// versionPlace returns the place of a version's row, for its seal. That of a record is
+// the identifier of its block.
+func versionPlace(kind int16, id string) []byte {
+	return []byte(strconv.Itoa(int(kind)) + "\n" + id)
+}

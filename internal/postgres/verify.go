@@ -223,7 +223,7 @@ func scanVersion(rows pgx.Rows) (r audit.VersionRow, err error) {
 		return r, err
 	}
 	r.Entity = keyOf(kind, id)
-	row.Place = fmt.Appendf(nil, "%d\n%s", kind, id)
+	row.Place = versionPlace(kind, id)
 	var runsErr, slotsErr error
 	row.Runs, runsErr = decodeRuns(runs)
 	row.Slots, slotsErr = decodeSlots(slots, len(r.Text))

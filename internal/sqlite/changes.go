@@ -7,7 +7,6 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
-	"oda/internal/engine"
 )
 
 // changesRead is how many positions one call may read. Records that came with a
@@ -45,7 +44,7 @@ func (s *Store) readChanges(ctx context.Context, after, end oda.Position, limit 
 	reading := changesReading{conn: c, limit: limit, read: after, refs: make(map[int64]oda.Ref)}
 	err = c.query(selectChanges, reading.row, int64(after)+1, int64(last))
 	if err == nil && reading.read < last {
-		err = engine.LostChange(reading.read)
+		err = oda.LostChange(reading.read)
 	}
 	// Return what comes before the damage. The next call reports it.
 	if err != nil && !errors.Is(err, errPartFull) && len(reading.changes) == 0 {
@@ -67,7 +66,7 @@ type changesReading struct {
 func (r *changesReading) row(stmt *sqlite.Stmt) error {
 	position := oda.Position(stmt.ColumnInt64(0))
 	if position != r.read+1 {
-		return engine.LostChange(r.read)
+		return oda.LostChange(r.read)
 	}
 	if stmt.ColumnIsNull(3) {
 		r.read = position
@@ -78,7 +77,7 @@ func (r *changesReading) row(stmt *sqlite.Stmt) error {
 		return err
 	}
 	if ref.ID == "" {
-		return engine.LostChange(position - 1)
+		return oda.LostChange(position - 1)
 	}
 	change := oda.Change{
 		Position: position, Ref: ref, Version: stmt.ColumnInt64(2), FirstSequence: stmt.ColumnInt64(3), LastSequence: stmt.ColumnInt64(3),

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"zombiezen.com/go/sqlite"
@@ -19,15 +20,17 @@ const (
 
 const (
 	selectVersionEntries = `SELECT v.position, h.kind, h.identifier, v.entity, v.version, v.stored_by, v.stored_on, h.created_by, h.created_on,
-			v.sequence_before, v.sequence_after, v.runs, v.slots, v.digest, v.text, h.create_key, h.create_digest
+			v.sequence_before, v.sequence_after, v.runs, v.slots, v.digest, v.text, h.create_key, h.create_digest, v.seal
 		FROM versions v LEFT JOIN heads h ON h.entity = v.entity WHERE v.position BETWEEN ? AND ? ORDER BY v.position`
 
 	// Records that came with a version have no sequence number here. They are read
 	// with it.
 	selectRecordEntries = `SELECT r.position, h.kind, h.identifier, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.version, r.recorded_by, r.recorded_on,
-			r.key, r.digest, r.text
+			r.key, r.digest, r.text, r.entity, r.seal
 		FROM records r LEFT JOIN heads h ON h.entity = r.entity LEFT JOIN versions v ON v.entity = r.entity AND v.version = r.version
 		WHERE r.position BETWEEN ? AND ? ORDER BY r.position`
+
+	selectCame = "SELECT sequence, position, text, digest, seal FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence"
 )
 
 // Entries implements oda.Mover.
@@ -77,7 +80,7 @@ func (s *Store) entriesPart(ctx context.Context, after, until oda.Position, want
 			e := entryAt{position: oda.Position(stmt.ColumnInt64(0))}
 			e.Kind, e.ID = oda.Kind(stmt.ColumnInt(1)), stmt.ColumnText(2)
 			if e.ID == "" {
-				return engine.LostChange(e.position - 1)
+				return oda.LostChange(e.position - 1)
 			}
 			p.read = append(p.read, e.position)
 			// SQLite does not read a text that nobody asks for.
@@ -100,8 +103,11 @@ func (s *Store) entriesPart(ctx context.Context, after, until oda.Position, want
 	}
 	// The records may have filled the part before its versions did.
 	p.read = slices.DeleteFunc(p.read, func(position oda.Position) bool { return position > p.end })
-	if len(p.read) != int(p.end-after) {
-		return nil, engine.LostChange(after)
+	slices.Sort(p.read)
+	for i := range p.end - after {
+		if int(i) >= len(p.read) || p.read[i] != after+1+i {
+			return nil, oda.LostChange(after + i)
+		}
 	}
 	p.entries = slices.DeleteFunc(p.entries, func(e entryAt) bool { return e.position > p.end })
 	slices.SortFunc(p.entries, func(a, b entryAt) int { return int(a.position - b.position) })
@@ -128,30 +134,51 @@ func versionEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	if e.Body.Slots, err = decodeSlots(bytesOf(stmt, 12), len(e.Body.Text)); err != nil {
 		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
 	}
+	if stmt.ColumnIsNull(15) != stmt.ColumnIsNull(16) {
+		return oda.Damaged(e.Ref, e.Version, 0).Because(errCreateKey)
+	}
 	if e.Version == 1 && !stmt.ColumnIsNull(15) {
 		e.CreateKey = &oda.Key{Value: stmt.ColumnText(15), Digest: digestOf(stmt, 16)}
 	}
-	return nil
+	var room placeRoom
+	row := engine.VersionRow{
+		Place: place(&room, int64(e.position), e.entity), Version: e.Version, By: e.By, On: e.On,
+		Before: e.Before, After: e.After, Runs: runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
+	}
+	return row.Check(e.Ref, bytesOf(stmt, 17))
 }
+
+var errCreateKey = errors.New("the key with which the entity was created is damaged")
 
 func recordEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	e.Sequence, e.Version, e.By, e.On = stmt.ColumnInt64(3), stmt.ColumnInt64(4), stmt.ColumnText(5), oda.Instant(stmt.ColumnInt64(6))
 	e.Key = stmt.ColumnText(7)
 	e.Body = oda.Body{Text: bytesOf(stmt, 9), Digest: digestOf(stmt, 8)}
-	return nil
+	var room placeRoom
+	row := engine.RecordRow{
+		Place: place(&room, int64(e.position), stmt.ColumnInt64(10)), Sequence: e.Sequence, Version: e.Version,
+		By: e.By, On: e.On, Key: e.Key, Digest: e.Body.Digest,
+	}
+	return row.Check(e.Ref, bytesOf(stmt, 11))
 }
 
 // cameWith reads the records that came with a version.
 func (c *conn) cameWith(e *entryAt) error {
-	of := engine.Version{Ref: e.Ref, Number: e.Version}
-	e.Came = make([]oda.Body, 0, e.After-e.Before)
-	for r, err := range engine.InParts(of, engine.Runs{{First: e.Before + 1, Last: e.After}}, func(first, last int64) ([]engine.Numbered, error) {
-		return c.part(e.entity, first, last)
-	}) {
-		if err != nil {
-			return err
+	err := c.query(selectCame, func(stmt *sqlite.Stmt) error {
+		body := oda.Body{Text: bytesOf(stmt, 2), Digest: digestOf(stmt, 3)}
+		var room placeRoom
+		row := engine.RecordRow{
+			Place: place(&room, stmt.ColumnInt64(1), e.entity), Sequence: e.Before + 1 + int64(len(e.Came)), Version: e.Version,
+			By: e.By, On: e.On, Digest: body.Digest,
 		}
-		e.Came = append(e.Came, oda.Body{Text: r.Text, Digest: r.Digest})
+		if stmt.ColumnInt64(0) != row.Sequence {
+			return oda.Lost(e.Ref, e.Version, row.Sequence)
+		}
+		e.Came = append(e.Came, body)
+		return row.Check(e.Ref, bytesOf(stmt, 4))
+	}, e.entity, e.Before+1, e.After)
+	if came := e.Before + int64(len(e.Came)); err == nil && came < e.After {
+		err = oda.Lost(e.Ref, e.Version, came+1)
 	}
-	return nil
+	return err
 }

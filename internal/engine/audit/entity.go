@@ -157,7 +157,7 @@ func (e *entity) checkVersion(v *VersionRow) {
 		e.report.Add(Row, place, "%v", v.Damage)
 		return
 	}
-	if seal := v.VersionRow.Seal(); string(seal[:]) != string(v.Seal) {
+	if !v.VersionRow.Seal().Fits(v.Seal) {
 		e.report.Add(Row, place, "its row was edited, or has changed places with another")
 	}
 	for _, run := range v.Runs {
@@ -178,7 +178,7 @@ func (e *entity) checkRecord(r *RecordRow) {
 	if oda.DigestOf(r.Text) != r.Digest {
 		e.report.Add(Text, place, "its text is not the one that was stored")
 	}
-	if seal := r.RecordRow.Seal(); string(seal[:]) != string(r.Seal) {
+	if !r.RecordRow.Seal().Fits(r.Seal) {
 		e.report.Add(Row, place, "its row was edited, or has changed places with another")
 	}
 	if fault := notObject(r.Text); fault != "" {
