@@ -36,6 +36,10 @@ func Restore(database string, from io.Reader, note func(read, total int64)) (bac
 	return backup.Header{}, backup.End{}, unknownDatabase(database)
 }
 
+// DatabaseOf returns the name of the embedded engine's database that a file is or belongs
+// to, "" if there is none.
+func DatabaseOf(path string) string { return sqlite.DatabaseOf(path) }
+
 // backups returns how the archive is backed up while it is served, nil if its engine
 // leaves that to other tools.
 func backups(s store, version string) func(context.Context, io.Writer) error {

@@ -43,7 +43,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	if b.Output == "" || b.Output == "-" {
 		return &failure{exitUsage, "--output needs the name of a file: a backup appears when it is complete, and stdout has no such moment"}
 	}
-	if err := noDatabase(b.Output); b.Force && err != nil {
+	if err := spared(b.Output); err != nil {
 		return err
 	}
 	file, err := files.CreateFresh(b.Output, 0o600, b.Force)

@@ -73,7 +73,7 @@ func (e *export) Run(ctx context.Context, to streams) error {
 		}
 		return err
 	}
-	if err := noDatabase(e.Output); e.Force && err != nil {
+	if err := spared(e.Output); err != nil {
 		return err
 	}
 	f, err := files.CreateFresh(e.Output, 0o600, e.Force)

@@ -107,6 +107,9 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 // beginReport begins a report. It appears under its name at the end of the import, and
 // replaces the report of an earlier one, but no other file.
 func beginReport(path string) (*files.Fresh, error) {
+	if err := spared(path); err != nil {
+		return nil, err
+	}
 	f, err := files.CreateFresh(path, 0o600, isReport(path))
 	if errors.Is(err, files.ErrExists) {
 		return nil, &failure{exitFailed, fmt.Sprintf("%s exists already, and is not the report of an import; choose another name for --report", path)}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"syscall"
 
+	"oda/internal/app"
 	"oda/internal/files"
 )
 
@@ -31,20 +30,15 @@ func notWritten(ctx context.Context, what, path string, force bool, err error) e
 	return &failure{exitFailed, err.Error()}
 }
 
-// noDatabase refuses to write over a database, which may be the archive itself.
-func noDatabase(path string) error {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+// spared refuses to write over a database, which may be the archive itself, or over a file
+// that belongs to one.
+func spared(path string) error {
+	switch database := app.DatabaseOf(path); database {
+	case "":
 		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil // whoever writes it says why that is not possible
-	}
-	defer f.Close()
-	const begins = "SQLite format 3\x00"
-	first := make([]byte, len(begins))
-	if _, err := io.ReadFull(f, first); err == nil && string(first) == begins {
+	case path:
 		return &failure{exitFailed, path + " is a database, perhaps an archive, and is not written over; choose another name"}
+	default:
+		return &failure{exitFailed, fmt.Sprintf("%s belongs to the database %s, and is not written over; choose another name", path, database)}
 	}
-	return nil
 }
