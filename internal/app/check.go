@@ -98,14 +98,22 @@ func checkAudit(path string) error {
 	return fmt.Errorf("cannot open the audit log (set it with --audit-log): %w", err)
 }
 
-// checkDatabase checks the address of a database.
-func checkDatabase(database string) error {
+// CheckDatabase returns an error if this is not the address of a database.
+func CheckDatabase(database string) error {
 	if isPostgres(database) {
 		return postgres.Check(database)
 	}
-	path, ok := strings.CutPrefix(database, "sqlite:")
-	if !ok || path == "" {
+	if path, ok := strings.CutPrefix(database, "sqlite:"); !ok || path == "" {
 		return unknownDatabase(database)
+	}
+	return nil
+}
+
+// checkDatabase checks the address of a database, and what is there.
+func checkDatabase(database string) error {
+	path, embedded := strings.CutPrefix(database, "sqlite:")
+	if err := CheckDatabase(database); err != nil || !embedded {
+		return err
 	}
 	info, err := os.Stat(path)
 	switch {

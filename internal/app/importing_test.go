@@ -168,10 +168,7 @@ func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	into, err := odaclient.New(between.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	into := func() (*odaclient.Client, error) { return odaclient.New(between.URL) }
 	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %s", s.Reason) })
 	if err := moving.Store(t.Context(), []string{path}, into, report, nil, nil); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 
 	"oda"
@@ -51,22 +53,76 @@ func openExisting(ctx context.Context, database string, log *slog.Logger) (oda.E
 // Preserve brings sources into a database as they were. No other process may have the
 // database open.
 func Preserve(ctx context.Context, database string, sources []string, report *moving.Report, log *slog.Logger) (err error) {
-	store, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if shared, ok := store.(*postgres.Store); ok {
-		if err := shared.Alone(ctx); err != nil {
+	into := &opening{open: func() (store, error) {
+		s, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
+		if shared, ok := s.(*postgres.Store); ok && err == nil {
+			if err := shared.Alone(ctx); err != nil {
+				return nil, errors.Join(err, s.Close())
+			}
+		}
+		return s, err
+	}}
+	if !IsNew(database) {
+		if _, err := into.opened(); err != nil {
 			return err
 		}
 	}
-	if err := moving.Preserve(ctx, sources, store, report); err != nil {
+	defer func() { err = errors.Join(err, into.close()) }()
+	if err := moving.Preserve(ctx, sources, into, report); err != nil {
 		return err
 	}
 	// Everything has its position once the end is known.
-	_, err = store.End(ctx)
+	s, err := into.opened()
+	if err == nil {
+		_, err = s.End(ctx)
+	}
 	return err
+}
+
+// IsNew reports whether an archive of the embedded engine would be created. An import opens
+// it only when there is something to store, so that one that fails before leaves none behind.
+func IsNew(database string) bool {
+	path, embedded := strings.CutPrefix(database, "sqlite:")
+	_, err := os.Lstat(path)
+	return embedded && errors.Is(err, fs.ErrNotExist)
+}
+
+// opening is an archive that is opened when it is needed.
+type opening struct {
+	open  func() (store, error)
+	store store // nil until then
+}
+
+func (o *opening) opened() (_ store, err error) {
+	if o.store == nil {
+		o.store, err = o.open()
+	}
+	return o.store, err
+}
+
+func (o *opening) close() error {
+	if o.store == nil {
+		return nil
+	}
+	return o.store.Close()
+}
+
+// Load implements moving.Loader.
+func (o *opening) Load(ctx context.Context, entries []oda.LogEntry) ([]error, error) {
+	s, err := o.opened()
+	if err != nil {
+		return nil, err
+	}
+	return s.Load(ctx, entries)
+}
+
+// Sync implements moving.Loader.
+func (o *opening) Sync(ctx context.Context) error {
+	s, err := o.opened()
+	if err != nil {
+		return err
+	}
+	return s.Sync(ctx)
 }
 
 // Interface opens a database, and returns its interface to be called within this

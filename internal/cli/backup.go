@@ -18,8 +18,8 @@ import (
 
 // backUp takes a backup.
 type backUp struct {
-	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write. It appears when it is complete."`
-	Db     string `placeholder:"DATABASE" help:"The archive, sqlite:PATH, if no server has it open. Without it, the running archive at --url is backed up."`
+	Output string   `short:"o" required:"" placeholder:"FILE" help:"File to write. It appears when it is complete."`
+	Db     database `placeholder:"DATABASE" help:"The archive, sqlite:PATH, if no server has it open. Without it, the running archive at --url is backed up."`
 	remote
 	Force bool `help:"Replace FILE if it exists."`
 	Quiet bool `short:"q" help:"Print no progress."`
@@ -48,7 +48,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	}
 	file, err := files.CreateFresh(b.Output, 0o600, b.Force)
 	if err != nil {
-		return notWritten(ctx, "backup", b.Output, b.Force, err)
+		return notWritten(ctx, "backup", b.Output, err)
 	}
 	began := time.Now()
 	var written, total atomic.Int64
@@ -59,10 +59,10 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	stop()
 	if err != nil {
 		file.Discard()
-		return notWritten(ctx, "backup", b.Output, b.Force, err)
+		return notWritten(ctx, "backup", b.Output, err)
 	}
 	if err := file.Commit(); err != nil {
-		return notWritten(ctx, "backup", b.Output, b.Force, err)
+		return notWritten(ctx, "backup", b.Output, err)
 	}
 	took := time.Since(began)
 	_, err = fmt.Fprintf(to.out, "%s entities up to position %s are in %s: %s in %s, %s per second\n", grouped(counted(end)), grouped(end.Position), b.Output,
@@ -73,10 +73,10 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 // take writes the backup to the file.
 func (b *backUp) take(ctx context.Context, file io.Writer, version string, written, total *atomic.Int64) (backup.End, error) {
 	if b.Db != "" {
-		if info, err := os.Stat(strings.TrimPrefix(b.Db, "sqlite:")); err == nil {
+		if info, err := os.Stat(strings.TrimPrefix(string(b.Db), "sqlite:")); err == nil {
 			total.Store(info.Size())
 		}
-		return app.Backup(ctx, b.Db, counting{file, written}, version)
+		return app.Backup(ctx, string(b.Db), counting{file, written}, version)
 	}
 	archive, err := b.archive("")
 	if err != nil {

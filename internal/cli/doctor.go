@@ -16,7 +16,7 @@ import (
 
 // examine looks for everything that can be wrong.
 type examine struct {
-	Db string `placeholder:"DATABASE" help:"The archive to look into: sqlite:PATH, which no server may have open, or postgres://USER@HOST/NAME. Without it, the running archive at --url is asked."`
+	Db database `placeholder:"DATABASE" help:"The archive to look into: sqlite:PATH, which no server may have open, or postgres://USER@HOST/NAME. Without it, the running archive at --url is asked."`
 	remote
 	Settings string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", to check it, too."`
 	Spool    string `placeholder:"DIR" help:"Folder of a spool, to look for records that wait (default as for \"oda record status\")."`
@@ -105,7 +105,7 @@ func (e *examine) look(ctx context.Context, report *doctor.Report, p *progress, 
 		report.Add(doctor.Finding{Check: doctor.Damage, Wrong: true, Place: f.Place, Detail: fmt.Sprintf("%s (%s)", f.Detail, f.Class), Do: remedy(f.Class)})
 	})
 	stop := p.follow(func(took time.Duration) (string, float64) { return audited(damage, took) })
-	err = app.Examine(ctx, e.Db, report, damage)
+	err = app.Examine(ctx, string(e.Db), report, damage)
 	stop()
 	report.Wrong += int(damage.Faulty.Load()) - told
 	return "", err

@@ -19,13 +19,13 @@ import (
 
 // export writes everything in an archive into one file.
 type export struct {
-	Output  string `short:"o" required:"" placeholder:"FILE" help:"File to write, which appears when it is complete; \"-\" for the standard output."`
-	Db      string `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
-	Kind    string `placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
-	Since   moment `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
-	Project string `placeholder:"ID" help:"Only this Project and what hangs on it."`
-	Force   bool   `help:"Replace FILE if it exists."`
-	Quiet   bool   `short:"q" help:"Print no progress."`
+	Output  string   `short:"o" required:"" placeholder:"FILE" help:"File to write, which appears when it is complete; \"-\" for the standard output."`
+	Db      database `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
+	Kind    string   `placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
+	Since   moment   `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
+	Project string   `placeholder:"ID" help:"Only this Project and what hangs on it."`
+	Force   bool     `help:"Replace FILE if it exists."`
+	Quiet   bool     `short:"q" help:"Print no progress."`
 	remote
 }
 
@@ -78,15 +78,15 @@ func (e *export) Run(ctx context.Context, to streams) error {
 	}
 	f, err := files.CreateFresh(e.Output, 0o600, e.Force)
 	if err != nil {
-		return notWritten(ctx, "export", e.Output, e.Force, err)
+		return notWritten(ctx, "export", e.Output, err)
 	}
 	said, err := e.write(ctx, scope, to, f)
 	if err != nil {
 		f.Discard()
-		return notWritten(ctx, "export", e.Output, e.Force, err)
+		return notWritten(ctx, "export", e.Output, err)
 	}
 	if err := f.Commit(); err != nil {
-		return notWritten(ctx, "export", e.Output, e.Force, err)
+		return notWritten(ctx, "export", e.Output, err)
 	}
 	_, err = fmt.Fprintln(to.out, said)
 	return err
@@ -123,7 +123,7 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 		return howFar("exporting", done.Load(), total.Load(), took, grouped)
 	})
 	defer stop()
-	m, err := app.Export(ctx, e.Db, scope, out, quietLog(to.err), total.Store, func(n int64) { done.Add(n) })
+	m, err := app.Export(ctx, string(e.Db), scope, out, quietLog(to.err), total.Store, func(n int64) { done.Add(n) })
 	if err != nil {
 		return "", ofArchive(err)
 	}

@@ -50,7 +50,7 @@ func isKind(word string) bool {
 // usageError returns what to tell about a command line that is not valid: what is
 // wrong, which reading command may have been meant, and where to read on.
 func usageError(err error) string {
-	text := err.Error()
+	text := strings.Replace(err.Error(), `,"" but got`, " but got", 1) // no value is no choice
 	command := "oda"
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
 		node := parse.Context.Selected()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"oda/client"
@@ -18,7 +19,7 @@ import (
 // importing brings documents from elsewhere into an archive.
 type importing struct {
 	Sources  []string `arg:"" name:"source" help:"What to import: an export, a file or a folder of JSON documents, http(s)://... of a running archive, or postgres://... of a database of ska-db-oda."`
-	Db       string   `placeholder:"DATABASE" help:"The archive to import into: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
+	Db       database `placeholder:"DATABASE" help:"The archive to import into: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Preserve bool     `help:"Keep versions, users and times as they were. Needs --db, of an archive that no server has open."`
 	Report   string   `placeholder:"FILE" help:"File in which to keep, as lines of JSON, what was set aside and why. It replaces an earlier report."`
 	Quiet    bool     `short:"q" help:"Print no progress."`
@@ -111,7 +112,7 @@ func beginReport(path string) (*files.Fresh, error) {
 		return nil, err
 	}
 	f, err := files.CreateFresh(path, 0o600, isReport(path))
-	if errors.Is(err, files.ErrExists) {
+	if errors.Is(err, files.ErrExists) || errors.Is(err, files.ErrNotFile) {
 		return nil, &failure{exitFailed, fmt.Sprintf("%s exists already, and is not the report of an import; choose another name for --report", path)}
 	}
 	if err != nil {
@@ -157,25 +158,33 @@ func asideText(n int64) string {
 func (i *importing) run(ctx context.Context, to streams, report *moving.Report) error {
 	log := quietLog(to.err)
 	if i.Preserve {
-		return ofArchive(app.Preserve(ctx, i.Db, i.Sources, report, log))
+		return ofArchive(app.Preserve(ctx, string(i.Db), i.Sources, report, log))
 	}
 	archive, err := i.archive()
 	if err != nil {
 		return err
 	}
 	var token func() (string, error) // else it is for the archive that is imported into
+	into := func() (*client.Client, error) { return archive, nil }
 	if i.Db != "" {
 		token = moving.Token
-		transport, done, err := app.Interface(ctx, i.Db, log)
-		if err != nil {
-			return ofArchive(err)
-		}
-		defer done()
-		if archive, err = client.New("http://archive.invalid", client.WithUser(archive.User()), client.WithToken(""), client.WithHTTPClient(&http.Client{Transport: transport})); err != nil {
-			return err
+		done := func() error { return nil }
+		defer func() { _ = done() }()
+		into = sync.OnceValues(func() (*client.Client, error) {
+			transport, opened, err := app.Interface(ctx, string(i.Db), log)
+			if err != nil {
+				return nil, ofArchive(err)
+			}
+			done = opened
+			return client.New("http://archive.invalid", client.WithUser(archive.User()), client.WithToken(""), client.WithHTTPClient(&http.Client{Transport: transport}))
+		})
+		if !app.IsNew(string(i.Db)) {
+			if _, err := into(); err != nil {
+				return err
+			}
 		}
 	}
-	err = moving.Store(ctx, i.Sources, archive, report, token, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
+	err = moving.Store(ctx, i.Sources, into, report, token, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
 		database, remove, err := app.Unpack(ctx, export, log)
 		if err != nil {
 			return nil, nil, err

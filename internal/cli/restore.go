@@ -15,9 +15,9 @@ import (
 
 // restore makes an archive from a backup.
 type restore struct {
-	File  string `arg:"" help:"File that \"oda backup\" has written."`
-	Db    string `required:"" placeholder:"DATABASE" help:"The new archive: sqlite:PATH. Nothing may be there yet."`
-	Quiet bool   `short:"q" help:"Print no progress."`
+	File  string   `arg:"" help:"File that \"oda backup\" has written."`
+	Db    database `required:"" placeholder:"DATABASE" help:"The new archive: sqlite:PATH. Nothing may be there yet."`
+	Quiet bool     `short:"q" help:"Print no progress."`
 }
 
 // Help is what "oda restore --help" says besides the flags.
@@ -45,7 +45,7 @@ func (r *restore) Run(ctx context.Context, to streams) error {
 	stop := newProgress(to.err, r.Quiet).follow(func(took time.Duration) (string, float64) {
 		return howFar("restoring", read.Load(), total.Load(), took, size)
 	})
-	header, end, err := app.Restore(r.Db, &stoppable{file, ctx}, func(n, of int64) {
+	header, end, err := app.Restore(string(r.Db), &stoppable{file, ctx}, func(n, of int64) {
 		read.Store(n)
 		total.Store(of)
 	})

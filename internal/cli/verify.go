@@ -16,11 +16,11 @@ import (
 
 // verify checks an archive.
 type verify struct {
-	Config string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", for --db."`
-	Db     string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
-	Most   int    `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
-	Quiet  bool   `short:"q" help:"Print no progress."`
-	JSON   bool   `name:"json" help:"Print the result as one JSON object."`
+	Config string   `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", for --db."`
+	Db     database `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
+	Most   int      `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
+	Quiet  bool     `short:"q" help:"Print no progress."`
+	JSON   bool     `name:"json" help:"Print the result as one JSON object."`
 }
 
 // Help is what "oda verify --help" says besides the flags.
@@ -60,7 +60,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 	})
 	began := time.Now()
 	stop := p.follow(func(took time.Duration) (string, float64) { return audited(report, took) })
-	err := app.Verify(ctx, v.Db, report)
+	err := app.Verify(ctx, string(v.Db), report)
 	stop()
 	if err != nil {
 		if errors.Is(err, context.Canceled) || ctx.Err() != nil {

@@ -11,12 +11,12 @@ import (
 )
 
 // notWritten says why there is no backup or export under its name.
-func notWritten(ctx context.Context, what, path string, force bool, err error) error {
+func notWritten(ctx context.Context, what, path string, err error) error {
 	_, known := errors.AsType[*failure](err)
 	switch {
 	case ctx.Err() != nil:
 		return &failure{exitFailed, fmt.Sprintf("stopped before the %s was complete; there is no %s", what, path)}
-	case errors.Is(err, files.ErrExists) && force:
+	case errors.Is(err, files.ErrNotFile):
 		return &failure{exitFailed, fmt.Sprintf("%s is not an ordinary file; choose another name", path)}
 	case errors.Is(err, files.ErrExists):
 		return &failure{exitFailed, fmt.Sprintf("%s exists already; choose another name, or replace it with --force", path)}

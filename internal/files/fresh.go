@@ -23,11 +23,15 @@ type Fresh struct {
 // comes, so little is left to wait for at the end.
 const syncEvery = 64 << 20
 
-// ErrExists means that there is a file that must not be replaced.
-var ErrExists = errors.New("the file exists")
+// ErrExists means that there is a file that must not be replaced, and ErrNotFile that there
+// is something else than a file.
+var (
+	ErrExists  = errors.New("the file exists")
+	ErrNotFile = errors.New("not an ordinary file")
+)
 
 // CreateFresh begins a file. If one exists that may not be replaced, the error is
-// ErrExists. An empty one, as mktemp makes it, may always be.
+// ErrExists, or ErrNotFile. An empty one, as mktemp makes it, may always be.
 func CreateFresh(path string, mode os.FileMode, replace bool) (*Fresh, error) {
 	f := &Fresh{path: path, replace: replace}
 	if err := f.mayAppear(); err != nil {
@@ -61,7 +65,9 @@ func (f *Fresh) mayAppear() error {
 		return nil
 	case err != nil:
 		return err
-	case !f.replace && info.Size() > 0 || !info.Mode().IsRegular():
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: %w", f.path, ErrNotFile)
+	case !f.replace && info.Size() > 0:
 		return fmt.Errorf("%s: %w", f.path, ErrExists)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -34,8 +35,8 @@ func decompressed(in io.Reader) (content io.ReadCloser, is bool, err error) {
 	return io.NopCloser(r), false, nil
 }
 
-// IsExport reports whether a file begins as an export does. It must be an ordinary
-// file, since it is read again.
+// IsExport reports whether a file begins as an export does, or has the name of one, so that
+// its beginning must be damaged. It must be an ordinary file, since it is read again.
 func IsExport(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -43,6 +44,9 @@ func IsExport(path string) (bool, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return false, fmt.Errorf("%s is not an ordinary file, and cannot be read twice; write it into one first", path)
+	}
+	if filepath.Ext(uncompressed(path)) == ".oda" {
+		return true, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {

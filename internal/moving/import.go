@@ -89,9 +89,10 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 }
 
 // Store stores the documents of sources as new ones: through the interface of an
-// archive, which gives them versions and times. An export must be unpacked before.
+// archive, which gives them versions and times. Into is called when there is something to
+// store. An export must be unpacked before.
 // Token is for archives that are read; nil: they are sent none.
-func Store(ctx context.Context, sources []string, into *client.Client, report *Report, token func() (string, error),
+func Store(ctx context.Context, sources []string, into func() (*client.Client, error), report *Report, token func() (string, error),
 	unpack func(ctx context.Context, export string) (transport http.RoundTripper, done func(), err error),
 ) error {
 	parser, err := newParser()
@@ -102,7 +103,7 @@ func Store(ctx context.Context, sources []string, into *client.Client, report *R
 	if err != nil {
 		return err
 	}
-	s := &storer{into: into, parser: parser, report: report}
+	s := &storer{open: into, parser: parser, report: report}
 	for _, g := range groups {
 		err := s.storeAll(ctx, func(ctx context.Context, emit func(*history) error) error {
 			if !g.isExport {
@@ -113,8 +114,10 @@ func Store(ctx context.Context, sources []string, into *client.Client, report *R
 				return named(g.sources[0], err)
 			}
 			defer done()
+			report.unpacked = &unpacked{ctx: ctx, export: g.sources[0]}
 			return histories(ctx, group{sources: []string{unpackedAddress}}, transport, nil, report, emit)
 		})
+		report.unpacked = nil
 		if err != nil {
 			return err
 		}

@@ -81,6 +81,14 @@ func (r *reader) damaged(after int64, reason string) error {
 // anyForm matches the first line of exports of all forms.
 var anyForm = regexp.MustCompile(`^\{"export":"oda","form":([0-9]+)[,}]`)
 
+// formOf returns the form of an export with that first line, "" if it has none.
+func formOf(first []byte) string {
+	if match := anyForm.FindSubmatch(first); match != nil {
+		return string(match[1])
+	}
+	return ""
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // batch is a part of an export as it was read: the lines of whole entries.
@@ -99,13 +107,12 @@ func newReader(in io.Reader) (*reader, error) {
 	first, err := r.next()
 	switch {
 	case err != nil:
-	case string(first) != form && anyForm.Match(first):
+	case string(first) == form:
+	case formOf(first) != "" && formOf(first) != formOf([]byte(form)):
 		err = fmt.Errorf("this export has form %s, and this version of oda reads only form %s; install the version that made the export, or export again with this one",
-			anyForm.FindSubmatch(first)[1], anyForm.FindStringSubmatch(form)[1])
-	case string(first) != form && bytes.HasPrefix(first, []byte(exportKey)):
+			formOf(first), formOf([]byte(form)))
+	default:
 		err = r.damaged(0, "it "+errLine.Error())
-	case string(first) != form:
-		err = errors.New("this is not an export of oda")
 	}
 	if err != nil {
 		r.content.Close()

@@ -69,6 +69,8 @@ type Report struct {
 	Read  atomic.Int64
 	Aside atomic.Int64
 
+	unpacked *unpacked // the export that is read; nil: another source
+
 	mu     sync.Mutex
 	out    io.Writer // a line for each; nil: none
 	tell   func(SetAside)
@@ -94,6 +96,9 @@ func (r *Report) setAside(s SetAside) error {
 	r.Aside.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.unpacked != nil {
+		s.Place = r.unpacked.place(s.Ref, s.Version)
+	}
 	r.tell(s)
 	if r.out == nil || r.failed != nil {
 		return r.failed

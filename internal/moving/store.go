@@ -20,7 +20,8 @@ const storesAtOnce = 8
 // the user is the one who imports. It leaves out what the archive has already, and it
 // never overwrites what the source does not know.
 type storer struct {
-	into   *client.Client
+	open   func() (*client.Client, error)
+	into   *client.Client // nil until there is something to store
 	parser *parser
 	report *Report
 }
@@ -43,7 +44,12 @@ func (s *storer) storeAll(ctx context.Context, histories func(context.Context, f
 			}
 		})
 	}
-	err := histories(ctx, func(h *history) error {
+	err := histories(ctx, func(h *history) (err error) {
+		if s.into == nil {
+			if s.into, err = s.open(); err != nil {
+				return err
+			}
+		}
 		select {
 		case queue <- h:
 			return nil
