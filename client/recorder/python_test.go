@@ -13,13 +13,12 @@ import (
 	"oda/internal/test/env"
 )
 
-// python runs Python with the helper on its path, or skips the test if there is
-// no Python.
+// python runs Python with the helper on its path.
 func python(t *testing.T, dir, address string, arguments ...string) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no python3")
+		t.Fatal("this test needs python3: run \"make setup\"")
 	}
 	helper, err := filepath.Abs("../../python/src")
 	if err != nil {
