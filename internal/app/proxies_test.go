@@ -109,12 +109,11 @@ func startGateway(t *testing.T, example string, start func(dir, config, address 
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := fault.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 // program returns the path of a proxy.

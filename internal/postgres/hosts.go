@@ -17,7 +17,8 @@ import (
 )
 
 // silence is how long to wait for servers that do not answer, once another has
-// answered that it does not accept writes.
+// answered that it does not accept writes, while requests wait. A request can be sent
+// again; an archive that cannot be opened ends the program.
 const silence = 300 * time.Millisecond
 
 // hosts knows which of several servers accepts writes. The driver asks them one
@@ -30,6 +31,7 @@ type hosts struct {
 	mu     sync.Mutex
 	known  *server
 	search *search
+	opened bool // requests are waiting
 }
 
 // passwordFile is the setting of a DSN that names a file with the password.
@@ -121,6 +123,13 @@ func (h *hosts) forget() {
 	h.known = nil
 }
 
+// open says that the archive is open.
+func (h *hosts) open() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.opened = true
+}
+
 // find returns the server that accepts writes. Calls at the same time share one
 // search.
 func (h *hosts) find(ctx context.Context, c *pgx.ConnConfig, servers []*server) (*server, error) {
@@ -133,7 +142,11 @@ func (h *hosts) find(ctx context.Context, c *pgx.ConnConfig, servers []*server) 
 	if s == nil {
 		s = &search{done: make(chan struct{})}
 		h.search = s
-		go h.run(context.WithoutCancel(ctx), s, c.Config.Copy(), servers)
+		patience := c.ConnectTimeout
+		if h.opened {
+			patience = silence
+		}
+		go h.run(context.WithoutCancel(ctx), s, c.Config.Copy(), servers, patience)
 	}
 	h.mu.Unlock()
 	select {
@@ -144,18 +157,19 @@ func (h *hosts) find(ctx context.Context, c *pgx.ConnConfig, servers []*server) 
 	}
 }
 
-func (h *hosts) run(ctx context.Context, s *search, c *pgconn.Config, servers []*server) {
+func (h *hosts) run(ctx context.Context, s *search, c *pgconn.Config, servers []*server, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 	defer cancel()
-	s.found, s.err = ask(ctx, c, servers)
+	s.found, s.err = ask(ctx, c, servers, patience)
 	h.mu.Lock()
 	h.known, h.search = s.found, nil
 	h.mu.Unlock()
 	close(s.done)
 }
 
-// ask asks all servers at once and returns the first that accepts writes.
-func ask(ctx context.Context, c *pgconn.Config, servers []*server) (*server, error) {
+// ask asks all servers at once and returns the first that accepts writes. Once one has
+// answered that it does not, patience is how long to wait for the others.
+func ask(ctx context.Context, c *pgconn.Config, servers []*server, patience time.Duration) (*server, error) {
 	type answer struct {
 		from *server
 		err  error
@@ -182,7 +196,7 @@ func ask(ctx context.Context, c *pgconn.Config, servers []*server) (*server, err
 			}
 			failed = append(failed, a.err)
 			if enough == nil {
-				enough = time.After(silence)
+				enough = time.After(patience)
 			}
 		case <-enough:
 			return nil, errors.Join(append(failed, errors.New("the others do not answer"))...)

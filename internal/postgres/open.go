@@ -153,6 +153,7 @@ func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logg
 	s.done.Go(func() { s.watchSchema(watching, steps) })
 	s.numbering = newNumbering(s)
 	s.done.Go(func() { s.numbering.run(background) })
+	hosts.open()
 	return s, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 	"oda/internal/test/suite"
 )
 
@@ -38,13 +39,11 @@ func bouncer(t *testing.T, server string, users []string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err = fault.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address = listener.Addr().String()
 	_, own, _ := net.SplitHostPort(address)
-	_ = listener.Close()
 
 	dir, err := os.MkdirTemp("", "oda-bouncer-")
 	if err != nil {

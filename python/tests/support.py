@@ -6,6 +6,7 @@ import importlib.util
 import json
 import logging
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -76,9 +77,13 @@ def needs(module):
 
 
 def free_port():
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """A port that nobody listens on, and that the system gives to no connection."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randrange(15000, 32000))) as listener:
+                return listener.getsockname()[1]
+        except OSError:
+            continue
 
 
 class Server:
