@@ -57,6 +57,8 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 	primary, standby := pair(t)
 	proxy := env.NewProxy(t, primary.Addr())
 	dsn := either(proxy.Addr(), standby.Addr())
+	proxy.Stall(true)
+	time.AfterFunc(time.Second, func() { proxy.Stall(false) }) // a busy primary answers long after its standby
 	first, second := open(t, dsn), open(t, dsn)
 	l := startLoad(t, first, second)
 	l.goesOn(t)
