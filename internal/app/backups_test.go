@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,20 +205,37 @@ func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 				}
 				missing(t, file+".part")
 			}
-			early := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				response, err := http.Get("http://" + p.Host() + r.URL.RequestURI())
-				if err != nil {
-					panic(err)
+			for spoiled, spoil := range map[string]func([]byte) []byte{
+				"its end is missing":       func(content []byte) []byte { return content[:len(content)/2] },
+				"its beginning is missing": func(content []byte) []byte { return content[200:] },
+				"only its end is there":    func(content []byte) []byte { return content[len(content)-200:] },
+				"a part is missing":        func(content []byte) []byte { return slices.Delete(content, len(content)/2, len(content)/2+2000) },
+				"it comes twice":           func(content []byte) []byte { return append(content, content...) },
+				"a bit has flipped": func(content []byte) []byte {
+					content[len(content)/2] ^= 1
+					return content
+				},
+			} {
+				between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					response, err := http.Get("http://" + p.Host() + r.URL.RequestURI())
+					if err != nil {
+						panic(err)
+					}
+					defer response.Body.Close()
+					content, err := io.ReadAll(response.Body)
+					if err != nil {
+						panic(err)
+					}
+					_, _ = w.Write(spoil(content)) // the client has noticed before the end
+				}))
+				defer between.Close()
+				fails(t, run(t, command, "-o", file, "--url", between.URL), 1, "is not a ", command)
+				missing(t, file)
+				missing(t, file+".part")
+				if t.Failed() {
+					t.Fatal(spoiled)
 				}
-				defer response.Body.Close()
-				if _, err := io.CopyN(w, response.Body, 5<<20); err != nil {
-					panic(err)
-				}
-			}))
-			defer early.Close()
-			fails(t, run(t, command, "-o", file, "--url", early.URL), 1, "is not a whole "+command)
-			missing(t, file)
-			missing(t, file+".part")
+			}
 
 			must(t, "PUT", p.URL+"/sbds/after", `{}`)
 			if out := succeeds(t, run(t, command, "-o", file, "--url", "http://"+proxy.Addr())); !strings.Contains(out, "9 ") {

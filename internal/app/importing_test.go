@@ -103,6 +103,57 @@ func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 			}
 			healthy(w, r)
 		}, ""},
+		"an answer is spoiled": {func(w http.ResponseWriter, r *http.Request, asked int) {
+			if asked == 1 && strings.Contains(r.URL.Path, "/versions") {
+				fmt.Fprint(w, `{"versions":[{"ver`)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+		"a list is cut off": {func(w http.ResponseWriter, r *http.Request, asked int) {
+			if asked == 1 && r.URL.Path == "/api/v1/sbds" {
+				fmt.Fprint(w, `["sbd-`)
+				return
+			}
+			healthy(w, r)
+		}, ""},
+		"versions of one entity are missing": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			switch r.URL.Path {
+			case "/api/v1/sbds":
+				fmt.Fprint(w, `["sbd-1","sbd-2"]`)
+			case "/api/v1/sbds/sbd-2":
+				fmt.Fprint(w, strings.ReplaceAll(fmt.Sprintf(version, 7), "sbd-1", "sbd-2"))
+			default:
+				healthy(w, r)
+			}
+		}, "answered 404"},
+		"it answers with another entity": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if r.URL.Path == "/api/v1/sbds/sbd-1/versions/2" {
+				fmt.Fprint(w, strings.ReplaceAll(fmt.Sprintf(version, 2), "sbd-1", "sbd-2"))
+				return
+			}
+			healthy(w, r)
+		}, "its sbd_id is sbd-2"},
+		"it answers with another version": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if r.URL.Path == "/api/v1/sbds/sbd-1/versions/2" {
+				fmt.Fprintf(w, version, 1)
+				return
+			}
+			healthy(w, r)
+		}, "asked for version 2, and sent version 1"},
+		"something follows a list": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			healthy(w, r)
+			if r.URL.Path == "/api/v1/sbds" {
+				fmt.Fprint(w, `["sbd-2"]`)
+			}
+		}, "something follows the list"},
+		"a list names an entity twice": {func(w http.ResponseWriter, r *http.Request, _ int) {
+			if r.URL.Path == "/api/v1/sbds" {
+				fmt.Fprint(w, `["sbd-1","sbd-1"]`)
+				return
+			}
+			healthy(w, r)
+		}, "names an entity twice"},
 		"it is elsewhere": {func(w http.ResponseWriter, r *http.Request, _ int) {
 			if _, elsewhere := r.URL.Query()["there"]; !elsewhere {
 				http.Redirect(w, r, r.URL.Path+"?there", http.StatusMovedPermanently)

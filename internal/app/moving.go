@@ -118,11 +118,10 @@ func (o *opening) Load(ctx context.Context, entries []oda.LogEntry) ([]error, er
 
 // Sync implements moving.Loader.
 func (o *opening) Sync(ctx context.Context) error {
-	s, err := o.opened()
-	if err != nil {
-		return err
+	if o.store == nil {
+		return nil
 	}
-	return s.Sync(ctx)
+	return o.store.Sync(ctx)
 }
 
 // Interface opens a database, and returns its interface to be called within this

@@ -84,6 +84,8 @@ var damages = []damage{
 		UPDATE records SET (text, digest) = (SELECT text, digest FROM other) WHERE BLOCK AND sequence = 3; DROP TABLE other`, "",
 		[]string{"row: ExecutionBlock eb-m51, record 2: ", "row: ExecutionBlock eb-m51, record 3: "},
 	},
+	{"a record says another version", `UPDATE records SET version = 99 WHERE BLOCK AND sequence = 13`, "", []string{"row: ExecutionBlock eb-m51, record 13: "}},
+	{"a record has another number", `UPDATE records SET sequence = -5 WHERE BLOCK AND sequence = 13`, "", []string{"row: ExecutionBlock eb-m51, record -5: "}},
 	{
 		"two versions are exchanged", `UPDATE versions SET version = -version WHERE SBD AND version IN (2, 3); UPDATE versions SET version = 5 + version WHERE SBD AND version < 0`, "",
 		[]string{"row: SBDefinition sbd-m51, version 2: ", "row: SBDefinition sbd-m51, version 3: "},

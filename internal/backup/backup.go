@@ -23,10 +23,10 @@ import (
 	"time"
 )
 
-// magic begins a backup. Its beginning is the same for all formats.
+// Begins is how a backup begins, whatever its format, and magic with this one.
 const (
-	anyMagic = "oda backup "
-	magic    = anyMagic + "2\n"
+	Begins = "oda backup "
+	magic  = Begins + "2\n"
 )
 
 // Kinds of blocks.

@@ -112,7 +112,7 @@ func TestABlockInAnotherPlaceIsRefused(t *testing.T) {
 			t.Errorf("a block that is %s gives %v, want damage at byte %d", name, err, at)
 		}
 	}
-	for _, other := range []string{"", "SQLite format 3\x00 and more", anyMagic + "1\nand more", "something else"} {
+	for _, other := range []string{"", "SQLite format 3\x00 and more", Begins + "1\nand more", "something else"} {
 		if _, _, err := read([]byte(other)); !errors.Is(err, ErrNone) {
 			t.Errorf("%q gives %v", other, err)
 		}

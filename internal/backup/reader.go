@@ -39,7 +39,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 		if bytes.HasPrefix([]byte("SQLite format 3\x00"), first) {
 			return nil, fmt.Errorf("%w, but a SQLite database; if that is an archive, copy it to its place", ErrNone)
 		}
-		if bytes.HasPrefix(first, []byte(anyMagic)) {
+		if bytes.HasPrefix(first, []byte(Begins)) {
 			return nil, fmt.Errorf("%w of this version; restore it with the one that made it", ErrNone)
 		}
 		return nil, ErrNone

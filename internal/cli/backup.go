@@ -46,7 +46,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	if err := spared(b.Output); err != nil {
 		return err
 	}
-	file, err := files.CreateFresh(b.Output, 0o600, b.Force)
+	file, err := files.CreateFresh(b.Output, 0o600, backup.Begins, b.Force)
 	if err != nil {
 		return notWritten(ctx, "backup", b.Output, err)
 	}

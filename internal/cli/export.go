@@ -76,7 +76,7 @@ func (e *export) Run(ctx context.Context, to streams) error {
 	if err := spared(e.Output); err != nil {
 		return err
 	}
-	f, err := files.CreateFresh(e.Output, 0o600, e.Force)
+	f, err := files.CreateFresh(e.Output, 0o600, moving.Begins, e.Force)
 	if err != nil {
 		return notWritten(ctx, "export", e.Output, err)
 	}
@@ -105,17 +105,20 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 			return howFar("exporting", done.Load(), 0, took, size)
 		})
 		defer stop()
-		var ending moving.Ending
-		err = archive.Export(ctx, scope, io.MultiWriter(counting{out, &done}, &ending))
-		if _, ours := errors.AsType[*fs.PathError](err); ours { // the file cannot be written
+		receiver := moving.NewReceiver(ctx)
+		err = archive.Export(ctx, scope, io.MultiWriter(counting{out, &done}, receiver))
+		m, damage := receiver.Done()
+		_, ours := errors.AsType[*fs.PathError](err)
+		_, noticed := errors.AsType[*moving.Damage](err)
+		switch {
+		case ours: // the file cannot be written
 			return "", err
-		}
-		if err != nil {
+		case lost(err):
+			return "", fmt.Errorf("%w; its log may say why", explain(archive, "export", err))
+		case err != nil && !noticed:
 			return "", explain(archive, "export", err)
-		}
-		m := ending.Manifest()
-		if m == nil {
-			return "", fmt.Errorf("what the archive at %s sent is not a whole export: it ends before its manifest; see its log", archive.Address())
+		case damage != nil:
+			return "", fmt.Errorf("what the archive at %s sent is not a whole export: %w; see its log", archive.Address(), damage)
 		}
 		return e.said(m), nil
 	}

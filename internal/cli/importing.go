@@ -76,6 +76,10 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 			fmt.Fprintf(to.err, "set aside: %s: %s%s\n", s.Place, about(s), s.Reason)
 		}
 	})
+	report.Note = func(text string) {
+		bar.clear()
+		fmt.Fprintf(to.err, "note: %s\n", text)
+	}
 	stop := bar.follow(func(took time.Duration) (string, float64) {
 		line, share := howFar("importing", report.Read.Load(), report.Total.Load(), took, grouped)
 		if n := report.Aside.Load(); n > 0 {
@@ -111,9 +115,12 @@ func beginReport(path string) (*files.Fresh, error) {
 	if err := spared(path); err != nil {
 		return nil, err
 	}
-	f, err := files.CreateFresh(path, 0o600, isReport(path))
+	f, err := files.CreateFresh(path, 0o600, moving.ReportBegin, isReport(path))
 	if errors.Is(err, files.ErrExists) || errors.Is(err, files.ErrNotFile) {
 		return nil, &failure{exitFailed, fmt.Sprintf("%s exists already, and is not the report of an import; choose another name for --report", path)}
+	}
+	if errors.Is(err, files.ErrInTheWay) {
+		return nil, notWritten(context.Background(), "report", path, err)
 	}
 	if err != nil {
 		return nil, reportFailed(err)

@@ -20,6 +20,8 @@ func notWritten(ctx context.Context, what, path string, err error) error {
 		return &failure{exitFailed, fmt.Sprintf("%s is not an ordinary file; choose another name", path)}
 	case errors.Is(err, files.ErrExists):
 		return &failure{exitFailed, fmt.Sprintf("%s exists already; choose another name, or replace it with --force", path)}
+	case errors.Is(err, files.ErrInTheWay):
+		return &failure{exitFailed, fmt.Sprintf("%s.part is in the way: it was not left by an earlier %s; move it, or choose another name", path, what)}
 	case errors.Is(err, files.ErrLocked):
 		return &failure{exitFailed, fmt.Sprintf("another process is writing %s; wait for it, or choose another name", path)}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

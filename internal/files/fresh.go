@@ -3,9 +3,11 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Fresh is a file that appears under its name when it is complete and on disk. Until
@@ -23,18 +25,22 @@ type Fresh struct {
 // comes, so little is left to wait for at the end.
 const syncEvery = 64 << 20
 
-// ErrExists means that there is a file that must not be replaced, and ErrNotFile that there
-// is something else than a file.
+// Why a file cannot be begun.
 var (
-	ErrExists  = errors.New("the file exists")
-	ErrNotFile = errors.New("not an ordinary file")
+	ErrExists   = errors.New("the file exists") // and must not be replaced
+	ErrNotFile  = errors.New("not an ordinary file")
+	ErrInTheWay = errors.New("another file is in the way") // under the name that it has until it is complete
 )
 
-// CreateFresh begins a file. If one exists that may not be replaced, the error is
-// ErrExists, or ErrNotFile. An empty one, as mktemp makes it, may always be.
-func CreateFresh(path string, mode os.FileMode, replace bool) (*Fresh, error) {
+// CreateFresh begins a file whose content begins so: what is left of another one is begun
+// anew, but no other file is. If one exists that may not be replaced, the error is
+// ErrExists. An empty one, as mktemp makes it, may always be.
+func CreateFresh(path string, mode os.FileMode, begins string, replace bool) (*Fresh, error) {
 	f := &Fresh{path: path, replace: replace}
 	if err := f.mayAppear(); err != nil {
+		return nil, err
+	}
+	if err := left(path+".part", begins); err != nil {
 		return nil, err
 	}
 	left, err := Lock(path+".part", mode)
@@ -55,6 +61,23 @@ func CreateFresh(path string, mode os.FileMode, replace bool) (*Fresh, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// left returns ErrInTheWay if there is a file that is not the beginning of a fresh one.
+func left(path, begins string) error {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return nil // locking it tells
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, int64(len(begins))))
+	if err != nil || strings.HasPrefix(begins, string(content)) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, ErrInTheWay)
 }
 
 // mayAppear returns an error if the file is in the way of another one.

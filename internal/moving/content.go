@@ -16,13 +16,16 @@ import (
 // takes by default.
 const maxWindow = 128 << 20
 
+// Begins is how an export begins: with a frame of zstd.
+const Begins = "\x28\xb5\x2f\xfd"
+
 // decompressed returns the content of a file that may be compressed with zstd or gzip,
 // and whether it is. It goes by how the file begins, since names often lie.
 func decompressed(in io.Reader) (content io.ReadCloser, is bool, err error) {
 	r := bufio.NewReader(in)
 	begins, _ := r.Peek(4) // less, if it is shorter
 	switch {
-	case bytes.Equal(begins, frameMagic):
+	case string(begins) == Begins:
 		decoder, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, true, err

@@ -15,14 +15,13 @@ import (
 // kept. A source is an export, a file or a folder of documents, the address of a
 // running archive, or that of a database of ska-db-oda.
 func Preserve(ctx context.Context, sources []string, into Loader, report *Report) error {
-	groups, err := grouped(sources)
+	groups, err := grouped(ctx, sources)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
 		if g.isExport {
-			_, err = LoadExport(ctx, g.sources[0], into, report)
-			err = named(g.sources[0], err)
+			err = named(g.sources[0], load(ctx, g.sources[0], g.manifest, into, report))
 		} else {
 			err = preserve(ctx, g, into, report)
 		}
@@ -38,15 +37,21 @@ func Preserve(ctx context.Context, sources []string, into Loader, report *Report
 type group struct {
 	sources  []string
 	isExport bool
+	manifest *Manifest // of the export
 	isFiles  bool
 }
 
-// grouped puts sources together.
-func grouped(sources []string) (groups []group, err error) {
+// grouped puts sources together. It reads every export to its end: if one is damaged,
+// nothing is imported.
+func grouped(ctx context.Context, sources []string) (groups []group, err error) {
 	for _, source := range sources {
 		g := group{sources: []string{source}, isFiles: isFile(source)}
 		if g.isFiles {
-			if g.isExport, err = IsExport(source); err != nil {
+			if g.isExport, err = IsExport(source); err == nil && g.isExport {
+				g.manifest, err = checkFile(ctx, source)
+				err = named(source, err)
+			}
+			if err != nil {
 				return nil, err
 			}
 			g.isFiles = !g.isExport
@@ -99,7 +104,7 @@ func Store(ctx context.Context, sources []string, into func() (*client.Client, e
 	if err != nil {
 		return err
 	}
-	groups, err := grouped(sources)
+	groups, err := grouped(ctx, sources)
 	if err != nil {
 		return err
 	}
@@ -111,7 +116,7 @@ func Store(ctx context.Context, sources []string, into func() (*client.Client, e
 			}
 			transport, done, err := unpack(ctx, g.sources[0])
 			if err != nil {
-				return named(g.sources[0], err)
+				return err
 			}
 			defer done()
 			report.unpacked = &unpacked{ctx: ctx, export: g.sources[0]}

@@ -20,9 +20,9 @@ type Loader interface {
 	Sync(ctx context.Context) error
 }
 
-// Check reads an export from beginning to end, and returns its manifest. If its lines
+// checkFile reads an export from beginning to end, and returns its manifest. If its lines
 // are not those that were written, the error is a Damage.
-func Check(ctx context.Context, path string) (*Manifest, error) {
+func checkFile(ctx context.Context, path string) (*Manifest, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -67,18 +67,13 @@ func through(ctx context.Context, path string, consume func(*batch, []placed) er
 	}, func(p parsed) error { return consume(p.batch, p.entries) })
 }
 
-// LoadExport brings an export into an archive as it was: versions, users, times,
+// load brings an export that is checked into an archive as it was: versions, users, times,
 // records and keys, in the order of its log. It leaves out what the archive has
-// already, so it can be interrupted and called again. It reads the whole file before
-// it writes anything: a damaged one is refused.
-func LoadExport(ctx context.Context, path string, into Loader, report *Report) (*Manifest, error) {
-	m, err := Check(ctx, path)
-	if err != nil {
-		return nil, err
-	}
+// already, so it can be interrupted and called again.
+func load(ctx context.Context, path string, m *Manifest, into Loader, report *Report) error {
 	report.Total.Add(m.Versions + m.Records)
 	l := &loads{ctx: ctx, into: into, source: path, report: report}
-	err = through(ctx, path, func(b *batch, entries []placed) error {
+	err := through(ctx, path, func(b *batch, entries []placed) error {
 		return l.add(entries, int64(len(b.lines)))
 	}, func(p *placed) error {
 		if err := p.Prepare(); err != nil {
@@ -86,7 +81,7 @@ func LoadExport(ctx context.Context, path string, into Loader, report *Report) (
 		}
 		return nil
 	})
-	return m, l.end(err)
+	return l.end(err)
 }
 
 // loads gathers entries, and loads them into an archive, many at a time. While some

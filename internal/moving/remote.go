@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,7 +97,8 @@ func again[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		got, err := get()
 		refused, answered := errors.AsType[*refusedError](err)
-		if err == nil || try == remoteTries || ctx.Err() != nil || answered && !refused.temporary() {
+		_, final := errors.AsType[finalError](err)
+		if err == nil || try == remoteTries || ctx.Err() != nil || answered && !refused.temporary() || final {
 			return got, err
 		}
 		select {
@@ -107,14 +109,15 @@ func again[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	}
 }
 
-// temporary reports whether the same request may succeed later.
+// temporary reports whether the same request may succeed later. An answer of 200 that cannot
+// be read may have been spoiled on its way.
 func (e *refusedError) temporary() bool {
-	return e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout || e.status >= http.StatusBadGateway
+	return e.status == http.StatusOK || e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout || e.status >= http.StatusBadGateway
 }
 
 // always reports whether other requests will be refused, too.
 func (e *refusedError) always() bool {
-	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || e.temporary()
+	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || e.temporary() && e.status != http.StatusOK
 }
 
 // get sends a request, and returns the answer, whose body must be closed.
@@ -189,6 +192,8 @@ func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
 			return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
 		case len(text) > remoteAnswer:
 			return nil, &refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer)}
+		case !json.Valid(text):
+			return nil, &refusedError{http.StatusOK, "something that is not valid JSON"}
 		}
 		return text, nil
 	})
@@ -197,7 +202,7 @@ func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
 // histories calls emit for each entity, with all its versions if the archive gives
 // them out, else with the current one.
 func (r *remote) histories(ctx context.Context, report *Report, emit func(*history) error) error {
-	some := false
+	var missing []string
 	for _, kind := range oda.Kinds {
 		spool, err := newSpool()
 		if err != nil {
@@ -208,9 +213,14 @@ func (r *remote) histories(ctx context.Context, report *Report, emit func(*histo
 		if err != nil && !errors.Is(err, errNoCollection) {
 			return err
 		}
-		some = some || err == nil
+		if err != nil {
+			missing = append(missing, r.shown("/"+kind.Collection()))
+		}
 	}
-	if !some {
+	switch {
+	case len(missing) > 0 && len(missing) < len(oda.Kinds) && report.Note != nil:
+		report.Note(fmt.Sprintf("the archive has no %s, so nothing was read there", strings.Join(missing, " and no ")))
+	case len(missing) == len(oda.Kinds):
 		return fmt.Errorf("%s has none of /sbds, /sbis, /ebs and /prjs, so it is not the address of an archive; write it with the path of its interface, such as http://HOST/NAMESPACE/oda/api/v5", r.shown(""))
 	}
 	return nil
@@ -223,34 +233,18 @@ var errNoCollection = errors.New("it has no such collection")
 // one for each version, and others list identifiers.
 func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *Report, emit func(*history) error) error {
 	path := "/" + kind.Collection()
-	response, err := again(ctx, func() (*http.Response, error) { return r.get(ctx, path+"?created_after=1970-01-01T00:00:00Z") })
+	ids, err := again(ctx, func() ([]string, error) { return r.list(ctx, kind, spool, report) })
 	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound {
 		return errNoCollection
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.shown(path), err)
 	}
-	var ids []string
-	err = elements(response.Body, func(one json.RawMessage) error {
-		if one[0] == '"' {
-			var id string
-			err := json.Unmarshal(one, &id)
-			ids = append(ids, id)
-			return err
-		}
-		f := &found{Place: Place{File: r.shown(path)}, kind: kind, text: one}
-		report.Total.Add(1)
-		if err := identify(f); err != nil {
-			report.Read.Add(1)
-			return report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: kind, ID: f.id}, Reason: err.Error(), Document: f.text})
-		}
-		return spool.add(f)
-	})
-	_ = response.Body.Close()
+	report.Total.Add(int64(len(ids)))
+	versioned, err := r.isVersioned(ctx, kind, ids)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.shown(path), err)
 	}
-	report.Total.Add(int64(len(ids)))
 	err = pipeline(ctx, runtime.GOMAXPROCS(0)+1, func(_ context.Context, hand func(string) error) error {
 		for _, id := range ids {
 			if err := hand(id); err != nil {
@@ -259,9 +253,12 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 		}
 		return nil
 	}, func(id string) (*history, error) {
-		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id})
+		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id}, versioned)
 		if refused, ok := errors.AsType[*refusedError](err); ok && !refused.always() {
 			return &history{Ref: oda.Ref{Kind: kind, ID: id}, refused: err}, nil
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", r.shown(path+"/"+id), err)
 		}
 		return h, err
 	}, func(h *history) error {
@@ -278,11 +275,70 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	return spool.histories(ctx, emit)
 }
 
+// list returns the identifiers of a kind. Documents that are listed instead go into the
+// spool.
+func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *Report) (ids []string, err error) {
+	path := "/" + kind.Collection()
+	response, err := r.get(ctx, path+"?created_after=1970-01-01T00:00:00Z")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	spooled := false
+	err = elements(response.Body, func(one json.RawMessage) error {
+		if one[0] == '"' {
+			var id string
+			err := json.Unmarshal(one, &id)
+			ids = append(ids, id)
+			return err
+		}
+		spooled = true
+		f := &found{Place: Place{File: r.shown(path)}, kind: kind, text: one}
+		report.Total.Add(1)
+		if err := identify(f); err != nil {
+			report.Read.Add(1)
+			return report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: kind, ID: f.id}, Reason: err.Error(), Document: f.text})
+		}
+		return spool.add(f)
+	})
+	if err != nil && spooled {
+		err = finalError{err}
+	}
+	if sorted := slices.Sorted(slices.Values(ids)); err == nil && len(slices.Compact(sorted)) < len(ids) {
+		err = finalError{errors.New("the list names an entity twice")}
+	}
+	return ids, err
+}
+
+// finalError is an error after which nothing is tried again.
+type finalError struct{ error }
+
+// isVersioned reports whether the archive gives the versions of a kind out. One entity
+// that says so is enough: all the others must then, so that a bad answer is not taken for
+// an entity without a past.
+func (r *remote) isVersioned(ctx context.Context, kind oda.Kind, ids []string) (bool, error) {
+	for _, id := range ids[:min(len(ids), 3)] {
+		last, err := r.versions(ctx, entityPath(oda.Ref{Kind: kind, ID: id}))
+		refused, answered := errors.AsType[*refusedError](err)
+		switch {
+		case last > 0:
+			return true, nil
+		case err != nil && (!answered || refused.always()):
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func entityPath(ref oda.Ref) string {
+	return "/" + ref.Kind.Collection() + "/" + url.PathEscape(ref.ID)
+}
+
 // elements calls emit for the elements of a JSON array as they arrive.
 func elements(in io.Reader, emit func(json.RawMessage) error) error {
 	decoder := json.NewDecoder(in)
 	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
-		return errors.New("the answer is not a list; is this the address of an archive?")
+		return finalError{errors.New("the answer is not a list; is this the address of an archive?")}
 	}
 	for decoder.More() {
 		var one json.RawMessage
@@ -296,53 +352,57 @@ func elements(in io.Reader, emit func(json.RawMessage) error) error {
 	if _, err := decoder.Token(); err != nil {
 		return fmt.Errorf("the list was cut off: %w", err)
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return finalError{errors.New("something follows the list")}
+	}
 	return nil
 }
 
-// history reads an entity.
-func (r *remote) history(ctx context.Context, ref oda.Ref) (*history, error) {
-	path := "/" + ref.Kind.Collection() + "/" + url.PathEscape(ref.ID)
+// history reads an entity, with all its versions if the archive gives them out. If one of
+// them cannot be read, none is imported: what came after it would be numbered as it.
+func (r *remote) history(ctx context.Context, ref oda.Ref, versioned bool) (*history, error) {
+	path := entityPath(ref)
 	h := &history{Ref: ref}
-	last, err := r.versions(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	for version := int64(1); version <= last; version++ {
-		at := fmt.Sprintf("%s/versions/%d", path, version)
-		text, err := r.read(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		h.versions = append(h.versions, found{Place: Place{File: r.shown(at)}, kind: ref.Kind, id: ref.ID, version: version, text: text})
-	}
-	if last == 0 {
-		text, err := r.read(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		f := found{Place: Place{File: r.shown(path)}, kind: ref.Kind, id: ref.ID, text: text}
-		if err := identify(&f); err != nil {
-			return nil, &refusedError{http.StatusOK, err.Error()}
-		}
+	if !versioned {
+		f, err := r.document(ctx, ref, path, 0)
 		h.versions = []found{f}
+		return h, err
 	}
-	return h, nil
+	last, err := r.versions(ctx, path)
+	for version := int64(1); version <= last && err == nil; version++ {
+		var f found
+		f, err = r.document(ctx, ref, fmt.Sprintf("%s/versions/%d", path, version), version)
+		h.versions = append(h.versions, f)
+	}
+	return h, err
 }
 
-// versions returns the number of the last version, or 0 if the archive does not give
-// versions out.
+// document reads a version of an entity, or the current one if version is 0.
+func (r *remote) document(ctx context.Context, ref oda.Ref, path string, version int64) (found, error) {
+	text, err := r.read(ctx, path)
+	if err != nil {
+		return found{}, err
+	}
+	f := found{Place: Place{File: r.shown(path)}, kind: ref.Kind, id: ref.ID, text: text}
+	if err := identify(&f); err != nil {
+		return f, &refusedError{http.StatusOK, err.Error()}
+	}
+	if version != 0 && f.version != version {
+		return f, &refusedError{http.StatusOK, fmt.Sprintf("it was asked for version %d, and sent version %d", version, f.version)}
+	}
+	return f, nil
+}
+
+// versions returns the number of the last version. It is a refusedError if the archive
+// does not give versions out.
 func (r *remote) versions(ctx context.Context, path string) (int64, error) {
 	text, err := r.read(ctx, path+"/versions?limit=1")
-	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status >= 400 && refused.status < 500 &&
-		!refused.always() {
-		return 0, nil
-	}
 	if err != nil {
 		return 0, err
 	}
 	var page struct{ Versions []struct{ Version int64 } }
-	if json.Unmarshal(text, &page) != nil || len(page.Versions) == 0 {
-		return 0, nil
+	if json.Unmarshal(text, &page) != nil || len(page.Versions) == 0 || page.Versions[0].Version < 1 {
+		return 0, &refusedError{http.StatusOK, "no list of versions"}
 	}
 	return page.Versions[0].Version, nil
 }

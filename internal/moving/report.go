@@ -69,6 +69,9 @@ type Report struct {
 	Read  atomic.Int64
 	Aside atomic.Int64
 
+	// Note is told what a person should know although nothing was set aside; nil: nobody.
+	Note func(text string)
+
 	unpacked *unpacked // the export that is read; nil: another source
 
 	mu     sync.Mutex

@@ -23,10 +23,9 @@ const (
 			v.sequence_before, v.sequence_after, v.runs, v.slots, v.digest, v.text, h.create_key, h.create_digest, v.seal
 		FROM versions v LEFT JOIN heads h ON h.entity = v.entity WHERE v.position BETWEEN ? AND ? ORDER BY v.position`
 
-	// Records that came with a version have no sequence number here. They are read
-	// with it.
-	selectRecordEntries = `SELECT r.position, h.kind, h.identifier, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.version, r.recorded_by, r.recorded_on,
-			r.key, r.digest, r.text, r.entity, r.seal
+	// Records that came with a version are read with it.
+	selectRecordEntries = `SELECT r.position, h.kind, h.identifier, r.sequence, r.version, r.recorded_by, r.recorded_on,
+			r.key, r.digest, r.text, r.entity, r.seal, r.sequence > v.sequence_after
 		FROM records r LEFT JOIN heads h ON h.entity = r.entity LEFT JOIN versions v ON v.entity = r.entity AND v.version = r.version
 		WHERE r.position BETWEEN ? AND ? ORDER BY r.position`
 
@@ -61,6 +60,7 @@ type entryAt struct {
 	oda.LogEntry
 	position oda.Position
 	entity   int64
+	came     bool // a record that came with a version
 }
 
 // entriesPart reads the part of the log that follows a position.
@@ -83,11 +83,10 @@ func (s *Store) entriesPart(ctx context.Context, after, until oda.Position, want
 				return oda.LostChange(e.position - 1)
 			}
 			p.read = append(p.read, e.position)
-			// SQLite does not read a text that nobody asks for.
-			if stmt.ColumnIsNull(3) || !wanted(e.Ref) {
+			if !wanted(e.Ref) {
 				return nil
 			}
-			if err := table.row(stmt, &e); err != nil {
+			if err := table.row(stmt, &e); err != nil || e.came {
 				return err
 			}
 			p.entries = append(p.entries, e)
@@ -134,7 +133,7 @@ func versionEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	if e.Body.Slots, err = decodeSlots(bytesOf(stmt, 12), len(e.Body.Text)); err != nil {
 		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
 	}
-	if stmt.ColumnIsNull(15) != stmt.ColumnIsNull(16) {
+	if !stmt.ColumnIsNull(16) && stmt.ColumnLen(16) != len(oda.Digest{}) || stmt.ColumnIsNull(15) != stmt.ColumnIsNull(16) {
 		return oda.Damaged(e.Ref, e.Version, 0).Because(errCreateKey)
 	}
 	if e.Version == 1 && !stmt.ColumnIsNull(15) {
@@ -159,7 +158,14 @@ func recordEntry(stmt *sqlite.Stmt, e *entryAt) error {
 		Place: place(&room, int64(e.position), stmt.ColumnInt64(10)), Sequence: e.Sequence, Version: e.Version,
 		By: e.By, On: e.On, Key: e.Key, Digest: e.Body.Digest,
 	}
-	return row.Check(e.Ref, bytesOf(stmt, 11))
+	if err := row.Check(e.Ref, bytesOf(stmt, 11)); err != nil {
+		return err
+	}
+	if stmt.ColumnIsNull(12) {
+		return oda.LostVersion(e.Ref, e.Version)
+	}
+	e.came = stmt.ColumnInt(12) == 0
+	return nil
 }
 
 // cameWith reads the records that came with a version.

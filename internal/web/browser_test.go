@@ -2,11 +2,13 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
@@ -195,11 +197,12 @@ func TestTheWatchNoticesViolations(t *testing.T) {
 }
 
 // again tries what needs an element again if the element was replaced before it was
-// used: by the next page, or by a page that renews itself.
+// used, by the next page or by a page that renews itself, or if nothing came of it.
 func again(try func() error) error {
 	err := try()
 	for range 3 {
-		if err == nil || !strings.Contains(err.Error(), "Could not find node") && !strings.Contains(err.Error(), "No node with given id") {
+		if err == nil || !strings.Contains(err.Error(), "Could not find node") && !strings.Contains(err.Error(), "No node with given id") &&
+			!errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
 		err = try()
@@ -220,7 +223,10 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 func follow(t *testing.T, ctx context.Context, link string) {
 	t.Helper()
 	err := again(func() error {
-		_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(link)))
+		// A page that still moves its parts may move the link away under the click.
+		try, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		_, err := chromedp.RunResponse(try, chromedp.Click(chromedp.CSS(link)))
 		return err
 	})
 	if err != nil {
