@@ -191,7 +191,7 @@ func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
 		case len(text) > remoteAnswer:
-			return nil, &refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer)}
+			return nil, finalError{&refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer)}}
 		case !json.Valid(text):
 			return nil, &refusedError{http.StatusOK, "something that is not valid JSON"}
 		}
@@ -312,6 +312,8 @@ func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *
 
 // finalError is an error after which nothing is tried again.
 type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
 
 // isVersioned reports whether the archive gives the versions of a kind out. One entity
 // that says so is enough: all the others must then, so that a bad answer is not taken for
