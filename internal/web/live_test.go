@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
@@ -83,6 +84,38 @@ func TestAnOpenPageShowsWhatIsNew(t *testing.T) {
 		t.Error("the page of the blocks shows a definition")
 	}
 	until(t, home, "the times say how long ago they were", `document.querySelectorAll("#changes time").length === document.querySelectorAll("#changes .ago").length`)
+}
+
+// Nothing moves away under a click: not when the page connects, and not when something
+// new comes while the button is down.
+func TestAClickEndsWhereItBegan(t *testing.T) {
+	s := newSite(t, "")
+	ctx := env.Browser(t)
+	s.connected(t, ctx, "")
+	const moves = `(() => {
+		const line = document.querySelector("[data-connected]"), full = line.offsetHeight;
+		line.textContent = "";
+		return full !== line.offsetHeight || full === 0;
+	})()`
+	if evaluate[bool](t, ctx, moves) {
+		t.Error("what is below the line that says whether the page is connected moves when it does")
+	}
+	link := evaluate[[]float64](t, ctx, `(() => {
+		const link = document.querySelector("#changes a");
+		link.scrollIntoView({ block: "center" });
+		window.clicked = link.href;
+		const box = link.getBoundingClientRect();
+		return [box.x + box.width / 2, box.y + box.height / 2];
+	})()`)
+	want := evaluate[string](t, ctx, `window.clicked`)
+	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, link[0], link[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	s.must(t, "PUT", "/sbds/sbd-meanwhile", `{"name":"Came meanwhile"}`)
+	time.Sleep(3 * time.Second) // the page has long heard of it
+	if evaluate[bool](t, ctx, shown("#changes tr", "Came meanwhile")) {
+		t.Error("the list moves while the button is down")
+	}
+	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, link[0], link[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	until(t, ctx, "the link is followed", fmt.Sprintf(`location.href === %q`, want))
 }
 
 // An empty archive has other parts than one with something in it.

@@ -165,6 +165,17 @@ function renewParts() {
     }
   };
 
+  // A click must end where it began, so nothing moves while a button or a finger is down.
+  let pressed = false;
+  for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
+    addEventListener(type, ({ buttons }) => { pressed = type !== "pointercancel" && buttons !== 0; }, true);
+  }
+  const released = async () => {
+    while (pressed) {
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  };
+
   const read = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!answer.ok) {
@@ -175,6 +186,7 @@ function renewParts() {
       location.reload();
       return;
     }
+    await released();
     for (const part of parts) {
       renew(part, page);
     }
@@ -198,7 +210,6 @@ function renewParts() {
   };
   const state = (connected) => {
     for (const place of document.querySelectorAll("[data-connected]")) {
-      place.hidden = false;
       place.dataset.connected = connected;
       place.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
     }
