@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// refreshEvery is how old the counts on the home page may be.
+	// refreshEvery is how often is counted while nobody looks at the home page.
 	refreshEvery = 5 * time.Second
 	// refreshTimeout bounds one count, so that counts never overlap.
 	refreshTimeout = 4 * time.Second
 )
 
 // Run keeps the counts of the home page, and how much room the archive takes, fresh
-// until ctx ends. It counts at once
-// and then every five seconds. While counting fails, the last known counts
-// stay; the first failure and the recovery are logged.
+// until ctx ends. It counts at once and then every five seconds. While counting fails, the
+// last known counts stay; the first failure and the recovery are logged.
 func (s *Site) Run(ctx context.Context) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()

@@ -106,6 +106,13 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 		return err
 	}
 	view.Known, view.End = true, int64(page.End)
+	// A page that is open is read when something changes, and not again.
+	counts, err := s.cfg.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	s.counts.Store(&counts)
+	view.Cards = s.cards()
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
 }

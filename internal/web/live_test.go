@@ -60,6 +60,8 @@ func TestAnOpenPageShowsWhatIsNew(t *testing.T) {
 	changes := env.Tab(t, home)
 	s.connected(t, home, "")
 	s.connected(t, changes, "changes?kind=ebs")
+	const definitions = `+document.querySelector("#counts a[href$=sbds] .count").textContent.replace(/\D/g, "")`
+	before := evaluate[int](t, home, definitions)
 	for _, tab := range []context.Context{home, changes} {
 		evaluate[bool](t, tab, `document.querySelector("#changes a").focus(); window.still = document.activeElement.href; true`)
 	}
@@ -73,6 +75,7 @@ func TestAnOpenPageShowsWhatIsNew(t *testing.T) {
 	s.must(t, "POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"ERROR","error":{"detail":"no signal"}}`)
 	s.must(t, "PUT", "/sbds/sbd-tonight", `{"name":"Not a block"}`)
 	until(t, home, "the definition is on Home", shown("#changes tr", "Not a block"))
+	until(t, home, "the definition is counted", fmt.Sprintf(`%s === %d`, definitions, before+1))
 	until(t, home, "the number of calls is on Home", `document.querySelector("#blocks tr .number").textContent === "2"`)
 	for _, tab := range []context.Context{home, changes} {
 		until(t, tab, "the failure is marked", shown("#changes tr.failed", "2 calls, 1 failed"))
