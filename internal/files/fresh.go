@@ -32,9 +32,9 @@ var (
 	ErrInTheWay = errors.New("another file is in the way") // under the name that it has until it is complete
 )
 
-// CreateFresh begins a file whose content begins so: what is left of another one is begun
-// anew, but no other file is. If one exists that may not be replaced, the error is
-// ErrExists. An empty one, as mktemp makes it, may always be.
+// CreateFresh begins a file. If one exists that may not be replaced, the error is
+// ErrExists. An empty one, as mktemp makes it, may always be. Begins is how the content
+// begins: an unfinished file with such content is begun anew, and any other is in the way.
 func CreateFresh(path string, mode os.FileMode, begins string, replace bool) (*Fresh, error) {
 	f := &Fresh{path: path, replace: replace}
 	if err := f.mayAppear(); err != nil {

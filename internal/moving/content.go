@@ -38,8 +38,8 @@ func decompressed(in io.Reader) (content io.ReadCloser, is bool, err error) {
 	return io.NopCloser(r), false, nil
 }
 
-// IsExport reports whether a file begins as an export does, or has the name of one, so that
-// its beginning must be damaged. It must be an ordinary file, since it is read again.
+// IsExport reports whether a file begins as an export does, or at least has the name of
+// one. It must be an ordinary file, since it is read again.
 func IsExport(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {

@@ -10,8 +10,8 @@ import (
 // belongings are the files that belong to an archive, by what follows its name.
 var belongings = []string{"-wal", "-shm", "-journal", ".lock", ".new", ".restoring", ".probe"}
 
-// DatabaseOf returns the name of the database that a file is, or that it belongs to or
-// would belong to if it existed. It returns "" if there is none.
+// DatabaseOf returns the name of the database that a file is or belongs to, and "" if there
+// is none. The file need not exist.
 func DatabaseOf(path string) string {
 	if isDatabase(path) {
 		return path

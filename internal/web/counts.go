@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// refreshEvery is how often is counted while nobody looks at the home page.
+	// refreshEvery is how often entities are counted while nobody looks at the home page.
 	refreshEvery = 5 * time.Second
 	// refreshTimeout bounds one count, so that counts never overlap.
 	refreshTimeout = 4 * time.Second
