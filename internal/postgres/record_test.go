@@ -182,8 +182,9 @@ func TestAHeldBlockDoesNotDelayOthers(t *testing.T) {
 			}
 		}
 	}
-	if n := waiting(t, watch); n != 1 {
-		t.Errorf("%d transactions wait for the block, want 1, since its records are gathered", n)
+	// Between a lock time-out and the next attempt, none waits.
+	if n := waiting(t, watch); n > 1 {
+		t.Errorf("%d transactions wait for the block, want at most 1, since its records are gathered", n)
 	}
 	letGo()
 	group.Wait()

@@ -2,12 +2,17 @@ import glob
 import json
 import os
 import subprocess
+import threading
+import time
 import unittest
 import zlib
+from unittest import mock
 
 import oda_helper
 from oda_helper import _spool
 from oda_helper import capture_request_response as capture
+from oda_helper._delivery import Delivery
+from oda_helper._leftovers import Leftovers
 from support import PATIENCE, Case, binary, free_port, wait_until
 from test_outage import _repoint, numbers
 
@@ -82,6 +87,26 @@ class TheSpool(Case):
         self.assertEqual([r["n"] for r in stored["request_responses"]], [0, 1.5])
         self.assertEqual((stored["n"], stored["metadata"]["created_by"]), (1.5, "gö"))
         self.assertEqual(self.sessions(), [])
+
+    def test_is_sent_by_one_thread_at_a_time(self):
+        self.left()
+        leftovers = Leftovers(lambda url: True, lambda eb_id: None)
+        self.addCleanup(leftovers.close)
+        begun, steps = threading.Event(), Delivery.steps
+
+        def slow(delivery):
+            begun.set()
+            time.sleep(0.3)
+            return steps(delivery)
+
+        with mock.patch.object(Delivery, "steps", slow):
+            first = threading.Thread(target=leftovers.round, args=(self.spool, set()))
+            first.start()
+            self.addCleanup(first.join)
+            self.assertTrue(begun.wait(PATIENCE))
+            leftovers.round(self.spool, set())
+        self.assertTrue(leftovers.empty())
+        self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(10)))
 
     def test_damaged_lines_are_put_aside_and_the_rest_is_shipped(self):
         folder = self.left()

@@ -36,7 +36,7 @@ class _Leftover:
 
 
 class Leftovers:
-    """The sessions left in a spool. One thread works on them.
+    """The sessions left in a spool. One thread at a time works on them.
 
     ``stored`` is called for the blocks that an archive has received. ``uses`` says
     whether this process uses an archive itself. Failures of other archives do not
@@ -48,6 +48,7 @@ class Leftovers:
         self._uses, self._stored = uses, stored
         self._archives: Dict[str, Archive] = {}
         self._lock = threading.RLock()
+        self._working = threading.Lock()
         self._found: Dict[str, _Leftover] = {}
         self._nothing_to_do: Set[str] = set()
         self._visiting: Optional[str] = None  # URL of the archive being tried
@@ -121,8 +122,9 @@ class Leftovers:
 
     def close(self) -> None:
         """Closes the connections."""
-        for archive in list(self._archives.values()):
-            archive.client.close()
+        with self._working:
+            for archive in list(self._archives.values()):
+                archive.client.close()
 
     def _all(self) -> Dict[str, _Leftover]:
         with self._lock:
@@ -130,6 +132,12 @@ class Leftovers:
 
     def round(self, spool: str, held: Set[str]) -> float:
         """Tries what is due; returns how long to wait before the next round."""
+        # The thread before this one may still be in its last round. What it sends is
+        # not sent yet, and must not be taken for another process's work.
+        with self._working:
+            return self._round(spool, held)
+
+    def _round(self, spool: str, held: Set[str]) -> float:
         now = time.monotonic()
         if now >= self._look:
             self._look = now + LOOK_AGAIN

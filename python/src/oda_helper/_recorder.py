@@ -300,6 +300,7 @@ class Recorder:
                 self._wake.acquire(timeout=-1 if wait is None else wait)
                 if not self._waiting:
                     self._hurry.acquire(timeout=LINGER)
+        _release(self._wake)  # it may have been meant for the next thread
         for archive in archives.values():
             archive.client.close()
 
@@ -315,6 +316,7 @@ class Recorder:
             _release(self._wake)  # what waited for it may continue
             if wait > 0:
                 self._sweep.acquire(timeout=wait)
+        _release(self._sweep)  # it may have been meant for the next thread
         self._leftovers.close()
 
     def _round(self) -> Optional[float]:
