@@ -18,8 +18,12 @@ import (
 
 func TestTheEngineIsAStore(t *testing.T) {
 	t.Parallel()
+	empty := env.Postgres(t)
+	if err := postgres.PrepareUntil(t.Context(), empty, 0, postgres.StepRows); err != nil {
+		t.Fatal(err)
+	}
 	suite.Run(t, func(tb testing.TB) oda.Engine {
-		dsn := env.Postgres(tb)
+		dsn := env.PostgresCopy(tb, empty) // making the tables takes longer than most tests
 		tb.Cleanup(func() { wantWhole(tb, dsn) })
 		return open(tb, dsn)
 	})

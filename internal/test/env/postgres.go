@@ -67,6 +67,22 @@ func endShared() error {
 // test fails. The package must call Main from its TestMain.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
+	return newDatabase(tb, "template1")
+}
+
+// PostgresCopy is like Postgres, but the database is a copy of another one, to which
+// nobody may be connected meanwhile.
+func PostgresCopy(tb testing.TB, dsn string) string {
+	tb.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return newDatabase(tb, config.Database)
+}
+
+func newDatabase(tb testing.TB, template string) string {
+	tb.Helper()
 	server, cluster := os.Getenv(serverVariable), (*fault.Cluster)(nil)
 	if server == "" {
 		var err error
@@ -86,7 +102,7 @@ func Postgres(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("the variable %s: %v", serverVariable, err)
 	}
-	if err := execute(server, "CREATE DATABASE "+name); err != nil {
+	if err := execute(server, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
 		tb.Fatalf("make a database for the test: %v", err)
 	}
 	tb.Cleanup(func() {
