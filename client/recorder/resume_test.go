@@ -245,7 +245,7 @@ func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	rec, _ := opened(t, nowhere, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond})
 	recordNumbers(t, rec, 1, 3)
 	leave(t, rec)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	got, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
 	if err != nil || len(got) != 2 {
