@@ -38,6 +38,7 @@ func (s *Store) appendBound(ctx context.Context, conn *pgx.Conn, telescopes []st
 		if err := s.appendFor(ctx, conn, telescopes, requests, patience); err != nil {
 			return err
 		}
+		noteStored(requests)
 		var err error
 		if requests, err = explain(ctx, conn, requests); err != nil || len(requests) == 0 {
 			return err

@@ -47,10 +47,18 @@ func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) 
 
 // AppendTogether sends records as if they had been gathered.
 func (s *Store) AppendTogether(ctx context.Context, adds []oda.Append) ([]oda.Receipt, []error) {
+	return s.AppendSince(ctx, time.Now(), adds)
+}
+
+// BatchTime is how long the records of a request are tried.
+const BatchTime = batchTime
+
+// AppendSince is AppendTogether for records that have been tried since then.
+func (s *Store) AppendSince(ctx context.Context, since time.Time, adds []oda.Append) ([]oda.Receipt, []error) {
 	batch := make([]*waiting, len(adds))
 	for i, add := range adds {
 		batch[i] = newWaiting(add)
-		batch[i].sent = time.Now()
+		batch[i].sent = since
 	}
 	g := gatherer{busy: make(map[string]bool)}
 	g.end(outcome{batch: batch, left: s.sendBatch(ctx, batch)})

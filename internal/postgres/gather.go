@@ -159,7 +159,11 @@ func (g *gatherer) run() {
 		}
 		g.sendApart(ended)
 		if !g.ready() {
-			patience.Reset(slow - time.Since(g.sent)) // sendNow does not set it
+			if g.underWay < batches {
+				patience.Reset(slow - time.Since(g.sent)) // sendNow does not set it
+			} else {
+				patience.Stop() // only the end of a transaction helps
+			}
 			continue
 		}
 		g.fill()
@@ -289,7 +293,11 @@ func (s *Store) sendBlock(ctx context.Context, block []*waiting) {
 	}
 	if len(block) > 1 && rolledBack(err) != nil && !isHeld(err) {
 		for _, w := range block {
-			s.answer([]*waiting{w}, s.appendTogether(ctx, []*waiting{w}, alonePatience))
+			alone := err
+			if time.Since(w.sent) < batchTime {
+				alone = s.appendTogether(ctx, []*waiting{w}, alonePatience)
+			}
+			s.answer([]*waiting{w}, alone)
 		}
 		return
 	}

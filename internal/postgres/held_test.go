@@ -269,3 +269,27 @@ func TestAWriteIsStoredWhenItsEntityBecomesFree(t *testing.T) {
 		t.Errorf("the write whose entity became free: %v", err)
 	}
 }
+
+// If each record of a block takes long, they have no longer together than one may take.
+func TestTheRecordsOfABlockShareTheirTime(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s := open(t, with(t, dsn, "statement_timeout", "200"))
+	mustPut(t, s, write(t, block("held"), `{}`))
+	letGo := hold(t, dsn, block("held"))
+	defer letGo()
+	adds := make([]oda.Append, 40)
+	for i := range adds {
+		adds[i] = adding("held", fmt.Sprint(i), "")
+	}
+	began := time.Now()
+	_, errs := s.AppendSince(t.Context(), began.Add(time.Second-postgres.BatchTime), adds)
+	if took := time.Since(began); took > 6*time.Second { // each alone would be 8
+		t.Errorf("the answers took %v", took)
+	}
+	for i, err := range errs {
+		if err == nil || !nothingStored(err) {
+			t.Errorf("record %d: %v", i, err)
+		}
+	}
+}

@@ -163,11 +163,16 @@ func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiti
 		if err != nil {
 			return err
 		}
-		for _, w := range alike {
-			w.settled = w.settled || w.answer == nil
-		}
+		noteStored(alike)
 	}
 	return nil
+}
+
+// noteStored notes which requests are stored, whatever happens to the others.
+func noteStored(requests []*waiting) {
+	for _, w := range requests {
+		w.settled = w.settled || w.answer == nil
+	}
 }
 
 // appendFor is appendAll for requests with the same telescopes, nil if they are not

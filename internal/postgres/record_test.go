@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/suite"
 )
@@ -193,6 +196,57 @@ func TestAHeldBlockDoesNotDelayOthers(t *testing.T) {
 	}
 	if n := query[int](t, watch, "SELECT max(sequence) FROM records WHERE identifier = 'held'"); n != 50 {
 		t.Errorf("the block has %d records, want 50", n)
+	}
+}
+
+// tracer calls before each statement that begins so.
+type tracer struct {
+	begin  string
+	before func()
+}
+
+func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.HasPrefix(data.SQL, tr.begin) {
+		tr.before()
+	}
+	return ctx
+}
+
+func (*tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A caller who is bound to a telescope records into a block that appears just then, and
+// is held. What was stored with it before is not stored again.
+func TestWhatIsStoredBesideAHeldBlockIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	other := open(t, dsn)
+	mustPut(t, other, write(t, block("a"), `{"telescope":"mid"}`))
+	letGo := func() {}
+	appear := sync.OnceFunc(func() {
+		mustPut(t, other, write(t, block("b"), `{"telescope":"mid"}`))
+		letGo = hold(t, dsn, block("b"))
+	})
+	s, err := postgres.OpenWith(t.Context(), dsn, slog.New(slog.DiscardHandler), func(config *pgxpool.Config) {
+		config.ConnConfig.Tracer = &tracer{"SELECT identifier, coalesce(telescope", appear}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	adds := []oda.Append{adding("a", "x", ""), adding("b", "x", "")}
+	for i := range adds {
+		adds[i].Telescopes = oda.NewTelescopes("recorder", []string{"mid"})
+	}
+	_, errs := s.AppendTogether(t.Context(), adds)
+	letGo()
+	if errs[0] != nil {
+		t.Errorf("a: %v", errs[0])
+	}
+	wantCode(t, errs[1], oda.Overloaded)
+	for id, want := range map[string]int{"a": 1, "b": 0} {
+		if page, err := s.Records(t.Context(), id, 0, 10); err != nil || len(page.Records) != want {
+			t.Errorf("%s has %d records, want %d (%v)", id, len(page.Records), want, err)
+		}
 	}
 }
 
