@@ -39,13 +39,14 @@ const (
 // Control admits requests. It is safe for concurrent use.
 type Control struct {
 	desks   [classes]desk
-	pressed atomic.Int64 // until when others give way to recording, in Unix nanoseconds
+	began   time.Time
+	pressed atomic.Int64 // until when others give way to recording, in nanoseconds since it began
 }
 
 // New returns a control for this machine.
 func New() *Control {
 	processors := runtime.GOMAXPROCS(0)
-	c := &Control{}
+	c := &Control{began: time.Now()}
 	for class, b := range map[Class]bounds{
 		Recording: {least: 256, most: 1024, work: 2 * work, wait: 500 * time.Millisecond},
 		Writing:   {least: min(4*processors, 512), most: 512, work: work, wait: waiting, lastFirst: true},
@@ -56,9 +57,11 @@ func New() *Control {
 		d := &c.desks[class]
 		d.bounds, d.press = b, func() {}
 		d.limit = d.start()
-		d.pressed = func(now time.Time) bool { return class != Recording && now.UnixNano() < c.pressed.Load() }
+		d.pressed = func(now time.Time) bool {
+			return class != Recording && now.Sub(c.began) < time.Duration(c.pressed.Load())
+		}
 	}
-	c.desks[Recording].press = func() { c.pressed.Store(time.Now().Add(pressedTime).UnixNano()) }
+	c.desks[Recording].press = func() { c.pressed.Store(int64(time.Since(c.began) + pressedTime)) }
 	return c
 }
 

@@ -24,6 +24,7 @@ type Health struct {
 
 	mu       sync.Mutex
 	reason   string // why writing fails; empty if it works
+	refused  int    // writes so far
 	doubtful bool   // a small write is finding out
 }
 
@@ -41,6 +42,7 @@ func (h *Health) Refused(reason string, err error) {
 	defer h.mu.Unlock()
 	before := h.reason
 	h.reason = reason
+	h.refused++
 	if before == "" && h.ctx.Err() == nil {
 		h.log.Error("writing fails", "reason", reason, "error", err)
 		h.done.Go(h.recover)
@@ -103,12 +105,27 @@ func (h *Health) recover() {
 			return
 		case <-ticker.C:
 		}
-		if h.attempt() == nil {
-			h.mu.Lock()
-			h.reason = ""
-			h.mu.Unlock()
+		if h.works() {
 			h.log.Info("writing works again")
 			return
 		}
 	}
+}
+
+// works makes a small write, and notes that writing works if it succeeds and no other
+// write fails meanwhile.
+func (h *Health) works() bool {
+	h.mu.Lock()
+	before := h.refused
+	h.mu.Unlock()
+	if h.attempt() != nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refused != before {
+		return false
+	}
+	h.reason = ""
+	return true
 }

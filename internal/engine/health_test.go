@@ -58,6 +58,30 @@ func TestASmallWriteIsTriedUntilOneSucceeds(t *testing.T) {
 	})
 }
 
+// A write that fails while a small one succeeds is newer than what that shows.
+func TestAWriteThatFailsBesideASmallOneCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *Health
+		full, small := errors.New("no space"), 0
+		h = NewHealth(slog.New(slog.DiscardHandler), func(context.Context) error {
+			if small++; small == 1 {
+				h.Refused("the disk is full", full)
+			}
+			return nil
+		})
+		t.Cleanup(h.Close)
+		h.Refused("the disk is full", full)
+		time.Sleep(6 * time.Second)
+		if h.Err() == nil {
+			t.Error("the last write has failed, but all is well")
+		}
+		time.Sleep(5 * time.Second)
+		if err := h.Err(); err != nil {
+			t.Errorf("a small write has succeeded, but %v", err)
+		}
+	})
+}
+
 // A failure that may concern one write only counts if a small write fails as well.
 func TestADoubtIsSettledByASmallWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

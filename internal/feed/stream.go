@@ -110,9 +110,10 @@ func (s *stream) write(b []byte) error {
 		if err := s.line.SetWriteDeadline(time.Now().Add(s.hub.patience)); err != nil {
 			return err
 		}
-		// If the archive stops after this, the deadline is brought forward.
-		if s.ctx.Err() != nil {
-			return s.ctx.Err()
+		// If the archive stops after this, the deadline is brought forward. A stop reaches
+		// the context of the stream a moment later.
+		if s.ctx.Err() != nil || s.hub.stop.Err() != nil {
+			return context.Canceled
 		}
 		s.inside = true
 		n, err := s.line.Write(b[:min(len(b), sendPiece)])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,7 +35,7 @@ func slowly(t *testing.T, event []byte, perSecond int64) (received int64, err er
 				time.Sleep(time.Second)
 			}
 		}()
-		s := &stream{ctx: context.Background(), hub: &Hub{patience: sendTime}, line: &ownLine{ours}}
+		s := &stream{ctx: context.Background(), hub: &Hub{stop: context.Background(), patience: sendTime}, line: &ownLine{ours}}
 		err = s.write(event)
 		_ = ours.Close()
 		received = <-arrived
@@ -54,6 +55,18 @@ func TestALargeEventArrivesOverASlowLine(t *testing.T) {
 func TestAClientThatHardlyReadsIsCutOff(t *testing.T) {
 	if received, err := slowly(t, make([]byte, 1<<20), 1); err == nil || received > int64(2*sendTime/time.Second) {
 		t.Errorf("%d bytes arrived one by one: %v", received, err)
+	}
+}
+
+// A client that does not read must not hold up a stop, of which its stream may hear last.
+func TestNothingIsWrittenOnceTheArchiveStops(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &stream{ctx: t.Context(), hub: &Hub{stop: stop, patience: sendTime}, line: &ownLine{ours}}
+	if err := s.write([]byte("x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -136,3 +136,39 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Error("Accept returned no error")
 	}
 }
+
+// A connection that comes back counts, also if others have taken all slots meanwhile.
+func TestAConnectionThatWaitedAsideCountsAgain(t *testing.T) {
+	listener := listen(t, 1).(*Listener)
+	defer listener.Close()
+	accept := func() net.Conn {
+		client, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	want := func(n int) {
+		t.Helper()
+		if got, _ := listener.Level(); got != n {
+			t.Errorf("%d connections count, want %d", got, n)
+		}
+	}
+	first := accept()
+	about, _ := known(first)
+	back := Aside(context.WithValue(t.Context(), connKey{}, about))
+	want(0)
+	second := accept()
+	want(1)
+	back()
+	want(2)
+	second.Close()
+	want(1) // the only slot is still taken
+	first.Close()
+	want(0)
+}

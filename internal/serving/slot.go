@@ -13,6 +13,9 @@ type Listener struct {
 	slots  chan struct{}
 	once   sync.Once
 	closed chan struct{}
+
+	mu   sync.Mutex
+	over int // connections that have come back when all slots were taken
 }
 
 // Accept waits for a slot and for a connection.
@@ -32,17 +35,44 @@ func (l *Listener) accept() (net.Conn, *slot, error) {
 	}
 	conn, err := l.inner.Accept()
 	if err != nil {
-		<-l.slots
+		l.leave()
 		return nil, nil, err
 	}
-	return conn, &slot{slots: l.slots, counted: true}, nil
+	return conn, &slot{listener: l, counted: true}, nil
+}
+
+// comeBack counts a connection again, also if that makes too many.
+func (l *Listener) comeBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.slots <- struct{}{}:
+	default:
+		l.over++
+	}
+}
+
+// leave stops counting a connection. While there are too many, its slot is not for a new
+// one.
+func (l *Listener) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over > 0 {
+		l.over--
+	} else {
+		<-l.slots
+	}
 }
 
 // Addr returns the address that the listener listens on.
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
 // Level returns how many connections there are, and how many there may be.
-func (l *Listener) Level() (connections, most int) { return len(l.slots), cap(l.slots) }
+func (l *Listener) Level() (connections, most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.slots) + l.over, cap(l.slots)
+}
 
 // Close ends the listener, and an Accept that waits for a slot.
 func (l *Listener) Close() error {
@@ -52,7 +82,7 @@ func (l *Listener) Close() error {
 
 // slot is the place of one connection among those of its listener.
 type slot struct {
-	slots chan struct{}
+	listener *Listener
 
 	mu      sync.Mutex
 	counted bool // it takes a place
@@ -72,14 +102,15 @@ func (s *slot) close() {
 func (s *slot) leave() {
 	if s.counted {
 		s.counted = false
-		<-s.slots
+		s.listener.leave()
 	}
 }
 
 // Aside stops counting the connection of a request that waits for something and
 // meanwhile asks for nothing. The caller bounds how many such requests there are, and
-// calls back, which counts the connection again, unless another request waits on it
-// or others have taken all places.
+// calls back, which counts the connection again, unless another request waits on it.
+// If others have taken all places meanwhile, new connections wait until there are
+// fewer.
 func Aside(ctx context.Context) (back func()) {
 	c, ok := ctx.Value(connKey{}).(conn)
 	if !ok {
@@ -96,11 +127,8 @@ func Aside(ctx context.Context) (back func()) {
 		if s.aside--; s.aside > 0 || s.closed || s.counted {
 			return
 		}
-		select {
-		case s.slots <- struct{}{}:
-			s.counted = true
-		default:
-		}
+		s.counted = true
+		s.listener.comeBack()
 	}
 }
 
