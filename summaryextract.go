@@ -84,7 +84,7 @@ func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Ex
 		// The places of a document are adjacent, its own first.
 		x.Places = x.Places[:x.lastPlace()+1]
 	}
-	x.hash = x.digest()
+	x.hash = x.digest(true)
 	return x
 }
 
@@ -99,6 +99,10 @@ func (x *Extract) lastPlace() int32 {
 // Hash returns a hash of the summary. Documents of one kind with the same hash
 // have the same summary.
 func (x *Extract) Hash() int64 { return x.hash }
+
+// EarlierHash returns the hash that a program may have stored which took obs_programmes
+// and obs_blocks for the same.
+func (x *Extract) EarlierHash() int64 { return x.digest(false) }
 
 // Telescope returns the telescope that the document names, empty if it names none. It
 // may be one that the summary leaves out, because nobody could look for it.
@@ -119,8 +123,9 @@ func (x *Extract) Summary() *Summary {
 }
 
 // digest hashes every value that the summary is made of, as it is written, and
-// its place in the document.
-func (x *Extract) digest() int64 {
+// its place in the document. Programmes are told from blocks, unless an earlier program
+// did not.
+func (x *Extract) digest(programmes bool) int64 {
 	var room [4 << 10]byte
 	all := room[:0]
 	for i := range x.Notes.Notes {
@@ -138,6 +143,9 @@ func (x *Extract) digest() int64 {
 		for _, p := range x.Places[x.root+1:] {
 			all = binary.AppendVarint(all, int64(p.In-x.root))
 			all = binary.AppendVarint(all, int64(p.Index))
+			if programmes && p.Of == ofObsProgrammes {
+				all = append(all, byte(p.Of))
+			}
 		}
 	}
 	sum := sha256.Sum256(all)

@@ -99,6 +99,11 @@ var catalogue = []scenario{
 			d.mustBeCatalogued(put.Ref)
 		}
 	}},
+	{"search sees where a reference stands, also if nothing else has changed", func(t *testing.T, d *desk) {
+		d.mustPut(prj("p"), `{"obs_programmes":[{"sbd_ids":["sbd-1"]}]}`)
+		d.mustUpdate(prj("p"), `"obs_blocks":[{"sbd_ids":["sbd-1"]}]`)
+		d.mustBeCatalogued(prj("p"))
+	}},
 	{"a store that is refused leaves the catalogue as it was", func(t *testing.T, d *desk) {
 		m := d.mustPut(sbd("s"), `{"name":"a"}`).Metadata
 		d.mustUpdate(sbd("s"), `"name":"b"`)
