@@ -170,6 +170,15 @@ func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 	until(t, ctx, "the button says that it failed", `document.querySelector(".examples li:nth-child(2) .copy").textContent === "It could not be copied"`)
 }
 
+// An address may end in anything.
+func TestABrokenFragmentIsHarmless(t *testing.T) {
+	s := newSite(t, "")
+	ctx := env.Browser(t)
+	watch := env.NewWatch(ctx)
+	do(t, ctx, chromedp.Navigate(s.base+"/sbds#100%"))
+	noComplaints(t, ctx, watch)
+}
+
 // A test that finds no complaints is worthless if it cannot notice any.
 func TestTheWatchNoticesViolations(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

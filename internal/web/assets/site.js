@@ -106,7 +106,12 @@ document.addEventListener("renewed", finishCounting);
 
 // A link to a call unfolds it.
 function unfoldTarget() {
-  const id = decodeURIComponent(location.hash.slice(1));
+  let id;
+  try {
+    id = decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return; // what cannot be decoded names nothing
+  }
   document.getElementById(id)?.querySelector("details")?.setAttribute("open", "");
 }
 addEventListener("hashchange", unfoldTarget);
