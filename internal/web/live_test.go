@@ -135,6 +135,22 @@ func TestAnEmptyArchiveFills(t *testing.T) {
 	}
 }
 
+// A page whose parts become others is loaded again, but not while somebody types.
+func TestWhatIsTypedIsKept(t *testing.T) {
+	s := open(t, "", filepath.Join(t.TempDir(), "archive.db"), "127.0.0.1:0")
+	ctx := env.Browser(t)
+	s.connected(t, ctx, "")
+	const field = `document.querySelector(".find input")`
+	do(t, ctx, chromedp.SendKeys(chromedp.CSS(`.find input`), "half a wor"))
+	s.must(t, "PUT", "/ebs/eb-first", `{}`)
+	until(t, ctx, "the block is counted", `document.querySelector("#counts a[href$=ebs] .count").textContent === "1"`)
+	if !evaluate[bool](t, ctx, field+`.value === "half a wor" && document.activeElement === `+field) {
+		t.Error("what was typed is lost, or the focus")
+	}
+	evaluate[bool](t, ctx, field+`.value = "", `+field+`.blur(), true`)
+	until(t, ctx, "the block appears", shown("#blocks .id", "eb-first"))
+}
+
 // The archive is restarted while a page is open: the page says so, comes back by
 // itself, and misses nothing.
 func TestAPageReconnects(t *testing.T) {

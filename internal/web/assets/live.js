@@ -128,53 +128,76 @@ function follow({ id = "", changed, state = () => {} }) {
   join();
 }
 
-// renewParts keeps the parts with data-live as the server would send them now. What
-// has not changed stays in place, with the focus in it.
-function renewParts() {
-  const served = new WeakMap(); // what the server sent for a child
-  const parts = [...document.querySelectorAll("[data-live]")];
-  for (const part of parts) {
-    for (const child of part.children) {
-      served.set(child, child.outerHTML);
-    }
-  }
+const pause = (time) => new Promise((done) => setTimeout(done, time));
 
-  const names = (page) => [...page.querySelectorAll("[data-live]")].map((part) => part.id).join(" ");
-  const renew = (part, page) => {
-    const sent = page.getElementById(part.id);
-    const kept = new Map([...part.children].map((child) => [served.get(child), child]));
-    const children = [...sent.children].map((child) => {
-      const text = child.outerHTML;
-      if (!kept.has(text)) {
-        served.set(child, text);
-        child.classList.toggle("fresh", part.children.length > 0);
-      }
-      return kept.get(text) ?? child;
-    });
-    const focused = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
-    for (const child of [...part.children].filter((c) => !children.includes(c))) {
-      child.remove();
-    }
-    children.forEach((child, i) => {
-      if (part.children[i] !== child) {
-        part.insertBefore(child, part.children[i] ?? null);
-      }
-    });
-    if (focused && !part.contains(document.activeElement)) {
-      part.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-    }
-  };
-
-  // A click must end where it began, so nothing moves while a button or a finger is down.
-  let pressed = false;
+// A click must end where it began, so nothing moves while a button or a finger is down.
+let pointerDown = false;
+if (!inWorker) {
   for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
-    addEventListener(type, ({ buttons }) => { pressed = type !== "pointercancel" && buttons !== 0; }, true);
+    addEventListener(type, ({ buttons }) => { pointerDown = type !== "pointercancel" && buttons !== 0; }, true);
   }
-  const released = async () => {
-    while (pressed) {
-      await new Promise((done) => setTimeout(done, 100));
+}
+
+async function released() {
+  while (pointerDown) {
+    await pause(100);
+  }
+}
+
+// loadAgain loads the page again, as soon as nothing that somebody types or selects is
+// lost with it.
+let loading = false;
+async function loadAgain() {
+  if (loading) {
+    return;
+  }
+  loading = true;
+  const used = (field) => field === document.activeElement || field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  while (pointerDown || !getSelection().isCollapsed || [...document.querySelectorAll("input")].some(used)) {
+    await pause(200);
+  }
+  location.reload();
+}
+
+const served = new WeakMap(); // what the server sent for a child of a part
+
+function remember(part) {
+  for (const child of part.children) {
+    served.set(child, child.outerHTML);
+  }
+}
+
+// renewPart gives a part the children that the server sent now. What has not changed
+// stays in place, with the focus in it.
+function renewPart(part, sent) {
+  const kept = new Map([...part.children].map((child) => [served.get(child), child]));
+  const children = sent.map((child) => {
+    const text = child.outerHTML;
+    if (!kept.has(text)) {
+      served.set(child, text);
+      child.classList.toggle("fresh", part.children.length > 0);
     }
-  };
+    return kept.get(text) ?? child;
+  });
+  const focused = part.contains(document.activeElement) && document.activeElement;
+  for (const child of [...part.children].filter((c) => !children.includes(c))) {
+    child.remove();
+  }
+  children.forEach((child, i) => {
+    if (part.children[i] !== child) {
+      part.insertBefore(child, part.children[i] ?? null);
+    }
+  });
+  if (focused && !part.contains(document.activeElement)) {
+    part.querySelector(`[href="${CSS.escape(focused.getAttribute("href"))}"]`)?.focus({ preventScroll: true });
+  }
+}
+
+// renewParts keeps the parts with data-live as the server would send them now.
+function renewParts() {
+  const parts = [...document.querySelectorAll("[data-live]")];
+  parts.forEach(remember);
+  const names = (page) => [...page.querySelectorAll("[data-live]")].map((part) => part.id).join(" ");
 
   const read = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -182,15 +205,17 @@ function renewParts() {
       throw new Error(`the page answers ${answer.status}`);
     }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (names(page) !== names(document)) {
-      location.reload();
-      return;
-    }
     await released();
     for (const part of parts) {
-      renew(part, page);
+      const sent = page.getElementById(part.id);
+      if (sent) {
+        renewPart(part, [...sent.children]);
+      }
     }
     document.dispatchEvent(new Event("renewed"));
+    if (names(page) !== names(document)) {
+      loadAgain();
+    }
   };
 
   // Changes that come together, or while the page is being read, cost one reading.
@@ -204,7 +229,7 @@ function renewParts() {
     while (wanted && !document.hidden) {
       wanted = false;
       await read().catch(() => { wanted = true; });
-      await new Promise((done) => setTimeout(done, 1000));
+      await pause(1000);
     }
     reading = false;
   };
