@@ -131,7 +131,7 @@ func TestAnEmptyArchiveFills(t *testing.T) {
 	}
 	s.must(t, "PUT", "/ebs/eb-first", `{}`)
 	for _, tab := range []context.Context{home, changes} {
-		until(t, tab, "the first change appears", shown("#changes tr", "eb-first"))
+		until(t, tab, "the first change appears", shown("table.changes thead + tbody tr", "eb-first"))
 	}
 }
 
@@ -149,6 +149,33 @@ func TestWhatIsTypedIsKept(t *testing.T) {
 	}
 	evaluate[bool](t, ctx, field+`.value = "", `+field+`.blur(), true`)
 	until(t, ctx, "the block appears", shown("#blocks .id", "eb-first"))
+}
+
+// However many changes come while their page is open, those that no longer are on it
+// are on the next one.
+func TestNewChangesLeadToOlderOnes(t *testing.T) {
+	s := open(t, "/ns/x", filepath.Join(t.TempDir(), "archive.db"), "127.0.0.1:0")
+	s.must(t, "PUT", "/sbds/sbd-0", `{}`)
+	ctx := env.Browser(t)
+	s.connected(t, ctx, "changes")
+	evaluate[bool](t, ctx, `window.same = true`)
+	// goesOn is whether so many changes are told of, and the next page begins below the last row.
+	goesOn := func(changes int) string {
+		return fmt.Sprintf(`window.same && document.querySelector("main").textContent.includes("Its last position is %d.")
+			&& new URL(document.querySelector("a[rel=next]").href).searchParams.get("before") === document.querySelector("#changes tr:last-child [data-name=Position]").textContent`, changes)
+	}
+	var all []string
+	for i := range 60 {
+		all = append(all, fmt.Sprintf(`{"sbd_id":"sbd-more-%d"}`, i))
+	}
+	s.must(t, "PUT", "/", `{"sbds":[`+strings.Join(all, ",")+`]}`)
+	until(t, ctx, "there is a page of older changes", goesOn(61))
+	evaluate[bool](t, ctx, `document.querySelector("a[rel=next]").focus(), true`)
+	s.must(t, "PUT", "/sbds/sbd-last", `{}`)
+	until(t, ctx, "it begins later", goesOn(62))
+	if !evaluate[bool](t, ctx, `document.activeElement.rel === "next"`) {
+		t.Error("the focus is lost")
+	}
 }
 
 // The archive is restarted while a page is open: the page says so, comes back by

@@ -189,7 +189,8 @@ function renewPart(part, sent) {
     }
   });
   if (focused && !part.contains(document.activeElement)) {
-    part.querySelector(`[href="${CSS.escape(focused.getAttribute("href"))}"]`)?.focus({ preventScroll: true });
+    const name = focused.rel ? "rel" : "href"; // further pages have other addresses now
+    part.querySelector(`[${name}="${CSS.escape(focused.getAttribute(name))}"]`)?.focus({ preventScroll: true });
   }
 }
 
