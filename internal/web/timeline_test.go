@@ -308,6 +308,68 @@ func TestTheTimelineIsLive(t *testing.T) {
 	appear()
 }
 
+// connectedTimeline opens the page of a block, and waits until it follows the block.
+func connectedTimeline(t *testing.T, ctx context.Context, s site, at string) {
+	t.Helper()
+	showTimeline(t, ctx, s, at)
+	eventually(t, ctx, `document.querySelector(".live").dataset.connected === "true"`)
+}
+
+// before runs a script in each page before its own.
+func before(t *testing.T, ctx context.Context, script string) {
+	t.Helper()
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A new version may have other calls. The page shows the one or the other, and waits
+// with the new one while somebody types.
+func TestTheTimelineShowsOneVersion(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.f", 1, 2, false), callIn("m.f", 2, 3, false)})
+	ctx := env.Browser(t)
+	connectedTimeline(t, ctx, s, "eb-1")
+	const says = `[document.querySelector(".tally strong").textContent, [...document.querySelectorAll("tr[id]")].map((r) => r.id).join(" "),
+		[...document.querySelectorAll(".versions .number a")].map((v) => v.textContent).join(" "), document.querySelector(".facts").textContent.match(/Version.*/)[0]].join("; ")`
+	const second = `2 calls; call-4 call-5; 2 1; Version2, the current one`
+	s.storeCalls(t, "eb-1", []string{callIn("m.g", 0, 1, false), callIn("m.g", 1, 2, false)})
+	until(t, ctx, "the second version is shown", fmt.Sprintf(`%s === %q`, says, second))
+	eventually(t, ctx, `document.querySelector(".live").textContent === "Live"`)
+
+	do(t, ctx, chromedp.SendKeys(chromedp.CSS(`#at`), "2026-"))
+	s.storeCalls(t, "eb-1", []string{callIn("m.h", 0, 1, false)})
+	eventually(t, ctx, `document.querySelector(".live").textContent.includes("new version")`)
+	if got := evaluate[string](t, ctx, says+` + "; " + document.querySelector("#at").value`); got != second+"; 2026-" {
+		t.Errorf("while somebody types, the page says %s", got)
+	}
+	evaluate[bool](t, ctx, `document.querySelector("#at").value = "", document.activeElement.blur(), true`)
+	until(t, ctx, "the third version is shown", fmt.Sprintf(`%s === "1 call; call-6; 3 2 1; Version3, the current one"`, says))
+}
+
+// A block whose calls are not all known is asked for again, but not in haste if that
+// makes no more of them known.
+func TestTheTimelineAsksWithPatience(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
+	ctx := env.Browser(t)
+	before(t, ctx, `{
+		const ask = fetch;
+		window.asked = [];
+		window.fetch = async (address, ...rest) => {
+			if (!address.includes("/timeline?")) return ask(address, ...rest);
+			asked.push(performance.now());
+			return Response.json({ ...await (await ask(address, ...rest)).json(), complete: false });
+		};
+	}`)
+	connectedTimeline(t, ctx, s, "eb-1")
+	evaluate[bool](t, ctx, `asked.length = 0, true`) // a page that connects asks once more
+	eventually(t, ctx, `asked.length >= 4`)
+	if took := evaluate[float64](t, ctx, `asked[3] - asked[0]`); took < 1500 {
+		t.Errorf("it asks four times in %.0f ms", took)
+	}
+}
+
 // Whatever the strings of a record are, they are shown and never run.
 func TestScriptsInCallsAreHarmless(t *testing.T) {
 	const script = `\"><script>window.harmed = 1</script><img src=x onerror=\"window.harmed = 1\">'{{7*7}}</title></details>`
@@ -349,15 +411,13 @@ func TestALongTimelineIsSmooth(t *testing.T) {
 	ctx := env.Browser(t)
 	watch := env.NewWatch(ctx)
 	do(t, ctx, chromedp.EmulateViewport(1280, 900))
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+	before(t, ctx, `
 		window.steps = [];
 		new MutationObserver(() => {
 			window.first ??= performance.now();
 			if (window.pressed) steps.push(performance.now() - pressed);
 			window.pressed = 0;
-		}).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-drawn"] });`}); err != nil {
-		t.Fatal(err)
-	}
+		}).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-drawn"] });`)
 	took := time.Hour
 	for try := 0; took > firstDraw && try < 8; try++ {
 		showTimeline(t, ctx, s, "eb-1")

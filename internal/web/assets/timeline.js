@@ -12,6 +12,8 @@ const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), liv
 const lanes = $(".lanes"), tall = $(".tall"), canvas = $(".tall canvas"), labels = $(".tall ul");
 const overview = $(".overview"), hint = $(".hint"), shown = $(".shown"), said = $(".said");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
+const versionIn = (page) => Number(page.querySelector(".versions .current .number")?.textContent);
+const version = versionIn(document); // that the page is about
 
 // Places in a bar.
 const LANE = 0, ROW = 1, BEGIN = 2, LENGTH = 3, CALLS = 4, FAILURES = 5, SEQUENCE = 6, FUNCTION = 7, LONGEST = 8, UNKNOWN = 9;
@@ -104,6 +106,8 @@ async function ask() {
     return;
   }
   asking = true;
+  const known = data?.calls ?? 0;
+  let answer;
   try {
     const wanted = filter();
     wanted.set("parts", Math.max(100, Math.round(3 * width / 2)));
@@ -114,7 +118,8 @@ async function ask() {
     }
     const response = await fetch(`${block}/timeline?${wanted}`);
     if (!response.ok) throw new Error(await reason(response));
-    take(await response.json());
+    answer = await response.json();
+    if (current(answer.version)) take(answer);
   } catch (error) {
     data ?? tell(error.message);
     askAgain = false; // but when the archive is there again
@@ -122,16 +127,18 @@ async function ask() {
   } finally {
     asking = false;
   }
-  if (askAgain || data && !data.complete && !data.full) {
+  const unfinished = !answer.complete && !answer.full;
+  if (askAgain || unfinished && answer.calls > known) {
     askAgain = false;
     ask();
+  } else if (unfinished) { // and it is not getting on, so that haste would not help
+    askIn(1000);
   }
 }
 
-// askSoon asks for more detail when one has stopped moving.
-function askSoon() {
+function askIn(pause) {
   clearTimeout(again);
-  again = setTimeout(ask, 60);
+  again = setTimeout(ask, pause);
 }
 
 async function reason(response) {
@@ -161,7 +168,7 @@ function take(answer) {
   arrange();
   options();
   const partial = answer.complete && summary.querySelector("[data-partial]");
-  if (partial || before && before.complete && (before.last !== answer.last || before.version !== answer.version)) renew();
+  if (partial || before && before.complete && before.last !== answer.last) renew();
   draw();
 }
 
@@ -517,7 +524,7 @@ function show(a, b) {
   [from, to, whole] = [a, a + long, false];
   draw();
   keep();
-  askSoon();
+  askIn(60); // for more detail, when one has stopped moving
 }
 
 const pan = (part) => show(from + (to - from) * part, to + (to - from) * part);
@@ -782,7 +789,25 @@ form.addEventListener("submit", (event) => {
 
 function state(connected) {
   live.dataset.connected = connected;
-  live.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
+  if (!outdated) live.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
+}
+
+// current is whether what the archive sent is about the version of the page. Another
+// one may have other calls, so nothing of it is taken: the page is loaded again.
+let outdated = false;
+function current(sent) {
+  if (!live || sent === version) return true; // an older state does not change
+  if (sent && !outdated) { // 0 while a version is being stored
+    outdated = true;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.textContent = "Show it";
+    button.addEventListener("click", () => location.reload());
+    live.replaceChildren("There is a new version. ", button);
+    loadAgain(); // in live.js
+  }
+  return false;
 }
 
 // heard asks for what is new, a few times per second at most.
@@ -823,6 +848,7 @@ async function renewTable(after = 0) {
   const response = await fetch(`${block}?${wanted}`).catch(() => null);
   if (!response?.ok) return;
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (!current(versionIn(page))) return;
   const section = document.getElementById("calls").closest("section");
   const now = page.getElementById("calls").closest("section");
   const [old, fresh] = [section.querySelector("table"), now.querySelector("table")];
