@@ -347,6 +347,60 @@ func TestTheTimelineShowsOneVersion(t *testing.T) {
 	until(t, ctx, "the third version is shown", fmt.Sprintf(`%s === "1 call; call-6; 3 2 1; Version3, the current one"`, says))
 }
 
+// Calls that come take neither the focus nor a click away.
+func TestANewCallLeavesTheSummaryInPlace(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, true)})
+	ctx := env.Browser(t)
+	connectedTimeline(t, ctx, s, "eb-1")
+	evaluate[bool](t, ctx, `window.link = document.querySelector(".troubles a"), link.focus(), true`)
+	s.record(t, "eb-1", callIn("m.f", 2, 3, false))
+	eventually(t, ctx, `document.querySelector(".tally").textContent.startsWith("2 calls")`)
+	if !evaluate[bool](t, ctx, `document.activeElement === link`) {
+		t.Error("a call that changes nothing in a link takes its focus")
+	}
+	s.record(t, "eb-1", callIn("m.f", 4, 5, true))
+	eventually(t, ctx, `document.querySelector(".troubles .times").textContent === "2 ×"`)
+	if !evaluate[bool](t, ctx, `document.activeElement.dataset.call === "1"`) {
+		t.Error("the focus is lost")
+	}
+
+	const asked = `performance.getEntriesByType("resource").filter((r) => r.name.includes("/timeline/summary")).length`
+	at := evaluate[[]float64](t, ctx, `(() => { const box = document.querySelector(".troubles a").getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; })()`)
+	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	earlier := evaluate[int](t, ctx, asked)
+	s.record(t, "eb-1", callIn("m.f", 6, 7, true))
+	eventually(t, ctx, fmt.Sprintf(`%s > %d`, asked, earlier))
+	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	eventually(t, ctx, `document.querySelector(".panel article")?.dataset.call === "1" && document.querySelector(".troubles .times").textContent === "3 ×"`)
+}
+
+// If the answers to two filters come in the wrong order, the last filter counts.
+func TestTheLastFilterCounts(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false), callIn("m.h", 2, 3, false)})
+	ctx := env.Browser(t)
+	before(t, ctx, `{
+		const ask = fetch;
+		window.fetch = async (address, ...rest) => {
+			const answer = await ask(address, ...rest);
+			if (!address.includes("eb-1?function=m.f")) return answer;
+			window.answered = true;
+			await new Promise((done) => setTimeout(done, 500));
+			setTimeout(() => { window.late = true; }, 300);
+			return answer;
+		};
+	}`)
+	connectedTimeline(t, ctx, s, "eb-1")
+	show := func(function string) {
+		evaluate[bool](t, ctx, fmt.Sprintf(`document.querySelector("[name=function]").value = %q, document.querySelector(".callfilter").dispatchEvent(new Event("change"))`, function))
+	}
+	show("m.f")
+	eventually(t, ctx, `window.answered`)
+	show("m.g")
+	eventually(t, ctx, `window.late && [...document.querySelectorAll("tr[id]")].map((r) => r.id).join() === "call-2"`)
+}
+
 // A block whose calls are not all known is asked for again, but not in haste if that
 // makes no more of them known.
 func TestTheTimelineAsksWithPatience(t *testing.T) {
@@ -367,6 +421,29 @@ func TestTheTimelineAsksWithPatience(t *testing.T) {
 	eventually(t, ctx, `asked.length >= 4`)
 	if took := evaluate[float64](t, ctx, `asked[3] - asked[0]`); took < 1500 {
 		t.Errorf("it asks four times in %.0f ms", took)
+	}
+}
+
+// A table that has become long ends with a link to the calls behind it.
+func TestALongLiveTableGoesOn(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
+	ctx := env.Browser(t)
+	connectedTimeline(t, ctx, s, "eb-1")
+	const calls = 2500
+	var records []string
+	for i := range calls {
+		records = append(records, fmt.Sprintf(`{"key":"%d","record":%s}`, i, callIn("m.f", float64(i), float64(i)+.5, false)))
+	}
+	s.must(t, "POST", "/ebs/eb-1/request_responses", `{"records":[`+strings.Join(records, ",")+`]}`)
+	eventually(t, ctx, `document.querySelector("#calls ~ .paging a[rel=next]")`)
+	last := evaluate[int](t, ctx, `document.querySelectorAll("tr[id]").length`)
+	if last < 2000 || last >= calls {
+		t.Errorf("the table has %d rows", last)
+	}
+	follow(t, ctx, `#calls ~ .paging a[rel=next]`)
+	if got, want := evaluate[string](t, ctx, `document.querySelector("tr[id]").id`), fmt.Sprintf("call-%d", last+1); got != want {
+		t.Errorf("the table goes on with %s, want %s", got, want)
 	}
 }
 

@@ -775,14 +775,12 @@ document.addEventListener("click", (event) => {
 
 form.addEventListener("change", () => {
   filtered = true;
+  refilter = true;
   keep();
   ask();
-  renewTable();
+  renew();
 });
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  renewTable();
-});
+form.addEventListener("submit", (event) => event.preventDefault());
 
 // Following. A change of the block says that there is something new; the archive is
 // then asked for it, so that what is drawn never depends on what was heard.
@@ -819,13 +817,14 @@ function heard() {
   }, 150);
 }
 
-// renew asks for the parts of the page that new calls change, one after another.
-let renewing = false, renewAgain = false;
+// renew asks for the parts of the page that new calls change, one after another, and for
+// the whole table if the filter has changed.
+let renewing = false, renewAgain = false, refilter = false;
 async function renew() {
   renewAgain = renewing;
   if (renewing) return;
   renewing = true;
-  await renewParts();
+  await renewParts().catch(() => {}); // an answer may break off
   renewing = false;
   if (renewAgain) renew();
 }
@@ -833,22 +832,27 @@ async function renew() {
 async function renewParts() {
   const response = await fetch(`${block}/timeline/summary?${filter()}`).catch(() => null);
   if (!response?.ok) return;
-  summary.replaceChildren(...parse(await response.text()));
+  const sent = parse(await response.text());
+  await released(); // in live.js, as renewPart is
+  renewPart(summary, sent);
   document.dispatchEvent(new Event("renewed"));
   const table = document.querySelector("table.calls");
-  if (table?.hasAttribute("data-partial")) await renewTable(); // not all calls were known when it was made
-  else if (!table || table.hasAttribute("data-end")) await renewTable(table ? Number(table.dataset.last) : 0);
+  // Not all calls may have been known when the table was made.
+  if (refilter || !table || table.hasAttribute("data-partial")) await renewTable();
+  else if (table.hasAttribute("data-end")) await renewTable(Number(table.dataset.last));
 }
 
 // renewTable asks for the table anew, or for the rows behind a call.
 async function renewTable(after = 0) {
+  if (!after) refilter = false;
   const wanted = filter();
   wanted.delete("by");
   if (after) wanted.set("after", after);
   const response = await fetch(`${block}?${wanted}`).catch(() => null);
   if (!response?.ok) return;
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  if (!current(versionIn(page))) return;
+  await released();
+  if (refilter || !current(versionIn(page))) return; // this is no longer wanted
   const section = document.getElementById("calls").closest("section");
   const now = page.getElementById("calls").closest("section");
   const [old, fresh] = [section.querySelector("table"), now.querySelector("table")];
@@ -856,7 +860,23 @@ async function renewTable(after = 0) {
     section.replaceChildren(...now.children);
     return;
   }
-  if (!fresh?.querySelector("tr[id]") || old.rows.length > 2000) return;
+  if (!fresh?.querySelector("tr[id]")) return;
+  if (old.rows.length > 2000) { // enough for a page
+    old.removeAttribute("data-end");
+    const next = document.createElement("a");
+    next.href = `${block}?${wanted}#calls`;
+    next.rel = "next";
+    next.textContent = "After these";
+    let further = section.querySelector("table ~ .paging");
+    if (!further) {
+      further = document.createElement("nav");
+      further.className = "paging";
+      further.setAttribute("aria-label", "Further calls");
+      old.after(further);
+    }
+    further.append(next);
+    return;
+  }
   old.tBodies[0].append(...fresh.tBodies[0].rows);
   old.dataset.last = fresh.dataset.last;
   if (!fresh.hasAttribute("data-end")) await renewTable(Number(fresh.dataset.last));
@@ -876,6 +896,7 @@ for (const element of section.querySelectorAll("[data-scripted]")) element.hidde
 section.classList.add("scripted");
 form.querySelector("button").hidden = true;
 if (["module", "function", "device"].includes(here().get("by"))) form.elements.by.value = here().get("by");
+remember(summary); // in live.js
 readStyle();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readStyle();
