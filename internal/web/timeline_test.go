@@ -401,6 +401,21 @@ func TestTheLastFilterCounts(t *testing.T) {
 	eventually(t, ctx, `window.late && [...document.querySelectorAll("tr[id]")].map((r) => r.id).join() === "call-2"`)
 }
 
+// A link to the calls of a function works before there are any.
+func TestTheTimelineKeepsAFilter(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
+	ctx := env.Browser(t)
+	connectedTimeline(t, ctx, s, "eb-1?function=m.later")
+	for range 2 {
+		s.record(t, "eb-1", callIn("m.f", 2, 3, false))
+	}
+	s.record(t, "eb-1", callIn("m.later", 4, 5, false))
+	eventually(t, ctx, `document.querySelector(".lanes").ariaLabel.startsWith("4 calls") && [...document.querySelectorAll("tr[id]")].map((r) => r.id).join() === "call-4"`)
+	do(t, ctx, chromedp.Click(chromedp.CSS(`#call-4 a`)))
+	eventually(t, ctx, `location.search.includes("call=4") && location.search.includes("function=m.later")`)
+}
+
 // A block whose calls are not all known is asked for again, but not in haste if that
 // makes no more of them known.
 func TestTheTimelineAsksWithPatience(t *testing.T) {

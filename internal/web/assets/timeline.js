@@ -189,13 +189,16 @@ function everything() {
   return [a - room, b + room];
 }
 
+// options offers the functions that are known, and the chosen one, whose calls may still
+// come.
 function options() {
   const select = form.elements.function;
-  if (select.options.length === data.functions.length + 1) return;
   const chosen = select.value;
-  const short = data.functions.map(lastName);
+  const names = !chosen || data.functions.includes(chosen) ? data.functions : [...data.functions, chosen];
+  if (select.options.length === names.length + 1) return;
+  const short = names.map(lastName);
   const text = (name, i) => (short.indexOf(short[i]) === short.lastIndexOf(short[i]) ? short[i] : name);
-  select.replaceChildren(new Option("all", ""), ...data.functions.map((name, i) => new Option(text(name, i), name)));
+  select.replaceChildren(new Option("all", ""), ...names.map((name, i) => new Option(text(name, i), name)));
   select.value = chosen;
 }
 
@@ -896,6 +899,10 @@ for (const element of section.querySelectorAll("[data-scripted]")) element.hidde
 section.classList.add("scripted");
 form.querySelector("button").hidden = true;
 if (["module", "function", "device"].includes(here().get("by"))) form.elements.by.value = here().get("by");
+const chosen = here().get("function") ?? "";
+form.elements.function.value = chosen;
+// Its calls may not have been read when the page was made.
+if (form.elements.function.value !== chosen) form.elements.function.add(new Option(lastName(chosen), chosen, true, true));
 remember(summary); // in live.js
 readStyle();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
