@@ -462,6 +462,26 @@ func TestALongLiveTableGoesOn(t *testing.T) {
 	}
 }
 
+// A call with a wrong date is out of sight, and the timeline says so.
+func TestTheTimelineTellsOfCallsFarAway(t *testing.T) {
+	s := emptySite(t)
+	calls := []string{callIn("m.f", 0, 1, false), callIn("m.f", 1, 2, false), callIn("m.f", 2, 3, false), callIn("m.f", 3, 4, false), callIn("m.f", 1e6, 1e6+1, false)}
+	ctx := env.Browser(t)
+	for block, far := range map[string]struct {
+		calls []string
+		says  string
+	}{
+		"eb-1": {calls, "; 1 call is far from the others: zoom out to see it"},
+		"eb-2": {append(calls, callIn("m.f", 1e6, 1e6+1, false)), "; 2 calls are far from the others: zoom out to see them"},
+	} {
+		s.storeCalls(t, block, far.calls)
+		showTimeline(t, ctx, s, block)
+		if got := text(t, ctx, ".shown"); !strings.HasSuffix(got, far.says) {
+			t.Errorf("the timeline says %q, want %q", got, far.says)
+		}
+	}
+}
+
 // Whatever the strings of a record are, they are shown and never run.
 func TestScriptsInCallsAreHarmless(t *testing.T) {
 	const script = `\"><script>window.harmed = 1</script><img src=x onerror=\"window.harmed = 1\">'{{7*7}}</title></details>`

@@ -93,6 +93,7 @@ for (let s = 1; s < 1e6; s *= 10) STEPS.push(s, 2 * s, 5 * s);
 for (const s of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]) STEPS.push(s * 1e6);
 for (let s = 86400e6; s < 1e18; s *= 10) STEPS.push(s, 2 * s, 5 * s);
 
+const countCalls = (n) => (n === 1 ? "1 call" : `${n.toLocaleString("en")} calls`);
 const lastName = (name) => name.slice(name.lastIndexOf(".") + 1) || "(no name)";
 
 // What the archive sends. One request is under way at a time; if something has
@@ -226,7 +227,7 @@ function arrange() {
     name.title = lane.name;
     const count = document.createElement("span");
     count.className = "count";
-    count.textContent = lane.calls === 1 ? "1 call" : `${lane.calls.toLocaleString("en")} calls`;
+    count.textContent = countCalls(lane.calls);
     if (lane.failures) {
       const bad = document.createElement("span");
       bad.className = "bad";
@@ -237,7 +238,7 @@ function arrange() {
     return item;
   }));
   for (const button of section.querySelectorAll(".chart-tools .wrong")) button.hidden = !data.failures;
-  lanes.setAttribute("aria-label", `${data.calls.toLocaleString("en")} calls in time, ${data.failures.toLocaleString("en")} failed`);
+  lanes.setAttribute("aria-label", `${countCalls(data.calls)} in time, ${data.failures.toLocaleString("en")} failed`);
   size();
 }
 
@@ -325,7 +326,8 @@ function drawLanes() {
   if (gutter) c.fillRect(gutter, 0, 1, high);
   const span = to - from;
   shown.textContent = `${elapsed(span)} shown`;
-  if (whole && data.beyond) shown.textContent += `; ${data.beyond.toLocaleString("en")} calls are far from the others: zoom out to see them`;
+  if (whole && data.beyond === 1) shown.textContent += "; 1 call is far from the others: zoom out to see it";
+  if (whole && data.beyond > 1) shown.textContent += `; ${data.beyond.toLocaleString("en")} calls are far from the others: zoom out to see them`;
   if (data.full) shown.textContent += `; only the first ${data.calls.toLocaleString("en")} calls are drawn`;
 }
 
