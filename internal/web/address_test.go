@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"oda"
 )
 
 // The search box takes what people have in their clipboard.
@@ -45,7 +47,7 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 		"@":                                                     "", "/": "", "?": "", "#": "", "%": "", "%%/%zz?%&#%": "",
 	} {
 		reply := s.get(t, "search?q="+url.QueryEscape(text))
-		if got := reply.Header.Get("Location"); got != want || want == "" && reply.Status != http.StatusOK {
+		if got := strings.TrimPrefix(reply.Header.Get("Location"), "./"); got != want || want == "" && reply.Status != http.StatusOK {
 			t.Errorf("%q leads to %q with %d, want %q", text, got, reply.Status, want)
 		}
 	}
@@ -66,5 +68,23 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 	s.store(t, "/sbds/sbd-2", `{"name":"J0918-1205 again"}`)
 	if page := s.get(t, "search?q=J0918-1205").Text(); !strings.Contains(page, "sbds/sbd-2") || !strings.Contains(page, "cone=") {
 		t.Error("the name of a source does not find it, and what is near")
+	}
+}
+
+// Whatever stands where the identifier should, an address leads to no other host.
+func TestAnOddIdentifierLeadsToNoOtherHost(t *testing.T) {
+	s := emptySite(t)
+	for _, kind := range oda.Kinds {
+		for _, id := range []string{"%2F%2Fevil.example", "https:%2F%2Fevil.example%2Fa", "javascript:alert(1)", "%5C%5Cevil.example", "%09%2F%2Fevil.example", "%2E%2F%2Fevil.example", "a%3Fb", "eb-1"} {
+			for _, query := range []string{"?x=", "?sort=-created"} {
+				at := mustParse(t, s.base+"/"+kind.Collection()+"/"+id)
+				reply := s.get(t, kind.Collection()+"/"+id+query)
+				location := reply.Header.Get("Location")
+				to, err := at.Parse(location)
+				if reply.Status != http.StatusSeeOther || err != nil || to.Host != at.Host || to.Path != at.Path || !strings.HasPrefix(location, "./") {
+					t.Errorf("%s%s answers %d and leads to %q (%v)", at, query, reply.Status, location, err)
+				}
+			}
+		}
 	}
 }

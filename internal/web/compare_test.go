@@ -152,7 +152,7 @@ func TestTheAddressOfAComparison(t *testing.T) {
 		"from=http%3A%2F%2Fhost%2Fns%2Fx%2Fsbds%2Fsbd-a%3Fversion%3D1%23document&to=/api/v1/sbds/sbd-a/versions/2": "from=sbds/sbd-a@1&to=sbds/sbd-a@2",
 	} {
 		answer := s.get(t, "compare?"+asked)
-		if got := answer.Header.Get("Location"); answer.Status != http.StatusSeeOther || got != "compare?"+want {
+		if got := answer.Header.Get("Location"); answer.Status != http.StatusSeeOther || got != "./compare?"+want {
 			t.Errorf("%s leads to %q (%d), want %q", asked, got, answer.Status, want)
 		}
 	}

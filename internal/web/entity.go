@@ -46,7 +46,7 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	ref := oda.Ref{Kind: kind, ID: r.PathValue("id")}
 	params := r.URL.Query()
 	if clean := withoutEmpty(params); len(clean) != len(params) {
-		seeOther(w, ref.ID+question(clean))
+		seeOther(w, url.PathEscape(ref.ID)+question(clean))
 		return nil
 	}
 	e, err := s.version(r.Context(), ref, params)

@@ -42,7 +42,7 @@ const foundOfKind = 8
 func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	if text == "" {
-		seeOther(w, "./")
+		seeOther(w, "")
 		return nil
 	}
 	to, err := s.pageNamed(r.Context(), text)

@@ -153,8 +153,14 @@ func (s *Site) renderPart(name string, view any) ([]byte, error) {
 	return unmasked(part.Bytes()), nil
 }
 
-// seeOther leads to another page, relative to this one.
+// seeOther leads to another page of this archive, relative to this one. Whatever it is
+// given, it does not lead to another host.
 func seeOther(w http.ResponseWriter, to string) {
+	redirect(w, "./"+strings.TrimPrefix(to, "./"))
+}
+
+// redirect leads to any address.
+func redirect(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", to)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusSeeOther)

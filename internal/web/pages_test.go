@@ -431,7 +431,7 @@ func TestTheNight(t *testing.T) {
 			t.Errorf("the page does not lead to the night of %s", around)
 		}
 	}
-	if tonight := s.get(t, "night"); tonight.Status != http.StatusSeeOther || !strings.HasPrefix(tonight.Header.Get("Location"), "night?date=20") {
+	if tonight := s.get(t, "night"); tonight.Status != http.StatusSeeOther || !strings.HasPrefix(tonight.Header.Get("Location"), "./night?date=20") {
 		t.Errorf("without a date it answers %d, %v", tonight.Status, tonight.Header)
 	}
 	if wrong := s.get(t, "night?date=yesterday"); wrong.Status != http.StatusBadRequest || !strings.Contains(wrong.Text(), "is not a date") {

@@ -75,7 +75,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := s.cfg.SignIn.Sessions.Leave(w, r, noteName(attempt.State), journey{attempt, here(to)}); err != nil {
 		return err
 	}
-	seeOther(w, address)
+	redirect(w, address)
 	return nil
 }
 
