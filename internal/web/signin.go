@@ -183,10 +183,16 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request) error {
 type signedOutView struct {
 	frame
 	Host, Elsewhere string // the provider, where the person may still be signed in
+	Still           string // who is signed in, empty if nobody is
 }
 
+// signedOut serves the page after signing out. Who comes to it otherwise is still signed
+// in, and finds the button there.
 func (s *Site) signedOut(w http.ResponseWriter, r *http.Request) error {
 	view := signedOutView{frame: s.newFrame(r, "Signed out", "")}
+	if c, ok, err := s.cfg.SignIn.Sessions.Caller(r); ok && err == nil {
+		view.Title, view.Still = "Sign out", c.User
+	}
 	if p := s.cfg.SignIn.Provider; p != nil {
 		view.Host, view.Elsewhere = p.Host(), p.SignOut()
 	}

@@ -209,6 +209,9 @@ func TestSigningOutEndsSessionAndStreams(t *testing.T) {
 	}
 	defer stream.Body.Close()
 
+	if page, _ := v.send("GET", g.base+"/sign-out", ""); strings.Contains(page.Text(), "signed out") || !strings.Contains(page.Text(), `<form method="post" action="./sign-out">`) || !strings.Contains(page.Text(), "<strong>bo</strong>") {
+		t.Errorf("who only opens the page is told to be signed out, or does not find the button:\n%s", page.Body)
+	}
 	if reply, _ := v.send("POST", g.base+"/sign-out", "", "Sec-Fetch-Site", "cross-site"); reply.Status != http.StatusForbidden {
 		t.Errorf("another site signs people out: %d", reply.Status)
 	}
