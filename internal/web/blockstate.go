@@ -68,7 +68,8 @@ func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda
 }
 
 // recordsBehind gives the records of an older state of a block behind a number of others.
-// They are numbered from 1.
+// They are numbered from 1, and said to be recorded when the state came to be: nobody knows
+// any more when each of them was.
 func recordsBehind(e *oda.Entity, after int64) iter.Seq2[*oda.Record, error] {
 	texts := e.Records
 	if document := e.Rendered(); document != nil {
@@ -80,7 +81,7 @@ func recordsBehind(e *oda.Entity, after int64) iter.Seq2[*oda.Record, error] {
 		}
 		n := int64(0)
 		for text, err := range texts {
-			if n++; (n > after || err != nil) && !yield(&oda.Record{Sequence: n, Text: text}, err) {
+			if n++; (n > after || err != nil) && !yield(&oda.Record{Sequence: n, RecordedOn: e.Metadata.LastModifiedOn, Text: text}, err) {
 				return
 			}
 		}

@@ -282,17 +282,21 @@ func (x *callIndex) read(ctx context.Context, archive *oda.Archive, block string
 	}
 }
 
-// extendOld is extend for an older state, which nothing is added to.
+// extendOld is extend for an older state, which nothing is added to. The calls that are
+// known must be passed again, which may take longer than there is time, so some are
+// always read, the more the longer the way to them is.
 func (x *callIndex) extendOld(e *oda.Entity, late time.Time) error {
 	if x.complete || x.full {
 		return nil
 	}
 	x.version, x.layouts = e.Metadata.Version, nil
+	known := len(x.calls)
 	for r, err := range recordsBehind(e, x.last) {
 		if err != nil {
 			return err
 		}
-		if x.full = len(x.calls) >= indexedCalls; x.full || len(x.calls)%100 == 99 && time.Now().After(late) {
+		fresh := len(x.calls) - known
+		if x.full = len(x.calls) >= indexedCalls; x.full || fresh > known/4 && fresh%100 == 0 && time.Now().After(late) {
 			return nil
 		}
 		x.add(r)

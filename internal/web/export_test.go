@@ -1,6 +1,11 @@
 package web
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"oda"
+)
 
 // FixedCounts and Refresh are for the browser tests, which are outside the
 // package because their tools import it.
@@ -21,4 +26,14 @@ func (c *CallIndexes) Kept() (blocks []string, cost int) {
 		blocks, cost = append(blocks, x.of), cost+x.cost
 	}
 	return blocks, cost
+}
+
+// LateRequests is how many requests it takes to know all calls of an older state, if the
+// time of each is up before it begins; most if these do not suffice.
+func LateRequests(e *oda.Entity, most int) (requests int, err error) {
+	var x callIndex
+	for ; !x.complete && requests < most && err == nil; requests++ {
+		err = x.extendOld(e, time.Time{})
+	}
+	return requests, err
 }

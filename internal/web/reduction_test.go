@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oda"
 	"oda/internal/test/env"
 	"oda/internal/web"
 )
@@ -376,6 +377,34 @@ func TestOlderStatesHaveTheirCalls(t *testing.T) {
 	for at, want := range map[string]int{"ebs/eb-1/timeline?version=3": 404, "ebs/eb-1/timeline?version=x": 404, "ebs/eb-1/timeline?at=x": 400, "ebs/eb-1/timeline?at=2001-01-01": 404, "ebs/eb-1/timeline/151?version=1": 404} {
 		if got := s.get(t, at).Status; got != want {
 			t.Errorf("%s answers %d, want %d", at, got, want)
+		}
+	}
+}
+
+// However slowly an older state is read, each request knows more of it.
+func TestTheTimelineOfALongOlderStateIsCompleteInTheEnd(t *testing.T) {
+	texts := make([][]byte, 10_000)
+	for i := range texts {
+		texts[i] = []byte(`{"request":"m.f"}`)
+	}
+	requests, err := web.LateRequests(&oda.Entity{Records: oda.TextsOf(texts)}, 100)
+	if err != nil || requests < 2 || requests > 30 {
+		t.Errorf("it takes %d requests (%v)", requests, err)
+	}
+}
+
+// Calls without times are drawn where they were recorded, in every state.
+func TestCallsWithoutTimesAreNotMadeIn1970(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", -1, -1, false), callIn("m.f", -1, -1, true)})
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", -1, -1, false)})
+	modified := regexp.MustCompile(`"last_modified_on":"([^"]*)"`).FindStringSubmatch(s.Do("GET", "/ebs/eb-1/versions/1", "").Text())[1]
+	for _, state := range []string{"", "version=1", "at=" + modified} {
+		if r := s.timeline(t, "eb-1", state); time.Since(time.UnixMicro(r.Begin)) > time.Hour {
+			t.Errorf("%q begins at %v", state, time.UnixMicro(r.Begin))
+		}
+		if page := s.get(t, "ebs/eb-1?"+state).Text(); strings.Contains(page, "1970") {
+			t.Errorf("the page with %q says 1970", state)
 		}
 	}
 }
