@@ -32,7 +32,7 @@ type compareView struct {
 	Cut                bool  // not all of them are shown
 	Notice             string
 	params             url.Values
-	after              int64 // the calls that are compared are behind this one
+	after              int64 // the calls that are compared are behind so many
 	more               bool  // there are calls behind them
 }
 

@@ -130,6 +130,14 @@ func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
 	if page := s.get(t, strings.ReplaceAll(next[1], "&amp;", "&")).Text(); !strings.Contains(page, "?call=2401#timeline") || strings.Contains(page, `rel="next"`) {
 		t.Errorf("the next page does not show the call that failed:\n%s", page)
 	}
+	// Calls that a version replaced have other numbers, but the same place.
+	for i := range long {
+		long[i] = strings.Replace(long[i], "18:00:00Z", "18:00:01Z", 1)
+	}
+	s.store(t, "/ebs/eb-long", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
+	if page := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-long@2&what=calls&after=2000").Text(); !strings.Contains(page, ">1 change<") || !strings.Contains(page, "?call=4901#timeline") || strings.Contains(page, `rel="next"`) {
+		t.Errorf("the calls of both versions behind the first 2,000 are compared as\n%s", page)
+	}
 }
 
 // The address of a comparison says which versions it is of, however they were

@@ -55,23 +55,37 @@ func (s *Site) blockCalls(ctx context.Context, view *compareView) (from, to []js
 // recordsOf gives the records of a version of a block behind a number of others.
 func (s *Site) recordsOf(ctx context.Context, one *side, after int64) (iter.Seq2[*oda.Record, error], error) {
 	if one.Current {
-		page, err := s.cfg.Archive.Records(ctx, one.ID, after, compareCalls+1)
-		if err != nil {
-			return nil, err
-		}
-		return func(yield func(*oda.Record, error) bool) {
-			for i := range page.Records {
-				if !yield(&page.Records[i], nil) {
-					return
-				}
-			}
-		}, nil
+		return s.currentRecords(ctx, one.ID, after), nil
 	}
 	e, err := s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version)
 	if err != nil {
 		return nil, err
 	}
 	return recordsBehind(e, after), nil
+}
+
+// currentRecords gives the records of a block as it is behind a number of others. Their
+// sequences do not count them: there are gaps where a version replaced records.
+func (s *Site) currentRecords(ctx context.Context, block string, after int64) iter.Seq2[*oda.Record, error] {
+	return func(yield func(*oda.Record, error) bool) {
+		n, last := int64(0), int64(0)
+		for {
+			page, err := s.cfg.Archive.Records(ctx, block, last, callsScanned)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Records {
+				if n++; n > after && !yield(&page.Records[i], nil) {
+					return
+				}
+				last = page.Records[i].Sequence
+			}
+			if !page.More {
+				return
+			}
+		}
+	}
 }
 
 // recordsIn gives the records within the text of a block's document.
