@@ -40,10 +40,25 @@ type changeRow struct {
 	Title     string
 	Telescope string
 	Failed    int64 // of the calls
+	Counted   bool  // Failed is known
+	Past      bool  // the entity has a later version, with calls of its own
 }
 
 // Calls is how many calls were recorded.
 func (r *changeRow) Calls() int64 { return r.LastSequence - r.FirstSequence + 1 }
+
+// Place is where the calls are, behind the address of the block. An older version numbers
+// its calls from 1, as only the first one did when they were recorded.
+func (r *changeRow) Place() string {
+	first := "after=" + strconv.FormatInt(r.FirstSequence-1, 10) + "#call-" + strconv.FormatInt(r.FirstSequence, 10)
+	switch {
+	case !r.Past:
+		return "?" + first
+	case r.Version == 1:
+		return "?version=1&" + first
+	}
+	return "?version=" + strconv.FormatInt(r.Version, 10) + "#calls"
+}
 
 // Bounds of the page of changes.
 const (
@@ -153,13 +168,12 @@ func (s *Site) changeRows(ctx context.Context, changes []oda.Change) ([]changeRo
 		if found[i] == nil {
 			continue
 		}
-		rows[i].Telescope = found[i].Summary.Telescope
+		rows[i].Telescope, rows[i].Past = found[i].Summary.Telescope, found[i].Metadata.Version != c.Version
 		calls := rows[i].Calls()
-		// Earlier versions of a block may have other records.
-		if c.Stored() || calls > min(room, changesFailed) || found[i].Metadata.Version != c.Version {
+		if c.Stored() || calls > min(room, changesFailed) || rows[i].Past {
 			continue
 		}
-		room -= calls
+		room, rows[i].Counted = room-calls, true
 		if rows[i].Failed, err = s.failures(ctx, &c); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -314,6 +315,57 @@ func TestTheChangesAreReadPageByPage(t *testing.T) {
 	} {
 		if page := s.get(t, at); page.Status != http.StatusBadRequest || !strings.Contains(page.Text(), says) {
 			t.Errorf("%s answers %d without %q", at, page.Status, says)
+		}
+	}
+}
+
+// recordAll records calls at once.
+func (s site) recordAll(t *testing.T, block string, calls []string) {
+	t.Helper()
+	records := make([]string, len(calls))
+	for i, call := range calls {
+		records[i] = `{"key":"` + rand.Text() + `","record":` + call + `}`
+	}
+	if answer := s.Do("POST", "/ebs/"+block+"/request_responses", `{"records":[`+strings.Join(records, ",")+`]}`); answer.Status != http.StatusOK {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+}
+
+// A change says which of its calls failed, or that nobody counted, and leads to its
+// calls as they were.
+func TestAChangeLeadsToItsCalls(t *testing.T) {
+	s := emptySite(t)
+	failed := []string{callIn("m.f", 0, 1, true), callIn("m.f", 2, 3, false), callIn("m.f", 4, 5, true)}
+	s.storeCalls(t, "eb-drop", nil)
+	s.recordAll(t, "eb-drop", failed) // 1 to 3
+	s.storeCalls(t, "eb-drop", []string{callIn("m.g", 0, 1, true)})
+	s.recordAll(t, "eb-drop", failed) // 5 to 7
+	s.storeCalls(t, "eb-drop", []string{callIn("m.h", 0, 1, true)})
+	s.recordAll(t, "eb-drop", failed) // 9 to 11
+	s.storeCalls(t, "eb-many", nil)
+	many := make([]string, 600)
+	for i := range many {
+		many[i] = callIn("m.f", float64(i), float64(i)+.5, i%3 == 0)
+	}
+	s.recordAll(t, "eb-many", many)
+	for _, at := range []string{"", "changes"} {
+		page := s.get(t, at).Text()
+		for _, want := range []string{
+			`<a href="./ebs/eb-drop?version=1&amp;after=0#call-1">3 calls</a>, <span class="muted">failures not counted</span>`,
+			`<a href="./ebs/eb-drop?version=2#calls">3 calls</a>, <span class="muted">failures not counted</span>`,
+			`<a href="./ebs/eb-drop?after=8#call-9">3 calls</a>, <strong class="bad">2 failed</strong>`,
+			`<a href="./ebs/eb-many?after=0#call-1">600 calls</a>, <a href="./ebs/eb-many?after=0&amp;calls=failed#calls">failures not counted</a>`,
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%q lacks %s:\n%s", at, want, page)
+			}
+		}
+	}
+	for at, want := range map[string]string{
+		"ebs/eb-drop?version=1&after=0": `id="call-1"`, "ebs/eb-drop?version=2": "it broke", "ebs/eb-drop?after=8": `id="call-9"`, "ebs/eb-many?after=0&calls=failed": `id="call-1"`,
+	} {
+		if !strings.Contains(s.get(t, at).Text(), want) {
+			t.Errorf("/%s does not have %s", at, want)
 		}
 	}
 }
