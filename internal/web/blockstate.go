@@ -67,6 +67,30 @@ func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda
 	return &page.Records[0], nil
 }
 
+// records gives the records of a state behind one of them. Those of the block as it is are
+// read so many at once.
+func (s *Site) records(ctx context.Context, of *blockState, after int64, atOnce int) iter.Seq2[*oda.Record, error] {
+	if of.old != nil {
+		return recordsBehind(of.old, after)
+	}
+	return func(yield func(*oda.Record, error) bool) {
+		for more := true; more; {
+			page, err := s.cfg.Archive.Records(ctx, of.id, after, atOnce)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Records {
+				if !yield(&page.Records[i], nil) {
+					return
+				}
+				after = page.Records[i].Sequence
+			}
+			more = page.More
+		}
+	}
+}
+
 // recordsBehind gives the records of an older state of a block behind a number of others.
 // They are numbered from 1, and said to be recorded when the state came to be: nobody knows
 // any more when each of them was.

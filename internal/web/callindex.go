@@ -326,6 +326,19 @@ func (x *callIndex) wanted(f callFilter, after int64) (sequences []int64, until 
 	return sequences, x.last
 }
 
+// pageBack returns the call that is as many places before another as a page has at most, 0
+// if there is none, and whether that is known.
+func (x *callIndex) pageBack(sequence int64) (int64, bool) {
+	places, _ := x.find(sequence + 1)
+	switch {
+	case !x.complete && sequence > x.last:
+		return 0, false
+	case places <= callsOnPage:
+		return 0, true
+	}
+	return x.calls[places-callsOnPage-1].sequence, true
+}
+
 // callIndexes are the indexes of the blocks that were looked at last.
 type callIndexes struct {
 	using chan struct{}

@@ -36,6 +36,9 @@ type callsView struct {
 	next  []int64 // the first calls that the filter leaves, as the index knows them
 	until int64   // it knows no others up to this one
 	bytes int     // of the rows
+
+	back      int64 // the page before begins behind this call, or one that follows it
+	backKnown bool
 }
 
 // Lasted is how long it took from the first call to the last.
@@ -123,6 +126,7 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	if v.Filtered() {
 		v.next, v.until = x.wanted(f, afterIn(params))
 	}
+	v.back, v.backKnown = x.pageBack(afterIn(params))
 	if l := x.layout(x.by("")); x.complete && len(x.calls) > 0 {
 		v.Begin, v.End = &l.focus[0], &l.focus[1]
 	}
@@ -160,14 +164,40 @@ func (s *Site) callsOf(ctx context.Context, of *blockState, params url.Values) (
 	}
 	if after > 0 {
 		v.First = href(0)
-		if !v.Filtered() {
-			v.Before = href(max(0, after-callsOnPage))
+		if !v.Filtered() && v.backKnown {
+			before, err := s.pageBefore(ctx, of, v.back, after)
+			if err != nil {
+				return nil, err
+			}
+			v.Before = href(before)
 		}
 	}
 	if more > 0 {
 		v.After = href(more)
 	}
 	return v, nil
+}
+
+// pageBefore returns the call behind which a page begins that ends with a call, and has as
+// many of those before it as it has room for, but none up to begin.
+func (s *Site) pageBefore(ctx context.Context, of *blockState, begin, end int64) (int64, error) {
+	var rows []callRow
+	for r, err := range s.records(ctx, of, begin, callsOnPage) {
+		if err != nil {
+			return 0, err
+		}
+		if r.Sequence > end {
+			break
+		}
+		rows = append(rows, newCallRow(r, oda.CallOf(r.Text), shownText))
+	}
+	bytes := 0
+	for i := len(rows) - 2; i >= 0; i-- { // the last one is on the page however long it is
+		if bytes += rows[i].size(); bytes > callsBytes {
+			return rows[i].Sequence, nil
+		}
+	}
+	return begin, nil
 }
 
 // afterIn is the call behind which an address asks for others, 0 for the first ones.

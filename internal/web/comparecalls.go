@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"iter"
 	"strings"
 
 	"oda"
@@ -33,13 +32,19 @@ func withoutCalls(lines []jsondiff.Line) []jsondiff.Line {
 func (s *Site) blockCalls(ctx context.Context, view *compareView) (from, to []jsondiff.Line, err error) {
 	var sides [2][]jsondiff.Line
 	for i, one := range view.Heads {
-		records, err := s.recordsOf(ctx, one, view.after)
-		if err != nil {
-			return nil, nil, err
+		of := &blockState{id: one.ID}
+		if !one.Current {
+			if of.old, err = s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version); err != nil {
+				return nil, nil, err
+			}
 		}
-		for r, err := range records {
+		n := int64(0) // their places, since sequences have gaps where a version replaced records
+		for r, err := range s.records(ctx, of, 0, callsScanned) {
 			if err != nil {
 				return nil, nil, err
+			}
+			if n++; n <= view.after {
+				continue
 			}
 			if len(sides[i]) == compareCalls {
 				view.more = true
@@ -50,42 +55,6 @@ func (s *Site) blockCalls(ctx context.Context, view *compareView) (from, to []js
 		}
 	}
 	return sides[0], sides[1], nil
-}
-
-// recordsOf gives the records of a version of a block behind a number of others.
-func (s *Site) recordsOf(ctx context.Context, one *side, after int64) (iter.Seq2[*oda.Record, error], error) {
-	if one.Current {
-		return s.currentRecords(ctx, one.ID, after), nil
-	}
-	e, err := s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version)
-	if err != nil {
-		return nil, err
-	}
-	return recordsBehind(e, after), nil
-}
-
-// currentRecords gives the records of a block as it is behind a number of others. Their
-// sequences do not count them: there are gaps where a version replaced records.
-func (s *Site) currentRecords(ctx context.Context, block string, after int64) iter.Seq2[*oda.Record, error] {
-	return func(yield func(*oda.Record, error) bool) {
-		n, last := int64(0), int64(0)
-		for {
-			page, err := s.cfg.Archive.Records(ctx, block, last, callsScanned)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range page.Records {
-				if n++; n > after && !yield(&page.Records[i], nil) {
-					return
-				}
-				last = page.Records[i].Sequence
-			}
-			if !page.More {
-				return
-			}
-		}
-	}
 }
 
 // recordsIn gives the records within the text of a block's document.

@@ -408,3 +408,43 @@ func TestCallsWithoutTimesAreNotMadeIn1970(t *testing.T) {
 		}
 	}
 }
+
+// Going back through the table of calls one sees the same pages as on the way there,
+// however many calls a page has, and whatever their numbers are.
+func TestTheTableIsReadInBothDirections(t *testing.T) {
+	s := emptySite(t)
+	calls := func(from, to, bytes int) (all []string) {
+		for i := range to - from {
+			all = append(all, fmt.Sprintf(`{"request":"m.f","request_args":{"args":["%04d %s"]}}`, from+i, strings.Repeat("x", bytes)))
+		}
+		return all
+	}
+	s.storeCalls(t, "eb-bytes", calls(0, 200, 1000))
+	s.storeCalls(t, "eb-gaps", calls(0, 3000, 1))
+	s.storeCalls(t, "eb-gaps", append(calls(0, 150, 1), calls(3000, 3150, 1)...))
+	s.storeCalls(t, "eb-old", calls(0, 200, 1000))
+	s.storeCalls(t, "eb-old", nil)
+	row := regexp.MustCompile(`id="call-(\d+)"`)
+	for at, least := range map[string]int{"eb-bytes": 4, "eb-gaps": 3, "eb-old?version=1": 4} {
+		block, state, _ := strings.Cut(at, "?")
+		s.timeline(t, block, state) // so that the index knows all calls
+		walk := func(at, rel string) (pages []string, last string) {
+			link := regexp.MustCompile(`<a href="([^"]*)#calls" rel="` + rel + `">`)
+			for at != "" && len(pages) < 50 {
+				page := s.get(t, "ebs/"+at).Text()
+				last = at
+				pages = append(pages, fmt.Sprint(row.FindAllStringSubmatch(page, -1)))
+				if at = ""; link.MatchString(page) {
+					at = strings.ReplaceAll(link.FindStringSubmatch(page)[1], "&amp;", "&")
+				}
+			}
+			return pages, last
+		}
+		there, last := walk(at, "next")
+		back, first := walk(last, "prev")
+		slices.Reverse(back)
+		if !slices.Equal(there, back) || len(there) < least || first != at {
+			t.Errorf("the pages of %s are\n%s\nand on the way back to %s\n%s", at, strings.Join(there, "\n"), first, strings.Join(back, "\n"))
+		}
+	}
+}
