@@ -24,6 +24,8 @@ type nightView struct {
 	More             int // blocks that are not in the table
 	Plot             nightPlot
 	Earlier, Later   string
+	Everywhere       string      // the address of the night with all telescopes
+	JSON             string      // of the report
 	Before, After    *otherNight // with calls, if this one has none
 	Success, InCalls string
 	Slow             []slowRow
@@ -88,7 +90,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
 	clean := withoutEmpty(params)
 	if !clean.Has("date") {
-		clean.Set("date", time.Now().UTC().Add(-12*time.Hour).Format(time.DateOnly))
+		clean.Set("date", tonight(clean.Get("zone")))
 	}
 	if len(clean) != len(params) {
 		seeOther(w, "night"+question(clean))
@@ -113,6 +115,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 		Date: date, Telescope: clean.Get("telescope"), Zone: clean.Get("zone"), InCalls: showElapsed(report.Took),
 	}
 	view.Crumbs = []crumb{{Name: "Night of " + date}}
+	view.Everywhere, view.JSON = "night"+question(without(clean, "telescope", "")), view.Root+"api/v1/night"+question(clean)
 	if day, err := time.Parse(time.DateOnly, date); err == nil {
 		view.Earlier = "night" + question(with(clean, "date", day.AddDate(0, 0, -1).Format(time.DateOnly)))
 		view.Later = "night" + question(with(clean, "date", day.AddDate(0, 0, 1).Format(time.DateOnly)))
@@ -135,6 +138,19 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	view.Failing = failing(report.FailuresByRequest[:min(len(report.FailuresByRequest), nightFailing)])
 	view.Plot = view.draw()
 	return s.page(w, r, "night", view)
+}
+
+// tonight is the date of the last night that began in a zone, at noon.
+func tonight(zone string) string {
+	in, err := time.LoadLocation(zone)
+	if err != nil {
+		in = time.UTC // the page with the date says what is wrong with the zone
+	}
+	now := time.Now().In(in)
+	if now.Hour() < 12 {
+		now = now.AddDate(0, 0, -1)
+	}
+	return now.Format(time.DateOnly)
 }
 
 // Bounds of looking for other nights.

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -436,6 +437,36 @@ func TestTheNight(t *testing.T) {
 	}
 	if wrong := s.get(t, "night?date=yesterday"); wrong.Status != http.StatusBadRequest || !strings.Contains(wrong.Text(), "is not a date") {
 		t.Errorf("a wrong date answers %d", wrong.Status)
+	}
+}
+
+// The links of a night keep its zone and its telescope, and in a zone the night begins on
+// the date that is there.
+func TestANightKeepsItsZone(t *testing.T) {
+	s := emptySite(t)
+	for i := range 201 {
+		s.storeCalls(t, fmt.Sprint("eb-", i), []string{callIn("m.f", 0, 1, false)})
+	}
+	const zone = "zone=Africa/Johannesburg"
+	for at, want := range map[string]string{
+		"night?date=2026-03-05&telescope=ska_low&" + zone: `<a href="night?date=2026-03-05&amp;` + zone + `">Show all telescopes</a>`,
+		"night?date=2026-03-01&telescope=ska_mid&" + zone: `and 1 more, in the <a href="./api/v1/night?date=2026-03-01&amp;telescope=ska_mid&amp;` + zone + `">`,
+	} {
+		if page := s.get(t, at).Text(); !strings.Contains(page, want) {
+			t.Errorf("/%s lacks %s:\n%s", at, want, page)
+		}
+	}
+	tonight := func(zone string) string {
+		return regexp.MustCompile(`date=(\d{4}-\d\d-\d\d)`).FindString(s.get(t, "night?zone="+zone).Header.Get("Location"))
+	}
+	if east, west := tonight("Pacific/Kiritimati"), tonight("Etc/GMT%2B12"); east <= west || west == "" {
+		t.Errorf("the night has %q in the east, and 26 hours behind %q", east, west)
+	}
+	if wrong := s.get(t, "night?date=2026-03-01&zone=Nowhere"); wrong.Status != http.StatusBadRequest {
+		t.Errorf("a wrong zone answers %d", wrong.Status)
+	}
+	if wrong := s.get(t, "night?zone=Nowhere"); wrong.Status != http.StatusSeeOther {
+		t.Errorf("a wrong zone without a date answers %d", wrong.Status)
 	}
 }
 
