@@ -98,17 +98,15 @@ func (n *names) number(name string) uint16 {
 	return i
 }
 
-// keptName is a name, or both its ends if it is very long: the function is at the
-// end.
+// keptName is a name as it is shown and filtered by, or both its ends if it is very long:
+// the function is at the end.
 func keptName(name string) string {
-	if len(name) <= nameLength {
-		return name
+	if len(name) > nameLength {
+		if runes := []rune(name); len(runes) > nameLength {
+			name = string(runes[:nameLength/2-1]) + "…" + string(runes[len(runes)-nameLength/2:])
+		}
 	}
-	runes := []rune(name)
-	if len(runes) <= nameLength {
-		return name
-	}
-	return string(runes[:nameLength/2-1]) + "…" + string(runes[len(runes)-nameLength/2:])
+	return unmasked(name)
 }
 
 // add adds a record.

@@ -141,7 +141,7 @@ func (s *Site) render(name string, view any) ([]byte, error) {
 	if err := s.pages[name].Execute(&page, view); err != nil {
 		return nil, fmt.Errorf("render the page %s: %w", name, err)
 	}
-	return unmasked(page.Bytes()), nil
+	return unmaskedPage(page.Bytes()), nil
 }
 
 // renderPart renders a part of the page of an entity.
@@ -150,7 +150,7 @@ func (s *Site) renderPart(name string, view any) ([]byte, error) {
 	if err := s.pages["entity"].ExecuteTemplate(&part, name, view); err != nil {
 		return nil, fmt.Errorf("render the part %s: %w", name, err)
 	}
-	return unmasked(part.Bytes()), nil
+	return unmaskedPage(part.Bytes()), nil
 }
 
 // seeOther leads to another page of this archive, relative to this one. Whatever it is

@@ -58,25 +58,52 @@ func escaped(text string) (char rune, size int) {
 
 // unmasked writes the characters that turn the direction of the text behind them as their
 // numbers: they can make a text look like another, beyond its own end.
-func unmasked(page []byte) []byte {
-	const first = 0xe2 // byte of each of them in UTF-8
+func unmasked(text string) string {
+	if strings.IndexByte(text, firstTurning) < 0 {
+		return text
+	}
+	return string(unmask([]byte(text)))
+}
+
+// unmaskedPage is unmasked for a page. The values of fields stay as they are, since forms
+// send them. Quotes that are not around attributes are escaped in a page.
+func unmaskedPage(page []byte) []byte {
+	const field = ` value="`
+	var out []byte
+	for {
+		before, rest, found := bytes.Cut(page, []byte(field))
+		out = append(out, unmask(before)...)
+		if !found {
+			return out
+		}
+		end := max(0, bytes.IndexByte(rest, '"'))
+		out = append(append(out, field...), rest[:end]...)
+		page = rest[end:]
+	}
+}
+
+// firstTurning is the first byte, in UTF-8, of each character that turns the direction.
+const firstTurning = 0xe2
+
+// unmask writes these characters as their numbers.
+func unmask(text []byte) []byte {
 	var out []byte
 	done := 0
-	for at := bytes.IndexByte(page, first); at >= 0; {
-		if number := turning(page[at:]); number != "" {
-			out = append(append(out, page[done:at]...), "⟨"+number+"⟩"...)
+	for at := bytes.IndexByte(text, firstTurning); at >= 0; {
+		if number := turning(text[at:]); number != "" {
+			out = append(append(out, text[done:at]...), "⟨"+number+"⟩"...)
 			done = at + 3
 		}
-		next := bytes.IndexByte(page[at+1:], first)
+		next := bytes.IndexByte(text[at+1:], firstTurning)
 		if next < 0 {
 			break
 		}
 		at += 1 + next
 	}
 	if done == 0 {
-		return page
+		return text
 	}
-	return append(out, page[done:]...)
+	return append(out, text[done:]...)
 }
 
 // turning is the number of the character at the beginning of a text, if it is one of

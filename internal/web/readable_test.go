@@ -36,8 +36,18 @@ func TestWhatTurnsTheDirectionOfATextIsSeen(t *testing.T) {
 		"\xe2\x80":                  "\xe2\x80",
 		"\u202e\xe2":                "⟨U+202E⟩\xe2",
 	} {
-		if got := string(unmasked([]byte(text))); got != want {
+		if got := unmasked(text); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+	// A form sends the values of its fields as they are.
+	for page, want := range map[string]string{
+		"<input value=\"a\u202eb\">\u202e":                       "<input value=\"a\u202eb\">⟨U+202E⟩",
+		"<input value=\"\">\u202e":                               "<input value=\"\">⟨U+202E⟩",
+		"<p title=\"\u202e\" data-value=\"\u202e\">value=\u202e": "<p title=\"⟨U+202E⟩\" data-value=\"⟨U+202E⟩\">value=⟨U+202E⟩",
+	} {
+		if got := string(unmaskedPage([]byte(page))); got != want {
+			t.Errorf("%q is sent as %q, want %q", page, got, want)
 		}
 	}
 }

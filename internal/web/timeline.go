@@ -74,7 +74,7 @@ type callFilter struct {
 }
 
 func callFilterOf(params url.Values) callFilter {
-	f := callFilter{function: params.Get("function"), outcome: params.Get("calls")}
+	f := callFilter{function: unmasked(params.Get("function")), outcome: params.Get("calls")}
 	if f.outcome != "failed" && f.outcome != "ok" {
 		f.outcome = ""
 	}
@@ -108,7 +108,7 @@ func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	newFile("application/json", unmasked(text)).serve(w, r, privateCache, filePolicy)
+	newFile("application/json", text).serve(w, r, privateCache, filePolicy)
 	return nil
 }
 
