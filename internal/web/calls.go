@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +37,8 @@ type callsView struct {
 	next  []int64 // the first calls that the filter leaves, as the index knows them
 	until int64   // it knows no others up to this one
 	bytes int     // of the rows
+
+	drawn url.Values // the parameters that say what the timeline shows
 
 	back      int64 // the page before begins behind this call, or one that follows it
 	backKnown bool
@@ -68,16 +71,22 @@ func (v *callsView) CallHref(sequence int64) string {
 // Closed is the address of the page without a call.
 func (v *callsView) Closed() string { return v.href(url.Values{}, "timeline") }
 
-// href is the address of the page with other parameters, the same state and the same
-// filter.
+// href is the address of the page with other parameters, the same state, the same part of
+// the timeline and the same filter.
 func (v *callsView) href(p url.Values, anchor string) string {
-	maps.Copy(p, v.State)
 	if v.Function != "" {
 		p.Set("function", v.Function)
 	}
 	if v.Outcome != "" {
 		p.Set("calls", v.Outcome)
 	}
+	return v.unfiltered(p, anchor)
+}
+
+// unfiltered is href without the filter.
+func (v *callsView) unfiltered(p url.Values, anchor string) string {
+	maps.Copy(p, v.State)
+	maps.Copy(p, v.drawn)
 	return v.Block + question(p) + "#" + anchor
 }
 
@@ -122,6 +131,10 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	v := &callsView{
 		Root: entityRoot, Block: of.id, State: of.params, Total: int64(len(x.calls)), Failures: x.failures, Looked: x.complete,
 		Troubles: x.worst(), Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
+		drawn: withoutEmpty(url.Values{"by": params["by"], "from": params["from"], "to": params["to"]}),
+	}
+	if f.function != "" && !slices.Contains(v.Functions, f.function) { // not yet, perhaps
+		v.Functions = append(slices.Clone(v.Functions), f.function)
 	}
 	if v.Filtered() {
 		v.next, v.until = x.wanted(f, afterIn(params))
@@ -130,7 +143,7 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	if l := x.layout(x.by("")); x.complete && len(x.calls) > 0 {
 		v.Begin, v.End = &l.focus[0], &l.focus[1]
 	}
-	v.All, v.Only = of.id+question(of.params)+"#calls", of.id+question(with(of.params, "calls", "failed"))+"#calls"
+	v.All, v.Only = v.unfiltered(url.Values{}, "calls"), v.unfiltered(url.Values{"calls": {"failed"}}, "calls")
 	if sequence, err := strconv.ParseInt(params.Get("call"), 10, 64); err == nil {
 		v.Call, err = s.callPanel(ctx, x, of, v, sequence)
 		if err != nil && !isMissing(err) {

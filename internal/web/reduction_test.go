@@ -448,3 +448,29 @@ func TestTheTableIsReadInBothDirections(t *testing.T) {
 		}
 	}
 }
+
+// The links of the table keep what the timeline shows, and the form keeps a function that
+// is not known yet.
+func TestTheTableKeepsWhatIsShown(t *testing.T) {
+	s := emptySite(t)
+	calls := make([]string, 250)
+	for i := range calls {
+		calls[i] = callIn("m.f", float64(i), float64(i)+.5, i == 0)
+	}
+	s.storeCalls(t, "eb-1", calls)
+	const time = "from=2026-03-01T20%3A00%3A00Z&amp;to=2026-03-01T20%3A01%3A00Z"
+	page := s.get(t, "ebs/eb-1?after=100&by=device&"+strings.ReplaceAll(time, "&amp;", "&")).Text()
+	for _, want := range []string{
+		`<a href="eb-1?by=device&amp;` + time + `#calls">First</a>`,
+		`<a href="eb-1?after=200&amp;by=device&amp;` + time + `#calls" rel="next">`,
+		`<a href="eb-1?by=device&amp;call=101&amp;` + time + `#timeline" data-call="101">`,
+		`<a href="eb-1?by=device&amp;calls=failed&amp;` + time + `#calls">Show only failures</a>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if page := s.get(t, "ebs/eb-1?function=m.unknown").Text(); !strings.Contains(page, `<option value="m.unknown" selected>unknown</option>`) {
+		t.Error("the form does not keep the function that the address names")
+	}
+}
