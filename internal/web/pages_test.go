@@ -266,6 +266,27 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	}
 }
 
+// Whatever a document gives as a reference, a list leads to it or searches for it.
+func TestAnOddReferenceIsSearchedFor(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbis/sbi-odd", `{"sbd_ref":"a b/../../changes?x=<b>#y"}`)
+	s.store(t, "/sbis/sbi-plain", `{"sbd_ref":"sbd-1"}`)
+	page := s.get(t, "sbis").Text()
+	for _, want := range []string{`href="./search?q=a&#43;b/../../changes%3Fx%3D%3Cb%3E%23y"`, `href="./sbds/sbd-1"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the list lacks %s:\n%s", want, page)
+		}
+	}
+}
+
+// The fields for conditions are told apart by their numbers, from 1.
+func TestConditionsAreNumbered(t *testing.T) {
+	page := emptySite(t).get(t, "sbds?where=/a+%3D+1").Text()
+	if !strings.Contains(page, `aria-label="Condition 1"`) || !strings.Contains(page, `aria-label="Condition 2"`) || strings.Contains(page, `aria-label="Condition 0"`) {
+		t.Errorf("the page is\n%s", page)
+	}
+}
+
 // A document whose every string and key is a script is harmless on every page.
 func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 	const script = `"><script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">'{{7*7}}</title></details>javascript:window.harmed=1`
