@@ -165,7 +165,7 @@ func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 		}
 		until(t, ctx, "the button is itself again", `document.querySelector(".examples li:nth-child(2) .copy").textContent === "Copy"`)
 	}
-	evaluate[bool](t, ctx, `document.execCommand = () => false; true`)
+	evaluate[bool](t, ctx, `Object.defineProperty(navigator, "clipboard", {}); document.execCommand = () => false; true`)
 	do(t, ctx, chromedp.Click(chromedp.CSS(`.examples li:nth-child(2) .copy`)))
 	until(t, ctx, "the button says that it failed", `document.querySelector(".examples li:nth-child(2) .copy").textContent === "It could not be copied"`)
 }
