@@ -69,7 +69,7 @@ func unmasked(text string) string {
 // send them. Quotes that are not around attributes are escaped in a page.
 func unmaskedPage(page []byte) []byte {
 	const field = ` value="`
-	var out []byte
+	out := make([]byte, 0, len(page))
 	for {
 		before, rest, found := bytes.Cut(page, []byte(field))
 		out = append(out, unmask(before)...)

@@ -44,18 +44,24 @@ function filter() {
   return wanted;
 }
 
+// view is the filter, and the part of the timeline that is shown.
+function view() {
+  const wanted = filter();
+  if (data && !whole) {
+    wanted.set("from", iso(from));
+    wanted.set("to", iso(to));
+  }
+  return wanted;
+}
+
 // keep puts what is shown into the address, so that it can be shared.
 let keeping = 0, filtered = false;
 function keep() {
   clearTimeout(keeping);
   keeping = setTimeout(() => {
     if (!data) return; // the address has not been read yet
-    const wanted = filter();
+    const wanted = view();
     if (here().has("after") && !filtered) wanted.set("after", here().get("after")); // of the table
-    if (data && !whole) {
-      wanted.set("from", iso(from));
-      wanted.set("to", iso(to));
-    }
     if (selected) wanted.set("call", selected.call);
     const query = wanted.toString();
     history.replaceState(null, "", location.pathname + (query ? "?" + query : "") + location.hash);
@@ -850,8 +856,7 @@ async function renewParts() {
 // renewTable asks for the table anew, or for the rows behind a call.
 async function renewTable(after = 0) {
   if (!after) refilter = false;
-  const wanted = filter();
-  wanted.delete("by");
+  const wanted = view(); // so that the links of the table keep it
   if (after) wanted.set("after", after);
   const response = await fetch(`${block}?${wanted}`).catch(() => null);
   if (!response?.ok) return;
