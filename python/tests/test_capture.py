@@ -236,7 +236,14 @@ class ACallIsRecorded(Case):
         call("http://u:geheim@host", {"Authorization": "Bearer geheim-1"}, "geheim")
         with self.assertRaises(ValueError):
             call("http://host", [("X-Api-Key", "geheim")], api_key="geheim-2")
-        first, second = self.recorded()
+
+        @capture
+        def login(user, *passwords):
+            return user
+
+        login("ada", "geheim", "geheim")
+        first, second, third = self.recorded()
+        self.assertEqual(third["request_args"]["args"], ["ada", "***", "***"])
         self.assertEqual(first["request_args"]["args"], ["http://u:***@host", {"Authorization": "***"}, "***"])
         self.assertEqual(first["response"]["result"], "{'url': 'http://u:***@host', 'token': '***'}")
         self.assertEqual(second["error"]["detail"], "ValueError: refused: Authorization: ***")

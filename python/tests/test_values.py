@@ -1,15 +1,22 @@
 """Values of well-known types are recorded as the values that they are."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import time as clock
+import types
 import unittest
+from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque, namedtuple
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from enum import Enum, IntEnum
 from typing import Any
+from unittest import mock
 
+from oda_client import Block
 from oda_helper import _values
 from oda_helper._describe import arguments, text
 from support import SOURCE, needs
@@ -22,6 +29,9 @@ class Band(Enum):
 
 class Level(IntEnum):
     LOW = 3
+
+
+Login = namedtuple("Login", "user password")
 
 
 @dataclass
@@ -64,6 +74,48 @@ class PlainValues(unittest.TestCase):
         want = {"name": "m001", "gain": 1.5, "band": 1, "token": "***", "next": None}
         self.assertEqual(described(Receptor("m001")), [want])
         self.assertEqual(text(Receptor("m001")), repr(want))
+        self.assertEqual(described(Login("ada", "geheim")), [{"user": "ada", "password": "***"}])
+        self.assertIn("tm_year=1970", described(clock.gmtime(0))[0])
+
+    def test_of_other_containers_are_what_they_contain(self):
+        self.check([(kind({"a": 1}), {"a": 1}) for kind in (OrderedDict, Block, UserDict, ChainMap, types.MappingProxyType)])
+        self.check([(defaultdict(list, a=[1]), {"a": [1]}), (deque([1, {"b": 2}]), [1, {"b": 2}]), ({"a": 1}.values(), [1])])
+        many = OrderedDict.fromkeys(range(10**5))
+        self.assertIn("more)", text(many)[-20:])
+        many["self"] = many
+        self.assertIn("more)", described(many)[0][-20:])
+        loop = OrderedDict()
+        loop["self"] = loop
+        self.assertEqual(described(loop), ["{'self': {...}}"])
+
+    def test_of_containers_that_misbehave_are_their_repr(self):
+        class Far(Mapping):
+            """Reads something slow, and shows nothing of it."""
+
+            def __getitem__(self, key):
+                raise AssertionError("read")
+
+            __iter__ = __len__ = __getitem__
+
+        class Broken(Far):
+            def __repr__(self):
+                return "<broken>"
+
+        class Odd(Broken):
+            def items(self):
+                return ["abc"]
+
+        class Derived(dict):
+            """Has methods of its own, which are not called."""
+
+            _fields = ("a",)
+            __iter__ = __len__ = items = keys = __getitem__ = Far.__getitem__
+
+        self.assertIn("Far object at", described(Far())[0])
+        self.assertIn("Far object at", text([Far()]))
+        self.assertEqual((described(Broken(), [Broken()]), text(Broken())), (["<broken>", "[<broken>]"], "<broken>"))
+        self.assertEqual((described(Odd()), text(Odd())), (["<broken>"], "<broken>"))
+        self.assertEqual(described(Derived(a=1)), [{"a": 1}])
 
     def test_of_numpy(self):
         numpy = needs("numpy")
@@ -136,7 +188,11 @@ class Credentials(unittest.TestCase):
             [["Authorization", "geheim"]],
             bearer, "bearer\tgeheim-1234567890", b"Bearer geheim-1234567890", basic, [basic], "x " + basic + " y",
             "GET / HTTP/1.1\r\nAuthorization: Token geheim\r\nHost: x", '{"Authorization": "geheim-1234567890123456"}',
-            "http://user:geheim@host/x", "postgres://u:geheim@h", {1: "https://user:geheim@host"},
+            OrderedDict(password="geheim"), defaultdict(str, {"password": "geheim"}), {"h": Block(token="geheim")}, ChainMap({"token": "geheim"}),
+            types.MappingProxyType({"password": "geheim"}), UserDict(password="geheim"), deque([{"password": "geheim"}]),
+            Login("ada", "geheim"), [Login("ada", "geheim")], {"password": "geheim"}.items(), {1: {"password": "geheim"}}.values(),
+            type("Rows", (list,), {})([{"password": "geheim"}]), {("password", "geheim")}, ("pwd", ["geheim"]), ["api_key", {"x": "geheim"}],
+            "http://u:ge@geheim@host/x", "http://ada@example.org:geheim@host", "http://user:geheim@host/x", "postgres://u:geheim@h", {1: "https://user:geheim@host"},
             type("Request", (), {"__repr__": lambda self: "<Request Authorization='Bearer geheim-1'>"})(),
         ):  # fmt: skip
             with self.subTest(value=repr(value)):
@@ -146,8 +202,16 @@ class Credentials(unittest.TestCase):
                 self.assertNotIn("dXNlcjpnZWhlaW0tMTIz", text(value))
                 self.assertIn("***", text(value))
 
+    def test_in_the_environment_are_masked(self):
+        with mock.patch.dict(os.environ, {"ODA_TOKEN": "geheim", "EB_ID": "eb-1"}):
+            for value in (os.environ, os.environ.items(), os.environ.keys()):
+                with self.subTest(type(value)):
+                    self.assertNotIn("geheim", json.dumps(described(value)) + text(value))
+                    self.assertIn("EB_ID", text(value))
+
     def test_are_not_seen_where_there_are_none(self):
         for value in (
+            "http://ada@host:8080/a@b",
             "basic calibration", "Basic Tsys measurement", "the bearer of news", "Authorization: required", "http://host:8080/a@b",
             "see http://host/x", ["target", "M83"], {"author": "ada", "keyboard": 1},
         ):  # fmt: skip

@@ -27,7 +27,7 @@ from typing import (
 )
 
 from . import _settings
-from ._describe import arguments, cut, text
+from ._describe import MAX_ARGUMENTS, arguments, cut, text
 from ._failure import failure
 from ._process import recorder
 from ._secrets import is_secret
@@ -254,12 +254,14 @@ def _secret_positions(function: Callable[..., Any]) -> FrozenSet[int]:
         names = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return frozenset()  # its signature is unknown
-    return frozenset(
-        i
-        for i, found in enumerate(names)
-        if found.kind in (found.POSITIONAL_ONLY, found.POSITIONAL_OR_KEYWORD)
-        and is_secret(found.name)
-    )
+    secret: Set[int] = set()
+    for i, found in enumerate(names):
+        if is_secret(found.name):
+            if found.kind in (found.POSITIONAL_ONLY, found.POSITIONAL_OR_KEYWORD):
+                secret.add(i)
+            elif found.kind is found.VAR_POSITIONAL:
+                secret.update(range(i, MAX_ARGUMENTS))
+    return frozenset(secret)
 
 
 def _now() -> datetime:

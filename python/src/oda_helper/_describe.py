@@ -3,12 +3,15 @@
 Arguments that are JSON stay JSON, and values of well-known types (_values) become what
 they stand for. Everything else becomes text: its repr, cut to a bound. Values of the
 program are never changed, iterated, awaited or asked for anything but their repr; only
-built-in containers and those types are looked into. A repr that fails, recurses forever or
-is huge does no harm. What looks like a credential is masked (_secrets).
+containers and those types are looked into, since their repr would show the credentials in
+them. A repr that fails, recurses forever or is huge does no harm. What looks like a
+credential is masked (_secrets).
 """
 
+from collections import deque
+from collections.abc import Mapping, MappingView
 from itertools import islice
-from typing import Any, Dict, FrozenSet, List, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from . import _secrets, _values
 from ._secrets import MASK, is_secret
@@ -28,6 +31,41 @@ _BRACKETS: Dict[type, Tuple[str, str]] = {
     frozenset: ("frozenset({", "})"),
     dict: ("{", "}"),
 }
+_BUILT_IN = tuple(_BRACKETS)
+
+
+def _like(kind: type) -> Optional[type]:
+    """The built-in container that a value of this type is written like, if it is one."""
+    if kind in _BRACKETS:
+        return kind
+    try:
+        if issubclass(kind, _BUILT_IN):
+            base = next(base for base in _BUILT_IN if issubclass(kind, base))
+            # A tuple with names is not like others: see _values, and its repr.
+            named = base is tuple and (hasattr(kind, "_fields") or hasattr(kind, "n_fields"))
+            return None if named else base
+        if issubclass(kind, Mapping):
+            # It may be slow to read, as a file is, so not if its repr shows nothing of it.
+            return None if kind.__repr__ is object.__repr__ else dict
+        return list if issubclass(kind, (deque, MappingView)) else None
+    except Exception:
+        return None  # a class that misbehaves
+
+
+def _held(kind: type, like: Any, value: Any) -> Tuple[int, List[Any]]:
+    """How many items a container has, and those that may be inspected.
+
+    They are copied at once, since another thread may change the container. No method of a
+    class that is derived from a built-in container is called.
+    """
+    if issubclass(kind, dict):
+        return dict.__len__(value), list(islice(dict.items(value), MAX_VALUES))
+    if like is dict:
+        items = value.items()
+        return len(items), [(key, item) for key, item in islice(items, MAX_VALUES)]
+    if not issubclass(kind, like):
+        return len(value), list(islice(value, MAX_VALUES))
+    return like.__len__(value), list(islice(like.__iter__(value), MAX_VALUES))
 
 
 def clean(text: str) -> str:
@@ -95,10 +133,12 @@ class _Writer:
                 piece = repr(_secrets.masked(piece) if kind is str else piece)
                 self.parts.append("%s... (%d long)" % (piece, len(value)))
                 self._left = 0
-        elif kind in _BRACKETS:
-            self._container(kind, value, depth)
         else:
-            self._other(value, depth)
+            like = _like(kind)
+            if like is None:
+                self._other(value, depth)
+            else:
+                self._container(kind, like, value, depth)
 
     def _other(self, value: Any, depth: int) -> None:
         known = _values.plain(value)
@@ -111,27 +151,30 @@ class _Writer:
             self.write(known, depth + 1)
             self._open.discard(id(value))
 
-    def _container(self, kind: type, value: Any, depth: int) -> None:
-        opening, closing = _BRACKETS[kind]
-        if not value and kind in (set, frozenset):
-            self._add(kind.__name__ + "()")
-            return
+    def _container(self, kind: type, like: type, value: Any, depth: int) -> None:
+        opening, closing = _BRACKETS[like]
         if id(value) in self._open or depth >= MAX_DEPTH:
             self._add(opening + "..." + closing)
             return
+        try:
+            count, some = _held(kind, like, value)
+        except Exception:  # it misbehaves
+            self._add(_repr(value))
+            return
+        if not count and like in (set, frozenset):
+            self._add(like.__name__ + "()")
+            return
         self._open.add(id(value))
         self._add(opening)
-        # Copy the items at once, since another thread may change the container.
-        some = list(islice(value.items() if kind is dict else value, MAX_VALUES))
-        if kind is not dict and _secrets.is_pair(some):
+        if like is not dict and _secrets.is_pair(some):
             some[1] = MASK
         for i, item in enumerate(some):
             if i:
                 self._add(", ")
             if self._left <= 0 or self._values <= 0:
-                self._add("... (%d more)" % (len(value) - i))
+                self._add("... (%d more)" % (count - i))
                 break
-            if kind is dict:
+            if like is dict:
                 self.write(item[0], depth + 1)
                 self._add(": ")
                 if is_secret(item[0]):
@@ -140,9 +183,9 @@ class _Writer:
                 item = item[1]
             self.write(item, depth + 1)
         else:
-            if len(value) > len(some):
-                self._add(", ... (%d more)" % (len(value) - len(some)))
-            elif kind is tuple and len(some) == 1:
+            if count > len(some):
+                self._add(", ... (%d more)" % (count - len(some)))
+            elif like is tuple and len(some) == 1:
                 self._add(",")
         self._add(closing)
         self._open.discard(id(value))
@@ -204,8 +247,9 @@ class _Plainer:
             real = float.__float__(value)
             self._characters -= 8
             return real if real - real == 0 else repr(real)
-        if kind is list or kind is tuple or kind is dict:
-            return self._container(kind, value, depth)
+        like = _like(kind)
+        if like is list or like is tuple or like is dict:
+            return self._container(kind, like, value, depth)
         known = _values.plain(value)
         if known is _values.UNKNOWN:
             return self._text(value)
@@ -221,15 +265,20 @@ class _Plainer:
         self._characters -= len(value)
         return value
 
-    def _container(self, kind: type, value: Any, depth: int) -> Any:
+    def _container(self, kind: type, like: type, value: Any, depth: int) -> Any:
         plain: Any
-        if id(value) in self._open or len(value) > self._values:
+        if id(value) in self._open:
+            raise _NotPlain
+        try:
+            count, items = _held(kind, like, value)
+        except Exception:  # it misbehaves
+            raise _NotPlain from None
+        if count > self._values:
             raise _NotPlain
         self._open.add(id(value))
-        if kind is dict:
-            plain = self._object(list(value.items()), depth)
+        if like is dict:
+            plain = self._object(items, depth)
         else:
-            items = list(value)
             if _secrets.is_pair(items):
                 items[1] = MASK
             plain = [self._plain(item, depth + 1) for item in items]

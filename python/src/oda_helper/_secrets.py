@@ -24,7 +24,7 @@ _HEADER = re.compile(
     r"(?:(?:bearer|basic|digest|negotiate|token|apikey)\s+[^'\"\r\n]+|" + _TOKEN + "{16,})",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"(://[^\s/:@'\"]*:)[^\s/@'\"]+(?=@)")
+_ADDRESS = re.compile(r"(://[^\s/:'\"]*:)[^\s/'\"]+(?=@)")
 
 
 def is_secret(name: Any) -> bool:
@@ -42,7 +42,7 @@ def is_secret(name: Any) -> bool:
 
 def is_pair(items: List[Any]) -> bool:
     """Whether this is the name of a credential with its value."""
-    return len(items) == 2 and issubclass(type(items[1]), (str, bytes)) and is_secret(items[0])
+    return len(items) == 2 and is_secret(items[0])
 
 
 def masked(text: str) -> str:

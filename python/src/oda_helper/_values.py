@@ -32,6 +32,8 @@ def _plain(value: Any, kind: type) -> Any:
         return value.total_seconds()
     if hasattr(kind, "__dataclass_fields__"):
         return _members(value, kind)
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return dict(zip(kind._fields, tuple.__iter__(value)))
     pathlib = sys.modules.get("pathlib")
     if pathlib is not None and issubclass(kind, pathlib.PurePath):
         return str(value)
