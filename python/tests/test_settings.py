@@ -83,6 +83,17 @@ class TheEnvironment(unittest.TestCase):
         with mock.patch.dict(os.environ, {"all_proxy": "socks5://proxy"}, clear=True), self.assertRaisesRegex(ValueError, "http://"):
             _settings.proxy(False, "outside", 80)
 
+    def test_a_proxy_that_cannot_be_used_is_not_shown(self):
+        for address in (
+            "http://user:geheim#1@proxy:3128", "http://user:12#geheim@proxy:3128", "http://user:12/geheim@proxy", "user:12?geheim@proxy:3128",
+            "http://user:[geheim@proxy:3128", "http://user:geheim\u2100@proxy:3128", "geheim://user:geheim@proxy", "http://proxy:geheim",
+        ):  # fmt: skip
+            with mock.patch.dict(os.environ, {"http_proxy": address}, clear=True):
+                with self.subTest(address), self.assertRaises(ValueError) as raised:
+                    _settings.proxy(False, "outside", 80)
+            self.assertIn("http://user:password@proxy:3128", str(raised.exception))
+            self.assertNotIn("geheim", str(raised.exception))
+
     def test_a_token_is_in_a_variable_or_in_a_file_that_is_read_each_time(self):
         with tempfile.NamedTemporaryFile("w") as file:
             with mock.patch.dict(os.environ, {"ODA_TOKEN": "", "ODA_TOKEN_FILE": ""}):

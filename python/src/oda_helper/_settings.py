@@ -191,7 +191,8 @@ def usable_token(text: str, where: str) -> str:
 def proxy(secure: bool, host: str, port: Optional[int]) -> Optional[SplitResult]:
     """The proxy that the environment names for a host, if any; never one for this machine.
 
-    Raises ValueError for a proxy that cannot be used.
+    Raises ValueError for a proxy that cannot be used. The error does not repeat its address,
+    which may contain a password.
     """
     # Imported when a connection is opened: it takes long.
     import urllib.request
@@ -206,9 +207,17 @@ def proxy(secure: bool, host: str, port: Optional[int]) -> Optional[SplitResult]
     )
     if bypass("%s:%d" % (host, port) if port else host, proxies):
         return None
-    parts = urlsplit(found if "://" in found else "http://" + found)
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError("the proxy that the environment names does not begin with http://")
+    try:
+        parts = urlsplit(found if "://" in found else "http://" + found)
+        port = parts.port
+    except ValueError:
+        port = 0
+    # A special character in a password ends the host before the @.
+    if port == 0 or parts.scheme != "http" or not parts.hostname or "@" in "".join(parts[2:]):
+        raise ValueError(
+            "the proxy that the environment names is not like http://user:password@proxy:3128, "
+            "with special characters of the password as %23, which is #"
+        )
     return parts
 
 
