@@ -8,6 +8,7 @@ import re
 import tempfile
 import threading
 import traceback
+from unittest import mock
 
 import oda_helper
 from oda_helper import capture_request_response as capture
@@ -448,6 +449,15 @@ class TheCallerNoticesNothing(Case):
         with self.assertLogs("oda_helper", "ERROR") as logs:
             self.assertEqual(scan(1), "1s")
         self.assertTrue(logs.output)
+
+    def test_a_call_whose_recording_fails_is_counted(self):
+        os.environ.update(ODA_URL="http://127.0.0.1:9", EB_ID="eb-1")
+        for step in ("arguments", "text"):  # before the call, and after it
+            self.fresh()
+            with mock.patch("oda_helper._capture." + step, side_effect=RecursionError), self.assertLogs("oda_helper", "ERROR"):
+                self.assertEqual(scan(1), "1s")
+            self.assertEqual(oda_helper.status().not_recorded, 1)
+            self.assertFalse(oda_helper.flush(0))
 
     def test_the_status_says_what_is_recorded_and_where(self):
         os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1", ODA_USER="ada")

@@ -177,6 +177,7 @@ def _begin(
         described = arguments(args, kwargs, secret)
         return _Call(_settings.block_id(), name, described, _now(), time.perf_counter())
     except Exception:
+        recorder().missed()
         _log.exception("A call of %s is not recorded.", name)
         return None
 
@@ -207,6 +208,7 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         record["response_received_at"] = _stamp(received)
         recorder().record(eb_id, url, _encode(record).encode("utf-8"))
     except Exception:
+        recorder().missed()
         _log.exception("A call of %s is not recorded.", call.request)
 
 
