@@ -41,7 +41,7 @@ class Documents(ClientCase):
                 self.assertEqual(self.archive.get(made[field], version=1), made)
 
     def test_change_only_where_they_are_changed(self):
-        odd = b'{"f":0.35e9,"n":[1.10,123456789012345678901234567890.123456789,1e400,-0.0],"s":"\\u00e9","prj_id":"prj-odd"}'
+        odd = b'{"f":0.35e9,"n":[1.10,123456789012345678901234567890.123456789,1e400,-0.0,-0],"s":"\\u00e9","prj_id":"prj-odd"}'
         self.send("PUT", "/prjs/prj-odd", odd)
         read = self.archive.get("prj-odd")
         self.assertEqual((read["f"], read["n"][0]), (0.35e9, 1.1))
@@ -508,11 +508,12 @@ class Numbers(Case):
     needs_server = False
 
     def test_keep_their_spelling_and_behave_like_numbers(self):
-        text = b'{"a":0.35e9,"b":[1.10,{"c":1e400}],"d":1.5,"e":"\xc3\xa9","f":[],"g":{},"h":null}'
+        text = b'{"a":0.35e9,"b":[1.10,{"c":1e400}],"z":[-0,0,-7],"d":1.5,"e":"\xc3\xa9","f":[],"g":{},"h":null}'
         value = _json.read(text)
         self.assertEqual(_json.write(value), text)
         self.assertEqual(value["a"] + 1, 350000001.0)
         self.assertIs(type(value["d"]), float)
+        self.assertEqual((value["z"], type(value["z"][1])), ([0, 0, -7], int))
         value["a"] = 5
         self.assertEqual(_json.write(value), text.replace(b"0.35e9", b"5"))
         self.assertEqual(_json.write({1: value["b"], None: 2}), b'{"1":[1.10,{"c":1e400}],"null":2}')

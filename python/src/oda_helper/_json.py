@@ -30,7 +30,11 @@ def _number(spelling: str) -> float:
     return plain if repr(plain) == spelling else Number(spelling)
 
 
-_decode = json.JSONDecoder(parse_float=_number).decode
+def _integer(spelling: str) -> Union[int, Number]:
+    return Number(spelling) if spelling == "-0" else int(spelling)
+
+
+_decode = json.JSONDecoder(parse_float=_number, parse_int=_integer).decode
 
 
 def read(text: Union[str, bytes, bytearray]) -> Any:
