@@ -316,6 +316,16 @@ class Following(Case):
         with self.assertRaises(Unreachable):
             Archive("http://127.0.0.1:%d" % free_port()).follow()
 
+    def test_goes_on_after_something_else_has_answered(self):
+        gateway = Gateway(self, self.server)
+        following = Archive(gateway.url).follow()
+        self.archive.put({"prj_id": "prj-1"})
+        answers = [(200, '{"login": "please"}'), (200, PAGE)]
+        gateway.answer = lambda *_: answers.pop() if answers else None
+        with self.assertLogs("oda_client", "WARNING") as logs:
+            self.assertEqual(next(following)["id"], "prj-1")
+        self.assertEqual((len(logs.output), answers), (1, []))
+
     def test_lists_go_on_when_the_archive_restarts_between_pages(self):
         for n in range(6):
             self.archive.put({"prj_id": "prj-%d" % n})
@@ -360,6 +370,29 @@ class Addresses(ClientCase):
                 Archive(gateway.url).get("sbd-1")
         with self.assertRaisesRegex(OdaError, "home page"):
             Archive(self.server.url + "/wrong/prefix").get("sbd-1")
+
+    def test_of_something_that_answers_other_json_say_so(self):
+        for body in ('{"login": "please"}', '"please"'):
+            archive = Archive(Gateway(self, self.server, (200, body)).url)
+            for name, call in {
+                "get": lambda: archive.get("sbd-1"),
+                "at": lambda: archive.at("sbd-1", "2026-01-01"),
+                "put": lambda: archive.put({"sbd_id": "sbd-1"}),
+                "post": lambda: archive.post("sbds"),
+                "query": lambda: next(archive.query("sbds", user="x")),
+                "search": lambda: next(archive.search("sbds")),
+                "versions": lambda: next(archive.versions("sbd-1")),
+                "diff": lambda: archive.diff("sbd-1"),
+                "provenance": lambda: archive.provenance("sbd-1"),
+                "records": lambda: next(archive.records("eb-1")),
+                "changes": lambda: next(archive.changes()),
+                "follow": lambda: archive.follow(after=0),
+                "night": lambda: archive.night("2026-01-01"),
+            }.items():
+                with self.subTest(name, body=body):
+                    with self.assertRaisesRegex(OdaError, "home page") as caught:
+                        call()
+                    self.assertEqual(caught.exception.status, 200)
 
     def test_that_nobody_listens_at_are_unreachable(self):
         with self.assertRaisesRegex(Unreachable, "cannot be reached") as caught:

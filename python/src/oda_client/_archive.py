@@ -14,7 +14,7 @@ from oda_helper._errors import Conflict, OdaError
 from . import _sending, _tables, _words
 from ._block import Block
 from ._listing import Listing
-from ._sending import Sender
+from ._sending import DOCUMENT, LIST, Sender, Shape
 
 Document = Dict[str, Any]
 Time = Union[str, date, datetime]
@@ -22,6 +22,7 @@ Query = List[Tuple[str, str]]
 Several = Union[None, str, Sequence[str]]
 
 LIST_PAGE, SEARCH_PAGE, VERSION_PAGE, RECORD_PAGE, CHANGE_PAGE = 10000, 1000, 1000, 1000, 1000
+CHANGES: Shape = {"changes": list, "next": int}
 FOLLOW_WAIT = 20  # seconds that the archive may hold back an empty answer
 
 _log = logging.getLogger("oda_client")
@@ -162,10 +163,10 @@ class Archive:
 
     def _found(self, kind: str, fields: str, query: Query) -> Iterator[Any]:
         while True:
-            page = self._sender.read("/%s/search" % kind, query)
+            page = self._sender.read({"items": list}, "/%s/search" % kind, query)
             for item in page["items"]:
                 yield _shown(kind, item) if fields == "document" else item
-            if page["next"] is None:
+            if page.get("next") is None:
                 return
             query = [pair for pair in query if pair[0] != "cursor"] + [("cursor", page["next"])]
 
@@ -191,7 +192,8 @@ class Archive:
 
         By default it is what the current version changed in the one before.
         """
-        found: List[Document] = self._sender.read(*self._diff(id, from_version, to_version, kind))
+        path, query = self._diff(id, from_version, to_version, kind)
+        found: List[Document] = self._sender.read(LIST, path, query)
         return found
 
     def diff_text(
@@ -204,7 +206,7 @@ class Archive:
     ) -> str:
         """The same as diff, for people: a unified diff of the documents."""
         path, query = self._diff(id, from_version, to_version, kind)
-        return str(self._sender.get(path, query, "text/plain")[0])
+        return self._sender.text(path, query)
 
     def _diff(
         self, id: str, start: Optional[int], end: Optional[int], kind: Optional[str]
@@ -213,7 +215,8 @@ class Archive:
 
     def provenance(self, id: str, *, kind: Optional[str] = None) -> Document:
         """Everything that can be reached over references: ``nodes``, ``edges``, ``truncated``."""
-        found: Document = self._sender.read(self._path(id, kind) + "/provenance")
+        path = self._path(id, kind) + "/provenance"
+        found: Document = self._sender.read({"nodes": list}, path)
         return found
 
     # Records, changes and nights.
@@ -231,7 +234,8 @@ class Archive:
 
     def _recorded(self, path: str, after: int, most: int) -> Iterator[Document]:
         while True:
-            page, answer = self._sender.get(path, _words.query({"after": after, "limit": most}))
+            query = _words.query({"after": after, "limit": most})
+            page, answer = self._sender.get({"records": list}, path, query)
             yield from page["records"]
             if not answer.headers.get("Link") or not page["records"]:
                 return
@@ -254,9 +258,8 @@ class Archive:
     def _changed(self, after: int, filters: Query) -> Iterator[Document]:
         end = self._end()
         while after < end:
-            page = self._sender.read(
-                "/changes", _words.query({"after": after, "limit": CHANGE_PAGE}) + filters
-            )
+            query = _words.query({"after": after, "limit": CHANGE_PAGE})
+            page = self._sender.read(CHANGES, "/changes", query + filters)
             for change in page["changes"]:
                 if change["position"] > end:
                     return
@@ -267,7 +270,7 @@ class Archive:
 
     def _end(self) -> int:
         """The position at which the log of changes ends."""
-        return int(self._sender.read("/changes", [("after", "now")])["next"])
+        return int(self._sender.read(CHANGES, "/changes", [("after", "now")])["next"])
 
     def follow(
         self, after: Union[int, str] = "now", *, kind: Several = None, id: Several = None
@@ -282,7 +285,8 @@ class Archive:
         if after == "now":
             after = self._end()
         else:  # so that what cannot work is said at once
-            self._sender.read("/changes", _words.query({"after": after, "limit": 1}) + filters)
+            query = _words.query({"after": after, "limit": 1})
+            self._sender.read(CHANGES, "/changes", query + filters)
         return self._followed(int(after), filters)
 
     def _followed(self, after: int, filters: Query) -> Iterator[Document]:
@@ -290,7 +294,7 @@ class Archive:
         while True:
             query = _words.query({"after": after, "wait": FOLLOW_WAIT, "limit": CHANGE_PAGE})
             try:
-                page = self._sender.read("/changes", query + filters, tries=1)
+                page = self._sender.read(CHANGES, "/changes", query + filters, tries=1)
             except OdaError as problem:
                 if not _sending.passing(problem):
                     raise
@@ -314,7 +318,7 @@ class Archive:
         if isinstance(date, datetime):
             date = date.date()
         query = _words.query({"date": date, "telescope": telescope, "zone": zone})
-        found: Document = self._sender.read("/night", query)
+        found: Document = self._sender.read({"calls": int}, "/night", query)
         return found
 
     # Paths and pages.
@@ -323,12 +327,13 @@ class Archive:
         return "/%s/%s" % (_words.kind_of(id, kind), quote(id, safe=""))
 
     def _document(self, path: str, query: Sequence[Tuple[str, str]] = ()) -> Document:
-        return _shown(path.split("/")[1], self._sender.read(path, query))
+        return _shown(path.split("/")[1], self._sender.read(DOCUMENT, path, query))
 
     def _linked(self, path: str, query: Query, member: Optional[str] = None) -> Iterator[Any]:
         """The items of all pages of a list, each of which has a link to the next."""
         while True:
-            page, answer = self._sender.get(path, query)
+            shape: Shape = LIST if member is None else {member: list}
+            page, answer = self._sender.get(shape, path, query)
             yield from page if member is None else page[member]
             link = answer.headers.get("Link")
             if not link:
@@ -354,10 +359,8 @@ def _address(url: Optional[str]) -> str:
     return found
 
 
-def _shown(kind: str, document: Any) -> Document:
+def _shown(kind: str, document: Document) -> Document:
     """A document as callers get it."""
-    if not isinstance(document, dict):
-        raise OdaError("The answer is not a document. Is this the address of an archive?")
     return Block(document) if kind == "ebs" else document
 
 

@@ -16,6 +16,13 @@ CONNECT_TIMEOUT = 10.0
 ANSWER_TIMEOUT = 90.0  # the report of a night may take a minute
 MAX_IDLE = 8  # connections that are kept
 
+# What an answer is: a list, or an object that has members of these types.
+Shape = Optional[Dict[str, type]]
+LIST: Shape = None
+DOCUMENT: Shape = {"metadata": dict}
+
+Query = Sequence[Tuple[str, str]]
+
 _NOT_NOW = (408, 425, 429, 502, 503, 504)
 _MAYBE = " It may or may not be stored: read it to find out."
 
@@ -35,37 +42,42 @@ class Sender:
         self._idle: List[Client] = []
         self._process = os.getpid()
 
-    def read(self, path: str, query: Sequence[Tuple[str, str]] = (), tries: int = TRIES) -> Any:
+    def read(self, shape: Shape, path: str, query: Query = (), tries: int = TRIES) -> Any:
         """The JSON that the archive answers."""
-        return self.get(path, query, tries=tries)[0]
+        return self.get(shape, path, query, tries)[0]
 
     def get(
-        self,
-        path: str,
-        query: Sequence[Tuple[str, str]] = (),
-        accept: str = "application/json",
-        tries: int = TRIES,
+        self, shape: Shape, path: str, query: Query = (), tries: int = TRIES
     ) -> Tuple[Any, Answer]:
-        """What the archive answers to a GET, as JSON or as text, and the answer itself."""
-        if query:
-            path += "?" + urlencode(query)
-        answer = self.send("GET", path, headers={"Accept": accept}, tries=tries)
-        if accept == "text/plain":
-            return answer.body.decode("utf-8"), answer
-        return self._json(answer), answer
+        """The JSON that the archive answers, and the answer itself."""
+        answer = self.send("GET", _with(path, query), tries=tries)
+        return self._json(answer, shape), answer
+
+    def text(self, path: str, query: Query = ()) -> str:
+        """What the archive answers for people."""
+        answer = self.send("GET", _with(path, query), headers={"Accept": "text/plain"})
+        return answer.body.decode("utf-8")
 
     def store(self, method: str, path: str, document: Any, key: Optional[str] = None) -> Any:
         """Sends a document and returns what is stored. With a key it may be repeated."""
         body = _json.write(document)
         if key is not None:
-            return self._json(self.send(method, path, body, {"Idempotency-Key": key}))
-        return self._json(self.send(method, path, body, once=True))
+            answer = self.send(method, path, body, {"Idempotency-Key": key})
+        else:
+            answer = self.send(method, path, body, once=True)
+        return self._json(answer, DOCUMENT)
 
-    def _json(self, answer: Answer) -> Any:
+    def _json(self, answer: Answer, shape: Shape) -> Any:
         try:
-            return _json.read(answer.body)
+            found, why = _json.read(answer.body), "The answer is not that of an archive."
         except (ValueError, RecursionError):
-            raise OdaError(self._wrong_address("The answer is not JSON."), answer.status) from None
+            found, why = None, "The answer is not JSON."
+        if isinstance(found, dict):
+            if shape and all(isinstance(found.get(name), kind) for name, kind in shape.items()):
+                return found
+        elif isinstance(found, list) and not shape:
+            return found
+        raise OdaError(self._wrong_address(why), answer.status)
 
     def send(
         self,
@@ -157,6 +169,10 @@ class Sender:
             client.close()
 
     __del__ = close
+
+
+def _with(path: str, query: Query) -> str:
+    return path + "?" + urlencode(query) if query else path
 
 
 def fixed(token: str) -> Callable[[], Optional[str]]:
