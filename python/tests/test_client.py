@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -225,6 +226,10 @@ class Lists(ClientCase):
             self.assertEqual((night["calls"], night["failures"]), (2, 1))
 
 
+def cut():
+    raise OSError("the connection is closed without an answer")
+
+
 def counted(sent):
     original = _http.Client.request
 
@@ -399,6 +404,10 @@ class Addresses(ClientCase):
             Archive("http://127.0.0.1:%d" % free_port()).put({"sbd_id": "sbd-1"})
         self.assertIsInstance(caught.exception, ConnectionError)
         self.assertNotIn("may or may not", str(caught.exception))
+        with mock.patch("socket.getaddrinfo", side_effect=socket.gaierror("no such host")):
+            with self.assertRaisesRegex(Unreachable, "no such host") as caught:
+                Archive("http://archive.invalid").post("sbds")
+        self.assertNotIn("may or may not", str(caught.exception))
 
     def test_of_https_that_is_http_say_so(self):
         with self.assertRaisesRegex(Unreachable, "write its address with http://"):
@@ -433,6 +442,34 @@ class LostAnswers(ClientCase):
         with self.assertRaisesRegex(Unreachable, "may or may not be stored"):
             archive.put({**document, "name": "x"})
         self.assertEqual(archive.get("sbd-lost")["metadata"]["version"], 2)
+
+    def test_that_may_hide_a_stored_document_say_so(self):
+        gateway = Gateway(self, self.server)
+        archive = Archive(gateway.url)
+        put, post = (lambda: archive.put({"sbd_id": "sbd-1"})), (lambda: archive.post("sbds"))
+        lost, late, login = None, (504, PAGE), (200, "{}")
+        busy = (503, problem("overloaded"), ("Retry-After", "0"))
+        for answers, call, says in (
+            ([lost], put, "read it"),
+            ([late], put, "read it"),
+            ([login], put, "read it"),
+            ([lost] * 4, post, "look for it"),
+            ([late] * 4, post, "look for it"),
+            ([lost, busy, busy, busy], post, "look for it"),
+            ([login], post, "look for it"),
+            ([busy], put, ""),
+            ([busy] * 4, post, ""),
+            ([(403, PAGE)], post, ""),
+            ([late] * 4, lambda: archive.get("sbd-1"), ""),
+        ):
+            with self.subTest(answers=answers, says=says), mock.patch.object(_sending, "FIRST_PAUSE", 0.001):
+                gateway.answer = lambda *_: answers.pop(0) or cut()  # noqa: B023
+                with self.assertRaises(OdaError) as caught:
+                    call()
+                self.assertEqual(answers, [])
+                text = str(caught.exception)
+                self.assertEqual("may or may not be stored" in text, bool(says), text)
+                self.assertIn(says, text)
 
     def test_that_ask_to_wait_are_waited_for_if_not_too_long(self):
         gateway = Gateway(self, self.server)

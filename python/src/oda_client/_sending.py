@@ -2,6 +2,8 @@
 
 import os
 import random
+import socket
+import ssl
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import urlencode
@@ -24,7 +26,9 @@ DOCUMENT: Shape = {"metadata": dict}
 Query = Sequence[Tuple[str, str]]
 
 _NOT_NOW = (408, 425, 429, 502, 503, 504)
+_NOT_SENT = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
 _MAYBE = " It may or may not be stored: read it to find out."
+_MAYBE_NEW = " It may or may not be stored: look for it before you post it again."
 
 
 class Sender:
@@ -65,9 +69,9 @@ class Sender:
             answer = self.send(method, path, body, {"Idempotency-Key": key})
         else:
             answer = self.send(method, path, body, once=True)
-        return self._json(answer, DOCUMENT)
+        return self._json(answer, DOCUMENT, _MAYBE if key is None else _MAYBE_NEW)
 
-    def _json(self, answer: Answer, shape: Shape) -> Any:
+    def _json(self, answer: Answer, shape: Shape, maybe: str = "") -> Any:
         try:
             found, why = _json.read(answer.body), "The answer is not that of an archive."
         except (ValueError, RecursionError):
@@ -77,7 +81,7 @@ class Sender:
                 return found
         elif isinstance(found, list) and not shape:
             return found
-        raise OdaError(self._wrong_address(why), answer.status)
+        raise OdaError(self._wrong_address(why) + maybe, answer.status)
 
     def send(
         self,
@@ -96,6 +100,7 @@ class Sender:
             self._token()
         except (OSError, ValueError) as problem:
             raise OdaError("There is no token to send: %s." % problem) from None
+        maybe = ""  # set when it may have been stored without an answer that says so
         for attempt in range(1, tries + 1):
             wait = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
             try:
@@ -105,19 +110,22 @@ class Sender:
                     "%s. Read the records of a block with records()." % problem
                 ) from None
             except FAILURES as problem:
-                sent = not isinstance(problem, ConnectionRefusedError)
-                if attempt == tries or once and sent:
-                    text = "The archive at %s cannot be reached: %s." % (
-                        self.url,
-                        describe(problem),
-                    )
-                    raise Unreachable(text + (_MAYBE if once and sent else "")) from problem
+                if body is not None and not isinstance(problem, _NOT_SENT):
+                    maybe = _MAYBE if once else _MAYBE_NEW
+                if attempt == tries or once and maybe:
+                    text = "The archive at %s cannot be reached: %s."
+                    raise Unreachable(text % (self.url, describe(problem)) + maybe) from problem
             else:
                 if answer.status == 200:
                     return answer
+                error = answer.error()
+                # A gateway may have waited in vain for an archive that goes on; what the
+                # archive itself answers says what was stored.
+                if body is not None and answer.status >= 500 and _foreign(error):
+                    maybe = _MAYBE if once else _MAYBE_NEW
                 wait = max(wait, answer.retry_after or 0)
                 if once or attempt == tries or answer.status not in _NOT_NOW or wait > LAST_PAUSE:
-                    raise self._error(answer)
+                    raise self._error(error, maybe)
             time.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -149,11 +157,11 @@ class Sender:
         except IndexError:
             return Client(self.url, CONNECT_TIMEOUT, ANSWER_TIMEOUT, self._token)
 
-    def _error(self, answer: Answer) -> OdaError:
-        error = answer.error()
-        if error.type == PROBLEM + "no-such-path" or not (error.type or "").startswith(PROBLEM):
-            return OdaError(self._wrong_address(error.detail), answer.status, error.type)
-        return error
+    def _error(self, error: OdaError, maybe: str) -> OdaError:
+        kind, text = type(error), error.detail
+        if error.type == PROBLEM + "no-such-path" or _foreign(error):
+            text = self._wrong_address(text)
+        return kind(text + maybe, error.status, error.type, error.errors)
 
     def _wrong_address(self, why: str) -> str:
         return (
@@ -186,5 +194,9 @@ def passing(problem: OdaError) -> bool:
     if isinstance(problem, Unreachable):
         return True
     status = problem.status or 0
-    foreign = status > 0 and not (problem.type or "").startswith(PROBLEM)
-    return foreign or status in _NOT_NOW or status >= 500
+    return status > 0 and _foreign(problem) or status in _NOT_NOW or status >= 500
+
+
+def _foreign(problem: OdaError) -> bool:
+    """Whether something else has answered instead of the archive."""
+    return not (problem.type or "").startswith(PROBLEM)
