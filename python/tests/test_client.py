@@ -1,12 +1,15 @@
 """oda_client against a real archive."""
 
+import io
 import json
 import os
 import socket
 import subprocess
 import threading
 import time
+import unittest
 from datetime import date, datetime, timedelta, timezone
+from http.client import HTTPResponse
 from unittest import mock
 
 from oda_client import Archive, Block, Conflict, NotFound, OdaError, Unreachable, _archive, _sending
@@ -422,6 +425,45 @@ class LongAnswers(ClientCase):
                 with self.assertRaisesRegex(OdaError, "records()"):
                     self.archive.get(block["eb_id"])
         self.assertEqual(len(sent), 1)
+
+
+class Drops(io.RawIOBase):
+    """A connection with a clock, on which a piece of an answer comes each second."""
+
+    def __init__(self, *pieces):
+        self.pieces, self.now = list(pieces), 0.0
+
+    def readable(self):
+        return True
+
+    def makefile(self, mode):
+        return io.BufferedReader(self)
+
+    def readinto(self, buffer):
+        self.now += 1
+        piece = self.pieces.pop(0)  # fails if more is read than there is
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+class SlowAnswers(unittest.TestCase):
+    def read(self, header, *pieces):
+        drops = Drops(b"HTTP/1.1 200 OK\r\n%s\r\n\r\n" % header, *pieces)
+        response = HTTPResponse(drops)
+        response.begin()
+        with mock.patch.object(_http, "time", mock.Mock(monotonic=lambda: drops.now)):
+            return _http._whole(response, 5)
+
+    def test_are_given_up_if_they_come_in_drops_and_read_otherwise(self):
+        length, chunked = b"Content-Length: %d", b"Transfer-Encoding: chunked"
+        self.assertEqual(self.read(length % 0), b"")
+        self.assertEqual(self.read(length % 5, *[b"x"] * 5), b"x" * 5)
+        self.assertEqual(self.read(length % 160000, *[b"x" * 8000] * 20), b"x" * 160000)
+        self.assertEqual(self.read(chunked, *[b"1f40\r\n" + b"x" * 8000 + b"\r\n"] * 9, b"0\r\n\r\n"), b"x" * 72000)
+        self.assertEqual(self.read(b"Connection: close", b"x", b"y", b"", b""), b"xy")
+        for header, pieces in ((length % 90, [b"x"] * 90), (chunked, [b"1\r\nx\r\n"] * 90), (b"Connection: close", [b"x"] * 90)):
+            with self.subTest(header), self.assertRaises(socket.timeout):
+                self.read(header, *pieces)
 
 
 class LostAnswers(ClientCase):

@@ -11,6 +11,7 @@ import http.client
 import logging
 import socket
 import ssl
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -20,6 +21,7 @@ from ._errors import PROBLEM, OdaError, of_type
 CONNECT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 30.0
 MAX_ANSWER = 256 << 20
+SLOWEST = 4 << 10  # bytes of an answer in a second
 
 # What can go wrong between here and the archive.
 FAILURES = (OSError, http.client.HTTPException, ValueError)
@@ -199,7 +201,7 @@ class Client:
                 raise problem from None
         else:
             response = connection.getresponse()
-        text = _whole(response)
+        text = _whole(response, self._answer_timeout)
         if response.will_close:
             self.close()
         return Answer(response.status, text, response.headers)
@@ -244,16 +246,21 @@ def _credentials(proxy: SplitResult) -> Dict[str, str]:
     return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
 
 
-def _whole(response: http.client.HTTPResponse) -> bytes:
-    """The body of an answer, read in pieces: older Pythons allocate the requested size."""
+def _whole(response: http.client.HTTPResponse, seconds: float) -> bytes:
+    """The body of an answer, which may take some seconds, or longer if it is long."""
     pieces: List[bytes] = []
-    left = MAX_ANSWER
+    left, until = MAX_ANSWER, time.monotonic() + seconds
     while left > 0:
-        piece = response.read(1 << 16)
+        # Only what is there is read: a time-out begins anew with each byte that is waited for.
+        there = len(response.peek(1)) if response.length != 0 else 0
+        piece = response.read(there or 1)
         if not piece:
             return b"".join(pieces)
         pieces.append(piece)
         left -= len(piece)
+        until += len(piece) / SLOWEST
+        if time.monotonic() > until:
+            raise socket.timeout("timed out")
     raise TooLong("the answer is longer than %d MiB" % (MAX_ANSWER >> 20))
 
 
