@@ -90,16 +90,19 @@ class PlainValues(unittest.TestCase):
 
     def test_of_containers_that_misbehave_are_their_repr(self):
         class Far(Mapping):
-            """Reads something slow, and shows nothing of it."""
+            """Reads something slow, so it is not read."""
 
             def __getitem__(self, key):
                 raise AssertionError("read")
 
             __iter__ = __len__ = __getitem__
 
-        class Broken(Far):
+        class Broken(UserDict):
             def __repr__(self):
                 return "<broken>"
+
+            def items(self):
+                raise AssertionError("read")
 
         class Odd(Broken):
             def items(self):

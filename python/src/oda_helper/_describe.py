@@ -8,9 +8,11 @@ them. A repr that fails, recurses forever or is huge does no harm. What looks li
 credential is masked (_secrets).
 """
 
-from collections import deque
-from collections.abc import Mapping, MappingView
+import os
+from collections import ChainMap, UserDict, deque
+from collections.abc import MappingView
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from . import _secrets, _values
@@ -32,6 +34,8 @@ _BRACKETS: Dict[type, Tuple[str, str]] = {
     dict: ("{", "}"),
 }
 _BUILT_IN = tuple(_BRACKETS)
+# Other mappings may be slow to read, as files are, and are not read.
+_MAPPINGS = (MappingProxyType, UserDict, ChainMap, type(os.environ))
 
 
 def _like(kind: type) -> Optional[type]:
@@ -44,9 +48,8 @@ def _like(kind: type) -> Optional[type]:
             # A tuple with names is not like others: see _values, and its repr.
             named = base is tuple and (hasattr(kind, "_fields") or hasattr(kind, "n_fields"))
             return None if named else base
-        if issubclass(kind, Mapping):
-            # It may be slow to read, as a file is, so not if its repr shows nothing of it.
-            return None if kind.__repr__ is object.__repr__ else dict
+        if issubclass(kind, _MAPPINGS):
+            return dict
         return list if issubclass(kind, (deque, MappingView)) else None
     except Exception:
         return None  # a class that misbehaves
