@@ -34,6 +34,7 @@ func (c *checker) value(s *schema, name string, index bool) error {
 		return err
 	}
 	start, node := c.scan.Pos(), len(c.nodes)
+	index = index && c.count == 0 // nobody reads the index of a body that is refused
 	if index {
 		c.nodes = append(c.nodes, rawjson.Node{Name: name, Kind: kind, Start: start})
 	}
@@ -43,7 +44,7 @@ func (c *checker) value(s *schema, name string, index bool) error {
 	}
 	switch {
 	case !s.kinds.has(kind):
-		c.fault("Must be " + s.expected() + ", not " + article(kind.String()) + ".")
+		c.fault(func() string { return "Must be " + s.expected() + ", not " + article(kind.String()) + "." })
 		_, _, err = c.scan.Skip()
 	case kind == rawjson.Object && !s.opaque():
 		err = c.object(s, below)
@@ -96,7 +97,7 @@ func (c *checker) object(s *schema, index bool) error {
 	}
 	for i, name := range s.required {
 		if seen&(1<<i) == 0 {
-			c.fault("The member " + strconv.Quote(name) + " is missing.")
+			c.fault(func() string { return "The member " + strconv.Quote(name) + " is missing." })
 		}
 	}
 	c.within(s.size, size, "member")
@@ -152,30 +153,35 @@ func (c *checker) scalar(s *schema, kind rawjson.Kind, literal []byte) {
 		msg = s.checkNumber(literal)
 	}
 	if msg != "" {
-		c.fault(msg)
+		c.fault(func() string { return msg })
 	}
 }
 
 // within notes a fault if the number of members or elements is out of bounds.
 func (c *checker) within(b bounds, n int, what string) {
 	if b.min != nil && n < *b.min {
-		c.fault(fmt.Sprintf("Must have at least %s.", counted(*b.min, what)))
+		c.fault(func() string { return fmt.Sprintf("Must have at least %s.", counted(*b.min, what)) })
 	}
 	if b.max != nil && n > *b.max {
-		c.fault(fmt.Sprintf("Must have at most %s.", counted(*b.max, what)))
+		c.fault(func() string { return fmt.Sprintf("Must have at most %s.", counted(*b.max, what)) })
 	}
 }
 
 func (c *checker) unknownMember(s *schema) {
-	known := slices.Sorted(maps.Keys(s.properties))
-	c.fault("This member is unknown. Known members: " + strings.Join(known, ", ") + ".")
+	c.fault(func() string {
+		known := slices.Sorted(maps.Keys(s.properties))
+		return "This member is unknown. Known members: " + strings.Join(known, ", ") + "."
+	})
 }
 
-// fault notes that the current value is wrong.
-func (c *checker) fault(detail string) {
+// fault notes that the current value is wrong. There may be millions of faults, so
+// the text is made only of those that the answer lists. The body will be refused, so
+// nothing more is noted of it.
+func (c *checker) fault(detail func() string) {
 	c.count++
+	c.scan.Watch(nil)
 	if len(c.faults) < maxFaults {
-		c.faults = append(c.faults, oda.Fault{Pointer: c.scan.Pointer(), Detail: detail})
+		c.faults = append(c.faults, oda.Fault{Pointer: c.scan.Pointer(), Detail: detail()})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -205,6 +206,39 @@ func TestTheNumberAndSizeOfFaultsAreBounded(t *testing.T) {
 			t.Errorf("too long: %s %s", fault.Pointer, fault.Detail)
 		}
 	}
+}
+
+// The rest of a body is still read, since it may not be JSON at all, but only the
+// faults that are listed take memory.
+func TestABodyThatIsRefusedTakesLittleMemory(t *testing.T) {
+	const n = 200_000
+	for name, test := range map[string]struct{ operation, body string }{
+		"elements of a wrong type": {"storeEB", `{"request_responses":[` + strings.Repeat("0,", n) + `0]}`},
+		"elements after a fault":   {"storeEB", `{"eb_id":0,"request_responses":[` + strings.Repeat(`{"request":"a"},`, n) + `{"request":"a"}]}`},
+		"empty objects":            {"storeEB", `{"request_responses":[` + strings.Repeat("{},", n) + `{}]}`},
+		"notes after a fault":      {"storeSeveral", `{"sbds":[0` + strings.Repeat(`,{"sbd_id":"a","name":"b","title":"c"}`, n) + `]}`},
+		"unknown members":          {"recordBatch", `{"records":[` + strings.Repeat(`{"x":0},`, n) + `{"x":0}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			op, body := load(t).Operation(test.operation), []byte(test.body)
+			before := allocated()
+			_, err := op.CheckWatched(body, maxDepth, oda.Watched)
+			took := allocated() - before
+			if oda.CodeOf(err) != oda.InvalidRequest {
+				t.Fatalf("got %.300v", err)
+			}
+			if took > n {
+				t.Errorf("the refusal of %d bytes took %d bytes of memory", len(body), took)
+			}
+		})
+	}
+}
+
+// allocated is how many bytes of memory were taken so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 func TestTheIndexContainsTheDeclaredValues(t *testing.T) {
