@@ -112,7 +112,11 @@ func (a *API) diff(c *call) error {
 	}
 	c.accept = true
 	if content.Preferred(c.r.Header, jsonPatch, plainText) == jsonPatch {
-		return c.sendError(c.respond(jsonPatch, "", held).whole(jsondiff.Patch(older, newer)))
+		patch, err := jsondiff.Patch(c.r.Context(), older, newer)
+		if err != nil {
+			return err
+		}
+		return c.sendError(c.respond(jsonPatch, "", held).whole(patch))
 	}
 	w := c.respond(plainText+"; charset=utf-8", "", held)
 	side := func(e *oda.Entity, text []byte) jsondiff.Side {

@@ -50,11 +50,11 @@ const (
 // Align puts the lines of two texts beside each other.
 func Align(from, to []Line) []Row {
 	seed := maphash.MakeSeed()
-	m := matcher{from: numbers(seed, from), to: numbers(seed, to), cells: alignCells}
-	m.stretch(0, len(from), 0, len(to), matchDepth)
+	cells := alignCells
+	pairs := match(numbers(seed, from), numbers(seed, to), &cells)
 	rows := make([]Row, 0, max(len(from), len(to)))
 	i, j := 0, 0
-	for _, p := range append(m.pairs, pair{len(from), len(to)}) {
+	for _, p := range append(pairs, pair{len(from), len(to)}) {
 		if p.from < len(from) && p.to < len(to) && !from[p.from].same(to[p.to]) {
 			continue // their numbers are the same by chance
 		}

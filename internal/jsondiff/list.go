@@ -69,14 +69,10 @@ func (l *listEdit) edit(do func()) bool {
 }
 
 // resembling pairs elements that are best taken for the same: by their place
-// where there are many.
+// where there are many, or where the lists so far took all cells.
 func (l *listEdit) resembling(older, newer []child) []pair {
 	if len(older)*len(newer) > gapCells || l.work < 0 {
-		pairs := make([]pair, min(len(older), len(newer)))
-		for i := range pairs {
-			pairs[i] = pair{i, i}
-		}
-		return pairs
+		return placed(older, newer)
 	}
 	if len(older) == 0 || len(newer) == 0 {
 		return nil
@@ -85,7 +81,22 @@ func (l *listEdit) resembling(older, newer []child) []pair {
 		return []pair{{0, 0}}
 	}
 	x, y := l.prints(l.from, older), l.prints(l.to, newer)
+	// To fill a cell is to go through two prints.
+	cells := len(newer)*size(x) + len(older)*size(y)
+	if cells > l.cells {
+		return placed(older, newer)
+	}
+	l.cells -= cells
 	return best(len(older), len(newer), func(i, j int) int32 { return x[i].likeness(y[j]) })
+}
+
+// placed pairs elements by their place.
+func placed(older, newer []child) []pair {
+	pairs := make([]pair, min(len(older), len(newer)))
+	for i := range pairs {
+		pairs[i] = pair{i, i}
+	}
+	return pairs
 }
 
 // print is what is compared of an element: the numbers of its members and their
@@ -119,6 +130,15 @@ func (d *differ) prints(t text, values []child) []print {
 		all[i] = p
 	}
 	return all
+}
+
+// size adds up what there is to go through in prints.
+func size(prints []print) int {
+	n := 0
+	for _, p := range prints {
+		n += 1 + len(p.keys) + len(p.children)
+	}
+	return n
 }
 
 // likeness says how well one element can be taken for another. To change

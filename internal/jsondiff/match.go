@@ -9,22 +9,23 @@ type pair struct{ from, to int }
 const (
 	matchDepth = 16      // of stretches between unique items
 	matchCells = 1 << 20 // of one table
-	matchTotal = 1 << 25 // of all tables
+	matchTotal = 1 << 25 // of all tables of a comparison
 )
 
 // match pairs the items that two lists have in common, in order. It looks for
 // the items that stand exactly once in each list, and goes on between them: that
 // is quick at any length, and what people see in a list too. Short stretches
-// without such items are compared item by item.
-func match(from, to []uint64) []pair {
-	m := matcher{from: from, to: to, cells: matchTotal}
+// without such items are compared item by item, as long as there are cells for
+// that; those that it fills are taken off.
+func match(from, to []uint64, cells *int) []pair {
+	m := matcher{from: from, to: to, cells: cells}
 	m.stretch(0, len(from), 0, len(to), matchDepth)
 	return m.pairs
 }
 
 type matcher struct {
 	from, to []uint64
-	cells    int // that may still be filled
+	cells    *int // that may still be filled
 	pairs    []pair
 }
 
@@ -52,8 +53,8 @@ func (m *matcher) middle(a, b, c, d, depth int) {
 		anchors = increasing(m.unique(a, b, c, d))
 	}
 	if len(anchors) == 0 {
-		if cells := (b - a) * (d - c); cells <= min(matchCells, m.cells) {
-			m.cells -= cells
+		if cells := (b - a) * (d - c); cells <= min(matchCells, *m.cells) {
+			*m.cells -= cells
 			m.table(a, b, c, d)
 		}
 		return

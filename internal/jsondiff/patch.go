@@ -2,6 +2,7 @@ package jsondiff
 
 import (
 	"bytes"
+	"context"
 	"hash/maphash"
 	"strconv"
 
@@ -16,18 +17,24 @@ const (
 	patchSlack   = 1 << 20 // from there on a patch may be twice as long as what it changes
 )
 
-// Patch gives the JSON Patch that turns one document into the other.
-func Patch(from, to []byte) []byte {
-	d := differ{from: read(from), to: read(to), hasher: hasher{maphash.MakeSeed()}, work: patchWork, out: []byte{'['}}
+// Patch gives the JSON Patch that turns one document into the other. If the context
+// ends before that, its error is returned.
+func Patch(ctx context.Context, from, to []byte) ([]byte, error) {
+	d := differ{
+		ctx: ctx, from: read(from), to: read(to), hasher: hasher{maphash.MakeSeed()},
+		work: patchWork, cells: matchTotal, out: []byte{'['},
+	}
 	d.value(d.from.root(), d.to.root())
-	return append(d.out, ']')
+	return append(d.out, ']'), ctx.Err()
 }
 
 // differ is a comparison under way.
 type differ struct {
+	ctx      context.Context
 	from, to text
 	hasher   hasher
 	work     int    // that may still be done
+	cells    int    // of tables that may still be filled, in all lists together
 	path     []byte // to the values that are compared, in the document as it is by now
 	out      []byte
 }
@@ -40,6 +47,7 @@ func (d *differ) value(from, to child) {
 	}
 	d.work -= (len(x) + len(y)) / 8
 	switch {
+	case d.ctx.Err() != nil: // nobody waits for the patch
 	case d.work < 0 || x[0] != y[0]:
 		d.replace(to)
 	case x[0] == '{':
@@ -113,7 +121,7 @@ func (d *differ) arrays(from, to child) {
 		return
 	}
 	edit := listEdit{differ: d, begin: len(d.out), whole: to, older: older, newer: newer}
-	for _, p := range match(d.numbers(d.from, older), d.numbers(d.to, newer)) {
+	for _, p := range match(d.numbers(d.from, older), d.numbers(d.to, newer), &d.cells) {
 		if !edit.upTo(p) {
 			return
 		}

@@ -2,6 +2,7 @@ package jsondiff
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func TestAPatchSaysWhatPeopleSee(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Patch([]byte(test.from), []byte(test.to))
+			got := mustPatch(t, []byte(test.from), []byte(test.to))
 			if diff := cmp.Diff(test.want, string(got)); diff != "" {
 				t.Errorf("- wanted, + got:\n%s", diff)
 			}
@@ -77,11 +78,20 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
+func mustPatch(t tester, from, to []byte) []byte {
+	t.Helper()
+	patch, err := Patch(context.Background(), from, to)
+	if err != nil {
+		t.Fatalf("the patch: %v", err)
+	}
+	return patch
+}
+
 // judge lets a library that did not make the patch apply it. It knows no empty
 // keys, so a document that has one is judged by the lines below alone.
 func judge(t tester, from, to []byte) {
 	t.Helper()
-	patch := Patch(from, to)
+	patch := mustPatch(t, from, to)
 	want := values(t, to)
 	if got := applied(t, values(t, from), patch); !reflect.DeepEqual(got, want) {
 		t.Fatalf("the patch %s makes of\n%s\nthe document\n%v\nand not\n%s", patch, from, got, to)
@@ -285,6 +295,7 @@ func TestHostileDocumentsAreComparedWithinBounds(t *testing.T) {
 		"very many members":                   {object(500_000, 1), object(500_000, 2)},
 		"a list with few different elements":  {numbered(`[%[1]d,1],`, 1000), numbered(`[1,%[1]d],`, 1000)},
 		"one long string":                     {list(`"`+strings.Repeat(`\u0041`, half/8)+`"`, 1), list(`"`+strings.Repeat("A", half/8)+`"`, 1)},
+		"many lists whose ends change":        {edged(100, 0), edged(100, 9)},
 		"many short lists without uniqueness": {list("[1,2,1,2,1,2]", half), list("[2,1,2,1,2]", half)},
 	}
 	for name, test := range tests {
@@ -292,7 +303,7 @@ func TestHostileDocumentsAreComparedWithinBounds(t *testing.T) {
 			from, to := test[0], test[1]
 			size := len(from) + len(to)
 			before := taken()
-			patch := Patch(from, to)
+			patch := mustPatch(t, from, to)
 			if took := taken() - before; took > 8*size+160<<20 {
 				t.Errorf("the patch of %d bytes took %d bytes of memory", size, took)
 			}
@@ -311,6 +322,52 @@ func TestHostileDocumentsAreComparedWithinBounds(t *testing.T) {
 	}
 }
 
+// edged returns lists without unique elements, the first and last of which are an
+// edge: to compare one of them fills a table of a million cells.
+func edged(lists, edge int) []byte {
+	list := fmt.Sprintf("[%d%s,%d]", edge, strings.Repeat(",1,2,2,1,3,1", 170), edge)
+	return []byte("[" + strings.Repeat(list+",", lists-1) + list + "]")
+}
+
+func TestNothingIsComparedForSomebodyWhoHasLeft(t *testing.T) {
+	from, to := edged(20, 0), edged(20, 9)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	before := taken()
+	if _, err := Patch(ctx, from, to); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if took := taken() - before; took > 1<<20 {
+		t.Errorf("the comparison took %d bytes of memory", took)
+	}
+}
+
+// What elements have in common is looked for in a list, but not in each of very many.
+func TestTheSearchForResemblingElementsIsBounded(t *testing.T) {
+	const lists, elements, most = 30, 60, 200
+	document := func(first, members int) []byte {
+		b := []byte("{")
+		for l := range lists {
+			b = fmt.Appendf(b, `"%d":[`, l)
+			for e := first; e < elements; e++ {
+				b = append(b, '{')
+				for m := range members {
+					b = fmt.Appendf(b, `"%d":0,`, e*most+m)
+				}
+				b = append(b[:len(b)-1], "},"...)
+			}
+			b = append(b[:len(b)-1], "],"...)
+		}
+		return append(b[:len(b)-1], '}')
+	}
+	patch := string(mustPatch(t, document(0, most), document(1, most-1)))
+	for l, found := range map[int]bool{0: true, lists - 1: false} {
+		if op := fmt.Sprintf(`{"op":"remove","path":"/%d/0"}`, l); strings.Contains(patch, op) != found {
+			t.Errorf("that the patch has %s is %v", op, !found)
+		}
+	}
+}
+
 // However deep a long list lies, it is read through once to be compared.
 func TestADeepListIsComparedAsAnyOther(t *testing.T) {
 	var list strings.Builder
@@ -320,7 +377,7 @@ func TestADeepListIsComparedAsAnyOther(t *testing.T) {
 	nested := func(list string) []byte {
 		return []byte(strings.Repeat("[0,", 90) + "[" + list + "]" + strings.Repeat("]", 90))
 	}
-	patch := Patch(nested(list.String()[1:]), nested(`"new"`+list.String()))
+	patch := mustPatch(t, nested(list.String()[1:]), nested(`"new"`+list.String()))
 	want := `[{"op":"add","path":"` + strings.Repeat("/1", 90) + `/0","value":"new"}]`
 	if got := string(patch); got != want {
 		t.Errorf("got  %.300s\nwant %s", got, want)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	context      = 3       // lines around a change
+	contextLines = 3       // around a change
 	unifiedLines = 1 << 20 // of both documents that are compared
 )
 
@@ -50,7 +50,8 @@ func Unified(w io.Writer, from, to Side, hidden ...string) error {
 	if !all || !allToo {
 		return u.whole(header)
 	}
-	pairs := match(u.numbers(u.from, older), u.numbers(u.to, newer))
+	cells := matchTotal
+	pairs := match(u.numbers(u.from, older), u.numbers(u.to, newer), &cells)
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !u.equal(older[p.from], newer[p.to]) })
 	if len(pairs) == len(older) && len(pairs) == len(newer) {
 		return nil
@@ -126,12 +127,12 @@ func (u *unified) hunks(older, newer []line, pairs []pair) {
 	}
 	for len(changes) > 0 {
 		n := 1
-		for n < len(changes) && changes[n].a-changes[n-1].b <= 2*context {
+		for n < len(changes) && changes[n].a-changes[n-1].b <= 2*contextLines {
 			n++
 		}
 		first, last := changes[0], changes[n-1]
-		before := min(context, first.a)
-		after := min(context, len(older)-last.b)
+		before := min(contextLines, first.a)
+		after := min(contextLines, len(older)-last.b)
 		a, b := first.a-before, last.b+after
 		c, d := first.c-before, last.d+after
 		u.print(fmt.Sprintf("@@ -%s +%s @@\n", extent(a, b-a), extent(c, d-c)))
