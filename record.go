@@ -136,6 +136,6 @@ func CheckNewRecords(n int) error {
 	if n <= MaxNewRecords {
 		return nil
 	}
-	return Errorf(InvalidRequest, "This request has %d records that are not stored yet; at most %d are taken at once. "+
-		"Nothing was stored. Store the block with fewer of them, and record the rest.", n, MaxNewRecords)
+	return Errorf(InvalidRequest, "This request has more than %d records that are not stored yet, and no more are taken at once. "+
+		"Nothing was stored. Store the block with fewer of them, and record the rest.", MaxNewRecords)
 }

@@ -201,6 +201,20 @@ func TestBodiesInFlight(t *testing.T) {
 	}
 }
 
+// A list of very short records takes more memory than its text.
+func TestTheIndexOfABodyTakesRoom(t *testing.T) {
+	t.Parallel()
+	a := env.Start(t, small)
+	list := func(record string, size int) string {
+		return `{"request_responses":[` + strings.Repeat(record+",", size/len(record)) + record + `]}`
+	}
+	refused(t, a.Do("PUT", "/ebs/short", list(`{"request":"a"}`, smallBody-smallBody/8)), 503, oda.Overloaded, "Nothing was stored")
+	for i := range 3 { // each gives its memory back
+		want(t, 200, a.Do("PUT", fmt.Sprintf("/ebs/few%d", i), list(`{"request":"a"}`, smallBody/8)))
+	}
+	want(t, 200, a.Do("PUT", "/ebs/long", list(`{"request":"`+strings.Repeat("a", 200)+`"}`, smallBody-smallBody/8)))
+}
+
 // A client that announces a large body but sends nothing takes no room.
 func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
 	t.Parallel()

@@ -152,8 +152,8 @@ func (c *call) documents() ([]byte, rawjson.Index, error) {
 		return nil, rawjson.Index{}, err
 	}
 	index, err := c.op.CheckWatched(text, c.api.bounds.Depth, oda.Watched)
-	if more := index.Notes.Size() - int64(len(text)); more > 0 && err == nil && len(text) > firstRead {
-		err = c.take(more) // the notes take more memory than the body
+	if more := index.Size() - int64(len(text)); more > 0 && err == nil && len(text) > firstRead {
+		err = c.take(more) // the index takes more memory than the body
 	}
 	return text, index, err
 }

@@ -78,9 +78,10 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 		shard = anyShard()
 	}
 	based, shared := make([]sharing, len(puts)), make([]engine.Sharing, len(puts))
+	var fresh engine.AtLeast
 	for i := range puts {
 		var err error
-		if based[i], err = s.share(ctx, &puts[i]); err != nil {
+		if based[i], err = s.share(ctx, &puts[i], &fresh); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotTried, err)
 		}
 		shared[i] = based[i].Sharing

@@ -18,26 +18,36 @@ type sharing struct {
 // share compares the records of a put, if it lists any, with the stored ones. The
 // result is valid if the metadata matches, since every record changes the metadata.
 // If it does not match now, the put is refused or tried again.
-func (s *Store) share(ctx context.Context, p *oda.Put) (sharing, error) {
+func (s *Store) share(ctx context.Context, p *oda.Put, fresh *engine.AtLeast) (sharing, error) {
 	if len(p.Records) == 0 {
 		return sharing{}, nil
 	}
+	var r *row // nil: it can only be the first version
+	if expected, matchable := p.Expected.Matchable(p.Compare); matchable {
+		var err error
+		if r, err = s.read(ctx, s.with, p.Ref, selectCurrent, int16(p.Kind), p.ID); err != nil {
+			return sharing{}, err
+		}
+		if r != nil && expected.Tag() != r.metadata.Tag() {
+			return sharing{}, errRefused
+		}
+		if r != nil && r.damage != nil {
+			return sharing{}, r.damage
+		}
+	}
+	var stored int64
+	if r != nil {
+		stored = r.runs.Count()
+	}
+	if fresh.TooMany(p.Records, stored) {
+		return sharing{}, nil
+	}
 	found := sharing{records: engine.List(p.Records), lastSequence: new(int64)}
-	expected, matchable := p.Expected.Matchable(p.Compare)
-	if !matchable { // it can only be the first version
+	if r == nil {
 		return found, nil
 	}
-	r, err := s.read(ctx, s.with, p.Ref, selectCurrent, int16(p.Kind), p.ID)
-	if err != nil || r == nil {
-		return found, err
-	}
-	if expected.Tag() != r.metadata.Tag() {
-		return sharing{}, errRefused
-	}
-	if r.damage != nil {
-		return sharing{}, r.damage
-	}
 	found.lastSequence = &r.lastSequence
+	var err error
 	found.Sharing, err = engine.Share(found.records, engine.InParts(r.Version, r.runs, s.parts(ctx, p.Ref)))
 	return found, err
 }

@@ -1,5 +1,7 @@
 package rawjson
 
+import "unsafe"
+
 // Kind is the type of a JSON value.
 type Kind uint8
 
@@ -44,4 +46,9 @@ func Child(nodes []Node, i int, name string) int {
 type Index struct {
 	Nodes []Node
 	Notes
+}
+
+// Size returns how many bytes of memory the index takes.
+func (i Index) Size() int64 {
+	return int64(cap(i.Nodes))*int64(unsafe.Sizeof(Node{})) + i.Notes.Size()
 }

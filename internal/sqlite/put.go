@@ -17,10 +17,11 @@ import (
 func (s *Store) Put(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
 	found := make([]recordList, len(puts))
 	size := 0
+	var fresh engine.AtLeast
 	for i := range puts {
 		size += sizeOf(&puts[i])
 		var err error
-		if found[i], err = s.share(ctx, &puts[i]); err != nil {
+		if found[i], err = s.share(ctx, &puts[i], &fresh); err != nil {
 			return nil, notStored(err)
 		}
 	}
@@ -319,17 +320,27 @@ func (l recordList) of(h *head) engine.Sharing {
 	return l.sharing
 }
 
-func (s *Store) share(ctx context.Context, p *oda.Put) (recordList, error) {
+func (s *Store) share(ctx context.Context, p *oda.Put, fresh *engine.AtLeast) (recordList, error) {
 	if len(p.Records) == 0 {
 		return recordList{}, nil
 	}
-	list := recordList{records: engine.List(p.Records), days: oda.CallDays(p.Records)}
 	row, err := s.read(ctx, p.Ref)
-	if err != nil || row == nil {
-		return list, err
+	if err != nil {
+		return recordList{}, err
 	}
-	if row.damage != nil || row.runs.Count() == 0 {
-		return list, row.damage
+	var stored int64
+	if row != nil {
+		if row.damage != nil {
+			return recordList{}, row.damage
+		}
+		stored = row.runs.Count()
+	}
+	if fresh.TooMany(p.Records, stored) {
+		return recordList{}, nil
+	}
+	list := recordList{records: engine.List(p.Records), days: oda.CallDays(p.Records)}
+	if stored == 0 {
+		return list, nil
 	}
 	list.entity, list.tag = row.entity, row.metadata.Tag()
 	list.sharing, err = engine.Share(list.records, engine.InParts(row.Version, row.runs, s.parts(ctx, row.entity)))

@@ -2,6 +2,8 @@ package suite
 
 import (
 	"fmt"
+	"math"
+	"runtime"
 	"testing"
 
 	"oda"
@@ -137,6 +139,29 @@ var several = []scenario{
 		}
 		if _, err := d.store.Get(d.ctx, eb("a")); oda.CodeOf(err) != oda.NotFound {
 			t.Errorf("the request was refused, but a reader gets %v", err)
+		}
+	}},
+	{"records that are far too many take no memory", func(t *testing.T, d *desk) {
+		d.mustPut(eb("old"), `{}`)
+		d.mustRecord("old", call("one"))
+		records := make([][]byte, 10*oda.MaxNewRecords)
+		for i := range records {
+			records[i] = []byte(`{"request":"r"}`)
+		}
+		next := d.write(eb("old"), document(d.mustGet(eb("old")).Metadata, `"request_responses":[]`))
+		first := d.write(eb("new"), `{"request_responses":[]}`)
+		next.Records, first.Records = records[:len(records)/2], records[len(records)/2:]
+		took := uint64(math.MaxUint64)
+		for range 5 { // other tests take memory too, but not each time
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := d.store.Put(d.ctx, []oda.Put{next, first})
+			runtime.ReadMemStats(&after)
+			refused(t, err, oda.InvalidRequest)
+			took = min(took, after.TotalAlloc-before.TotalAlloc)
+		}
+		if took > uint64(32*len(records)) {
+			t.Errorf("%d records took %d bytes of memory", len(records), took)
 		}
 	}},
 }
