@@ -201,6 +201,7 @@ func TestRubbishIsNotACursorOfASearch(t *testing.T) {
 		`{"c":"sbds","r":"a","v":-3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
 		`{"c":"sbds","w":["Two Words"],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
 		`{"c":"sbds","w":[""],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
+		`{"c":"sbds","w":[],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
 		`{"c":"sbds","co":{"RA":361,"Dec":0,"Radius":1},"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
 		`{"c":"sbds","wh":["/a"],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
 		`{"c":"sbds","s":6,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,

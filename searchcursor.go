@@ -91,8 +91,9 @@ func (c searchCursor) valid() bool {
 		return false
 	}
 	words := strings.Join(c.Words, " ")
-	// A few letters are longer in lower case than in upper case.
-	return len(words) <= 2*maxSearchText && slices.Equal(c.Words, Words(words))
+	// A few letters are longer in lower case than in upper case. No words are nil, never
+	// an empty list.
+	return len(words) <= 2*maxSearchText && reflect.DeepEqual(c.Words, Words(words))
 }
 
 // valid reports whether parseCone can have returned the cone.

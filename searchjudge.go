@@ -45,7 +45,7 @@ func (q *Search) matchesReference(r Reference) bool {
 // matchesWords reports whether every word occurs. The last one may be just the
 // beginning of a word.
 func (q *Search) matchesWords(f *Found) bool {
-	if q.Words == nil {
+	if len(q.Words) == 0 {
 		return true
 	}
 	last := len(q.Words) - 1

@@ -154,7 +154,7 @@ func (a *Archive) newJudge(q *Search) *judge {
 // first gather all entities that have a word, which takes long if most have it.
 func (a *Archive) glance(ctx context.Context, q *Search) (j *judge, done bool, err error) {
 	j = a.newJudge(q)
-	if q.Words == nil || q.Reference != "" || q.Cone != nil || len(q.Where) > 0 || 2*(q.Limit+1) > walkPart {
+	if len(q.Words) == 0 || q.Reference != "" || q.Cone != nil || len(q.Where) > 0 || 2*(q.Limit+1) > walkPart {
 		return j, false, nil
 	}
 	w := q.along(q.Sort)

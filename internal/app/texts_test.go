@@ -76,3 +76,55 @@ func TestTextsThatCannotBeStoredCauseNoServerError(t *testing.T) {
 		})
 	}
 }
+
+// Anybody can write a cursor that the archive has not made. It is refused, or gives some
+// page, but never causes a server error.
+func TestAForgedCursorCausesNoServerError(t *testing.T) {
+	t.Parallel()
+	listing, search, versions := `"c":"sbds","o":1,"t":0,"i":"a"`, `"c":"sbds","cr":{},"mo":{},"l":5,"t":0,"i":"a"`, `"c":"sbds","i":"s","v":2`
+	const first, last = "-9223372036854775808", "9223372036854775807"
+	values := []string{
+		"null", "true", "0", "1", "2", "3", "4", "5", "-1", "255", "256", "1e300", first, last, `""`, `"a"`, `"\u0000"`, `"\ud800"`, `"a b"`, `"a%_'\\"`,
+		`"` + strings.Repeat("\U00020000", 1000) + `"`, `[]`, `[null]`, `[""]`, `["a"]`, `["a","b"]`, `["\u0000"]`, `["/a = 1"]`, `["/a ~ \"\\u0000\""]`,
+		`{}`, `{"a":null}`, `{"a":` + first + `,"b":` + last + `}`, `{"a":` + last + `,"b":` + first + `}`,
+		`{"RA":0,"Dec":-90,"Radius":180}`, `{"RA":360,"Dec":90,"Radius":0}`, `{"RA":-0,"Dec":-0,"Radius":1e-300}`,
+	}
+	var paths []string
+	forge := func(path, whole, members string) {
+		for _, member := range strings.Fields(members) {
+			for _, value := range values {
+				// The last of two members with one name counts.
+				text := "{" + whole + `,"` + member + `":` + value + "}"
+				paths = append(paths, path+"cursor="+base64.RawURLEncoding.EncodeToString([]byte(text)))
+			}
+		}
+	}
+	forge("/api/v1/sbds?limit=1&", listing, "c o u m a b t i")
+	forge("/api/v1/sbds?limit=1&", listing+`,"o":2`, "a b t i")
+	forge("/api/v1/sbds?limit=1&", listing+`,"u":"a\u0000"`, "m")
+	forge("/api/v1/sbds/s/versions?", versions, "c i v")
+	for _, page := range []string{"/api/v1/sbds/search?", "/sbds?"} {
+		forge(page, search, "c u m cr mo te r v w co wh s l f t i")
+		forge(page, search+`,"u":"a\u0000"`, "m")
+		forge(page, search+`,"r":"a\u0000"`, "v")
+		forge(page, search+`,"s":2`, "cr mo t")
+		forge(page, search+`,"s":3`, "cr mo t")
+		forge(page, search+`,"s":4`, "cr mo t w")
+	}
+	for name, configure := range map[string]func(*app.Config){
+		"SQLite":     func(*app.Config) {},
+		"PostgreSQL": func(c *app.Config) { c.Database = env.Postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := env.Start(t, configure)
+			a.Do("PUT", "/sbds/s", `{"name":"a b","sbd_ref":"a"}`)
+			a.Do("PUT", "/sbds/t", `{"name":"a b"}`)
+			for _, path := range paths {
+				if status, text := send(t, "GET", a.Origin()+path, ""); status != 200 && status != 400 {
+					t.Errorf("%s: %d %s", path, status, text)
+				}
+			}
+		})
+	}
+}
