@@ -122,3 +122,34 @@ func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 		t.Errorf("%s is stored, want %s", text, want)
 	}
 }
+
+// A keep joins what was recorded since to the records before it, if it continues them.
+// Otherwise each keep would make the list of the next version longer.
+func TestAKeepDoesNotMakeTheListOfRecordsLonger(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	for id, test := range map[string]struct {
+		members []string // of the first version, and of those that follow it
+		want    string
+	}{
+		"none":      {[]string{``}, "{1,3}"},
+		"empty":     {[]string{`"request_responses":[]`}, "{1,3}"},
+		"some":      {[]string{`"request_responses":[{"request":"a"},{"request":"b"}]`}, "{1,5}"},
+		"reordered": {[]string{`"request_responses":[{"request":"a"},{"request":"b"}]`, `"request_responses":[{"request":"b"},{"request":"a"}]`}, "{2,2,1,1,3,5}"},
+		"shortened": {[]string{`"request_responses":[{"request":"a"},{"request":"b"}]`, `"request_responses":[{"request":"a"}]`}, "{1,1,3,5}"},
+	} {
+		m := mustPut(t, s, write(t, block(id), "{"+test.members[0]+"}")).Metadata
+		for _, members := range test.members[1:] {
+			m = mustPut(t, s, next(t, block(id), m, members)).Metadata
+		}
+		for _, request := range []string{"x", "y", "z"} {
+			m = mustPut(t, s, keep(t, block(id), mustRecord(t, s, id, request).Metadata)).Metadata
+			m = mustPut(t, s, keep(t, block(id), m)).Metadata
+		}
+		if got := query[string](t, conn, "SELECT runs::text FROM versions WHERE identifier = $1 ORDER BY version DESC LIMIT 1", id); got != test.want {
+			t.Errorf("%s: the last version holds the records %s, want %s", id, got, test.want)
+		}
+	}
+	wantWhole(t, dsn)
+}

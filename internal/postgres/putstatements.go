@@ -68,8 +68,9 @@ const (
 	bodySeen = ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version
 		AND v.sequence_after BETWEEN 0 AND h.last_sequence)`
 	keepBody = `),
-	before AS (SELECT coalesce(v.runs, '{}') ||
-			CASE WHEN head.last_sequence > v.sequence_after THEN ARRAY[v.sequence_after + 1, head.last_sequence] ELSE '{}' END AS runs,
+	before AS (SELECT CASE WHEN head.last_sequence = v.sequence_after THEN v.runs
+			WHEN v.runs[cardinality(v.runs)] = v.sequence_after THEN v.runs[:cardinality(v.runs) - 1] || head.last_sequence
+			ELSE coalesce(v.runs, '{}') || ARRAY[v.sequence_after + 1, head.last_sequence] END AS runs,
 			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
 		FROM head CROSS JOIN LATERAL (SELECT * FROM versions
 			WHERE kind = $1 AND identifier = $2 AND version = head.version - 1 OFFSET 0) v)` + storeRest +

@@ -95,7 +95,7 @@ func decodeRuns(packed []int64) (engine.Runs, error) {
 }
 
 // currentRuns returns the records of a version. Packed has those that it was stored
-// with. Runs that continue each other are joined.
+// with. Runs that continue each other are joined: a keep once stored them apart.
 func currentRuns(of engine.Version, packed []int64, after, last int64) (engine.Runs, error) {
 	stored, err := decodeRuns(packed)
 	if err != nil {
