@@ -29,6 +29,7 @@ func dangling(t *testing.T, url string) {
 	must(t, "PUT", url+"/ebs/eb-2", `{"sbi_ref":"sbi-lost"}`)
 	must(t, "PUT", url+"/sbds/sbd-2", `{"ob_ref":"ob-lost"}`)
 	must(t, "PUT", url+"/sbis/sbi-2", `{"sbd_ref":"sbd-1","sbd_version":7}`)
+	must(t, "PUT", url+"/sbis/sbi-3", `{"sbd_ref":"sbd-\u0000"}`) // PostgreSQL has no such text
 }
 
 // found are the findings for these references.
@@ -36,6 +37,7 @@ var found = []string{
 	"warning: references: ExecutionBlock eb-2: its sbi_ref names SBInstance sbi-lost, which is not in the archive",
 	"warning: references: SBDefinition sbd-2: its ob_ref names Project ob-lost, which is not in the archive",
 	"warning: references: SBInstance sbi-2: its sbd_ref names version 7 of SBDefinition sbd-1, which has only 1",
+	"warning: references: SBInstance sbi-3: its sbd_ref names SBDefinition sbd-\x00, which is not in the archive",
 	"    what to do: correct the reference, or store what it names\n",
 }
 
@@ -142,9 +144,9 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 	if p.Stop() != 0 {
 		t.Fatal("the server did not stop in order")
 	}
-	finds(t, "dangling references", run(t, "doctor", "--db", "sqlite:"+path), 0, append(found, "nothing is wrong; 3 warnings\n")...)
+	finds(t, "dangling references", run(t, "doctor", "--db", "sqlite:"+path), 0, append(found, "nothing is wrong; 4 warnings\n")...)
 	finds(t, "strictly", run(t, "doctor", "--db", "sqlite:"+path, "--strict"), 1)
-	finds(t, "as JSON", run(t, "doctor", "--db", "sqlite:"+path, "--json"), 0, `"warnings":3,"wrong":0}`, `{"check":"references","wrong":false,"place":"ExecutionBlock eb-2",`)
+	finds(t, "as JSON", run(t, "doctor", "--db", "sqlite:"+path, "--json"), 0, `"warnings":4,"wrong":0}`, `{"check":"references","wrong":false,"place":"ExecutionBlock eb-2",`)
 	fails(t, run(t, "doctor", "--db", "sqlite:"+path+".nothing"), 2, "there is no such file")
 
 	settings := filepath.Join(t.TempDir(), "oda.yaml")
@@ -208,7 +210,7 @@ func TestTheDoctorFindsWhatIsWrongWithADatabase(t *testing.T) {
 	related(t, p.URL)
 	finds(t, "nothing", run(t, "doctor", "--db", database), 0, "nothing is wrong; 0 warnings\n")
 	dangling(t, p.URL)
-	finds(t, "dangling references", run(t, "doctor", "--db", database), 0, append(found, "nothing is wrong; 3 warnings\n")...)
+	finds(t, "dangling references", run(t, "doctor", "--db", database), 0, append(found, "nothing is wrong; 4 warnings\n")...)
 	conn := env.Connect(t, database)
 	env.Exec(t, conn, "SELECT pg_create_physical_replication_slot('forgotten', true)",
 		"UPDATE versions SET stored_on = stored_on - 3600000000 WHERE identifier = 'sbi-1'",

@@ -178,9 +178,12 @@ func (e examined) Entries(kind oda.Kind) iter.Seq2[doctor.Entry, error] {
 
 // Versions implements doctor.Archive.
 func (e examined) Versions(refs []oda.Ref) (map[oda.Ref]int64, error) {
-	kinds, ids := make([]int16, len(refs)), make([]string, len(refs))
-	for i, ref := range refs {
-		kinds[i], ids[i] = int16(ref.Kind), ref.ID
+	var kinds []int16
+	var ids []string
+	for _, ref := range refs {
+		if isText(ref.ID) { // nothing has another identifier
+			kinds, ids = append(kinds, int16(ref.Kind)), append(ids, ref.ID)
+		}
 	}
 	rows, err := e.pool.Query(e.ctx, `SELECT h.kind, h.identifier, h.version FROM unnest($1::smallint[], $2::text[]) AS r (kind, identifier)
 		JOIN heads h ON h.kind = r.kind AND h.identifier = r.identifier COLLATE "C"`, kinds, ids)
