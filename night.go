@@ -213,6 +213,9 @@ func (a *Archive) blocksOn(ctx context.Context, days Days, telescope string) ([]
 			return nil, err
 		}
 		for _, f := range found {
+			if f != nil && f.Damage != nil {
+				return nil, f.Damage // nobody knows of which telescope it is
+			}
 			if f != nil && (telescope == "" || f.Summary.Telescope == telescope) {
 				blocks = append(blocks, f)
 			}

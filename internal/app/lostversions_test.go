@@ -186,8 +186,9 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 			database, edit := open(t)
 			use := func(c *app.Config) { c.Database = database }
 			a := env.Start(t, use)
-			for _, path := range []string{"/sbds/sbd-damaged", "/sbds/sbd-whole"} {
-				if reply := a.Do("PUT", path, `{"name": "a galaxy"}`); reply.Status != 200 {
+			const document = `{"name": "a galaxy", "telescope": "ska_mid", "request_responses": [{"request": "observe", "request_sent_at": "2026-03-01T20:00:00Z"}]}`
+			for _, path := range []string{"/sbds/sbd-damaged", "/sbds/sbd-whole", "/ebs/eb-damaged"} {
+				if reply := a.Do("PUT", path, document); reply.Status != 200 {
 					t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
 				}
 			}
@@ -195,10 +196,10 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 				t.Fatal(err)
 			}
 			if engine == "sqlite" { // as after a crash, before the index had it
-				edit(`UPDATE catalogue SET summary = x'01' WHERE entity = (SELECT entity FROM heads WHERE identifier = 'sbd-damaged');
+				edit(`UPDATE catalogue SET summary = x'01' WHERE entity IN (SELECT entity FROM heads WHERE identifier LIKE '%-damaged');
 					DELETE FROM terms WHERE rowid > 0; UPDATE state SET indexed_entity = 0`)
 			} else {
-				edit(`UPDATE catalogue SET summary = '\x01' WHERE identifier = 'sbd-damaged'`)
+				edit(`UPDATE catalogue SET summary = '\x01' WHERE identifier LIKE '%-damaged'`)
 			}
 			a = env.Start(t, use)
 			wantPassable(t, a, "/sbds/search?limit=10", "sbd-whole")
@@ -207,7 +208,12 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
 				}
 			}
-			for _, path := range []string{"/sbds/sbd-damaged", "/sbds/sbd-whole", "/sbds/search?q=whole"} {
+			for _, path := range []string{"/night?date=2026-03-01", "/night?date=2026-03-01&telescope=ska_mid"} {
+				if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "ExecutionBlock eb-damaged") {
+					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
+				}
+			}
+			for _, path := range []string{"/sbds/sbd-damaged", "/ebs/eb-damaged", "/sbds/sbd-whole", "/sbds/search?q=whole"} {
 				if reply := a.Do("GET", path, ""); reply.Status != 200 {
 					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
 				}
