@@ -128,3 +128,6 @@ func Questions() (queries []string) {
 	}
 	return queries
 }
+
+// MadeBySteps names the indexes and the constraint that Verify asks for.
+var MadeBySteps = madeBySteps

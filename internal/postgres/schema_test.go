@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"oda"
@@ -300,5 +301,19 @@ func TestCreationsOfAnOlderArchiveAreStillKnown(t *testing.T) {
 	}
 	if left := query[int](t, conn, "SELECT count(*) FROM pg_class WHERE relname LIKE 'births%'"); left != 0 {
 		t.Errorf("%d tables and indexes have the old name", left)
+	}
+}
+
+// Verify must ask for every index that the steps make, or nobody notices that one was
+// dropped. The table of their progress has at most one row, and needs none.
+func TestVerifyAsksForEveryIndex(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	open(t, dsn)
+	made := query[[]string](t, connect(t, dsn), `SELECT array_agg(name ORDER BY name COLLATE "C") FROM (
+		SELECT indexname::text AS name FROM pg_indexes WHERE schemaname = current_schema() AND tablename <> 'migration_progress'
+		UNION SELECT conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace) n`)
+	if diff := cmp.Diff(made, postgres.MadeBySteps); diff != "" {
+		t.Errorf("the steps make (-), and Verify asks for (+):\n%s", diff)
 	}
 }

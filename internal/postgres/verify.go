@@ -404,7 +404,7 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 // lost rows stays invalid, and counts as missing.
 var madeBySteps = []string{
 	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "counts_pkey", "creation_keys_identifier", "creation_keys_pkey", "creations_created", "creations_pkey",
-	"creations_user", "heads_listed", "heads_listed_near", "heads_pkey", "migrations_pkey", "recordings_pkey", "records_key", "records_marks",
+	"creations_telescope", "creations_user", "heads_listed", "heads_listed_near", "heads_pkey", "migrations_pkey", "recordings_pkey", "records_key", "records_marks",
 	"records_pkey", "rounds_pkey", "versions_marks", "versions_number", "versions_pkey",
 }
 
