@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,16 +84,49 @@ func TestTheFormOfATokenAndItsFile(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the mode is %v, %v", info.Mode(), err)
 	}
-	// Whoever the operator lets read the file may still read it after a change.
-	if err := os.Chmod(file, 0o640); err != nil {
+}
+
+// Whoever the operator lets read the file may still read it after a change, whatever the
+// umask of the one who changes it. Otherwise the server would keep what was revoked.
+func TestAChangedFileOfTokensIsReadByTheSame(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if _, err := CreateToken(file, Token{Name: "a", Role: Editor}); err != nil {
 		t.Fatal(err)
+	}
+	owner, group := os.Geteuid(), os.Getegid()
+	if owner == 0 {
+		owner, group = 54321, 54322
+	} else {
+		t.Log("only root can check that owner and group are kept")
+	}
+	if err := errors.Join(os.Chown(file, owner, group), os.Chmod(file, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != 0o640 || int(has.Uid) != owner || int(has.Gid) != group {
+			t.Errorf("the file has the mode %v, the owner %d and the group %d", info.Mode(), has.Uid, has.Gid)
+		}
+	}
+	defer syscall.Umask(syscall.Umask(0o077))
+	if _, err := CreateToken(file, Token{Name: "b", Role: Editor}); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	if os.Geteuid() == 0 {
+		owner = 0 // as where the group of the server may read it
+		if err := os.Chown(file, owner, group); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := RevokeToken(file, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if info, err = os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("the mode is %v, %v", info.Mode(), err)
-	}
+	check()
 }
 
 // Tokens that are made at the same time are all kept.

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"oda"
@@ -192,7 +191,7 @@ const (
 	lockPause = 20 * time.Millisecond
 )
 
-// change changes the file of tokens. It keeps its owner and its mode, so that the
+// change changes the file of tokens. It keeps its owner, group and mode, so that the
 // server can still read it. If the path is a link, the file that it leads to changes.
 func change(path string, edit func([]Token) ([]Token, error)) error {
 	switch target, err := filepath.EvalSymlinks(path); {
@@ -220,18 +219,10 @@ func change(path string, edit func([]Token) ([]Token, error)) error {
 		_ = os.Remove(path + ".lock") // only clutter
 		_ = lock.Close()
 	}()
-	info, err := os.Stat(path)
+	tokens, err := ReadTokens(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
-	mode := fs.FileMode(0o600)
-	var tokens []Token
-	if !isNew {
-		if err == nil {
-			mode = info.Mode().Perm()
-			tokens, err = ReadTokens(path)
-		}
-		if err != nil {
-			return err
-		}
+	if err != nil && !isNew {
+		return err
 	}
 	if tokens, err = edit(tokens); err != nil {
 		return err
@@ -243,16 +234,14 @@ func change(path string, edit func([]Token) ([]Token, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := files.ReplaceSynced(path, append(text, '\n'), mode); err != nil {
-		return fmt.Errorf("cannot write the file of tokens: %w", err)
-	}
+	text = append(text, '\n')
 	if isNew {
-		return nil
+		err = files.ReplaceSynced(path, text, 0o600)
+	} else {
+		err = files.Rewrite(path, text)
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-		if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
-			return fmt.Errorf("the file of tokens was changed, but its owner could not be kept: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("cannot write the file of tokens: %w", err)
 	}
 	return nil
 }

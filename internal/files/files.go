@@ -98,14 +98,50 @@ func ReplaceSynced(path string, content []byte, mode os.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-func replace(path string, content []byte, mode os.FileMode, sync func(*os.File) error) error {
+// Rewrite is like ReplaceSynced for a file that exists: the new one has the same owner,
+// group and mode, whatever the umask. If it cannot have them, nothing changes.
+func Rewrite(path string, content []byte) error {
+	old, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	err = replace(path, content, 0o600, func(f *os.File) error {
+		if err := belongAs(f, old); err != nil {
+			return fmt.Errorf("nothing was changed, because the new file cannot have the owner, group and mode of the old one; "+
+				"try as its owner or as root: %w", err)
+		}
+		return f.Sync()
+	})
+	if err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// belongAs gives an open file the owner, the group and the mode of another. The mode
+// comes last, so that no other group may read it meanwhile.
+func belongAs(f *os.File, other os.FileInfo) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	has, want := info.Sys().(*syscall.Stat_t), other.Sys().(*syscall.Stat_t)
+	if has.Uid != want.Uid || has.Gid != want.Gid {
+		if err := f.Chown(int(want.Uid), int(want.Gid)); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(other.Mode().Perm())
+}
+
+func replace(path string, content []byte, mode os.FileMode, finish func(*os.File) error) error {
 	fresh := path + ".tmp"
 	f, err := Anew(fresh, mode)
 	if err != nil {
 		return err
 	}
 	if _, err = f.Write(content); err == nil {
-		err = sync(f)
+		err = finish(f)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(fresh, path)
