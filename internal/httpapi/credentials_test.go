@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -147,6 +148,44 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	p := refused(t, a.Do("GET", "/guide", "", expiring...), 401, oda.Unauthenticated)
 	if !strings.Contains(p.Detail, "expired") {
 		t.Errorf("the detail is %q", p.Detail)
+	}
+}
+
+// Nobody gets the rest of a copy of the archive with a token that was revoked meanwhile.
+func TestACopyEndsWithItsCredential(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	stays := newToken(t, file, auth.Token{Name: "stays", Role: auth.Editor})
+	a := env.Start(t, tokensOf(file))
+	random := make([]byte, 256<<10)
+	for i := range 60 { // more than a connection holds
+		_, _ = rand.Read(random) // never fails
+		want(t, 200, a.Do("PUT", fmt.Sprintf("/sbds/a%d", i), fmt.Sprintf(`{"name":"%x"}`, random), stays...))
+	}
+	for _, copied := range []string{"backup", "export"} {
+		t.Run(copied, func(t *testing.T) {
+			revoked := newToken(t, file, auth.Token{Name: "revoked", Role: auth.Admin})
+			until(t, 200, func() *env.Reply { return a.Do("GET", "/guide", "", revoked...) })
+			request, err := http.NewRequestWithContext(t.Context(), "GET", a.URL()+"/"+copied, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set(revoked[0], revoked[1])
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if _, err := io.CopyN(io.Discard, response.Body, 1); err != nil || response.StatusCode != http.StatusOK {
+				t.Fatalf("it is answered %d: %v", response.StatusCode, err)
+			}
+			if err := auth.RevokeToken(file, "revoked"); err != nil {
+				t.Fatal(err)
+			}
+			until(t, 401, func() *env.Reply { return a.Do("GET", "/guide", "", revoked...) })
+			if n, err := io.Copy(io.Discard, response.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("it went on to its end, with %d bytes: %v", n, err)
+			}
+		})
 	}
 }
 

@@ -26,8 +26,7 @@ func (a *API) export(c *call) error {
 	default:
 		return oda.Errorf(oda.Overloaded, "%d exports are being made already. Try again when one of them is done.", exportsAtOnce)
 	}
-	ctx := c.r.Context()
-	until, wanted, err := a.archive.Scope(ctx, scope)
+	until, wanted, err := a.archive.Scope(c.r.Context(), scope)
 	if err != nil {
 		return err
 	}
@@ -40,6 +39,6 @@ func (a *API) export(c *call) error {
 		return nil
 	}
 	w := &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}
-	_, err = moving.Export(ctx, a.archive.Mover(), until, wanted, w, func(int64) {})
+	_, err = moving.Export(c.r.Context(), a.archive.Mover(), until, wanted, w, func(int64) {})
 	return c.sendError(err)
 }
