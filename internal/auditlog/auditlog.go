@@ -51,7 +51,7 @@ func Open(path string, mayFail bool, log *slog.Logger) (*Log, error) {
 		return nil, fmt.Errorf("cannot open the audit log (set it with --audit-log): %w", err)
 	}
 	l.use(file)
-	_ = l.check(0) // on a full disk the archive starts, and can be read
+	_ = l.check(1) // on a full disk the archive starts, and can be read
 	l.ended.Go(l.run)
 	return l, nil
 }
@@ -277,7 +277,7 @@ func (l *Log) Reopen() error {
 	defer l.mu.Unlock()
 	old := l.file
 	l.use(file)
-	_ = l.check(0)
+	_ = l.check(1)
 	return release(old)
 }
 

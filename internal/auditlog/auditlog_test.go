@@ -172,6 +172,42 @@ func TestNoWriteGoesUnaudited(t *testing.T) {
 	}
 }
 
+// As long as writes are refused, the log says so: also at the start, in a new file, and
+// while nobody writes.
+func TestAFullDiskIsNoticedUntilThereIsRoom(t *testing.T) {
+	t.Parallel()
+	disk := env.SmallDisk(t, 1<<20)
+	path := filepath.Join(disk, "audit.log")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := env.FillDisk(t, disk)
+	synctest.Test(t, func(t *testing.T) {
+		log := open(t, path, false, io.Discard)
+		full := func(when string) {
+			t.Helper()
+			if log.Err() == nil {
+				t.Errorf("%s, a full disk is not noticed", when)
+			}
+			if err := write(log, "refused"); oda.CodeOf(err) != oda.Unaudited {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		full("at the start")
+		time.Sleep(5 * time.Second)
+		full("some seconds later")
+		if err := log.Reopen(); err != nil {
+			t.Fatal(err)
+		}
+		full("in a new file")
+		empty()
+		time.Sleep(5 * time.Second)
+		if err := log.Err(); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+	})
+}
+
 // A line that cannot be written although there was room, as on a disk that fails,
 // is written later, and no write begins before.
 func TestALineThatCannotBeWrittenIsKept(t *testing.T) {

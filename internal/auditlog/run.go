@@ -20,7 +20,7 @@ func (l *Log) run() {
 func (l *Log) tick(now time.Time) {
 	l.mu.Lock()
 	if l.broken != nil {
-		_ = l.check(0)
+		_ = l.check(1)
 	}
 	l.sumUp(l.denied.over(now))
 	file, dirty := l.file, l.dirty
