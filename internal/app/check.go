@@ -86,7 +86,8 @@ func checkAudit(path string) error {
 	if path == "" {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	// To open a pipe only for writing would wait for a reader.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err == nil {
 		return file.Close()
 	}

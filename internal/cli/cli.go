@@ -97,7 +97,7 @@ type streams struct {
 }
 
 // Run runs a command line and returns the exit code. The command ends early
-// when the process is asked to stop.
+// when the process is asked to stop, and the process at once when it is asked again.
 func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	exit := -1
 	parser, read, err := newParser(out, errOut, programVersion, func(code int) { exit = code })
@@ -131,6 +131,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends a command that cannot end by itself
 	} // else a signal ends the command at once, even while it waits for input
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.Bind(command, parser, &read.settings)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 // patience bounds every wait for something that happens at once on an idle
@@ -138,6 +140,41 @@ func TestAServerSurvivesSIGHUP(t *testing.T) {
 				t.Errorf("exit code %d, want 0", code)
 			}
 		})
+	}
+}
+
+// A command that waits for what it reads cannot end by itself. A second signal ends it.
+func TestASecondSignalEndsACommandThatWaits(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := fault.Start(exec.Command(env.Program(t), "token", "list", "--file="+pipe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	deadline := time.Now().Add(patience)
+	for ; ; time.Sleep(time.Millisecond) {
+		writer, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil { // it reads
+			defer writer.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	for p.Running() {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not end")
+		}
+		_ = p.Signal(os.Interrupt) // it may have ended
+		time.Sleep(10 * time.Millisecond)
+	}
+	if status := p.State().Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
+		t.Errorf("it ended with %v", p.State())
 	}
 }
 
