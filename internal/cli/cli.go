@@ -135,7 +135,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	} // else a signal ends the command at once, even while it waits for input
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.Bind(command, parser, &read.settings)
-	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil && !errors.Is(err, context.Canceled) {
+	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil {
 		f, ok := errors.AsType[*failure](err)
 		if !ok {
 			f = &failure{exitFailed, err.Error()}

@@ -42,8 +42,8 @@ func (d *demonstration) Run(ctx context.Context, to streams) error {
 		return err
 	}
 	err = d.run(ctx, to, archive)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err != nil && ctx.Err() != nil {
+		return errors.New("stopped before the week was stored; the archive may have a part of it. Use a new archive, or add another week with --add and another --seed")
 	}
 	return explain(archive, "demo", err)
 }
@@ -75,5 +75,8 @@ func (d *demonstration) run(ctx context.Context, to streams, archive *client.Cli
 	if !d.Live {
 		return nil
 	}
-	return demo.Live(ctx, d.archive, options, demo.Sleep)
+	if err := demo.Live(ctx, d.archive, options, demo.Sleep); ctx.Err() == nil {
+		return err
+	}
+	return nil // it was asked to stop
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,6 +176,47 @@ func TestASecondSignalEndsACommandThatWaits(t *testing.T) {
 	}
 	if status := p.State().Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
 		t.Errorf("it ended with %v", p.State())
+	}
+}
+
+// Only what goes on until it is interrupted has done its work then.
+func TestAnInterruptedDemoHasFailed(t *testing.T) {
+	t.Parallel()
+	silent, asked := make(chan struct{}), make(chan struct{}, 100)
+	busy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-silent
+	}))
+	defer busy.Close()
+	defer close(silent)
+	interrupted := func(log *env.Journal, begun func() bool, args ...string) int {
+		t.Helper()
+		cmd := exec.Command(env.Program(t), args...)
+		cmd.Stderr = log
+		p, err := fault.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Kill)
+		for deadline := time.Now().Add(patience); !begun(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) || !p.Running() {
+				t.Fatalf("it does not begin: %s", log)
+			}
+		}
+		if err := p.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		<-p.Ended()
+		return p.State().ExitCode()
+	}
+	var said, live env.Journal
+	code := interrupted(&said, func() bool { return len(asked) > 0 }, "demo", "--live", "--url="+busy.URL)
+	if code != exitFailed || !strings.Contains(said.String(), "stopped before the week was stored") {
+		t.Errorf("in the middle it exits with %d: %s", code, &said)
+	}
+	code = interrupted(&live, func() bool { return strings.Contains(live.String(), "recording into") }, "demo", "--live", "--longest=10", "--url="+env.Oda(t, "serve").Host())
+	if code != exitOK {
+		t.Errorf("after the week it exits with %d: %s", code, &live)
 	}
 }
 
