@@ -1,3 +1,4 @@
+import errno
 import glob
 import json
 import os
@@ -244,6 +245,19 @@ class TheSpool(Case):
         self.assertEqual((found[0], found[-1]), (0, 99))
         self.assertEqual(found, sorted(found))
         self.assertEqual(self.sessions(), [])  # nothing was damaged
+
+    def test_on_a_disk_that_was_full_is_sent_and_removed(self):
+        scan(1)
+        self.flushed()
+        full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+        with mock.patch("os.write", full), self.assertLogs("oda_helper", "ERROR"):
+            scan(2)
+            scan(3)  # this one begins a segment that stays empty
+        self.assertFalse(oda_helper.close(PATIENCE))  # two records are lost
+        self.assertEqual(self.sessions(), [])
+        scan(4)
+        wait_until(lambda: oda_helper.lag() == 0, "the record is stored")
+        self.assertEqual(numbers(self.server.records(self.eb_id)), [1, 4])
 
     def test_that_is_removed_during_a_script_is_made_again(self):
         scan(1)

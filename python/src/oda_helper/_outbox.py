@@ -108,8 +108,9 @@ class Outbox:
                 if not following:
                     return []
                 segment, offset = following[0], 0
-                continue
-            self._move((segment, offset))  # all of it was damaged
+            # All of it was damaged or sent. The next segment may still be empty,
+            # so this is noted before there is something to send.
+            self._move((segment, offset))
 
     def _text(self, segment: int, offset: int, writing: Optional[int]) -> bytes:
         """The bytes from there: at least one complete line, if there is one."""
