@@ -16,6 +16,7 @@ import textwrap
 import time
 import unittest
 import urllib.request
+from unittest import mock
 
 import oda_helper
 from oda_helper import _capture, _process
@@ -167,11 +168,18 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.spool = tempfile.mkdtemp(prefix="oda-spool-")
         self.addCleanup(shutil.rmtree, self.spool, True)
+        # The spare spool is among the temporary files.
+        temporary = tempfile.mkdtemp(prefix="oda-tmp-")
+        self.addCleanup(shutil.rmtree, temporary, True)
+        self.spare = os.path.join(temporary, "oda-spool-%d" % os.getuid())
+        patched = mock.patch.object(tempfile, "tempdir", temporary)
+        patched.start()
+        self.addCleanup(patched.stop)
         before = dict(os.environ)
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
         for name in CLEARED:
             os.environ.pop(name, None)
-        os.environ.update(ODA_SPOOL=self.spool, ODA_EXIT_TIMEOUT="5")
+        os.environ.update(ODA_SPOOL=self.spool, ODA_EXIT_TIMEOUT="5", TMPDIR=temporary)
         if self.needs_server:
             os.environ["ODA_URL"] = self.server.url
         self.fresh()

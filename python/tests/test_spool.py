@@ -10,7 +10,7 @@ import zlib
 from unittest import mock
 
 import oda_helper
-from oda_helper import _spool
+from oda_helper import _settings, _spool
 from oda_helper import capture_request_response as capture
 from oda_helper._delivery import Delivery
 from oda_helper._leftovers import Leftovers
@@ -21,6 +21,50 @@ from test_outage import _repoint, numbers
 @capture
 def scan(n):
     return n
+
+
+class TheFolder(Case):
+    """Where the spool is."""
+
+    def setUp(self):
+        super().setUp()
+        self.eb_id = oda_helper.create_eb()
+        self.assertTrue(oda_helper.close())
+        self.blocked = os.path.join(self.spool, "file", "spool")
+        with open(os.path.dirname(self.blocked), "w"):
+            pass
+
+    def test_for_temporary_files_is_not_needed_if_the_spool_can_be_used(self):
+        with mock.patch("tempfile.gettempdir", side_effect=FileNotFoundError("no folder for temporary files")):
+            scan(1)
+            self.flushed()
+            self.assertEqual(oda_helper.status().spool, self.spool)
+            self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(numbers(self.server.records(self.eb_id)), [1])
+
+    def test_may_be_missing_altogether(self):
+        os.environ["ODA_SPOOL"] = self.blocked
+        with mock.patch("tempfile.gettempdir", side_effect=FileNotFoundError("no folder for temporary files")):
+            with self.assertLogs("oda_helper", "ERROR") as logs:
+                self.assertFalse(oda_helper.drain(PATIENCE))
+            self.assertEqual(oda_helper.status().spool, self.blocked)
+        self.assertIn("no folder for temporary files", logs.output[0])
+
+    def test_that_is_spare_is_sent_from_when_the_other_can_be_used_again(self):
+        down = free_port()
+        env = {"ODA_SPOOL": self.blocked, "ODA_URL": "http://127.0.0.1:%d" % down, "ODA_EXIT_TIMEOUT": "0"}
+        first = self.script("scan(1)", **env)
+        self.assertIn("Records are kept in " + self.spare, first.err)
+        (name,) = os.listdir(self.spare)
+        _repoint(os.path.join(self.spare, name), down, self.server.port)
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(numbers(self.server.records(self.eb_id)), [1])
+        self.assertEqual(os.listdir(self.spare), [])
+
+    def test_that_is_spare_and_belongs_to_another_user_is_left_alone(self):
+        with mock.patch.object(_settings.os, "getuid", return_value=os.getuid() + 1):
+            os.mkdir(_settings.spare_folder())
+            self.assertEqual(_settings.search_folders(self.spool), [self.spool])
 
 
 class TheSpool(Case):
@@ -101,11 +145,11 @@ class TheSpool(Case):
             return steps(delivery)
 
         with mock.patch.object(Delivery, "steps", slow):
-            first = threading.Thread(target=leftovers.round, args=(self.spool, set()))
+            first = threading.Thread(target=leftovers.round, args=([self.spool], set()))
             first.start()
             self.addCleanup(first.join)
             self.assertTrue(begun.wait(PATIENCE))
-            leftovers.round(self.spool, set())
+            leftovers.round([self.spool], set())
         self.assertTrue(leftovers.empty())
         self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(10)))
 

@@ -27,7 +27,8 @@ _log = logging.getLogger("oda_helper")
 
 
 class _Leftover:
-    def __init__(self, key: Tuple[str, str], lag: int = 0, own: bool = False):
+    def __init__(self, folder: str, key: Tuple[str, str], lag: int = 0, own: bool = False):
+        self.folder = folder
         self.key = key  # identifier of the block, and URL
         self.lag, self.own = lag, own  # own: its records were made by this process
         self.due = 0.0
@@ -36,7 +37,7 @@ class _Leftover:
 
 
 class Leftovers:
-    """The sessions left in a spool. One thread at a time works on them.
+    """The sessions left in the folders of a spool. One thread at a time works on them.
 
     ``stored`` is called for the blocks that an archive has received. ``uses`` says
     whether this process uses an archive itself. Failures of other archives do not
@@ -59,10 +60,11 @@ class Leftovers:
         self.closing = False
         self._look = 0.0
 
-    def add(self, name: str, block: Block, lag: int) -> None:
+    def add(self, folder: str, block: Block, lag: int) -> None:
         """Takes over a session of this process."""
+        left = _Leftover(folder, (block.eb_id, block.url), lag, own=True)
         with self._lock:
-            self._found[name] = _Leftover((block.eb_id, block.url), lag, own=True)
+            self._found[os.path.basename(folder)] = left
 
     def ignore(self, name: str, own: bool) -> None:
         """Leaves a session to a person."""
@@ -130,18 +132,18 @@ class Leftovers:
         with self._lock:
             return dict(self._found)
 
-    def round(self, spool: str, held: Set[str]) -> float:
+    def round(self, spools: List[str], held: Set[str]) -> float:
         """Tries what is due; returns how long to wait before the next round."""
         # The thread before this one may still be in its last round. What it sends is
         # not sent yet, and must not be taken for another process's work.
         with self._working:
-            return self._round(spool, held)
+            return self._round(spools, held)
 
-    def _round(self, spool: str, held: Set[str]) -> float:
+    def _round(self, spools: List[str], held: Set[str]) -> float:
         now = time.monotonic()
         if now >= self._look:
             self._look = now + LOOK_AGAIN
-            self._search(spool, held)
+            self._search(spools, held)
             self.looked = now
         waiting: Set[str] = set()  # blocks with an older session that waits
         for name, left in self._all().items():
@@ -152,7 +154,7 @@ class Leftovers:
                 continue
             self._visiting = url
             try:
-                wait = self._visit(os.path.join(spool, name), name, left)
+                wait = self._visit(name, left)
             finally:
                 self._visiting = None
             left.visited = True
@@ -165,10 +167,10 @@ class Leftovers:
         dues = [left.due for left in self._all().values()]
         return max(0.0, min(dues + [self._look]) - time.monotonic())
 
-    def _search(self, spool: str, held: Set[str]) -> None:
+    def _search(self, spools: List[str], held: Set[str]) -> None:
         """Finds new sessions, oldest first."""
-        found: List[Tuple[int, str, Tuple[str, str]]] = []
-        for name in os.listdir(spool):
+        found: List[Tuple[int, str, str, Tuple[str, str]]] = []
+        for spool, name in [(spool, name) for spool in spools for name in os.listdir(spool)]:
             if not _spool.split_name(name) or name in held or name in self._nothing_to_do:
                 continue
             if name in self._found:
@@ -177,14 +179,14 @@ class Leftovers:
             try:
                 block = _spool.read_block(folder)
                 began = os.stat(os.path.join(folder, _spool.BLOCK)).st_mtime_ns
-                found.append((began, name, (block.eb_id, block.url)))
+                found.append((began, name, folder, (block.eb_id, block.url)))
             except FileNotFoundError:
                 pass  # another process has finished it
             except (OSError, _spool.Unusable) as problem:
                 self._unusable(folder, name, False, problem)
         with self._lock:
-            for _, name, key in sorted(found):
-                self._found.setdefault(name, _Leftover(key))
+            for _, name, folder, key in sorted(found):
+                self._found.setdefault(name, _Leftover(folder, key))
 
     def _unusable(self, folder: str, name: str, own: bool, problem: Exception) -> None:
         level = logging.ERROR if own or self.draining else logging.INFO
@@ -199,9 +201,9 @@ class Leftovers:
         archive.hurried = self.closing
         return archive
 
-    def _visit(self, folder: str, name: str, left: _Leftover) -> Optional[float]:
+    def _visit(self, name: str, left: _Leftover) -> Optional[float]:
         """Sends what it can of a session. None means that it is finished."""
-        path = os.path.join(folder, _spool.LOCK)
+        folder, path = left.folder, os.path.join(left.folder, _spool.LOCK)
         guard = None
         try:
             archive = self._archive(left.key[1])

@@ -194,7 +194,11 @@ class Recorder:
     def drain(self, timeout: Optional[float]) -> bool:
         """Sends what other processes left; returns whether nothing is left to send."""
         begun = time.monotonic()
-        self._folder()
+        try:
+            self._folder()
+        except OSError as problem:
+            _log.error("Nothing is sent: there is no folder for the spool (%s).", problem)
+            return False
         self._leftovers.draining += 1
         self._leftovers.retry()
         self.start()
@@ -308,7 +312,7 @@ class Recorder:
         while self._threads is token:
             held = {live.session.name for live in list(self._live.values())}
             try:
-                wait = self._leftovers.round(self._folder(), held)
+                wait = self._leftovers.round(_settings.search_folders(self._folder()), held)
             except Exception as problem:
                 _log.error("The spool cannot be searched: %r.", problem)
                 self._spool = None
@@ -372,7 +376,7 @@ class Recorder:
                     _spool.remove(live.session.folder)
             elif crowded:
                 # It continues as a leftover, without open files.
-                self._leftovers.add(live.session.name, live.session.block, live.session.stop())
+                self._leftovers.add(live.session.folder, live.session.block, live.session.stop())
                 _release(self._sweep)
             else:
                 return wait
@@ -411,11 +415,12 @@ class Recorder:
         """The spool of this process, created if necessary."""
         with self._lock:
             if self._spool is None:
-                wished, spare = _settings.spool_folders()
+                wished = _settings.spool_folder()
                 try:
                     _settings.make_spool(wished)
                     self._spool = wished
                 except OSError as problem:
+                    spare = _settings.spare_folder()
                     _settings.make_spool(spare)
                     self._spool = spare
                     _log.warning("Records are kept in %s, since %s.", spare, problem)

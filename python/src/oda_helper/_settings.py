@@ -250,13 +250,31 @@ def sync_policy() -> str:
     return text if text in ("always", "never") else "interval"
 
 
-def spool_folders() -> List[str]:
-    """The folders that may be the spool, best first."""
-    given = os.environ.get("ODA_SPOOL")
+def spool_folder() -> str:
+    """The folder that should be the spool."""
     # The archive's own tools use the same default.
-    wished = os.path.abspath(os.path.expanduser(given or DEFAULT_SPOOL))
-    spare = os.path.join(tempfile.gettempdir(), "oda-spool-%d" % os.getuid())
-    return [wished, spare]
+    return os.path.abspath(os.path.expanduser(os.environ.get("ODA_SPOOL") or DEFAULT_SPOOL))
+
+
+def spare_folder() -> str:
+    """The folder to use if that one cannot be; raises OSError if there is none."""
+    return os.path.join(tempfile.gettempdir(), "oda-spool-%d" % os.getuid())
+
+
+def search_folders(spool: str) -> List[str]:
+    """The spool in use, and the other folder if something may have been left there."""
+    folders = [spool]
+    for folder in (spool_folder, spare_folder):
+        try:
+            other = folder()
+            found = os.lstat(other)
+        except OSError:
+            continue
+        # Everybody can make folders among the temporary files.
+        own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+        if other not in folders and own and os.access(other, os.R_OK | os.W_OK | os.X_OK):
+            folders.append(other)
+    return folders
 
 
 def make_spool(folder: str) -> None:

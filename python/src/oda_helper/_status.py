@@ -54,7 +54,7 @@ def status() -> Status:
         archive=archive,
         block=block,
         user=_settings.user(),
-        spool=recorder.spool() or _settings.spool_folders()[0],
+        spool=recorder.spool() or _settings.spool_folder(),
         waiting=recorder.lag(),
         not_recorded=recorder.missed_calls,
         dropped=recorder.dropped,
