@@ -330,6 +330,24 @@ class TheSpool(Case):
         self.script("import runpy; sys.argv = ['x', '20']; runpy.run_module('oda_helper', run_name='x').get('main')()")
         self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(5)))
 
+    def test_a_session_that_cannot_be_used_does_not_stop_the_others(self):
+        folder, n = self.left(2), 0
+        with open(os.path.join(folder, "block.json")) as file:
+            good = json.load(file)
+        for wrong in ({"url": "http://127.0.0.1:99999/api/v1"}, {"url": 5}, {"url": "http:///api/v1"}, {"user": 5}, {"create": [1]}):
+            n += 1
+            bad = os.path.join(self.spool, "eb-bad.%016d" % n)
+            os.mkdir(bad)
+            self.write(bad, [json.dumps(dict(good, eb_id="eb-bad", **wrong)).encode()], "block.json")
+            os.utime(os.path.join(bad, "block.json"), (n, n))  # it is older
+        deep = os.path.join(self.spool, "eb-bad.%016d" % 0)
+        os.mkdir(deep)
+        self.write(deep, [b"[" * 200_000], "block.json")  # a RecursionError
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            self.assertEqual(self.drained(well=False), [0, 1])
+        self.assertEqual(len(logs.output), 6, logs.output)
+        self.assertEqual(len(self.sessions()), 6)
+
     def test_of_a_newer_format_is_left_alone(self):
         folder = self.left(1)
         block = self.lines(folder, "block.json")[0]

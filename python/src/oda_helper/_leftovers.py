@@ -182,7 +182,7 @@ class Leftovers:
                 found.append((began, name, folder, (block.eb_id, block.url)))
             except FileNotFoundError:
                 pass  # another process has finished it
-            except (OSError, _spool.Unusable) as problem:
+            except Exception as problem:  # the others must not wait for it
                 self._unusable(folder, name, False, problem)
         with self._lock:
             for _, name, folder, key in sorted(found):
@@ -190,7 +190,8 @@ class Leftovers:
 
     def _unusable(self, folder: str, name: str, own: bool, problem: Exception) -> None:
         level = logging.ERROR if own or self.draining else logging.INFO
-        _log.log(level, "The session %s in the spool cannot be sent: %s.", folder, problem)
+        why = problem if isinstance(problem, (OSError, _spool.Unusable)) else repr(problem)
+        _log.log(level, "The session %s in the spool cannot be sent: %s.", folder, why)
         self.ignore(name, own)
 
     def _archive(self, url: str) -> Archive:
@@ -236,7 +237,7 @@ class Leftovers:
                 _spool.remove(folder)
         except FileNotFoundError:
             pass  # another process has finished it
-        except (OSError, _spool.Unusable) as problem:
+        except Exception as problem:  # the others must not wait for it
             self._unusable(folder, name, left.own, problem)
         finally:
             if guard is not None:

@@ -13,7 +13,7 @@ import shutil
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ._settings import valid_id
+from ._settings import normalise, valid_id
 
 VERSION = 1
 SEGMENT_BYTES = 8 << 20
@@ -69,8 +69,13 @@ def read_block(folder: str) -> Block:
     name = split_name(os.path.basename(folder))
     if name is None or name[0] != block.eb_id:
         raise Unusable("its %s names the block %s" % (BLOCK, block.eb_id))
-    if not isinstance(block.url, str) or not isinstance(block.create, (dict, type(None))):
+    typed = isinstance(block.url, str) and isinstance(block.user, (str, type(None)))
+    if not typed or not isinstance(block.create, (dict, type(None))):
         raise Unusable("its %s is damaged" % BLOCK)
+    try:
+        normalise(block.url)
+    except ValueError as problem:
+        raise Unusable("the address of the archive in its %s %s" % (BLOCK, problem)) from None
     return block
 
 
