@@ -377,6 +377,73 @@ class ACaller(Case):
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
 
 
+class TheThreads(Case):
+    """Those that send."""
+
+    def setUp(self):
+        super().setUp()
+        self.eb_id = oda_helper.create_eb()
+        self.assertTrue(oda_helper.close())
+
+    def test_are_started_later_if_they_cannot_be_now(self):
+        start = threading.Thread.start
+
+        def fails(thread):
+            if thread.name.startswith("oda_helper"):
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        with mock.patch.object(threading.Thread, "start", fails), self.assertLogs("oda_helper", "WARNING") as logs:
+            for n in range(3):
+                scan(n)
+            self.assertFalse(oda_helper.flush(0.05))
+            self.assertFalse(oda_helper.close(3600))  # there is nothing to wait for
+            self.assertIn("can't start new thread", str(oda_helper.status()))
+        tries = [line for line in logs.output if "can't start new thread" in line]
+        self.assertEqual(len(tries), 3, logs.output)  # the first call, and whoever waits
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(self.eb_id)), [0, 1, 2])
+        self.assertNotIn("can't start", str(oda_helper.status()))
+
+    def test_are_started_by_a_later_call(self):
+        with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            scan(0)
+        with mock.patch.object(_recorder, "TRY_AGAIN", 0):
+            _process.recorder()._start_again = 0.0
+            scan(1)
+        wait_until(lambda: oda_helper.lag() == 0, "the records are sent")
+
+    def test_do_not_send_one_session_at_once(self):
+        # The thread of the time before close() is late.
+        recorder, late, go = _process.recorder(), threading.Event(), threading.Event()
+        turn, here, both = recorder._round, [], []
+
+        def slow():
+            here.append(1)
+            both.append(len(here))
+            try:
+                if not late.is_set():
+                    late.set()
+                    go.wait(PATIENCE)
+                return turn()
+            finally:
+                here.pop()
+
+        scan(0)
+        self.flushed()
+        with mock.patch.object(recorder, "_round", slow):
+            scan(1)
+            self.assertTrue(late.wait(PATIENCE))
+            recorder._threads = None  # as _stop does
+            recorder.start()
+            threading.Timer(0.3, go.set).start()
+            scan(2)
+            self.flushed()
+            self.assertTrue(oda_helper.close(PATIENCE))
+        self.assertEqual(max(both), 1)
+        self.assertEqual(numbers(self.server.records(self.eb_id)), [0, 1, 2])
+
+
 class AWrongRun(Case):
     """What one run left for a wrong address or block does not concern later runs."""
 

@@ -72,7 +72,10 @@ class Recorder:
         # A lock that is released to wake a thread. Unlike an Event, a signal
         # handler can set it even while it interrupts the setting.
         self._wake, self._dirty, self._hurry, self._sweep = (threading.Lock() for _ in range(4))
+        self._shipping = threading.Lock()
         self._threads: Optional[object] = None  # token of the running threads
+        self._start_again = 0.0
+        self._unstarted = ""  # why they could not be started
 
     # Called by callers.
 
@@ -93,6 +96,8 @@ class Recorder:
             live.used = time.monotonic()
         if why is not None:
             self._drop(why)
+        if self._threads is None and self._live:
+            self.start()
         _release(self._dirty)
         _release(self._wake)
 
@@ -165,7 +170,8 @@ class Recorder:
     def troubles(self) -> List[str]:
         """Why archives that this process uses get nothing now."""
         with self._lock:
-            return [archive.trouble for archive in self._archives.values() if archive.trouble]
+            found = [archive.trouble for archive in self._archives.values() if archive.trouble]
+        return [self._unstarted] + found if self._unstarted else found
 
     def flush(self, timeout: Optional[float]) -> bool:
         """Waits until what was recorded so far is stored, and returns whether it is."""
@@ -213,7 +219,11 @@ class Recorder:
     def close(self, timeout: Optional[float]) -> bool:
         """Sends what is left and ends the sessions; returns whether everything was sent."""
         if self._threads is None:
-            return not self._live and self._whole()
+            self._start_again = 0.0
+            if self._live:
+                self.start()
+            if self._threads is None:  # the next process sends the records
+                return not self._live and self._whole()
         begun = time.monotonic()
         self._closing = self._leftovers.closing = True
         self._leftovers.hurry()
@@ -241,9 +251,12 @@ class Recorder:
                 archive.poke()
             for live in self._live.values():
                 live.delivery.poke()
+        self._start_again = 0.0
         try:
             _release(self._hurry)
             while not done():
+                if self._threads is None and self._live:
+                    self.start()
                 _release(self._wake)
                 _release(self._sweep)
                 if end is not None and time.monotonic() >= end:
@@ -265,17 +278,23 @@ class Recorder:
     def start(self) -> None:
         """Starts the threads unless they are running."""
         with self._lock:
-            if self._threads is not None:
+            if self._threads is not None or time.monotonic() < self._start_again:
                 return
             token = self._threads = object()
             try:
                 for work in (self._ship, self._sync, self._leftover):
                     name = "oda_helper" + work.__name__
                     threading.Thread(target=work, args=(token,), name=name, daemon=True).start()
-            except RuntimeError:
-                # The interpreter is shutting down: the next process sends the
-                # records.
+                self._unstarted = ""
+            except RuntimeError as problem:
+                # There are too many threads, or the interpreter is shutting down.
                 self._threads = None
+                self._start_again = time.monotonic() + TRY_AGAIN
+                self._unstarted = (
+                    "Records are kept in %s and not sent, since a thread cannot be started (%s). "
+                    "The next start sends them if this process cannot." % (self._spool, problem)
+                )
+                _log.warning("%s", self._unstarted)
 
     def _stop(self) -> None:
         """Ends the threads, unless there is work again."""
@@ -299,7 +318,11 @@ class Recorder:
     def _ship(self, token: object) -> None:
         archives = self._archives
         while self._threads is token:
-            wait = self._round()
+            # The thread before this one may still be in its last round.
+            with self._shipping:
+                if self._threads is not token:
+                    break
+                wait = self._round()
             if wait is None or wait > 0:
                 self._wake.acquire(timeout=-1 if wait is None else wait)
                 if not self._waiting:
