@@ -444,6 +444,75 @@ class TheThreads(Case):
         self.assertEqual(numbers(self.server.records(self.eb_id)), [0, 1, 2])
 
 
+class AtOnce(Case):
+    """Threads that record, close and drain at the same time."""
+
+    def setUp(self):
+        super().setUp()
+        self.eb_id = oda_helper.create_eb()
+        self.assertTrue(oda_helper.close())
+        self.recorder = _process.recorder()
+
+    def beside(self, work):
+        """Runs something in another thread, and returns where its result will be."""
+        said = []
+        thread = threading.Thread(target=lambda: said.append(work()))
+        thread.start()
+        self.addCleanup(thread.join)
+        return thread, said
+
+    def test_a_call_is_recorded_although_each_new_session_is_closed(self):
+        opened, before = self.recorder.open, _recorder.POLL
+
+        def interrupted(eb_id, url):
+            live = opened(eb_id, url)
+            time.sleep(5 * before)  # the thread that sends has its turn
+            return live
+
+        proxy = Proxy(free_port())
+        self.addCleanup(proxy.close)
+        with mock.patch.dict(os.environ, ODA_URL=proxy.url, EB_ID="eb-other"):
+            scan(0)  # close() waits for this one
+        _, said = self.beside(lambda: oda_helper.close(2))
+        with mock.patch.object(self.recorder, "open", interrupted):
+            scan(1)
+        self.assertEqual(said, [])
+        self.assertEqual(oda_helper.status().dropped, 0)
+        wait_until(lambda: numbers(self.server.records(self.eb_id)) == [1], "the record")
+
+    def test_a_caller_of_close_that_gives_up_does_not_stop_another(self):
+        proxy = Proxy(self.server.port, delay=0.5)
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        scan(1)
+        thread, said = self.beside(lambda: oda_helper.close(PATIENCE))
+        wait_until(lambda: self.recorder._waiting, "the first caller")
+        self.assertFalse(oda_helper.close(0.05))
+        thread.join()
+        self.assertEqual((said, self.sessions()), ([True], []))
+
+    def test_drain_gets_its_answer_although_close_ends_the_threads(self):
+        start, stop, found = self.recorder.start, self.recorder._stop, []
+
+        def slow_start():
+            start()
+            if threading.current_thread() is not threading.main_thread():
+                time.sleep(0.2)
+
+        def late_stop():
+            found.append(self.beside(lambda: oda_helper.drain(PATIENCE)))
+            wait_until(lambda: self.recorder._leftovers.draining, "the caller of drain")
+            time.sleep(0.05)
+            stop()
+
+        scan(1)
+        with mock.patch.multiple(self.recorder, start=slow_start, _stop=late_stop):
+            self.assertTrue(oda_helper.close(PATIENCE))
+            ((thread, said),) = found
+            thread.join()
+        self.assertEqual(said, [True])
+
+
 class AWrongRun(Case):
     """What one run left for a wrong address or block does not concern later runs."""
 

@@ -57,7 +57,7 @@ class Leftovers:
         self.lost = 0  # sessions of this process that are not completely stored
         self.looked = -1.0  # when the spool was last searched
         self.draining = 0  # number of callers that want everything sent
-        self.closing = False
+        self.closing = 0  # number of callers that wait to end
         self._look = 0.0
 
     def add(self, folder: str, block: Block, lag: int) -> None:
@@ -148,7 +148,7 @@ class Leftovers:
         waiting: Set[str] = set()  # blocks with an older session that waits
         for name, left in self._all().items():
             eb_id, url = left.key
-            skipped = self.closing and not self._uses(url)
+            skipped = self.closing > 0 and not self._uses(url)
             if eb_id in waiting or skipped or time.monotonic() < left.due:
                 waiting.add(eb_id)
                 continue
@@ -199,7 +199,7 @@ class Leftovers:
             self._archives[url] = Archive(url)
         archive = self._archives[url]
         archive.quiet = not self.draining
-        archive.hurried = self.closing
+        archive.hurried = self.closing > 0
         return archive
 
     def _visit(self, name: str, left: _Leftover) -> Optional[float]:

@@ -41,6 +41,7 @@ class _Live:
             outbox, archive, session.settle, stored, lambda: (session.lag(), session.age())
         )
         self.used = time.monotonic()
+        self.wanted = 0  # number of callers that must find it open
 
     def delivered(self, place: Tuple[int, int]) -> bool:
         """Whether nothing before a position is waiting."""
@@ -64,7 +65,6 @@ class Recorder:
         self._spool: Optional[str] = None
         self._open_again = 0.0
         self._waiting = 0  # number of callers of flush
-        self._closing = False
         self.missed_calls = 0  # calls that had no archive or block to go to
         self.dropped = 0  # records that could not be kept
         self._lost = 0  # calls and records of this process that will never be stored
@@ -85,8 +85,7 @@ class Recorder:
         try:
             why = live.session.append(record) if live else None
             if why is CLOSED:
-                live = self.open(eb_id, url)
-                why = live.session.append(record) if live else None
+                live, why = self._record_anew(eb_id, url, record)
         except NotSynced as problem:
             self._report_unsynced(problem)
             why = None
@@ -100,6 +99,21 @@ class Recorder:
             self.start()
         _release(self._dirty)
         _release(self._wake)
+
+    def _record_anew(
+        self, eb_id: str, url: str, record: bytes
+    ) -> Tuple[Optional[_Live], Optional[str]]:
+        """Keeps a record after its session was closed, in one that stays until then."""
+        with self._lock:
+            live = self.open(eb_id, url)
+            if live is None:
+                return None, None
+            live.wanted += 1
+        try:
+            return live, live.session.append(record)
+        finally:
+            with self._lock:
+                live.wanted -= 1
 
     def missed(self) -> None:
         """Notes a call that is not recorded."""
@@ -205,15 +219,17 @@ class Recorder:
         except OSError as problem:
             _log.error("Nothing is sent: there is no folder for the spool (%s).", problem)
             return False
-        self._leftovers.draining += 1
-        self._leftovers.retry()
-        self.start()
+        with self._lock:  # so that close() does not end the threads meanwhile
+            self._leftovers.draining += 1
+            self._leftovers.retry()
+            self.start()
         try:
             done = self._wait(
                 lambda: self._leftovers.looked >= begun and self._leftovers.empty(), timeout
             )
         finally:
-            self._leftovers.draining -= 1
+            with self._lock:
+                self._leftovers.draining -= 1
         return done and not self._leftovers.unsent
 
     def close(self, timeout: Optional[float]) -> bool:
@@ -225,7 +241,8 @@ class Recorder:
             if self._threads is None:  # the next process sends the records
                 return not self._live and self._whole()
         begun = time.monotonic()
-        self._closing = self._leftovers.closing = True
+        with self._lock:
+            self._leftovers.closing += 1
         self._leftovers.hurry()
         try:
             if self._wait(lambda: not self._live and self._leftovers.finished(begun), timeout):
@@ -240,7 +257,8 @@ class Recorder:
                 )  # fmt: skip
             return False
         finally:
-            self._closing = self._leftovers.closing = False
+            with self._lock:
+                self._leftovers.closing -= 1
 
     def _wait(self, done: Callable[[], bool], timeout: Optional[float]) -> bool:
         """Waits for a condition while the threads hurry."""
@@ -297,9 +315,10 @@ class Recorder:
                 _log.warning("%s", self._unstarted)
 
     def _stop(self) -> None:
-        """Ends the threads, unless there is work again."""
+        """Ends the threads, unless there is work again or somebody else waits for them."""
         with self._lock:
-            if not self._live and self._leftovers.empty():
+            waited = self._leftovers.draining or self._leftovers.closing > 1
+            if not self._live and self._leftovers.empty() and not waited:
                 self._threads, self._archives, self._spool = None, {}, None
         _release(self._dirty)
         _release(self._wake)
@@ -353,7 +372,7 @@ class Recorder:
         released.
         """
         for archive in list(self._archives.values()):
-            archive.hurried = self._closing
+            archive.hurried = self._leftovers.closing > 0
         waits = []
         for key, live in sorted(list(self._live.items()), key=lambda item: item[1].used):
             try:
@@ -387,7 +406,7 @@ class Recorder:
             newest = live.used >= max(other.used for other in self._live.values())
             crowded = len(self._live) > MAX_SESSIONS and not newest
             idle = time.monotonic() - live.used > IDLE_SECONDS and not newest
-            if not (self._closing or crowded or idle):
+            if live.wanted or not (self._leftovers.closing or crowded or idle):
                 return wait
             if live.delivery.stuck:
                 self._leftovers.ignore(live.session.name, own=True)
