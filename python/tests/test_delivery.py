@@ -14,6 +14,7 @@ from unittest import mock
 import oda_helper
 from oda_helper import _archive, _process, _recorder, _session, _spool
 from oda_helper import capture_request_response as capture
+from oda_helper._leftovers import Leftovers
 from proxy import Proxy
 from support import PATIENCE, Case, Server, binary, free_port, wait_until
 from test_outage import _repoint, numbers
@@ -304,6 +305,25 @@ class ManyBlocks(Case):
         self.assertTrue(oda_helper.drain(60))
         for eb_id in eb_ids:
             self.assertEqual(numbers(self.server.records(eb_id)), list(range(5)))
+
+    def test_are_not_reported_as_stored_while_one_is_released(self):
+        proxy = Proxy(free_port())
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        add = Leftovers.add
+
+        def slow(*args):
+            time.sleep(0.2)  # the caller of flush has its turn
+            return add(*args)
+
+        with mock.patch.object(Leftovers, "add", slow), mock.patch.object(_recorder, "MAX_SESSIONS", 1):
+            os.environ["EB_ID"] = "eb-1"
+            scan(1)
+            later = threading.Timer(0.1, lambda: _process.recorder().open("eb-2", proxy.url + "/api/v1"))
+            later.start()
+            self.assertFalse(oda_helper.flush(1))
+            later.join()
+        self.assertEqual(oda_helper.lag(), 1)
 
     def test_are_not_reported_as_stored_while_one_is_not(self):
         proxy = Proxy(free_port())

@@ -153,6 +153,20 @@ class TheSpool(Case):
         self.assertTrue(leftovers.empty())
         self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(10)))
 
+    def test_that_becomes_one_of_this_process_during_a_look_is_kept_in_mind(self):
+        folder = self.left(1)
+        block, lock = _spool.read_block(folder), os.path.join(folder, _spool.LOCK)
+        self.addCleanup(os.close, _spool.take_lock(lock))
+        leftovers, take = Leftovers(lambda url: True, lambda eb_id: None), _spool.take_lock
+
+        def meanwhile(path):
+            leftovers.add(folder, block).lag = 1
+            return take(path)
+
+        with mock.patch.object(_spool, "take_lock", meanwhile):
+            leftovers.round([self.spool], set())
+        self.assertEqual((leftovers.own(), leftovers.lag()), ({os.path.basename(folder)}, 1))
+
     def test_damaged_lines_are_put_aside_and_the_rest_is_shipped(self):
         folder = self.left()
         lines = self.lines(folder)

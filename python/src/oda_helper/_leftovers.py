@@ -27,10 +27,11 @@ _log = logging.getLogger("oda_helper")
 
 
 class _Leftover:
-    def __init__(self, folder: str, key: Tuple[str, str], lag: int = 0, own: bool = False):
+    def __init__(self, folder: str, key: Tuple[str, str], own: bool = False):
         self.folder = folder
         self.key = key  # identifier of the block, and URL
-        self.lag, self.own = lag, own  # own: its records were made by this process
+        self.own = own  # its records were made by this process
+        self.lag = 0  # how many of them wait
         self.due = 0.0
         self.visited = False
         self.most = BATCH_RECORDS
@@ -60,11 +61,12 @@ class Leftovers:
         self.closing = 0  # number of callers that wait to end
         self._look = 0.0
 
-    def add(self, folder: str, block: Block, lag: int) -> None:
+    def add(self, folder: str, block: Block) -> _Leftover:
         """Takes over a session of this process."""
-        left = _Leftover(folder, (block.eb_id, block.url), lag, own=True)
+        left = _Leftover(folder, (block.eb_id, block.url), own=True)
         with self._lock:
             self._found[os.path.basename(folder)] = left
+        return left
 
     def ignore(self, name: str, own: bool) -> None:
         """Leaves a session to a person."""
@@ -160,7 +162,8 @@ class Leftovers:
             left.visited = True
             if wait is None:
                 with self._lock:
-                    del self._found[name]
+                    if self._found.get(name) is left:  # else it was added meanwhile
+                        del self._found[name]
             else:
                 waiting.add(eb_id)
                 left.due = time.monotonic() + wait

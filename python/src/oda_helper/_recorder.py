@@ -418,7 +418,9 @@ class Recorder:
                     _spool.remove(live.session.folder)
             elif crowded:
                 # It continues as a leftover, without open files.
-                self._leftovers.add(live.session.folder, live.session.block, live.session.stop())
+                # Add it before it is closed: flush() looks for it in one of the two.
+                left = self._leftovers.add(live.session.folder, live.session.block)
+                left.lag = live.session.stop()
                 _release(self._sweep)
             else:
                 return wait
