@@ -5,8 +5,9 @@ import threading
 import time
 from unittest import mock
 
+import oda_client
 import oda_helper
-from oda_helper import _archive, _delivery, _recorder
+from oda_helper import _archive, _delivery, _process, _recorder, _spool
 from oda_helper import capture_request_response as capture
 from oda_helper._http import Client
 from proxy import Proxy
@@ -97,6 +98,20 @@ class AnUnavailableArchive(Case):
         (eb_id,) = self.server.get("/ebs?created_after=1970-01-01")
         self.assertEqual(self.server.get("/ebs/" + eb_id)["telescope"], "ska_mid")
         self.assertEqual(self.sessions(), [])
+
+    def test_has_a_block_that_is_corrected_once_it_is_stored(self):
+        eb_id = oda_helper.create_eb("ska_low")
+        self.server.start()
+        scan(1)
+        self.flushed()
+        archive = oda_client.Archive(self.server.url)
+        block = archive.get(eb_id)
+        block["telescope"] = "ska_mid"
+        archive.put(block, keep_records=True)
+        _process._recorder = _process.recorder().abandon()  # as in a forked child
+        scan(2)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), [1, 2])
 
     def test_is_reported_once_when_it_is_back_after_a_long_outage(self):
         for patience, level in ((0.0, "WARNING"), (3600.0, "INFO")):
@@ -277,6 +292,34 @@ class AForkedChild(Case):
             self.assertEqual(part, list(range(25)))
         oda_helper.close()
         self.assertEqual(self.sessions(), [])
+
+    def test_does_not_keep_what_its_parent_was_sending(self):
+        down = free_port()
+        self.script("scan(1)", EB_ID="eb-1", ODA_URL="http://127.0.0.1:%d" % down, ODA_EXIT_TIMEOUT="0")
+        (folder,) = self.sessions()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            _repoint(folder, down, silent.getsockname()[1])
+            parent = self.script(
+                """
+                oda_helper.drain(0)
+                sys.stdin.readline()
+                if os.fork() == 0:
+                    print(os.getpid(), flush=True)
+                time.sleep(60)
+                """,
+                wait=False,
+                PYTHONWARNINGS="ignore",
+            )
+            with silent.accept()[0]:  # the parent sends, and waits for an answer
+                parent.stdin.write("\n")
+                parent.stdin.flush()
+                child = int(parent.stdout.readline())
+                self.addCleanup(os.kill, child, signal.SIGKILL)
+                parent.kill()
+                parent.wait()
+        guard = _spool.take_lock(os.path.join(folder, _spool.LOCK))
+        self.assertIsNotNone(guard)
+        os.close(guard)
 
     def test_of_multiprocessing_is_shipped_by_its_parent(self):
         eb_id = oda_helper.create_eb()

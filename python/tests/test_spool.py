@@ -2,6 +2,7 @@ import errno
 import glob
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -166,6 +167,21 @@ class TheSpool(Case):
         with mock.patch.object(_spool, "take_lock", meanwhile):
             leftovers.round([self.spool], set())
         self.assertEqual((leftovers.own(), leftovers.lag()), ({os.path.basename(folder)}, 1))
+
+    def test_is_tried_once_more_at_the_end_of_a_process(self):
+        folder = self.left(1, EB_ID="eb-nobody-has-this")
+        # A later session of the block has its turn after the first.
+        later = shutil.copytree(folder, folder[:-16] + "0123456789abcdef")
+        self.write(later, [_spool.line(b"0123456789abcdef", 1, b'{"request":"x"}')])
+        leftovers = Leftovers(lambda url: True, lambda eb_id: None)
+        self.addCleanup(leftovers.close)
+        leftovers.round([self.spool], set())
+        self.assertTrue(leftovers.finished(0))
+        leftovers.hurry()
+        self.assertFalse(leftovers.finished(0))
+        leftovers.round([self.spool], set())
+        self.assertTrue(leftovers.finished(0))
+        self.assertFalse(leftovers.empty())
 
     def test_damaged_lines_are_put_aside_and_the_rest_is_shipped(self):
         folder = self.left()

@@ -53,6 +53,7 @@ class Leftovers:
         self._working = threading.Lock()
         self._found: Dict[str, _Leftover] = {}
         self._nothing_to_do: Set[str] = set()
+        self._guard: Optional[int] = None  # lock of the session that is worked on
         self._visiting: Optional[str] = None  # URL of the archive being tried
         self.unsent: Set[str] = set()  # sessions that need a person's help
         self.lost = 0  # sessions of this process that are not completely stored
@@ -114,7 +115,7 @@ class Leftovers:
         """Makes the next round search the spool and try everything."""
         self._look = 0.0
         for left in self._all().values():
-            left.due = 0.0
+            left.due, left.visited = 0.0, False
         for archive in list(self._archives.values()):
             archive.poke()
 
@@ -129,6 +130,14 @@ class Leftovers:
         with self._working:
             for archive in list(self._archives.values()):
                 archive.client.close()
+
+    def abandon(self) -> None:
+        """In a forked child: leaves the session that is worked on to the parent.
+
+        As for a live session, the copy of its lock is closed, without waiting.
+        """
+        if self._guard is not None:
+            os.close(self._guard)
 
     def _all(self) -> Dict[str, _Leftover]:
         with self._lock:
@@ -152,6 +161,7 @@ class Leftovers:
             eb_id, url = left.key
             skipped = self.closing > 0 and not self._uses(url)
             if eb_id in waiting or skipped or time.monotonic() < left.due:
+                left.visited = left.visited or eb_id in waiting  # the older one was
                 waiting.add(eb_id)
                 continue
             self._visiting = url
@@ -214,7 +224,7 @@ class Leftovers:
             if archive.wait() > 0:
                 return archive.wait()
             block = _spool.read_block(folder)
-            guard = _spool.take_lock(path)
+            guard = self._guard = _spool.take_lock(path)
             if guard is None:
                 # This process itself keeps the order of its records.
                 return IN_OTHER_HANDS if left.own else None
@@ -243,6 +253,7 @@ class Leftovers:
         except Exception as problem:  # the others must not wait for it
             self._unusable(folder, name, left.own, problem)
         finally:
+            self._guard = None  # first: a child must not close another file
             if guard is not None:
                 _spool.drop_lock(guard)
         return None

@@ -61,7 +61,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._live: Dict[Tuple[str, str], _Live] = {}
         self._archives: Dict[str, Archive] = {}
-        self._leftovers = Leftovers(lambda url: url in self._archives, self._unstored.discard)
+        self._leftovers = Leftovers(lambda url: url in self._archives, self._stored)
         self._spool: Optional[str] = None
         self._open_again = 0.0
         self._waiting = 0  # number of callers of flush
@@ -126,6 +126,12 @@ class Recorder:
             self._creates[eb_id] = create
             self._unstored.add(eb_id)
 
+    def _stored(self, eb_id: str) -> None:
+        """Forgets such a block: it may be corrected in the archive from now on."""
+        with self._lock:
+            self._creates.pop(eb_id, None)
+            self._unstored.discard(eb_id)
+
     def open(self, eb_id: str, url: str) -> Optional[_Live]:
         """The session for a block, created if necessary; None if that fails."""
         with self._lock:
@@ -140,7 +146,7 @@ class Recorder:
                 spool = self._folder()
                 block = Block(eb_id, url, _settings.user(), self._creates.get(eb_id))
                 session = Session(spool, block, _settings.spool_limit(), _settings.sync_policy())
-                live = _Live(session, self._archive(url), self._unstored.discard)
+                live = _Live(session, self._archive(url), self._stored)
             except OSError as problem:
                 self._open_again = time.monotonic() + TRY_AGAIN
                 self._spool = None  # it may have been removed
@@ -289,6 +295,7 @@ class Recorder:
         """In a forked child: a new recorder without the parent's sessions."""
         for live in list(self._live.values()):
             live.session.abandon()
+        self._leftovers.abandon()
         return Recorder(self._creates)
 
     # Called by the threads.
