@@ -11,10 +11,11 @@ import zlib
 from unittest import mock
 
 import oda_helper
-from oda_helper import _settings, _spool
+from oda_helper import _delivery, _outbox, _recorder, _session, _settings, _spool
 from oda_helper import capture_request_response as capture
 from oda_helper._delivery import Delivery
 from oda_helper._leftovers import Leftovers
+from oda_helper._outbox import Outbox
 from support import PATIENCE, Case, binary, free_port, wait_until
 from test_outage import _repoint, numbers
 
@@ -66,6 +67,40 @@ class TheFolder(Case):
         with mock.patch.object(_settings.os, "getuid", return_value=os.getuid() + 1):
             os.mkdir(_settings.spare_folder())
             self.assertEqual(_settings.search_folders(self.spool), [self.spool])
+
+
+    def test_that_is_removed_is_made_again(self):
+        scan(1)
+        self.flushed()
+        shutil.rmtree(self.spool)
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(self.sessions(), [])
+
+    def test_that_cannot_be_searched_is_searched_again_soon(self):
+        search, fails = Leftovers._search, [True]
+
+        def once(*args):
+            if fails:
+                fails.pop()
+                raise OSError(errno.EMFILE, "Too many open files")
+            return search(*args)
+
+        with mock.patch.object(Leftovers, "_search", once), mock.patch.object(_recorder, "TRY_AGAIN", 0.05):
+            self.assertTrue(oda_helper.drain(PATIENCE))
+
+    def test_that_cannot_be_read_is_not_tried_all_the_time_while_somebody_waits(self):
+        fails = mock.Mock(side_effect=OSError(errno.EMFILE, "Too many open files"))
+        scan(1)
+        self.flushed()
+        with self.assertLogs("oda_helper", "ERROR") as logs:
+            with mock.patch.object(Leftovers, "_search", fails), mock.patch.object(Outbox, "batch", fails):
+                scan(2)
+                self.assertFalse(oda_helper.flush(0.5))
+                self.assertFalse(oda_helper.close(0.5))
+        for what in ("cannot be read", "cannot be searched"):
+            said = [line for line in logs.output if what in line]
+            self.assertTrue(1 <= len(said) <= 3, logs.output)
+        self.flushed()
 
 
 class TheSpool(Case):
@@ -332,6 +367,31 @@ class TheSpool(Case):
         scan(4)
         wait_until(lambda: oda_helper.lag() == 0, "the record is stored")
         self.assertEqual(numbers(self.server.records(self.eb_id)), [1, 4])
+
+    def test_on_a_full_disk_is_sent_once(self):
+        folder, replace = self.left(10), _spool.replace
+        leftovers = Leftovers(lambda url: True, lambda eb_id: None)
+        self.addCleanup(leftovers.close)
+
+        def full(path, content):
+            if path.endswith(_spool.SHIPPED):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            replace(path, content)
+
+        with mock.patch.object(_spool, "replace", full), mock.patch.object(_delivery, "STEPS", 1):
+            with mock.patch.object(_outbox, "BATCH_RECORDS", 3):
+                for _ in range(6):
+                    leftovers.round([self.spool], set())
+        self.assertTrue(leftovers.empty())
+        self.assertEqual(numbers(self.server.records(self.eb_id)), list(range(10)))
+        self.assertEqual(leftovers.sent(self.server.url + "/api/v1"), 10)
+
+    def test_on_a_full_disk_gets_no_half_sessions(self):
+        full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+        for name in ("replace", "take_lock"):
+            with mock.patch.object(_spool, name, full), self.assertRaises(OSError):
+                _session.Session(self.spool, _spool.Block("eb-1", "http://x", None, None), 1 << 20, "never")
+            self.assertEqual(self.sessions(), [])
 
     def test_that_is_removed_during_a_script_is_made_again(self):
         scan(1)

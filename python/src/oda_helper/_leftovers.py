@@ -35,6 +35,7 @@ class _Leftover:
         self.due = 0.0
         self.visited = False
         self.most = BATCH_RECORDS
+        self.position = (1, 0)  # up to where this process has sent it
 
 
 class Leftovers:
@@ -153,8 +154,12 @@ class Leftovers:
     def _round(self, spools: List[str], held: Set[str]) -> float:
         now = time.monotonic()
         if now >= self._look:
-            self._look = now + LOOK_AGAIN
-            self._search(spools, held)
+            self._look = now + LOOK_AGAIN  # first: somebody may want it earlier meanwhile
+            try:
+                self._search(spools, held)
+            except BaseException:
+                self._look = 0.0
+                raise
             self.looked = now
         waiting: Set[str] = set()  # blocks with an older session that waits
         for name, left in self._all().items():
@@ -234,16 +239,19 @@ class Leftovers:
             def settle(records: int, size: int) -> None:
                 left.lag = max(0, left.lag - records)
 
-            delivery = Delivery(Outbox(folder, block, lambda: None), archive, settle, self._stored)
+            outbox = Outbox(folder, block, lambda: None)
+            # It may not have been saved: the disk may be full.
+            outbox.position = max(outbox.position, left.position)
+            delivery = Delivery(outbox, archive, settle, self._stored)
             delivery.most = left.most
             wait = delivery.steps()
-            left.most = delivery.most
+            left.most, left.position = delivery.most, outbox.position
             if wait is not None:
                 elsewhere = not (left.own or self.draining or self._uses(block.url))
                 return max(wait, ELSEWHERE) if elsewhere and wait > 0 else wait
             if delivery.stuck:
                 self.ignore(name, left.own)
-            elif delivery.outbox.keeps():
+            elif outbox.keeps():
                 self._nothing_to_do.add(name)
                 self.lost += left.own
             else:

@@ -8,6 +8,7 @@ delay this one.
 """
 
 import logging
+import os
 import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
@@ -42,6 +43,12 @@ class _Live:
         )
         self.used = time.monotonic()
         self.wanted = 0  # number of callers that must find it open
+        self.due = 0.0  # when to try again after a failure of the spool
+
+    def rest(self) -> float:
+        """Leaves it alone after a failure; returns for how long."""
+        self.due = time.monotonic() + TRY_AGAIN
+        return TRY_AGAIN
 
     def delivered(self, place: Tuple[int, int]) -> bool:
         """Whether nothing before a position is waiting."""
@@ -275,6 +282,7 @@ class Recorder:
                 archive.poke()
             for live in self._live.values():
                 live.delivery.poke()
+                live.due = 0.0
         self._start_again = 0.0
         try:
             _release(self._hurry)
@@ -365,7 +373,8 @@ class Recorder:
             except Exception as problem:
                 _log.error("The spool cannot be searched: %r.", problem)
                 self._spool = None
-                wait = TRY_AGAIN
+                wait = 0.0
+                time.sleep(TRY_AGAIN)  # even if somebody waits and wakes this thread
             _release(self._wake)  # what waited for it may continue
             if wait > 0:
                 self._sweep.acquire(timeout=wait)
@@ -382,12 +391,16 @@ class Recorder:
             archive.hurried = self._leftovers.closing > 0
         waits = []
         for key, live in sorted(list(self._live.items()), key=lambda item: item[1].used):
+            rest = live.due - time.monotonic()
+            if rest > 0:  # somebody who waits has woken this thread
+                waits.append(rest)
+                continue
             try:
                 wait = self._turn(key, live)
             except Exception:
                 # The others still get their turn.
                 _log.exception("Sending to the archive failed; trying again.")
-                wait = TRY_AGAIN
+                wait = live.rest()
             if wait is not None:
                 waits.append(wait)
         return min(waits) if waits else None
@@ -406,7 +419,7 @@ class Recorder:
             if isinstance(problem, FileNotFoundError):
                 self._let_go(key, live)  # it was removed; the next one will be complete
                 return None
-            wait = TRY_AGAIN
+            wait = live.rest()
         with self._lock:
             if self._live.get(key) is not live:
                 return None
@@ -465,7 +478,7 @@ class Recorder:
     def _folder(self) -> str:
         """The spool of this process, created if necessary."""
         with self._lock:
-            if self._spool is None:
+            if self._spool is None or not os.path.isdir(self._spool):
                 wished = _settings.spool_folder()
                 try:
                     _settings.make_spool(wished)

@@ -8,6 +8,7 @@ network here, and nothing waits for a disk except under the policy "always".
 import errno
 import os
 import secrets
+import shutil
 import threading
 import time
 from collections import deque
@@ -63,11 +64,12 @@ class Session:
         # It appears complete and locked, so that nobody mistakes it for
         # abandoned.
         coming = os.path.join(spool, _spool.COMING + self.name[-16:])
-        os.mkdir(coming, 0o700)
-        guard = _spool.take_lock(os.path.join(coming, _spool.LOCK))
-        if guard is None:
-            raise OSError(errno.EBUSY, "the new session %s is held" % coming)
+        guard = None
         try:
+            os.mkdir(coming, 0o700)
+            guard = _spool.take_lock(os.path.join(coming, _spool.LOCK))
+            if guard is None:
+                raise OSError(errno.EBUSY, "the new session %s is held" % coming)
             # Sync in the background, as for records: a slow disk must not delay
             # the call that opens the session.
             block = os.path.join(coming, _spool.BLOCK)
@@ -78,7 +80,9 @@ class Session:
             os.utime(block, ns=(began, began))
             os.rename(coming, self.folder)
         except BaseException:
-            os.close(guard)
+            shutil.rmtree(coming, ignore_errors=True)
+            if guard is not None:
+                os.close(guard)
             raise
         return guard
 
