@@ -81,6 +81,15 @@ class ACallIsRecorded(Case):
         self.assertEqual((block["telescope"], block["sbi_ref"]), ("ska_mid", "sbi-1"))
         self.assertEqual(os.environ["EB_ID"], self.eb_id)
 
+    def test_in_the_archive_in_which_it_began(self):
+        @capture
+        def moves():
+            os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")
+
+        moves()
+        (record,) = self.recorded()
+        self.assertIn("moves", record["request"])
+
     def test_with_its_error(self):
         with self.assertRaises(ValueError):
             fail("no beam")

@@ -157,6 +157,7 @@ class _Call(NamedTuple):
     """A call that has begun."""
 
     eb_id: Optional[str]
+    url: str
     request: str
     arguments: Any
     sent: datetime
@@ -171,11 +172,12 @@ def _begin(
 ) -> Optional[_Call]:
     """Notes the arguments now, since the function may change them."""
     try:
-        if not _settings.archive_url():
+        url = _settings.archive_url()
+        if not url:
             _miss("ODA_URL", _settings.url_fault(), _settings.URL_ADVICE)
             return None
         described = arguments(args, kwargs, secret)
-        return _Call(_settings.block_id(), name, described, _now(), time.perf_counter())
+        return _Call(_settings.block_id(), url, name, described, _now(), time.perf_counter())
     except Exception:
         recorder().missed()
         _log.exception("A call of %s is not recorded.", name)
@@ -191,8 +193,10 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
         # Use the monotonic clock: even if the clock is set back meanwhile, the
         # response must not precede the request.
         received = call.sent + timedelta(seconds=time.perf_counter() - call.clock)
-        # A function may create the block that it is recorded in.
-        eb_id, url = call.eb_id or _settings.block_id(), _settings.archive_url()
+        eb_id: Optional[str] = call.eb_id
+        url: Optional[str] = call.url
+        if not eb_id:  # a function may create the block that it is recorded in
+            eb_id, url = _settings.block_id(), _settings.archive_url()
         if not eb_id or not url:
             if not url:
                 _miss("ODA_URL", _settings.url_fault(), _settings.URL_ADVICE)
