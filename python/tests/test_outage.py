@@ -408,6 +408,27 @@ class ASignalHandler(Case):
         self.assertEqual(found.count(-1), int(process.out))
 
 
+    def test_may_wait_in_the_middle_of_a_recording(self):
+        eb_id = oda_helper.create_eb()
+        process = self.script(
+            """
+            import signal
+            signal.signal(signal.SIGTERM, lambda *_: print(oda_helper.flush(10)))
+            write = os.write
+            def interrupted(*args):
+                os.write = write
+                os.kill(os.getpid(), signal.SIGTERM)
+                return write(*args)
+            scan(1)
+            os.write = interrupted
+            scan(2)
+            print(oda_helper.close(10))
+            """
+        )
+        self.assertEqual(process.out, "True\nTrue\n")
+        self.assertEqual(numbers(self.server.records(eb_id)), [1, 2])
+
+
 class RecordsStayInTheSpool(Case):
     def test_if_something_else_answers(self):
         for text in (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nlogin!", b"HTTP/1.1 400 No\r\n\r\n", b"x"):

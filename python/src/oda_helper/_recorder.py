@@ -203,9 +203,10 @@ class Recorder:
     def flush(self, timeout: Optional[float]) -> bool:
         """Waits until what was recorded so far is stored, and returns whether it is."""
         with self._lock:
-            targets = [(live, live.session.end()) for live in self._live.values()]
-            left = self._leftovers.own()
-
+            lives, left = list(self._live.values()), self._leftovers.own()
+        # Without the lock: a signal handler may have interrupted a recording in one of
+        # them, and need it.
+        targets = [(live, live.session.end()) for live in lives]
         names = left | {live.session.name for live, _ in targets}
 
         def done() -> bool:

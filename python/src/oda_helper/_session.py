@@ -50,9 +50,10 @@ class Session:
         self._file: Optional[int] = None
         self._size = 0
         self._number = 0
-        self._waiting = 0  # bytes that are not shipped
+        self._written = self._shipped = 0  # bytes
         self._marks: Deque[Tuple[int, float]] = deque()  # numbers of records, and when they came
         self._mark_every = MARK_EVERY
+        self._oldest: Optional[float] = None  # when the oldest that waits came, as last seen
         self._failed = False  # the last write failed
         self._torn = False  # the newest segment must not be written to
         self._dirty = False
@@ -122,8 +123,9 @@ class Session:
             return CLOSED
         self._number += 1
         line = _spool.line(self._key, self._number, record)
-        if self._waiting + len(line) > self._limit:
-            return "the spool is full: %d bytes wait" % self._waiting
+        waiting = max(0, self._written - self._shipped)
+        if waiting + len(line) > self._limit:
+            return "the spool is full: %d bytes wait" % waiting
         # After a failure, begin the next segment, so that the old one can be
         # removed once it is shipped.
         full = self._size >= _spool.SEGMENT_BYTES or self._failed and self._size
@@ -132,7 +134,7 @@ class Session:
         self._write(line)
         self._failed = False
         self._size += len(line)
-        self._waiting += len(line)
+        self._written += len(line)
         self.recorded += 1
         self._mark()
         self._dirty = True
@@ -177,10 +179,13 @@ class Session:
             return self.segment, os.fstat(self._file).st_size
 
     def settle(self, records: int, size: int) -> None:
-        """Notes that records were stored or put aside."""
-        with self._lock:
-            self.settled += records
-            self._waiting = max(0, self._waiting - size)
+        """Notes that records were stored or put aside; called by one thread at a time.
+
+        It takes no lock: a signal handler may have interrupted a recording, and wait for
+        this.
+        """
+        self.settled += records
+        self._shipped += size
 
     def lag(self) -> int:
         """How many records wait."""
@@ -188,13 +193,18 @@ class Session:
 
     def age(self) -> float:
         """For how many seconds, roughly, the oldest of them has waited."""
-        with self._lock:
-            if not self.lag():
-                self._marks.clear()
-                self._mark_every = MARK_EVERY
-            while len(self._marks) > 1 and self._marks[1][0] <= self.settled + 1:
-                self._marks.popleft()
-            return max(0.0, time.monotonic() - self._marks[0][1]) if self._marks else 0.0
+        if self._lock.acquire(blocking=False):  # as for settle, do not wait
+            try:
+                if not self.lag():
+                    self._marks.clear()
+                    self._mark_every = MARK_EVERY
+                while len(self._marks) > 1 and self._marks[1][0] <= self.settled + 1:
+                    self._marks.popleft()
+                self._oldest = self._marks[0][1] if self._marks else None
+            finally:
+                self._lock.release()
+        oldest = self._oldest
+        return 0.0 if oldest is None else max(0.0, time.monotonic() - oldest)
 
     def sync(self) -> None:
         """Syncs what is new to disk, as the policy says."""
@@ -228,11 +238,15 @@ class Session:
 
     def close_at(self, position: Tuple[int, int]) -> bool:
         """Closes the session for writing if nothing was added after a position."""
-        with self._lock:
+        if not self._lock.acquire(blocking=False):
+            return False  # somebody writes, or was interrupted in it
+        try:
             if not self.closed and self.end() > position:
                 return False
             self.closed = True
             return True
+        finally:
+            self._lock.release()
 
     def stop(self) -> int:
         """Closes the session for writing; returns how many records wait in it."""
