@@ -15,6 +15,7 @@ import oda_helper
 from oda_helper import _archive, _process, _recorder, _session, _spool
 from oda_helper import capture_request_response as capture
 from oda_helper._leftovers import Leftovers
+from oda_helper._outbox import Outbox
 from proxy import Proxy
 from support import PATIENCE, Case, Server, binary, free_port, wait_until
 from test_outage import _repoint, numbers
@@ -395,6 +396,55 @@ class ACaller(Case):
         scan(1)
         self.assertTrue(oda_helper.flush(PATIENCE))
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+
+class TheStatus(Case):
+    """It says what is wrong, also if the archive is there."""
+
+    def test_says_that_the_archive_does_not_have_the_block(self):
+        os.environ["EB_ID"] = "eb-nobody-has-this"
+        with self.assertLogs("oda_helper", "ERROR"):
+            scan(1)
+            self.assertFalse(oda_helper.flush(0.5))
+        self.assertRegex(str(oda_helper.status()), "refuses the records of eb-nobody-has-this .404: .* could not be found")
+
+    def test_says_that_a_record_is_refused(self):
+        eb_id = oda_helper.create_eb()
+        _process.recorder().record(eb_id, self.server.url + "/api/v1", b'{"status":"OK"}')
+        with self.assertLogs("oda_helper", "ERROR"):
+            self.assertFalse(oda_helper.flush(PATIENCE))
+        (folder,) = self.sessions()
+        for _ in range(2):
+            said = str(oda_helper.status())
+            self.assertIn("refused", said)
+            self.assertIn(self.spool, said)
+            self.assertFalse(oda_helper.close(PATIENCE))
+
+    def test_says_that_the_session_was_removed(self):
+        oda_helper.create_eb()
+        gone = mock.Mock(side_effect=FileNotFoundError("no such folder"))
+        with self.assertLogs("oda_helper", "ERROR"), mock.patch.object(Outbox, "batch", gone):
+            scan(1)
+            scan(2)
+            self.assertFalse(oda_helper.flush(PATIENCE))
+        wait_until(lambda: oda_helper.status().dropped == 2, "both are counted")
+        self.assertIn("removed", str(oda_helper.status()))
+
+    def test_says_why_records_are_dropped(self):
+        os.environ["ODA_SPOOL_LIMIT"] = "100"
+        oda_helper.create_eb()
+        with self.assertLogs("oda_helper", "ERROR"):
+            scan(1)
+        self.assertIn("Records are lost: the spool is full", str(oda_helper.status()))
+
+    def test_says_that_a_block_cannot_be_stored(self):
+        gateway = Gateway(self, self.server, (503, ""))
+        os.environ["ODA_URL"] = gateway.url
+        oda_helper.create_eb()
+        with self.assertLogs("oda_helper", "ERROR"):
+            gateway.answer = (400, problem("invalid-json"))
+            self.assertFalse(oda_helper.flush(PATIENCE))
+        self.assertIn("the archive refuses its ExecutionBlock", str(oda_helper.status()))
 
 
 class TheThreads(Case):

@@ -75,7 +75,8 @@ def lag() -> int:
 def drain(timeout: Optional[float] = None) -> bool:
     """Sends what ended processes left in the spool; returns whether everything was sent.
 
-    The first recorded call of a process does this automatically, so this is
+    It is True also if another process is sending it, and False if a record was refused and
+    set aside. The first recorded call of a process does this automatically, so this is
     only for a script that wants to wait for it.
     """
     return _process.recorder().drain(timeout)

@@ -126,6 +126,7 @@ class Delivery:
     ):
         self.outbox, self.archive = outbox, archive
         self.stuck = False  # only a person can help
+        self.trouble = ""  # why this session is not sent; empty if it is
         self.most = BATCH_RECORDS  # records in the next request
         self._settle, self._stored, self._lag = settle, stored, lag
         self._next = 0.0
@@ -223,6 +224,7 @@ class Delivery:
             # Report this first: a caller that waits for the block must find it
             # stored.
             self._stored(block.eb_id)
+            self._said = self.trouble = ""
             self.creating = False
         elif answer.refused():
             self._stuck("the archive refuses its ExecutionBlock: " + answer.problem()["detail"])
@@ -267,7 +269,7 @@ class Delivery:
 
     def _passed(self, lines: List[Line]) -> None:
         """Notes that lines are stored or set aside."""
-        self._said = ""
+        self._said = self.trouble = ""
         # Count first: a caller that waits for this position must find it
         # passed.
         self._settle(len(lines), sum(len(line.text) + 1 for line in lines))
@@ -281,20 +283,20 @@ class Delivery:
         self._next = time.monotonic() + self.archive.bounded(again)
         if why != self._said:
             self._said = why
-            _log.log(
-                self.archive.level(logging.ERROR),
+            self.trouble = (
                 "The archive at %s refuses the records of %s (%s). They are kept in %s; "
-                "trying again.",
-                self.archive.url, self.outbox.block.eb_id, why, self.outbox.folder,
-            )  # fmt: skip
+                "trying again."
+                % (self.archive.url, self.outbox.block.eb_id, why, self.outbox.folder)
+            )
+            _log.log(self.archive.level(logging.ERROR), "%s", self.trouble)
 
     def _stuck(self, why: str) -> None:
         self.stuck = True
-        _log.log(
-            self.archive.level(logging.ERROR),
-            "The records in %s cannot be sent: %s. They are kept.",
-            self.outbox.folder, why,
-        )  # fmt: skip
+        self.trouble = "The records in %s cannot be sent: %s. They are kept." % (
+            self.outbox.folder,
+            why,
+        )
+        _log.log(self.archive.level(logging.ERROR), "%s", self.trouble)
 
     def _report_damage(self) -> None:
         if self.outbox.damaged:

@@ -57,6 +57,7 @@ class Leftovers:
         self._guard: Optional[int] = None  # lock of the session that is worked on
         self._visiting: Optional[str] = None  # URL of the archive being tried
         self.unsent: Set[str] = set()  # sessions that need a person's help
+        self.aside = 0  # records that were put aside here
         self.lost = 0  # sessions of this process that are not completely stored
         self.looked = -1.0  # when the spool was last searched
         self.draining = 0  # number of callers that want everything sent
@@ -246,6 +247,7 @@ class Leftovers:
             delivery.most = left.most
             wait = delivery.steps()
             left.most, left.position = delivery.most, outbox.position
+            self.aside += outbox.aside
             if wait is not None:
                 elsewhere = not (left.own or self.draining or self._uses(block.url))
                 return max(wait, ELSEWHERE) if elsewhere and wait > 0 else wait

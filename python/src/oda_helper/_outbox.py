@@ -51,7 +51,8 @@ class Outbox:
         # the block.
         self.noted = True
         self.position = self._load()
-        self.damaged = 0  # number of lines put aside by this object
+        self.damaged = 0  # number of lines put aside by this object, until it is reported
+        self.aside = 0  # number of damaged and refused ones
         self._aside = self._known_damage()
         self._batch: List[Line] = []
         self._more = False  # there was more when the batch was read
@@ -183,6 +184,7 @@ class Outbox:
             file.write(comment.encode("utf-8", "replace") + text + b"\n")
             file.flush()
             os.fsync(descriptor)
+        self.aside += 1
 
     def created(self) -> None:
         """Notes that the archive has the block."""

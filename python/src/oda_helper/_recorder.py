@@ -28,6 +28,7 @@ REPORT_EVERY = 10.0
 POLL = 0.01
 TRY_AGAIN = 5.0  # after a failure of the spool
 OLDER_FIRST = 0.1  # between checks whether older records of a block are sent
+ASIDE = "Records were refused or damaged, or cannot be sent. They are kept in %s."
 
 _log = logging.getLogger("oda_helper")
 
@@ -74,6 +75,8 @@ class Recorder:
         self._waiting = 0  # number of callers of flush
         self.missed_calls = 0  # calls that had no archive or block to go to
         self.dropped = 0  # records that could not be kept
+        self._why_dropped = ""  # the last of them
+        self._aside = 0  # sessions of this process with records that were put aside
         self._lost = 0  # calls and records of this process that will never be stored
         self._reported = self._unsynced = -REPORT_EVERY
         # A lock that is released to wake a thread. Unlike an Event, a signal
@@ -177,9 +180,10 @@ class Recorder:
             self._unsynced = now
             _log.error("Cannot sync the spool to disk; a power cut may lose records: %s.", problem)
 
-    def _drop(self, why: str) -> None:
-        self._lost += 1
-        self.dropped += 1
+    def _drop(self, why: str, count: int = 1) -> None:
+        self._lost += count
+        self.dropped += count
+        self._why_dropped = why
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
@@ -195,10 +199,19 @@ class Recorder:
         return self._spool
 
     def troubles(self) -> List[str]:
-        """Why archives that this process uses get nothing now."""
+        """Why records of this process are not stored."""
         with self._lock:
-            found = [archive.trouble for archive in self._archives.values() if archive.trouble]
-        return [self._unstarted] + found if self._unstarted else found
+            lives, archives = list(self._live.values()), list(self._archives.values())
+        found = [self._unstarted] + [archive.trouble for archive in archives]
+        for live in lives:
+            found.append(live.delivery.trouble)
+            if live.delivery.outbox.keeps():
+                found.append(ASIDE % live.session.folder)
+        if self._aside or self._leftovers.lost:
+            found.append(ASIDE % (self._spool or _settings.spool_folder()))
+        if self._why_dropped:
+            found.append("Records are lost: %s." % self._why_dropped)
+        return [text for text in found if text]
 
     def flush(self, timeout: Optional[float]) -> bool:
         """Waits until what was recorded so far is stored, and returns whether it is."""
@@ -223,11 +236,12 @@ class Recorder:
             lives = list(self._live.values())
         aside = any(live.delivery.stuck or live.delivery.outbox.keeps() for live in lives)
         gone = any(live.session.closed and live.session.lag() for live in lives)
-        return not (aside or gone or self._lost or self._leftovers.lost or self._unstored)
+        lost = self._lost or self._aside or self._leftovers.lost
+        return not (aside or gone or lost or self._unstored)
 
     def drain(self, timeout: Optional[float]) -> bool:
         """Sends what other processes left; returns whether nothing is left to send."""
-        begun = time.monotonic()
+        begun, aside = time.monotonic(), self._leftovers.aside
         try:
             self._folder()
         except OSError as problem:
@@ -244,7 +258,7 @@ class Recorder:
         finally:
             with self._lock:
                 self._leftovers.draining -= 1
-        return done and not self._leftovers.unsent
+        return done and not self._leftovers.unsent and self._leftovers.aside == aside
 
     def close(self, timeout: Optional[float]) -> bool:
         """Sends what is left and ends the sessions; returns whether everything was sent."""
@@ -432,9 +446,8 @@ class Recorder:
             if live.delivery.stuck:
                 self._leftovers.ignore(live.session.name, own=True)
             elif wait is None and live.session.close_at(live.delivery.outbox.position):
-                self._creates.pop(key[0], None)
                 if live.delivery.outbox.keeps():
-                    self._lost += 1
+                    self._aside += 1
                 else:
                     _spool.remove(live.session.folder)
             elif crowded:
@@ -463,11 +476,14 @@ class Recorder:
 
     def _let_go(self, key: Tuple[str, str], live: _Live) -> None:
         """Ends the work on a session. What only this process knows about it is lost."""
+        waiting = live.session.stop()  # first: nothing may be added after it is counted
         with self._lock:
             if self._live.get(key) is live:
                 del self._live[key]
                 if live.session.name not in self._leftovers.own() and not live.delivery.stuck:
-                    self._lost += live.session.lag()
+                    if waiting:
+                        why = "the session %s was removed or damaged" % live.session.folder
+                        self._drop(why, waiting)
         live.session.release()
 
     def _archive(self, url: str) -> Archive:
