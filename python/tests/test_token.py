@@ -9,7 +9,7 @@ from unittest import mock
 import oda_helper
 from oda_helper import _http
 from oda_helper import capture_request_response as capture
-from support import PATIENCE, Case, Server, binary, wait_until
+from support import PATIENCE, Case, Server, binary, free_port, wait_until
 
 
 @capture
@@ -152,6 +152,41 @@ class AToken(Case):
             server.shutdown()
         self.assertEqual(answer.status, 307)
         self.assertEqual(heard, [("/api/v1/ebs/x", "Bearer secret")])
+
+    def test_is_sent_to_a_server_that_only_the_spool_names_if_the_script_asks_for_it(self):
+        heard = []
+
+        class Other(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                heard.append(self.headers.get("Authorization"))
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Other) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.shutdown)
+            other = "http://127.0.0.1:%d" % server.server_port
+            self.script("scan(1)", ODA_URL=other, EB_ID="eb-1", ODA_EXIT_TIMEOUT="0")
+            del heard[:]
+            os.environ.update(ODA_TOKEN="secret", ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-2")
+            scan(2)
+            wait_until(lambda: heard, "the record of the other run")
+            self.assertEqual(set(heard), {None})
+            self.assertFalse(oda_helper.drain(0.5))
+            wait_until(lambda: heard[-1], "the record with the token")
+            self.assertEqual(heard[-1], "Bearer secret")
+            self.fresh()
+            del heard[:]
+            os.environ["ODA_URL"] = other + "/elsewhere/"  # the same server
+            scan(3)
+            wait_until(lambda: heard, "the record of this run")
+            self.assertEqual(set(heard), {"Bearer secret"})
+            server.shutdown()
 
     def test_that_others_can_read_is_reported_once(self):
         _http._plain.clear()

@@ -11,6 +11,7 @@ import random
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from . import _settings
 from ._http import ANSWER_TIMEOUT, FAILURES, Answer, Client, describe
 from ._outbox import BATCH_RECORDS, Line, Outbox
 
@@ -36,12 +37,18 @@ class Archive:
 
     All sessions for one archive share it, so that an unavailable archive is tried once
     and not once per session. A quiet one does not concern this process: its failures
-    are not warnings. ``elsewhere`` counts records that others have sent to it.
+    are not warnings. ``elsewhere`` counts records that others have sent to it; ``token``
+    returns the token to send.
     """
 
-    def __init__(self, url: str, elsewhere: Callable[[], int] = lambda: 0):
+    def __init__(
+        self,
+        url: str,
+        elsewhere: Callable[[], int] = lambda: 0,
+        token: Callable[[], Optional[str]] = _settings.token,
+    ):
         self.url = url
-        self.client = Client(url, answer=ANSWER_TIMEOUT)
+        self.client = Client(url, answer=ANSWER_TIMEOUT, token=token)
         self.hurried = False
         self.quiet = False
         self._elsewhere = elsewhere

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
-from . import _spool
+from . import _settings, _spool
 from ._delivery import Archive, Delivery
 from ._outbox import BATCH_RECORDS, Outbox
 from ._spool import Block
@@ -215,11 +215,21 @@ class Leftovers:
 
     def _archive(self, url: str) -> Archive:
         if url not in self._archives:
-            self._archives[url] = Archive(url)
+            self._archives[url] = Archive(url, token=lambda: self._token(url))
         archive = self._archives[url]
         archive.quiet = not self.draining
         archive.hurried = self.closing > 0
         return archive
+
+    def _token(self, url: str) -> Optional[str]:
+        """The token, if it is meant for this archive.
+
+        Whoever can write to the spool must not choose who gets it.
+        """
+        own = _settings.archive_url()
+        if self.draining or self._uses(url) or own and _settings.same_server(url, own):
+            return _settings.token()
+        return None
 
     def _visit(self, name: str, left: _Leftover) -> Optional[float]:
         """Sends what it can of a session. None means that it is finished."""

@@ -188,6 +188,15 @@ def usable_token(text: str, where: str) -> str:
     return text
 
 
+def same_server(one: str, other: str) -> bool:
+    """Whether two URLs have the same scheme, host and port."""
+    servers = []
+    for parts in (urlsplit(one), urlsplit(other)):
+        usual = 443 if parts.scheme == "https" else 80
+        servers.append((parts.scheme, parts.hostname, parts.port or usual))
+    return servers[0] == servers[1]
+
+
 def proxy(secure: bool, host: str, port: Optional[int]) -> Optional[SplitResult]:
     """The proxy that the environment names for a host, if any; never one for this machine.
 
@@ -283,7 +292,8 @@ def make_spool(folder: str) -> None:
     found = os.lstat(folder)
     # In a folder that everybody can write to, another user may have created it
     # first.
-    foreign = found.st_uid not in (os.getuid(), 0) and not os.environ.get("ODA_SPOOL")
+    wanted = os.environ.get("ODA_SPOOL") and folder == spool_folder()
+    foreign = found.st_uid not in (os.getuid(), 0) and not wanted
     if foreign or not (stat.S_ISDIR(found.st_mode) or os.path.isdir(folder)):
         raise PermissionError("%s belongs to another user" % folder)
     if not os.access(folder, os.W_OK | os.X_OK):
