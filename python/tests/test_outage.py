@@ -321,6 +321,29 @@ class AForkedChild(Case):
         self.assertIsNotNone(guard)
         os.close(guard)
 
+    def test_sends_although_a_thread_of_its_parent_was_importing(self):
+        eb_id = oda_helper.create_eb()
+        self.script(
+            """
+            import threading
+            begun = threading.Event()
+            class Slow:
+                def find_spec(name, *_):
+                    if name == "urllib.request":
+                        begun.set()
+                        time.sleep(0.3)
+            sys.meta_path.insert(0, Slow)
+            scan(0)
+            begun.wait(20)
+            if os.fork() == 0:
+                scan(1)
+                os._exit(0 if oda_helper.flush(10) else 1)
+            assert os.wait()[1] == 0
+            """,
+            PYTHONWARNINGS="ignore",
+        )
+        self.assertEqual(sorted(numbers(self.server.records(eb_id))), [0, 1])
+
     def test_of_multiprocessing_is_shipped_by_its_parent(self):
         eb_id = oda_helper.create_eb()
         self.script(

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import tempfile
 from typing import Optional
 
 from . import _settings
@@ -23,6 +24,19 @@ def _at_exit() -> None:
         _recorder.close(_settings.exit_timeout())
 
 
+def _before_fork() -> None:
+    # What a thread imports or finds out only once has a lock, which would stay taken in
+    # the child. So it is done before.
+    if _recorder is not None:
+        import encodings.idna
+        import urllib.request
+
+        try:
+            tempfile.gettempdir()
+        except OSError:
+            pass  # there is none
+
+
 def _in_child() -> None:
     # The child has none of the threads, and the sessions belong to the parent.
     global _recorder
@@ -31,4 +45,4 @@ def _in_child() -> None:
 
 
 atexit.register(_at_exit)
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_in_child)
