@@ -52,6 +52,9 @@ type Write struct {
 	// Telescopes are those for which the caller may write, nil if any.
 	Telescopes *Telescopes
 
+	// Batch says that the request has a list of records, each with its key.
+	Batch bool
+
 	// KeepRecords carries the stored records of an ExecutionBlock over into the
 	// next version. The document must not have a list of its own.
 	KeepRecords bool
@@ -257,7 +260,7 @@ func (a *Archive) Record(ctx context.Context, block string, records []NewRecord,
 	if len(records) == 0 {
 		return nil, nil
 	}
-	add := Append{Block: block, By: w.modifier(), At: InstantOf(a.now()), Records: records, Telescopes: w.Telescopes}
+	add := Append{Block: block, By: w.modifier(), At: InstantOf(a.now()), Records: records, Batch: w.Batch, Telescopes: w.Telescopes}
 	if err := add.checkKeys(); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,8 @@ type Writer interface {
 
 	// Append adds records to an ExecutionBlock. It does not add a record whose
 	// key was used in the block before: the receipt is that of the first time.
-	// If Key.Check fails for one of the records, none is added.
+	// If Append.CheckKey fails for one of the records, none is added, and the error
+	// is that of the first such record.
 	Append(ctx context.Context, add Append) ([]Receipt, error)
 }
 

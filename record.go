@@ -49,6 +49,9 @@ type Append struct {
 	At      Instant
 	Records []NewRecord
 
+	// Batch says that the request has a list of records, each with its key.
+	Batch bool
+
 	// Telescopes are those for which the caller may record, nil if any.
 	Telescopes *Telescopes
 }
@@ -90,6 +93,19 @@ func (a Append) checkKeys() error {
 		seen[r.Key] = i
 	}
 	return nil
+}
+
+// CheckKey returns an error if the key of a record was first used with another digest.
+func (a Append) CheckKey(i int, digest Digest, first []byte) error {
+	err := Key{a.Records[i].Key, digest}.Check(first)
+	if err == nil || !a.Batch {
+		return err
+	}
+	return &Error{
+		Code: KeyReused, Detail: "A key of this request was used before, with another body. Nothing was stored. " +
+			"Send the same record to retry, or give it a new key.",
+		Faults: []Fault{{fmt.Sprintf("/records/%d/key", i), "was used before, with another record"}},
+	}
 }
 
 // Receipt is the answer to a record: its sequence number, and the metadata of the

@@ -75,7 +75,10 @@ func TestABatchIsAllOrNothing(t *testing.T) {
 	recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`))
 	before := block(t, a, "eb")
 	path := "/ebs/eb/request_responses"
-	refused(t, a.Do("POST", path, batch("k0", `{"request":"z"}`, "k1", `{"request":"other"}`)), 422, oda.KeyReused, "another body")
+	p := refused(t, a.Do("POST", path, batch("k0", `{"request":"z"}`, "k1", `{"request":"other"}`)), 422, oda.KeyReused, "another body")
+	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/records/1/key" {
+		t.Errorf("the faults are %v", p.Errors)
+	}
 	refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k3", `{"request":"c"}`, "k2", `{"request":"b"}`)), 422, oda.KeyReused, "twice")
 	refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k3", `{}`)), 400, oda.InvalidRequest, "request")
 	refused(t, a.Do("POST", "/ebs/unknown/request_responses", batch("k", `{"request":"b"}`)), 404, oda.NotFound, "could not be found")

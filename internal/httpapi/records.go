@@ -44,7 +44,7 @@ func (a *API) recordBatch(c *call) error {
 		return err
 	}
 	records := keyedRecords(text, nodes)
-	receipts, err := a.archive.Record(c.r.Context(), c.id, records, oda.Write{User: c.user, Telescopes: c.telescopes()})
+	receipts, err := a.archive.Record(c.r.Context(), c.id, records, oda.Write{User: c.user, Telescopes: c.telescopes(), Batch: true})
 	if err != nil {
 		return err
 	}

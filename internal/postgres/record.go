@@ -488,7 +488,7 @@ func find(ctx context.Context, conn *pgx.Conn, telescopes []string, records []fr
 	for i, r := range records {
 		ids[i], keys[i] = r.Block, keyOrNull(r.key())
 	}
-	known, refused := make([]bool, len(records)), make(map[*waiting]bool)
+	known, refused := make([]bool, len(records)), make(map[*waiting]int) // refused for the first key that is wrong
 	var i int
 	var first oda.Receipt
 	var digest []byte
@@ -501,10 +501,10 @@ func find(ctx context.Context, conn *pgx.Conn, telescopes []string, records []fr
 	err := patiently(ctx, conn, patience, sql, args, row, func() error {
 		r := records[i]
 		known[i] = true
-		key := oda.Key{Value: r.key(), Digest: r.digests[r.nth]}
-		if err := key.Check(digest); err != nil {
-			refused[r.waiting], r.answer = true, err
-		} else if !refused[r.waiting] {
+		nth, wrong := refused[r.waiting]
+		if err := r.CheckKey(r.nth, r.digests[r.nth], digest); err != nil && (!wrong || r.nth < nth) {
+			refused[r.waiting], r.answer = r.nth, err
+		} else if err == nil && !wrong {
 			r.receipts[r.nth], r.answer = first, nil
 		}
 		return nil
@@ -517,7 +517,7 @@ func find(ctx context.Context, conn *pgx.Conn, telescopes []string, records []fr
 	}
 	var left []fresh
 	for i, r := range records {
-		if !known[i] && !refused[r.waiting] {
+		if _, wrong := refused[r.waiting]; !known[i] && !wrong {
 			left = append(left, r)
 			r.settled, r.answer = false, missing(r.waiting)
 		}

@@ -101,7 +101,7 @@ var errKeyTaken = errors.New("the key with which it was created has created anot
 // loadRecord adds a record that was recorded.
 func (t *txn) loadRecord(e *oda.LogEntry, h *head, day oda.Day) error {
 	if e.Key != "" {
-		if before, err := t.recordedBefore(h, oda.Key{Value: e.Key, Digest: e.Body.Digest}); err != nil || before.Sequence != 0 {
+		if before, _, err := t.recordedBefore(h, e.Key); err != nil || before.Sequence != 0 {
 			return engine.ErrKeyTwice
 		}
 	}

@@ -48,7 +48,14 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]od
 		if r.Key == "" {
 			continue
 		}
-		if receipts[i], err = t.recordedBefore(h, oda.Key{Value: r.Key, Digest: digests[i]}); err != nil {
+		var first []byte
+		if receipts[i], first, err = t.recordedBefore(h, r.Key); err != nil {
+			return nil, err
+		}
+		if receipts[i].Sequence == 0 {
+			continue
+		}
+		if err := add.CheckKey(i, digests[i], first); err != nil {
 			return nil, err
 		}
 	}
@@ -74,12 +81,10 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]od
 	return receipts, nil
 }
 
-// recordedBefore returns the receipt of the record that used the key first. Its
-// sequence is 0 if there is none.
-func (t *txn) recordedBefore(h *head, key oda.Key) (oda.Receipt, error) {
-	var r oda.Receipt
-	var digest []byte
-	err := t.query(`SELECT sequence, version, recorded_by, recorded_on, digest FROM records WHERE entity = ? AND key = ?`,
+// recordedBefore returns the receipt and the digest of the record that used the key
+// first. Its sequence is 0 if there is none.
+func (t *txn) recordedBefore(h *head, key string) (r oda.Receipt, digest []byte, err error) {
+	err = t.query(`SELECT sequence, version, recorded_by, recorded_on, digest FROM records WHERE entity = ? AND key = ?`,
 		func(stmt *sqlite.Stmt) error {
 			r.Sequence = stmt.ColumnInt64(0)
 			r.Metadata = h.metadata
@@ -88,14 +93,8 @@ func (t *txn) recordedBefore(h *head, key oda.Key) (oda.Receipt, error) {
 			r.Metadata.LastModifiedOn = oda.Instant(stmt.ColumnInt64(3))
 			digest = bytesOf(stmt, 4)
 			return nil
-		}, h.entity, key.Value)
-	if err != nil || r.Sequence == 0 {
-		return oda.Receipt{}, err
-	}
-	if err := key.Check(digest); err != nil {
-		return oda.Receipt{}, err
-	}
-	return r, nil
+		}, h.entity, key)
+	return r, digest, err
 }
 
 const selectRuns = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_after, -1), v.runs, h.version

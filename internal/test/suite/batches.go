@@ -73,6 +73,21 @@ var batches = []scenario{
 		same(t, "the block", d.text(eb("b")), before)
 		same(t, "the next sequence", d.mustRecordOnce("b", "k0", call("zero")).Sequence, int64(2))
 	}},
+	{"the first known key with another record is named", func(t *testing.T, d *desk) {
+		d.mustPut(eb("b"), `{}`)
+		for _, key := range []string{"k3", "k2", "k1"} {
+			d.mustRecordOnce("b", key, call(key))
+		}
+		add := d.adding("b", d.keyed("new", call("new")), d.keyed("k2", call("k2")), d.keyed("k1", call("other")), d.keyed("k3", call("other")))
+		add.Batch = true
+		_, err := d.store.Append(d.ctx, add)
+		same(t, "the places", pointers(refused(t, err, oda.KeyReused)), []string{"/records/2/key"})
+		add.Records = add.Records[2:3]
+		_, err = d.store.Append(d.ctx, add)
+		same(t, "the places of one", pointers(refused(t, err, oda.KeyReused)), []string{"/records/0/key"})
+		_, err = d.recordOnce("b", "k1", call("other"))
+		same(t, "the places of a record by itself", pointers(refused(t, err, oda.KeyReused)), []string(nil))
+	}},
 	{"records of an unknown block are not stored", func(t *testing.T, d *desk) {
 		_, err := d.store.Append(d.ctx, d.adding("nowhere", d.keyed("k", call("one")), d.keyed("l", call("two"))))
 		same(t, "the code", oda.CodeOf(err), oda.NotFound)
