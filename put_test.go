@@ -62,6 +62,7 @@ func TestAnUpdateMustComeWithTheStoredMetadata(t *testing.T) {
 		{"another modifier", edited(t, `"john"`, `"john "`), []oda.Fault{{Pointer: "/metadata/last_modified_by", Detail: `is "john ", stored is "john"`}}},
 		{"a stale time", edited(t, `.250000Z`, `.249999Z`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T22:15:00.249999Z, stored is 2026-03-02T22:15:00.250000Z"}}},
 		{"a time less than a microsecond off", edited(t, `.250000Z`, `.2500001Z`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T22:15:00.2500001Z, stored is 2026-03-02T22:15:00.250000Z"}}},
+		{"a time less than a nanosecond off", edited(t, `.250000Z`, `.25000000000000000001Z`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T22:15:00.250000001Z, stored is 2026-03-02T22:15:00.250000Z"}}},
 		{"the same digits in another zone", edited(t, `.250000Z`, `.250000+05:30`), []oda.Fault{{Pointer: "/metadata/last_modified_on", Detail: "is 2026-03-02T16:45:00.25Z, stored is 2026-03-02T22:15:00.250000Z"}}},
 
 		{"version missing", edited(t, `"version":4,`, ``), []oda.Fault{{Pointer: "/metadata/version", Detail: "is missing, stored is 4"}}},

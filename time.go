@@ -67,6 +67,9 @@ func parseTime[Text string | []byte](text Text) (t time.Time, ok bool) {
 			begin := at
 			for unit := 100_000_000; at < len(text) && '0' <= text[at] && text[at] <= '9'; at++ {
 				nano += int(text[at]-'0') * unit
+				if unit == 0 && text[at] != '0' {
+					nano |= 1 // it is not the time without these digits
+				}
 				unit /= 10
 			}
 			if at == begin {
