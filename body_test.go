@@ -211,6 +211,7 @@ func TestAnEntryOfTheLogIsCheckedBeforeItIsMoved(t *testing.T) {
 	body := func(text string) oda.Body { return oda.Body{Text: []byte(text), Digest: oda.DigestOf([]byte(text))} }
 	edited := oda.Body{Text: []byte(`{"name":"edited"}`), Digest: oda.DigestOf([]byte(`{"name":"stored"}`))}
 	sbd, eb := oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}, oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}
+	early, late := instant(t, "0000-01-01T00:00:00Z"), instant(t, "9999-01-01T00:00:00Z")
 	for name, test := range map[string]struct {
 		entry oda.LogEntry
 		want  string // that the error names; empty: no error
@@ -221,6 +222,11 @@ func TestAnEntryOfTheLogIsCheckedBeforeItIsMoved(t *testing.T) {
 		"a record":                   {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, By: "ann", Body: body(`{"request":"x"}`)}, ""},
 		"a record is edited":         {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, By: "ann", Body: edited}, "Record 7 in version 1"},
 		"a record that came with it": {oda.LogEntry{Ref: sbd, Version: 1, Before: 4, After: 6, Body: body(`{}`), Came: []oda.Body{body(`{}`), edited}}, "Record 6 in version 1"},
+		"a time without room":        {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", On: late, CreatedBy: "ann", Body: body(`{}`)}, "Version 2 of SBDefinition sbd-1"},
+		"a record without room":      {oda.LogEntry{Ref: eb, Version: 1, Sequence: 7, By: "ann", On: late, Body: body(`{"request":"x"}`)}, "Record 7 in version 1"},
+		"the latest time":            {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", On: late - 1, CreatedBy: "ann", Body: body(`{}`)}, ""},
+		"a time that nobody writes":  {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", CreatedOn: early - 1, Body: body(`{}`)}, "Version 2 of SBDefinition sbd-1"},
+		"the earliest time":          {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", CreatedOn: early, Body: body(`{}`)}, ""},
 		"no archive stores this":     {oda.LogEntry{Ref: sbd, Version: 2, By: "ann", CreatedBy: "ann", CreatedOn: 1, Body: body(`{}`)}, "Version 2 of SBDefinition sbd-1"},
 	} {
 		err := test.entry.Check()

@@ -112,6 +112,8 @@ func (e *LogEntry) checkValues() error {
 		return errors.New("its version is not a number from 1")
 	case !ValidUser(e.By):
 		return errors.New("its user is not 1 to 256 characters without control characters")
+	case !e.On.storable() || !e.CreatedOn.storable():
+		return errors.New("its times are not in the years from 0000 to 9998")
 	}
 	if !e.Stored() {
 		return e.checkRecordValues()

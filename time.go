@@ -28,6 +28,13 @@ func (i Instant) AppendTo(dst []byte) []byte {
 	return i.Time().AppendFormat(dst, instantForm)
 }
 
+// storable reports whether an entity can have the time. Callers must be able to send it
+// back, in a year of four digits, and later times must follow it.
+func (i Instant) storable() bool {
+	year := i.Time().Year()
+	return year >= 0 && year < 9999
+}
+
 var errTime = errors.New("is not a valid time; write it as 2026-01-31T12:30:00Z, or as a date")
 
 // ParseTime parses a time as callers may write it: RFC 3339, a date (midnight),

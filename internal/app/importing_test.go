@@ -53,6 +53,34 @@ func TestAnOlderArchiveIsImportedThroughItsInterface(t *testing.T) {
 	}
 }
 
+// After each write the time is later, and people send back what they have read. So a time
+// is set aside that leaves no room for a later one, or that cannot be read again.
+func TestATimeThatNothingCanFollowIsSetAside(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "documents.ndjson")
+	const lines = `{"sbd_id":"sbd-late","metadata":{"version":1,"created_on":"2022-10-01T10:00:00Z","last_modified_on":"9999-12-31T23:59:59.999999Z"}}
+{"sbd_id":"sbd-early","metadata":{"version":1,"created_on":"0000-01-01T00:00:00+01:00"}}
+{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"1970-01-01T00:00:00Z","last_modified_by":"ada","last_modified_on":"1970-01-01T00:00:00Z"}}
+{"sbd_id":"sbd-2","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"9998-12-31T23:59:59.999999Z"}}`
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	database := emptyDatabase(t, "sqlite")
+	aside := imported(t, database, path)
+	if len(aside) != 2 || !strings.Contains(aside[0], "sbd-late version 1: its times are not in the years from 0000 to 9998") || !strings.Contains(aside[1], "sbd-early version 1: ") {
+		t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+	}
+	a := env.Start(t, func(c *app.Config) { c.Database = database })
+	for _, id := range []string{"sbd-1", "sbd-2"} {
+		for range 3 {
+			text := a.Do("GET", "/sbds/"+id, "").Text()
+			if reply := a.Do("PUT", "/sbds/"+id, text); reply.Status != 200 {
+				t.Errorf("what was read of %s, %s, is answered %d: %s", id, text, reply.Status, reply.Text())
+			}
+		}
+	}
+}
+
 // The archive that is read is far away, old and busy.
 func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 	t.Parallel()
