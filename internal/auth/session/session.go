@@ -6,6 +6,7 @@ package session
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -43,6 +44,7 @@ type Keeper struct {
 	mu      sync.Mutex
 	open    map[string]*opened   // sessions that were used here, by ID
 	signOut map[string]time.Time // sessions that people have ended, by ID, until when they would have lasted
+	since   time.Time            // sessions that began before have ended
 }
 
 // New returns a keeper.
@@ -73,6 +75,7 @@ func (k *Keeper) Run(ctx context.Context) {
 // ticket is what the cookie holds.
 type ticket struct {
 	ID     string               `json:"id"`
+	Begun  time.Time            `json:"begun"`
 	Ends   time.Time            `json:"ends"`
 	Digest []byte               `json:"token,omitempty"` // of the token that the person signed in with
 	User   string               `json:"user,omitempty"`  // or else who it is
@@ -85,7 +88,8 @@ type ticket struct {
 // digest or, if it is nil, at a provider. The session ends with the credential, at
 // the latest after Length.
 func (k *Keeper) Begin(w http.ResponseWriter, r *http.Request, c *auth.Caller, digest []byte) error {
-	t := ticket{ID: rand.Text(), Ends: time.Now().Add(Length).Truncate(time.Second), Digest: digest}
+	now := time.Now()
+	t := ticket{ID: rand.Text(), Begun: now, Ends: now.Add(Length).Truncate(time.Second), Digest: digest}
 	if !c.Ends.IsZero() && c.Ends.Before(t.Ends) {
 		t.Ends = c.Ends
 	}
@@ -104,17 +108,30 @@ func (k *Keeper) End(w http.ResponseWriter, r *http.Request) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := time.Now()
-	for id, until := range k.signOut {
-		if !now.Before(until) || len(k.signOut) >= most {
-			delete(k.signOut, id)
-		}
+	if len(k.signOut) >= most {
+		k.forget(time.Now())
 	}
 	k.signOut[t.ID] = t.Ends
 	if o := k.open[t.ID]; o != nil {
 		o.end()
 		delete(k.open, t.ID)
 	}
+}
+
+// forget makes room for sessions that people end. Those that would have lasted longer
+// must not be forgotten: if they are too many, all sessions end. It leaves room for many,
+// because it looks at all. The mutex is held.
+func (k *Keeper) forget(now time.Time) {
+	maps.DeleteFunc(k.signOut, func(_ string, until time.Time) bool { return !now.Before(until) })
+	if len(k.signOut) <= most/2 {
+		return
+	}
+	k.since = now
+	clear(k.signOut)
+	for _, o := range k.open {
+		o.end()
+	}
+	clear(k.open)
 }
 
 // ticket returns the session of a request. A browser may send several cookies with
@@ -155,7 +172,7 @@ func (k *Keeper) Caller(r *http.Request) (*auth.Caller, bool, error) {
 		by = k.cfg.Token(t.Digest)
 	}
 	switch {
-	case !time.Now().Before(t.Ends), t.Digest != nil && by == nil, k.signedOut(t.ID):
+	case !time.Now().Before(t.Ends), t.Digest != nil && by == nil, k.signedOut(t):
 		return nil, false, oda.Errorf(oda.Unauthenticated, "Your session has ended. Sign in again.")
 	case !k.SameOrigin(r):
 		return nil, false, oda.Errorf(oda.CrossOrigin, "With a session one can write only from this archive's own pages. "+
@@ -164,11 +181,11 @@ func (k *Keeper) Caller(r *http.Request) (*auth.Caller, bool, error) {
 	return k.caller(t, by), true, nil
 }
 
-func (k *Keeper) signedOut(id string) bool {
+func (k *Keeper) signedOut(t ticket) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, out := k.signOut[id]
-	return out
+	_, out := k.signOut[t.ID]
+	return out || t.Begun.Before(k.since)
 }
 
 // SameOrigin reports whether a request that writes comes from one of the archive's

@@ -179,6 +179,35 @@ func TestSigningOutEndsTheSessionAndItsStreams(t *testing.T) {
 	known(t, k, get(t, other))
 }
 
+// However many others sign out, a session that was signed out stays so.
+func TestASignedOutSessionStaysSignedOut(t *testing.T) {
+	k := keeper(t, session.Config{})
+	out := func(c *auth.Caller, times int) {
+		t.Helper()
+		for range times {
+			k.End(httptest.NewRecorder(), get(t, begin(t, k, c, nil)))
+		}
+	}
+	const many = 20_000 // more than are remembered
+	cookie, other := begin(t, k, ada, nil), begin(t, k, ada, nil)
+	c := known(t, k, get(t, other))
+	k.End(httptest.NewRecorder(), get(t, cookie))
+
+	// Sessions that would have ended anyhow are forgotten.
+	over := *ada
+	over.Ends = time.Now()
+	out(&over, many)
+	refused(t, k, get(t, cookie), oda.Unauthenticated)
+	known(t, k, get(t, other))
+
+	// Where too many have not, everybody has to sign in again.
+	out(ada, many)
+	refused(t, k, get(t, cookie), oda.Unauthenticated)
+	refused(t, k, get(t, other), oda.Unauthenticated)
+	<-c.Done
+	known(t, k, get(t, begin(t, k, ada, nil)))
+}
+
 func TestOnlyTheArchivesOwnPagesWriteWithASession(t *testing.T) {
 	public, err := url.Parse("https://public.example")
 	if err != nil {
