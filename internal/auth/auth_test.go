@@ -159,6 +159,7 @@ func TestFilesThatAreNotOfTokens(t *testing.T) {
 		"short hash":      `{"tokens":[{"name":"a","role":"reader","sha256":"38a2"}]}`,
 		"unknown field":   `{"tokens":[{"name":"a","role":"reader","telescope":"x",` + hash + `}]}`,
 		"empty telescope": `{"tokens":[{"name":"a","role":"reader","telescopes":[""],` + hash + `}]}`,
+		"more behind it":  `{"tokens":[]}{"tokens":[]}`,
 		"a name twice":    `{"tokens":[{"name":"a","role":"reader",` + hash + `},{"name":"a","role":"reader",` + hash + `}]}`,
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")

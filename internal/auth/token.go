@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -113,6 +114,9 @@ func parseTokens(path string, text []byte) ([]Token, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&file)
+	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("there is something behind its end")
+	}
 	for i := range file.Tokens {
 		t := &file.Tokens[i]
 		if err == nil {
