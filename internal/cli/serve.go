@@ -61,6 +61,10 @@ type serve struct {
 // limited.
 const maxDepth = 10_000
 
+// maxCallerRate bounds --caller-rate. With a rate that is too large to count with, every
+// request would be refused.
+const maxCallerRate = 1_000_000_000
+
 // Validate checks what the flag types cannot.
 func (s *serve) Validate() error {
 	if wrong := s.faults(); len(wrong) > 0 {
@@ -78,8 +82,11 @@ func (s *serve) faults() (wrong faults) {
 		"--header-timeout": int64(s.HeaderTimeout), "--read-timeout": int64(s.ReadTimeout),
 		"--write-timeout": int64(s.WriteTimeout), "--idle-timeout": int64(s.IdleTimeout),
 	}), s.signIn.faults()...)
-	if s.CallerRate < 0 || s.CallerConcurrency < 0 {
-		wrong = append(wrong, errors.New("--caller-rate and --caller-concurrency must not be negative; 0 means no limit"))
+	if !(s.CallerRate >= 0 && s.CallerRate <= maxCallerRate) { // nor is NaN
+		wrong = append(wrong, fmt.Errorf("--caller-rate must be a number from 0 to %d; 0 means no limit", maxCallerRate))
+	}
+	if s.CallerConcurrency < 0 {
+		wrong = append(wrong, errors.New("--caller-concurrency must not be negative; 0 means no limit"))
 	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		wrong = append(wrong, errors.New("--tls-cert and --tls-key belong together: give both, or neither"))
