@@ -98,6 +98,14 @@ func configAndSteps(dsn string, log *slog.Logger) (*pgxpool.Config, []step, erro
 
 // parse parses a DSN.
 func parse(dsn string) (*pgxpool.Config, error) {
+	// Otherwise a part of the password would be taken for the host, which errors name.
+	_, rest, _ := strings.Cut(dsn, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	if strings.Count(rest, "@") > 1 {
+		return nil, errors.New("the address of the PostgreSQL database is not valid (--db): write @ in a user or a password as %40")
+	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the PostgreSQL database is not valid (--db): %w", hideDSN(err))
