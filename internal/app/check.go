@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"oda/internal/auth"
 	"oda/internal/auth/session"
@@ -81,6 +82,9 @@ func checkAddress(cfg Config) error {
 	return exposed(addr, open, cfg)
 }
 
+// mayCreate asks syscall.Access whether files can be created in a folder: W_OK and X_OK.
+const mayCreate = 2 | 1
+
 // checkAudit checks that the audit log can be written, without creating it.
 func checkAudit(path string) error {
 	if path == "" {
@@ -92,8 +96,12 @@ func checkAudit(path string) error {
 		return file.Close()
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err = os.Stat(filepath.Dir(path)); err == nil {
-			return nil
+		dir := filepath.Dir(path)
+		if _, err = os.Stat(dir); err == nil {
+			if err = syscall.Access(dir, mayCreate); err == nil {
+				return nil
+			}
+			err = fmt.Errorf("cannot create it in %s: %w", dir, err)
 		}
 	}
 	return fmt.Errorf("cannot open the audit log (set it with --audit-log): %w", err)

@@ -24,12 +24,8 @@ const (
 // Unpack makes a temporary archive of an export, and returns its database. Done removes
 // it.
 func Unpack(ctx context.Context, export string, log *slog.Logger) (database string, done func() error, err error) {
-	isExport, err := moving.IsExport(export)
-	if err != nil {
+	if err := CheckExport(export); err != nil {
 		return "", nil, err
-	}
-	if !isExport {
-		return "", nil, fmt.Errorf("%s is not an export of oda, or its beginning is damaged", export)
 	}
 	removeUnpacked(log)
 	dir, err := os.MkdirTemp("", unpackedFolder+"*")
@@ -59,6 +55,15 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 		return "", nil, errors.Join(fmt.Errorf("%s: %d of its lines cannot be read", export, n), lock.Close())
 	}
 	return database, func() error { return errors.Join(remove(), lock.Close()) }, nil
+}
+
+// CheckExport returns an error if a file does not begin as an export does.
+func CheckExport(path string) error {
+	isExport, err := moving.IsExport(path)
+	if err == nil && !isExport {
+		err = fmt.Errorf("%s is not an export of oda, or its beginning is damaged", path)
+	}
+	return err
 }
 
 // removeUnpacked removes the temporary archives of this user that processes have left

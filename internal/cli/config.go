@@ -59,6 +59,11 @@ func (c *configCheck) mistakes(from *settings, version string) []error {
 	if err != nil {
 		wrong = append(wrong, err)
 	}
+	if c.Export != "" {
+		if err := app.CheckExport(c.Export); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	return append(wrong, app.Check(cfg)...)
 }
 
