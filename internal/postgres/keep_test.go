@@ -144,8 +144,8 @@ func TestAKeepDoesNotMakeTheListOfRecordsLonger(t *testing.T) {
 			m = mustPut(t, s, next(t, block(id), m, members)).Metadata
 		}
 		for _, request := range []string{"x", "y", "z"} {
-			m = mustPut(t, s, keep(t, block(id), mustRecord(t, s, id, request).Metadata)).Metadata
-			m = mustPut(t, s, keep(t, block(id), m)).Metadata
+			kept := mustPut(t, s, keep(t, block(id), mustRecord(t, s, id, request).Metadata)).Metadata
+			mustPut(t, s, keep(t, block(id), kept))
 		}
 		if got := query[string](t, conn, "SELECT runs::text FROM versions WHERE identifier = $1 ORDER BY version DESC LIMIT 1", id); got != test.want {
 			t.Errorf("%s: the last version holds the records %s, want %s", id, got, test.want)
