@@ -130,9 +130,6 @@ func (a *Archive) hangingOn(ctx context.Context, project string) (map[Ref]bool, 
 	if found[0] == nil {
 		return nil, Missing(top)
 	}
-	if found[0].Damage != nil {
-		return nil, found[0].Damage
-	}
 	hanging := map[Ref]bool{top: true}
 	ring := []*Found{found[0]}
 	for len(ring) > 0 {
@@ -144,6 +141,9 @@ func (a *Archive) hangingOn(ctx context.Context, project string) (map[Ref]bool, 
 			}
 		}
 		for _, one := range ring {
+			if one.Damage != nil {
+				return nil, one.Damage // nobody knows what hangs on it
+			}
 			if err := a.below(ctx, one, add); err != nil {
 				return nil, err
 			}

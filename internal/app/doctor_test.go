@@ -37,7 +37,7 @@ var found = []string{
 	"warning: references: ExecutionBlock eb-2: its sbi_ref names SBInstance sbi-lost, which is not in the archive",
 	"warning: references: SBDefinition sbd-2: its ob_ref names Project ob-lost, which is not in the archive",
 	"warning: references: SBInstance sbi-2: its sbd_ref names version 7 of SBDefinition sbd-1, which has only 1",
-	"warning: references: SBInstance sbi-3: its sbd_ref names SBDefinition sbd-\x00, which is not in the archive",
+	"warning: references: SBInstance sbi-3: its sbd_ref names SBDefinition \"sbd-\\x00\", which is not in the archive",
 	"    what to do: correct the reference, or store what it names\n",
 }
 

@@ -187,9 +187,14 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 			use := func(c *app.Config) { c.Database = database }
 			a := env.Start(t, use)
 			const document = `{"name": "a galaxy", "telescope": "ska_mid", "request_responses": [{"request": "observe", "request_sent_at": "2026-03-01T20:00:00Z"}]}`
-			for _, path := range []string{"/sbds/sbd-damaged", "/sbds/sbd-whole", "/ebs/eb-damaged"} {
-				if reply := a.Do("PUT", path, document); reply.Status != 200 {
-					t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
+			for _, put := range [][2]string{
+				{"/sbds/sbd-damaged", document},
+				{"/sbds/sbd-whole", document},
+				{"/ebs/eb-damaged", document},
+				{"/prjs/prj-1", `{"obs_blocks": [{"sbd_ids": ["sbd-damaged"]}]}`},
+			} {
+				if reply := a.Do("PUT", put[0], put[1]); reply.Status != 200 {
+					t.Fatalf("PUT %s is answered %d: %s", put[0], reply.Status, reply.Text())
 				}
 			}
 			if err := a.Stop(); err != nil {
@@ -203,7 +208,7 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 			}
 			a = env.Start(t, use)
 			wantPassable(t, a, "/sbds/search?limit=10", "sbd-whole")
-			for _, path := range []string{"/sbds/search?sort=id", "/sbds/sbd-damaged/provenance"} {
+			for _, path := range []string{"/sbds/search?sort=id", "/sbds/sbd-damaged/provenance", "/export?prj_id=prj-1"} {
 				if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-damaged") {
 					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
 				}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"iter"
+	"strconv"
 
 	"oda"
 )
@@ -136,7 +137,15 @@ func (d *dangling) findBlocks() error {
 func (d *dangling) missing(h held) {
 	d.report.Add(Finding{
 		References, false, fmt.Sprintf("%s %s", h.by.Kind, h.by.ID),
-		fmt.Sprintf("its %s names %s %s, which is not in the archive", h.Field, h.Kind, h.ID),
+		fmt.Sprintf("its %s names %s %s, which is not in the archive", h.Field, h.Kind, printable(h.ID)),
 		"correct the reference, or store what it names",
 	})
+}
+
+// printable returns a text as it is, or quoted if it could do something to a terminal.
+func printable(text string) string {
+	if quoted := strconv.Quote(text); quoted[1:len(quoted)-1] != text {
+		return quoted
+	}
+	return text
 }
