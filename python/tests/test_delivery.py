@@ -422,6 +422,7 @@ class TheStatus(Case):
 
     def test_says_that_the_session_was_removed(self):
         oda_helper.create_eb()
+        self.assertTrue(oda_helper.close())  # nothing is being read or sent
         gone = mock.Mock(side_effect=FileNotFoundError("no such folder"))
         with self.assertLogs("oda_helper", "ERROR"), mock.patch.object(Outbox, "batch", gone):
             scan(1)
