@@ -1,11 +1,11 @@
 package postgres
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
 	"oda"
+	"oda/internal/test/fault"
 )
 
 // While as many transactions are under way as there may be, the gatherer waits for one
@@ -34,22 +34,12 @@ func TestTheGathererWaitsInPeaceForSlowTransactions(t *testing.T) {
 	}
 	time.Sleep(2 * slow)
 	const length = 300 * time.Millisecond
-	before := processorTime(t)
+	before := fault.ProcessorTime()
 	time.Sleep(length)
-	if spent := processorTime(t) - before; spent > length/10 {
+	if spent := fault.ProcessorTime() - before; spent > length/10 {
 		t.Errorf("waiting for %v took %v of processor time", length, spent)
 	}
 	close(slowly)
 	close(queue)
 	<-ended
-}
-
-// processorTime returns what this thread's process has used.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -2,11 +2,11 @@ package sqlite
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
 	"oda"
+	"oda/internal/test/fault"
 )
 
 // listed returns the Put of a block with a list of n different records.
@@ -29,21 +29,11 @@ func TestTheLongestListIsWrittenQuickly(t *testing.T) {
 	const most = time.Second
 	s := fresh(t)
 	p := listed(t, `{"request_responses":[]}`, oda.MaxNewRecords)
-	before := processorTime(t)
+	before := fault.ProcessorTime()
 	mustPut(t, s, p)
-	if took := processorTime(t) - before; took > most {
+	if took := fault.ProcessorTime() - before; took > most {
 		t.Errorf("%d records took %v of processor time, want at most %v", len(p.Records), took, most)
 	}
-}
-
-// processorTime returns the processor time that this process has used.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // A block may have more records than a request may bring, because most of them are

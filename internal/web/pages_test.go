@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -13,13 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"oda/internal/app"
 	"oda/internal/test/env"
 )
 
@@ -377,156 +374,6 @@ func TestErrorsArePagesForBrowsers(t *testing.T) {
 		problem := s.get(t, at, "Accept", "*/*")
 		if problem.Status != want.status || problem.Header.Get("Content-Type") != "application/problem+json" || problem.Header.Get("Vary") != "Accept" {
 			t.Errorf("for a program %s answers %d, %v", at, problem.Status, problem.Header)
-		}
-	}
-}
-
-// A night without calls leads to the nearest ones with some.
-func TestAnEmptyNightLeadsToOthers(t *testing.T) {
-	for name, configure := range map[string]func(*app.Config){
-		"sqlite":   func(*app.Config) {},
-		"postgres": func(cfg *app.Config) { cfg.Database = env.Postgres(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := emptySite(t, configure)
-			nearest := func(at string) []string {
-				t.Helper()
-				page := s.get(t, at).Text()
-				if !strings.Contains(page, "No calls were made that night") {
-					t.Errorf("%s is not empty", at)
-				}
-				var dates []string
-				for _, found := range regexp.MustCompile(`<a href="night\?date=(\S+?)(?:&amp;[^"]*)?">(\S+)</a>, (before|after) it`).FindAllStringSubmatch(page, -1) {
-					dates = append(dates, found[3]+" "+found[1])
-				}
-				return dates
-			}
-			if got := nearest("night?date=2026-03-10"); got != nil {
-				t.Errorf("in an empty archive, nights lead to %q", got)
-			}
-			sent := func(at string) string { return `{"request":"r","request_sent_at":"` + at + `"}` }
-			s.storeCalls(t, "eb-1", []string{sent("2026-03-05T23:00:00Z"), sent("2026-03-10T11:59:59Z"), sent("2026-03-20T01:00:00Z")})
-			s.store(t, "/ebs/eb-2", `{"telescope":"ska_low","request_responses":[`+sent("2026-03-21T13:00:00Z")+`]}`)
-			for at, want := range map[string][]string{
-				"night?date=2026-03-10":                           {"before 2026-03-09", "after 2026-03-19"},
-				"night?date=2026-03-08":                           {"before 2026-03-05", "after 2026-03-09"},
-				"night?date=2026-03-01":                           {"after 2026-03-05"},
-				"night?date=2026-03-22":                           {"before 2026-03-21"},
-				"night?date=2026-03-18&telescope=ska_low":         {"after 2026-03-21"},
-				"night?date=2026-03-19&zone=Pacific/Kiritimati":   {"before 2026-03-10", "after 2026-03-20"},
-				"night?date=2026-03-25&telescope=nothinglikethis": nil,
-				"night?date=9999-12-30":                           {"before 2026-03-21"},
-				"night?date=0001-01-01":                           {"after 2026-03-05"},
-			} {
-				got := nearest(at)
-				for range 5 { // on a busy machine the time for hints may be up
-					if cmp.Equal(got, want) {
-						break
-					}
-					got = nearest(at)
-				}
-				if !cmp.Equal(got, want) {
-					t.Errorf("%s leads to %q, want %q", at, got, want)
-				}
-			}
-		})
-	}
-}
-
-// The page of a night has what the report has, and leads to the nights around it.
-func TestTheNight(t *testing.T) {
-	s := newSite(t, "/ns/x")
-	date := time.Now().UTC().AddDate(0, 0, -2)
-	report := s.Do("GET", "/night?date="+date.Format(time.DateOnly), "").Text()
-	page := s.get(t, "night?date="+date.Format(time.DateOnly)).Text()
-	for _, id := range regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"`).FindAllStringSubmatch(report, -1) {
-		if !strings.Contains(page, `href="./ebs/`+id[1]) {
-			t.Errorf("the page does not lead to %s", id[1])
-		}
-	}
-	failures := regexp.MustCompile(`"failures":(\d+)`).FindStringSubmatch(report)[1]
-	if !strings.Contains(page, `<dt>Failed</dt><dd class="bad">`+failures+`</dd>`) {
-		t.Errorf("the page does not say that %s calls failed", failures)
-	}
-	for _, day := range []int{-1, 1} {
-		if around := date.AddDate(0, 0, day).Format(time.DateOnly); !strings.Contains(page, `href="night?date=`+around+`"`) {
-			t.Errorf("the page does not lead to the night of %s", around)
-		}
-	}
-	if tonight := s.get(t, "night"); tonight.Status != http.StatusSeeOther || !strings.HasPrefix(tonight.Header.Get("Location"), "./night?date=20") {
-		t.Errorf("without a date it answers %d, %v", tonight.Status, tonight.Header)
-	}
-	if wrong := s.get(t, "night?date=yesterday"); wrong.Status != http.StatusBadRequest || !strings.Contains(wrong.Text(), "is not a date") {
-		t.Errorf("a wrong date answers %d", wrong.Status)
-	}
-}
-
-// The links of a night keep its zone and its telescope, and in a zone the night begins on
-// the date that is there.
-func TestANightKeepsItsZone(t *testing.T) {
-	s := emptySite(t)
-	for i := range 201 {
-		s.storeCalls(t, fmt.Sprint("eb-", i), []string{callIn("m.f", 0, 1, false)})
-	}
-	const zone = "zone=Africa/Johannesburg"
-	for at, want := range map[string]string{
-		"night?date=2026-03-05&telescope=ska_low&" + zone: `<a href="night?date=2026-03-05&amp;` + zone + `">Show all telescopes</a>`,
-		"night?date=2026-03-01&telescope=ska_mid&" + zone: `and 1 more, in the <a href="./api/v1/night?date=2026-03-01&amp;telescope=ska_mid&amp;` + zone + `">`,
-	} {
-		if page := s.get(t, at).Text(); !strings.Contains(page, want) {
-			t.Errorf("/%s lacks %s:\n%s", at, want, page)
-		}
-	}
-	tonight := func(zone string) string {
-		return regexp.MustCompile(`date=(\d{4}-\d\d-\d\d)`).FindString(s.get(t, "night?zone="+zone).Header.Get("Location"))
-	}
-	if east, west := tonight("Pacific/Kiritimati"), tonight("Etc/GMT%2B12"); east <= west || west == "" {
-		t.Errorf("the night has %q in the east, and 26 hours behind %q", east, west)
-	}
-	if wrong := s.get(t, "night?date=2026-03-01&zone=Nowhere"); wrong.Status != http.StatusBadRequest {
-		t.Errorf("a wrong zone answers %d", wrong.Status)
-	}
-	if wrong := s.get(t, "night?zone=Nowhere"); wrong.Status != http.StatusSeeOther {
-		t.Errorf("a wrong zone without a date answers %d", wrong.Status)
-	}
-}
-
-// A night is drawn from the hour of its first call, so that a phone shows it.
-func TestANightIsDrawnFromItsFirstCall(t *testing.T) {
-	s := emptySite(t)
-	sent := func(at string) string { return `{"request":"r","request_sent_at":"` + at + `"}` }
-	s.storeCalls(t, "eb-1", []string{sent("2026-03-05T12:10:00Z"), sent("2026-03-06T11:50:00Z")})
-	s.storeCalls(t, "eb-2", []string{sent("2026-03-08T02:10:00Z"), sent("2026-03-08T10:30:00Z")})
-	s.storeCalls(t, "eb-3", []string{sent("2026-03-10T11:30:00Z")})
-	for date, want := range map[string][]string{
-		"2026-03-05": {"12:00", "14:00", "16:00", "18:00", "20:00", "22:00", "00:00", "02:00", "04:00", "06:00", "08:00", "10:00", "12:00"},
-		"2026-03-07": {"02:00", "03:00", "04:00", "05:00", "06:00", "07:00", "08:00", "09:00", "10:00", "11:00"},
-		"2026-03-09": {"06:00", "07:00", "08:00", "09:00", "10:00", "11:00", "12:00"},
-	} {
-		var got []string
-		for _, tick := range regexp.MustCompile(`<text x="\d+" y="13">(\d\d:\d\d)</text>`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
-			got = append(got, tick[1])
-		}
-		if !cmp.Equal(got, want) {
-			t.Errorf("the night of %s is drawn with %q, want %q", date, got, want)
-		}
-	}
-}
-
-// Functions of the same name in different modules are told apart where they failed.
-func TestFailuresAreToldApart(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-alike", []string{
-		callIn("low.control.scan", 0, 1, true), callIn("mid.control.scan", 2, 3, true), callIn("mid.monitoring.scan", 4, 5, true), callIn("mid.control.track", 6, 7, true),
-	})
-	for at, marks := range map[string][]string{"ebs/eb-alike": {"span", "option"}, "night?date=2026-03-01": {"td"}} {
-		page := s.get(t, at).Text()
-		for _, name := range []string{"low.control.scan", "mid.control.scan", "monitoring.scan", "track"} {
-			for _, mark := range marks {
-				if !strings.Contains(page, `>`+name+`</`+mark+`>`) {
-					t.Errorf("/%s does not say that %s failed", at, name)
-				}
-			}
 		}
 	}
 }

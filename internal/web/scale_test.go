@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/fault"
 )
 
 // largeArchive is how many entities the archive of this test has.
@@ -89,16 +89,6 @@ func fillLarge(t *testing.T, s site) {
 	}
 }
 
-// processor is how long this process has kept processors busy.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 // Every page takes little of the server, however much there is in the archive. It is
 // the processor that is measured, and the least of several tries: what other programs
 // on the machine, the garbage collector or the first look at a page add is not the
@@ -121,12 +111,12 @@ func TestEveryPageIsQuickInALargeArchive(t *testing.T) {
 		var took []time.Duration
 		digest := time.Hour
 		for range 5 {
-			before := processor(t)
+			before := fault.ProcessorTime()
 			sha256.Sum256(document)
-			digest = min(digest, processor(t)-before)
-			before = processor(t)
+			digest = min(digest, fault.ProcessorTime()-before)
+			before = fault.ProcessorTime()
 			reply := s.get(t, at, "Accept-Encoding", "gzip")
-			took = append(took, processor(t)-before)
+			took = append(took, fault.ProcessorTime()-before)
 			if reply.Status != http.StatusOK && reply.Status != http.StatusSeeOther {
 				t.Fatalf("%s answers %d", at, reply.Status)
 			}

@@ -193,7 +193,7 @@ func TestASignedOutSessionStaysSignedOut(t *testing.T) {
 	c := known(t, k, get(t, other))
 	k.End(httptest.NewRecorder(), get(t, cookie))
 
-	// Sessions that would have ended anyhow are forgotten.
+	// Sessions that would have ended anyway are forgotten.
 	over := *ada
 	over.Ends = time.Now()
 	out(&over, many)

@@ -141,3 +141,10 @@ func Poll(ctx context.Context, most time.Duration, what string, done func() (boo
 		}
 	}
 }
+
+// ProcessorTime returns how long this process has kept processors busy.
+func ProcessorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
