@@ -41,6 +41,7 @@ const (
 // openConn opens a connection. It makes the checks before it changes anything in
 // the file.
 func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) (*conn, error) {
+	gatherLog()
 	raw, err := sqlite.OpenConn(path, flags)
 	if err != nil {
 		return nil, err

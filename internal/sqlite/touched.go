@@ -30,6 +30,7 @@ const (
 	logHeader   = 32
 	logSalts    = 16 // in the header
 	frameHeader = 24 // page number, size of the database after a commit, salts, checksum
+	frameSize   = 4  // in the header of a frame; 0 if more frames of the transaction follow
 )
 
 // wholeLog stands for the number of frames in the log of an archive that nobody

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"zombiezen.com/go/sqlite"
-
 	"oda"
 	"oda/internal/test/suite"
 )
@@ -73,11 +71,7 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := openConn(s.file.path, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
+	c := connect(t, s.file.path)
 	for query, want := range map[string]int64{
 		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wword\"'":    n, // also as a word of the identifier
 		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wanother\"'": 1,

@@ -140,6 +140,7 @@ var (
 
 // registerVFS installs the layer for all connections that are opened later.
 var registerVFS = sync.OnceFunc(func() {
+	gatherLog()
 	disks.byPath, disks.byFile = make(map[string]*disk), make(map[uintptr]*disk)
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -150,15 +151,6 @@ var registerVFS = sync.OnceFunc(func() {
 		panic(rc)
 	}
 })
-
-// at returns the value at an address that SQLite passed.
-func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
-
-// function returns a Go function as SQLite refers to it.
-func function(f any) uintptr { return (*[2]uintptr)(unsafe.Pointer(&f))[1] }
-
-// called returns the function that SQLite refers to.
-func called[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
 
 func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
 	open := called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](below.FxOpen)
