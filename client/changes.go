@@ -106,6 +106,7 @@ func (c change) change() (oda.Change, error) {
 // that was dealt with.
 func (c *Client) Follow(ctx context.Context, after oda.Position, filter oda.ChangeFilter) iter.Seq2[oda.Change, error] {
 	return func(yield func(oda.Change, error) bool) {
+		after := after // so that a second loop over the sequence begins anew
 		if after == Now {
 			// What comes while the stream is not open yet must not be missed.
 			var err error

@@ -10,8 +10,11 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oda"
@@ -41,6 +44,75 @@ func TestChangesComeInPages(t *testing.T) {
 	equal(t, "the end", now, oda.ChangePage{Next: 3, Changes: []oda.Change{}})
 	_, err := c.Changes(t.Context(), client.ChangesQuery{After: 4})
 	refused(t, err, oda.UnknownPosition, 400)
+}
+
+// Now is when a loop begins, also if there was one over the same sequence before.
+func TestNowIsWhenALoopBegins(t *testing.T) {
+	t.Parallel()
+	var end atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("after") == "now" {
+			fmt.Fprintf(w, `{"changes":[],"next":%d}`, end.Add(10))
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: %d\ndata: {\"position\":%[1]d,\"kind\":\"sbds\",\"on\":\"2026-03-01T20:59:58Z\"}\n\n", end.Load()+1)
+	}))
+	defer server.Close()
+	follow := dialing(t, server.URL).Follow(t.Context(), client.Now, oda.ChangeFilter{})
+	for _, want := range []oda.Position{11, 21} {
+		for change, err := range follow {
+			if err != nil || change.Position != want {
+				t.Errorf("the first change is at %d (%v), want %d", change.Position, err, want)
+			}
+			break
+		}
+	}
+}
+
+// quiet is an archive in which nothing happens, and which ends each stream after five
+// minutes, as it does when a token expires.
+type quiet struct {
+	ended time.Time
+	gaps  []time.Duration // between the end of a stream and the next
+}
+
+func (q *quiet) RoundTrip(*http.Request) (*http.Response, error) {
+	if !q.ended.IsZero() {
+		q.gaps = append(q.gaps, time.Since(q.ended))
+	}
+	in, out := io.Pipe()
+	go func() {
+		for range 20 {
+			time.Sleep(15 * time.Second)
+			_, _ = io.WriteString(out, ": 7\n\n")
+		}
+		q.ended = time.Now()
+		_ = out.Close()
+	}()
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: in}, nil
+}
+
+// That a stream ends now and then is no reason to learn of changes late.
+func TestAFollowerComesBackAtOnceAfterALongStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &quiet{}
+		c, err := client.New("http://archive", client.WithHTTPClient(&http.Client{Transport: q}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for _, err := range c.Follow(ctx, 7, oda.ChangeFilter{}) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if len(q.gaps) < 10 || slices.Max(q.gaps) > 200*time.Millisecond {
+			t.Errorf("the gaps between streams are %v", q.gaps)
+		}
+	})
 }
 
 // A follower goes on through everything that may happen to the archive, and ends

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,7 +57,9 @@ func WithSilence(d time.Duration) Option { return func(c *Client) { c.silence = 
 
 // WithMaxBody bounds the bytes of an answer that is read into memory. The
 // default is 1 GiB. A listing is streamed and has no such bound.
-func WithMaxBody(n int64) Option { return func(c *Client) { c.maxBody = n } }
+func WithMaxBody(n int64) Option {
+	return func(c *Client) { c.maxBody = min(n, math.MaxInt64-1) } // one byte more is read, to see that it is too large
+}
 
 const api = "/api/v1"
 
@@ -134,7 +137,7 @@ func parse(address string) (string, error) {
 		return "", fmt.Errorf("the address of the archive begins with %s; write it as http://HOST:PORT or https://HOST", u.Scheme)
 	case u.Hostname() == "":
 		return "", errors.New("the address of the archive has no host; write it as http://HOST:PORT")
-	case u.RawQuery != "" || u.Fragment != "":
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", errors.New("the address of the archive has a query or a fragment; write it as http://HOST:PORT")
 	}
 	path := anyAPI.ReplaceAllString(strings.TrimRight(u.EscapedPath(), "/"), "")

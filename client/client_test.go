@@ -82,6 +82,7 @@ func TestAnAddressIsUnderstoodAsPeopleWriteIt(t *testing.T) {
 		"ftp://archive":              "begins with ftp",
 		"http://me:secret@a host":    "is not valid",
 		"http://archive/?user=x":     "has a query",
+		"http://archive?":            "has a query", // all paths would become queries
 		"http://archive/api/v1#here": "has a query or a fragment",
 	} {
 		_, err := client.New(address)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -165,6 +166,10 @@ func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
 	_, err := c.Store(t.Context(), oda.Project, "prj-1", []byte(`{"name":"`+strings.Repeat("x", 1000)+`"}`))
 	refused(t, err, oda.BodyTooLarge, 200)
 	must(c.Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
+	unbounded := connect(t, archive, client.WithMaxBody(math.MaxInt64))
+	if d := must(unbounded.Get(t.Context(), oda.Project, "prj-1"))(t); len(d.Body) <= 1000 {
+		t.Errorf("without a bound the answer has %d bytes", len(d.Body))
+	}
 }
 
 func TestAWriteIsNotRedirected(t *testing.T) {

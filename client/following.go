@@ -42,7 +42,7 @@ var errEnded = fmt.Errorf("%w: the stream ended", ErrNoAnswer)
 func (f *following) run(ctx context.Context) error {
 	pause := firstPause
 	for {
-		before := f.last
+		before, begun := f.last, time.Now()
 		more, err := f.once(ctx)
 		switch {
 		case !more:
@@ -52,7 +52,8 @@ func (f *following) run(ctx context.Context) error {
 		case !resumable(err):
 			return err
 		}
-		if f.last != before {
+		// A stream that lasted was no failure, even if nothing has happened meanwhile.
+		if f.last != before || time.Since(begun) > heartbeats {
 			pause = firstPause
 		}
 		if err := wait(ctx, &pause, err); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
 	"strconv"
 	"time"
@@ -119,6 +120,7 @@ func each[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 // searchPages reads the pages of a search.
 func searchPages[T any](ctx context.Context, c *Client, kind oda.Kind, values url.Values, read func(json.RawMessage) (T, error)) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
+		values := maps.Clone(values) // so that a second loop over the sequence begins anew
 		for {
 			items, next, err := searchPage(ctx, c, "/"+kind.Collection()+"/search?"+values.Encode(), read)
 			if err == nil && next != "" && next == values.Get("cursor") {

@@ -85,6 +85,34 @@ func TestASearchAnswersEveryQuestion(t *testing.T) {
 	}
 }
 
+// Who loops over a sequence again, or after breaking off, gets all of it again.
+func TestASequenceBeginsAnewWithEachLoop(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	for range 3 {
+		must(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), ""))(t)
+		must(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
+	}
+	records := c.Records(t.Context(), block.ID, 0)
+	found := c.SearchIDs(t.Context(), oda.SBDefinition, client.Search{Page: 1})
+	listed := c.List(t.Context(), oda.SBDefinition, client.Query{CreatedAfter: time.Unix(1, 0), Page: 1})
+	for range records {
+		break
+	}
+	for range found {
+		break
+	}
+	for range listed {
+		break
+	}
+	for range 2 {
+		equal(t, "the number of records", len(collect(t, records)), 3)
+		equal(t, "the number of those found", len(collect(t, found)), 3)
+		equal(t, "the number of those listed", len(collect(t, listed)), 3)
+	}
+}
+
 func ExampleClient_Search() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"items":[{"kind":"ebs","id":"eb-1k5v3r8q4x","metadata":{"version":1,"created_by":"mary",

@@ -255,7 +255,7 @@ func TestUnknownFilesInASpoolAreLeftAlone(t *testing.T) {
 
 func TestTheStatusOfASpoolShowsWhatWaits(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, away(t))
+	c := clientOf(t, "http://ada:secret@"+away(t)) // which is not shown
 	dir := t.TempDir()
 	left, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond})
 	recordNumbers(t, left, 1, 7)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -15,7 +16,7 @@ import (
 type SessionStatus struct {
 	Dir   string // the folder of the session
 	Block string // empty if it could not be read
-	URL   string // of the archive's interface
+	URL   string // of the archive's interface, without a password
 	Held  bool   // a running process works on it
 
 	Records int64 // waiting, without an incomplete last line
@@ -50,7 +51,10 @@ func (s *SessionStatus) read() error {
 	if err != nil {
 		return err
 	}
-	s.Block, s.URL = file.Block, file.URL
+	s.Block = file.Block
+	if u, err := url.Parse(file.URL); err == nil { // else nobody knows what is the password in it
+		s.URL = u.Redacted()
+	}
 	s.Held = files.IsLocked(filepath.Join(s.Dir, lockName))
 	at, _ := loadPosition(s.Dir)
 	if s.Records, s.Bytes, err = waitingLines(s.Dir, at); err != nil {

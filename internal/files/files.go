@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // ErrLocked means that a running process holds the lock.
 var ErrLocked = errors.New("a running process holds the lock")
 
-// lockTries bounds how often a lock file is opened while its holder removes it.
+// lockTries bounds how often a lock is tried while its holder removes the file, or
+// others look at it.
 const lockTries = 100
 
 // Lock opens a file, creating it if necessary, and locks it, or returns
@@ -41,16 +43,30 @@ func Lock(path string, mode os.FileMode) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: it keeps being removed", path)
 }
 
-// hold locks an open file, or returns ErrLocked.
+// hold locks an open file, or returns ErrLocked. Who only looks, with IsLocked, has a
+// share in the lock for a moment and is no holder, so hold tries again.
 func hold(f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return ErrLocked
-	case err != nil:
-		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	fd := int(f.Fd())
+	for range lockTries {
+		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = syscall.Flock(fd, syscall.LOCK_SH|syscall.LOCK_NB) // a holder does not share
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return ErrLocked
+		}
+		if err == nil {
+			err = syscall.Flock(fd, syscall.LOCK_UN)
+		}
+		if err != nil {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		time.Sleep(time.Millisecond)
 	}
-	return nil
+	return ErrLocked
 }
 
 // isNamed reports whether an open file still has its name. Its holder may have

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -33,6 +34,33 @@ func TestAFileHasOneHolder(t *testing.T) {
 	again.Close()
 	if _, err := Lock(filepath.Join(path, "none"), 0o600); err == nil {
 		t.Error("a file inside a file was locked")
+	}
+}
+
+// Who looks whether a file is locked is not taken for its holder.
+func TestLookingAtALockDoesNotTakeIt(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	enough := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-enough:
+				return
+			default:
+				IsLocked(path)
+			}
+		}
+	})
+	defer looking.Wait()
+	defer close(enough)
+	for range 20_000 {
+		held, err := Lock(path, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Close()
 	}
 }
 
