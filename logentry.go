@@ -28,6 +28,7 @@ type LogEntry struct {
 	Before, After int64 // the last sequence number before and after it was stored
 	Runs          []Run // the records that it holds; nil: no list
 	Came          []Body
+	List          *Digest         // of the digests of the records that it holds; nil: its source has records as entries of their own
 	Entry         *CatalogueEntry // what search knows; nil until Prepare
 
 	Key string // of the record; empty if it was sent without one
@@ -295,6 +296,15 @@ func (e *LogEntry) Same(by string, on Instant, digest Digest) error {
 		what = fmt.Sprintf("record %d", e.Sequence)
 	}
 	return fmt.Errorf("the archive has another %s, by %q of %s", what, by, on)
+}
+
+// SameRecords returns why the version that the archive has is not the same, or nil. List
+// is the digest of the digests of the records that it was stored with.
+func (e *LogEntry) SameRecords(list Digest) error {
+	if *e.List == list {
+		return nil
+	}
+	return fmt.Errorf("the archive has another version %d, with other records", e.Version)
 }
 
 // Mover reads and writes the log with everything in it, to move archives.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"oda"
 	odaclient "oda/client"
 	"oda/internal/app"
 	"oda/internal/moving"
@@ -77,6 +78,101 @@ func TestATimeThatNothingCanFollowIsSetAside(t *testing.T) {
 			if reply := a.Do("PUT", "/sbds/"+id, text); reply.Status != 200 {
 				t.Errorf("what was read of %s, %s, is answered %d: %s", id, text, reply.Status, reply.Text())
 			}
+		}
+	}
+}
+
+// ska-db-oda, and whoever edits a file, adds records to a block without a new version. Such
+// records are not in the archive, so the import must not say that everything is.
+func TestRecordsThatAVersionHasGotSinceItWasImportedAreNoticed(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			database, path := emptyDatabase(t, engine), filepath.Join(t.TempDir(), "eb.ndjson")
+			again := func(lists ...string) string {
+				t.Helper()
+				var lines string
+				for i, list := range lists {
+					lines += fmt.Sprintf(`{"eb_id":"eb-1","request_responses":[%s],"metadata":{"version":%d,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-0%[2]dT10:00:00Z"}}`+"\n", list, i+1)
+				}
+				if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return strings.Join(imported(t, database, path), "\n")
+			}
+			const a, b, c = `{"request":"a"}`, `{"request":"b"}`, `{"request":"c"}`
+			for range 2 {
+				if aside := again("", a+","+b, b+","+c+","+a); aside != "" {
+					t.Errorf("it sets aside:\n%s", aside)
+				}
+			}
+			for _, changed := range []string{a, a + "," + b + "," + c, a + "," + c, b + "," + a, ""} {
+				want := path + ":2 eb-1 version 2: the archive has another version 2, with other records"
+				if aside := again("", changed, b+","+c+","+a); aside != want {
+					t.Errorf("with [%s] it sets aside %q, want %q", changed, aside, want)
+				}
+			}
+		})
+	}
+}
+
+// An import reads both through the same interface, which lists entities by their times.
+func TestEntitiesFromBefore1970AreReadFromAnExportAndFromARunningArchive(t *testing.T) {
+	t.Parallel()
+	const document = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"%s","last_modified_by":"ada","last_modified_on":"%[1]s"}}`
+	for _, created := range []string{"1969-07-20T20:17:40Z", "0001-01-01T00:00:00Z"} {
+		path := filepath.Join(t.TempDir(), "sbd.json")
+		if err := os.WriteFile(path, fmt.Appendf(nil, document, created), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		database := emptyDatabase(t, "sqlite")
+		if aside := imported(t, database, path); len(aside) > 0 {
+			t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
+		}
+		export := exported(t, database, oda.Scope{})
+		a := env.Start(t, func(c *app.Config) { c.Database = database })
+		for _, source := range []string{export, a.URL()} {
+			out, err := command(t, "import", source, "--db="+emptyDatabase(t, "sqlite")).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "Read 1 documents") {
+				t.Errorf("created %s, from %s: %v: %s", created, source, err, out)
+			}
+		}
+	}
+}
+
+// Both the creator and the time of a version may be others than they were.
+func TestAReportSaysEverythingThatWasNotKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "documents.ndjson")
+	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}
+{"sbd_id":"sbd-1","metadata":{"version":2,"created_by":"eve","created_on":"2021-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-09-01T10:00:00Z"}}`
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	aside := strings.Join(imported(t, emptyDatabase(t, "sqlite"), path), "\n")
+	for _, want := range []string{`imported, but as created by "ada"`, `it says "eve"`, "imported, but with the time 2022-10-01T10:00:00.000001Z", "it says 2022-09-01"} {
+		if !strings.Contains(aside, want) {
+			t.Errorf("it does not say %q: %s", want, aside)
+		}
+	}
+}
+
+// Whoever keeps the report beside the documents imports them again with it there.
+func TestTheReportOfAnEarlierImportIsNotImported(t *testing.T) {
+	t.Parallel()
+	folder, database := t.TempDir(), emptyDatabase(t, "sqlite")
+	if err := os.WriteFile(filepath.Join(folder, "a.json"), []byte(`{"no":"identifier"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report := filepath.Join(folder, "report.ndjson")
+	for range 2 {
+		out, _ := command(t, "import", folder, "--db="+database, "--report="+report).CombinedOutput() // it exits with 5
+		if !strings.Contains(string(out), "Read 1 documents and records; 1 set aside.") {
+			t.Errorf("it says %s", out)
+		}
+		if text, err := os.ReadFile(report); err != nil || strings.Count(string(text), "\n") != 1 {
+			t.Errorf("the report is %s (%v)", text, err)
 		}
 	}
 }
@@ -278,6 +374,29 @@ func TestAnImportKeepsItsTokenToItself(t *testing.T) {
 		} else if got := seen.Load(); got != test.want {
 			t.Errorf("%s %s: the source was sent %q, want %q", test.variable, test.into, got, test.want)
 		}
+	}
+}
+
+// A redirect may lead to another service of the same host, or out of TLS.
+func TestTheTokenOfAnImportStaysWithTheArchiveThatItIsFor(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Value
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent.Store(r.Header.Get("Authorization"))
+		fmt.Fprint(w, `[]`)
+	}))
+	defer other.Close()
+	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.RequestURI(), http.StatusFound)
+	}))
+	defer source.Close()
+	importing := command(t, "import", source.URL, "--db=sqlite:"+filepath.Join(t.TempDir(), "archive.db"))
+	importing.Env = append(os.Environ(), "ODA_TOKEN=secret")
+	if out, err := importing.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if got := sent.Load(); got != "" {
+		t.Errorf("the other one was sent %q", got)
 	}
 }
 

@@ -76,6 +76,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 			fmt.Fprintf(to.err, "set aside: %s: %s%s\n", s.Place, about(s), s.Reason)
 		}
 	})
+	report.Path = i.Report
 	report.Note = func(text string) {
 		bar.clear()
 		fmt.Fprintf(to.err, "note: %s\n", text)

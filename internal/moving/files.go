@@ -101,7 +101,7 @@ func isWanted(path string, entry fs.DirEntry, report *Report) (bool, error) {
 	case !info.Mode().IsRegular():
 		return false, errors.New("it is not an ordinary file")
 	}
-	return !report.isIn(info), nil
+	return !report.replaces(info), nil
 }
 
 // expected returns what the path of a file in a folder says about its document: the

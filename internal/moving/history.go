@@ -3,6 +3,7 @@ package moving
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -230,7 +231,10 @@ func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered
 			m.CreatedBy, m.CreatedOn = before.CreatedBy, before.CreatedOn
 		}
 		if m.LastModifiedOn <= before.LastModifiedOn {
-			note = fmt.Sprintf("imported, but with the time %s, since each version must be later than the one before; it says %s", before.LastModifiedOn+1, m.LastModifiedOn)
+			if note != "" {
+				note += "; and "
+			}
+			note += fmt.Sprintf("imported, but with the time %s, since each version must be later than the one before; it says %s", before.LastModifiedOn+1, m.LastModifiedOn)
 			m.LastModifiedOn = before.LastModifiedOn + 1
 		}
 	}
@@ -238,8 +242,17 @@ func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered
 		Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
 		CreatedBy: m.CreatedBy, CreatedOn: m.CreatedOn, Body: d.Body(f.id), Before: state.LastSequence, After: state.LastSequence,
 	}
+	list := engine.List(d.Records)
+	if f.kind == oda.ExecutionBlock {
+		// Its source may have got other records since it was imported, under the same
+		// version and time.
+		sum := sha256.New()
+		for _, r := range list {
+			sum.Write(r.Digest[:])
+		}
+		e.List = (*oda.Digest)(sum.Sum(nil))
+	}
 	if d.Listed {
-		list := engine.List(d.Records)
 		sharing, err := engine.Share(list, func(yield func(engine.Numbered, error) bool) {
 			for _, r := range *records {
 				if !yield(r, nil) {

@@ -36,6 +36,10 @@ const (
 	remoteProblem = 64 << 10
 )
 
+// everything is the query for all entities of a kind: some archives answer none without one.
+// Year 1 is the first that all of them know.
+const everything = "?created_after=0001-01-01T00:00:00Z"
+
 // isRemote reports whether a source is an archive behind HTTP.
 func isRemote(source string) bool { return isAt(source, "http", "https") }
 
@@ -66,11 +70,26 @@ func newRemote(address string, transport http.RoundTripper, token func() (string
 	if !apiVersion.MatchString(base) {
 		base += "/api/v1"
 	}
-	r := &remote{base: base, http: &http.Client{Transport: transport}}
+	r := &remote{base: base, http: &http.Client{Transport: transport, CheckRedirect: redirected}}
 	if token != nil {
 		r.token, err = token()
 	}
 	return r, err
+}
+
+// redirected is the rule about redirects. The token stays with the archive that it is for:
+// net/http would also send it to other ports and names of the same host, and without
+// encryption.
+func redirected(request *http.Request, via []*http.Request) error {
+	if len(via) >= 5 {
+		return errors.New("the archive redirects too often")
+	}
+	for _, before := range via {
+		if before.URL.Scheme != request.URL.Scheme || before.URL.Host != request.URL.Host {
+			request.Header.Del("Authorization")
+		}
+	}
+	return nil
 }
 
 // shown returns an address below the interface as people may see it.
@@ -279,7 +298,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 // spool.
 func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *Report) (ids []string, err error) {
 	path := "/" + kind.Collection()
-	response, err := r.get(ctx, path+"?created_after=1970-01-01T00:00:00Z")
+	response, err := r.get(ctx, path+everything)
 	if err != nil {
 		return nil, err
 	}

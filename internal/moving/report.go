@@ -72,6 +72,10 @@ type Report struct {
 	// Note is told what a person should know although nothing was set aside; nil: nobody.
 	Note func(text string)
 
+	// Path is the file that the report will be, empty if it is kept nowhere. An earlier report
+	// there is not imported.
+	Path string
+
 	unpacked *unpacked // the export that is read; nil: another source
 
 	mu     sync.Mutex
@@ -84,13 +88,12 @@ type Report struct {
 // tells it to a person.
 func NewReport(out io.Writer, tell func(SetAside)) *Report { return &Report{out: out, tell: tell} }
 
-// isIn reports whether the report is written into a file.
-func (r *Report) isIn(info os.FileInfo) bool {
-	f, ok := r.out.(*os.File)
-	if !ok {
+// replaces reports whether the report will replace a file.
+func (r *Report) replaces(info os.FileInfo) bool {
+	if r.Path == "" {
 		return false
 	}
-	own, err := f.Stat()
+	own, err := os.Stat(r.Path)
 	return err == nil && os.SameFile(own, info)
 }
 

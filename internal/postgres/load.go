@@ -103,6 +103,7 @@ type known struct {
 	by     string
 	on     oda.Instant
 	digest oda.Digest
+	list   oda.Digest // of the digests of the records of a version, if the entry has it
 }
 
 // loading is what a load has read, and what it is going to write.
@@ -163,14 +164,19 @@ func (l *loading) readKnown(ctx context.Context, tx pgx.Tx, entries []oda.LogEnt
 		query  string
 		stored bool
 	}{
-		{`SELECT v.kind, v.identifier, v.version, 0::bigint, v.stored_by, v.stored_on, v.digest FROM unnest($1::smallint[], $2::text[], $3::bigint[]) AS w (kind, identifier, number)
+		{`SELECT v.kind, v.identifier, v.version, 0::bigint, v.stored_by, v.stored_on, v.digest, CASE WHEN w.listed THEN
+				(SELECT sha256(coalesce(string_agg(r.digest, '' ORDER BY i, r.sequence), '')) FROM generate_subscripts(v.runs, 1) i
+				JOIN records r ON r.kind = v.kind AND r.identifier = v.identifier AND r.sequence BETWEEN v.runs[i] AND v.runs[i + 1] WHERE i % 2 = 1) END
+			FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::boolean[]) AS w (kind, identifier, number, listed)
 			JOIN versions v ON v.kind = w.kind AND v.identifier = w.identifier AND v.version = w.number`, true},
-		{`SELECT r.kind, r.identifier, 0::bigint, r.sequence, r.recorded_by, r.recorded_on, r.digest FROM unnest($1::smallint[], $2::text[], $3::bigint[]) AS w (kind, identifier, number)
+		{`SELECT r.kind, r.identifier, 0::bigint, r.sequence, r.recorded_by, r.recorded_on, r.digest, NULL::bytea
+			FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::boolean[]) AS w (kind, identifier, number, listed)
 			JOIN records r ON r.kind = w.kind AND r.identifier = w.identifier AND r.sequence = w.number`, false},
 	} {
 		var kinds []int16
 		var ids []string
 		var numbers []int64
+		var listed []bool
 		for i := range entries {
 			e := &entries[i]
 			if e.Stored() == table.stored && e.Known(l.heads[e.Ref].state()) {
@@ -179,19 +185,20 @@ func (l *loading) readKnown(ctx context.Context, tx pgx.Tx, entries []oda.LogEnt
 					number = e.Sequence
 				}
 				kinds, ids, numbers = append(kinds, int16(e.Kind)), append(ids, e.ID), append(numbers, number)
+				listed = append(listed, e.List != nil)
 			}
 		}
 		if len(ids) == 0 {
 			continue
 		}
-		rows, err := tx.Query(ctx, table.query, kinds, ids, numbers)
+		rows, err := tx.Query(ctx, table.query, kinds, ids, numbers, listed)
 		if err != nil {
 			return err
 		}
 		var kind int16
 		var key knownKey
 		var one known
-		_, err = pgx.ForEachRow(rows, []any{&kind, &key.ID, &key.version, &key.sequence, &one.by, &one.on, (*digest)(&one.digest)}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&kind, &key.ID, &key.version, &key.sequence, &one.by, &one.on, (*digest)(&one.digest), (*digest)(&one.list)}, func() error {
 			key.Kind = oda.Kind(kind)
 			l.known[key] = one
 			return nil
@@ -271,7 +278,10 @@ func (l *loading) add(e *oda.LogEntry) error {
 		if !ok {
 			return oda.LostVersion(e.Ref, e.Version)
 		}
-		return e.Same(one.by, one.on, one.digest)
+		if err := e.Same(one.by, one.on, one.digest); err != nil || e.List == nil {
+			return err
+		}
+		return e.SameRecords(one.list)
 	}
 	if err := e.Follow(h.state()); err != nil {
 		return err
@@ -303,7 +313,11 @@ func (l *loading) add(e *oda.LogEntry) error {
 		h.entry, h.Metadata.CreatedBy, h.Metadata.CreatedOn = e.Entry, e.CreatedBy, e.CreatedOn
 		h.LastSequence = e.After
 	}
-	l.known[key] = known{e.By, e.On, e.Body.Digest}
+	one := known{by: e.By, on: e.On, digest: e.Body.Digest}
+	if e.List != nil {
+		one.list = *e.List
+	}
+	l.known[key] = one
 	h.changed = true
 	h.Metadata.Version, h.Metadata.LastModifiedBy, h.Metadata.LastModifiedOn = e.Version, e.By, e.On
 	h.LastSequence = max(h.LastSequence, e.Sequence)

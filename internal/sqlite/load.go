@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 
 	"zombiezen.com/go/sqlite"
@@ -123,17 +124,49 @@ func (t *txn) loadRecord(e *oda.LogEntry, h *head, day oda.Day) error {
 // compare returns an error if the archive has something else in the place of the
 // entry.
 func (t *txn) compare(e *oda.LogEntry, h *head) error {
-	query, number := "SELECT stored_by, stored_on, digest FROM versions WHERE entity = ? AND version = ?", e.Version
+	query, number := "SELECT stored_by, stored_on, digest, runs FROM versions WHERE entity = ? AND version = ?", e.Version
 	if !e.Stored() {
 		query, number = "SELECT recorded_by, recorded_on, digest FROM records WHERE entity = ? AND sequence = ?", e.Sequence
 	}
 	var answer error = oda.LostVersion(e.Ref, e.Version)
+	var runs []byte
 	err := t.query(query, func(stmt *sqlite.Stmt) error {
 		answer = e.Same(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)), digestOf(stmt, 2))
+		if e.Stored() {
+			runs = bytesOf(stmt, 3)
+		}
 		return nil
 	}, h.entity, number)
+	if err == nil {
+		err = answer
+	}
+	if err != nil || e.List == nil {
+		return err
+	}
+	list, err := t.listOf(h, runs)
 	if err != nil {
 		return err
 	}
-	return answer
+	return e.SameRecords(list)
+}
+
+// listOf returns the digest of the digests of the records in packed runs.
+func (t *txn) listOf(h *head, packed []byte) (list oda.Digest, err error) {
+	runs, err := decodeRuns(packed)
+	if err != nil {
+		return list, err
+	}
+	sum := sha256.New()
+	for _, run := range runs {
+		err := t.query("SELECT digest FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence", func(stmt *sqlite.Stmt) error {
+			digest := digestOf(stmt, 0)
+			sum.Write(digest[:])
+			return nil
+		}, h.entity, run.First, run.Last)
+		if err != nil {
+			return list, err
+		}
+	}
+	sum.Sum(list[:0])
+	return list, nil
 }
