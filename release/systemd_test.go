@@ -188,13 +188,15 @@ func TestTheServiceRunsUnderSystemd(t *testing.T) {
 		t.Errorf("a disabled service is %s after an upgrade", state)
 	}
 
-	// A removal stops it.
+	// A removal stops it, and who installs it again has it again.
 	d.must(t, "systemctl", "enable", "--now", "oda")
 	d.ready(t)
 	d.must(t, "dpkg", "--remove", "oda")
 	if out, err := d.request(t, local+"/livez"); err == nil {
 		t.Errorf("a removed service answers: %s", out)
 	}
+	d.install(t, filepath.Join(folder, fmt.Sprintf("oda_%s_%s.deb", v.debian, runtime.GOARCH)), "--force-confold")
+	d.ready(t)
 	d.must(t, "dpkg", "--purge", "oda")
 	d.exists(t, true, "var/lib/oda/archive.db")
 }

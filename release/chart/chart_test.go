@@ -197,6 +197,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		{"an audience without a provider", callers + "tls: {}\ncallers: {insecure: true, oidc: {audience: oda}}", "callers.oidc needs an issuer"},
 		{"a client without an address", "callers: {oidc: {issuer: 'https://id.example.org', audience: oda, clientId: oda}}", "callers.oidc.clientId needs callers.oidc.publicUrl"},
 		{"a secret of no client", "callers: {insecure: true, oidc: {clientSecret: {secret: oidc}}}", "callers.oidc.clientSecret needs callers.oidc.clientId"},
+		{"several pods without a key that they share", "database: {engine: postgres, postgres: {secret: archive}}\ncallers: {oidc: {issuer: 'https://id.example.org', audience: oda, clientId: oda, publicUrl: 'https://archive.example.org'}}", "callers.oidc.sessionKey.secret is missing"},
 		{"an ingress without a host", callers + "ingress: {enabled: true}", "ingress.host is missing"},
 		{"fewer at most than at least", postgres + "autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 3}", "autoscaling.minReplicas is more than autoscaling.maxReplicas"},
 

@@ -66,6 +66,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and $callers.oidc.clientSecret.secret (not $callers.oidc.clientId) -}}
   {{- fail "callers.oidc.clientSecret needs callers.oidc.clientId, the client that the secret is of" -}}
 {{- end -}}
+{{- $several := and (eq .Values.database.engine "postgres") (or .Values.autoscaling.enabled (ne (int .Values.replicas) 1)) -}}
+{{- if and $callers.oidc.clientId $several (not $callers.oidc.sessionKey.secret) -}}
+  {{- fail "callers.oidc.sessionKey.secret is missing: people who sign in at one pod are strangers to the others without a key that all share; name an existing secret whose key callers.oidc.sessionKey.key has 32 bytes or more" -}}
+{{- end -}}
 {{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) -}}
   {{- fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" -}}
 {{- end -}}
