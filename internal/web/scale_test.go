@@ -97,7 +97,12 @@ func TestEveryPageIsQuickInALargeArchive(t *testing.T) {
 	a := env.Start(t)
 	s := site{a, a.Origin()}
 	fillLarge(t, s)
-	document := make([]byte, longDocument)
+	digest, document := time.Hour, make([]byte, longDocument)
+	for range 5 {
+		before := fault.ProcessorTime()
+		sha256.Sum256(document)
+		digest = min(digest, fault.ProcessorTime()-before)
+	}
 	for _, at := range []string{
 		"", "sbds", "sbis", "ebs", "prjs", "sbds?sort=id", "sbds?sort=-modified", "ebs?telescope=ska_low",
 		"sbds?q=survey", "sbds?q=sur", "sbds?q=deep+survey", "sbds?q=survey+4711", "sbds?q=southern+sky&telescope=ska_mid", "sbds?q=survey&sort=created", "sbds?q=survey&sort=id",
@@ -109,12 +114,8 @@ func TestEveryPageIsQuickInALargeArchive(t *testing.T) {
 		"night?date=2024-06-17", "night?date=2026-02-01", "night?date=2026-03-01", "night?date=2001-01-01", "changes",
 	} {
 		var took []time.Duration
-		digest := time.Hour
 		for range 5 {
 			before := fault.ProcessorTime()
-			sha256.Sum256(document)
-			digest = min(digest, fault.ProcessorTime()-before)
-			before = fault.ProcessorTime()
 			reply := s.get(t, at, "Accept-Encoding", "gzip")
 			took = append(took, fault.ProcessorTime()-before)
 			if reply.Status != http.StatusOK && reply.Status != http.StatusSeeOther {
