@@ -170,8 +170,8 @@ func count(ctx context.Context, tx pgx.Tx, stores []*store) error {
 // are meant for a busy server. The longest is less than the time that an answer may
 // take.
 const (
-	timePerEntity = 3 * time.Millisecond
-	timePerRecord = 100 * time.Microsecond
+	timePerEntity = 10 * time.Millisecond
+	timePerRecord = 200 * time.Microsecond
 	timePerByte   = time.Microsecond
 	writeTimeMost = 60 * time.Second
 )
