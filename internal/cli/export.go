@@ -94,7 +94,7 @@ func (e *export) Run(ctx context.Context, to streams) error {
 
 // write writes the export, and returns what to say about it.
 func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.Writer) (string, error) {
-	frugal()
+	frugal(64 << 20)
 	var done, total atomic.Int64
 	if e.Db == "" {
 		archive, err := e.archive("")
@@ -169,11 +169,11 @@ func (c counting) Write(p []byte) (int, error) {
 }
 
 // frugal keeps the memory of a command small that goes through a whole archive: its
-// garbage is much larger than what it holds. SQLite and the program itself take about as
-// much again.
-func frugal() {
+// garbage is much larger than what it holds. SQLite and the program itself take more: 20
+// MiB for an export, and 50 for an import, whose SQLite writes.
+func frugal(limit int64) {
 	debug.SetGCPercent(100)
-	debug.SetMemoryLimit(40 << 20)
+	debug.SetMemoryLimit(limit)
 }
 
 // quietLog returns a log of warnings only.

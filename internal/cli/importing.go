@@ -68,7 +68,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		}()
 		out = f
 	}
-	frugal()
+	frugal(40 << 20)
 	bar := newProgress(to.err, i.Quiet)
 	report = moving.NewReport(out, func(s moving.SetAside) {
 		if n := report.Aside.Load(); n <= told {

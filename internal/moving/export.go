@@ -33,7 +33,7 @@ type Source interface {
 // returns its manifest. Progress is called with how many positions were written since
 // the last call.
 func Export(ctx context.Context, from Source, until oda.Position, wanted func(oda.Ref) bool, to io.Writer, progress func(int64)) (*Manifest, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(partBytes), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}

@@ -30,7 +30,7 @@ const (
 	// These read what has the numbers of runs; $1 has their first numbers, $2 their
 	// last ones.
 	selectStored = `SELECT v.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
-			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, sequence_before + 1, sequence_after, stored_by, stored_on FROM versions
+			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, sequence_before + 1, sequence_after, stored_by, stored_on, octet_length(text) FROM versions
 			WHERE number BETWEEN run.first AND run.last) v`
 	selectRecorded = `SELECT r.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
 			SELECT number, names, places FROM recordings WHERE number BETWEEN run.first AND run.last) r`
@@ -201,6 +201,7 @@ type change struct {
 	number  int64
 	width   oda.Position // how many positions it takes
 	records engine.Run   // that were recorded, or that came with the version
+	size    int          // of the text of a version
 }
 
 // within returns the changes whose numbers are in the run. All changes are in the
@@ -225,7 +226,7 @@ func (s *Store) written(ctx context.Context, runs []run) (all []change, err erro
 		batch.Queue(selectStored, firsts, lasts).Query(func(rows pgx.Rows) error {
 			var c change
 			var kind int16
-			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &c.width, &c.records.First, &c.records.Last, &c.By, &c.On}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &c.width, &c.records.First, &c.records.Last, &c.By, &c.On, &c.size}, func() error {
 				c.Kind = oda.Kind(kind)
 				all = append(all, c)
 				return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
@@ -12,31 +13,26 @@ import (
 )
 
 // Bounds of a part in which the log is read: numbers or records, and bytes of texts.
-// The last text may exceed them. Versions are looked up before their bytes are counted,
-// so there are fewer of them: most fit.
+// The last text may exceed them.
 const (
-	entriesAtOnce  = 1024
-	versionsAtOnce = 512
-	entriesBytes   = 4 << 20
-	entryRounds    = 16
+	entriesAtOnce = 1024
+	entriesBytes  = 4 << 20
+	entryRounds   = 16
 )
 
 const (
-	// selectVersionEntries reads the versions with the numbers $1, in this order, and
-	// no more after $2 bytes. The planner must look each of them up.
-	selectVersionEntries = `SELECT * FROM (
-			SELECT w.number, v.stored_by, v.stored_on, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.runs, v.slots, v.text, v.digest, v.seal,
-				k.key, k.digest AS key_digest, sum(octet_length(v.text)) OVER (ORDER BY w.nth) - octet_length(v.text) AS before
-			FROM unnest($1::bigint[]) WITH ORDINALITY AS w (number, nth)
-			CROSS JOIN LATERAL (SELECT * FROM versions WHERE number = w.number OFFSET 0) v
-			CROSS JOIN LATERAL (SELECT created_by, created_on FROM heads WHERE kind = v.kind AND identifier = v.identifier OFFSET 0) h
-			LEFT JOIN LATERAL (SELECT key, digest FROM creation_keys
-				WHERE kind = v.kind AND identifier = v.identifier AND v.version = 1 OFFSET 0) k ON true
-			ORDER BY w.nth) part
-		WHERE before < $2`
+	// selectVersionEntries reads the versions with the numbers of runs; $1 has their
+	// first numbers, $2 their last ones.
+	selectVersionEntries = `SELECT v.number, v.stored_by, v.stored_on, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.runs, v.slots, v.text, v.digest, v.seal,
+			k.key, k.digest
+		FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last)
+		CROSS JOIN LATERAL (SELECT * FROM versions WHERE number BETWEEN run.first AND run.last OFFSET 0) v
+		CROSS JOIN LATERAL (SELECT created_by, created_on FROM heads WHERE kind = v.kind AND identifier = v.identifier OFFSET 0) h
+		LEFT JOIN LATERAL (SELECT key, digest FROM creation_keys
+			WHERE kind = v.kind AND identifier = v.identifier AND v.version = 1 OFFSET 0) k ON true`
 
-	// selectRecordEntries does the same for records of blocks: $1 has the blocks, $2
-	// and $3 the first and last sequence number of each.
+	// selectRecordEntries reads records of blocks in order, and no more after $4 bytes:
+	// $1 has the blocks, $2 and $3 the first and last sequence number of each.
 	selectRecordEntries = `SELECT * FROM (
 			SELECT w.nth, r.sequence, r.recorded_on, coalesce(r.key, ''), r.text, r.digest, r.seal,
 				sum(octet_length(r.text)) OVER (ORDER BY w.nth, r.sequence) - octet_length(r.text) AS before
@@ -87,10 +83,10 @@ func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda
 
 // entries reads what is stored for changes.
 func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.LogEntry) error) error {
-	var versions []int64
-	for _, c := range changes {
-		if c.Stored() {
-			versions = append(versions, c.number)
+	var versions []*change
+	for i := range changes {
+		if changes[i].Stored() {
+			versions = append(versions, &changes[i])
 		}
 	}
 	var bodies []versionEntry
@@ -168,37 +164,60 @@ func (e *versionEntry) decode() (err error) {
 	return nil
 }
 
-// versionEntries reads the versions with the first of the numbers.
-func (s *Store) versionEntries(ctx context.Context, numbers []int64) (entries []versionEntry, err error) {
-	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		entries = nil
-		rows, err := conn.Query(ctx, selectVersionEntries, numbers[:min(len(numbers), versionsAtOnce)], entriesBytes)
+// versionEntries reads the first of the versions.
+func (s *Store) versionEntries(ctx context.Context, versions []*change) ([]versionEntry, error) {
+	var firsts, lasts []int64
+	places, size := make(map[int64]int), 0
+	for i, c := range versions {
+		if size >= entriesBytes {
+			versions = versions[:i]
+			break
+		}
+		if n := len(lasts); n > 0 && lasts[n-1] == c.number-1 {
+			lasts[n-1] = c.number
+		} else {
+			firsts, lasts = append(firsts, c.number), append(lasts, c.number)
+		}
+		places[c.number] = i
+		size += c.size
+	}
+	entries := make([]versionEntry, len(versions))
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, selectVersionEntries, firsts, lasts)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var e versionEntry
-			var number, before int64
-			var key *string
-			var keyDigest digest
-			err := rows.Scan(&number, &e.By, &e.On, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &e.runs, &e.slots, &e.Body.Text, (*digest)(&e.Body.Digest), &e.seal, &key, &keyDigest, &before)
-			if err == nil && number != numbers[len(entries)] {
-				err = errVersions
+		found, texts := 0, make([]byte, 0, size)
+		var number int64
+		var text pgtype.DriverBytes
+		var key *string
+		var keyDigest digest
+		var e versionEntry
+		row := []any{
+			&number, &e.By, &e.On, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &e.runs, &e.slots,
+			&text, (*digest)(&e.Body.Digest), &e.seal, &key, &keyDigest,
+		}
+		_, err = pgx.ForEachRow(rows, row, func() error {
+			place, ok := places[number]
+			if !ok {
+				return errVersions
 			}
-			if err != nil {
-				return err
-			}
+			begin := len(texts)
+			texts = append(texts, text...)
+			e.Body.Text = texts[begin:len(texts):len(texts)]
 			if key != nil {
 				e.CreateKey = &oda.Key{Value: *key, Digest: keyDigest}
 			}
-			entries = append(entries, e)
+			entries[place] = e
+			e = versionEntry{}
+			found++
+			return nil
+		})
+		if err == nil && found != len(entries) {
+			err = errVersions
 		}
-		return rows.Err()
+		return err
 	})
-	if err == nil && len(entries) == 0 {
-		err = errVersions
-	}
 	return entries, err
 }
 

@@ -17,14 +17,15 @@ const poolWait = 5 * time.Second
 // pool holds connections for reading.
 type pool struct {
 	size   int
-	free   chan *conn
+	last   chan *conn // the one that was used last, if it is free: SQLite has most of what it needs in memory
+	free   chan *conn // the others
 	closed chan struct{}
 
 	waits, waited atomic.Int64 // how often, and for how many nanoseconds, somebody had to wait
 }
 
 func (p *pool) fill(path string, size int, settings string) error {
-	p.free, p.closed = make(chan *conn, size), make(chan struct{})
+	p.last, p.free, p.closed = make(chan *conn, 1), make(chan *conn, size), make(chan struct{})
 	for range size {
 		c, err := openConn(path, sqlite.OpenReadWrite)
 		if err != nil {
@@ -42,6 +43,11 @@ func (p *pool) fill(path string, size int, settings string) error {
 // take returns a connection. The caller must give it back.
 func (p *pool) take(ctx context.Context) (*conn, error) {
 	select {
+	case c := <-p.last:
+		return c, nil
+	default:
+	}
+	select {
 	case c := <-p.free:
 		return c, nil
 	default:
@@ -53,6 +59,8 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	timer := time.NewTimer(poolWait)
 	defer timer.Stop()
 	select {
+	case c := <-p.last:
+		return c, nil
 	case c := <-p.free:
 		return c, nil
 	case <-ctx.Done():
@@ -64,11 +72,17 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	}
 }
 
-func (p *pool) give(c *conn) { p.free <- c }
+func (p *pool) give(c *conn) {
+	select {
+	case p.last <- c:
+	default:
+		p.free <- c
+	}
+}
 
 func (p *pool) stats(name string) engine.Pool {
 	return engine.Pool{
-		Level: engine.Level{Name: name, Used: int64(p.size - len(p.free)), Room: int64(p.size)},
+		Level: engine.Level{Name: name, Used: int64(p.size - len(p.last) - len(p.free)), Room: int64(p.size)},
 		Waits: p.waits.Load(), Waited: time.Duration(p.waited.Load()),
 	}
 }
@@ -83,8 +97,10 @@ func (p *pool) close() bool {
 	expired := time.After(poolWait)
 	for range p.size {
 		select {
-		case c := <-p.free:
+		case c := <-p.last:
 			_ = c.close() // nothing was written on it
+		case c := <-p.free:
+			_ = c.close()
 		case <-expired:
 			return false
 		}
