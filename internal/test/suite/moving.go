@@ -32,6 +32,24 @@ var moving = []scenario{
 		d.entered(d.entries(d.end(), func(ref oda.Ref) bool { return ref == sbd("a") }),
 			"sbds/a v1 by anna, created by anna", "sbds/a v2 by bert, created by anna", "sbds/a v3 by anna, created by anna")
 	}},
+	{"entries of long documents, and all but some of them", func(t *testing.T, d *desk) {
+		d.mustPut(eb("a"), `{}`)
+		var want []string
+		for i := range 7 { // more than is read at once
+			d.mustPut(sbd(fmt.Sprint(i)), fmt.Sprintf(`{"n":%d,"long":"%s"}`, i, strings.Repeat("x", 1<<20)))
+			d.mustRecord("a", record(i))
+			if i != 3 {
+				want = append(want, fmt.Sprintf("sbds/%d v1 by anna, created by anna", i))
+			}
+		}
+		entries := d.entries(d.end(), func(ref oda.Ref) bool { return ref.Kind == oda.SBDefinition && ref != sbd("3") })
+		d.entered(entries, want...)
+		for _, e := range entries {
+			if err := e.Check(); err != nil || !strings.Contains(string(e.Body.Text), fmt.Sprintf(`"n":%s,`, e.ID)) {
+				t.Errorf("%s begins with %.30q; its check: %v", e.ID, e.Body.Text, err)
+			}
+		}
+	}},
 	{"what is loaded is the same archive, and goes on", func(t *testing.T, d *desk) {
 		d.fill()
 		entries := d.entries(d.end(), everyRef)
