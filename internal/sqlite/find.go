@@ -162,17 +162,25 @@ func (c *conn) rare(clauses []oda.Clause) ([]oda.Clause, error) {
 	return clauses, nil
 }
 
-// finding runs work on a connection for listings. It is interrupted if the caller
-// goes away.
+// finding runs work on a connection for listings, in one transaction: with every new
+// one after a write, SQLite forgets the pages that it has read. It is interrupted if the
+// caller goes away.
 func (s *Store) finding(ctx context.Context, work func(*conn) error) error {
 	c, err := s.listers.take(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.listers.give(c)
+	if err := c.exec("BEGIN"); err != nil {
+		return storageError(err)
+	}
 	c.SetInterrupt(ctx.Done())
-	defer c.SetInterrupt(nil)
-	if err = work(c); err != nil && ctx.Err() != nil {
+	err = work(c)
+	c.SetInterrupt(nil)
+	if end := c.exec("COMMIT"); err == nil {
+		err = end
+	}
+	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return storageError(err)
