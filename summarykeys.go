@@ -80,9 +80,6 @@ func interest(key []byte) rawjson.Interest {
 	return 0
 }
 
-// wordKeys lists the endings of keys whose strings are searched for words.
-var wordKeys = [...][]byte{[]byte("name"), []byte("title"), []byte("description"), []byte("target_id")}
-
 // endings marks the last bytes of all keys that matter. It saves the comparisons
 // for most other keys.
 var endings = [256]bool{'a': true, 'c': true, 'd': true, 'e': true, 'f': true, 'n': true, 'r': true, 's': true}
@@ -96,10 +93,22 @@ func Watched(key []byte) rawjson.Interest {
 	if of := interest(key); of != 0 {
 		return of
 	}
-	for _, end := range wordKeys {
-		if bytes.HasSuffix(key, end) {
-			return ofOtherWords
-		}
+	if hasWords(key) {
+		return ofOtherWords
 	}
 	return 0
+}
+
+// hasWords reports whether the strings of a key are searched for words: how it ends
+// says so.
+func hasWords(key []byte) bool {
+	switch key[len(key)-1] {
+	case 'e':
+		return bytes.HasSuffix(key, []byte("name")) || bytes.HasSuffix(key, []byte("title"))
+	case 'n':
+		return bytes.HasSuffix(key, []byte("description"))
+	case 'd':
+		return bytes.HasSuffix(key, []byte("target_id"))
+	}
+	return false
 }
