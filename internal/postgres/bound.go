@@ -63,7 +63,7 @@ func explain(ctx context.Context, conn *pgx.Conn, requests []*waiting) (again []
 	if blocks == nil {
 		return nil, nil
 	}
-	rows, err := conn.Query(ctx, "SELECT identifier, coalesce(telescope, '') FROM heads WHERE kind = 3 AND identifier = ANY ($1)", blocks)
+	rows, err := conn.Query(ctx, "SELECT identifier, coalesce(telescope, '') FROM heads h WHERE "+isBlock+" AND identifier = ANY ($1)", blocks)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ const (
 			(SELECT array_agg(first) FROM call_days d WHERE d.kind = 3 AND d.identifier = h.identifier AND d.day BETWEEN $2 AND $3)
 		FROM heads h LEFT JOIN LATERAL (SELECT sequence_after, runs FROM versions
 			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
-		WHERE h.kind = 3 AND h.identifier = $1`
+		WHERE ` + isBlock + ` AND h.identifier = $1`
 )
 
 // BlocksOn implements oda.Engine.

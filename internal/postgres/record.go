@@ -67,6 +67,11 @@ const recordOfKey = `(SELECT * FROM (
 			SELECT * FROM records WHERE (kind, identifier, key) >= (3, k.identifier, k.key) AND key IS NOT NULL ORDER BY kind, identifier, key LIMIT 1
 		) first WHERE kind = 3 AND identifier = k.identifier AND key = k.key)`
 
+// isBlock is a condition on heads. PostgreSQL plans it without knowing the value. If it
+// knew, and its statistics were from a time when there were few blocks, it would look for
+// an identifier in the index by modification, and read the entries of all blocks.
+const isBlock = "h.kind = (SELECT 3::smallint)"
+
 const (
 	recordsBegin = `WITH known AS (
 		SELECT FROM unnest($14::text[], $15::text[]) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r
@@ -78,7 +83,7 @@ const (
 	recordsFrom = `
 		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $16::integer[], $17::bigint[], $19::integer[])
 			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, day, until, same, nth)
-		WHERE h.kind = 3 AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
+		WHERE ` + isBlock + ` AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
 			AND (SELECT set_config('lock_timeout', $18, true)) <> ''`
 	recordsOnDay = ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
 			AND greatest(h.last_modified_on, b.at) + b.records < b.until`
@@ -130,7 +135,7 @@ const (
 
 const foundRecords = `SELECT k.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
 	FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (identifier, key, nth) CROSS JOIN LATERAL ` + recordOfKey + ` r
-	JOIN heads h ON h.kind = 3 AND h.identifier = k.identifier`
+	JOIN heads h ON ` + isBlock + ` AND h.identifier = k.identifier`
 
 // fresh is a record that is not yet stored, with the request that gets its answer.
 type fresh struct {
@@ -237,7 +242,7 @@ const addRecordBegin = `WITH moved AS (
 		UPDATE heads h SET last_sequence = h.last_sequence + 1, last_modified_by = $3, last_modified_on = greatest(h.last_modified_on + 1, $2),
 			listed_on = CASE WHEN greatest(h.last_modified_on + 1, $2) < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on + 1, $2) END
-		WHERE h.kind = 3 AND h.identifier = $1 AND h.call_day = $4 AND h.last_sequence < h.calls_to AND greatest(h.last_modified_on + 1, $2) < $5
+		WHERE ` + isBlock + ` AND h.identifier = $1 AND h.call_day = $4 AND h.last_sequence < h.calls_to AND greatest(h.last_modified_on + 1, $2) < $5
 			AND set_config('lock_timeout', $9, true) <> ''`
 
 const (

@@ -15,7 +15,7 @@ const (
 	selectRuns = `SELECT h.version, h.last_sequence, coalesce(v.sequence_after, -1), v.runs
 		FROM heads h LEFT JOIN LATERAL (SELECT sequence_after, runs FROM versions
 			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
-		WHERE h.kind = 3 AND h.identifier = $1`
+		WHERE ` + isBlock + ` AND h.identifier = $1`
 	selectRecords = `SELECT sequence, coalesce(key, ''), recorded_on, text, digest FROM records
 		WHERE kind = 3 AND identifier = $1 AND sequence BETWEEN $2 AND $3 ORDER BY sequence LIMIT $4`
 )

@@ -95,7 +95,9 @@ class TheFolder(Case):
         with self.assertLogs("oda_helper", "ERROR") as logs:
             with mock.patch.object(Leftovers, "_search", fails), mock.patch.object(Outbox, "batch", fails):
                 scan(2)
-                self.assertFalse(oda_helper.flush(0.5))
+                if oda_helper.flush(0.5):  # the sender had begun to read before it failed
+                    scan(3)
+                    self.assertFalse(oda_helper.flush(0.5))
                 self.assertFalse(oda_helper.close(0.5))
         for what in ("cannot be read", "cannot be searched"):
             said = [line for line in logs.output if what in line]
