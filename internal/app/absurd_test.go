@@ -79,8 +79,8 @@ func absurdFile(t *testing.T, healthy string) (all []absurd) {
 		if one.table == "call_days" {
 			key = "day, entity, part"
 		}
-		one.row = fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s IS NOT NULL LIMIT 1)", key, key, one.table, one.column)
 		for _, one.value = range values {
+			one.row = fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s IS NOT NULL AND %[4]s IS NOT %[5]s LIMIT 1)", key, key, one.table, one.column, one.value)
 			all = append(all, one)
 		}
 		return nil
@@ -113,8 +113,8 @@ func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 		if nullable {
 			values = append(values, "NULL")
 		}
-		one.row = fmt.Sprintf("ctid = (SELECT ctid FROM %s WHERE %s IS NOT NULL LIMIT 1)", one.table, one.column)
 		for _, one.value = range values {
+			one.row = fmt.Sprintf("ctid = (SELECT ctid FROM %s WHERE %s IS NOT NULL AND %[2]s IS DISTINCT FROM %[3]s LIMIT 1)", one.table, one.column, one.value)
 			all = append(all, one)
 		}
 	}
