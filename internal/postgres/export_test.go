@@ -129,5 +129,5 @@ func Questions() (queries []string) {
 	return queries
 }
 
-// MadeBySteps names the indexes and the constraint that Verify asks for.
+// MadeBySteps names the indexes that Verify asks for.
 var MadeBySteps = madeBySteps

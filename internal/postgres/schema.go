@@ -116,8 +116,8 @@ func (d database) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 		}
 		return work(tx)
 	})
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == codeDeadlock {
-		return migrate.ErrLocked // by writers, which continue
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == codeDeadlock || e.Code == codeHeld) {
+		return migrate.ErrLocked // by readers or writers, which continue
 	}
 	return err
 }

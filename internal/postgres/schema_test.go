@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -315,5 +316,32 @@ func TestVerifyAsksForEveryIndex(t *testing.T) {
 		UNION SELECT conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace) n`)
 	if diff := cmp.Diff(made, postgres.MadeBySteps); diff != "" {
 		t.Errorf("the steps make (-), and Verify asks for (+):\n%s", diff)
+	}
+}
+
+// A step that needs the table of heads for itself waits for whoever reads it for long, but
+// lets others go on meanwhile.
+func TestAnUpgradeDuringADumpHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	if err := postgres.PrepareUntil(t.Context(), dsn, 12, postgres.StepRows); err != nil {
+		t.Fatal(err)
+	}
+	dump, older := connect(t, dsn), connect(t, dsn)
+	do(t, dump, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM heads")
+	upgraded := make(chan error, 1)
+	go func() { upgraded <- postgres.PrepareUntil(t.Context(), dsn, 0, postgres.StepRows) }()
+	do(t, older, "SET statement_timeout = '5s'")
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		do(t, older, "SELECT version FROM heads", "UPDATE heads SET version = version")
+	}
+	select {
+	case err := <-upgraded:
+		t.Fatalf("the upgrade did not wait for the dump: %v", err)
+	default:
+	}
+	do(t, dump, "COMMIT")
+	if err := <-upgraded; err != nil {
+		t.Error(err)
 	}
 }

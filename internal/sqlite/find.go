@@ -165,7 +165,7 @@ func (c *conn) rare(clauses []oda.Clause) ([]oda.Clause, error) {
 // finding runs work on a connection for listings, in one transaction: with every new
 // one after a write, SQLite forgets the pages that it has read. It is interrupted if the
 // caller goes away.
-func (s *Store) finding(ctx context.Context, work func(*conn) error) error {
+func (s *Store) finding(ctx context.Context, work func(*conn) error) (err error) {
 	c, err := s.listers.take(ctx)
 	if err != nil {
 		return err
@@ -174,13 +174,14 @@ func (s *Store) finding(ctx context.Context, work func(*conn) error) error {
 	if err := c.exec("BEGIN"); err != nil {
 		return storageError(err)
 	}
+	defer func() { // even if work panics: others use the connection
+		c.SetInterrupt(nil)
+		if end := c.exec("COMMIT"); err == nil {
+			err = storageError(end)
+		}
+	}()
 	c.SetInterrupt(ctx.Done())
-	err = work(c)
-	c.SetInterrupt(nil)
-	if end := c.exec("COMMIT"); err == nil {
-		err = end
-	}
-	if err != nil && ctx.Err() != nil {
+	if err = work(c); err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return storageError(err)

@@ -16,7 +16,7 @@ type Database[Tx any] interface {
 	State(ctx context.Context) (State, error)
 
 	// Transact runs work in a transaction that only one process can have at a
-	// time. If another process has it, the error is ErrLocked.
+	// time. If another process stands in its way, the error is ErrLocked.
 	Transact(ctx context.Context, work func(Tx) error) error
 
 	// Alone returns an error that names the processes that are connected and do not
@@ -34,8 +34,8 @@ type Database[Tx any] interface {
 	Keep(ctx context.Context, tx Tx, step Step[Tx], part Part) error
 }
 
-// ErrLocked says that another process is changing the schema.
-var ErrLocked = errors.New("another process is changing the schema")
+// ErrLocked says that another process is changing the schema, or uses what a step changes.
+var ErrLocked = errors.New("another process is changing the schema, or uses what a step changes")
 
 // The pauses between two attempts to get a lock that another process holds. They
 // double from the first to the longest.
@@ -52,7 +52,7 @@ type Status struct {
 	Number  int // of the current step
 	Last    int // number of the last step
 	Name    string
-	Waiting bool // another process does the step
+	Waiting bool // another process does the step, or stands in its way
 	Done    int64
 	Total   int64 // 0: not known
 }
@@ -64,7 +64,7 @@ func (s Status) String() string {
 		text += fmt.Sprintf(", %d of %d", s.Done, s.Total)
 	}
 	if s.Waiting {
-		text += ", done by another process"
+		text += ", waiting for another process"
 	}
 	return text
 }
