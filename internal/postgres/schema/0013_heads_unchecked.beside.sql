@@ -1,6 +1,6 @@
 -- The rule holds without the constraint: every statement that changes a head keeps it,
 -- and "oda verify" looks. PostgreSQL prepares a constraint anew for every statement,
--- which took a tenth of the time for a record.
+-- which took 40 of 250 microseconds for the update of a head.
 --
 -- While somebody reads the table for long, such as a dump, this would wait, and everybody
 -- else behind it. So it gives up soon and is tried again.
