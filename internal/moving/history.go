@@ -3,7 +3,6 @@ package moving
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -246,11 +245,12 @@ func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered
 	if f.kind == oda.ExecutionBlock {
 		// Its source may have got other records since it was imported, under the same
 		// version and time.
-		sum := sha256.New()
+		var digests []byte
 		for _, r := range list {
-			sum.Write(r.Digest[:])
+			digests = append(digests, r.Digest[:]...)
 		}
-		e.List = (*oda.Digest)(sum.Sum(nil))
+		sum := oda.DigestOf(digests)
+		e.List = &sum
 	}
 	if d.Listed {
 		sharing, err := engine.Share(list, func(yield func(engine.Numbered, error) bool) {

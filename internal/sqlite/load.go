@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 
 	"zombiezen.com/go/sqlite"
@@ -156,17 +155,16 @@ func (t *txn) listOf(h *head, packed []byte) (list oda.Digest, err error) {
 	if err != nil {
 		return list, err
 	}
-	sum := sha256.New()
+	var digests []byte
 	for _, run := range runs {
 		err := t.query("SELECT digest FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence", func(stmt *sqlite.Stmt) error {
 			digest := digestOf(stmt, 0)
-			sum.Write(digest[:])
+			digests = append(digests, digest[:]...)
 			return nil
 		}, h.entity, run.First, run.Last)
 		if err != nil {
 			return list, err
 		}
 	}
-	sum.Sum(list[:0])
-	return list, nil
+	return oda.DigestOf(digests), nil
 }
