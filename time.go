@@ -2,12 +2,9 @@ package oda
 
 import (
 	"errors"
+	"strconv"
 	"time"
 )
-
-// instantForm is the archive's form of a time: RFC 3339 with Z and exactly six
-// fractional digits.
-const instantForm = "2006-01-02T15:04:05.000000Z"
 
 // Instant is a moment in microseconds since 1970, UTC. Microseconds are the
 // resolution of all times that the archive keeps.
@@ -23,9 +20,15 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // digits, as the archive writes all times.
 func (i Instant) String() string { return string(i.AppendTo(nil)) }
 
-// AppendTo appends what String returns.
+// AppendTo appends what String returns. The seconds are formatted with the one layout
+// for which package time has a short cut. The microseconds take the place of the Z.
 func (i Instant) AppendTo(dst []byte) []byte {
-	return i.Time().AppendFormat(dst, instantForm)
+	t := i.Time()
+	dst = t.AppendFormat(dst, time.RFC3339)
+	point := len(dst) - 1
+	dst = strconv.AppendInt(dst[:point], int64(1_000_000+t.Nanosecond()/1000), 10)
+	dst[point] = '.'
+	return append(dst, 'Z')
 }
 
 // storable reports whether an entity can have the time. Callers must be able to send it

@@ -1,6 +1,8 @@
 package oda
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -72,6 +74,18 @@ func TestInstantsAlwaysHaveSixFractionalDigits(t *testing.T) {
 		}
 		if got := InstantOf(at).String(); got != want {
 			t.Errorf("%s is written %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestInstantsAreWrittenAsTheLibraryWouldWriteThem(t *testing.T) {
+	instants := []Instant{0, -1, 1, 999_999, 1_000_000, -1_000_000, math.MinInt64 / 1000, math.MaxInt64 / 1000}
+	for range 10_000 {
+		instants = append(instants, Instant(rand.Int64N(1<<58)-1<<57))
+	}
+	for _, at := range instants {
+		if got, want := at.String(), at.Time().Format("2006-01-02T15:04:05.000000Z"); got != want {
+			t.Fatalf("%d is written %s, want %s", at, got, want)
 		}
 	}
 }
