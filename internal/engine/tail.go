@@ -47,11 +47,15 @@ func (t *Tail) Call() {
 // Awaited reports whether anyone waits.
 func (t *Tail) Awaited() bool { return t.waiting.Load() > 0 }
 
+// Wait says that somebody waits, until end is called.
+func (t *Tail) Wait() (end func()) {
+	t.waiting.Add(1)
+	return func() { t.waiting.Add(-1) }
+}
+
 // Await waits until the log may extend beyond a position.
 func (t *Tail) Await(ctx context.Context, after oda.Position) error {
-	// From here on, Move wakes this call.
-	t.waiting.Add(1)
-	defer t.waiting.Add(-1)
+	defer t.Wait()() // from here on, Move wakes this call
 	moved, err := t.next()
 	if err != nil || t.End() > after {
 		return err

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +29,7 @@ const (
 	// These read what has the numbers of runs; $1 has their first numbers, $2 their
 	// last ones.
 	selectStored = `SELECT v.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
-			SELECT number, kind, identifier, version, sequence_after - sequence_before + 1, sequence_before + 1, sequence_after, stored_by, stored_on, octet_length(text) FROM versions
+			SELECT number, kind, identifier, version, sequence_before, sequence_after, stored_by, stored_on, octet_length(text) FROM versions
 			WHERE number BETWEEN run.first AND run.last) v`
 	selectRecorded = `SELECT r.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
 			SELECT number, names, places FROM recordings WHERE number BETWEEN run.first AND run.last) r`
@@ -226,8 +225,9 @@ func (s *Store) written(ctx context.Context, runs []run) (all []change, err erro
 		batch.Queue(selectStored, firsts, lasts).Query(func(rows pgx.Rows) error {
 			var c change
 			var kind int16
-			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &c.width, &c.records.First, &c.records.Last, &c.By, &c.On, &c.size}, func() error {
-				c.Kind = oda.Kind(kind)
+			var before int64
+			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &before, &c.records.Last, &c.By, &c.On, &c.size}, func() error {
+				c.Kind, c.records.First, c.width = oda.Kind(kind), before+1, oda.Position(c.records.Last-before+1)
 				all = append(all, c)
 				return nil
 			})
@@ -264,7 +264,7 @@ func appendRecorded(all []change, number int64, names []string, places []int64) 
 	return all, nil
 }
 
-var errRecordings = errors.New("a row of the table recordings is damaged")
+var errRecordings = oda.Errorf(oda.DamagedText, "A row of the table recordings is damaged in the archive's database. "+oda.FindDamage)
 
 // reading runs work that only reads, and repeats it if that may help.
 func (s *Store) reading(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {

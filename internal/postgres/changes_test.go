@@ -376,3 +376,62 @@ func TestNumberingContinuesWhenTheDatabaseIsBack(t *testing.T) {
 		}
 	}
 }
+
+// A client would try again for ever if it were told that the database is unavailable.
+func TestADamagedRowOfTheLogIsCalledDamaged(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		damage string
+		before oda.Position // the last one before the damage
+	}{
+		"a recording": {"UPDATE recordings SET names = ARRAY['a']", 1},
+		"a version":   {"UPDATE versions SET sequence_before = 9223372036854775807", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := env.Postgres(t)
+			s, conn := open(t, dsn), connect(t, dsn)
+			mustPut(t, s, write(t, block("a"), `{}`))
+			mustRecord(t, s, "a", "x")
+			if _, err := s.End(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			do(t, conn, test.damage)
+			_, _, err := s.Changes(t.Context(), test.before, 100)
+			wantCode(t, err, oda.DamagedText)
+			err = s.Entries(t.Context(), 2, func(oda.Ref) bool { return true }, func(*oda.LogEntry) error { return nil })
+			wantCode(t, err, oda.DamagedText)
+		})
+	}
+}
+
+// A process that waits looks for what others write all the time, however often it begins
+// to wait anew.
+func TestAChangeOfAnotherProcessIsSeenSoon(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	writer, follower := open(t, dsn), open(t, dsn)
+	mustPut(t, writer, write(t, block("a"), `{}`))
+	var late []time.Duration
+	for range 40 {
+		end, err := follower.End(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		acknowledged := make(chan time.Time, 1)
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			mustRecord(t, writer, "a", "x")
+			acknowledged <- time.Now()
+		}()
+		if err := follower.Await(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(<-acknowledged); took > 400*time.Millisecond {
+			late = append(late, took)
+		}
+	}
+	if len(late) > 1 { // one may be the machine's fault
+		t.Errorf("%d of 40 changes were seen late: %v", len(late), late)
+	}
+}

@@ -44,8 +44,9 @@ const (
 	roundNumbers = 1000                   // new numbers in a round at most
 	mostGaps     = 5000                   // if there are more, later numbers wait
 	roundPause   = time.Second            // between rounds that nobody asks for
-	pollPause    = 60 * time.Millisecond  // the same, while anyone waits for changes
-	writtenPause = 60 * time.Millisecond  // between two wake-ups of those who wait, while this process writes
+	pollPause    = 40 * time.Millisecond  // the same, while anyone waits for changes; those who wait are woken as often
+	busyPause    = 80 * time.Millisecond  // the same, while this process writes, and there are many changes
+	manyChanges  = 250                    // between two wake-ups
 	retryPause   = 250 * time.Millisecond // after an error, doubled each time
 	longestRetry = time.Second
 )
@@ -181,7 +182,9 @@ func (n *numbering) wrote() {
 
 // await waits until there may be changes after a position.
 func (n *numbering) await(ctx context.Context, after oda.Position) error {
-	n.poke() // run may be in a long pause
+	end := n.tail.Wait()
+	defer end()
+	n.poke() // run may be in a long pause, and now sees that somebody waits
 	return n.tail.Await(ctx, after)
 }
 
@@ -234,6 +237,8 @@ func answerAll(asked []chan<- error, err error) {
 func (n *numbering) run(ctx context.Context) {
 	var (
 		began, called time.Time
+		calledAt      oda.Position  // when those who wait were last woken
+		pace          = pollPause   // until they are woken again
 		failing       time.Duration // the pause after errors; 0 if there was none
 		full          bool
 	)
@@ -241,9 +246,13 @@ func (n *numbering) run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		awaited := n.tail.Awaited()
-		if awaited && n.written.Load() && time.Since(called) >= writtenPause {
-			// Those who wait will read, and so ask for a round.
-			called = time.Now()
+		if awaited && n.written.Load() && time.Since(called) >= pace {
+			// Those who wait will read, and so ask for a round. That costs the writers
+			// time, so it is less often while there is much to read.
+			if pace = pollPause; n.tail.End()-calledAt >= manyChanges {
+				pace = busyPause
+			}
+			called, calledAt = time.Now(), n.tail.End()
 			n.written.Store(false)
 			n.tail.Call()
 		}
@@ -253,6 +262,8 @@ func (n *numbering) run(ctx context.Context) {
 			pause = retryPause // a write succeeded, so a round may too
 		case failing > 0:
 			pause = failing
+		case awaited && n.written.Load():
+			pause = pace
 		case awaited:
 			pause = pollPause
 		}
@@ -263,7 +274,7 @@ func (n *numbering) run(ctx context.Context) {
 		}
 		if left := pause - time.Since(began); len(asked) == 0 && left > 0 {
 			if awaited && n.written.Load() {
-				left = min(left, writtenPause-time.Since(called))
+				left = min(left, pace-time.Since(called))
 			}
 			timer.Reset(max(left, 0))
 			select {
