@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -21,10 +22,11 @@ const (
 )
 
 const (
-	// selectVersionEntries reads the versions with the numbers of runs; $1 has their
-	// first numbers, $2 their last ones.
-	selectVersionEntries = `SELECT v.number, v.stored_by, v.stored_on, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.runs, v.slots, v.text, v.digest, v.seal,
-			k.key, k.digest
+	// selectVersionEntries reads what selectStored does not, of the versions with the
+	// numbers of runs; $1 has their first numbers, $2 their last ones. No seal covers a
+	// number, so it looks whether the version before has a lower one.
+	selectVersionEntries = `SELECT v.number, h.created_by, h.created_on, v.runs, v.slots, v.text, v.digest, v.seal, k.key, k.digest,
+			v.version = 1 OR EXISTS (SELECT FROM versions WHERE kind = v.kind AND identifier = v.identifier AND version = v.version - 1 AND number < v.number)
 		FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last)
 		CROSS JOIN LATERAL (SELECT * FROM versions WHERE number BETWEEN run.first AND run.last OFFSET 0) v
 		CROSS JOIN LATERAL (SELECT created_by, created_on FROM heads WHERE kind = v.kind AND identifier = v.identifier OFFSET 0) h
@@ -103,7 +105,7 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 			}
 			e := &bodies[0]
 			bodies = bodies[1:]
-			e.Ref, e.Version = c.Ref, c.Version
+			e.Ref, e.Version, e.By, e.On, e.Before, e.After = c.Ref, c.Version, c.By, c.On, c.records.First-1, c.records.Last
 			if err := e.decode(); err != nil {
 				return err
 			}
@@ -139,9 +141,10 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 // versionEntry is a version as its row has it.
 type versionEntry struct {
 	oda.LogEntry
-	runs  []int64
-	slots []int32
-	seal  []byte
+	runs    []int64
+	slots   []int32
+	seal    []byte
+	follows bool // the version before it, if there is one
 }
 
 // decode completes the entry, whose row must fit its seal.
@@ -152,6 +155,9 @@ func (e *versionEntry) decode() (err error) {
 	runs, err := decodeRuns(e.runs)
 	if err != nil {
 		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
+	}
+	if !e.follows {
+		return oda.Damaged(e.Ref, e.Version, 0).Because(errors.New("it is in the log before the version that it replaced"))
 	}
 	row := engine.VersionRow{
 		Place: versionPlace(int16(e.Kind), e.ID), Version: e.Version, By: e.By, On: e.On,
@@ -194,8 +200,7 @@ func (s *Store) versionEntries(ctx context.Context, versions []*change) ([]versi
 		var keyDigest digest
 		var e versionEntry
 		row := []any{
-			&number, &e.By, &e.On, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &e.runs, &e.slots,
-			&text, (*digest)(&e.Body.Digest), &e.seal, &key, &keyDigest,
+			&number, &e.CreatedBy, &e.CreatedOn, &e.runs, &e.slots, &text, (*digest)(&e.Body.Digest), &e.seal, &key, &keyDigest, &e.follows,
 		}
 		_, err = pgx.ForEachRow(rows, row, func() error {
 			place, ok := places[number]

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	"oda"
@@ -52,4 +53,29 @@ func TestWhatWasLoadedSurvivesACrash(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// An import could not store a version before the one that it replaced.
+func TestVersionsWithExchangedNumbersAreNotExported(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	first := mustPut(t, s, write(t, sbd("a"), `{}`))
+	mustPut(t, s, next(t, sbd("a"), first.Metadata))
+	end, err := s.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	export := func() error {
+		return s.Entries(t.Context(), end, func(oda.Ref) bool { return true }, func(*oda.LogEntry) error { return nil })
+	}
+	if err := export(); err != nil {
+		t.Fatal(err)
+	}
+	do(t, conn, "UPDATE versions v SET number = w.number FROM versions w WHERE w.version = 3 - v.version")
+	err = export()
+	wantCode(t, err, oda.DamagedText)
+	if !strings.Contains(err.Error(), "Version 2 of SBDefinition a") {
+		t.Errorf("it does not say which: %v", err)
+	}
 }

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
@@ -182,6 +185,10 @@ var sessionSettings = map[string]string{
 	"client_connection_check_interval": "1s",
 }
 
+// readBuffer holds what comes from the server. The driver's own buffer holds 8 KiB, so
+// an export would make a system call for each document or two.
+const readBuffer = 64 << 10
+
 // configure sets what the DSN leaves open, and what must hold in any case.
 func configure(config *pgxpool.Config) {
 	c := config.ConnConfig
@@ -194,6 +201,9 @@ func configure(config *pgxpool.Config) {
 		}
 	}
 	watchReplication(&c.Config)
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBuffer), w)
+	}
 	config.HealthCheckPeriod = 5 * time.Second
 	config.MaxConnIdleTime = 5 * time.Minute
 }
