@@ -316,6 +316,32 @@ func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 	}
 }
 
+// What another archive sent instead of a document is nowhere else, if that changes.
+func TestTheReportHasWhatAnotherArchiveSent(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []string{"{\"sbd_id\":\"sbd-1\",\"name\":\"\xff\"}", `{"sbd_id":"sbd-2"}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/api/v1/sbds":
+				fmt.Fprint(w, `["sbd-1"]`)
+			case "/api/v1/sbds/sbd-1":
+				fmt.Fprint(w, sent)
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}))
+		defer server.Close()
+		var aside []moving.SetAside
+		report := moving.NewReport(nil, func(s moving.SetAside) { aside = append(aside, s) })
+		if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{server.URL}, report, quiet); err != nil {
+			t.Fatal(err)
+		}
+		if len(aside) != 1 || string(aside[0].Document) != sent {
+			t.Errorf("%q was set aside as %q", sent, aside)
+		}
+	}
+}
+
 // Two imports of the same documents at once store them once, and both are content.
 func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -73,13 +73,13 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	report = moving.NewReport(out, func(s moving.SetAside) {
 		if n := report.Aside.Load(); n <= told {
 			bar.clear()
-			fmt.Fprintf(to.err, "set aside: %s: %s%s\n", s.Place, about(s), s.Reason)
+			fmt.Fprintln(to.err, visible(fmt.Sprintf("set aside: %s: %s%s", s.Place, about(s), s.Reason)))
 		}
 	})
 	report.Path = i.Report
 	report.Note = func(text string) {
 		bar.clear()
-		fmt.Fprintf(to.err, "note: %s\n", text)
+		fmt.Fprintln(to.err, visible("note: "+text))
 	}
 	stop := bar.follow(func(took time.Duration) (string, float64) {
 		line, share := howFar("importing", report.Read.Load(), report.Total.Load(), took, grouped)

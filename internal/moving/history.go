@@ -32,7 +32,7 @@ type found struct {
 type history struct {
 	oda.Ref
 	versions []found
-	refused  error // why it could not be read
+	refused  *refusedError // why it could not be read
 }
 
 // maxDepth is the deepest nesting that a server can be told to take.

@@ -1,6 +1,8 @@
 package moving
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,6 +107,7 @@ func (r *remote) shown(path string) string {
 type refusedError struct {
 	status int
 	detail string
+	text   []byte // what came with it, if it is not what was asked for
 }
 
 func (e *refusedError) Error() string {
@@ -171,7 +174,7 @@ func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
 	if json.Unmarshal(text, &problem) == nil && problem.Detail != nil {
 		detail = strings.Join(strings.Fields(fmt.Sprint(problem.Detail)), " ")
 	}
-	return nil, &refusedError{response.StatusCode, detail}
+	return nil, &refusedError{response.StatusCode, detail, nil}
 }
 
 // heard is the body of an answer that must not fall silent.
@@ -210,9 +213,9 @@ func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
 		case len(text) > remoteAnswer:
-			return nil, finalError{&refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer)}}
+			return nil, finalError{&refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer), nil}}
 		case !json.Valid(text):
-			return nil, &refusedError{http.StatusOK, "something that is not valid JSON"}
+			return nil, &refusedError{http.StatusOK, "something that is not valid JSON", text}
 		}
 		return text, nil
 	})
@@ -274,7 +277,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}, func(id string) (*history, error) {
 		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id}, versioned)
 		if refused, ok := errors.AsType[*refusedError](err); ok && !refused.always() {
-			return &history{Ref: oda.Ref{Kind: kind, ID: id}, refused: err}, nil
+			return &history{Ref: oda.Ref{Kind: kind, ID: id}, refused: refused}, nil
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", r.shown(path+"/"+id), err)
@@ -283,7 +286,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}, func(h *history) error {
 		if h.refused != nil {
 			report.Read.Add(1)
-			return report.setAside(SetAside{Place: Place{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Reason: h.refused.Error()})
+			return report.setAside(SetAside{Place: Place{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Reason: h.refused.Error(), Document: h.refused.text})
 		}
 		report.Total.Add(int64(len(h.versions)) - 1)
 		return emit(h)
@@ -304,7 +307,7 @@ func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}
 	defer response.Body.Close()
 	spooled := false
-	err = elements(response.Body, func(one json.RawMessage) error {
+	err = elements(response.Body, remoteAnswer, func(one json.RawMessage) error {
 		if one[0] == '"' {
 			var id string
 			err := json.Unmarshal(one, &id)
@@ -355,28 +358,100 @@ func entityPath(ref oda.Ref) string {
 	return "/" + ref.Kind.Collection() + "/" + url.PathEscape(ref.ID)
 }
 
-// elements calls emit for the elements of a JSON array as they arrive.
-func elements(in io.Reader, emit func(json.RawMessage) error) error {
-	decoder := json.NewDecoder(in)
-	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
+// elements calls emit for the elements of a JSON array as they arrive. None may be longer
+// than so many bytes, and there may be no more blanks in a row. A json.Decoder knows no such
+// bounds, and looks at all blanks again whenever more of them arrive.
+func elements(in io.Reader, most int, emit func(json.RawMessage) error) error {
+	l := list{bufio.NewReaderSize(in, 64<<10), most}
+	if c, err := l.next(); err != nil || c != '[' {
 		return finalError{errors.New("the answer is not a list; is this the address of an archive?")}
 	}
-	for decoder.More() {
-		var one json.RawMessage
-		if err := decoder.Decode(&one); err != nil {
-			return fmt.Errorf("the list was cut off: %w", err)
+	c, err := l.next()
+	if err == nil && c == ']' {
+		return l.end()
+	}
+	for err == nil {
+		var one []byte
+		if one, c, err = l.element(c); err != nil {
+			break
 		}
-		if err := emit(one); err != nil {
-			return err
+		if err = emit(one); err != nil {
+			break
+		}
+		if c == ']' {
+			return l.end()
+		}
+		c, err = l.next()
+	}
+	return err
+}
+
+// list is a JSON array that is being read.
+type list struct {
+	in   *bufio.Reader
+	most int
+}
+
+const blanks = " \t\r\n"
+
+// read returns the next byte.
+func (l *list) read() (byte, error) {
+	c, err := l.in.ReadByte()
+	if err != nil {
+		err = fmt.Errorf("the list was cut off: %w", err)
+	}
+	return c, err
+}
+
+// next returns the next byte that is not a blank.
+func (l *list) next() (byte, error) {
+	for range l.most {
+		if c, err := l.read(); err != nil || strings.IndexByte(blanks, c) < 0 {
+			return c, err
 		}
 	}
-	if _, err := decoder.Token(); err != nil {
-		return fmt.Errorf("the list was cut off: %w", err)
+	return 0, finalError{fmt.Errorf("the list has more than %d blanks in a row", l.most)}
+}
+
+// element returns an element, of which c is the first byte, and what ends it: a comma, or
+// the bracket that ends the list.
+func (l *list) element(c byte) (text []byte, end byte, err error) {
+	for depth, quoted, escaped := 0, false, false; err == nil; c, err = l.read() {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			depth++
+		case depth > 0 && (c == '}' || c == ']'):
+			depth--
+		case depth == 0 && (c == ',' || c == ']'):
+			if text = bytes.TrimRight(text, blanks); !json.Valid(text) {
+				err = finalError{errors.New("the list is not valid JSON")}
+			}
+			return text, c, err
+		}
+		if len(text) == l.most {
+			return nil, 0, finalError{fmt.Errorf("the list has an element of more than %d bytes", l.most)}
+		}
+		text = append(text, c)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+	return nil, 0, err
+}
+
+// end makes sure that nothing follows the list.
+func (l *list) end() error {
+	_, err := l.next()
+	switch {
+	case err == nil:
 		return finalError{errors.New("something follows the list")}
+	case errors.Is(err, io.EOF):
+		return nil
 	}
-	return nil
+	return err
 }
 
 // history reads an entity, with all its versions if the archive gives them out. If one of
@@ -406,10 +481,10 @@ func (r *remote) document(ctx context.Context, ref oda.Ref, path string, version
 	}
 	f := found{Place: Place{File: r.shown(path)}, kind: ref.Kind, id: ref.ID, text: text}
 	if err := identify(&f); err != nil {
-		return f, &refusedError{http.StatusOK, err.Error()}
+		return f, &refusedError{http.StatusOK, err.Error(), text}
 	}
 	if version != 0 && f.version != version {
-		return f, &refusedError{http.StatusOK, fmt.Sprintf("it was asked for version %d, and sent version %d", version, f.version)}
+		return f, &refusedError{http.StatusOK, fmt.Sprintf("it was asked for version %d, and sent version %d", version, f.version), text}
 	}
 	return f, nil
 }
@@ -423,7 +498,7 @@ func (r *remote) versions(ctx context.Context, path string) (int64, error) {
 	}
 	var page struct{ Versions []struct{ Version int64 } }
 	if json.Unmarshal(text, &page) != nil || len(page.Versions) == 0 || page.Versions[0].Version < 1 {
-		return 0, &refusedError{http.StatusOK, "no list of versions"}
+		return 0, &refusedError{http.StatusOK, "no list of versions", text}
 	}
 	return page.Versions[0].Version, nil
 }

@@ -49,15 +49,18 @@ func (s SetAside) MarshalJSON() ([]byte, error) {
 		Sequence int64           `json:"sequence,omitempty"`
 		Reason   string          `json:"reason"`
 		Document json.RawMessage `json:"document,omitempty"`
-		Text     string          `json:"text,omitempty"` // if it is not JSON
+		Text     string          `json:"text,omitempty"`   // if it is not JSON
+		Bytes    []byte          `json:"base64,omitempty"` // if it is not even UTF-8
 	}{File: s.File, Line: s.Line, ID: s.ID, Version: s.Version, Sequence: s.Sequence, Reason: s.Reason}
 	if s.Kind != 0 {
 		fields.Kind = s.Kind.Collection()
 	}
 	switch {
+	case !utf8.Valid(s.Document): // which json.Valid accepts
+		fields.Bytes = s.Document
 	case json.Valid(s.Document):
 		fields.Document = s.Document
-	case utf8.Valid(s.Document):
+	default:
 		fields.Text = string(s.Document)
 	}
 	return json.Marshal(fields)

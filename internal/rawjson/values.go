@@ -64,7 +64,7 @@ func (s *Scanner) escaped(start int) ([]byte, error) {
 		case size == 0:
 			return nil, s.fail("this escape inside a string is not valid JSON")
 		case size < 0:
-			return nil, s.fail("a string has a lone surrogate escape, which is not a character")
+			return nil, s.fail("a string has an escape of half a character (a lone surrogate)")
 		}
 		out = utf8.AppendRune(out, r)
 		s.pos += size
