@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 		},
 		// A server that starts although it should not must not run for long. On
 		// an idle machine the scripts take seconds.
-		Deadline: time.Now().Add(4 * time.Minute),
+		Deadline: time.Now().Add(8 * time.Minute),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"answers": answers,
 			"appends": appends,

@@ -113,9 +113,9 @@ func TestAnAnswerThatIsNotCompletedEndsTheConnection(t *testing.T) {
 	})}
 	Refuse(server, func(net.Addr, string) []byte { return nil })
 	listener := listen(t, 1)
-	ctx, cancel := context.WithCancel(t.Context())
+	serving, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- Until(ctx, server, listener, time.Second) }()
+	go func() { served <- Until(serving, server, listener, time.Second) }()
 	defer func() { cancel(); <-served }()
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
