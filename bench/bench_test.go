@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,8 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == serveBare {
-		fail(runBare(os.Args[2]))
+	if len(os.Args) > 2 && os.Args[1] == serveBare {
+		fail(runBare(os.Args[2], os.Args[3:]...))
 	}
 	os.Exit(m.Run())
 }
@@ -226,7 +227,7 @@ func TestARefusalEndsAMeasurement(t *testing.T) {
 }
 
 func TestTheBareServerReadsAndWritesAsTheArchiveDoes(t *testing.T) {
-	server := httptest.NewServer(bareHandler())
+	server := httptest.NewServer(bareHandler(func(context.Context, []byte) error { return nil }))
 	defer server.Close()
 	for _, test := range []struct{ method, body, want string }{
 		{"GET", "", string(document("sbd-bare-00000000"))},

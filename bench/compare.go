@@ -17,6 +17,7 @@ type compare struct {
 	pocketBase  work
 	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
 	raw         bool
+	bareRow     bool     // also of a bare server that inserts what pgbench inserts
 	token       bool     // also of an oda that demands a token
 	odaOnly     bool     // there is no comparison with the bare server
 	columns     []column // by default rates and latencies, the rates relative to all others
@@ -42,7 +43,7 @@ func (c compare) run(ctx context.Context, s *stage) error {
 		return err
 	}
 	if !c.odaOnly && !s.alone() {
-		srv, err := s.startBare(ctx)
+		srv, err := s.startBare(ctx, bare)
 		if err != nil {
 			return err
 		}
@@ -92,6 +93,15 @@ func (c compare) run(ctx context.Context, s *stage) error {
 			return err
 		}
 		arms = append(arms, s.pgbenchArm(postgres, script, connections))
+		if c.bareRow {
+			srv, err := s.startBare(ctx, bareRow, postgres.db)
+			if err != nil {
+				return err
+			}
+			if err := add(c.work, srv); err != nil {
+				return err
+			}
+		}
 	}
 	if c.pocketBase != nil && s.plan.pocketBase && !s.alone() {
 		srv, err := s.startPocketBase(ctx)

@@ -20,12 +20,17 @@ const followers = 100
 var (
 	followed = fmt.Sprintf(", %d followers", followers)
 	unpacked = followed + " without gzip"
+	besides  = fmt.Sprintf(", %d streams of a bare server", followers)
 	behind   = fmt.Sprintf(", one of %d followers", followers)
 )
 
 // runFollowing measures what followers of the changes take from those who record,
 // and how far a follower is behind.
 func runFollowing(ctx context.Context, s *stage) error {
+	streams, err := s.startBare(ctx, bare)
+	if err != nil {
+		return err
+	}
 	odas, err := s.startOdas(ctx)
 	if err != nil {
 		return err
@@ -40,9 +45,9 @@ func runFollowing(ctx context.Context, s *stage) error {
 			return err
 		}
 		alone := loadArm(srv, "", all, 1)
-		while := func(name, encoding string) arm {
+		while := func(name string, followed *server, encoding string) arm {
 			return arm{name: srv.arm(name), run: func(ctx context.Context, length time.Duration) (sample, error) {
-				end, err := follow(srv, followers, encoding)
+				end, err := follow(followed, followers, encoding)
 				if err != nil {
 					return nil, err
 				}
@@ -50,7 +55,10 @@ func runFollowing(ctx context.Context, s *stage) error {
 				return alone.run(ctx, length)
 			}}
 		}
-		writing = append(writing, alone, while(followed, "gzip"), while(unpacked, "identity"))
+		writing = append(writing, alone, while(followed, srv, "gzip"), while(unpacked, srv, "identity"))
+		if srv.name == onSQLite && !s.alone() {
+			writing = append(writing, while(besides, streams, "identity"))
+		}
 		waiting = append(waiting, arm{name: srv.arm(behind), run: func(ctx context.Context, length time.Duration) (sample, error) {
 			return delay(ctx, srv, all, length)
 		}})

@@ -34,8 +34,8 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == serveBare {
-		fail(runBare(os.Args[2]))
+	if len(os.Args) > 2 && os.Args[1] == serveBare {
+		fail(runBare(os.Args[2], os.Args[3:]...))
 	}
 	o := options{plan: full, progress: os.Stderr}
 	flag.BoolVar(&o.quick, "quick", false, "small counts and short times, without PocketBase")

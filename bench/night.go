@@ -13,7 +13,7 @@ func runNight(ctx context.Context, s *stage) error {
 		return err
 	}
 	if !s.alone() {
-		srv, err := s.startBare(ctx)
+		srv, err := s.startBare(ctx, bare)
 		if err != nil {
 			return err
 		}

@@ -96,9 +96,10 @@ func scenarios() []scenario {
 		},
 		{
 			name: "quiet", title: "Recording over one quiet connection",
-			text: "The same over one connection, with nothing else to do for the server: what a script waits for each call.",
+			text: "The same over one connection, with nothing else to do for the server: what a script waits for each call. " +
+				"*" + bareRow + "* stands in front of PostgreSQL, and does nothing for a record but insert the row that pgbench inserts: what an archive adds comes on top of it.",
 			run: compare{
-				connections: 1, work: recordEach, pocketBase: pocketRecord, pgbench: recordScript, raw: true,
+				connections: 1, work: recordEach, pocketBase: pocketRecord, pgbench: recordScript, raw: true, bareRow: true,
 				columns: []column{over(p50), over(p50, bare, rawSQLite), over(p50, bare, pgbench), over(p99), over(p999)},
 			}.run,
 			budgets: []budget{
@@ -138,8 +139,9 @@ func scenarios() []scenario {
 		},
 		{
 			name: "following", title: "Recording while others follow",
-			text: fmt.Sprintf("Recording as above, alone and while %d clients have a stream of all changes, in turn. The clients accept gzip, as browsers and Go "+
-				"programs do, or not. They share the machine with the server, so they only read what they are sent and do not unpack it. Then how long after the acknowledgement of a record a follower sees it, under the same load.", followers),
+			text: fmt.Sprintf("Recording as above, alone and while %[1]d clients have a stream of all changes, in turn. The clients accept gzip, as browsers and Go "+
+				"programs do, or not. They share the machine with the server, so they only read what they are sent and do not unpack it. "+
+				"*%[1]d streams of a bare server* come from a program without an archive, which sends as much as often. Then how long after the acknowledgement of a record a follower sees it, under the same load.", followers),
 			run: runFollowing,
 			budgets: []budget{
 				atLeast("writers with 100 followers ÷ without", onSQLite+followed, over(rate, onSQLite), 0.97),

@@ -59,6 +59,7 @@ type server struct {
 // Names of arms.
 const (
 	bare       = "bare"
+	bareRow    = "bare, inserting the row alone"
 	onSQLite   = "oda on SQLite"
 	onPostgres = "oda on PostgreSQL"
 	rawSQLite  = "raw SQLite"
@@ -132,13 +133,14 @@ func (srv *server) drop() error {
 	return err
 }
 
-// startBare starts a server that stores nothing: this program itself.
-func (s *stage) startBare(ctx context.Context) (*server, error) {
+// startBare starts a bare server: this program itself. It stores nothing, except
+// that it inserts records into a database if one is named.
+func (s *stage) startBare(ctx context.Context, name string, db ...string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return s.start(ctx, &server{name: bare, ready: "/", command: []string{self, serveBare, "{addr}"}})
+	return s.start(ctx, &server{name: name, ready: "/", command: append([]string{self, serveBare, "{addr}"}, db...)})
 }
 
 // startOdas starts every oda on an empty archive of each engine.
