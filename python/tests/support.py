@@ -190,6 +190,7 @@ class Case(unittest.TestCase):
         if _process._recorder is not None:
             _process._recorder.close(0.1)
             _process._recorder._threads = None  # they end after their current work
+            _process._recorder._stop()  # wakes those that wait
             _process._recorder._leftovers._guard = None  # and free the lock themselves
             _process._recorder.abandon()
         _process._recorder = None

@@ -609,6 +609,29 @@ class AWrongRun(Case):
         self.wrong(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")
         self.healthy()
 
+    def busy(self, call):
+        """Whether the spool is searched without a pause while a script waits half a second."""
+        rounds, look = [], Leftovers._round
+
+        def counted(*args):
+            rounds.append(1)
+            return look(*args)
+
+        os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-2")
+        with mock.patch.object(Leftovers, "_round", counted):
+            scan(2)
+            self.assertFalse(call(0.5))
+        return len(rounds) > 2 * 0.5 / _recorder.POLL
+
+    def test_keeps_no_processor_busy_while_another_waits_to_end(self):
+        self.wrong(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")
+        self.assertFalse(self.busy(oda_helper.close))
+
+    def test_that_was_repeated_keeps_no_processor_busy(self):
+        for _ in range(2):
+            self.script("scan(1)", ODA_EXIT_TIMEOUT="0", ODA_URL="http://127.0.0.1:9", EB_ID="eb-1")
+        self.assertFalse(self.busy(oda_helper.flush))
+
     def test_is_told_how_to_send_to_another_address(self):
         eb_id = oda_helper.create_eb()
         self.assertTrue(oda_helper.close(PATIENCE))

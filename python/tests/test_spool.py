@@ -52,6 +52,18 @@ class TheFolder(Case):
             self.assertEqual(oda_helper.status().spool, self.blocked)
         self.assertIn("no folder for temporary files", logs.output[0])
 
+    def test_is_chosen_again_after_close_whatever_a_thread_was_doing(self):
+        recorder = _recorder.Recorder({})
+
+        class ClosedMeanwhile(dict):
+            def values(self):
+                recorder._threads = recorder._spool = None
+                return []
+
+        recorder._threads, recorder._live = token, _ = object(), ClosedMeanwhile()
+        recorder._leftover(token)
+        self.assertIsNone(recorder.spool())
+
     def test_that_is_spare_is_sent_from_when_the_other_can_be_used_again(self):
         down = free_port()
         env = {"ODA_SPOOL": self.blocked, "ODA_URL": "http://127.0.0.1:%d" % down, "ODA_EXIT_TIMEOUT": "0"}

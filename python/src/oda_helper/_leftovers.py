@@ -163,12 +163,17 @@ class Leftovers:
                 raise
             self.looked = now
         waiting: Set[str] = set()  # blocks with an older session that waits
+        dues: List[float] = []
         for name, left in self._all().items():
             eb_id, url = left.key
             skipped = self.closing > 0 and not self._uses(url)
-            if eb_id in waiting or skipped or time.monotonic() < left.due:
-                left.visited = left.visited or eb_id in waiting  # the older one was
+            if eb_id in waiting:
+                left.visited = True  # the older one was
+                continue
+            if skipped or time.monotonic() < left.due:
                 waiting.add(eb_id)
+                if not skipped:
+                    dues.append(left.due)
                 continue
             self._visiting = url
             try:
@@ -183,7 +188,7 @@ class Leftovers:
             else:
                 waiting.add(eb_id)
                 left.due = time.monotonic() + wait
-        dues = [left.due for left in self._all().values()]
+                dues.append(left.due)
         return max(0.0, min(dues + [self._look]) - time.monotonic())
 
     def _search(self, spools: List[str], held: Set[str]) -> None:

@@ -287,6 +287,7 @@ class Recorder:
         finally:
             with self._lock:
                 self._leftovers.closing -= 1
+            _release(self._sweep)  # what was not tried meanwhile is due
 
     def _wait(self, done: Callable[[], bool], timeout: Optional[float]) -> bool:
         """Waits for a condition while the threads hurry."""
@@ -384,7 +385,11 @@ class Recorder:
         while self._threads is token:
             held = {live.session.name for live in list(self._live.values())}
             try:
-                wait = self._leftovers.round(_settings.search_folders(self._folder()), held)
+                with self._lock:  # close() forgets the spool, which must not be set again
+                    if self._threads is not token:
+                        break
+                    spool = self._folder()
+                wait = self._leftovers.round(_settings.search_folders(spool), held)
             except Exception as problem:
                 _log.error("The spool cannot be searched: %r.", problem)
                 self._spool = None
