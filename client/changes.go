@@ -100,21 +100,13 @@ func (c change) change() (oda.Change, error) {
 // itself: if the archive restarts or cannot be reached, it asks again, after
 // pauses of at most a minute, and goes on behind the last change. Nothing is
 // missed and nothing comes twice. The sequence ends after an error: that of the
-// context, or of an archive that refuses to go on, such as oda.UnknownPosition.
+// context, or of an archive that refuses to go on, such as oda.UnknownPosition. It
+// logs when the archive does not answer (WithLogger).
 //
 // To go on after a restart of the caller, keep the position of the last change
 // that was dealt with.
 func (c *Client) Follow(ctx context.Context, after oda.Position, filter oda.ChangeFilter) iter.Seq2[oda.Change, error] {
 	return func(yield func(oda.Change, error) bool) {
-		after := after // so that a second loop over the sequence begins anew
-		if after == Now {
-			// What comes while the stream is not open yet must not be missed.
-			var err error
-			if after, err = c.now(ctx); err != nil {
-				yield(oda.Change{}, err)
-				return
-			}
-		}
 		f := following{
 			client: c, last: int64(after),
 			path: func(last int64) string {
@@ -132,20 +124,30 @@ func (c *Client) Follow(ctx context.Context, after oda.Position, filter oda.Chan
 				return yield(found, nil), nil
 			},
 		}
-		if err := f.run(ctx); err != nil {
+		var err error
+		if after == Now {
+			// What comes while the stream is not open yet must not be missed.
+			f.last, err = c.now(ctx, &f.outage)
+		}
+		if err == nil {
+			err = f.run(ctx)
+		}
+		if err != nil {
 			yield(oda.Change{}, err)
 		}
 	}
 }
 
 // now asks where the log of changes ends, until it is answered.
-func (c *Client) now(ctx context.Context) (oda.Position, error) {
+func (c *Client) now(ctx context.Context, o *outage) (int64, error) {
 	pause := firstPause
 	for {
 		page, err := c.Once().Changes(ctx, ChangesQuery{After: Now, Limit: 1})
 		if err == nil || !resumable(err) {
-			return page.Next, err
+			o.end(c)
+			return int64(page.Next), err
 		}
+		o.begin(c, err)
 		if err := wait(ctx, &pause, err); err != nil {
 			return 0, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -213,11 +214,16 @@ func TestAFollowerComesBackLater(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "id: 1\nevent: change\ndata: {\"position\":1,") // cut off
 	})
-	for change, err := range dialing(t, faults.URL).Follow(t.Context(), 0, oda.ChangeFilter{}) {
+	var log strings.Builder
+	told := must(client.New(faults.URL, client.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+	for change, err := range told.Follow(t.Context(), 0, oda.ChangeFilter{}) {
 		if err != nil || change.Position != 1 {
 			t.Errorf("the first change is %+v, %v", change, err)
 		}
 		break
+	}
+	if away, back := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again"); away != 1 || back != 1 {
+		t.Errorf("the outage is reported %d times, and its end %d times: %s", away, back, log.String())
 	}
 }
 

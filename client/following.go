@@ -32,6 +32,24 @@ type following struct {
 	path   func(last int64) string
 	last   int64                     // the number of the last event that was taken
 	take   func(event) (bool, error) // takes an event, and reports whether to go on
+	outage
+}
+
+// outage logs once that there was no answer, and that there is one again.
+type outage struct{ away bool }
+
+func (o *outage) begin(c *Client, err error) {
+	if !o.away {
+		o.away = true
+		c.logger().Warn("the archive does not answer; asking again until it does", "archive", c.Address(), "error", err)
+	}
+}
+
+func (o *outage) end(c *Client) {
+	if o.away {
+		o.away = false
+		c.logger().Info("the archive answers again", "archive", c.Address())
+	}
 }
 
 // errEnded says that the archive ended the stream, as it does when it stops.
@@ -56,6 +74,9 @@ func (f *following) run(ctx context.Context) error {
 		if f.last != before || time.Since(begun) > heartbeats {
 			pause = firstPause
 		}
+		if !errors.Is(err, errEnded) {
+			f.begin(f.client, err)
+		}
 		if err := wait(ctx, &pause, err); err != nil {
 			return err
 		}
@@ -74,6 +95,7 @@ func (f *following) once(ctx context.Context) (more bool, err error) {
 	if r.header.Get("Content-Type") != eventStream {
 		return true, garbled(r, errNotEvents)
 	}
+	f.end(f.client)
 	events := newEvents(r.stream, f.client.maxBody)
 	for {
 		e, err := events.next()

@@ -32,8 +32,11 @@ func WithTokenFile(path string) Option {
 }
 
 // WithLogger sets where the client reports a token that others could read on its
-// way. The default is slog.Default().
+// way, and an archive that it follows and that does not answer. The default is
+// slog.Default().
 func WithLogger(log *slog.Logger) Option { return func(c *Client) { c.log = log } }
+
+func (c *Client) logger() *slog.Logger { return cmp.Or(c.log, slog.Default()) }
 
 // Denied reports whether the archive refused a request because of who sent it
 // (401 or 403), or whether there was no token to send. With another token, or
@@ -116,7 +119,7 @@ func (c *Client) sayPlain(u *url.URL) {
 		return
 	}
 	c.plain.Do(func() {
-		cmp.Or(c.log, slog.Default()).Warn("the token is sent over plain http, where others can read it; use https", "archive", c.Address())
+		c.logger().Warn("the token is sent over plain http, where others can read it; use https", "archive", c.Address())
 	})
 }
 

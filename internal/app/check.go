@@ -62,7 +62,7 @@ func checkAdmin(cfg Config) error {
 	}
 	addr, err := net.ResolveTCPAddr("tcp", cfg.AdminListen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s (set it with --admin-listen): %w", cfg.AdminListen, err)
+		return fmt.Errorf("cannot listen on %s (set it with --admin-listen, as HOST:PORT): %w", cfg.AdminListen, err)
 	}
 	// A main address that is not valid has its own message.
 	if main, err := net.ResolveTCPAddr("tcp", cfg.Listen); err == nil && addr.Port != 0 && main.Port == addr.Port && main.IP.Equal(addr.IP) {
@@ -76,7 +76,7 @@ func checkAdmin(cfg Config) error {
 func checkAddress(cfg Config) error {
 	addr, err := net.ResolveTCPAddr("tcp", cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s (set it with --listen): %w", cfg.Listen, err)
+		return fmt.Errorf("cannot listen on %s (set it with --listen, as HOST:PORT): %w", cfg.Listen, err)
 	}
 	open := cfg.OIDC.Issuer == "" && cfg.Auth.Tokens == "" && len(cfg.Auth.Proxies) == 0
 	return exposed(addr, open, cfg)

@@ -39,6 +39,9 @@ func NewReader(from io.Reader) (*Reader, error) {
 		if bytes.HasPrefix([]byte("SQLite format 3\x00"), first) {
 			return nil, fmt.Errorf("%w, but a SQLite database; if that is an archive, copy it to its place", ErrNone)
 		}
+		if bytes.HasPrefix(first, []byte("\x28\xb5\x2f\xfd")) { // zstd
+			return nil, fmt.Errorf("%w; if it is an export, bring it into an archive with \"oda import\"", ErrNone)
+		}
 		if bytes.HasPrefix(first, []byte(Begins)) {
 			return nil, fmt.Errorf("%w of this version; restore it with the one that made it", ErrNone)
 		}

@@ -8,7 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"oda"
 	"oda/client"
@@ -44,8 +50,7 @@ func (c *create) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return explain(archive, "a new ExecutionBlock", err)
 	}
-	_, err = fmt.Fprintln(to.out, d.ID)
-	return err
+	return reportStored(to.out, d.ID)
 }
 
 // recording adds records to a block.
@@ -56,12 +61,16 @@ type recording struct {
 	acting
 }
 
-// Bounds of a batch, and of one record.
+// Bounds of a batch, and of one record. A batch does not wait longer for more records,
+// so that those of a running program are stored as they come.
 const (
 	batchRecords = 1000
 	batchBytes   = 4 << 20
+	batchWait    = 200 * time.Millisecond
 	maxRecord    = 64 << 20
 )
+
+var errInterrupted = errors.New("interrupted")
 
 // Run sends the records in batches as it reads them. Each has a key, so that an
 // interrupted recording can be sent again.
@@ -79,30 +88,24 @@ func (r *recording) Run(ctx context.Context, to streams) error {
 		r.Key = rand.Text()
 	}
 	s := sender{archive: archive, block: r.ID}
-	n := 0
-	err = values(in, func(text []byte) error {
-		n++
-		return s.add(ctx, oda.NewRecord{Key: fmt.Sprintf("%s-%d", r.Key, n), Text: text})
-	})
-	if err == nil && n == 0 {
-		err = errors.New("it has no records")
-	}
-	if err == nil {
-		err = s.send(ctx)
-	}
-	if err != nil {
+	if err = s.sendAll(ctx, in, r.Key); err != nil {
 		f, ok := errors.AsType[*failure](err)
 		if !ok {
 			f = &failure{exitFailed, err.Error()}
 		}
-		text := called(r.File) + ": " + f.text
-		if s.sent > 0 || client.Temporary(s.failed) {
-			text += fmt.Sprintf(" [%d records are stored; to send the file again and store each record once, add --key=%s]", s.sent, r.Key)
+		text := fmt.Sprintf("%s: %s [records stored: %d", called(r.File), f.text, s.sent)
+		if client.Temporary(s.failed) { // the last ones may be stored, too
+			text = fmt.Sprintf("%s: %s [records known to be stored: %d", called(r.File), f.text, s.sent)
 		}
-		return &failure{f.exit, text}
+		if s.sent > 0 || client.Temporary(s.failed) {
+			text += "; to send the file again and store each record once, add --key=" + r.Key
+		}
+		return &failure{f.exit, text + "]"}
 	}
-	_, err = fmt.Fprintf(to.out, "%s sequence %d\n", r.ID, s.last)
-	return err
+	if s.sent == 0 {
+		return fmt.Errorf("%s: it has no records", called(r.File))
+	}
+	return reportStored(to.out, fmt.Sprintf("%s sequence %d", r.ID, s.last))
 }
 
 // sender collects records and sends them in batches.
@@ -116,6 +119,55 @@ type sender struct {
 	failed  error
 }
 
+// sendAll sends the records in a file, with keys that count them. If it is interrupted,
+// it still sends what it has read; if it is interrupted again, the process ends.
+func (s *sender) sendAll(ctx context.Context, in io.Reader, key string) error {
+	interrupted, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(interrupted, stop)
+	read, end := make(chan []byte), make(chan error, 1)
+	left := make(chan struct{})
+	defer close(left)
+	go func() {
+		end <- values(in, func(text []byte) error {
+			select {
+			case read <- text:
+				return nil
+			case <-left:
+				return errInterrupted
+			}
+		})
+	}()
+	pause := time.NewTimer(batchWait)
+	defer pause.Stop()
+	for n := 1; ; {
+		var err error
+		select {
+		case text := <-read:
+			if len(s.waiting) == 0 {
+				pause.Reset(batchWait)
+			}
+			err = s.add(ctx, oda.NewRecord{Key: fmt.Sprintf("%s-%d", key, n), Text: text})
+			n++
+		case <-pause.C:
+			err = s.send(ctx)
+		case err = <-end:
+			if err == nil {
+				err = s.send(ctx)
+			}
+			return err
+		case <-interrupted.Done():
+			if err = s.send(ctx); err == nil {
+				err = errInterrupted
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (s *sender) add(ctx context.Context, r oda.NewRecord) error {
 	if len(s.waiting) == batchRecords || s.size > 0 && s.size+len(r.Text) > batchBytes {
 		if err := s.send(ctx); err != nil {
@@ -127,11 +179,15 @@ func (s *sender) add(ctx context.Context, r oda.NewRecord) error {
 	return nil
 }
 
+// send sends what waits, if there is something.
 func (s *sender) send(ctx context.Context) error {
+	if len(s.waiting) == 0 {
+		return nil
+	}
 	sequences, err := s.archive.RecordBatch(ctx, s.block, s.waiting)
 	if err != nil {
 		s.failed = err
-		return explain(s.archive, s.block, err)
+		return explain(s.archive, s.block, s.numbered(err))
 	}
 	for _, sequence := range sequences {
 		s.last = max(s.last, sequence)
@@ -139,6 +195,26 @@ func (s *sender) send(ctx context.Context) error {
 	s.sent += len(s.waiting)
 	s.waiting, s.size = s.waiting[:0], 0
 	return nil
+}
+
+// numbered returns a refusal of a batch with places in the file, not in the batch.
+func (s *sender) numbered(err error) error {
+	refused, ok := errors.AsType[*oda.Error](err)
+	if !ok {
+		return err
+	}
+	in := *refused
+	in.Faults = slices.Clone(refused.Faults)
+	for i := range in.Faults {
+		f := &in.Faults[i]
+		place, found := strings.CutPrefix(f.Pointer, "/records/")
+		number, rest, _ := strings.Cut(place, "/record")
+		if index, err := strconv.Atoi(number); found && err == nil {
+			place = strings.TrimSpace(fmt.Sprintf("record %d %s", s.sent+index+1, rest))
+			in.Detail, f.Pointer = strings.ReplaceAll(in.Detail, f.Pointer+": ", place+": "), place
+		}
+	}
+	return &in
 }
 
 // values passes on JSON values byte for byte: the elements of an array, or a

@@ -129,7 +129,12 @@ func (d *draft) begin() error {
 
 // keep returns a failure that says where the draft is.
 func (d *draft) keep(exit int, format string, about ...any) error {
-	return &failure{exit, fmt.Sprintf(format, about...) + "; what you wrote is in " + d.file}
+	text := fmt.Sprintf(format, about...)
+	if now, err := os.ReadFile(d.file); err == nil && bytes.Equal(now, d.before) {
+		_ = os.Remove(d.file) // nothing was written
+		return &failure{exit, text}
+	}
+	return &failure{exit, text + "; what you wrote is in " + d.file}
 }
 
 // callEditor lets the person edit the file. Ctrl-C is for the editor meanwhile.
@@ -141,7 +146,7 @@ func (d *draft) callEditor() error {
 	cmd := exec.Command("/bin/sh", "-c", editor+` "$1"`, "sh", d.file) // #nosec G204 -- the editor is the user's, and may have arguments of its own
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.to.in, d.to.out, d.to.err
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("the editor %q failed: %w", editor, err)
+		return fmt.Errorf("the editor %q failed (choose another with VISUAL or EDITOR): %w", editor, err)
 	}
 	return nil
 }

@@ -121,8 +121,16 @@ func store(ctx context.Context, archive *client.Client, to streams, kind oda.Kin
 	if err != nil {
 		return explain(archive, id, err)
 	}
-	_, err = fmt.Fprintf(to.out, "%s version %d\n", d.ID, d.Metadata.Version)
-	return err
+	return reportStored(to.out, fmt.Sprintf("%s version %d", d.ID, d.Metadata.Version))
+}
+
+// reportStored prints what was stored. If that fails, the error says so too: nobody
+// should store it again.
+func reportStored(out io.Writer, what string) error {
+	if _, err := fmt.Fprintln(out, what); err != nil {
+		return fmt.Errorf("%s is stored, but that cannot be printed: %w", what, err)
+	}
+	return nil
 }
 
 // post creates entities.
@@ -142,8 +150,7 @@ func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		if err != nil {
 			return explain(archive, "a new "+kind.String(), err)
 		}
-		_, err = fmt.Fprintln(to.out, d.ID)
-		return err
+		return reportStored(to.out, d.ID)
 	})
 }
 
@@ -159,6 +166,11 @@ func identifier(kind oda.Kind, body []byte) (string, error) {
 	}
 	var id string
 	if err := json.Unmarshal(members[kind.IDField()], &id); err != nil || id == "" {
+		for _, other := range oda.Kinds {
+			if _, has := members[other.IDField()]; has && other != oda.SBDefinition {
+				return "", fmt.Errorf("it has no %s, but %s; store it with \"oda %s put\"", kind.IDField(), other.IDField(), other.Collection())
+			}
+		}
 		return "", fmt.Errorf("it has no %s; give it one, or store it with \"oda %s post\", which makes one",
 			kind.IDField(), kind.Collection())
 	}

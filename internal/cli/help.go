@@ -51,6 +51,7 @@ func isKind(word string) bool {
 // wrong, which reading command may have been meant, and where to read on.
 func usageError(err error) string {
 	text := strings.Replace(err.Error(), `,"" but got`, " but got", 1) // no value is no choice
+	text = strings.Replace(text, `must be one of "auto",`, "must be one of ", 1)
 	command := "oda"
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
 		node := parse.Context.Selected()
@@ -58,15 +59,32 @@ func usageError(err error) string {
 			node = parse.Context.Model.Node
 		}
 		command = commandLine(node)
+		if flag, ok := strings.CutPrefix(text, "unknown flag "); ok && node.Parent == nil {
+			text += fmt.Sprintf("; flags come after the command, as in \"oda COMMAND %s\"", flag)
+		}
 		if word, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 			word, _, _ = strings.Cut(word, ", did you mean ") // it may be a command that writes
 			text = "unexpected argument " + word
-			if meant := meantCommand(word, node); meant != "" {
+			if ofKinds(node, word) {
+				text += fmt.Sprintf("; say which kind first, as in \"oda sbds %s\" (sbds, sbis, ebs or prjs)", word)
+			} else if meant := meantCommand(word, node); meant != "" {
 				text += fmt.Sprintf("; did you mean \"%s %s\"?", command, meant)
+			} else if node.Flags != nil && slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'o' && f.PlaceHolder == "FILE" }) {
+				text += fmt.Sprintf("; name the file with -o %s", word)
 			}
 		}
 	}
 	return fmt.Sprintf("%s (try \"%s --help\")", text, command)
+}
+
+// ofKinds reports whether a word that is not a command of oda is one of each kind.
+func ofKinds(in *kong.Node, word string) bool {
+	for _, child := range in.Children {
+		if isKind(child.Name) {
+			return slices.ContainsFunc(child.Children, func(n *kong.Node) bool { return n.Name == word || slices.Contains(n.Aliases, word) })
+		}
+	}
+	return false
 }
 
 // commandLine returns how a command is called.

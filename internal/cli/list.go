@@ -37,6 +37,7 @@ func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], 
 	case "yaml":
 		write, end = p.yaml(w)
 	}
+	none := true
 	for one, err := range list {
 		if err != nil {
 			if wrong := w.Flush(); wrong != nil {
@@ -44,9 +45,13 @@ func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], 
 			}
 			return explain(err)
 		}
+		none = false
 		if err := write(one); err != nil {
 			return err
 		}
+	}
+	if none && format == "table" && p.people {
+		w.WriteString("nothing was found\n")
 	}
 	if err := end(); err != nil {
 		return err

@@ -92,6 +92,9 @@ func explain(archive *client.Client, about string, err error) error {
 		if lost(err) {
 			hint = ""
 		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			hint = "; write http:// instead of https:// in its address"
+		}
 		if broken, ok := errors.AsType[*url.Error](err); ok {
 			err = broken.Err // without the request, which the user did not write
 		}

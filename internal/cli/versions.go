@@ -33,7 +33,7 @@ func (v *versions) Validate(ctx *kong.Context) error {
 
 func validLimit(limit int) error {
 	if limit < 0 {
-		return errors.New("--limit must not be negative; without it there is no limit")
+		return errors.New("--limit must not be negative; without it, or with 0, there is no limit")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -251,9 +252,11 @@ func (s *storing[D]) send(ctx context.Context, f *filler) error {
 
 // encode writes a document of this package, which can always be written.
 func encode(document any) []byte {
-	text, err := json.Marshal(document)
-	if err != nil {
+	var text bytes.Buffer
+	to := json.NewEncoder(&text)
+	to.SetEscapeHTML(false) // the values of a telescope are full of <
+	if err := to.Encode(document); err != nil {
 		panic("demo: a document cannot be written: " + err.Error())
 	}
-	return text
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }

@@ -5,11 +5,15 @@ package metrics
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -62,9 +66,22 @@ var liveHeap = collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetr
 // Open shows the metrics of the archive from now on.
 func (m *Metrics) Open(s Sources) { m.sources.Store(&s) }
 
+// metricErrors logs what goes wrong with metrics, but not that somebody stopped reading them.
+type metricErrors struct{ log *slog.Logger }
+
+// Println implements promhttp.Logger.
+func (l metricErrors) Println(v ...any) {
+	for _, one := range v {
+		if err, ok := one.(error); ok && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)) {
+			return
+		}
+	}
+	l.log.Error("a metric cannot be shown", "error", strings.TrimSpace(fmt.Sprintln(v...)))
+}
+
 // Handler answers with the metrics. One that cannot be found out is left out.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelError),
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: metricErrors{m.log},
 	})
 }

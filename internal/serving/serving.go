@@ -23,7 +23,7 @@ func Listen(ctx context.Context, flag, address string, n int) (*Listener, error)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("cannot listen on %s: the address is in use; stop the other program, or choose another address with %s", address, flag)
 	case err != nil:
-		return nil, fmt.Errorf("cannot listen on %s (set it with %s): %w", address, flag, err)
+		return nil, fmt.Errorf("cannot listen on %s (set it with %s, as HOST:PORT): %w", address, flag, err)
 	}
 	return &Listener{inner: listener, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
 }

@@ -202,7 +202,14 @@ func (f *file) create() error {
 			return reason(err)
 		}
 	}
-	c, err := openConn(fresh, sqlite.OpenReadWrite|sqlite.OpenCreate)
+	made, err := files.Anew(fresh, 0o640) // SQLite would let everybody read it
+	if err != nil {
+		return reason(err)
+	}
+	if err := made.Close(); err != nil {
+		return reason(err)
+	}
+	c, err := openConn(fresh, sqlite.OpenReadWrite)
 	if err != nil {
 		return err
 	}

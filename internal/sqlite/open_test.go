@@ -226,6 +226,17 @@ func TestARefusedFileIsLeftAsItWas(t *testing.T) {
 	}
 }
 
+func TestANewArchiveIsNotForEverybody(t *testing.T) {
+	s := fresh(t)
+	mustPut(t, s, put(t, "eb-1", `{}`, 1))
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(s.file.path + suffix)
+		if err != nil || info.Mode().Perm()&0o007 != 0 {
+			t.Errorf("%q: %v, %v", suffix, info.Mode(), err)
+		}
+	}
+}
+
 func TestAClosedArchiveCanBeOpenedAgain(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
