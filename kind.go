@@ -1,5 +1,7 @@
 package oda
 
+import "cmp"
+
 import "strconv"
 
 // Kind is one of the four kinds of entity.
@@ -64,4 +66,10 @@ func KindOf(collection string) (Kind, bool) {
 type Ref struct {
 	Kind Kind
 	ID   string
+}
+
+// Compare orders entities by kind and identifier. Engines write the entities of one
+// request in that order, so their changes come in it.
+func (r Ref) Compare(other Ref) int {
+	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.ID, other.ID))
 }

@@ -1,7 +1,6 @@
 package oda
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -171,7 +170,7 @@ func (t *tracer) wait(ctx context.Context) error {
 // reach adds the entities that are not yet nodes, as far as there is room. It
 // returns the new nodes.
 func (t *tracer) reach(refs []Ref) []Ref {
-	slices.SortFunc(refs, func(a, b Ref) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(refs, Ref.Compare)
 	first := len(t.nodes)
 	for _, ref := range refs {
 		if t.reached[ref] {
@@ -248,7 +247,7 @@ func (t *tracer) resolve(ctx context.Context, ring []Ref) error {
 	if err := t.look(ctx, refs); err != nil {
 		return err
 	}
-	return t.ask(ctx, Project, blocks, func(f *Found) bool {
+	err := t.ask(ctx, Project, blocks, func(f *Found) bool {
 		isOne := false
 		for _, block := range f.Summary.Blocks {
 			projects, asked := t.byBlock[block]
@@ -258,6 +257,10 @@ func (t *tracer) resolve(ctx context.Context, ring []Ref) error {
 		}
 		return isOne
 	})
+	for _, projects := range t.byBlock { // engines find them in any order
+		slices.SortFunc(projects, Ref.Compare)
+	}
+	return err
 }
 
 // back returns what refers to a ring.

@@ -260,5 +260,10 @@ func wholeNumber(kind rawjson.Kind, text string) int64 {
 	if kind != rawjson.Number || err != nil || f < 1 || f != math.Trunc(f) {
 		return 0
 	}
+	if f >= math.MaxInt64 {
+		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+			return 0 // integer would return another number
+		}
+	}
 	return integer([]byte(text))
 }

@@ -103,7 +103,7 @@ func TestFieldsOfAnotherTypeAreNotReferences(t *testing.T) {
 		}
 	}
 	for version, want := range map[string]int64{
-		"3": 3, "3.0": 3, "3e0": 3, "0": 0, "-1": 0, "1.5": 0, `"3"`: 0, "null": 0, "1e400": 0, "9223372036854775807": 9223372036854775807,
+		"3": 3, "3.0": 3, "3e0": 3, "0": 0, "-1": 0, "1.5": 0, `"3"`: 0, "null": 0, "1e400": 0, "9223372036854775807": 9223372036854775807, "9223372036854775808": 0, "1e19": 0,
 	} {
 		x, err := oda.ExtractOf(oda.SBInstance, oda.Body{Text: []byte(`{"sbd_ref":"a","sbd_version":` + version + `}`)})
 		if err != nil {

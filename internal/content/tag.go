@@ -18,10 +18,10 @@ func Tag(state string, e *Encoding) string {
 
 // IfMatch returns the states in the header, or nil if there is no header. The
 // comparison is strong: a weak tag never matches.
-func IfMatch(h http.Header) *oda.Tags { return states(h["If-Match"], "") }
+func IfMatch(h http.Header) *oda.Tags { return states(h["If-Match"], false) }
 
 // IfNoneMatch returns the states in the header, or nil if there is no header.
-func IfNoneMatch(h http.Header) *oda.Tags { return states(h["If-None-Match"], "W/") }
+func IfNoneMatch(h http.Header) *oda.Tags { return states(h["If-None-Match"], true) }
 
 // Has reports whether the client has a state, in any encoding.
 func Has(h http.Header, state string) bool {
@@ -29,19 +29,31 @@ func Has(h http.Header, state string) bool {
 	return tags != nil && (tags.Any || slices.Contains(tags.List, state))
 }
 
-// states parses a list of entity tags, and removes the prefix from tags that
-// have it.
-func states(values []string, prefix string) *oda.Tags {
+// states parses a list of entity tags; weak ones count only if they may. Tags without
+// quotes are accepted. What follows a quote that is not closed matches nothing.
+func states(values []string, weakToo bool) *oda.Tags {
 	if len(values) == 0 {
 		return nil
 	}
 	tags := &oda.Tags{}
-	for _, value := range values {
-		for tag := range strings.SplitSeq(value, ",") { // our tags have no commas
-			if tag = strings.TrimSpace(tag); tag == "*" {
-				tags.Any = true
-			} else if tag = strings.TrimPrefix(tag, prefix); !strings.HasPrefix(tag, "W/") {
-				tags.List = append(tags.List, stateOf(strings.Trim(tag, `"`)))
+	for _, rest := range values {
+		if strings.TrimSpace(rest) == "*" {
+			tags.Any = true
+			continue
+		}
+		for {
+			if rest = strings.TrimLeft(rest, " \t,"); rest == "" {
+				break
+			}
+			tag, weak := strings.CutPrefix(rest, "W/")
+			closed := true
+			if quoted, ok := strings.CutPrefix(tag, `"`); ok {
+				tag, rest, closed = strings.Cut(quoted, `"`) // it may have commas
+			} else {
+				tag, rest, _ = strings.Cut(tag, ",")
+			}
+			if closed && (weakToo || !weak) {
+				tags.List = append(tags.List, stateOf(strings.TrimSpace(tag)))
 			}
 		}
 	}

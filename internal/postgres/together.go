@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -223,9 +222,7 @@ func column[T any](stores []*store, nth int) []T {
 // inOrder returns the stores in the order of their identifiers. All transactions
 // lock heads in that order, so no two wait for each other.
 func inOrder(stores []*store) []*store {
-	return slices.SortedStableFunc(slices.Values(stores), func(a, b *store) int {
-		return cmp.Or(cmp.Compare(a.put.Kind, b.put.Kind), cmp.Compare(a.put.ID, b.put.ID))
-	})
+	return slices.SortedStableFunc(slices.Values(stores), func(a, b *store) int { return a.put.Ref.Compare(b.put.Ref) })
 }
 
 // queued returns a batch with the stores. None waits longer than patience for a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,7 +78,12 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 		return nil, err
 	}
 	entities := make([]*oda.Entity, len(puts))
-	for i := range puts {
+	order := make([]int, len(puts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return puts[a].Ref.Compare(puts[b].Ref) })
+	for _, i := range order {
 		var ahead *entry
 		if entries != nil {
 			ahead = entries[i]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"oda"
@@ -36,6 +37,11 @@ var several = []scenario{
 			}
 			same(t, "the version", entities[i].Metadata.Version, want)
 		}
+		var changed []oda.Ref
+		for _, c := range d.allChanges()[1:] {
+			changed = append(changed, c.Ref)
+		}
+		same(t, "the changes, in their order", changed, slices.SortedFunc(slices.Values(refs), oda.Ref.Compare))
 	}},
 	{"if one does not match, none is stored, and all that do not match are named", func(t *testing.T, d *desk) {
 		texts := map[string]string{}
