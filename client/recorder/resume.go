@@ -70,14 +70,16 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 	defer archives.close()
 	log := outage{log: options.Logger}
 	// Sessions are tried in turn, so that one unavailable archive does not
-	// delay the records of another. The sessions of one block go in order of
-	// age.
+	// delay the records of another. The sessions of one block in one archive go
+	// in order of age.
 	for wait := (backoff{}); len(waiting) > 0; {
 		var away []*Resumed
-		behind := make(map[string]error)
+		behind := make(map[[2]string]error)
 		for _, result := range waiting {
 			block, _, _ := splitName(filepath.Base(result.Dir))
-			if before := behind[block]; before != nil {
+			file, _ := readBlock(result.Dir, block) // resume has the error
+			to := [2]string{cmp.Or(options.URL, file.URL), block}
+			if before := behind[to]; before != nil {
 				result.Err = result.postpone(before)
 			} else {
 				result.Err = result.resume(ctx, &archives)
@@ -86,7 +88,7 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 				log.failed(result.Err, Lag{Records: result.Left}, result.Stored)
 			}
 			if isAway(result.Err) {
-				behind[block] = result.Err
+				behind[to] = result.Err
 				away = append(away, result)
 			}
 		}

@@ -313,3 +313,29 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 	}
 	wantNumbers(t, c, block, 6)
 }
+
+// A wrong address of one run does not concern a later run with the same block.
+func TestASessionForAnotherArchiveDoesNotHoldUpTheBlock(t *testing.T) {
+	t.Parallel()
+	between := newSwitchboard(t, env.Start(t).Forward())
+	c := clientOf(t, between.URL)
+	dir := t.TempDir()
+	block := blockOf(t, c, 0)
+	between.set(env.Answering(503, ""))
+	for _, archive := range []string{away(t), between.URL} {
+		rec, err := recorder.Attach(clientOf(t, archive), block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recordNumbers(t, rec, 1, 2)
+		leave(t, rec)
+	}
+	between.set(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	results, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
+	if err != nil || len(results) != 2 || (results[0].Left == 2) == (results[1].Left == 2) {
+		t.Errorf("resumed: %+v %v", results, err)
+	}
+	wantNumbers(t, c, block, 2)
+}

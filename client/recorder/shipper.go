@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"oda/client"
@@ -140,7 +142,9 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 		}
 		stored = 0
 	default:
-		if took >= slowRequest || client.Status(err) == http.StatusRequestTimeout {
+		// Something on the way may cut off what is long, or what takes long.
+		broken := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if took >= slowRequest || broken || client.Status(err) == http.StatusRequestTimeout {
 			p.most = max(len(records)/2, 1)
 		}
 		return false, err

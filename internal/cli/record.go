@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -67,15 +69,18 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return err
 	}
-	var sessions []recorder.Resumed
-	for _, dir := range dirs {
-		some, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{URL: d.URL, Logger: log})
-		if err != nil {
-			return err
-		}
-		sessions = append(sessions, some...)
+	found, failed := make([][]recorder.Resumed, len(dirs)), make([]error, len(dirs))
+	var all sync.WaitGroup
+	for i, dir := range dirs { // one may wait for its archive until the end
+		all.Go(func() {
+			found[i], failed[i] = recorder.Resume(ctx, dir, recorder.ResumeOptions{URL: d.URL, Logger: log})
+		})
 	}
-	return d.report(to, dirs, sessions)
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return d.report(to, dirs, slices.Concat(found...))
 }
 
 // report prints a line for each session, and returns an error if something is left.

@@ -266,7 +266,102 @@ class ASlowLink(Case):
         self.assertLess(min(lengths[large:]), 2001)
 
 
+class AnOutage(Case):
+    def test_that_is_over_leaves_nothing_waiting_although_the_script_rests(self):
+        proxy = Proxy(free_port())
+        self.addCleanup(proxy.close)
+        eb_id = oda_helper.create_eb()
+        os.environ["ODA_URL"] = proxy.url
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            scan(1)
+            wait_until(lambda: logs.output, "the warning")
+        scan(2)
+        time.sleep(2 * _recorder.LINGER)  # the thread has noticed it
+        proxy.forward(self.server.port)
+        wait_until(lambda: numbers(self.server.records(eb_id)) == [1, 2], "the records")
+
+    def test_of_one_block_does_not_concern_the_others(self):
+        blocks = [oda_helper.create_eb() for _ in range(2)]
+        gateway = Gateway(self, self.server, lambda method, length: (403, PAGE) if length > 2000 else None)
+        os.environ["ODA_URL"] = gateway.url
+        with self.assertLogs("oda_helper", "WARNING"):
+            for block, text in zip(blocks, ["x" * 2000, ""]):
+                os.environ["EB_ID"] = block
+                scan(1, text)
+                time.sleep(0.5)  # the first has failed
+            wait_until(lambda: numbers(self.server.records(blocks[1])) == [1], "the record of the other block")
+            self.fresh()  # and so it is among what others left
+            for block, text in zip(blocks, ["x" * 2000, ""]):
+                self.script("scan(%r)" % (text or 2), EB_ID=block, ODA_URL="http://127.0.0.1:9", ODA_EXIT_TIMEOUT="0")
+            for folder in self.sessions():
+                _repoint(folder, 9, int(gateway.url.rsplit(":", 1)[1]))
+            self.assertFalse(oda_helper.drain(5))
+        self.assertEqual(numbers(self.server.records(blocks[1])), [1, 2])
+
+    def test_of_another_archive_does_not_concern_the_same_block_here(self):
+        eb_id = oda_helper.create_eb()
+        self.assertTrue(oda_helper.close())
+        self.script("scan(1)", ODA_URL="http://127.0.0.1:9", ODA_EXIT_TIMEOUT="0", EB_ID=eb_id)
+        (first,) = self.sessions()
+        self.script("scan(2)", ODA_URL="http://127.0.0.1:9", ODA_EXIT_TIMEOUT="0", EB_ID=eb_id)
+        (second,) = set(self.sessions()) - {first}
+        _repoint(second, 9, self.server.port)
+        self.assertFalse(oda_helper.drain(5))
+        self.assertEqual(numbers(self.server.records(eb_id)), [2])
+
+
+    def test_that_cuts_off_large_batches_gets_smaller_ones(self):
+        def cut(method, length):
+            if length > 2000:
+                raise ConnectionResetError
+            return None
+
+        gateway = Gateway(self, self.server)
+        os.environ["ODA_URL"] = gateway.url
+        eb_id = oda_helper.create_eb()
+        gateway.answer = (503, "{}")  # so that records wait and go together
+        for n in range(100):
+            scan(n)
+        gateway.answer = cut
+        self.assertTrue(oda_helper.flush(60))
+        self.assertEqual(numbers(self.server.records(eb_id)), list(range(100)))
+
+
 class ManyBlocks(Case):
+    def setUp(self):
+        super().setUp()
+        self.resting = mock.patch.object(_recorder, "RESTED", -1.0)
+        self.resting.start()
+        self.addCleanup(self.resting.stop)
+
+    def test_in_turn_have_one_session_each(self):
+        self.resting.stop()
+        self.addCleanup(self.resting.start)
+        os.environ["ODA_URL"] = "http://127.0.0.1:%d" % free_port()
+        for n in range(60):
+            for block in range(_recorder.MAX_SESSIONS + 4):
+                os.environ["EB_ID"] = "eb-%d" % block
+                scan(n)
+            time.sleep(0.01)
+        self.assertEqual(len(self.sessions()), _recorder.MAX_SESSIONS + 4)
+
+    def test_are_released_without_waiting_for_a_writer(self):
+        # The writer may be interrupted by a signal handler, which waits for the recorder.
+        os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")
+        with mock.patch.object(_recorder, "MAX_SESSIONS", 1), mock.patch.object(_recorder, "MOST_SESSIONS", 1):
+            scan(1)
+            recorder = _process.recorder()
+            (live,) = recorder._live.values()
+            with live.session._lock:
+                os.environ["EB_ID"] = "eb-2"
+                scan(2)
+                time.sleep(3 * _recorder.LINGER)
+                asked = threading.Thread(target=recorder.lag, daemon=True)
+                asked.start()
+                asked.join(5)
+                self.assertFalse(asked.is_alive(), "the recorder is held")
+            wait_until(lambda: len(recorder._live) == 1, "the release")
+
     def test_keep_the_order_of_their_records_during_an_outage(self):
         proxy = Proxy(free_port())  # nobody listens there
         self.addCleanup(proxy.close)
@@ -293,6 +388,8 @@ class ManyBlocks(Case):
         self.assertTrue(oda_helper.close())
         self.script(
             """
+            from oda_helper import _recorder
+            _recorder.RESTED = -1.0
             for n in range(5):
                 for block in os.environ["BLOCKS"].split():
                     os.environ["EB_ID"] = block
@@ -729,3 +826,32 @@ class ADiskThatCannotSync(Case):
         self.assertIn(os.stat(folder).st_ino, synced)
         self.flushed()
         self.assertEqual(numbers(self.server.records(eb_id)), [1, 2])
+
+    def test_is_waited_for_by_every_thread(self):
+        os.environ["ODA_SPOOL_SYNC"] = "always"
+        oda_helper.create_eb()
+        fsync, ends, returned = os.fsync, [], []
+
+        def slow(descriptor):
+            begun = time.monotonic()
+            time.sleep(0.05)
+            fsync(descriptor)
+            ends.append((begun, time.monotonic()))
+
+        together = threading.Barrier(8)
+
+        def record():
+            for n in range(5):
+                together.wait()
+                begun = time.monotonic()
+                scan(n)
+                returned.append((begun, time.monotonic()))
+
+        with mock.patch("os.fsync", slow):
+            threads = [threading.Thread(target=record) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for called, came in returned:
+            self.assertTrue(any(called <= begun and ended <= came for begun, ended in ends))

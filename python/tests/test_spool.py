@@ -210,7 +210,7 @@ class TheSpool(Case):
         leftovers, take = Leftovers(lambda url: True, lambda eb_id: None), _spool.take_lock
 
         def meanwhile(path):
-            leftovers.add(folder, block).lag = 1
+            leftovers.add(folder, block, 1)
             return take(path)
 
         with mock.patch.object(_spool, "take_lock", meanwhile):

@@ -5,6 +5,7 @@ answer was lost is simply sent again. Nothing is dropped: what the archive refus
 good is set aside in the session's folder.
 """
 
+import http.client
 import json
 import logging
 import random
@@ -21,6 +22,7 @@ STEPS = 16  # requests for one session before the next has its turn
 HURRIED_DELAY = 1.0  # between tries while the process waits to end
 LONG_OUTAGE = 60.0  # seconds; its end is worth a message that everybody sees
 SLOW = 5.0  # seconds; after a slower request the next has fewer records
+BROKEN = (ConnectionResetError, BrokenPipeError, http.client.IncompleteRead)  # and after these
 
 # Why nothing can be sent to an archive: its URL, what is wrong, and a folder.
 AWAY = "The archive at %s is unavailable (%s). Records are kept in %s and sent when it is back."
@@ -138,7 +140,8 @@ class Delivery:
         self._settle, self._stored, self._lag = settle, stored, lag
         self._next = 0.0
         self._said = ""
-        self._slow = False  # the last request took long
+        self.failed = 0.0  # when it was last tried in vain; 0 if that was not the last try
+        self._slow = False  # the last request took long, or the line broke
         self.creating = outbox.block.create is not None and not outbox.noted
 
     def steps(self, written: bool = False) -> Optional[float]:
@@ -148,6 +151,7 @@ class Delivery:
         sending it record by record would cost the script more than it gains. So
         catching up once is enough.
         """
+        self.outbox.look_again()  # it may have waited for a long time
         for _ in range(STEPS):
             wait = self.step()
             if wait != 0:
@@ -194,7 +198,9 @@ class Delivery:
                 method, "/ebs/%s%s" % (block.eb_id, path), body, block.user, headers
             )
         except FAILURES as problem:
-            self._slow = time.monotonic() - begun >= SLOW
+            # Something on the way may cut off what is long, or what takes long.
+            self._slow = time.monotonic() - begun >= SLOW or isinstance(problem, BROKEN)
+            self.failed = time.monotonic()
             self.archive.failed(AWAY, describe(problem), None, self.outbox.folder)
             return None
         self._slow = time.monotonic() - begun >= SLOW or answer.status == 408
@@ -209,7 +215,11 @@ class Delivery:
         return answer
 
     def _unusable(self, answer: Answer, text: str = AWAY) -> None:
-        """Notes an answer that concerns all sessions: not from the archive, or temporary."""
+        """Notes an answer that may concern all sessions: not from the archive, or temporary.
+
+        It may also concern this one only. Others have their turn before it is tried again.
+        """
+        self.failed = time.monotonic()
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
         self.archive.failed(text, why, answer.retry_after, self.outbox.folder)
 
@@ -231,7 +241,7 @@ class Delivery:
             # Report this first: a caller that waits for the block must find it
             # stored.
             self._stored(block.eb_id)
-            self._said = self.trouble = ""
+            self._said, self.trouble, self.failed = "", "", 0.0
             self.creating = False
         elif answer.refused():
             self._stuck("the archive refuses its ExecutionBlock: " + answer.problem()["detail"])
@@ -276,7 +286,7 @@ class Delivery:
 
     def _passed(self, lines: List[Line]) -> None:
         """Notes that lines are stored or set aside."""
-        self._said = self.trouble = ""
+        self._said, self.trouble, self.failed = "", "", 0.0
         # Count first: a caller that waits for this position must find it
         # passed.
         self._settle(len(lines), sum(len(line.text) + 1 for line in lines))

@@ -33,6 +33,7 @@ class _Leftover:
         self.own = own  # its records were made by this process
         self.lag = 0  # how many of them wait
         self.due = 0.0
+        self.failed = 0.0  # when it was last tried in vain
         self.visited = False
         self.most = BATCH_RECORDS
         self.position = (1, 0)  # up to where this process has sent it
@@ -64,12 +65,12 @@ class Leftovers:
         self.closing = 0  # number of callers that wait to end
         self._look = 0.0
 
-    def add(self, folder: str, block: Block) -> _Leftover:
-        """Takes over a session of this process."""
+    def add(self, folder: str, block: Block, lag: int) -> None:
+        """Takes over a session of this process, in which so many records wait."""
         left = _Leftover(folder, (block.eb_id, block.url), own=True)
+        left.lag = lag
         with self._lock:
             self._found[os.path.basename(folder)] = left
-        return left
 
     def ignore(self, name: str, own: bool) -> None:
         """Leaves a session to a person."""
@@ -162,16 +163,22 @@ class Leftovers:
                 self._look = 0.0
                 raise
             self.looked = now
-        waiting: Set[str] = set()  # blocks with an older session that waits
+        found = self._all()
+        # Blocks that failed come last, so that they do not take every try that an archive is
+        # given. The sessions of a block stay in their order.
+        failed: Dict[Tuple[str, str], float] = {}
+        for left in found.values():
+            failed[left.key] = max(left.failed, failed.get(left.key, 0.0))
+        waiting: Set[Tuple[str, str]] = set()  # blocks with an older session that waits
         dues: List[float] = []
-        for name, left in self._all().items():
-            eb_id, url = left.key
+        for name, left in sorted(found.items(), key=lambda item: failed[item[1].key]):
+            url = left.key[1]
             skipped = self.closing > 0 and not self._uses(url)
-            if eb_id in waiting:
+            if left.key in waiting:
                 left.visited = True  # the older one was
                 continue
             if skipped or time.monotonic() < left.due:
-                waiting.add(eb_id)
+                waiting.add(left.key)
                 if not skipped:
                     dues.append(left.due)
                 continue
@@ -186,7 +193,7 @@ class Leftovers:
                     if self._found.get(name) is left:  # else it was added meanwhile
                         del self._found[name]
             else:
-                waiting.add(eb_id)
+                waiting.add(left.key)
                 left.due = time.monotonic() + wait
                 dues.append(left.due)
         return max(0.0, min(dues + [self._look]) - time.monotonic())
@@ -242,8 +249,9 @@ class Leftovers:
         guard = None
         try:
             archive = self._archive(left.key[1])
+            elsewhere = not (left.own or self.draining or self._uses(left.key[1]))
             if archive.wait() > 0:
-                return archive.wait()
+                return max(archive.wait(), ELSEWHERE if elsewhere else 0.0)
             block = _spool.read_block(folder)
             guard = self._guard = _spool.take_lock(path)
             if guard is None:
@@ -261,10 +269,9 @@ class Leftovers:
             delivery = Delivery(outbox, archive, settle, self._stored)
             delivery.most = left.most
             wait = delivery.steps()
-            left.most, left.position = delivery.most, outbox.position
+            left.most, left.position, left.failed = delivery.most, outbox.position, delivery.failed
             self.aside += outbox.aside
             if wait is not None:
-                elsewhere = not (left.own or self.draining or self._uses(block.url))
                 return max(wait, ELSEWHERE) if elsewhere and wait > 0 else wait
             if delivery.stuck:
                 self.ignore(name, left.own)

@@ -85,6 +85,10 @@ class Outbox:
         """Whether more was waiting when the last batch was read."""
         return bool(self._batch) or self._more
 
+    def look_again(self) -> None:
+        """Notes that more may have come since the batch was read."""
+        self._more = self._more or bool(self._batch)
+
     def _read(self) -> List[Line]:
         segment, offset = self.position
         while True:

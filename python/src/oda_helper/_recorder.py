@@ -20,12 +20,15 @@ from ._outbox import Outbox
 from ._session import CLOSED, NotSynced, Session
 from ._spool import Block
 
-MAX_SESSIONS = 16  # maximum number of open sessions
+MAX_SESSIONS = 16  # number of open sessions above which those at rest are released
+MOST_SESSIONS = 64  # the same for all
+RESTED = 0.5  # after this, a session is at rest
 IDLE_SECONDS = 60.0  # after this, a session that is not the newest is released
 LINGER = 0.2  # gathers records into a batch; sending costs the script time
 SYNC_EVERY = 0.1
 REPORT_EVERY = 10.0
 POLL = 0.01
+WAKE = 0.1  # between wake-ups of the threads while somebody waits
 TRY_AGAIN = 5.0  # after a failure of the spool
 OLDER_FIRST = 0.1  # between checks whether older records of a block are sent
 ASIDE = "Records were refused or damaged, or cannot be sent. They are kept in %s."
@@ -302,12 +305,16 @@ class Recorder:
         self._start_again = 0.0
         try:
             _release(self._hurry)
+            woken = 0.0
             while not done():
                 if self._threads is None and self._live:
                     self.start()
-                _release(self._wake)
-                _release(self._sweep)
-                if end is not None and time.monotonic() >= end:
+                now = time.monotonic()
+                if now >= woken + WAKE:
+                    woken = now
+                    _release(self._wake)
+                    _release(self._sweep)
+                if end is not None and now >= end:
                     return False
                 time.sleep(POLL)
             return True
@@ -404,13 +411,15 @@ class Recorder:
     def _round(self) -> Optional[float]:
         """Gives every session its turn; returns when the next one is due.
 
-        Those that were unused longest come first, since they are the first to be
-        released.
+        Those that failed come last, so that they do not take every try that an archive
+        is given. Else those that were unused longest come first, since they are the first
+        to be released.
         """
         for archive in list(self._archives.values()):
             archive.hurried = self._leftovers.closing > 0
         waits = []
-        for key, live in sorted(list(self._live.items()), key=lambda item: item[1].used):
+        lives = list(self._live.items())
+        for key, live in sorted(lives, key=lambda item: (item[1].delivery.failed, item[1].used)):
             rest = live.due - time.monotonic()
             if rest > 0:  # somebody who waits has woken this thread
                 waits.append(rest)
@@ -444,8 +453,10 @@ class Recorder:
             if self._live.get(key) is not live:
                 return None
             newest = live.used >= max(other.used for other in self._live.values())
-            crowded = len(self._live) > MAX_SESSIONS and not newest
-            idle = time.monotonic() - live.used > IDLE_SECONDS and not newest
+            unused = time.monotonic() - live.used
+            most = MAX_SESSIONS if unused > RESTED else MOST_SESSIONS
+            crowded = len(self._live) > most and not newest
+            idle = unused > IDLE_SECONDS and not newest
             if live.wanted or not (self._leftovers.closing or crowded or idle):
                 return wait
             if live.delivery.stuck:
@@ -458,12 +469,14 @@ class Recorder:
             elif crowded:
                 # It continues as a leftover, without open files.
                 # Add it before it is closed: flush() looks for it in one of the two.
-                left = self._leftovers.add(live.session.folder, live.session.block)
-                left.lag = live.session.stop()
+                folder, block = live.session.folder, live.session.block
+                if not live.session.stop_now(lambda lag: self._leftovers.add(folder, block, lag)):
+                    return OLDER_FIRST
                 _release(self._sweep)
             else:
                 return wait
-            self._let_go(key, live)
+        # Without the lock: whoever was interrupted in the session may wait for it.
+        self._let_go(key, live)
         return None
 
     def _caught_up(self, archive: Archive) -> None:

@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 from collections import deque
-from typing import Deque, List, Optional, Tuple
+from typing import Callable, Deque, List, Optional, Tuple
 
 from . import _spool
 from ._spool import Block
@@ -58,6 +58,7 @@ class Session:
         self._torn = False  # the newest segment must not be written to
         self._dirty = False
         self._fresh = True  # there are names and small files to sync
+        self._syncing = threading.RLock()
         self._retired: List[int] = []
         self._guard = self._make(spool)
 
@@ -208,6 +209,10 @@ class Session:
 
     def sync(self) -> None:
         """Syncs what is new to disk, as the policy says."""
+        with self._syncing:  # what another thread syncs is not on disk before it is done
+            self._sync()
+
+    def _sync(self) -> None:
         with self._lock:
             if self.closed:
                 return
@@ -243,6 +248,21 @@ class Session:
         try:
             if not self.closed and self.end() > position:
                 return False
+            self.closed = True
+            return True
+        finally:
+            self._lock.release()
+
+    def stop_now(self, before: Callable[[int], None]) -> bool:
+        """Closes the session for writing, after a call with how many records wait in it.
+
+        It does nothing if somebody writes: the writer may be interrupted by a signal
+        handler that waits for the caller.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            before(self.lag())
             self.closed = True
             return True
         finally:
