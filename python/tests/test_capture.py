@@ -392,6 +392,25 @@ class WhatHasNotEndedWhenTheProcessEnds(Case):
         self.assertEqual([r["request"] for r in found], ["__main__.numbers", "__main__.later", "__main__.sleep"])
         self.assertEqual({r["response"]["result"] for r in found}, {"<not ended when the process ended>"})
 
+    def test_is_recorded_once_although_it_ends_while_the_process_waits(self):
+        gone = "http://127.0.0.1:%d" % free_port()
+        self.script(
+            """
+            import asyncio, threading, time
+
+            @oda_helper.capture_request_response
+            async def sleep():
+                await asyncio.sleep(0.4)
+
+            threading.Thread(target=lambda: asyncio.run(sleep()), daemon=True).start()
+            time.sleep(0.2)
+            """,
+            EB_ID="eb-1", ODA_URL=gone, ODA_EXIT_TIMEOUT="1",
+        )  # fmt: skip
+        (folder,) = self.sessions()
+        with open(os.path.join(folder, "00000001.log"), "rb") as file:
+            self.assertEqual(len(file.readlines()), 1)
+
 
 class TheCallerNoticesNothing(Case):
     needs_server = False

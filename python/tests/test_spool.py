@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.request
 import zlib
 from unittest import mock
 
@@ -216,6 +217,19 @@ class TheSpool(Case):
         with mock.patch.object(_spool, "take_lock", meanwhile):
             leftovers.round([self.spool], set())
         self.assertEqual((leftovers.own(), leftovers.lag()), ({os.path.basename(folder)}, 1))
+
+    def test_keeps_the_spelling_of_numbers_in_a_block_to_be_stored(self):
+        self.script("oda_helper.create_eb()\nscan(1)", ODA_URL="http://127.0.0.1:%d" % self.down, ODA_EXIT_TIMEOUT="0")
+        (folder,) = self.sessions()
+        _repoint(folder, self.down, self.server.port)
+        path, spelled = os.path.join(folder, _spool.BLOCK), b'"x":0.1234567890123456789012345,"y":1E400'
+        with open(path, "rb") as file:
+            text = file.read()
+        with open(path, "wb") as file:
+            file.write(text.replace(b'"create":{', b'"create":{' + spelled + b",").replace(spelled + b",}", spelled + b"}"))
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        with urllib.request.urlopen("%s/api/v1/ebs/%s" % (self.server.url, os.path.basename(folder)[:-17])) as answer:
+            self.assertIn(spelled, answer.read())
 
     def test_is_tried_once_more_at_the_end_of_a_process(self):
         folder = self.left(1, EB_ID="eb-nobody-has-this")

@@ -162,6 +162,7 @@ class _Call(NamedTuple):
     arguments: Any
     sent: datetime
     clock: float
+    goes_on: bool = False  # it is a coroutine or a generator
 
 
 _unended: Dict[int, _Call] = {}  # coroutines and generators that have begun
@@ -188,7 +189,8 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
     """Records a call that has ended."""
     if call is None:
         return
-    _unended.pop(id(call), None)
+    if _unended.pop(id(call), None) is None and call.goes_on:
+        return  # it was recorded when the process began to end
     try:
         # Use the monotonic clock: even if the clock is set back meanwhile, the
         # response must not precede the request.
@@ -219,6 +221,7 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
 def _going_on(call: Optional[_Call]) -> Optional[_Call]:
     """Notes a call that may still go on when the process ends."""
     if call is not None:
+        call = call._replace(goes_on=True)
         _unended[id(call)] = call
     return call
 

@@ -12,7 +12,7 @@ import random
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _settings
+from . import _json, _settings
 from ._http import ANSWER_TIMEOUT, FAILURES, Answer, Client, describe
 from ._outbox import BATCH_RECORDS, Line, Outbox
 
@@ -225,8 +225,7 @@ class Delivery:
 
     def _create(self) -> None:
         block = self.outbox.block
-        body = json.dumps(block.create, ensure_ascii=False, separators=(",", ":")).encode()
-        answer = self._ask("PUT", "", body, {"If-None-Match": "*"})
+        answer = self._ask("PUT", "", _json.write(block.create), {"If-None-Match": "*"})
         if answer is not None and answer.status == 412:
             answer = self._ask("GET", "", None)
             found = answer.document() if answer is not None and answer.status == 200 else {}

@@ -6,13 +6,13 @@ This module knows names and formats; _session writes, _outbox reads.
 """
 
 import fcntl
-import json
 import os
 import re
 import shutil
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from . import _json
 from ._settings import normalise, valid_id
 
 VERSION = 1
@@ -39,7 +39,7 @@ class Block(NamedTuple):
         if self.user:
             content["user"] = self.user
         content["create"] = self.create
-        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return _json.write(content) + b"\n"
 
 
 class Unusable(Exception):
@@ -59,7 +59,7 @@ def read_block(folder: str) -> Block:
     with open(os.path.join(folder, BLOCK), "rb") as file:
         text = file.read()
     try:
-        found = json.loads(text)
+        found = _json.read(text)
         block = Block(found["eb_id"], found["url"], found.get("user"), found["create"])
         version = found["spool"]
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
