@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,8 +160,12 @@ func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 func identifier(kind oda.Kind, body []byte) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
-		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
-			return "", fmt.Errorf("it is not JSON: %w", err)
+		if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+			if len(bytes.TrimSpace(body)) == 0 {
+				return "", errors.New("it is empty")
+			}
+			line := 1 + bytes.Count(body[:min(wrong.Offset, int64(len(body)))], []byte("\n"))
+			return "", fmt.Errorf("it is not JSON: line %d: %w", line, err)
 		}
 		return "", errors.New("it is not a JSON object")
 	}

@@ -293,6 +293,7 @@ class Delivery:
 
     def _unknown(self, answer: Answer, again: float = UNKNOWN_DELAY) -> None:
         """Reports an answer that may need a person's help, and waits."""
+        self.most = 1  # more would be sent in vain, too
         why = "%d: %s" % (answer.status, answer.problem()["detail"])
         if answer.denied():  # the next token may have another role
             again = min(again, LAST_DELAY)
