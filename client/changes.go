@@ -143,6 +143,9 @@ func (c *Client) now(ctx context.Context, o *outage) (int64, error) {
 	pause := firstPause
 	for {
 		page, err := c.Once().Changes(ctx, ChangesQuery{After: Now, Limit: 1})
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
 		if err == nil || !resumable(err) {
 			o.end(c)
 			return int64(page.Next), err

@@ -50,20 +50,31 @@ type Resumed struct {
 // The error concerns the spool itself; each Resumed has the error of its
 // session.
 func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, error) {
+	return ResumeAll(ctx, []string{dir}, options)
+}
+
+// ResumeAll is Resume for several spools together. Those that cannot be read do not keep it
+// from sending what is in the others.
+func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Resumed, error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
-	names, others, err := sessions(dir)
-	if err != nil {
-		return nil, fmt.Errorf("resume the spool: %w", err)
+	var results []Resumed
+	var unread error
+	for _, dir := range dirs {
+		names, others, err := sessions(dir)
+		if err != nil {
+			unread = errors.Join(unread, fmt.Errorf("resume the spool: %w", err))
+		}
+		for _, other := range others {
+			tidy(filepath.Join(dir, other), options.Logger)
+		}
+		for _, name := range names {
+			results = append(results, Resumed{Dir: filepath.Join(dir, name)})
+		}
 	}
-	for _, other := range others {
-		tidy(filepath.Join(dir, other), options.Logger)
-	}
-	results := make([]Resumed, len(names))
-	waiting := make([]*Resumed, len(names))
-	for i, name := range names {
-		results[i].Dir = filepath.Join(dir, name)
+	waiting := make([]*Resumed, len(results))
+	for i := range results {
 		waiting[i] = &results[i]
 	}
 	archives := archives{options: options, clients: make(map[archiveOf]*client.Client)}
@@ -98,7 +109,7 @@ func Resume(ctx context.Context, dir string, options ResumeOptions) ([]Resumed, 
 	}
 	return slices.DeleteFunc(results, func(r Resumed) bool {
 		return errors.Is(r.Err, files.ErrLocked) || errors.Is(r.Err, errGone)
-	}), nil
+	}), unread
 }
 
 // sleep waits, and returns false if the context ends first.

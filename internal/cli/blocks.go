@@ -144,11 +144,10 @@ func (s *sender) sendAll(ctx context.Context, in io.Reader, key string) error {
 		var err error
 		select {
 		case text := <-read:
-			if len(s.waiting) == 0 {
-				pause.Reset(batchWait)
-			}
 			err = s.add(ctx, oda.NewRecord{Key: fmt.Sprintf("%s-%d", key, n), Text: text})
-			n++
+			if n++; len(s.waiting) == 1 {
+				pause.Reset(batchWait) // also after a full batch was sent
+			}
 		case <-pause.C:
 			err = s.send(ctx)
 		case err = <-end:

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -69,18 +67,8 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return err
 	}
-	found, failed := make([][]recorder.Resumed, len(dirs)), make([]error, len(dirs))
-	var all sync.WaitGroup
-	for i, dir := range dirs { // one may wait for its archive until the end
-		all.Go(func() {
-			found[i], failed[i] = recorder.Resume(ctx, dir, recorder.ResumeOptions{URL: d.URL, Logger: log})
-		})
-	}
-	all.Wait()
-	if err := errors.Join(failed...); err != nil {
-		return err
-	}
-	return d.report(to, dirs, slices.Concat(found...))
+	sessions, err := recorder.ResumeAll(ctx, dirs, recorder.ResumeOptions{URL: d.URL, Logger: log})
+	return errors.Join(err, d.report(to, dirs, sessions))
 }
 
 // report prints a line for each session, and returns an error if something is left.

@@ -345,6 +345,16 @@ class ManyBlocks(Case):
             time.sleep(0.01)
         self.assertEqual(len(self.sessions()), _recorder.MAX_SESSIONS + 4)
 
+    def test_that_rest_are_released(self):
+        self.resting.stop()
+        self.addCleanup(self.resting.start)
+        for n in range(_recorder.MAX_SESSIONS + 4):
+            oda_helper.create_eb()
+            scan(n)
+        live = _process.recorder()._live
+        wait_until(lambda: len(live) == _recorder.MAX_SESSIONS, "the release")
+        self.flushed()
+
     def test_are_released_without_waiting_for_a_writer(self):
         # The writer may be interrupted by a signal handler, which waits for the recorder.
         os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-1")

@@ -9,6 +9,7 @@ import http.client
 import json
 import logging
 import random
+import ssl
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -22,7 +23,10 @@ STEPS = 16  # requests for one session before the next has its turn
 HURRIED_DELAY = 1.0  # between tries while the process waits to end
 LONG_OUTAGE = 60.0  # seconds; its end is worth a message that everybody sees
 SLOW = 5.0  # seconds; after a slower request the next has fewer records
-BROKEN = (ConnectionResetError, BrokenPipeError, http.client.IncompleteRead)  # and after these
+BROKEN = (  # and after these
+    ConnectionResetError, BrokenPipeError, http.client.IncompleteRead,
+    ssl.SSLEOFError, ssl.SSLZeroReturnError,
+)  # fmt: skip
 
 # Why nothing can be sent to an archive: its URL, what is wrong, and a folder.
 AWAY = "The archive at %s is unavailable (%s). Records are kept in %s and sent when it is back."

@@ -454,12 +454,16 @@ class Recorder:
                 return None
             newest = live.used >= max(other.used for other in self._live.values())
             unused = time.monotonic() - live.used
-            most = MAX_SESSIONS if unused > RESTED else MOST_SESSIONS
-            crowded = len(self._live) > most and not newest
+            many = len(self._live) > MAX_SESSIONS and not newest
+            crowded = many and (unused > RESTED or len(self._live) > MOST_SESSIONS)
             idle = unused > IDLE_SECONDS and not newest
             if live.wanted or not (self._leftovers.closing or crowded or idle):
+                if many:  # it is released once it rests
+                    wait = RESTED if wait is None else min(wait, RESTED)
                 return wait
             if live.delivery.stuck:
+                if not live.session.stop_now(lambda lag: None):
+                    return OLDER_FIRST
                 self._leftovers.ignore(live.session.name, own=True)
             elif wait is None and live.session.close_at(live.delivery.outbox.position):
                 if live.delivery.outbox.keeps():
@@ -472,11 +476,13 @@ class Recorder:
                 folder, block = live.session.folder, live.session.block
                 if not live.session.stop_now(lambda lag: self._leftovers.add(folder, block, lag)):
                     return OLDER_FIRST
-                _release(self._sweep)
             else:
                 return wait
+            # It is closed, and nothing of it is lost.
+            del self._live[key]
         # Without the lock: whoever was interrupted in the session may wait for it.
-        self._let_go(key, live)
+        live.session.release()
+        _release(self._sweep)
         return None
 
     def _caught_up(self, archive: Archive) -> None:
