@@ -268,13 +268,21 @@ func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	}
 }
 
-func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
-	t.Parallel()
+// unavailable returns a block in an archive that is unavailable until the switchboard
+// lets requests pass.
+func unavailable(t *testing.T) (*switchboard, *client.Client, string) {
+	t.Helper()
 	between := newSwitchboard(t, env.Start(t).Forward())
 	c := clientOf(t, between.URL)
-	dir := t.TempDir()
 	block := blockOf(t, c, 0)
 	between.set(env.Answering(503, ""))
+	return between, c, block
+}
+
+func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
+	t.Parallel()
+	between, c, block := unavailable(t)
+	dir := t.TempDir()
 	for i := range 3 {
 		before := sessionsIn(t, dir)
 		rec, err := recorder.Attach(c, block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
@@ -317,11 +325,8 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 // A wrong address of one run does not concern a later run with the same block.
 func TestASessionForAnotherArchiveDoesNotHoldUpTheBlock(t *testing.T) {
 	t.Parallel()
-	between := newSwitchboard(t, env.Start(t).Forward())
-	c := clientOf(t, between.URL)
+	between, c, block := unavailable(t)
 	dir := t.TempDir()
-	block := blockOf(t, c, 0)
-	between.set(env.Answering(503, ""))
 	for _, archive := range []string{away(t), between.URL} {
 		rec, err := recorder.Attach(clientOf(t, archive), block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
 		if err != nil {

@@ -93,11 +93,12 @@ func (r *recording) Run(ctx context.Context, to streams) error {
 		if !ok {
 			f = &failure{exitFailed, err.Error()}
 		}
-		text := fmt.Sprintf("%s: %s [records stored: %d", called(r.File), f.text, s.sent)
-		if client.Temporary(s.failed) { // the last ones may be stored, too
-			text = fmt.Sprintf("%s: %s [records known to be stored: %d", called(r.File), f.text, s.sent)
+		stored, uncertain := "records stored", client.Temporary(s.failed)
+		if uncertain { // the last ones may be stored, too
+			stored = "records known to be stored"
 		}
-		if s.sent > 0 || client.Temporary(s.failed) {
+		text := fmt.Sprintf("%s: %s [%s: %d", called(r.File), f.text, stored, s.sent)
+		if s.sent > 0 || uncertain {
 			text += "; to send the file again and store each record once, add --key=" + r.Key
 		}
 		return &failure{f.exit, text + "]"}
