@@ -40,6 +40,8 @@ type Resumed struct {
 
 	// Err says why something is left. If it is nil, everything was sent.
 	Err error
+
+	rest *position // of what still waits, if it is known
 }
 
 // Resume sends what processes that have ended left in a spool. It skips
@@ -96,6 +98,9 @@ func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Res
 				result.Err = result.resume(ctx, &archives)
 			}
 			if client.Denied(result.Err) {
+				if result.Left == 0 {
+					result.count()
+				}
 				log.failed(result.Err, Lag{Records: result.Left}, result.Stored)
 			}
 			if isAway(result.Err) {
@@ -107,9 +112,23 @@ func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Res
 			break
 		}
 	}
+	// What waits is read to be counted, so that is done once.
+	for i := range results {
+		results[i].count()
+	}
 	return slices.DeleteFunc(results, func(r Resumed) bool {
 		return errors.Is(r.Err, files.ErrLocked) || errors.Is(r.Err, errGone)
 	}), unread
+}
+
+// count counts what still waits.
+func (r *Resumed) count() {
+	if r.rest == nil {
+		return
+	}
+	var uncounted error
+	r.Left, _, uncounted = waitingLines(r.Dir, *r.rest)
+	r.Err = errors.Join(r.Err, uncounted)
 }
 
 // sleep waits, and returns false if the context ends first.
@@ -178,11 +197,10 @@ func (r *Resumed) resume(ctx context.Context, archives *archives) error {
 	}
 	r.Stored, r.Refused, r.Damaged = r.Stored+p.count.stored, r.Refused+p.count.refused, r.Damaged+p.count.damaged
 	if err != nil {
-		var uncounted error
-		r.Left, _, uncounted = waitingLines(s.dir, p.at)
-		return errors.Join(err, uncounted)
+		r.rest = &p.at
+		return err
 	}
-	r.Left = 0
+	r.Left, r.rest = 0, nil
 	if s.keeps() {
 		return nil
 	}
@@ -194,9 +212,8 @@ func (r *Resumed) resume(ctx context.Context, archives *archives) error {
 func (r *Resumed) postpone(because error) error {
 	r.Block, _, _ = splitName(filepath.Base(r.Dir))
 	at, _ := loadPosition(r.Dir)
-	var uncounted error
-	r.Left, _, uncounted = waitingLines(r.Dir, at)
-	return errors.Join(because, uncounted)
+	r.rest = &at
+	return because
 }
 
 // wholeSession returns the end of a session that nobody writes to.
