@@ -152,13 +152,13 @@ type Key struct {
 	Digest [32]byte
 }
 
-// Check returns an error if the key was first used with another digest.
+// Check returns an error if the key was first used for a request with another digest.
 func (k Key) Check(digest []byte) error {
 	if bytes.Equal(k.Digest[:], digest) {
 		return nil
 	}
-	return Errorf(KeyReused, "This Idempotency-Key was used before, with another body. "+
-		"Send the same body to retry, or a new key to store something new.")
+	return Errorf(KeyReused, "This Idempotency-Key was used before, for another request. "+
+		"Send the same request to retry it, or a new key to store something new.")
 }
 
 // Missing returns the error for an entity that is not in the archive.

@@ -186,11 +186,7 @@ func checkRecordText(body Body) error {
 	if DigestOf(body.Text) != body.Digest {
 		return errors.New("the text of a record does not fit its digest")
 	}
-	scan := rawjson.NewScanner(body.Text, maxStoredDepth)
-	_, _, err := scan.Skip()
-	if err == nil {
-		err = scan.End()
-	}
+	err := rawjson.Check(body.Text, maxStoredDepth)
 	if err == nil && bytes.TrimLeft(body.Text, white)[0] != '{' {
 		err = errors.New("it is not an object")
 	}
@@ -307,6 +303,9 @@ func (e *LogEntry) SameRecords(list Digest) error {
 	return fmt.Errorf("the archive has another version %d, with other records", e.Version)
 }
 
+// ErrPresent is the answer to an entry that the archive has already.
+var ErrPresent = errors.New("the archive has it already")
+
 // Mover reads and writes the log with everything in it, to move archives.
 type Mover interface {
 	// Entries calls emit for the entries up to a position that are those of a wanted
@@ -316,12 +315,12 @@ type Mover interface {
 	// an entry with its Check.
 	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
 
-	// Load adds entries to the log as they are, in order. They were prepared. It
-	// leaves out what the archive has already. What cannot be added is refused, with
-	// a reason for each entry that is, else nil. All others are stored together, or
-	// none if there is an error. Until Sync returns, a crash may lose them, with
-	// everything that was loaded later.
-	Load(ctx context.Context, entries []LogEntry) (refused []error, err error)
+	// Load adds entries to the log as they are, in order. They were prepared. The
+	// answer to each is nil if it was added, ErrPresent if the archive has it already,
+	// or else why it cannot be added. The entries are added together, or none if there
+	// is an error. Until Sync returns, a crash may lose them, with everything that was
+	// loaded later.
+	Load(ctx context.Context, entries []LogEntry) (answers []error, err error)
 
 	// Sync makes durable what was loaded.
 	Sync(ctx context.Context) error

@@ -214,19 +214,6 @@ func (d *draft) show(name string, document []byte) (differs bool) {
 
 // check returns what the person wrote as it can be stored.
 func (d *draft) check(text []byte) ([]byte, error) {
-	scan := rawjson.NewScanner(text, deepest)
-	_, _, err := scan.Skip()
-	if err == nil {
-		err = scan.End()
-	}
-	if wrong, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
-		before := text[:min(wrong.Offset, len(text))]
-		line := 1 + bytes.Count(before, []byte("\n"))
-		return nil, fmt.Errorf("line %d: %s", line, wrong.Msg)
-	}
-	if err != nil {
-		return nil, err
-	}
 	id, err := identifier(d.kind, text)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/rawjson"
 )
 
 // entities are the commands for every kind of entity.
@@ -158,15 +159,14 @@ func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 // identifier returns the identifier in a document, which the URL of a store
 // needs. The archive checks everything else.
 func identifier(kind oda.Kind, body []byte) (string, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return "", errors.New("it is empty")
+	}
+	if err := rawjson.Check(body, deepest); err != nil {
+		return "", fmt.Errorf("it is not valid JSON: %w", err)
+	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
-		if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
-			if len(bytes.TrimSpace(body)) == 0 {
-				return "", errors.New("it is empty")
-			}
-			line := 1 + bytes.Count(body[:min(wrong.Offset, int64(len(body)))], []byte("\n"))
-			return "", fmt.Errorf("it is not JSON: line %d: %w", line, err)
-		}
 		return "", errors.New("it is not a JSON object")
 	}
 	var id string

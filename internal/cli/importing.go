@@ -97,7 +97,9 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		return err
 	}
 	aside := report.Aside.Load()
-	if _, err := fmt.Fprintf(to.out, "Read %s documents and records; %s set aside.\n", grouped(report.Read.Load()), grouped(aside)); err != nil {
+	_, err = fmt.Fprintf(to.out, "Documents and records: %s read, %s imported, %s already there, %s set aside.\n",
+		grouped(report.Read.Load()), grouped(report.Imported.Load()), grouped(report.Present.Load()), grouped(aside))
+	if err != nil {
 		return err
 	}
 	if aside > 0 {

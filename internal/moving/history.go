@@ -81,12 +81,7 @@ func reason(err error) error {
 
 // identify finds out what a document is: its kind, its identifier and its version.
 func identify(f *found) error {
-	scan := rawjson.NewScanner(f.text, maxDepth)
-	_, _, err := scan.Skip()
-	if err == nil {
-		err = scan.End()
-	}
-	if err != nil {
+	if err := rawjson.Check(f.text, maxDepth); err != nil {
 		return fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	ids := make(map[oda.Kind]string)
@@ -155,21 +150,23 @@ func versionIn(metadata []byte) int64 {
 }
 
 // sort puts the versions in their order, and returns those that are there twice: all
-// but the last of each. One that is the same in every byte is left out.
-func (h *history) sort() (twice []found) {
+// but the last of each. One that is the same in every byte is left out, and counted.
+func (h *history) sort() (twice []found, repeated int64) {
 	slices.SortStableFunc(h.versions, func(a, b found) int { return cmp.Compare(a.version, b.version) })
 	kept := h.versions[:0]
 	for i, f := range h.versions {
 		if i+1 < len(h.versions) && f.version != 0 && h.versions[i+1].version == f.version {
 			if f.meta != nil || !bytes.Equal(f.text, h.versions[i+1].text) {
 				twice = append(twice, f)
+			} else {
+				repeated++
 			}
 			continue
 		}
 		kept = append(kept, f)
 	}
 	h.versions = kept
-	return twice
+	return twice, repeated
 }
 
 // errTwice is why a document is set aside that was stored as the same version as
@@ -181,12 +178,15 @@ type preserved struct {
 	entries []placed
 	aside   []SetAside
 	read    int64 // documents
+	present int64 // of these, those that were read before
 }
 
 // preserve turns a history into entries of a log.
 func (p *parser) preserve(h *history) (*preserved, error) {
 	result := &preserved{read: int64(len(h.versions))}
-	for _, f := range h.sort() {
+	twice, repeated := h.sort()
+	result.present = repeated
+	for _, f := range twice {
 		result.aside = append(result.aside, SetAside{
 			Place: f.Place, Ref: h.Ref, Version: f.version, Reason: fmt.Sprintf(errTwice, f.version), Document: f.text,
 		})

@@ -88,6 +88,7 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 			}
 		}
 		report.Read.Add(p.read) // they may come slowly
+		report.Present.Add(p.present)
 		return l.add(p.entries, 0)
 	})
 	return l.end(err)

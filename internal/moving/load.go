@@ -16,7 +16,7 @@ const loadBytes = 2 << 20
 
 // Loader is the archive that entries are loaded into, as an oda.Mover does it.
 type Loader interface {
-	Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error)
+	Load(ctx context.Context, entries []oda.LogEntry) (answers []error, err error)
 	Sync(ctx context.Context) error
 }
 
@@ -165,20 +165,33 @@ func loadAll(ctx context.Context, into Loader, file string, entries []placed, re
 		batch, at = append(batch, p.LogEntry), append(at, p)
 	}
 	if len(batch) > 0 {
-		refused, err := into.Load(ctx, batch)
+		answers, err := into.Load(ctx, batch)
 		if err != nil {
 			return err
 		}
-		for i, why := range refused {
-			if why == nil {
-				continue
-			}
-			if err := report.setAside(at[i].aside(file, why)); err != nil {
-				return err
+		for i, answer := range answers {
+			switch {
+			case answer == nil:
+				report.Imported.Add(at[i].read())
+			case errors.Is(answer, oda.ErrPresent):
+				report.Present.Add(at[i].read())
+			default:
+				if err := report.setAside(at[i].aside(file, answer)); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return ctx.Err()
+}
+
+// read returns how many documents and records were read for it: an export has a line for
+// each.
+func (p *placed) read() int64 {
+	if p.place.File != "" {
+		return 1
+	}
+	return p.Positions()
 }
 
 // aside returns the entry as one that was set aside.

@@ -68,9 +68,11 @@ func (s SetAside) MarshalJSON() ([]byte, error) {
 
 // Report counts what an import has done, and keeps what it has set aside.
 type Report struct {
-	Total atomic.Int64 // documents and records; 0 if nobody knows
-	Read  atomic.Int64
-	Aside atomic.Int64
+	Total    atomic.Int64 // documents and records; 0 if nobody knows
+	Read     atomic.Int64
+	Imported atomic.Int64
+	Present  atomic.Int64 // in the archive already
+	Aside    atomic.Int64
 
 	// Note is told what a person should know although nothing was set aside; nil: nobody.
 	Note func(text string)

@@ -72,7 +72,8 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	aside := func(f *found, reason string) error {
 		return s.report.setAside(SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: reason, Document: f.text})
 	}
-	for _, f := range h.sort() {
+	twice, repeated := h.sort()
+	for _, f := range twice {
 		if err := aside(&f, fmt.Sprintf(errTwice, f.version)); err != nil {
 			return err
 		}
@@ -89,7 +90,8 @@ func (s *storer) store(ctx context.Context, h *history) error {
 			continue
 		}
 		if n := len(prints); n > 0 && f.version == 0 && print == prints[n-1] {
-			continue // the same document once more
+			repeated++ // the same document once more
+			continue
 		}
 		good, prints = append(good, f), append(prints, print)
 	}
@@ -97,11 +99,14 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	if err != nil {
 		return err
 	}
-	if current != nil && int64(there) > current.Metadata.Version {
+	present := int64(there)
+	if current != nil && present > current.Metadata.Version {
+		present = 1
 		if err := s.aside(h, good[:there-1], "the archive has a later one as its first version, and this cannot be stored before it"); err != nil {
 			return err
 		}
 	}
+	s.report.Present.Add(present + repeated)
 	for i := there; i < len(good); i++ {
 		f := &good[i]
 		text := f.text
@@ -124,6 +129,7 @@ func (s *storer) store(ctx context.Context, h *history) error {
 				return failed
 			}
 			if have > i {
+				s.report.Present.Add(int64(have - i))
 				current, there, i = now, have, have-1
 				continue
 			}
@@ -131,6 +137,7 @@ func (s *storer) store(ctx context.Context, h *history) error {
 		switch status := client.Status(err); {
 		case err == nil:
 			current, there = stored, i+1
+			s.report.Imported.Add(1)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case status == http.StatusUnprocessableEntity && current != nil && there == 0:

@@ -22,11 +22,11 @@ const loadTime = 10 * time.Minute
 // Load implements oda.Mover. It is one transaction. Rows are copied, and numbers are
 // taken in the order of the entries, so that the rounds give positions in that order.
 // Its commit does not wait for the disk, so the next load may begin while it is written.
-func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error) {
+func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []error, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
 		return s.writeWithin(ctx, loadTime, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return transact(ctx, conn, func(tx pgx.Tx) (err error) {
-				refused, err = load(ctx, tx, entries)
+				answers, err = load(ctx, tx, entries)
 				return err
 			})
 		})
@@ -35,7 +35,7 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []err
 		return nil, s.writeError(ctx, err)
 	}
 	s.numbering.wrote()
-	return refused, nil
+	return answers, nil
 }
 
 // Sync implements oda.Mover. A commit that waits for the disk, and for the synchronous
@@ -55,11 +55,11 @@ func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, erro
 	if err := l.readKeys(ctx, tx, entries); err != nil {
 		return nil, err
 	}
-	refused := make([]error, len(entries))
+	answers := make([]error, len(entries))
 	for i := range entries {
-		refused[i] = l.add(&entries[i])
+		answers[i] = l.add(&entries[i])
 	}
-	return refused, l.write(ctx, tx)
+	return answers, l.write(ctx, tx)
 }
 
 // loadedHead is the head of an entity while entries are loaded.
@@ -126,12 +126,7 @@ func (l *loading) readHeads(ctx context.Context, tx pgx.Tx, entries []oda.LogEnt
 	for i := range entries {
 		seen[entries[i].Ref] = true
 	}
-	refs := slices.SortedFunc(maps.Keys(seen), func(a, b oda.Ref) int {
-		if a.Kind != b.Kind {
-			return int(a.Kind) - int(b.Kind)
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	refs := slices.SortedFunc(maps.Keys(seen), oda.Ref.Compare)
 	kinds, ids := make([]int16, len(refs)), make([]string, len(refs))
 	for i, ref := range refs {
 		kinds[i], ids[i] = int16(ref.Kind), ref.ID
@@ -265,8 +260,7 @@ func (l *loading) usedKey(ref oda.Ref, key string) bool {
 
 var errKeyTaken = errors.New("the key with which it was created has created another entity here")
 
-// add adds an entry to what is going to be written, unless it is there. An error says
-// why it cannot be added.
+// add adds an entry to what is going to be written, and returns the answer to it.
 func (l *loading) add(e *oda.LogEntry) error {
 	h := l.heads[e.Ref]
 	key := knownKey{Ref: e.Ref, sequence: e.Sequence}
@@ -278,10 +272,15 @@ func (l *loading) add(e *oda.LogEntry) error {
 		if !ok {
 			return oda.LostVersion(e.Ref, e.Version)
 		}
-		if err := e.Same(one.by, one.on, one.digest); err != nil || e.List == nil {
+		if err := e.Same(one.by, one.on, one.digest); err != nil {
 			return err
 		}
-		return e.SameRecords(one.list)
+		if e.List != nil {
+			if err := e.SameRecords(one.list); err != nil {
+				return err
+			}
+		}
+		return oda.ErrPresent
 	}
 	if err := e.Follow(h.state()); err != nil {
 		return err

@@ -10,12 +10,26 @@ import (
 // SyntaxError says where and why a text is not a strict JSON document.
 type SyntaxError struct {
 	Offset  int    // of the byte that is wrong
+	Line    int    // with that byte, from 1
 	Pointer string // JSON pointer to the value that holds that byte
 	Msg     string
 }
 
 func (e *SyntaxError) Error() string {
-	return e.Msg + " at byte " + strconv.Itoa(e.Offset)
+	text := e.Msg
+	if e.Line > 1 {
+		text += " in line " + strconv.Itoa(e.Line)
+	}
+	return text + " at byte " + strconv.Itoa(e.Offset)
+}
+
+// Check returns why a text is not a strict JSON document, as a *SyntaxError, or nil.
+func Check(text []byte, maxDepth int) error {
+	s := NewScanner(text, maxDepth)
+	if _, _, err := s.Skip(); err != nil {
+		return err
+	}
+	return s.End()
 }
 
 // manyKeys is the number of keys in one object from which duplicates are
@@ -64,12 +78,15 @@ func NewScanner(data []byte, maxDepth int) *Scanner {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
 		s.err = &SyntaxError{Msg: "the text begins with a byte order mark; send it without"}
 	case !utf8.Valid(data):
-		s.err = &SyntaxError{Offset: invalidUTF8(data), Msg: "the text is not valid UTF-8"}
+		wrong := invalidUTF8(data)
+		s.err = &SyntaxError{Offset: wrong, Line: lineOf(data, wrong), Msg: "the text is not valid UTF-8"}
 	default:
 		s.frames, s.keys = s.frameRoom[:0], s.keyRoom[:0]
 	}
 	return s
 }
+
+func lineOf(data []byte, offset int) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }
 
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
@@ -345,7 +362,7 @@ func (s *Scanner) expected(msg string) error {
 
 // fail returns an error for the current byte, with a pointer to it.
 func (s *Scanner) fail(msg string) error {
-	s.err = &SyntaxError{Offset: s.pos, Pointer: s.Pointer(), Msg: msg}
+	s.err = &SyntaxError{Offset: s.pos, Line: lineOf(s.data, s.pos), Pointer: s.Pointer(), Msg: msg}
 	return s.err
 }
 

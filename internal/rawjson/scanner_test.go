@@ -241,3 +241,23 @@ func TestTheFirstSpecialByteOfAStringIsFound(t *testing.T) {
 		}
 	}
 }
+
+func TestASyntaxErrorNamesItsLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1,}`:              "a key in double quotes was expected here at byte 7",
+		"{\"a\":1,\n\"b\" 2}":   "a colon was expected here in line 2 at byte 12",
+		"{\"a\":\n\n\"\xff\"}":  "the text is not valid UTF-8 in line 3 at byte 8",
+		"\n{}\n[]":              "there is more data after the end of the document in line 3 at byte 4",
+		"\xef\xbb\xbf{}":        "the text begins with a byte order mark; send it without at byte 0",
+		"{\n\"a\":\n[\n1\n]\n}": "",
+	} {
+		got := ""
+		if err := Check([]byte(text), 10); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -11,17 +11,17 @@ import (
 )
 
 // Load implements oda.Mover. All entries are one job of the writer.
-func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []error, err error) {
+func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []error, err error) {
 	days := make([][]oda.Day, len(entries))
 	for i := range entries {
 		days[i] = engine.DaysOf(&entries[i])
 	}
-	refused = make([]error, len(entries))
+	answers = make([]error, len(entries))
 	// The size ends the batch: nobody else is waiting for an import.
 	err = s.submit(ctx, batchBytes, func(tx *txn) error {
-		clear(refused)
+		clear(answers)
 		for i := range entries {
-			refused[i] = tx.load(&entries[i], days[i])
+			answers[i] = tx.load(&entries[i], days[i])
 			if tx.fault != nil {
 				return tx.fault
 			}
@@ -31,13 +31,13 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (refused []err
 	if err != nil {
 		return nil, err
 	}
-	return refused, nil
+	return answers, nil
 }
 
 // Sync implements oda.Mover. Every commit is durable.
 func (s *Store) Sync(context.Context) error { return nil }
 
-// load adds an entry, unless it is there. An error says why it cannot be added.
+// load adds an entry, and returns the answer to it.
 func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	h, err := t.head(e.Ref)
 	if err != nil {
@@ -48,7 +48,10 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 		state = &oda.LogState{Metadata: h.metadata, LastSequence: h.lastSequence}
 	}
 	if e.Known(state) {
-		return t.compare(e, h)
+		if err := t.compare(e, h); err != nil {
+			return err
+		}
+		return oda.ErrPresent
 	}
 	if err := e.Follow(state); err != nil {
 		return err

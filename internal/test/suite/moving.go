@@ -67,7 +67,11 @@ var moving = []scenario{
 			}
 			same(t, "an earlier state", Render(t, other.mustVersion(eb("a"), 1)), Render(t, d.mustVersion(eb("a"), 1)))
 
-			other.loaded(entries)
+			present := make([]string, len(entries))
+			for i := range present {
+				present[i] = oda.ErrPresent.Error()
+			}
+			other.loaded(entries, present...)
 			same(t, "the end after it was loaded again", other.end(), d.end())
 
 			same(t, "what a known key has created", other.mustCreate(eb("new"), "k", filled).Ref, eb("a"))
@@ -166,8 +170,7 @@ func (d *desk) entered(entries []oda.LogEntry, want ...string) {
 	same(d.tb, "the entries", told, want)
 }
 
-// loaded loads entries, and checks what the reasons say for which some are refused; for
-// none, if no reason is given.
+// loaded loads entries, and checks why some are not added; without reasons, all must be.
 func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
 	d.tb.Helper()
 	prepared := make([]oda.LogEntry, len(entries))
@@ -177,17 +180,17 @@ func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
 			d.tb.Fatalf("prepare entry %d: %v", i, err)
 		}
 	}
-	refused, err := d.store.Load(d.ctx, prepared)
+	answers, err := d.store.Load(d.ctx, prepared)
 	if err != nil {
 		d.tb.Fatalf("load: %v", err)
 	}
-	for i, err := range refused {
+	for i, err := range answers {
 		want := ""
 		if reasons != nil {
 			want = reasons[i]
 		}
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			d.tb.Errorf("entry %d is refused because %v, want %q", i, err, want)
+			d.tb.Errorf("entry %d: %v, want %q", i, err, want)
 		}
 	}
 }
