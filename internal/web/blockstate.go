@@ -56,7 +56,10 @@ func (s *Site) blockState(ctx context.Context, id string, params url.Values) (*b
 func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda.Record, error) {
 	if of.old != nil {
 		for r, err := range recordsBehind(of.old, sequence-1) {
-			return r, err
+			if err != nil || r.Sequence != sequence {
+				return nil, err
+			}
+			return r, nil
 		}
 		return nil, nil
 	}

@@ -33,6 +33,8 @@ type knownCalls struct {
 	devices   names
 	failures  int64
 	troubles  []trouble
+	alike     map[failure]int    // where those of a kind are among the troubles
+	forgotten bool               // some kinds are not among them
 	layouts   map[string]*layout // by what makes the lanes; those of these calls
 }
 
@@ -58,12 +60,18 @@ type trouble struct {
 	function uint16
 }
 
+// failure is what failed calls have in common that are counted together.
+type failure struct {
+	function uint16
+	detail   string
+}
+
 // Bounds of an index, and of all of them together. A call takes 40 bytes, and 32
 // more for each kind of lanes in which it is laid out.
 const (
 	indexedCalls    = 250_000 // of a block
 	indexedNames    = 1000    // of functions or devices, which are rarely more than 20
-	indexedTroubles = 50
+	indexedTroubles = 200
 	nameLength      = 160     // characters of a name that are kept
 	cachedCalls     = 400_000 // of all blocks
 	costOfIndex     = 2000    // calls that take as much memory as an index with none
@@ -133,24 +141,36 @@ func (x *callIndex) add(r *oda.Record) {
 	x.last = r.Sequence
 }
 
-// note counts a failed call among those that failed alike.
+// note counts a failed call among those that failed alike. If there are too many kinds,
+// the one that has happened only once gives way, so a frequent one is always there.
 func (x *callIndex) note(c *indexedCall, detail string) {
-	detail = clipped(detail, nameLength)
-	for i := range x.troubles {
-		if t := &x.troubles[i]; t.function == c.function && t.Detail == detail {
-			t.Calls++
+	kind := failure{c.function, clipped(detail, nameLength)}
+	if at, ok := x.alike[kind]; ok {
+		x.troubles[at].Calls++
+		return
+	}
+	if x.alike == nil {
+		x.alike = make(map[failure]int)
+	}
+	at := len(x.troubles)
+	if at < indexedTroubles {
+		x.troubles = append(x.troubles, trouble{})
+	} else {
+		x.forgotten = true
+		if at = slices.IndexFunc(x.troubles, func(t trouble) bool { return t.Calls == 1 }); at < 0 {
 			return
 		}
+		delete(x.alike, failure{x.troubles[at].function, x.troubles[at].Detail})
 	}
-	if len(x.troubles) == indexedTroubles {
-		return // the others are in the timeline and in the table
-	}
-	x.troubles = append(x.troubles, trouble{Detail: detail, Calls: 1, First: c.sequence, function: c.function})
+	x.alike[kind] = at
+	x.troubles[at] = trouble{Detail: kind.detail, Calls: 1, First: c.sequence, function: c.function}
 }
 
 // worst returns the ways in which calls failed, the most frequent first.
 func (x *callIndex) worst() []trouble {
-	all := slices.SortedStableFunc(slices.Values(x.troubles), func(a, b trouble) int { return cmp.Compare(b.Calls, a.Calls) })
+	all := slices.SortedFunc(slices.Values(x.troubles), func(a, b trouble) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.First, b.First))
+	})
 	names := make([]string, len(all))
 	for i, t := range all {
 		names[i] = x.functions.all[t.function]
@@ -322,6 +342,25 @@ func (x *callIndex) wanted(f callFilter, after int64) (sequences []int64, until 
 		}
 	}
 	return sequences, x.last
+}
+
+// place returns how many of the calls that a filter leaves come up to a sequence number,
+// how many there are, and behind which call the last page of them begins.
+func (x *callIndex) place(f callFilter, after int64) (before, all, lastPage int64) {
+	wants := f.in(x)
+	var sequences [callsOnPage + 1]int64 // of the last calls
+	for i := range x.calls {
+		if !wants(int32(i)) {
+			continue
+		}
+		sequence := x.calls[i].sequence
+		if sequence <= after {
+			before++
+		}
+		sequences[all%int64(len(sequences))] = sequence
+		all++
+	}
+	return before, all, sequences[all%int64(len(sequences))]
 }
 
 // pageBack returns the call that is as many places before another as a page has at most, 0

@@ -29,9 +29,12 @@ const entityRoot = "./../"
 
 // callPanel reads a call for the panel.
 func (s *Site) callPanel(ctx context.Context, x *callIndex, of *blockState, v *callsView, sequence int64) (*callPanel, error) {
-	r, err := s.record(ctx, of, sequence)
-	if err != nil {
-		return nil, err
+	var r *oda.Record
+	if sequence > 0 {
+		var err error
+		if r, err = s.record(ctx, of, sequence); err != nil {
+			return nil, err
+		}
 	}
 	if r == nil {
 		return nil, oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %d.", of.id, sequence)

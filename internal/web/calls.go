@@ -23,6 +23,7 @@ type callsView struct {
 	Looked      bool  // at all of them
 	Begin, End  *oda.Instant
 	Troubles    []trouble
+	Forgotten   bool       // there are other troubles
 	Call        *callPanel // the one that the address names
 	Functions   []string
 	Function    string // the one that is shown, or empty
@@ -33,10 +34,16 @@ type callsView struct {
 	First       string
 	Before      string
 	After       string
+	Last        string
+	NoCall      string // the one that the address names, if there is none
+
+	before, wanted int64 // calls that the filter leaves: those before the rows, and all
+	lastPage       int64 // behind which call the last of them begin
 
 	next  []int64 // the first calls that the filter leaves, as the index knows them
 	until int64   // it knows no others up to this one
 	bytes int     // of the rows
+	day   string  // of the last row that has one
 
 	drawn url.Values // the parameters that say what the timeline shows
 
@@ -93,6 +100,7 @@ func (v *callsView) unfiltered(p url.Values, anchor string) string {
 // callRow is a call.
 type callRow struct {
 	Sequence       int64
+	Day            string // of the call, if it is not that of the row before
 	Module, Name   string
 	Sent, Received *oda.Instant
 	Took           string // empty if it is not known
@@ -130,7 +138,7 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	f := callFilterOf(params)
 	v := &callsView{
 		Root: entityRoot, Block: of.id, State: of.params, Total: int64(len(x.calls)), Failures: x.failures, Looked: x.complete,
-		Troubles: x.worst(), Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
+		Troubles: x.worst(), Forgotten: x.forgotten, Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
 		drawn: withoutEmpty(url.Values{"by": params["by"], "from": params["from"], "to": params["to"]}),
 	}
 	if f.function != "" && !slices.Contains(v.Functions, f.function) { // not yet, perhaps
@@ -139,18 +147,20 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	if v.Filtered() {
 		v.next, v.until = x.wanted(f, afterIn(params))
 	}
+	v.before, v.wanted, v.lastPage = x.place(f, afterIn(params))
 	v.back, v.backKnown = x.pageBack(afterIn(params))
 	if l := x.layout(x.by("")); x.complete && len(x.calls) > 0 {
 		v.Begin, v.End = &l.focus[0], &l.focus[1]
 	}
 	v.All, v.Only = v.unfiltered(url.Values{}, "calls"), v.unfiltered(url.Values{"calls": {"failed"}}, "calls")
-	if sequence, err := strconv.ParseInt(params.Get("call"), 10, 64); err == nil {
+	if named := params.Get("call"); named != "" {
+		sequence, _ := strconv.ParseInt(named, 10, 64) // there is no call 0
 		v.Call, err = s.callPanel(ctx, x, of, v, sequence)
-		if err != nil && !isMissing(err) {
-			return nil, err
+		if isMissing(err) {
+			v.NoCall, err = clipped(named, nameLength), nil
 		}
 	}
-	return v, nil
+	return v, err
 }
 
 // callsOf reads a page of the calls of a block.
@@ -187,8 +197,27 @@ func (s *Site) callsOf(ctx context.Context, of *blockState, params url.Values) (
 	}
 	if more > 0 {
 		v.After = href(more)
+		if v.Looked && v.lastPage > v.LastRow() {
+			v.Last = href(v.lastPage)
+		}
 	}
 	return v, nil
+}
+
+// Place says which calls the rows are, if there are others.
+func (v *callsView) Place() string {
+	if v.First == "" && v.After == "" || len(v.Rows) == 0 {
+		return ""
+	}
+	text := thousands(v.before + 1)
+	if len(v.Rows) > 1 {
+		text += "–" + thousands(v.before+int64(len(v.Rows)))
+	}
+	text += " of "
+	if !v.Looked {
+		text += "more than "
+	}
+	return text + thousands(v.wanted)
 }
 
 // pageBefore returns the call behind which a page begins that ends with a call, and has as
@@ -273,6 +302,11 @@ func (v *callsView) add(r *oda.Record) bool {
 		return false
 	}
 	row := newCallRow(r, call, shownText)
+	if row.Sent != nil {
+		if day := row.Sent.Time().Format(time.DateOnly); day != v.day {
+			row.Day, v.day = day, day
+		}
+	}
 	v.bytes += row.size()
 	v.Rows = append(v.Rows, row)
 	return len(v.Rows) == callsOnPage || v.bytes > callsBytes

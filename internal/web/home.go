@@ -82,6 +82,9 @@ func (s *Site) cards() []card {
 		if counts != nil {
 			c.Count = thousands((*counts)[k])
 		}
+		if c.Count != "1" {
+			c.Name += "s"
+		}
 		cards = append(cards, c)
 	}
 	return cards

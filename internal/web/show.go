@@ -3,8 +3,8 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -149,20 +149,36 @@ func lastName(name string) (before, last string) {
 // tellApart gives of each dotted name its last part, or as many parts as tell it
 // from the others.
 func tellApart(names []string) []string {
+	have := make(map[string]int) // how many names end in these parts
+	known := make(map[string]bool)
+	for _, name := range names {
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		for part := range endings(name) {
+			have[part]++
+		}
+	}
 	short := make([]string, len(names))
 	for i, name := range names {
-		before, last := lastName(name)
-		for before != "" && slices.ContainsFunc(names, func(other string) bool { return other != name && endsIn(other, last) }) {
-			before, last = lastName(strings.TrimSuffix(before, "."))
-			last = name[len(before):]
+		for short[i] = range endings(name) {
+			if have[short[i]] == 1 {
+				break
+			}
 		}
-		short[i] = last
 	}
 	return short
 }
 
-// endsIn reports whether the last parts of a dotted name are these.
-func endsIn(name, last string) bool {
-	before, found := strings.CutSuffix(name, last)
-	return found && (before == "" || strings.HasSuffix(before, "."))
+// endings yields the last part of a dotted name, the last two, and so on up to all of it.
+func endings(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := len(name); at >= 0; {
+			at = strings.LastIndexByte(name[:at], '.')
+			if !yield(name[at+1:]) {
+				return
+			}
+		}
+	}
 }

@@ -54,8 +54,9 @@ function view() {
   return wanted;
 }
 
-// keep puts what is shown into the address, so that it can be shared.
-let keeping = 0, filtered = false;
+// keep puts what is shown into the address, so that it can be shared. A call that is opened
+// and another filter can be left with the browser's way back.
+let keeping = 0, filtered = false, returns = false;
 function keep() {
   clearTimeout(keeping);
   keeping = setTimeout(() => {
@@ -63,10 +64,15 @@ function keep() {
     const wanted = view();
     if (here().has("after") && !filtered) wanted.set("after", here().get("after")); // of the table
     if (selected) wanted.set("call", selected.call);
-    const query = wanted.toString();
-    history.replaceState(null, "", location.pathname + (query ? "?" + query : "") + location.hash);
+    const query = wanted.toString().replace(/^./, "?$&");
+    const way = returns && query !== location.search ? "pushState" : "replaceState";
+    returns = false;
+    history[way](null, "", location.pathname + query + location.hash);
+    kept = location.search;
   }, 200);
 }
+let kept = location.search; // what the page shows
+addEventListener("popstate", () => { if (location.search !== kept) location.reload(); });
 
 // Times as text, in UTC.
 
@@ -90,8 +96,8 @@ function elapsed(t) {
   if (t < 60e6) return `${(t / 1e6).toFixed(1)} s`;
   const two = (n) => String(Math.floor(n)).padStart(2, "0");
   if (t < 3600e6) return `${Math.floor(t / 60e6)} min ${two((t / 1e6) % 60)} s`.replace(" 00 s", "");
-  if (t < 86400e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`.replace(" 00 min", "");
-  return `${Math.round(t / 86400e6).toLocaleString("en")} days`;
+  if (t < 360000e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`.replace(" 00 min", "");
+  return `${thousands(Math.floor(t / 86400e6))} d ${two((t / 3600e6) % 24)} h`.replace(" 00 h", "");
 }
 
 const STEPS = [];
@@ -99,7 +105,8 @@ for (let s = 1; s < 1e6; s *= 10) STEPS.push(s, 2 * s, 5 * s);
 for (const s of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]) STEPS.push(s * 1e6);
 for (let s = 86400e6; s < 1e18; s *= 10) STEPS.push(s, 2 * s, 5 * s);
 
-const countCalls = (n) => (n === 1 ? "1 call" : `${n.toLocaleString("en")} calls`);
+const thousands = (n) => n.toLocaleString("en").replaceAll(",", "\u202f"); // as the archive writes them
+const countCalls = (n) => (n === 1 ? "1 call" : `${thousands(n)} calls`);
 const lastName = (name) => name.slice(name.lastIndexOf(".") + 1) || "(no name)";
 
 // What the archive sends. One request is under way at a time; if something has
@@ -229,7 +236,8 @@ function arrange() {
     item.style.top = `${rows[i].top - above}px`;
     const name = document.createElement("span");
     name.className = "name";
-    name.textContent = data.by === "device" ? lane.name || "(no device)" : lastName(lane.name);
+    const named = data.by === "device" ? lane.name : lastName(lane.name);
+    name.textContent = lane.name || data.by === "function" ? named : `(no ${data.by})`;
     name.title = lane.name;
     const count = document.createElement("span");
     count.className = "count";
@@ -237,14 +245,14 @@ function arrange() {
     if (lane.failures) {
       const bad = document.createElement("span");
       bad.className = "bad";
-      bad.textContent = `${lane.failures.toLocaleString("en")} failed`;
+      bad.textContent = `${thousands(lane.failures)} failed`;
       count.append(", ", bad);
     }
     item.append(name, " ", count);
     return item;
   }));
   for (const button of section.querySelectorAll(".chart-tools .wrong")) button.hidden = !data.failures;
-  lanes.setAttribute("aria-label", `${countCalls(data.calls)} in time, ${data.failures.toLocaleString("en")} failed`);
+  lanes.setAttribute("aria-label", `${countCalls(data.calls)} in time, ${thousands(data.failures)} failed`);
   size();
 }
 
@@ -333,8 +341,8 @@ function drawLanes() {
   const span = to - from;
   shown.textContent = `${elapsed(span)} shown`;
   if (whole && data.beyond === 1) shown.textContent += "; 1 call is far from the others: zoom out to see it";
-  if (whole && data.beyond > 1) shown.textContent += `; ${data.beyond.toLocaleString("en")} calls are far from the others: zoom out to see them`;
-  if (data.full) shown.textContent += `; only the first ${data.calls.toLocaleString("en")} calls are drawn`;
+  if (whole && data.beyond > 1) shown.textContent += `; ${thousands(data.beyond)} calls are far from the others: zoom out to see them`;
+  if (data.full) shown.textContent += `; only the first ${thousands(data.calls)} calls are drawn`;
 }
 
 // Times in which nothing was called.
@@ -372,7 +380,8 @@ function drawAxis(c, failures) {
   const every = step();
   c.fillStyle = colours.muted;
   for (let t = Math.ceil(from / every) * every; t <= to; t += every) {
-    c.fillText(clock(t, every), Math.round(x(t)) + 4, AXIS * 0.35);
+    const midnight = t % 86400e6 === 0;
+    c.fillText(clock(t, midnight ? 86400e6 : every), Math.round(x(t)) + 4, AXIS * 0.35);
     c.fillRect(Math.round(x(t)), 6, 1, AXIS - 6);
   }
   c.fillStyle = colours.bad;
@@ -447,7 +456,7 @@ function drawUnknown(c, left, top) {
 function label(c, bar, left, wide, top) {
   const begin = Math.max(left, gutter) + 6;
   const room = Math.min(left + wide, width) - begin - 5;
-  const name = bar[CALLS] > 1 ? `${bar[CALLS].toLocaleString("en")} calls` : lastName(data.functions[bar[FUNCTION]]);
+  const name = bar[CALLS] > 1 ? `${thousands(bar[CALLS])} calls` : lastName(data.functions[bar[FUNCTION]]);
   const long = bar[CALLS] > 1 || bar[UNKNOWN] ? name : `${name}  ${elapsed(bar[LENGTH])}`;
   c.fillStyle = bar[FAILURES] ? colours["on-bad"] : colours["on-call"];
   c.fillText(c.measureText(long).width <= room ? long : fit(c, name, room), begin, top + ROWHEIGHT / 2);
@@ -691,8 +700,8 @@ function point(event) {
   const name = lastName(data.functions[bar[FUNCTION]]);
   const begin = clock(data.begin + bar[BEGIN], 1000);
   if (bar[CALLS] > 1) {
-    hint.textContent = `${bar[CALLS].toLocaleString("en")} calls from ${begin}` +
-      (bar[FAILURES] ? `, ${bar[FAILURES].toLocaleString("en")} failed` : "") +
+    hint.textContent = `${thousands(bar[CALLS])} calls from ${begin}` +
+      (bar[FAILURES] ? `, ${thousands(bar[FAILURES])} failed` : "") +
       (bar[LONGEST] >= 0 ? `, longest ${elapsed(bar[LONGEST])}` : "");
   } else {
     hint.textContent = `${name} · ${begin}` + (bar[UNKNOWN] ? " · no answer time" : ` · ${elapsed(bar[LENGTH])}`) + (bar[FAILURES] ? " · failed" : "");
@@ -709,6 +718,7 @@ function point(event) {
 let wanted = 0; // the call that was asked for last
 async function select(call) {
   wanted = call;
+  returns ||= !selected;
   try {
     const response = await fetch(`${block}/timeline/${call}?${filter()}`);
     const text = response.ok ? await response.text() : "";
@@ -785,6 +795,7 @@ document.addEventListener("click", (event) => {
 });
 
 form.addEventListener("change", () => {
+  returns = true;
   filtered = true;
   refilter = true;
   keep();
@@ -876,7 +887,7 @@ async function renewTable(after = 0) {
     const next = document.createElement("a");
     next.href = `${block}?${wanted}#calls`;
     next.rel = "next";
-    next.textContent = "After these";
+    next.textContent = "Next";
     let further = section.querySelector("table ~ .paging");
     if (!further) {
       further = document.createElement("nav");
@@ -922,6 +933,7 @@ shownCall();
 ask().then(() => {
   const named = !selected && location.hash.match(/^#call-(\d+)$/);
   if (named) select(Number(named[1]));
+  returns = false; // it was there from the beginning
   bring();
   if (live) follow({ id: block, changed: heard, state }); // an older state does not change
 });
