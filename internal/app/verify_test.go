@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,6 +137,17 @@ var damages = []damage{
 	{
 		"slots are moved", `UPDATE versions SET slots = x'010102010301040105010601' WHERE SBD AND version = 3`, `UPDATE versions SET slots = '{1,1,2,2}' WHERE SBD AND version = 3`,
 		[]string{"row: SBDefinition sbd-m51, version 3: ", "document: SBDefinition sbd-m51, version 3: is not a JSON object"},
+	},
+	{"the head leads nowhere", `UPDATE heads SET position = 0 WHERE HEAD`, "-", []string{"head: ExecutionBlock eb-m51: its head leads to position 0, but version 4 is at "}},
+	{"the last round has half a gap", "", `UPDATE rounds SET gaps = '{1}' WHERE after = (SELECT max(after) FROM rounds)`, []string{"log: the log: the round up to position "}},
+	{"the last round has a gap without its transaction", "", `UPDATE rounds SET gaps = '{1,1}' WHERE after = (SELECT max(after) FROM rounds)`, []string{"log: the log: the round up to position "}},
+	{
+		"the last round has a gap that is none", "", `UPDATE rounds SET gaps = '{1,2}', since = '{1}' WHERE after = (SELECT max(after) FROM rounds)`,
+		[]string{"log: the log: the round up to position ", " has a gap for number 1, which is in a round"},
+	},
+	{
+		"gaps are in the wrong order", "", `UPDATE rounds SET gaps = '{3,3,1,2}', since = '{1,1}' WHERE after = (SELECT max(after) FROM rounds)`,
+		[]string{"has gaps that cannot be: 4 ends"},
 	},
 	{"a head is set back to an earlier version", `UPDATE heads SET version = 3 WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says version 3, but version 4 is there"}},
 	{"a head forgets records", `UPDATE heads SET last_sequence = last_sequence - 2 WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says that the last record is 11, but record 13 is there"}},
@@ -295,16 +307,19 @@ func healthyArchive(t *testing.T, engine string) (database string) {
 	return database
 }
 
+// What is missing in the schema, or is not what it was, is named.
 func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
 	t.Parallel()
 	database := healthyArchive(t, "postgres")
 	conn := env.Connect(t, database)
-	for name, drop := range map[string]string{
-		"catalogue_terms": "DROP INDEX catalogue_terms",
-		"versions_pkey":   "ALTER TABLE versions DROP CONSTRAINT versions_pkey",
+	for fault, change := range map[string]string{
+		"the index catalogue_terms is missing":           "DROP INDEX catalogue_terms",
+		"the index versions_pkey is missing":             "ALTER TABLE versions DROP CONSTRAINT versions_pkey",
+		"the index records_key is not unique":            "DROP INDEX records_key; CREATE INDEX records_key ON records (kind, identifier, key) WHERE key IS NOT NULL",
+		"the function archive_seal_of_record is missing": "DROP FUNCTION archive_seal_of_record",
 	} {
-		env.Exec(t, conn, drop)
-		want := "file: the database: the index " + name + " is missing"
+		env.Exec(t, conn, change)
+		want := "file: the database: " + fault
 		if faults := verified(t, database); !slices.Contains(faults, want) {
 			t.Errorf("there is no fault %q but\n%s", want, strings.Join(faults, "\n"))
 		}
@@ -359,6 +374,56 @@ func TestABitThatFlipsInTheFileIsFound(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%q was edited wherever it stands in the file, and there is no fault %s", text, want)
+		}
+	}
+}
+
+// FTS5 finds a term through a table that it does not need to read all terms. If that is
+// damaged, searches find nothing.
+func TestATermThatCannotBeSearchedForIsFound(t *testing.T) {
+	t.Parallel()
+	database := emptyDatabase(t, "sqlite")
+	a := env.Start(t, func(c *app.Config) { c.Database = database })
+	for i := range 8 {
+		var words []string
+		for n := range 400 { // more than fit on a page of the index
+			words = append(words, fmt.Sprintf("w%dx%d", i, n*n))
+		}
+		if reply := a.Do("PUT", fmt.Sprintf("/sbds/sbd-%d", i), fmt.Sprintf(`{"name":%q}`, strings.Join(words, " "))); reply.Status != http.StatusOK {
+			t.Fatalf("%d %s", reply.Status, reply.Body)
+		}
+	}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantWhole(t, database)
+	conn, err := sqlite.OpenConn(strings.TrimPrefix(database, "sqlite:"), sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(sqlitex.ExecuteScript(conn, "DELETE FROM terms_idx WHERE pgno > 2", nil), conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const want = "a search for one of its words or references does not find it"
+	if faults := strings.Join(verified(t, database), "\n"); !strings.Contains(faults, want) {
+		t.Errorf("there is no fault %q but\n%s", want, faults)
+	}
+}
+
+// Whoever edits a text and makes oda run its upgrade again does not get it sealed.
+func TestAnUpgradeThatRunsAgainSealsNothingAnew(t *testing.T) {
+	t.Parallel()
+	healthy := healthyArchive(t, "sqlite")
+	database := sqliteDamager(t, healthy)(damage{sqlite: `DELETE FROM migrations WHERE number = 6;
+		UPDATE versions SET text = CAST(replace(CAST(text AS TEXT), 'M51', 'M52') AS BLOB) WHERE SBD AND version = 2;
+		UPDATE records SET recorded_by = 'somebody' WHERE BLOCK AND sequence = 4`})
+	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	faults := strings.Join(verified(t, database), "\n")
+	for _, want := range []string{"text: SBDefinition sbd-m51, version 2: ", "row: ExecutionBlock eb-m51, record 4: "} {
+		if !strings.Contains(faults, want) {
+			t.Errorf("there is no fault\n%s\nbut\n%s", want, faults)
 		}
 	}
 }

@@ -367,7 +367,7 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 	return more && (r == nil || !r.full), r != nil && r.full, nil
 }
 
-var errRound = errors.New("the last row of the table rounds is damaged")
+var errRound = errors.New("the last row of the table rounds is damaged; restore the archive from a backup")
 
 // cut sorts what was found and keeps as much as fits into a round. Each table has
 // returned its first new numbers, so the first ones of both together are complete.

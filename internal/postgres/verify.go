@@ -315,12 +315,26 @@ var logFaults = []struct{ query, fault string }{
 		"number %d was given %d times",
 	},
 	{
-		placedNumbers + ` SELECT number, l.last FROM positioned, (SELECT * FROM rounds ORDER BY after DESC LIMIT 1) l
+		placedNumbers + ` SELECT number, l.last FROM positioned, ` + lastRound + `
 			WHERE round IS NULL AND number <= l.seen
 				AND NOT EXISTS (SELECT FROM generate_series(1, cardinality(l.gaps), 2) AS i WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1])`,
 		"number %d is in no round up to position %d, and none will take it",
 	},
+	{
+		`SELECT l.last, coalesce(cardinality(l.gaps), 0) FROM ` + lastRound + ` WHERE coalesce(cardinality(l.gaps), 0) <> 2 * coalesce(cardinality(l.since), 0) OR 0 >= ANY (l.since)
+			OR EXISTS (SELECT FROM unnest(l.gaps) WITH ORDINALITY AS g (number, nth) WHERE number IS NULL OR number <= 0 OR number > l.seen
+				OR number < l.gaps[nth - 1] OR number = l.gaps[nth - 1] AND nth % 2 = 1)`,
+		"the round up to position %d has gaps that cannot be: %d ends",
+	},
+	{
+		`WITH ` + runsOfRounds + ` SELECT l.last, greatest(r.first, l.gaps[i]) FROM ` + lastRound + ` CROSS JOIN generate_series(1, cardinality(l.gaps), 2) AS i
+			JOIN runs r ON r.first <= l.gaps[i + 1] AND r.last >= l.gaps[i]`,
+		"the round up to position %d has a gap for number %d, which is in a round",
+	},
 }
+
+// lastRound is the round that the next one follows.
+const lastRound = "(SELECT * FROM rounds ORDER BY after DESC LIMIT 1) l"
 
 // positions checks that the rounds follow each other, that each number is in one of
 // them or still to come, and that the next numbers will be new.
@@ -419,16 +433,20 @@ var madeBySteps = []string{
 	"records_pkey", "rounds_pkey", "versions_marks", "versions_number", "versions_pkey",
 }
 
-// schema reports indexes that the steps made and that were dropped.
+// schema reports indexes and functions that the steps made, and that were dropped or
+// replaced.
 func (v verifier) schema(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid))`, madeBySteps)
+	rows, err := tx.Query(ctx, `SELECT CASE WHEN i.indexrelid IS NULL THEN 'the index ' || name || ' is missing' ELSE 'the index ' || name || ' is not unique' END
+		FROM unnest($1::text[]) AS name LEFT JOIN (pg_index i JOIN pg_class c ON c.oid = i.indexrelid) ON c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid)
+		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name = 'records_key')
+		UNION ALL
+		SELECT 'the function ' || name || ' is missing' FROM unnest(ARRAY['archive_seal_of_version', 'archive_seal_of_record']) AS name WHERE to_regproc(name) IS NULL`, madeBySteps)
 	if err != nil {
 		return err
 	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for _, name := range missing {
-		v.report.Add(audit.File, "the database", "the index %s is missing", name)
+	faults, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, fault := range faults {
+		v.report.Add(audit.File, "the database", "%s", fault)
 	}
 	return err
 }

@@ -158,6 +158,9 @@ func BackupFile(ctx context.Context, path string, to io.Writer, program string) 
 		return backup.End{}, err
 	}
 	defer f.release()
+	if err := checkLog(f.path); err != nil {
+		return backup.End{}, err
+	}
 	c, err := openToRead(f.path)
 	if err != nil {
 		return backup.End{}, err

@@ -44,9 +44,10 @@ type sealed struct {
 
 // part completes the next rows.
 func (f digesting) part(c *conn, rows int) (migrate.Part, error) {
-	read, update := sealVersions, "UPDATE versions SET digest = ?, seal = ? WHERE position = ?"
+	// What is there stays: whoever makes the step run again gets nothing sealed anew.
+	read, update := sealVersions, "UPDATE versions SET digest = coalesce(digest, ?), seal = coalesce(seal, ?) WHERE position = ?"
 	if f.Records {
-		read, update = sealRecords, "UPDATE records SET digest = ?, seal = ? WHERE position = ?"
+		read, update = sealRecords, "UPDATE records SET digest = coalesce(digest, ?), seal = coalesce(seal, ?) WHERE position = ?"
 	}
 	total, err := c.number("SELECT last_position FROM state")
 	if err != nil {

@@ -118,6 +118,9 @@ func (f *file) check() error {
 	if err := f.lockSelf(); err != nil {
 		return err
 	}
+	if err := checkLog(f.path); err != nil {
+		return err
+	}
 	return rewriteLog(f.path + "-wal")
 }
 

@@ -39,6 +39,13 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 		return err
 	}
 	defer f.release()
+	if err := checkLog(f.path); err != nil {
+		broken, ok := errors.AsType[*brokenLog](err)
+		if !ok {
+			return err
+		}
+		report.Add(audit.File, "the file", "%v", broken)
+	}
 	c, err := openToRead(f.path)
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultCorrupt {
 		report.Add(audit.File, "the file", "SQLite cannot open it: %v", err)
@@ -409,6 +416,9 @@ func (v verifier) terms() error {
 		}
 		return groups, err
 	}
+	if err := v.reachable(); err != nil {
+		return err
+	}
 	size := last/summedGroups + 1
 	groups, err := differing(func(entity int64) (int64, bool) { return entity / size, true })
 	if err != nil || len(groups) == 0 {
@@ -425,17 +435,48 @@ func (v verifier) terms() error {
 		return err
 	}
 	for _, entity := range slices.Sorted(maps.Keys(entities)) {
-		name := fmt.Sprintf("entity %d", entity)
-		err := v.query("SELECT kind, identifier FROM heads WHERE entity = ?", func(stmt *sqlite.Stmt) error {
-			name = fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1))
-			return nil
-		}, entity)
+		name, err := v.nameOf(entity)
 		if err != nil {
 			return err
 		}
 		v.report.Add(audit.Index, name, "the index of words and references has other terms than its document")
 	}
 	return nil
+}
+
+// nameOf returns how an entity is named in the report.
+func (v verifier) nameOf(entity int64) (string, error) {
+	name := fmt.Sprintf("entity %d", entity)
+	err := v.query("SELECT kind, identifier FROM heads WHERE entity = ?", func(stmt *sqlite.Stmt) error {
+		name = fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1))
+		return nil
+	}, entity)
+	return name, err
+}
+
+// reachable searches for some of the terms, several on each page of the index. FTS5 finds
+// the page of a term in a table of its own, which it does not need to read all terms.
+func (v verifier) reachable() error {
+	nth := 0
+	return v.query("SELECT doc, term FROM temp.index_terms WHERE doc NOT IN (SELECT entity FROM unindexed)", func(stmt *sqlite.Stmt) error {
+		if nth++; nth%searchedEvery != 1 {
+			return nil
+		}
+		entity, found := stmt.ColumnInt64(0), false
+		term := `"` + strings.ReplaceAll(stmt.ColumnText(1), `"`, `""`) + `"`
+		err := v.query("SELECT 1 FROM terms WHERE terms MATCH ? AND rowid = ?", func(*sqlite.Stmt) error {
+			found = true
+			return nil
+		}, term, entity)
+		if err != nil || found {
+			return err
+		}
+		name, err := v.nameOf(entity)
+		if err == nil {
+			v.report.Add(audit.Index, name, "a search for one of its words or references does not find it")
+		}
+		return err
+	})
 }
 
 // asciiLower folds a character as FTS5 does with the tokenizer ascii.
@@ -450,6 +491,8 @@ func asciiLower(r rune) rune {
 const (
 	summedGroups = 1 << 16 // of entities
 	namedGroups  = 1 << 10 // whose entities are named
+
+	searchedEvery = 32 // a page of the index has some hundred terms
 )
 
 // termSum returns a number for a term of an entity. The sum of these numbers is the

@@ -111,7 +111,7 @@ type HeadRow struct {
 	Ref          oda.Ref
 	Metadata     oda.Metadata
 	LastSequence int64
-	Position     int64 // of the current version; 0 if heads have none
+	Position     int64 // of the current version, unless the log of changes has rows of its own
 	Telescope    string
 	SummaryHash  int64
 }

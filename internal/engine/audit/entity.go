@@ -250,7 +250,7 @@ func (e *entity) checkHead() {
 		e.report.Add(Gap, e.name, "%s missing", span("version", e.version+1, m.Version))
 	case m.Version < e.version:
 		e.report.Add(Head, e.name, "its head says version %d, but version %d is there", m.Version, e.version)
-	case h.Position != e.body && h.Position != 0:
+	case h.Position != e.body && !e.loggedApart:
 		e.report.Add(Head, e.name, "its head leads to position %d, but version %d is at %d", h.Position, e.version, e.body)
 	}
 	switch {
