@@ -282,8 +282,11 @@ func (e *LogEntry) Known(state *LogState) bool {
 }
 
 // Same returns why what the archive has in the place of the entry is not the same, or
-// nil. Digest is that of the stored text.
-func (e *LogEntry) Same(by string, on Instant, digest Digest) error {
+// nil. Head is the metadata of the entity, and digest that of the stored text.
+func (e *LogEntry) Same(head Metadata, by string, on Instant, digest Digest) error {
+	if e.Stored() && e.Version == 1 && (e.CreatedBy != head.CreatedBy || e.CreatedOn != head.CreatedOn) {
+		return fmt.Errorf("it was created by %q at %s, but the archive says by %q at %s", e.CreatedBy, e.CreatedOn, head.CreatedBy, head.CreatedOn)
+	}
 	if e.By == by && e.On == on && e.Body.Digest == digest {
 		return nil
 	}

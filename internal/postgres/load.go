@@ -272,7 +272,7 @@ func (l *loading) add(e *oda.LogEntry) error {
 		if !ok {
 			return oda.LostVersion(e.Ref, e.Version)
 		}
-		if err := e.Same(one.by, one.on, one.digest); err != nil {
+		if err := e.Same(h.Metadata, one.by, one.on, one.digest); err != nil {
 			return err
 		}
 		if e.List != nil {

@@ -133,7 +133,7 @@ func (t *txn) compare(e *oda.LogEntry, h *head) error {
 	var answer error = oda.LostVersion(e.Ref, e.Version)
 	var runs []byte
 	err := t.query(query, func(stmt *sqlite.Stmt) error {
-		answer = e.Same(stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)), digestOf(stmt, 2))
+		answer = e.Same(h.metadata, stmt.ColumnText(0), oda.Instant(stmt.ColumnInt64(1)), digestOf(stmt, 2))
 		if e.Stored() {
 			runs = bytesOf(stmt, 3)
 		}

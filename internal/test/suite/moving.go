@@ -96,12 +96,12 @@ var moving = []scenario{
 		other := d.fresh()
 		other.loaded(entries[:3])
 		other.loaded([]oda.LogEntry{
-			changed(1, func(e *oda.LogEntry) { e.By, e.CreatedBy = "eve", "eve" }), entries[6], entries[5],
+			changed(1, func(e *oda.LogEntry) { e.On++ }), changed(1, func(e *oda.LogEntry) { e.By, e.CreatedBy = "eve", "eve" }), entries[6], entries[5],
 			changed(3, func(e *oda.LogEntry) { e.On = entries[2].On }), changed(3, func(e *oda.LogEntry) { e.Key = "r" }),
 			changed(4, func(e *oda.LogEntry) { e.CreatedBy = "eve" }), changed(7, func(e *oda.LogEntry) { e.CreateKey = entries[0].CreateKey }),
 			entries[3], entries[4],
 		},
-			`the archive has another version 1, by "anna"`, "it was recorded into version 2, but the archive has version 1", "4 records came before it, but the archive has 3",
+			`the archive has another version 1, by "anna"`, `but the archive says by "anna"`, "it was recorded into version 2, but the archive has version 1", "4 records came before it, but the archive has 3",
 			"which is not after what precedes it", "key", `it was created by "eve"`, "key", "", "")
 		other.loaded(entries[5:])
 		same(t, "the entries", other.entries(other.end(), everyRef), entries)
