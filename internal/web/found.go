@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -78,7 +79,7 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 
 // coneHref is the address of what is within a degree of a position.
 func coneHref(ra, dec float64) string {
-	degrees := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	degrees := func(v float64) string { return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64) }
 	return oda.SBDefinition.Collection() + question(url.Values{"cone": {degrees(ra) + "," + degrees(dec) + ",1"}})
 }
 

@@ -204,7 +204,7 @@ func TestSearchNarrows(t *testing.T) {
 		id:                        "/ns/x/ebs/" + id,
 		"band":                    "/ns/x/search?q=band",
 		"operator-mid":            "/ns/x/search?q=operator-mid",
-		"13:25:27.62 -43:01:08.8": "/ns/x/sbds?cone=201.36508333333333,-43.01911111111111,1",
+		"13:25:27.62 -43:01:08.8": "/ns/x/sbds?cone=201.365083,-43.019111,1",
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/prjs"), chromedp.SetValue(chromedp.CSS(`.find input`), asked))
 		if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.find button`))); err != nil {
@@ -231,6 +231,19 @@ func TestSearchNarrows(t *testing.T) {
 			if !strings.Contains(page, want) {
 				t.Errorf("%q does not find %q", asked, want)
 			}
+		}
+	}
+}
+
+// An ExecutionBlock is shown with the name of its SBDefinition, by which its list cannot be
+// searched, but all documents can.
+func TestAListOfBlocksLeadsToTheSearchForNames(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/ebs/eb-1", `{}`)
+	const link = `href="./search?q=abell">Search all documents for “abell”</a>`
+	for at, want := range map[string]bool{"ebs?q=abell": true, "sbis?q=abell": true, "ebs": false, "sbds?q=abell": false} {
+		if page := s.get(t, at).Text(); strings.Contains(page, link) != want {
+			t.Errorf("/%s: a link to the search is there: %v", at, !want)
 		}
 	}
 }
