@@ -84,7 +84,7 @@ func TestARetryIsAnsweredWithoutTheIdentifierService(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, first)
 	}
 	_, err = create(away, "createEB", `{"n":2}`)
-	refused(t, err, oda.KeyReused, "another body")
+	refused(t, err, oda.KeyReused, "another request")
 	_, err = create(away, "createEmptyEB", `{"n":1}`)
 	refused(t, err, oda.KeyReused)
 	holds(t, oda.NewArchive(store, service), map[oda.Kind]int64{oda.ExecutionBlock: 1})

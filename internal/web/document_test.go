@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"math"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -173,6 +175,38 @@ func TestTextsAreReadable(t *testing.T) {
 		}
 		if at != "changes" && !strings.HasPrefix(at, "nothing") && !strings.Contains(page, "⟨U+202E⟩") && !strings.Contains(page, `\u202e`) {
 			t.Errorf("%q does not show that character", at)
+		}
+	}
+}
+
+// An old version is listed among those around it, and leads to the next ones.
+func TestOldVersionsAreListedWhereTheyAre(t *testing.T) {
+	s := emptySite(t)
+	metadata := ""
+	for i := range 60 {
+		answer := s.Do("PUT", "/sbds/sbd-1", fmt.Sprintf(`{"name":"%d"%s}`, i, metadata))
+		var stored struct{ Metadata json.RawMessage }
+		if err := json.Unmarshal(answer.Body, &stored); err != nil || answer.Status != http.StatusOK {
+			t.Fatalf("%d %s", answer.Status, answer.Body)
+		}
+		metadata = `,"metadata":` + string(stored.Metadata)
+	}
+	link := func(version, text string) string {
+		return `<a href="sbd-1?version=` + version + `#versions">` + text + `</a>`
+	}
+	for at, want := range map[string][]string{
+		"":            {">60</a>", ">41</a>", link("40", "Older")},
+		"?version=30": {">39</a>", `aria-current="true">30</a>`, ">20</a>", link("40", "Newer"), link("19", "Older"), `?version=29">Version 29</a>`, `?version=31">Version 31</a>`},
+		"?version=1":  {">10</a>", `aria-current="true">1</a>`, link("11", "Newer")},
+	} {
+		page := s.get(t, "sbds/sbd-1"+at).Text()
+		for _, want := range want {
+			if !strings.Contains(page, want) {
+				t.Errorf("%q has no %s", at, want)
+			}
+		}
+		if at != "?version=30" && strings.Contains(page, ">Newer<") == strings.Contains(page, ">Older<") {
+			t.Errorf("%q leads to versions that are not there", at)
 		}
 	}
 }

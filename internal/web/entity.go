@@ -22,7 +22,8 @@ type entityView struct {
 	Current  int64  // the version that is current
 	At       string // as of when it is shown, as it was asked for
 	Versions []oda.VersionInfo
-	Older    bool // there are versions that are not listed
+	Newer    int64 // the version after those that are listed, 0 if there is none
+	Older    int64 // the one before them
 	Bytes    int64
 	Document template.HTML
 	Cut      bool   // the document is longer than what is shown
@@ -104,14 +105,37 @@ func (s *Site) version(ctx context.Context, ref oda.Ref, params url.Values) (*od
 	return s.cfg.Archive.Get(ctx, ref)
 }
 
-// history fills in the versions of an entity.
+// history fills in the versions of an entity: the newest, or those around the one that is
+// shown.
 func (s *Site) history(ctx context.Context, view *entityView) error {
 	page, err := s.cfg.Archive.Versions(ctx, view.Ref, 0, shownVersions)
 	if err != nil {
 		return err
 	}
-	view.Versions, view.Older, view.Current = page.Versions, page.More, page.Versions[0].Metadata.Version
+	view.Current = page.Versions[0].Metadata.Version
+	if shown := view.Metadata.Version; shown < page.Versions[len(page.Versions)-1].Metadata.Version {
+		if page, err = s.cfg.Archive.Versions(ctx, view.Ref, shown+shownVersions/2, shownVersions); err != nil {
+			return err
+		}
+	}
+	view.Versions = page.Versions
+	if newest := page.Versions[0].Metadata.Version; newest < view.Current {
+		view.Newer = newest + 1
+	}
+	if page.More {
+		view.Older = page.Versions[len(page.Versions)-1].Metadata.Version - 1
+	}
 	return nil
+}
+
+// Before and After are the versions next to the one that is shown, 0 if there is none.
+func (v *entityView) Before() int64 { return v.Metadata.Version - 1 }
+
+func (v *entityView) After() int64 {
+	if v.Metadata.Version == v.Current {
+		return 0
+	}
+	return v.Metadata.Version + 1
 }
 
 // document fills in what the document says, and its text.
