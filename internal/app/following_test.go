@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"oda"
 	odaclient "oda/client"
+	"oda/internal/auth"
 	"oda/internal/test/env"
 )
 
@@ -27,22 +29,8 @@ func TestThePageAboutFollowingWorks(t *testing.T) {
 // The programs of the page keep a mirror up to date while the archive is killed,
 // and while they are.
 func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
-	text := page(t, "docs/following.md")
 	dir := t.TempDir()
-	for _, program := range []struct{ language, file string }{{"bash", "mirror.sh"}, {"python", "mirror.py"}, {"go", "main.go"}} {
-		write(t, filepath.Join(dir, program.file), programOf(t, text, program.language))
-	}
-	source, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "go.mod"), "module mirror\n\ngo 1.26\n\nrequire oda v0.0.0\n\nreplace oda => "+source+"\n")
-	build := exec.Command("go", "build", "-mod=mod", "-o", "mirror", ".")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program in Go: %v\n%s", err, out)
-	}
-
+	mirrors := mirrorsOfThePage(t, dir)
 	database := "sqlite:" + filepath.Join(dir, "archive.db")
 	archive := env.Oda(t, "serve", "--db", database)
 	address := strings.TrimPrefix(strings.TrimSuffix(archive.URL, "/api/v1"), "http://")
@@ -51,13 +39,8 @@ func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.CloseIdleConnections()
-	mirrors := []*mirror{
-		{name: "curl", args: []string{"sh", filepath.Join(dir, "mirror.sh")}},
-		{name: "Python", args: []string{"python3", filepath.Join(dir, "mirror.py")}},
-		{name: "Go", args: []string{filepath.Join(dir, "mirror")}},
-	}
 	for _, m := range mirrors {
-		m.url, m.dir = archive.URL, filepath.Join(dir, m.name)
+		m.url = archive.URL
 		m.start(t)
 	}
 	block, err := c.CreateBlock(t.Context(), []byte(`{"telescope":"ska_mid"}`), "")
@@ -92,6 +75,86 @@ func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
 	}
 	for _, m := range mirrors {
 		m.stop()
+	}
+}
+
+// mirrorsOfThePage writes and builds the programs of the page.
+func mirrorsOfThePage(t *testing.T, dir string) []*mirror {
+	t.Helper()
+	text := page(t, "docs/following.md")
+	for _, program := range []struct{ language, file string }{{"bash", "mirror.sh"}, {"python", "mirror.py"}, {"go", "main.go"}} {
+		write(t, filepath.Join(dir, program.file), programOf(t, text, program.language))
+	}
+	source, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "go.mod"), "module mirror\n\ngo 1.26\n\nrequire oda v0.0.0\n\nreplace oda => "+source+"\n")
+	build := exec.Command("go", "build", "-mod=mod", "-o", "mirror", ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program in Go: %v\n%s", err, out)
+	}
+	return []*mirror{
+		{name: "curl", dir: filepath.Join(dir, "curl"), args: []string{"sh", filepath.Join(dir, "mirror.sh")}},
+		{name: "Python", dir: filepath.Join(dir, "Python"), args: []string{"python3", filepath.Join(dir, "mirror.py")}},
+		{name: "Go", dir: filepath.Join(dir, "Go"), args: []string{filepath.Join(dir, "mirror")}},
+	}
+}
+
+// The programs wait where the archive limits their requests, and stop where it does
+// not know them.
+func TestTheMirrorsOfThePageKeepToLimits(t *testing.T) {
+	const entities = 20 // twice as many as a caller may read at once
+	dir := t.TempDir()
+	mirrors := mirrorsOfThePage(t, dir)
+	tokens := filepath.Join(dir, "tokens")
+	token := func(name string, role auth.Role) string {
+		secret, err := auth.CreateToken(tokens, auth.Token{Name: name, Role: role})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	editor := token("editor", auth.Editor)
+	for _, m := range mirrors {
+		m.token = token(m.name, auth.Reader)
+	}
+	archive := env.Oda(t, "serve", "--tokens", tokens, "--caller-rate", "1")
+	c, err := odaclient.New(archive.URL, odaclient.WithToken(editor))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	var projects []string
+	for i := range entities {
+		projects = append(projects, fmt.Sprintf(`{"prj_id":"prj-%d"}`, i))
+	}
+	if _, err := c.StoreSeveral(t.Context(), []byte(`{"prjs":[`+strings.Join(projects, ",")+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mirrors {
+		m.url = archive.URL
+		m.start(t)
+	}
+	for _, m := range mirrors {
+		want, have := strconv.Itoa(entities), ""
+		for deadline := time.Now().Add(90 * time.Second); have != want; time.Sleep(50 * time.Millisecond) {
+			text, _ := os.ReadFile(filepath.Join(m.dir, "position")) // it may not be there yet
+			if have = strings.TrimSpace(string(text)); time.Now().After(deadline) {
+				t.Fatalf("the mirror in %s has come to position %q, not %s; it says %q", m.name, have, want, m.said.String())
+			}
+		}
+		if kept, _ := filepath.Glob(filepath.Join(m.dir, "prjs", "*.json")); len(kept) != entities {
+			t.Errorf("the mirror in %s has %d entities, want %d", m.name, len(kept), entities)
+		}
+		m.stop()
+		m.token = "oda_of_nobody"
+		m.start(t)
+		late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-m.process.Process.Pid, syscall.SIGKILL) })
+		if err := m.process.Wait(); !late.Stop() || err == nil || !strings.Contains(m.said.String(), "unauthenticated") {
+			t.Errorf("with a wrong token the mirror in %s ends with %v and says %q", m.name, err, m.said.String())
+		}
 	}
 }
 
@@ -143,6 +206,7 @@ func TestAMirrorAsksAgainForAnAnswerThatWasCutOff(t *testing.T) {
 // mirror is a program that keeps a copy of an archive.
 type mirror struct {
 	name, url, dir string
+	token          string
 	args           []string
 	process        *exec.Cmd
 	said           bytes.Buffer
@@ -151,7 +215,7 @@ type mirror struct {
 func (m *mirror) start(t *testing.T) {
 	t.Helper()
 	m.process = exec.Command(m.args[0], append(m.args[1:], m.url, m.dir)...)
-	m.process.Stderr = &m.said
+	m.process.Env, m.process.Stderr = append(os.Environ(), "ODA_TOKEN="+m.token), &m.said
 	m.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with what it runs
 	if err := m.process.Start(); err != nil {
 		t.Fatalf("start the mirror in %s: %v", m.name, err)
