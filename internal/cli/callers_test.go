@@ -1,6 +1,10 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+
+	"oda/client"
+)
 
 func TestNetworks(t *testing.T) {
 	for text, want := range map[string]string{
@@ -19,6 +23,28 @@ func TestNetworks(t *testing.T) {
 		var got network
 		if err := got.UnmarshalText([]byte(text)); (err == nil) != (want != "") || err == nil && got.String() != want {
 			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestWhatACallerMayDo(t *testing.T) {
+	bound := func(telescope, role string) client.BoundRole {
+		return client.BoundRole{Telescope: telescope, Role: role}
+	}
+	for _, c := range []struct {
+		role  string
+		bound []client.BoundRole
+		want  string
+	}{
+		{"admin", nil, "do everything (admin)"},
+		{"recorder", nil, "read and record (recorder)"},
+		{"", []client.BoundRole{bound("ska_mid", "editor")}, "read everything; record and store for ska_mid (editor)"},
+		{"", []client.BoundRole{bound("ska_mid", "reader")}, "read everything"},
+		{"reader", []client.BoundRole{bound("ska_low", "recorder"), bound("ska_mid", "editor")},
+			"read (reader); record for ska_low (recorder); record and store for ska_mid (editor)"},
+	} {
+		if got := rights(&client.Caller{Role: c.role, Telescopes: c.bound}); got != c.want {
+			t.Errorf("%q, %v: %q, want %q", c.role, c.bound, got, c.want)
 		}
 	}
 }

@@ -146,23 +146,35 @@ func oneLine(text []byte) []byte {
 
 // changes prints the log of changes.
 type changes struct {
-	After  *int64   `placeholder:"POSITION" help:"Print those after this position (default all of them; with --follow only new ones)."`
-	Kind   []string `enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
-	ID     []string `name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
-	Limit  int      `placeholder:"N" help:"Print at most N."`
-	Output string   `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one change per line (default elsewhere)."`
+	After  *position `placeholder:"POSITION" help:"Print those after this position, or after now (default all of them; with --follow only new ones)."`
+	Kind   []string  `enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
+	ID     []string  `name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
+	Limit  int       `placeholder:"N" help:"Print at most N."`
+	Output string    `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one change per line (default elsewhere)."`
 	following
 	coloring
 	remote
 }
 
-// Validate checks numbers.
-func (c *changes) Validate() error {
-	if c.After != nil && *c.After < 0 {
-		return errors.New("--after must not be negative")
+// position is a position in the log of changes. The word now is its end.
+type position oda.Position
+
+// UnmarshalText parses a position.
+func (p *position) UnmarshalText(text []byte) error {
+	if string(text) == "now" {
+		*p = position(client.Now)
+		return nil
 	}
-	return validLimit(c.Limit)
+	n, err := strconv.ParseUint(string(text), 10, 63)
+	if err != nil {
+		return fmt.Errorf("%q is not a position; write a number that the archive gave you, 0 for all changes, or now for new ones", text)
+	}
+	*p = position(n)
+	return nil
 }
+
+// Validate checks numbers.
+func (c *changes) Validate() error { return validLimit(c.Limit) }
 
 // Run prints the changes in their order.
 func (c *changes) Run(ctx context.Context, to streams) error {

@@ -14,7 +14,7 @@ import (
 
 // nightReport reports on a night.
 type nightReport struct {
-	Date      string `arg:"" optional:"" help:"Date on which the night began, yesterday or last-night (default), or today."`
+	Date      string `arg:"" optional:"" help:"Date on which the night began, yesterday or last-night (default), or today; or a time in the night, such as 2026-01-31T22:00Z or 3d, which is three days ago."`
 	Zone      string `default:"UTC" placeholder:"ZONE" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
 	Telescope string `placeholder:"NAME" help:"Of this telescope only."`
 	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml" placeholder:"FORMAT" help:"Print tables (default), json or yaml."`
@@ -56,8 +56,16 @@ func nightDate(text, zone string, now time.Time) string {
 	case "today", "tonight":
 		return now.Format(time.DateOnly)
 	}
-	if at, ok := spoken(text, now); ok { // the night in which it lies
-		return at.Add(-12 * time.Hour).Format(time.DateOnly)
+	at, ok := spoken(text, now)
+	if !ok && len(text) > len(time.DateOnly) { // a date alone is that of the night
+		parsed, err := oda.ParseTime(text)
+		at, ok = parsed.In(now.Location()), err == nil
+	}
+	if ok { // the night in which it lies
+		if at.Hour() < 12 {
+			at = at.AddDate(0, 0, -1)
+		}
+		return at.Format(time.DateOnly)
 	}
 	return text
 }

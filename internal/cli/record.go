@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -73,6 +74,10 @@ func (d *drain) Run(ctx context.Context, to streams) error {
 
 // report prints a line for each session, and returns an error if something is left.
 func (d *drain) report(to streams, dirs []string, sessions []recorder.Resumed) error {
+	if len(sessions) == 0 {
+		nothingWaits(to.out)
+		return nil
+	}
 	spool := strings.Join(dirs, " and ")
 	unsent, aside := 0, int64(0)
 	for _, s := range sessions {
@@ -154,9 +159,7 @@ func (s *spoolStatus) Run(to streams) error {
 		return out.Encode(lines)
 	}
 	if len(lines) == 0 {
-		if (coloring{}).look(to.out).people {
-			fmt.Fprintln(to.out, "nothing waits in the spool")
-		}
+		nothingWaits(to.out)
 		return nil
 	}
 	table := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)
@@ -169,6 +172,13 @@ func (s *spoolStatus) Run(to streams) error {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, l.Dir)
 	}
 	return table.Flush()
+}
+
+// nothingWaits tells a person that a spool is empty. A program gets no line.
+func nothingWaits(out io.Writer) {
+	if (coloring{}).look(out).people {
+		fmt.Fprintln(out, "nothing waits in the spool")
+	}
 }
 
 // state returns the state of a session in one word.

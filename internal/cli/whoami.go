@@ -61,17 +61,23 @@ func known(c *client.Caller, from string) string {
 	return text
 }
 
-// rights says what the caller may do.
+// rights says what the caller may do. A role that is bound to a telescope lets it
+// read everything, and write for that telescope.
 func rights(c *client.Caller) string {
-	means := map[string]string{
-		"reader": "read", "recorder": "read and record", "editor": "read, record and store", "admin": "do everything",
-	}
 	var all []string
 	if c.Role != "" {
+		means := map[string]string{
+			"reader": "read", "recorder": "read and record", "editor": "read, record and store", "admin": "do everything",
+		}
 		all = append(all, fmt.Sprintf("%s (%s)", means[c.Role], c.Role))
+	} else if len(c.Telescopes) > 0 {
+		all = append(all, "read everything")
 	}
 	for _, bound := range c.Telescopes {
-		all = append(all, fmt.Sprintf("%s for %s (%s)", means[bound.Role], bound.Telescope, bound.Role))
+		means := map[string]string{"recorder": "record", "editor": "record and store", "admin": "record and store"}
+		if writes, ok := means[bound.Role]; ok {
+			all = append(all, fmt.Sprintf("%s for %s (%s)", writes, bound.Telescope, bound.Role))
+		}
 	}
 	return strings.Join(all, "; ")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/client"
 )
 
 func TestTimesAsPeopleSayThem(t *testing.T) {
@@ -54,10 +55,30 @@ func TestWhichNightIsMeant(t *testing.T) {
 		{"2h", "UTC", early, "2026-03-01"}, // 03:00, in the night that began the day before
 		{"2h", "UTC", late, "2026-03-02"},
 		{"last-night", "Australia/Perth", late, "2026-03-02"}, // where it is 07:00 of the next day
+		{"2026-11-15T22:00", "UTC", early, "2026-11-15"},
+		{"2026-11-15 11:59", "UTC", early, "2026-11-14"},
+		{"2026-11-15T12:00:00Z", "UTC", early, "2026-11-15"},
+		{"2026-11-15T22:00:00+02:00", "Australia/Perth", early, "2026-11-15"}, // 04:00 of the next day there
+		{"2026-03-29T10:30Z", "Europe/Berlin", early, "2026-03-29"},           // half an hour after noon, in a short day
 		{"soon", "UTC", early, "soon"},
+		{"2026-11-15T25:00", "UTC", early, "2026-11-15T25:00"},
 	} {
 		if got := nightDate(c.text, c.zone, c.now); got != c.want {
 			t.Errorf("%q in %s at %v: %s, want %s", c.text, c.zone, c.now, got, c.want)
+		}
+	}
+}
+
+func TestPositions(t *testing.T) {
+	for text, want := range map[string]oda.Position{"0": 0, "17": 17, "now": client.Now} {
+		var got position
+		if err := got.UnmarshalText([]byte(text)); err != nil || oda.Position(got) != want {
+			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "-1", "Now", "1.5", "9223372036854775808"} {
+		if err := new(position).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }
