@@ -28,20 +28,20 @@ func listenAdmin(ctx context.Context, address string) (*serving.Listener, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := adminExposed(listener.Addr()); err != nil {
+	if err := adminExposed(address, listener.Addr()); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
 }
 
 // adminExposed returns an error if others than the programs of this machine can reach
-// the address.
-func adminExposed(addr net.Addr) error {
+// the address, which is given as it was written and as it was understood.
+func adminExposed(address string, addr net.Addr) error {
 	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%s is not a loopback address: --admin-listen shows the inside of the process, also to those who have no role; "+
-		"write it as 127.0.0.1:PORT, or leave it out to have the metrics on the main address", addr)
+		"write it as 127.0.0.1:PORT, or leave it out to have the metrics on the main address", address)
 }
 
 // serveAdmin serves metrics and profiles until ctx ends.

@@ -225,7 +225,7 @@ func exposed(addr net.Addr, open bool, cfg Config) error {
 	}
 	if !cfg.Auth.Insecure {
 		return fmt.Errorf("%s is not a loopback address, and the archive has no way to know who is calling; "+
-			"give it one with --tokens, --oidc-issuer or --trust-proxy, or let everybody in with --insecure", addr)
+			"give it one with --tokens, --oidc-issuer or --trust-proxy, or let everybody in with --insecure", cfg.Listen)
 	}
 	cfg.Log.Warn("everybody who can reach this address may read and write: the archive has no way to know who is calling", "address", addr.String())
 	return nil

@@ -68,7 +68,7 @@ func checkAdmin(cfg Config) error {
 	if main, err := net.ResolveTCPAddr("tcp", cfg.Listen); err == nil && addr.Port != 0 && main.Port == addr.Port && main.IP.Equal(addr.IP) {
 		return fmt.Errorf("--admin-listen and --listen are the same address, %s; choose another port", addr)
 	}
-	return adminExposed(addr)
+	return adminExposed(cfg.AdminListen, addr)
 }
 
 // checkAddress checks the address to listen on, and that not everybody can call
