@@ -41,7 +41,7 @@ func follow(t *testing.T, text string) {
 	p := env.Oda(t, "serve")
 	script := "set -eu\n"
 	var shown []string // answers shown on the page, as patterns, in order
-	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(text, -1) {
+	for _, block := range regexp.MustCompile("(?s)```(sh|json|text)\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		if block[1] == "sh" {
 			script += block[2]
 			continue
