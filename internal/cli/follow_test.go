@@ -92,10 +92,14 @@ func followed(t *testing.T, host string, terminal bool, args ...string) *followe
 	return &follower{t, cmd, bufio.NewReader(out)}
 }
 
-// want reads the next line, which must have all parts.
+// want reads the next line, which must have all parts. A terminal also shows that the
+// archive did not answer, and that it does again, if that was noticed.
 func (f *follower) want(parts ...string) {
 	f.t.Helper()
 	line, err := f.out.ReadString('\n')
+	for strings.Contains(line, " WARN the archive does not answer") || strings.Contains(line, " INFO the archive answers again") {
+		line, err = f.out.ReadString('\n')
+	}
 	for _, part := range parts {
 		if !strings.Contains(line, part) {
 			f.t.Fatalf("%v prints %q, %v, without %q", f.cmd.Args, line, err, part)
