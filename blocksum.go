@@ -19,7 +19,7 @@ type blockSum struct {
 func newBlockSum(q NightQuery, block *Found) *blockSum {
 	return &blockSum{
 		version: block.Metadata.Version, modified: block.Metadata.LastModifiedOn, sum: newNightSum(q),
-		block: NightBlock{ID: block.ID, FirstCall: math.MaxInt64, LastCall: math.MinInt64},
+		block: NightBlock{ID: block.ID, FirstCall: math.MaxInt64, LastCall: math.MinInt64, LastResponse: math.MinInt64},
 	}
 }
 
@@ -32,7 +32,7 @@ func (b *blockSum) isOf(block *Found) bool {
 func (b *blockSum) size() int {
 	n := entryBytes + len(b.block.ID) + 56*len(b.sum.slowest)
 	for name := range b.sum.requests {
-		n += 80 + len(name)
+		n += 96 + len(name)
 	}
 	return n
 }

@@ -103,6 +103,8 @@ type NightBlock struct {
 	LastCall  Moment  `json:"last_call"`
 	Tally
 	References []Reference `json:"references"`
+
+	LastResponse Moment `json:"-"` // when all calls had their responses; reports in JSON do not say it
 }
 
 // SlowCall is a call that took long.
@@ -119,6 +121,8 @@ type FailedRequest struct {
 	Request  string `json:"request"`
 	Failures int64  `json:"failures"`
 	Calls    int64  `json:"calls"`
+
+	Block string `json:"-"` // in which all of them failed, empty if there are several; reports in JSON do not say it
 }
 
 // Bounds of reports on nights. The memory of a report grows only with the number

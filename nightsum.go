@@ -70,10 +70,10 @@ func (s *nightSum) add(block *NightBlock, r Record) {
 	}
 	took, known := c.took()
 	block.FirstCall, block.LastCall = min(block.FirstCall, Moment(at)), max(block.LastCall, Moment(at))
+	block.LastResponse = max(block.LastResponse, Moment(at), Moment(c.received)) // c.received is the least if it is unsaid
 	block.Tally.add(Tally{1, count(c.failed), took})
 	request := s.request(c.request)
-	request.Calls++
-	request.Failures += count(c.failed)
+	request.add(&FailedRequest{Failures: count(c.failed), Calls: 1, Block: block.ID})
 	if known {
 		s.slow(SlowCall{block.ID, r.Sequence, request.Request, Moment(c.sent), took})
 	}
@@ -132,6 +132,13 @@ func (s *nightSum) bound() {
 }
 
 func (r *FailedRequest) add(other *FailedRequest) {
+	switch {
+	case other.Failures == 0:
+	case r.Failures == 0:
+		r.Block = other.Block
+	case r.Block != other.Block:
+		r.Block = ""
+	}
 	r.Calls += other.Calls
 	r.Failures += other.Failures
 }
@@ -167,7 +174,7 @@ func reportOf(q NightQuery, sums []nightSum) *Night {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
 	all.bound()
-	all.others.Request = otherRequests
+	all.others.Request, all.others.Block = otherRequests, "" // they are many
 	for _, r := range append(slices.Collect(maps.Values(all.requests)), &all.others) {
 		if r.Failures > 0 {
 			night.FailuresByRequest = append(night.FailuresByRequest, *r)

@@ -241,7 +241,7 @@ func (o *observatory) compare(t *rapid.T) {
 // night adds up, the plain way.
 func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) oda.Night {
 	night := oda.Night{From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []oda.NightBlock{}, Slowest: []oda.SlowCall{}, FailuresByRequest: []oda.FailedRequest{}}
-	requests := map[string]oda.FailedRequest{}
+	requests, failedIn := map[string]oda.FailedRequest{}, map[string][]string{}
 	for _, place := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
 		if !strings.HasPrefix(place.ID, o.name) {
 			continue
@@ -285,13 +285,17 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 			}
 			i := oda.Moment(oda.InstantOf(when))
 			if block.Calls == 0 {
-				block.FirstCall, block.LastCall = i, i
+				block.FirstCall, block.LastCall, block.LastResponse = i, i, i
 			}
 			block.FirstCall, block.LastCall = min(block.FirstCall, i), max(block.LastCall, i)
+			block.LastResponse = max(block.LastResponse, i, i+oda.Moment(tally.Took))
 			block.Tally = sum(block.Tally, tally)
 			night.Tally = sum(night.Tally, tally)
 			request := requests[c.Request]
 			requests[c.Request] = oda.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
+			if tally.Failures > 0 {
+				failedIn[c.Request] = append(failedIn[c.Request], place.ID)
+			}
 		}
 		if block.Calls > 0 {
 			night.Blocks = append(night.Blocks, block)
@@ -306,6 +310,9 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 	night.Slowest = night.Slowest[:min(20, len(night.Slowest))]
 	for _, r := range requests {
 		if r.Failures > 0 {
+			if blocks := slices.Compact(failedIn[r.Request]); len(blocks) == 1 {
+				r.Block = blocks[0]
+			}
 			night.FailuresByRequest = append(night.FailuresByRequest, r)
 		}
 	}
