@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -121,6 +122,18 @@ func withoutEmpty(params url.Values) url.Values {
 		filled.Del("sort")
 	}
 	return filled
+}
+
+// tidied are the parameters of an address as they should stand there: only what is filled
+// in, and telescopes as documents name them. It reports whether they were so already.
+func tidied(params url.Values) (tidy url.Values, already bool) {
+	tidy = withoutEmpty(params)
+	for i, name := range tidy["telescope"] {
+		if telescope, ok := telescopeNamed(name); ok {
+			tidy["telescope"][i] = telescope
+		}
+	}
+	return tidy, maps.EqualFunc(tidy, params, slices.Equal)
 }
 
 // without leaves one value of a parameter out, or all if it is empty, and with

@@ -180,6 +180,6 @@ func (s *Site) made(ctx context.Context, groups []foundGroup) error {
 
 // telescopeNamed returns the telescope that people call so.
 func telescopeNamed(text string) (telescope string, ok bool) {
-	telescope = strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(text))
+	telescope = strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(strings.TrimSpace(text)))
 	return telescope, slices.Contains([]string{"ska_mid", "ska_low"}, telescope)
 }

@@ -44,8 +44,8 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	if err != nil {
 		return oda.Errorf(oda.InvalidQuery, "The address is not well-formed: write a percent sign as %%25 and a semicolon as %%3B.")
 	}
-	if clean := withoutEmpty(params); len(clean) != len(params) {
-		seeOther(w, kind.Collection()+question(clean))
+	if tidy, already := tidied(params); !already {
+		seeOther(w, kind.Collection()+question(tidy))
 		return nil
 	}
 	view := listView{frame: s.newFrame(r, kind.String()+"s", kind.Collection()), Kind: kind}

@@ -88,11 +88,12 @@ const (
 // night serves the report on a night.
 func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
-	clean := withoutEmpty(params)
+	clean, already := tidied(params)
 	if !clean.Has("date") {
 		clean.Set("date", tonight(clean.Get("zone")))
+		already = false
 	}
-	if len(clean) != len(params) {
+	if !already {
 		seeOther(w, "night"+question(clean))
 		return nil
 	}

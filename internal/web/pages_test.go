@@ -473,3 +473,33 @@ func TestAPageTransfersLittle(t *testing.T) {
 		}
 	}
 }
+
+// A telescope can be written in a filter as the pages write it, and the address then has it
+// as documents do.
+func TestFiltersKnowATelescopeAsPagesWriteIt(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-mid", []string{callIn("m.f", 0, 1, false)})
+	for _, written := range []string{"SKA-Mid", "ska+mid", "+Ska_Mid+"} {
+		for at, want := range map[string]string{
+			"ebs?telescope=":                   "./ebs?telescope=ska_mid",
+			"night?date=2026-03-01&telescope=": "./night?date=2026-03-01&telescope=ska_mid",
+		} {
+			reply := s.get(t, at+written)
+			if to := reply.Header.Get("Location"); reply.Status != http.StatusSeeOther || to != want {
+				t.Errorf("%s answers %d and leads to %q, want %q", at+written, reply.Status, to, want)
+			}
+			if page := s.get(t, want[2:]).Text(); !strings.Contains(page, "/ebs/eb-mid") {
+				t.Errorf("%s does not find the block", want)
+			}
+		}
+	}
+}
+
+// A form with a condition also sends the empty field for another one.
+func TestAnEmptyConditionIsLeftOut(t *testing.T) {
+	s := emptySite(t)
+	reply := s.get(t, "ebs?where=/n+%3D+1&where=")
+	if to := reply.Header.Get("Location"); reply.Status != http.StatusSeeOther || to != "./ebs?where=/n+%3D+1" {
+		t.Errorf("it answers %d and leads to %q", reply.Status, to)
+	}
+}
