@@ -242,13 +242,15 @@ func (s *Site) nightRows(ctx context.Context, blocks []oda.NightBlock) ([]nightR
 	return rows, nil
 }
 
-// draw draws the blocks. Those of a telescope that overlap lie below each other.
+// draw draws the blocks, each from its first call until its last response. Those of a
+// telescope that overlap lie below each other.
 func (v *nightView) draw() nightPlot {
 	p := nightPlot{Width: plotWidth + 20}
 	first, last := v.hours()
 	x := func(at time.Time) int {
 		begin := v.From.Time().Add(time.Duration(first) * time.Hour)
-		return plotLeft + int(float64(plotWidth-plotLeft)*at.Sub(begin).Hours()/float64(last-first))
+		hours := min(at.Sub(begin).Hours(), float64(last-first)) // a call may last beyond the night
+		return plotLeft + int(float64(plotWidth-plotLeft)*hours/float64(last-first))
 	}
 	step := 1
 	if last-first > 12 {
@@ -285,15 +287,15 @@ func (v *nightView) draw() nightPlot {
 			} else if at < 0 {
 				at, ends = len(ends), append(ends, 0)
 			}
-			ends[at] = max(ends[at], b.LastCall)
+			ends[at] = max(ends[at], b.LastResponse)
 			class := ""
 			if b.Failures > 0 {
 				class = ` class="failed"`
 			}
-			title := clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04")
+			title := clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04") + " to " + v.until(b.LastResponse)
 			fmt.Fprintf(&bars, `<a href="%s"><title>%s</title><rect%s x="%d" y="%d" width="%d" height="%d" rx="2"/></a>`+"\n",
 				template.HTMLEscapeString(v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})), template.HTMLEscapeString(title), class,
-				x(b.FirstCall.Time()), y+at*(barHeight+2), max(3, x(b.LastCall.Time())-x(b.FirstCall.Time())), barHeight)
+				x(b.FirstCall.Time()), y+at*(barHeight+2), max(3, x(b.LastResponse.Time())-x(b.FirstCall.Time())), barHeight)
 		}
 		y += len(ends)*(barHeight+2) + laneGap
 	}
@@ -302,7 +304,15 @@ func (v *nightView) draw() nightPlot {
 	return p
 }
 
-// hours returns the hours of the night in which there were calls, counted from its
+// until writes when a block ended, with the date if that is not in the night.
+func (v *nightView) until(end oda.Moment) string {
+	if end >= v.To {
+		return end.Time().Format("2006-01-02 15:04")
+	}
+	return end.Time().Format("15:04")
+}
+
+// hours returns the hours of the night in which calls were under way, counted from its
 // noon: a night of observing is rarely longer than ten hours, and a phone shows no more.
 func (v *nightView) hours() (first, last int) {
 	since := func(at oda.Moment) float64 { return at.Time().Sub(v.From.Time()).Hours() }
@@ -310,7 +320,7 @@ func (v *nightView) hours() (first, last int) {
 	all := first
 	for _, b := range v.Blocks {
 		first = min(first, int(since(b.FirstCall)))
-		last = max(last, int(math.Ceil(since(b.LastCall))))
+		last = max(last, int(math.Ceil(since(b.LastResponse))))
 	}
 	first = max(0, min(first, all-nightHours))
 	return first, min(all, max(last, first+nightHours))

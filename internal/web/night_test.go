@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,5 +162,31 @@ func TestFailuresAreToldApart(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The bar of a block lasts until its last response, and a block that begins before lies
+// below it.
+func TestABarLastsUntilTheLastResponse(t *testing.T) {
+	s := emptySite(t)
+	call := func(sent, received string) string {
+		return `{"request":"scan","request_sent_at":"` + sent + `","response_received_at":"` + received + `"}`
+	}
+	s.storeCalls(t, "eb-long", []string{call("2026-03-01T20:00:00Z", "2026-03-02T01:00:00Z"), call("2026-03-01T20:30:00Z", "2026-03-01T20:31:00Z")})
+	s.storeCalls(t, "eb-short", []string{call("2026-03-01T21:00:00Z", "2026-03-01T21:00:01Z")})
+	s.storeCalls(t, "eb-later", []string{call("2026-03-02T01:00:01Z", "2026-05-01T00:00:00Z")}) // longer than the night
+	bars := map[string][]int{}
+	for _, found := range regexp.MustCompile(`href="\./ebs/(\S+)"><title>.*</title><rect x="(\d+)" y="(\d+)" width="(\d+)"`).FindAllStringSubmatch(s.get(t, "night?date=2026-03-01").Text(), -1) {
+		for _, number := range found[2:] {
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bars[found[1]] = append(bars[found[1]], n)
+		}
+	}
+	// From 20:00 to noon an hour is 69.375 wide.
+	if want := map[string][]int{"eb-long": {90, 26, 346}, "eb-short": {159, 50, 3}, "eb-later": {436, 26, 764}}; !cmp.Equal(bars, want) {
+		t.Errorf("the bars are at x, y and width %v, want %v", bars, want)
 	}
 }
