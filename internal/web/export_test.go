@@ -11,6 +11,9 @@ import (
 // package because their tools import it.
 var FixedCounts = fixedCounts
 
+// ShowShare writes a share in per cent.
+var ShowShare = showShare
+
 // Refresh counts once.
 func (s *Site) Refresh(ctx context.Context) error { return s.refresh(ctx) }
 

@@ -124,7 +124,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	if report.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
 	} else {
-		view.Success = strconv.FormatFloat(100*float64(report.Calls-report.Failures)/float64(report.Calls), 'f', 1, 64) + " %"
+		view.Success = showShare(report.Calls-report.Failures, report.Calls)
 	}
 	if view.Rows, err = s.nightRows(r.Context(), report.Blocks[:min(len(report.Blocks), nightRows)]); err != nil {
 		return err
@@ -139,6 +139,21 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	view.Failing = failing(report.FailuresByRequest[:min(len(report.FailuresByRequest), nightFailing)])
 	view.Plot = view.draw()
 	return s.page(w, r, "night", view)
+}
+
+// showShare writes how many of all there are, in per cent. It says all or none only where
+// that is so, however few are missing.
+func showShare(n, all int64) string {
+	percent := 100 * float64(n) / float64(all)
+	switch {
+	case n == 0 || n == all:
+		return strconv.FormatFloat(percent, 'f', 0, 64) + " %"
+	case percent < .1:
+		return "< 0.1 %"
+	case percent > 99.9:
+		return "> 99.9 %"
+	}
+	return strconv.FormatFloat(percent, 'f', 1, 64) + " %"
 }
 
 // tonight is the date of the last night that began in a zone, at noon.

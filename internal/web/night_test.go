@@ -13,6 +13,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/web"
 )
 
 // A night without calls leads to the nearest ones with some.
@@ -188,5 +189,26 @@ func TestABarLastsUntilTheLastResponse(t *testing.T) {
 	// From 20:00 to noon an hour is 69.375 wide.
 	if want := map[string][]int{"eb-long": {90, 26, 346}, "eb-short": {159, 50, 3}, "eb-later": {436, 26, 764}}; !cmp.Equal(bars, want) {
 		t.Errorf("the bars are at x, y and width %v, want %v", bars, want)
+	}
+}
+
+// A share is rounded, but never to all or none.
+func TestAShareIsAllOnlyIfNothingIsMissing(t *testing.T) {
+	for _, test := range []struct {
+		n, all int64
+		want   string
+	}{
+		{3000, 3000, "100 %"},
+		{2999, 3000, "> 99.9 %"},
+		{9989, 10_000, "99.9 %"},
+		{991, 1000, "99.1 %"},
+		{1, 2, "50.0 %"},
+		{1, 1000, "0.1 %"},
+		{1, 3000, "< 0.1 %"},
+		{0, 3000, "0 %"},
+	} {
+		if got := web.ShowShare(test.n, test.all); got != test.want {
+			t.Errorf("%d of %d are %s, want %s", test.n, test.all, got, test.want)
+		}
 	}
 }
