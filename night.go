@@ -138,8 +138,8 @@ const (
 	requestBytes  = 256 // of the name of a request; longer names are cut
 )
 
-// otherRequests stands for the requests that are not counted separately.
-const otherRequests = "(other requests)"
+// OtherRequests stands for the requests that are not counted separately.
+const OtherRequests = "(other requests)"
 
 // Night reports what was done in a night. It counts every record that was
 // acknowledged before the call of Night, and perhaps some that are added during

@@ -190,7 +190,7 @@ func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 	if want := int64(2 * (nightRequests + 502)); failures != want || calls != want+2 || night.Tally.Failures != want {
 		t.Errorf("%d calls and %d failures by request, %d failures in all", calls, failures, night.Tally.Failures)
 	}
-	if first := night.FailuresByRequest[0]; first.Request != otherRequests {
+	if first := night.FailuresByRequest[0]; first.Request != OtherRequests {
 		t.Errorf("the first is %+v", first)
 	}
 }
@@ -213,7 +213,7 @@ func TestWhichRequestsAreCountedTogetherIsNoMatterOfChance(t *testing.T) {
 			t.Fatalf("the same calls in another order are reported differently")
 		}
 	}
-	if others := want.FailuresByRequest[0]; others != (FailedRequest{Request: otherRequests, Failures: 2*nightRequests + 5, Calls: 2*nightRequests + 5}) {
+	if others := want.FailuresByRequest[0]; others != (FailedRequest{Request: OtherRequests, Failures: 2*nightRequests + 5, Calls: 2*nightRequests + 5}) {
 		t.Errorf("the others are %+v", others)
 	}
 }

@@ -174,7 +174,7 @@ func reportOf(q NightQuery, sums []nightSum) *Night {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
 	all.bound()
-	all.others.Request, all.others.Block = otherRequests, "" // they are many
+	all.others.Request, all.others.Block = OtherRequests, "" // they are many
 	for _, r := range append(slices.Collect(maps.Values(all.requests)), &all.others) {
 		if r.Failures > 0 {
 			night.FailuresByRequest = append(night.FailuresByRequest, *r)

@@ -30,6 +30,7 @@ type nightView struct {
 	Success, InCalls string
 	Slow             []slowRow
 	Failing          []failingRow
+	OfFailing        string // how many functions failed in all
 }
 
 // otherNight leads to another night.
@@ -41,16 +42,17 @@ type nightRow struct {
 	Name, Telescope, InCalls string
 }
 
-// slowRow is a slow call.
+// slowRow is a slow call. The title is that of its block.
 type slowRow struct {
 	oda.SlowCall
-	Module, Name, Took, Href string
+	Name, Title, Took, Href string
 }
 
 // failingRow is a function with calls that failed.
 type failingRow struct {
 	oda.FailedRequest
 	Name string
+	Href string // of these calls, empty if they are in several blocks
 }
 
 // nightPlot is the night drawn: a bar for each block on one axis of time.
@@ -82,6 +84,7 @@ const (
 	nightBars    = 1000
 	nightOverlap = 12 // rows of a telescope; what overlaps beyond shares the last
 	nightFailing = 20
+	nightSlow    = 10
 	nightHours   = 6 // that are drawn at least
 )
 
@@ -126,19 +129,33 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	} else {
 		view.Success = showShare(report.Calls-report.Failures, report.Calls)
 	}
-	if view.Rows, err = s.nightRows(r.Context(), report.Blocks[:min(len(report.Blocks), nightRows)]); err != nil {
+	if err := s.fillNight(r.Context(), &view); err != nil {
 		return err
 	}
-	view.More = len(report.Blocks) - len(view.Rows)
-	for _, call := range report.Slowest {
-		row := slowRow{SlowCall: call, Took: showElapsed(call.Took)}
-		row.Module, row.Name = lastName(call.Request)
-		row.Href = view.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: call.Block}) + question(url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
+	return s.page(w, r, "night", view)
+}
+
+// fillNight puts the blocks and calls of the report into the view.
+func (s *Site) fillNight(ctx context.Context, view *nightView) error {
+	blocks := view.Blocks[:min(len(view.Blocks), nightRows)]
+	slowest := view.Slowest[:min(len(view.Slowest), nightSlow)]
+	titles, err := s.nightTitles(ctx, blocks, slowest)
+	if err != nil {
+		return err
+	}
+	for _, b := range blocks {
+		view.Rows = append(view.Rows, nightRow{NightBlock: b, Name: titles[b.ID], Telescope: telescopeOf(b), InCalls: showElapsed(b.Took)})
+	}
+	view.More = len(view.Blocks) - len(view.Rows)
+	for _, call := range slowest {
+		row := slowRow{SlowCall: call, Title: titles[call.Block], Took: showElapsed(call.Took)}
+		_, row.Name = lastName(call.Request)
+		row.Href = view.blockHref(call.Block, url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
 		view.Slow = append(view.Slow, row)
 	}
-	view.Failing = failing(report.FailuresByRequest[:min(len(report.FailuresByRequest), nightFailing)])
-	view.Plot = view.draw()
-	return s.page(w, r, "night", view)
+	view.fillFailing()
+	view.Plot = view.draw(titles)
+	return nil
 }
 
 // showShare writes how many of all there are, in per cent. It says all or none only where
@@ -215,51 +232,60 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 	return nil
 }
 
-// failing are functions with names that tell them apart.
-func failing(requests []oda.FailedRequest) []failingRow {
+// fillFailing tells of the functions that failed most, with names that tell them apart.
+func (v *nightView) fillFailing() {
+	requests := v.FailuresByRequest[:min(len(v.FailuresByRequest), nightFailing)]
 	names := make([]string, len(requests))
 	for i, r := range requests {
 		names[i] = r.Request
 	}
-	rows := make([]failingRow, len(requests))
 	for i, name := range tellApart(names) {
-		rows[i] = failingRow{requests[i], name}
+		row := failingRow{FailedRequest: requests[i], Name: name}
+		// A name that the report has cut is that of no call.
+		if row.Block != "" && row.Request != "" && !strings.HasSuffix(row.Request, "…") {
+			row.Href = v.blockHref(row.Block, url.Values{"calls": {"failed"}, "function": {keptName(row.Request)}}) + "#calls"
+		}
+		v.Failing = append(v.Failing, row)
 	}
-	return rows
+	all := int64(len(v.FailuresByRequest))
+	v.OfFailing = thousands(all)
+	if slices.ContainsFunc(v.FailuresByRequest, func(r oda.FailedRequest) bool { return r.Request == oda.OtherRequests }) {
+		v.OfFailing = "more than " + thousands(all-1)
+	}
 }
 
-// nightRows are blocks with the names of their SBDefinitions.
-func (s *Site) nightRows(ctx context.Context, blocks []oda.NightBlock) ([]nightRow, error) {
-	rows := make([]nightRow, len(blocks))
-	refs := make([]oda.Ref, 0, len(blocks))
-	for i, b := range blocks {
-		rows[i] = nightRow{NightBlock: b, InCalls: showElapsed(b.Took)}
-		if b.Telescope != nil {
-			rows[i].Telescope = *b.Telescope
-		}
-		ref := oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID} // has no name of its own, as a rule
-		for _, r := range b.References {
-			if r.Kind == oda.SBDefinition {
-				ref = oda.Ref{Kind: r.Kind, ID: r.ID}
-			}
-		}
-		refs = append(refs, ref)
+// blockHref is the address of a block with parameters.
+func (v *nightView) blockHref(block string, params url.Values) string {
+	return v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: block}) + question(params)
+}
+
+// nightTitles are the titles of blocks, by their identifiers.
+func (s *Site) nightTitles(ctx context.Context, blocks []oda.NightBlock, calls []oda.SlowCall) (map[string]string, error) {
+	ids := make(map[string]string)
+	for _, b := range blocks {
+		ids[b.ID] = ""
+	}
+	for _, c := range calls {
+		ids[c.Block] = ""
+	}
+	var refs []oda.Ref
+	for id := range ids {
+		refs = append(refs, oda.Ref{Kind: oda.ExecutionBlock, ID: id})
 	}
 	found, err := s.cfg.Archive.Look(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
-	for i, f := range found {
-		if f != nil {
-			rows[i].Name = f.Summary.Name
-		}
+	titles, err := s.titles(ctx, found)
+	for i, ref := range refs {
+		ids[ref.ID] = titles[i]
 	}
-	return rows, nil
+	return ids, err
 }
 
 // draw draws the blocks, each from its first call until its last response. Those of a
 // telescope that overlap lie below each other.
-func (v *nightView) draw() nightPlot {
+func (v *nightView) draw(titles map[string]string) nightPlot {
 	p := nightPlot{Width: plotWidth + 20}
 	first, last := v.hours()
 	x := func(at time.Time) int {
@@ -274,10 +300,6 @@ func (v *nightView) draw() nightPlot {
 	for h := first; h <= last; h += step {
 		at := v.From.Time().Add(time.Duration(h) * time.Hour)
 		p.Ticks = append(p.Ticks, tick{x(at), at.Format("15:04")})
-	}
-	names := map[string]string{}
-	for _, r := range v.Rows {
-		names[r.ID] = r.Name
 	}
 	blocks := v.Blocks[:min(len(v.Blocks), nightBars)]
 	var telescopes []string
@@ -307,7 +329,7 @@ func (v *nightView) draw() nightPlot {
 			if b.Failures > 0 {
 				class = ` class="failed"`
 			}
-			title := clipped(names[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04") + " to " + v.until(b.LastResponse)
+			title := clipped(titles[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04") + " to " + v.until(b.LastResponse)
 			fmt.Fprintf(&bars, `<a href="%s"><title>%s</title><rect%s x="%d" y="%d" width="%d" height="%d" rx="2"/></a>`+"\n",
 				template.HTMLEscapeString(v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})), template.HTMLEscapeString(title), class,
 				x(b.FirstCall.Time()), y+at*(barHeight+2), max(3, x(b.LastResponse.Time())-x(b.FirstCall.Time())), barHeight)

@@ -154,7 +154,7 @@ func TestFailuresAreToldApart(t *testing.T) {
 	s.storeCalls(t, "eb-alike", []string{
 		callIn("low.control.scan", 0, 1, true), callIn("mid.control.scan", 2, 3, true), callIn("mid.monitoring.scan", 4, 5, true), callIn("mid.control.track", 6, 7, true),
 	})
-	for at, marks := range map[string][]string{"ebs/eb-alike": {"span", "option"}, "night?date=2026-03-01": {"td"}} {
+	for at, marks := range map[string][]string{"ebs/eb-alike": {"span", "option"}, "night?date=2026-03-01": {"a"}} {
 		page := s.get(t, at).Text()
 		for _, name := range []string{"low.control.scan", "mid.control.scan", "monitoring.scan", "track"} {
 			for _, mark := range marks {
@@ -209,6 +209,50 @@ func TestAShareIsAllOnlyIfNothingIsMissing(t *testing.T) {
 	} {
 		if got := web.ShowShare(test.n, test.all); got != test.want {
 			t.Errorf("%d of %d are %s, want %s", test.n, test.all, got, test.want)
+		}
+	}
+}
+
+// The functions that failed say how many they are, and lead to the calls if these are in
+// one block.
+func TestFailuresOfAFunctionLeadToItsCalls(t *testing.T) {
+	s := emptySite(t)
+	calls := []string{callIn("m.once", 0, 1, false), callIn("m.once", 2, 3, true), callIn("m.both", 4, 5, true), callIn("m.fine", 6, 7, false)}
+	s.storeCalls(t, "eb-1", calls)
+	s.storeCalls(t, "eb-2", []string{callIn("m.once", 0, 1, false), callIn("m.both", 8, 9, true)})
+	page := s.get(t, "night?date=2026-03-01").Text()
+	for _, want := range []string{`<td><a href="./ebs/eb-1?calls=failed&amp;function=m.once#calls">once</a></td>`, `<td>both</td>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(page, "most frequent") {
+		t.Error("the page leaves functions out")
+	}
+	if listed := strings.Count(s.get(t, "ebs/eb-1?calls=failed&function=m.once").Text(), `<tr id="call-`); listed != 1 {
+		t.Errorf("%d calls are listed where one failed", listed)
+	}
+	for i := range 30 {
+		s.record(t, "eb-2", callIn(fmt.Sprint("m.g", i), 10, 11, true))
+	}
+	page = s.get(t, "night?date=2026-03-01").Text()
+	for _, want := range []string{`>The 20 most frequent of 32; the others`, `<p class="printed">The 10 most frequent of 32.</p>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+// A slow call says when it was made, and in which block.
+func TestSlowCallsSayWhenAndWhere(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-1", `{"telescope":"ska_mid","name":"Centaurus A"}`)
+	s.store(t, "/ebs/eb-1", `{"telescope":"ska_mid","sbd_ref":"sbd-1","request_responses":[`+callIn("m.scan", 61, 99, false)+`]}`)
+	page := s.get(t, "night?date=2026-03-01").Text()
+	slowest := regexp.MustCompile(`(?s)<h2 id="slowest">.*?</table>`).FindString(page)
+	for _, want := range []string{"?call=1#timeline", "Centaurus A", `href="./ebs/eb-1"`, "20:01:01", "38.0 s"} {
+		if !strings.Contains(slowest, want) {
+			t.Errorf("the slowest call does not say %s:\n%s", want, slowest)
 		}
 	}
 }
