@@ -75,6 +75,18 @@ func nightOf(date string, zone *time.Location) (from, to Instant, ok bool) {
 	return InstantOf(begin), InstantOf(end), begin.Year() >= 1 && end.Year() <= 9999
 }
 
+// LastNight returns the date of the night that began yesterday, which lasts until noon.
+// Yesterday and noon are those in the zone of now.
+func LastNight(now time.Time) string { return now.AddDate(0, 0, -1).Format(time.DateOnly) }
+
+// Tonight returns the date of the night that has begun today, empty before noon.
+func Tonight(now time.Time) string {
+	if now.Hour() < 12 {
+		return ""
+	}
+	return now.Format(time.DateOnly)
+}
+
 // Night reports what was done in a night. Its numbers are sums over the blocks.
 type Night struct {
 	From Moment `json:"from"`

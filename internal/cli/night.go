@@ -52,7 +52,7 @@ func nightDate(text, zone string, now time.Time) string {
 	}
 	switch text {
 	case "", "yesterday", "last-night":
-		return now.AddDate(0, 0, -1).Format(time.DateOnly)
+		return oda.LastNight(now)
 	case "today", "tonight":
 		return now.Format(time.DateOnly)
 	}

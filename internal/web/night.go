@@ -23,7 +23,10 @@ type nightView struct {
 	Rows             []nightRow
 	More             int // blocks that are not in the table
 	Plot             nightPlot
-	Earlier, Later   string
+	Earlier, Later   string      // addresses
+	Tonight          string      // of the night that has begun today, empty on its page and before noon
+	LastNight        string      // empty on its page
+	SoFar            bool        // the night is not over
 	Everywhere       string      // the address of the night with all telescopes
 	JSON             string      // of the report
 	Before, After    *otherNight // with calls, if this one has none
@@ -93,7 +96,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
 	clean, already := tidied(params)
 	if !clean.Has("date") {
-		clean.Set("date", tonight(clean.Get("zone")))
+		clean.Set("date", oda.LastNight(nowIn(clean.Get("zone"))))
 		already = false
 	}
 	if !already {
@@ -120,10 +123,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.Crumbs = []crumb{{Name: "Night of " + date}}
 	view.Everywhere, view.JSON = "night"+question(without(clean, "telescope", "")), view.Root+"api/v1/night"+question(clean)
-	if day, err := time.Parse(time.DateOnly, date); err == nil {
-		view.Earlier = "night" + question(with(clean, "date", day.AddDate(0, 0, -1).Format(time.DateOnly)))
-		view.Later = "night" + question(with(clean, "date", day.AddDate(0, 0, 1).Format(time.DateOnly)))
-	}
+	view.lead(clean, nowIn(view.Zone))
 	if report.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
 	} else {
@@ -173,17 +173,29 @@ func showShare(n, all int64) string {
 	return strconv.FormatFloat(percent, 'f', 1, 64) + " %"
 }
 
-// tonight is the date of the last night that began in a zone, at noon.
-func tonight(zone string) string {
+// nowIn is the time in a zone.
+func nowIn(zone string) time.Time {
 	in, err := time.LoadLocation(zone)
 	if err != nil {
 		in = time.UTC // the page with the date says what is wrong with the zone
 	}
-	now := time.Now().In(in)
-	if now.Hour() < 12 {
-		now = now.AddDate(0, 0, -1)
+	return time.Now().In(in)
+}
+
+// lead leads to the nights around this one, and to those that people look for most. Params
+// are those of the page.
+func (v *nightView) lead(params url.Values, now time.Time) {
+	to := func(date string) string {
+		if date == "" || date == v.Date {
+			return ""
+		}
+		return "night" + question(with(params, "date", date))
 	}
-	return now.Format(time.DateOnly)
+	if day, err := time.Parse(time.DateOnly, v.Date); err == nil {
+		v.Earlier, v.Later = to(day.AddDate(0, 0, -1).Format(time.DateOnly)), to(day.AddDate(0, 0, 1).Format(time.DateOnly))
+	}
+	v.Tonight, v.LastNight = to(oda.Tonight(now)), to(oda.LastNight(now))
+	v.SoFar = oda.Moment(oda.InstantOf(now)) >= v.From && oda.Moment(oda.InstantOf(now)) < v.To
 }
 
 // Bounds of looking for other nights.

@@ -88,11 +88,40 @@ func TestTheNight(t *testing.T) {
 			t.Errorf("the page does not lead to the night of %s", around)
 		}
 	}
-	if tonight := s.get(t, "night"); tonight.Status != http.StatusSeeOther || !strings.HasPrefix(tonight.Header.Get("Location"), "./night?date=20") {
-		t.Errorf("without a date it answers %d, %v", tonight.Status, tonight.Header)
-	}
 	if wrong := s.get(t, "night?date=yesterday"); wrong.Status != http.StatusBadRequest || !strings.Contains(wrong.Text(), "is not a date") {
 		t.Errorf("a wrong date answers %d", wrong.Status)
+	}
+}
+
+// Without a date, the page is that of last night, as the command's report is. From noon on,
+// it leads to the night that has just begun.
+func TestTheNightIsTheLastOne(t *testing.T) {
+	s := emptySite(t)
+	for offset := -11; offset <= 12; offset++ {
+		zone := fmt.Sprintf("Etc/GMT%+d", offset)
+		place, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := "zone=" + strings.ReplaceAll(zone, "+", "%2B")
+		now := time.Now().In(place)
+		reply := s.get(t, "night?"+query)
+		to := strings.TrimPrefix(reply.Header.Get("Location"), "./")
+		last, tonight := s.get(t, to).Text(), s.get(t, "night?date="+now.Format(time.DateOnly)+"&"+query).Text()
+		if time.Now().In(place).Hour() != now.Hour() {
+			continue // perhaps it was noon or midnight just now
+		}
+		if want := "night?date=" + now.AddDate(0, 0, -1).Format(time.DateOnly) + "&" + query; reply.Status != http.StatusSeeOther || to != want {
+			t.Errorf("at %s it answers %d and leads to %q, want %q", now, reply.Status, to, want)
+		}
+		begun := now.Hour() >= 12
+		toTonight := `<a href="night?date=` + now.Format(time.DateOnly) + `&amp;` + query + `"><strong>Tonight, so far</strong></a>`
+		if strings.Contains(last, toTonight) != begun || strings.Contains(last, ", so far</h1>") == begun {
+			t.Errorf("at %s, last night has:\n%s", now, last)
+		}
+		if strings.Contains(tonight, "Tonight, so far") || strings.Contains(tonight, ", so far</h1>") != begun || !strings.Contains(tonight, `">Last night</a>`) {
+			t.Errorf("at %s, tonight has:\n%s", now, tonight)
+		}
 	}
 }
 
