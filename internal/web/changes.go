@@ -2,12 +2,10 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"oda"
@@ -122,13 +120,8 @@ func (s *Site) changes(w http.ResponseWriter, r *http.Request) error {
 
 // parseChanges reads what an address asks of the log, and what is wrong in it.
 func parseChanges(params url.Values) (oda.RecentQuery, map[string]string) {
-	faults := map[string]string{}
 	following, err := oda.ParseFollowing(map[string][]string{"kind": params["kind"], "id": params["id"]}, "")
-	if e, ok := errors.AsType[*oda.Error](err); ok {
-		for _, fault := range e.Faults {
-			faults[strings.TrimPrefix(fault.Pointer, "query:")] = fault.Detail
-		}
-	}
+	faults := faultsIn(err)
 	what, by := params.Get("change"), params["by"]
 	if what != "" && what != "stored" && what != "recorded" {
 		faults["change"] = "must be stored or recorded"

@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"path"
+	"slices"
+	"strings"
 
 	"oda"
 )
@@ -15,7 +17,10 @@ type failedView struct {
 	Faults    []oda.Fault
 	Code      oda.Code
 	RequestID string
-	List      *oda.Kind // whose list is the way on
+	List      *oda.Kind        // whose list is the way on
+	Current   *oda.VersionInfo // of the entity, if another state of it was asked for
+	ID        string           // of this entity
+	At        string           // as of when it was asked for
 }
 
 // Failed serves the page that tells a person what went wrong, and where to go on. Who
@@ -37,8 +42,9 @@ func (s *Site) failed(w http.ResponseWriter, r *http.Request, e *oda.Error, stat
 		return s.signInPage(w, r, status, message, s.below(r))
 	}
 	view := failedView{
-		frame: s.newFrame(r, title, ""), Heading: title, Detail: e.Detail, Faults: e.Faults, Code: e.Code, RequestID: requestID,
+		frame: s.newFrame(r, title, ""), Heading: title, Detail: e.Detail, Faults: untold(e), Code: e.Code, RequestID: requestID,
 	}
+	view.Detail = strings.TrimPrefix(view.Detail, title+": ") // which stands above it
 	if e.Code == oda.NoSuchPath {
 		view.Heading, view.Detail = "There is no such page", "The address may be misspelt. Look for it, or go on from one of these pages."
 	}
@@ -46,7 +52,27 @@ func (s *Site) failed(w http.ResponseWriter, r *http.Request, e *oda.Error, stat
 		view.Query = clip(id)
 		if kind, ok := oda.KindOf(path.Base(path.Dir(r.URL.Path))); ok {
 			view.List, view.Here = &kind, kind.Collection()
+			s.offerCurrent(r, &view, oda.Ref{Kind: kind, ID: id}, e.Code)
 		}
 	}
 	return s.unkept(w, status, "failed", view)
+}
+
+// untold are the faults that the detail of an error does not tell.
+func untold(e *oda.Error) []oda.Fault {
+	return slices.DeleteFunc(slices.Clone(e.Faults), func(f oda.Fault) bool { return strings.Contains(e.Detail, f.Detail) })
+}
+
+// offerCurrent leads to an entity as it is now, if it is stored and somebody asked for it
+// as it never was.
+func (s *Site) offerCurrent(r *http.Request, view *failedView, ref oda.Ref, code oda.Code) {
+	params := r.URL.Query()
+	if code != oda.NotFound && code != oda.InvalidQuery || params.Get("at") == "" && params.Get("version") == "" {
+		return
+	}
+	page, err := s.cfg.Archive.Versions(r.Context(), ref, 0, 1)
+	if err != nil {
+		return // what went wrong is told already
+	}
+	view.Current, view.ID, view.At = &page.Versions[0], ref.ID, params.Get("at")
 }

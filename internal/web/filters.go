@@ -52,7 +52,7 @@ var filterNames = []struct{ param, says string }{
 
 // newForm fills a form in with the parameters of an address.
 func newForm(kind oda.Kind, params url.Values, err error) form {
-	f := form{Values: map[string]string{}, Faults: map[string]string{}, Limit: params.Get("limit")}
+	f := form{Values: map[string]string{}, Faults: faultsIn(err), Limit: params.Get("limit")}
 	for name := range params {
 		f.Values[name] = params.Get(name)
 	}
@@ -76,13 +76,19 @@ func newForm(kind oda.Kind, params url.Values, err error) form {
 		}
 	}
 	f.Where = append(slices.Clone(params["where"]), "")
+	f.Open = len(f.Faults) > 0
+	return f
+}
+
+// faultsIn are the faults of parameters that an error names, by their names.
+func faultsIn(err error) map[string]string {
+	faults := map[string]string{}
 	if e, ok := errors.AsType[*oda.Error](err); ok {
 		for _, fault := range e.Faults {
-			f.Faults[strings.TrimPrefix(fault.Pointer, "query:")] = fault.Detail
-			f.Open = true
+			faults[strings.TrimPrefix(fault.Pointer, "query:")] = fault.Detail
 		}
 	}
-	return f
+	return faults
 }
 
 // dependent are the parameters that mean nothing without another.

@@ -18,7 +18,8 @@ import (
 // nightView is the data for the page of a night.
 type nightView struct {
 	frame
-	Date, Telescope, Zone string
+	Date, Telescope, Zone string            // as they stand in the form
+	Faults                map[string]string // by the name of the parameter; then there is no report
 	*oda.Night
 	Rows             []nightRow
 	More             int // blocks that are not in the table
@@ -108,35 +109,30 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 			clean.Del(name)
 		}
 	}
+	view := nightView{frame: s.newFrame(r, "Night", "night"), Date: clean.Get("date"), Telescope: clean.Get("telescope"), Zone: clean.Get("zone")}
+	view.Crumbs = []crumb{{Name: "Night"}}
 	q, err := oda.ParseNight(clean)
 	if err != nil {
+		view.Faults = faultsIn(err)
+		return s.refused(w, "night", view, http.StatusBadRequest)
+	}
+	if view.Night, err = s.cfg.Archive.Night(r.Context(), q); err != nil {
 		return err
 	}
-	report, err := s.cfg.Archive.Night(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	date := clean.Get("date")
-	view := nightView{
-		frame: s.newFrame(r, "Night of "+date, "night"), Night: report,
-		Date: date, Telescope: clean.Get("telescope"), Zone: clean.Get("zone"), InCalls: showElapsed(report.Took),
-	}
-	view.Crumbs = []crumb{{Name: "Night of " + date}}
+	view.Title, view.Crumbs = "Night of "+view.Date, []crumb{{Name: "Night of " + view.Date}}
 	view.Everywhere, view.JSON = "night"+question(without(clean, "telescope", "")), view.Root+"api/v1/night"+question(clean)
 	view.lead(clean, nowIn(view.Zone))
-	if report.Calls == 0 {
+	if view.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
-	} else {
-		view.Success = showShare(report.Calls-report.Failures, report.Calls)
-	}
-	if err := s.fillNight(r.Context(), &view); err != nil {
+	} else if err := s.fillNight(r.Context(), &view); err != nil {
 		return err
 	}
 	return s.page(w, r, "night", view)
 }
 
-// fillNight puts the blocks and calls of the report into the view.
+// fillNight puts what the report has into the view.
 func (s *Site) fillNight(ctx context.Context, view *nightView) error {
+	view.Success, view.InCalls = showShare(view.Calls-view.Failures, view.Calls), showElapsed(view.Took)
 	blocks := view.Blocks[:min(len(view.Blocks), nightRows)]
 	slowest := view.Slowest[:min(len(view.Slowest), nightSlow)]
 	titles, err := s.nightTitles(ctx, blocks, slowest)

@@ -285,3 +285,23 @@ func TestSlowCallsSayWhenAndWhere(t *testing.T) {
 		}
 	}
 }
+
+// A form of the night that cannot be read comes back with what was filled in, and says once
+// what is wrong with it.
+func TestAWrongNightCanBeMended(t *testing.T) {
+	s := emptySite(t)
+	for at, want := range map[string][]string{
+		"night?date=2026-11-16&telescope=ska_low&zone=Mars": {`value="2026-11-16"`, `name="telescope" value="ska_low"`, `value="Mars"`, "is not the name of a time zone"},
+		"night?date=2026-11-31&zone=Europe/Berlin":          {`value="2026-11-31"`, `value="Europe/Berlin"`, "is not a date"},
+	} {
+		reply := s.get(t, at)
+		if reply.Status != http.StatusBadRequest {
+			t.Errorf("%s answers %d", at, reply.Status)
+		}
+		for _, text := range want {
+			if n := strings.Count(reply.Text(), text); n != 1 {
+				t.Errorf("%s says %s %d times:\n%s", at, text, n, reply.Text())
+			}
+		}
+	}
+}

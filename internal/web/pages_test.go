@@ -391,6 +391,37 @@ func TestErrorsArePagesForBrowsers(t *testing.T) {
 	}
 }
 
+// Who asks for an entity as it never was is told once what is wrong, since when it is
+// there, and where.
+func TestAStateThatNeverWasLeadsToTheCurrentOne(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-v", `{"n":1}`, `{"n":2}`)
+	for query, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"?at=foo":        {400, `<p class="lead">at is not a valid time`},
+		"?at=2020-01-01": {404, "could not be found among the sbds as of 2020-01-01"},
+		"?version=501":   {404, "Version 501 of sbd-v could not be found"},
+		"?version=x":     {404, "versions are numbers"},
+	} {
+		page := s.get(t, "sbds/sbd-v"+query)
+		if page.Status != want.status || strings.Count(page.Text(), want.says) != 1 {
+			t.Errorf("%s answers %d:\n%s", query, page.Status, page.Text())
+		}
+		for _, text := range []string{`<a href="sbd-v">sbd-v as it is now</a>`, "sbd-v is in the archive since <time", "Version 2 is current", `name="at"`} {
+			if !strings.Contains(page.Text(), text) {
+				t.Errorf("%s does not say %s", query, text)
+			}
+		}
+	}
+	for _, at := range []string{"sbds/sbd-w?version=2", "sbds/sbd-w?at=foo", "sbds/sbd-w"} {
+		if page := s.get(t, at).Text(); strings.Contains(page, "as it is now") {
+			t.Errorf("%s leads to an entity that is not there", at)
+		}
+	}
+}
+
 // A call that took thousands of years, because a clock was wrong, says so.
 func TestACallMayTakeThousandsOfYears(t *testing.T) {
 	s := emptySite(t)
