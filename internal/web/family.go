@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -20,6 +21,8 @@ type family struct {
 type relative struct {
 	oda.Ref
 	Name   string
+	Title  string // the name, or that of the SBDefinition it is of
+	Began  string // when a block made its first call, if it did
 	Exists bool
 	Self   bool
 }
@@ -39,6 +42,7 @@ type behind struct {
 const (
 	shownBehind   = 8
 	shownChildren = 40 // entities that a Project names
+	shownBegins   = 16 // blocks of which the first call is read
 )
 
 // referring are the kinds whose documents may refer to a kind.
@@ -63,7 +67,8 @@ type relatives struct {
 func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (family, error) {
 	all := relatives{site: s, self: ref, nodes: map[oda.Ref]*relative{}}
 	all.add(relative{Ref: ref, Name: summary.Name, Exists: true, Self: true})
-	found, err := all.follow(ctx, &oda.Found{Ref: ref, Summary: *summary})
+	self := &oda.Found{Ref: ref, Summary: *summary}
+	found, err := all.follow(ctx, self)
 	if err != nil {
 		return family{}, err
 	}
@@ -84,6 +89,9 @@ func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (f
 		return family{}, err
 	}
 	all.join(found)
+	if err := all.describe(ctx, append([]*oda.Found{self}, found...)); err != nil {
+		return family{}, err
+	}
 	for _, ref := range all.order {
 		node := all.nodes[ref]
 		f.Nodes = append(f.Nodes, *node)
@@ -91,8 +99,51 @@ func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (f
 			f.name = node.Name
 		}
 	}
+	f.Nodes[0].Title = cmp.Or(f.Nodes[0].Title, f.name) // as the page has it
 	f.Edges = all.reduced()
 	return f, nil
+}
+
+// describe gives those that were found their titles, and says when blocks began: uses of
+// one SBDefinition cannot be told apart by its name.
+func (f *relatives) describe(ctx context.Context, found []*oda.Found) error {
+	titles, err := f.site.titles(ctx, found)
+	if err != nil {
+		return err
+	}
+	for _, node := range f.nodes {
+		node.Title = node.Name
+	}
+	begins := 0
+	for i, one := range found {
+		node := f.nodes[one.Ref]
+		node.Title = titles[i]
+		if node.Kind == oda.ExecutionBlock && node.Began == "" && begins < shownBegins {
+			begins++
+			node.Began = f.site.began(ctx, node.ID)
+		}
+	}
+	for _, one := range found { // a block may name its SBDefinition only through an SBInstance
+		for _, r := range one.Summary.References {
+			if through := f.nodes[oda.Ref{Kind: r.Kind, ID: r.ID}]; through != nil && r.Kind == oda.SBInstance && one.Kind == oda.ExecutionBlock {
+				node := f.nodes[one.Ref]
+				node.Title = cmp.Or(node.Title, through.Title)
+			}
+		}
+	}
+	return nil
+}
+
+// began writes when a block made its first call. It is empty if there is none, or if it
+// cannot be read, which the page of the block explains.
+func (s *Site) began(ctx context.Context, block string) string {
+	page, err := s.cfg.Archive.Records(ctx, block, 0, 1)
+	if err != nil || len(page.Records) == 0 {
+		return ""
+	}
+	first := page.Records[0]
+	call := oda.CallOf(first.Text)
+	return cmp.Or(call.Sent, call.Received, &first.RecordedOn).Time().Format("2006-01-02 15:04")
 }
 
 // join connects those that were found with each other.

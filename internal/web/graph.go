@@ -24,8 +24,15 @@ type column struct {
 type box struct {
 	X, Y, W, H int
 	Node       relative
-	Name, ID   string // as much of them as there is room for
+	Texts      []boxText
 	Href       string
+}
+
+// boxText is a line of text in a box, as much of it as there is room for.
+type boxText struct {
+	Y     int
+	Text  string
+	Small bool
 }
 
 type line struct {
@@ -34,7 +41,8 @@ type line struct {
 
 // Sizes of the drawing.
 const (
-	boxWidth, boxHeight = 210, 46
+	boxWidth, boxHeight = 210, 46 // of one with two lines
+	lineHeight          = 17
 	boxGap, columnGap   = 12, 64
 	graphTop            = 30
 	graphMargin         = 4
@@ -53,6 +61,10 @@ func (v *entityView) Graph() *graph {
 	g := &graph{}
 	at := make(map[oda.Ref]box)
 	x, tallest := graphMargin, 0
+	height := boxHeight // of all boxes
+	for _, n := range v.Family.Nodes {
+		height = max(height, boxHeight+lineHeight*(len(n.texts())-2))
+	}
 	var used [][]relative
 	for _, kind := range columnsOf {
 		var nodes []relative
@@ -64,12 +76,12 @@ func (v *entityView) Graph() *graph {
 		if len(nodes) == 0 {
 			continue
 		}
-		// What is looked at comes first in its column; then by name.
+		// What is looked at comes first in its column; then by title, the newest first as in lists.
 		slices.SortStableFunc(nodes, func(a, b relative) int {
 			if a.Self != b.Self {
 				return cmp.Compare(mark(b.Self), mark(a.Self))
 			}
-			return cmp.Compare(a.Name, b.Name)
+			return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(b.Began, a.Began))
 		})
 		used = append(used, nodes)
 		g.Columns = append(g.Columns, column{x, kind})
@@ -77,15 +89,18 @@ func (v *entityView) Graph() *graph {
 		x += boxWidth + columnGap
 	}
 	for i, nodes := range used {
-		y := graphTop + (tallest-len(nodes))*(boxHeight+boxGap)/2
+		y := graphTop + (tallest-len(nodes))*(height+boxGap)/2
 		for _, n := range nodes {
-			b := box{X: g.Columns[i].X, Y: y, W: boxWidth, H: boxHeight, Node: n, Name: clipped(n.Name, roomForName), ID: clipped(n.ID, roomForID)}
+			b := box{X: g.Columns[i].X, Y: y, W: boxWidth, H: height, Node: n, Texts: n.texts()}
+			for i := range b.Texts {
+				b.Texts[i].Y = (height-lineHeight*(len(b.Texts)-1)+9)/2 + lineHeight*i
+			}
 			if n.Exists && !n.Self {
 				b.Href = v.EntityHref(n.Ref)
 			}
 			at[n.Ref] = b
 			g.Boxes = append(g.Boxes, b)
-			y += boxHeight + boxGap
+			y += height + boxGap
 		}
 	}
 	for _, e := range v.Family.Edges {
@@ -93,13 +108,25 @@ func (v *entityView) Graph() *graph {
 		if from.X > to.X {
 			from, to = to, from
 		}
-		l := line{X1: from.X + boxWidth, Y1: from.Y + boxHeight/2, X2: to.X, Y2: to.Y + boxHeight/2}
+		l := line{X1: from.X + boxWidth, Y1: from.Y + height/2, X2: to.X, Y2: to.Y + height/2}
 		l.Mid = l.X2 - columnGap/2
 		g.Lines = append(g.Lines, l)
 	}
 	g.Width = x - columnGap + graphMargin
-	g.Height = graphTop + tallest*(boxHeight+boxGap)
+	g.Height = graphTop + tallest*(height+boxGap)
 	return g
+}
+
+// texts are the lines in the box of an entity.
+func (n *relative) texts() (lines []boxText) {
+	if n.Title != "" {
+		lines = append(lines, boxText{Text: clipped(n.Title, roomForName)})
+	}
+	lines = append(lines, boxText{Text: clipped(n.ID, roomForID), Small: true})
+	if n.Began != "" {
+		lines = append(lines, boxText{Text: n.Began, Small: true})
+	}
+	return lines
 }
 
 func mark(b bool) int {
