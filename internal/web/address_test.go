@@ -38,7 +38,7 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 		"2026-03-01":                                            "night?date=2026-03-01",
 		"2026-03-02T03:00:00Z":                                  "night?date=2026-03-01",
 		"2026-03-02 13:00":                                      "night?date=2026-03-02",
-		"13:25:27.6 -43:01:08.8":                                "sbds?cone=201.365,-43.01911111111111,1",
+		"13:25:27.6 -43:01:08.8":                                "sbds?cone=201.365,-43.019111,1",
 		"//evil.example/ebs/eb-1":                               "ebs/eb-1",
 		"javascript:alert(1)/ebs/e 1":                           "",
 		"someone@example.org":                                   "",
@@ -55,7 +55,7 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 	for text, want := range map[string][]string{
 		"ska_mid":        {"ExecutionBlocks of this telescope", "eb-1"},
 		"SKA-Mid":        {"ExecutionBlocks of this telescope", "eb-1"},
-		"PKS J0918-1205": {`href="sbds?cone=139.5,-12.083333333333334,1"`, "09h 18m 00.0s, −12° 05′ 00.0″"},
+		"PKS J0918-1205": {`href="sbds?cone=139.5,-12.083333,1"`, "09h 18m 00.0s, −12° 05′ 00.0″"},
 	} {
 		page := s.get(t, "search?q="+url.QueryEscape(text)).Text()
 		for _, part := range want {

@@ -285,10 +285,13 @@ func (s *Site) nightTitles(ctx context.Context, blocks []oda.NightBlock, calls [
 		return nil, err
 	}
 	titles, err := s.titles(ctx, found)
+	if err != nil {
+		return nil, err
+	}
 	for i, ref := range refs {
 		ids[ref.ID] = titles[i]
 	}
-	return ids, err
+	return ids, nil
 }
 
 // draw draws the blocks, each from its first call until its last response. Those of a
