@@ -2,10 +2,12 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -93,5 +95,73 @@ func unfold(t *testing.T, ctx context.Context) {
 		block := `.opblock[id$="-` + id + `"]`
 		do(t, ctx, chromedp.Click(chromedp.CSS(block+` .opblock-summary-control`)),
 			chromedp.WaitVisible(chromedp.CSS(block+` .responses-inner`)))
+	}
+}
+
+// narrow are widths of phones, of a tablet, and of a half window and a whole one.
+var narrow = []int64{320, 360, 375, 390, 768, 810, 960, 1280}
+
+// brokenWords finds the words of a usual length that are not on one line.
+const brokenWords = `(() => {
+	const broken = new Set(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let text; text = texts.nextNode();) {
+		const within = text.parentElement;
+		if (within.closest("pre, svg, script, .json, .diff, .args, .unseen, .brand") || !within.checkVisibility()) continue;
+		for (const { 0: word, index } of text.data.matchAll(/[A-Za-z0-9]+/g)) {
+			const range = document.createRange();
+			range.setStart(text, index);
+			range.setEnd(text, index + word.length);
+			const end = within.closest(".troubles a")?.getBoundingClientRect().bottom ?? Infinity; // what is beyond is not seen
+			const lines = new Set([...range.getClientRects()].map((box) => box.top).filter((top) => top < end));
+			if (lines.size > 1 && word.length < 16) broken.add(word);
+		}
+	}
+	return [...broken];
+})()`
+
+// Whatever is in the archive, a page is as wide as its window, and a table breaks words
+// only if they are longer than words are.
+func TestTablesFitWithoutBreakingWords(t *testing.T) {
+	s := emptySite(t)
+	s.absurd(t)
+	for version := range 3 {
+		s.store(t, "/sbds/sbd-1jmtcf1spv6f", fmt.Sprintf(`{"name":"Polaris Australis %d","telescope":"ska_mid","targets":[
+			{"name":"Polaris Australis","ra":1.5,"dec":-88.9},{"name":"PhaseCalibrator B0218+357","ra":35.2,"dec":35.9}]}`, version))
+	}
+	failure := `,"status":"ERROR","error":{"detail":"ConnectionError: the correlator device does not answer"}}`
+	s.store(t, "/ebs/eb-d2nq1cpkh0b", `{"telescope":"ska_mid","sbd_ref":"sbd-1jmtcf1spv6f","sbd_version":3,"request_responses":[
+		{"request":"ska.functions.read_system_temperature","request_sent_at":"2026-03-01T20:00:00Z","response_received_at":"2026-03-01T20:09:03Z"`+failure+`,
+		{"request":"ska.functions.assign_resources","request_sent_at":"2026-03-01T20:10:00Z"`+failure+`]}`)
+	ctx := env.Browser(t)
+	for _, at := range []string{
+		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
+		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
+	} {
+		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+		// The failures of a long block may not be counted yet.
+		evaluate[int](t, ctx, `[...document.querySelectorAll("[data-name=Failed]")].map((e) => { e.innerHTML = "<span class=none>not counted yet</span>"; }).length`)
+		for _, width := range narrow {
+			do(t, ctx, chromedp.EmulateViewport(width, 800))
+			if over := evaluate[int](t, ctx, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+				t.Errorf("/%s scrolls sideways by %d at a width of %d:\n%s", at, over, width, strings.Join(evaluate[[]string](t, ctx, wide), "\n"))
+			}
+			if broken := evaluate[[]string](t, ctx, brokenWords); len(broken) > 0 {
+				t.Errorf("/%s breaks these words at a width of %d: %q", at, width, broken)
+			}
+		}
+	}
+}
+
+// On a narrow screen each call has its time too.
+func TestAPhoneShowsWhenACallWasSent(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 2.5, 3, true)})
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/ebs/eb-1"))
+	for _, width := range narrow {
+		do(t, ctx, chromedp.EmulateViewport(width, 800))
+		if got := text(t, ctx, `.calls`); !strings.Contains(got, "20:00:00.000") || !strings.Contains(got, "20:00:02.500") {
+			t.Errorf("at a width of %d the calls are\n%s", width, got)
+		}
 	}
 }
