@@ -168,7 +168,7 @@ func TestANightIsDrawnFromItsFirstCall(t *testing.T) {
 		"2026-03-09": {"06:00", "07:00", "08:00", "09:00", "10:00", "11:00", "12:00"},
 	} {
 		var got []string
-		for _, tick := range regexp.MustCompile(`<text x="\d+" y="13">(\d\d:\d\d)</text>`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
+		for _, tick := range regexp.MustCompile(`<text x="[\d.]+%" y="13">(\d\d:\d\d)</text>`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
 			got = append(got, tick[1])
 		}
 		if !cmp.Equal(got, want) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"oda/api"
@@ -163,5 +164,53 @@ func TestAPhoneShowsWhenACallWasSent(t *testing.T) {
 		if got := text(t, ctx, `.calls`); !strings.Contains(got, "20:00:00.000") || !strings.Contains(got, "20:00:02.500") {
 			t.Errorf("at a width of %d the calls are\n%s", width, got)
 		}
+	}
+}
+
+// However narrow the window or the paper is, the drawing of a night shows all of it: each
+// telescope has its name beside its bars, and the hours can be read.
+func TestTheWholeNightIsInSight(t *testing.T) {
+	s := emptySite(t)
+	at := func(hour int) string {
+		return time.Date(2026, 3, 1, 12+hour, 0, 0, 0, time.UTC).Format(time.RFC3339)
+	}
+	for i, hours := range [][2]int{{0, 1}, {3, 4}, {23, 24}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}, {5, 9}} {
+		s.store(t, fmt.Sprint("/ebs/eb-", i), fmt.Sprintf(`{"telescope":"telescope_%d","request_responses":[{"request":"f","request_sent_at":%q},{"request":"f","request_sent_at":%q}]}`,
+			i%3, at(hours[0]), at(hours[1]-1)))
+	}
+	// trouble is what is wrong with the drawing.
+	const trouble = `(() => {
+		const found = [], of = (e) => e.getBoundingClientRect(), all = (s) => [...document.querySelectorAll(".plot " + s)];
+		const frame = of(document.querySelector(".plot"));
+		const bars = all("rect").map(of), names = all("text").filter((e) => e.textContent.startsWith("telescope")).map(of);
+		const hours = all("text").filter((e) => /^\d\d:\d\d$/.test(e.textContent) && e.checkVisibility()).map(of);
+		for (const box of [...bars, ...names, ...hours]) {
+			if (box.left < frame.left || box.right > frame.right || box.right > innerWidth) found.push("something is out of sight");
+		}
+		if (hours.length < 3 || hours.some((box, i) => i > 0 && box.left < hours[i - 1].right + 2)) found.push("the hours cover each other");
+		if (names.some((box) => box.height < (matchMedia("print").matches ? 7 : 12))) found.push("the names are too small");
+		if (names.some((box) => bars.every((bar) => bar.left < box.right - 4 || Math.abs(bar.top + bar.bottom - box.top - box.bottom) / 2 > 8))) found.push("a name is not beside its bars");
+		return found.join("; ");
+	})()`
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/night?date=2026-03-01"))
+	for _, width := range append(narrow, 2560) {
+		do(t, ctx, chromedp.EmulateViewport(width, 800))
+		if found := evaluate[string](t, ctx, trouble); found != "" {
+			t.Errorf("at a width of %d, %s", width, found)
+		}
+	}
+	media(t, ctx, "print")
+	do(t, ctx, chromedp.EmulateViewport(703, 1032)) // A4 without its margins
+	if found := evaluate[string](t, ctx, trouble); found != "" {
+		t.Errorf("on paper, %s", found)
+	}
+}
+
+// media makes the browser show a page as on paper, or as on a screen.
+func media(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: name}); err != nil {
+		t.Fatal(err)
 	}
 }
