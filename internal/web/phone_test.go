@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,7 +102,7 @@ func unfold(t *testing.T, ctx context.Context) {
 }
 
 // narrow are widths of phones, of a tablet, and of a half window and a whole one.
-var narrow = []int64{320, 360, 375, 390, 768, 810, 960, 1280}
+var narrow = []int64{320, 360, 375, 390, 768, 801, 960, 1280}
 
 // brokenWords finds the words of a usual length that are not on one line.
 const brokenWords = `(() => {
@@ -212,5 +214,38 @@ func media(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: name}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A drawing that goes on beyond an edge has a shadow there, and none at its end.
+func TestAShadowSaysThatADrawingGoesOn(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-1", `{"name":"First"}`)
+	s.store(t, "/ebs/eb-1", `{"sbd_ref":"sbd-1"}`)
+	ctx := env.Browser(t)
+	scheme(t, ctx, "light")
+	do(t, ctx, chromedp.EmulateViewport(screens["phone"].width, screens["phone"].height), chromedp.Navigate(s.base+"/ebs/eb-1"))
+	for scrolled, want := range map[int][2]bool{0: {false, true}, 60: {true, true}, 10000: {true, false}} {
+		edges := evaluate[[]float64](t, ctx, fmt.Sprintf(`(() => {
+			const graph = document.querySelector(".graph");
+			graph.scrollIntoView({ block: "center" });
+			graph.scrollLeft = %d;
+			const box = graph.getBoundingClientRect();
+			return [box.left + 3, box.right - 3, box.bottom - 3];
+		})()`, scrolled))
+		shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		picture, err := png.Decode(bytes.NewReader(shot))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, side := range []string{"left", "right"} {
+			red, _, _, _ := picture.At(int(edges[i]), int(edges[2])).RGBA()
+			if got := red < 0xf000; got != want[i] {
+				t.Errorf("scrolled by %d, there is a shadow on the %s: %t, want %t", scrolled, side, got, want[i])
+			}
+		}
 	}
 }
