@@ -249,3 +249,27 @@ func TestAShadowSaysThatADrawingGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// What can only be clicked is not printed; that there are more calls is.
+func TestPaperHasNoTools(t *testing.T) {
+	s := newSite(t, "/ns/x")
+	ctx := env.Browser(t)
+	media(t, ctx, "print")
+	do(t, ctx, chromedp.EmulateViewport(703, 1032)) // A4 without its margins
+	for _, at := range []string{"ebs/" + s.long(t) + "?call=1", "ebs?limit=3", "", "changes", "night?date=2001-01-01", "sbds/" + s.ids(t, "/sbds/search?fields=id&limit=1")[0]} {
+		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+		if strings.HasPrefix(at, "ebs/") {
+			eventually(t, ctx, `document.querySelector(".findtools:not([hidden])") && document.querySelector(".copy")`)
+			evaluate[int](t, ctx, `document.querySelectorAll(".paging").forEach((e) => e.append("Calls 1 to 100 of 350")) ?? 0`)
+			if got := text(t, ctx, `main`); !strings.Contains(got, "Calls 1 to 100 of 350") {
+				t.Errorf("on paper nothing says which calls these are:\n%s", got)
+			}
+		}
+		if tools := evaluate[[]string](t, ctx, `[...document.querySelectorAll("button, input, select, .paging a, .tally a, .tools a")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML)`); len(tools) > 0 {
+			t.Errorf("/%s is printed with\n%s", at, strings.Join(tools, "\n"))
+		}
+		if evaluate[bool](t, ctx, `document.querySelector(".graph svg")?.getBoundingClientRect().right > innerWidth`) {
+			t.Errorf("/%s is printed with a part of its graph", at)
+		}
+	}
+}
