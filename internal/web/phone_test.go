@@ -141,6 +141,8 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+		// Tools say something when they are used.
+		evaluate[int](t, ctx, `[...document.querySelectorAll(".findtools input")].map((e) => { e.value = "nothing like this"; e.dispatchEvent(new Event("input")); }).length`)
 		// The failures of a long block may not be counted yet.
 		evaluate[int](t, ctx, `[...document.querySelectorAll("[data-name=Failed]")].map((e) => { e.innerHTML = "<span class=none>not counted yet</span>"; }).length`)
 		for _, width := range narrow {
