@@ -139,6 +139,7 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 	for _, at := range []string{
 		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
 		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
+		"ebs/eb-absurd?function=unknown", // lists no calls
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
 		// Tools say something when they are used.
@@ -167,6 +168,9 @@ func TestAPhoneShowsWhenACallWasSent(t *testing.T) {
 		do(t, ctx, chromedp.EmulateViewport(width, 800))
 		if got := text(t, ctx, `.calls`); !strings.Contains(got, "20:00:00.000") || !strings.Contains(got, "20:00:02.500") {
 			t.Errorf("at a width of %d the calls are\n%s", width, got)
+		}
+		if high := evaluate[float64](t, ctx, `(() => { const row = document.querySelector(".calls .failed"); return row.firstElementChild.offsetHeight / row.offsetHeight; })()`); high < .9 {
+			t.Errorf("at a width of %d the mark of a failure is beside %.2f of its row", width, high)
 		}
 	}
 }
