@@ -40,8 +40,11 @@ func TestWhatACallerMayDo(t *testing.T) {
 		{"recorder", nil, "read and record (recorder)"},
 		{"", []client.BoundRole{bound("ska_mid", "editor")}, "read everything; record and store for ska_mid (editor)"},
 		{"", []client.BoundRole{bound("ska_mid", "reader")}, "read everything"},
-		{"reader", []client.BoundRole{bound("ska_low", "recorder"), bound("ska_mid", "editor")},
-			"read (reader); record for ska_low (recorder); record and store for ska_mid (editor)"},
+		{
+			"reader",
+			[]client.BoundRole{bound("ska_low", "recorder"), bound("ska_mid", "editor")},
+			"read (reader); record for ska_low (recorder); record and store for ska_mid (editor)",
+		},
 	} {
 		if got := rights(&client.Caller{Role: c.role, Telescopes: c.bound}); got != c.want {
 			t.Errorf("%q, %v: %q, want %q", c.role, c.bound, got, c.want)
