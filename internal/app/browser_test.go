@@ -33,7 +33,7 @@ func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 				t.Fatal(err)
 			}
 			block := followExamples(t, examples)
-			awaitCards(t, ctx, map[string]string{"SBDefinition": "1", "SBInstance": "0", "ExecutionBlock": "1", "Project": "0"})
+			awaitCards(t, ctx, map[string]string{"SBDefinition": "1", "SBInstances": "0", "ExecutionBlock": "1", "Projects": "0"})
 
 			ui := p.URL + "/ui"
 			tryItOut(t, ctx, ui, "getSBD", stored, env.Param{Name: "sbd_id", Value: "sbd-42"})

@@ -134,7 +134,7 @@ func TestEntitiesFromBefore1970AreReadFromAnExportAndFromARunningArchive(t *test
 		a := env.Start(t, func(c *app.Config) { c.Database = database })
 		for _, source := range []string{export, a.URL()} {
 			out, err := command(t, "import", source, "--db="+emptyDatabase(t, "sqlite")).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "Read 1 documents") {
+			if err != nil || !strings.Contains(string(out), "1 read, 1 imported") {
 				t.Errorf("created %s, from %s: %v: %s", created, source, err, out)
 			}
 		}

@@ -138,6 +138,13 @@ var damages = []damage{
 		"slots are moved", `UPDATE versions SET slots = x'010102010301040105010601' WHERE SBD AND version = 3`, `UPDATE versions SET slots = '{1,1,2,2}' WHERE SBD AND version = 3`,
 		[]string{"row: SBDefinition sbd-m51, version 3: ", "document: SBDefinition sbd-m51, version 3: is not a JSON object"},
 	},
+	{
+		"who created it, and when, is edited", `UPDATE heads SET created_by = 'somebody', created_on = created_on - 1 WHERE identifier = 'sbd-m51'`,
+		`UPDATE heads SET created_by = 'somebody', created_on = created_on - 1 WHERE identifier = 'sbd-m51';
+		UPDATE creations SET created_by = 'somebody', created_on = created_on - 1 WHERE identifier = 'sbd-m51';
+		UPDATE catalogue SET created_on = created_on - 1 WHERE identifier = 'sbd-m51'`,
+		[]string{`head: SBDefinition sbd-m51: its head says that "somebody" created it`},
+	},
 	{"the head leads nowhere", `UPDATE heads SET position = 0 WHERE HEAD`, "-", []string{"head: ExecutionBlock eb-m51: its head leads to position 0, but version 4 is at "}},
 	{"the last round has half a gap", "", `UPDATE rounds SET gaps = '{1}' WHERE after = (SELECT max(after) FROM rounds)`, []string{"log: the log: the round up to position "}},
 	{"the last round has a gap without its transaction", "", `UPDATE rounds SET gaps = '{1,1}' WHERE after = (SELECT max(after) FROM rounds)`, []string{"log: the log: the round up to position "}},
@@ -414,7 +421,7 @@ func TestATermThatCannotBeSearchedForIsFound(t *testing.T) {
 func TestAnUpgradeThatRunsAgainSealsNothingAnew(t *testing.T) {
 	t.Parallel()
 	healthy := healthyArchive(t, "sqlite")
-	database := sqliteDamager(t, healthy)(damage{sqlite: `DELETE FROM migrations WHERE number = 6;
+	database := sqliteDamager(t, healthy)(damage{sqlite: `DELETE FROM migrations WHERE number >= 6;
 		UPDATE versions SET text = CAST(replace(CAST(text AS TEXT), 'M51', 'M52') AS BLOB) WHERE SBD AND version = 2;
 		UPDATE records SET recorded_by = 'somebody' WHERE BLOCK AND sequence = 4`})
 	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {

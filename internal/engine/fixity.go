@@ -54,6 +54,18 @@ type VersionRow struct {
 	Runs          Runs  // nil: no list
 	Slots         []oda.Slot
 	Digest        oda.Digest
+
+	createdBy string // the entity, unless the version was stored by the same, and then; else empty
+	createdOn oda.Instant
+}
+
+// OfEntity says which metadata the entity has. What was imported may have been created by
+// somebody else than its first version was stored by, or earlier, and only the head says
+// so. Therefore that is part of the seal of this version.
+func (r *VersionRow) OfEntity(m oda.Metadata) {
+	if r.Version == 1 && (m.CreatedBy != r.By || m.CreatedOn != r.On) {
+		r.createdBy, r.createdOn = m.CreatedBy, m.CreatedOn
+	}
 }
 
 // RecordRow is the row of a record without its text.
@@ -97,7 +109,12 @@ func (r *VersionRow) Seal() Seal {
 		b = strconv.AppendInt(separated(b, i), int64(slot.Value), 10)
 		b = strconv.AppendInt(append(b, ','), int64(slot.Offset), 10)
 	}
-	return seal(append(b, '}'), r.Digest)
+	b = append(b, '}')
+	if r.createdBy != "" {
+		b = append(append(b, '\n'), r.createdBy...)
+		b = strconv.AppendInt(append(b, '\n'), int64(r.createdOn), 10)
+	}
+	return seal(b, r.Digest)
 }
 
 // Seal returns the seal of the row.

@@ -163,6 +163,7 @@ func (e *versionEntry) decode() (err error) {
 		Place: versionPlace(int16(e.Kind), e.ID), Version: e.Version, By: e.By, On: e.On,
 		Before: e.Before, After: e.After, Runs: runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
 	}
+	row.OfEntity(e.Metadata())
 	if err := row.Check(e.Ref, e.seal); err != nil {
 		return err
 	}

@@ -344,6 +344,7 @@ func (l *loading) stored(e *oda.LogEntry) {
 		Place: versionPlace(int16(e.Kind), e.ID), Version: e.Version, By: e.By, On: e.On,
 		Before: e.Before, After: e.After, Runs: e.Runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
 	}
+	row.OfEntity(e.Metadata())
 	seal := row.Seal()
 	var runs []int64
 	if e.Runs != nil {

@@ -30,7 +30,7 @@ func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, listedStep(rows), catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows), logStep(rows))
+	return migrate.Load(files, listedStep(rows), catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows), logStep(rows), creationsStep(rows))
 }
 
 // prepare brings the schema up to date. Processes that start at the same time wait

@@ -144,6 +144,7 @@ func versionEntry(stmt *sqlite.Stmt, e *entryAt) error {
 		Place: place(&room, int64(e.position), e.entity), Version: e.Version, By: e.By, On: e.On,
 		Before: e.Before, After: e.After, Runs: runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
 	}
+	row.OfEntity(e.Metadata())
 	return row.Check(e.Ref, bytesOf(stmt, 17))
 }
 

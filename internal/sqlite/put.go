@@ -170,6 +170,7 @@ func (t *txn) insertVersion(ref oda.Ref, h *head, m oda.Metadata, before int64, 
 		Place: place(&room, h.position, h.entity), Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
 		Before: before, After: h.lastSequence, Runs: runs, Slots: body.Slots, Digest: body.Digest,
 	}
+	row.OfEntity(m)
 	seal := row.Seal()
 	return t.exec(`INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

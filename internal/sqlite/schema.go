@@ -31,7 +31,7 @@ func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return migrate.Load(files, catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows))
+	return migrate.Load(files, catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows), creationsStep(rows))
 }
 
 // Two tables are about the steps. The first lists the applied steps, with a

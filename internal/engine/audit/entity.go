@@ -23,7 +23,6 @@ type entity struct {
 	on       oda.Instant
 	position int64             // the last one
 	body     int64             // the position of the last version
-	created  *VersionRow       // the first version
 	current  *VersionRow       // the last version
 	calls    map[dayPart]int64 // the first sequence number of each day and part
 }
@@ -81,9 +80,7 @@ func (e *entity) log() {
 		e.listed(&v)
 		e.checkVersion(&v)
 		e.version, e.by, e.on, e.body = v.Version, v.By, v.On, v.Position
-		if e.current = &v; e.created == nil {
-			e.created = &VersionRow{VersionRow: engine.VersionRow{Version: v.Version, By: v.By, On: v.On}}
-		}
+		e.current = &v
 	}
 	last := int64(math.MaxInt64)
 	latest := e.version
@@ -157,7 +154,16 @@ func (e *entity) checkVersion(v *VersionRow) {
 		e.report.Add(Row, place, "%v", v.Damage)
 		return
 	}
-	if !v.VersionRow.Seal().Fits(v.Seal) {
+	row := v.VersionRow
+	if e.head != nil {
+		row.OfEntity(e.head.Metadata)
+	}
+	switch {
+	case row.Seal().Fits(v.Seal):
+	case v.VersionRow.Seal().Fits(v.Seal):
+		m := e.head.Metadata
+		e.report.Add(Head, e.name, "its head says that %q created it, at %s, but the log says %q, at %s", m.CreatedBy, m.CreatedOn, v.By, v.On)
+	default:
 		e.report.Add(Row, place, "its row was edited, or has changed places with another")
 	}
 	for _, run := range v.Runs {
@@ -260,9 +266,6 @@ func (e *entity) checkHead() {
 		e.report.Add(Head, e.name, "its head says that the last record is %d, but record %d is there", h.LastSequence, e.sequence)
 	case m.Version == e.version && (m.LastModifiedBy != e.by || m.LastModifiedOn != e.on):
 		e.report.Add(Head, e.name, "its head says that %q modified it last, at %s, but the log says %q, at %s", m.LastModifiedBy, m.LastModifiedOn, e.by, e.on)
-	}
-	if v := e.created; v != nil && v.Version == 1 && !oda.CanHaveCreated(m, v.By, v.On) {
-		e.report.Add(Head, e.name, "its head says that %q created it, at %s, but the log says %q, at %s", m.CreatedBy, m.CreatedOn, v.By, v.On)
 	}
 }
 
