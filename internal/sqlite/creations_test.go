@@ -59,7 +59,7 @@ func TestAnUpgradeSealsCreations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for part := (int64)(0); part < 2; part++ { // one entity in each
+	for part := range int64(2) { // one entity in each
 		if _, err := sealCreations(older, part, 1); err != nil {
 			t.Fatal(err)
 		}
