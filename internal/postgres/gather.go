@@ -25,6 +25,7 @@ const (
 	batchBytes   = 4 << 20
 	batches      = 4                    // transactions at once
 	slow         = 5 * time.Millisecond // until another one is sent
+	slowRecord   = time.Millisecond / 8 // more for each record of the one before
 	blocksAlone  = 4                    // blocks that are sent separately at once, mostly because they are held
 	batchTime    = 20 * time.Second
 )
@@ -81,6 +82,7 @@ type gatherer struct {
 	underWay int             // running transactions
 	alone    int             // blocks that are being sent separately
 	sent     time.Time       // when the last transaction was sent
+	slow     time.Duration   // until another one may be sent
 	many     bool            // the last transaction had several requests
 	deaf     bool            // run does not read the queue now
 }
@@ -125,10 +127,20 @@ func (g *gatherer) begin(w *waiting) bool {
 		return false
 	}
 	g.busy[w.Block] = true
-	g.underWay++
-	g.sent = time.Now()
-	w.sent = g.sent
+	g.began([]*waiting{w})
 	return true
+}
+
+// began notes that a transaction with these requests begins. If it has many records, it
+// takes long by itself, and another one beside it would have to read past the keys that it
+// is adding, which is slow.
+func (g *gatherer) began(batch []*waiting) {
+	g.underWay++
+	g.sent, g.slow = time.Now(), slow
+	for _, w := range batch {
+		w.sent = g.sent
+		g.slow += time.Duration(len(w.Records)) * slowRecord
+	}
 }
 
 // run sends requests until the queue is closed and everything is answered.
@@ -160,7 +172,7 @@ func (g *gatherer) run() {
 		g.sendApart(ended)
 		if !g.ready() {
 			if g.underWay < batches {
-				patience.Reset(slow - time.Since(g.sent)) // sendNow does not set it
+				patience.Reset(g.slow - time.Since(g.sent)) // sendNow does not set it
 			} else {
 				patience.Stop() // only the end of a transaction helps
 			}
@@ -168,10 +180,9 @@ func (g *gatherer) run() {
 		}
 		g.fill()
 		if batch := g.take(); len(batch) > 0 {
-			g.underWay++
-			g.sent = time.Now()
+			g.began(batch)
 			g.many = len(batch) > 1
-			patience.Reset(slow)
+			patience.Reset(g.slow)
 			go func() { ended <- outcome{batch: batch, left: g.send(batch)} }()
 		}
 	}
@@ -213,7 +224,7 @@ func (g *gatherer) end(one outcome) {
 
 // ready reports whether a transaction may be sent now.
 func (g *gatherer) ready() bool {
-	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= slow
+	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= g.slow
 }
 
 // fill takes what is waiting in the queue.
@@ -264,7 +275,6 @@ func (g *gatherer) take() []*waiting {
 	})
 	for _, w := range batch {
 		g.busy[w.Block] = true
-		w.sent = time.Now()
 	}
 	return batch
 }

@@ -43,3 +43,28 @@ func TestTheGathererWaitsInPeaceForSlowTransactions(t *testing.T) {
 	close(queue)
 	<-ended
 }
+
+// A transaction with many records gets the time that these take. Another one beside it
+// would read past the keys that it is adding.
+func TestManyRecordsGetTheirTime(t *testing.T) {
+	queue, slowly, sent := make(chan *waiting, 2), make(chan struct{}), make(chan time.Time, 2)
+	g := &gatherer{queue: queue, busy: make(map[string]bool), wake: make(chan struct{}, 1), send: func([]*waiting) []*waiting {
+		sent <- time.Now()
+		<-slowly
+		return nil
+	}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.run()
+	}()
+	queue <- newWaiting(oda.Append{Block: "a", Records: make([]oda.NewRecord, 1000)})
+	first := <-sent
+	queue <- newWaiting(oda.Append{Block: "b", Records: make([]oda.NewRecord, 1)})
+	if took, least := (<-sent).Sub(first), slow+999*slowRecord; took < least {
+		t.Errorf("another transaction was sent after %v, want %v or more", took, least)
+	}
+	close(slowly)
+	close(queue)
+	<-ended
+}

@@ -60,12 +60,12 @@ const (
 )
 
 // recordOfKey is the record of the block k.identifier with the key k.key, if there is
-// one. It asks for the first of a range, in the order of the index of keys. If it asked
-// for what is equal, PostgreSQL would take the primary key for as good as that index until
-// it has analyzed the table, and read all records of the block. Each column has bounds of
-// its own, since PostgreSQL does not stop at the end of a range of rows: it would read on
-// through the keys of other blocks, among them those that others are adding.
-const recordOfKey = `(SELECT * FROM records WHERE kind = 3 AND identifier = k.identifier AND key BETWEEN k.key AND k.key ORDER BY key LIMIT 1)`
+// one. It asks for the first from there on in the order of the index of keys. If it
+// asked for what is equal, PostgreSQL would take the primary key for as good as that
+// index until it has analyzed the table, and read all records of the block.
+const recordOfKey = `(SELECT * FROM (
+			SELECT * FROM records WHERE (kind, identifier, key) >= (3, k.identifier, k.key) AND key IS NOT NULL ORDER BY kind, identifier, key LIMIT 1
+		) first WHERE kind = 3 AND identifier = k.identifier AND key = k.key)`
 
 // isBlock is a condition on heads. PostgreSQL plans it without knowing the value. If it
 // knew, and its statistics were from a time when there were few blocks, it would look for
