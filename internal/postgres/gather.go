@@ -25,7 +25,7 @@ const (
 	batchBytes   = 4 << 20
 	batches      = 4                    // transactions at once
 	slow         = 5 * time.Millisecond // until another one is sent
-	slowRecord   = time.Millisecond / 8 // more for each record of the one before
+	slowRecord   = time.Millisecond / 8 // more for each record of the one before, if it is a large one
 	blocksAlone  = 4                    // blocks that are sent separately at once, mostly because they are held
 	batchTime    = 20 * time.Second
 )
@@ -131,16 +131,18 @@ func (g *gatherer) begin(w *waiting) bool {
 	return true
 }
 
-// began notes that a transaction with these requests begins. If it has many records, it
-// takes long by itself, and another one beside it would have to read past the keys that it
-// is adding, which is slow.
+// began notes that a transaction with these requests begins. If it has very many records,
+// because one request has, it takes long by itself, and another one beside it would have to
+// read past the keys that it is adding, which is slow.
 func (g *gatherer) began(batch []*waiting) {
 	g.underWay++
-	g.sent, g.slow = time.Now(), slow
+	g.sent = time.Now()
+	records := 0
 	for _, w := range batch {
 		w.sent = g.sent
-		g.slow += time.Duration(len(w.Records)) * slowRecord
+		records += len(w.Records)
 	}
+	g.slow = slow + time.Duration(max(0, records-2*batchRecords))*slowRecord
 }
 
 // run sends requests until the queue is closed and everything is answered.
