@@ -82,7 +82,7 @@ type gatherer struct {
 	underWay int             // running transactions
 	alone    int             // blocks that are being sent separately
 	sent     time.Time       // when the last transaction was sent
-	slow     time.Duration   // until another one may be sent
+	allowed  time.Duration   // for it, until another one may be sent
 	many     bool            // the last transaction had several requests
 	deaf     bool            // run does not read the queue now
 }
@@ -142,7 +142,7 @@ func (g *gatherer) began(batch []*waiting) {
 		w.sent = g.sent
 		records += len(w.Records)
 	}
-	g.slow = slow + time.Duration(max(0, records-2*batchRecords))*slowRecord
+	g.allowed = slow + time.Duration(max(0, records-2*batchRecords))*slowRecord
 }
 
 // run sends requests until the queue is closed and everything is answered.
@@ -174,7 +174,7 @@ func (g *gatherer) run() {
 		g.sendApart(ended)
 		if !g.ready() {
 			if g.underWay < batches {
-				patience.Reset(g.slow - time.Since(g.sent)) // sendNow does not set it
+				patience.Reset(g.allowed - time.Since(g.sent)) // sendNow does not set it
 			} else {
 				patience.Stop() // only the end of a transaction helps
 			}
@@ -184,7 +184,7 @@ func (g *gatherer) run() {
 		if batch := g.take(); len(batch) > 0 {
 			g.began(batch)
 			g.many = len(batch) > 1
-			patience.Reset(g.slow)
+			patience.Reset(g.allowed)
 			go func() { ended <- outcome{batch: batch, left: g.send(batch)} }()
 		}
 	}
@@ -226,7 +226,7 @@ func (g *gatherer) end(one outcome) {
 
 // ready reports whether a transaction may be sent now.
 func (g *gatherer) ready() bool {
-	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= g.slow
+	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= g.allowed
 }
 
 // fill takes what is waiting in the queue.

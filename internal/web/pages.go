@@ -105,7 +105,7 @@ func (s *Site) root(r *http.Request) string {
 
 // loadPages parses the templates of the pages. Each fills the layout.
 func loadPages(asset func(string) (string, error)) map[string]*template.Template {
-	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset, "parts": parts}).
+	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
 	pages := make(map[string]*template.Template)
 	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "opening", "prose", "signin", "signedout"} {
@@ -114,13 +114,6 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	// The Swagger UI has a layout of its own.
 	pages["ui"] = template.Must(template.New("ui.html").Funcs(template.FuncMap{"asset": asset}).ParseFS(embedded, "assets/ui.html"))
 	return pages
-}
-
-// parts writes the name of a function so that a narrow column breaks it between its
-// parts, and not within one.
-func parts(name string) template.HTML {
-	escaped := template.HTMLEscapeString(name)
-	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
 }
 
 // page answers with a page, or with 304 if the browser has it as it is.

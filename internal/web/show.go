@@ -24,6 +24,7 @@ var funcs = template.FuncMap{
 	"moment":    func(m oda.Moment) string { return m.Time().Format("2006-01-02 15:04") },
 	"hour":      func(m oda.Moment) string { return m.Time().Format("15:04:05") },
 	"tellApart": tellApart,
+	"parts":     parts,
 	"lastName":  func(name string) string { _, last := lastName(name); return last },
 	"ra":        showRA,
 	"dec":       showDec,
@@ -181,4 +182,11 @@ func endings(name string) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// parts writes the name of a function so that a narrow column breaks it between its
+// parts, and not within one.
+func parts(name string) template.HTML {
+	escaped := template.HTMLEscapeString(name)
+	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
 }
