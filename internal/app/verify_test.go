@@ -322,7 +322,7 @@ func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
 	for fault, change := range map[string]string{
 		"the index catalogue_terms is missing":           "DROP INDEX catalogue_terms",
 		"the index versions_pkey is missing":             "ALTER TABLE versions DROP CONSTRAINT versions_pkey",
-		"the index records_key is not unique":            "DROP INDEX records_key; CREATE INDEX records_key ON records (kind, identifier, key) WHERE key IS NOT NULL",
+		"the index records_key is not unique":            "DROP INDEX records_key; CREATE INDEX records_key ON records (identifier, key) WHERE key IS NOT NULL",
 		"the function archive_seal_of_record is missing": "DROP FUNCTION archive_seal_of_record",
 	} {
 		env.Exec(t, conn, change)

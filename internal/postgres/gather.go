@@ -25,7 +25,6 @@ const (
 	batchBytes   = 4 << 20
 	batches      = 4                    // transactions at once
 	slow         = 5 * time.Millisecond // until another one is sent
-	slowRecord   = time.Millisecond / 8 // more for each record of the one before, if it is a large one
 	blocksAlone  = 4                    // blocks that are sent separately at once, mostly because they are held
 	batchTime    = 20 * time.Second
 )
@@ -82,7 +81,6 @@ type gatherer struct {
 	underWay int             // running transactions
 	alone    int             // blocks that are being sent separately
 	sent     time.Time       // when the last transaction was sent
-	allowed  time.Duration   // for it, until another one may be sent
 	many     bool            // the last transaction had several requests
 	deaf     bool            // run does not read the queue now
 }
@@ -127,22 +125,10 @@ func (g *gatherer) begin(w *waiting) bool {
 		return false
 	}
 	g.busy[w.Block] = true
-	g.began([]*waiting{w})
-	return true
-}
-
-// began notes that a transaction with these requests begins. If it has very many records,
-// because one request has, it takes long by itself, and another one beside it would have to
-// read past the keys that it is adding, which is slow.
-func (g *gatherer) began(batch []*waiting) {
 	g.underWay++
 	g.sent = time.Now()
-	records := 0
-	for _, w := range batch {
-		w.sent = g.sent
-		records += len(w.Records)
-	}
-	g.allowed = slow + time.Duration(max(0, records-2*batchRecords))*slowRecord
+	w.sent = g.sent
+	return true
 }
 
 // run sends requests until the queue is closed and everything is answered.
@@ -174,7 +160,7 @@ func (g *gatherer) run() {
 		g.sendApart(ended)
 		if !g.ready() {
 			if g.underWay < batches {
-				patience.Reset(g.allowed - time.Since(g.sent)) // sendNow does not set it
+				patience.Reset(slow - time.Since(g.sent)) // sendNow does not set it
 			} else {
 				patience.Stop() // only the end of a transaction helps
 			}
@@ -182,9 +168,10 @@ func (g *gatherer) run() {
 		}
 		g.fill()
 		if batch := g.take(); len(batch) > 0 {
-			g.began(batch)
+			g.underWay++
+			g.sent = time.Now()
 			g.many = len(batch) > 1
-			patience.Reset(g.allowed)
+			patience.Reset(slow)
 			go func() { ended <- outcome{batch: batch, left: g.send(batch)} }()
 		}
 	}
@@ -226,7 +213,7 @@ func (g *gatherer) end(one outcome) {
 
 // ready reports whether a transaction may be sent now.
 func (g *gatherer) ready() bool {
-	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= g.allowed
+	return g.underWay == 0 || g.underWay < batches && time.Since(g.sent) >= slow
 }
 
 // fill takes what is waiting in the queue.
@@ -277,6 +264,7 @@ func (g *gatherer) take() []*waiting {
 	})
 	for _, w := range batch {
 		g.busy[w.Block] = true
+		w.sent = time.Now()
 	}
 	return batch
 }

@@ -60,14 +60,8 @@ const (
 )
 
 // recordOfKey is the record of the block k.identifier with the key k.key, if there is
-// one. It asks for the first from there on in the order of the index of keys. If it
-// asked for what is equal, PostgreSQL would take the primary key for as good as that
-// index until it has analyzed the table, and read all records of the block. If the key is
-// not there, it reads past those that other transactions are adding, in whatever block;
-// therefore the gatherer gives large transactions their time.
-const recordOfKey = `(SELECT * FROM (
-			SELECT * FROM records WHERE (kind, identifier, key) >= (3, k.identifier, k.key) AND key IS NOT NULL ORDER BY kind, identifier, key LIMIT 1
-		) first WHERE kind = 3 AND identifier = k.identifier AND key = k.key)`
+// one. It does not ask for the kind: only the index of keys begins with the identifier.
+const recordOfKey = "(SELECT * FROM records WHERE identifier = k.identifier AND key = k.key LIMIT 1)"
 
 // isBlock is a condition on heads. PostgreSQL plans it without knowing the value. If it
 // knew, and its statistics were from a time when there were few blocks, it would look for

@@ -346,3 +346,29 @@ func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T)
 		t.Error("nothing was stored")
 	}
 }
+
+// Keys that others are adding do not slow down the search for a key: it ends where its
+// own would be.
+func TestKeysThatOthersAddAreNotRead(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s := open(t, dsn)
+	mustPut(t, s, write(t, block("a"), `{}`))
+	conn := connect(t, dsn)
+	do(t, conn, "BEGIN", `INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
+		SELECT 3, 'b', n, 1, 'anna', n, 'k' || n, sha256(''), '{}', '\x0000000000000000' FROM generate_series(1, 60000) AS n`)
+	add := adding("a", "f", "")
+	add.Records = nil
+	for i := range 1000 {
+		add.Records = append(add.Records, oda.NewRecord{Key: fmt.Sprintf("k%d", i), Text: []byte(`{"request":"f"}`)})
+	}
+	began := time.Now()
+	receipts, err := s.Append(t.Context(), add)
+	if err != nil || len(receipts) != 1000 {
+		t.Fatalf("%d receipts, %v", len(receipts), err)
+	}
+	if took := time.Since(began); took > 3*time.Second { // it read 60 million rows
+		t.Errorf("1,000 records took %s", took)
+	}
+	do(t, conn, "ROLLBACK")
+}
