@@ -134,8 +134,11 @@ type FailedRequest struct {
 	Failures int64  `json:"failures"`
 	Calls    int64  `json:"calls"`
 
-	Block string `json:"-"` // in which all of them failed, empty if there are several; reports in JSON do not say it
+	Blocks []string `json:"-"` // the first in which it failed, at most FailedBlocks; reports in JSON do not say it
 }
+
+// FailedBlocks bounds the blocks that a FailedRequest names.
+const FailedBlocks = 4
 
 // Bounds of reports on nights. The memory of a report grows only with the number
 // of blocks and of distinct requests, not with the number of calls.

@@ -73,7 +73,11 @@ func (s *nightSum) add(block *NightBlock, r Record) {
 	block.LastResponse = max(block.LastResponse, Moment(at), Moment(c.received)) // c.received is the least if it is unsaid
 	block.Tally.add(Tally{1, count(c.failed), took})
 	request := s.request(c.request)
-	request.add(&FailedRequest{Failures: count(c.failed), Calls: 1, Block: block.ID})
+	one := FailedRequest{Calls: 1}
+	if c.failed {
+		one.Failures, one.Blocks = 1, []string{block.ID}
+	}
+	request.add(&one)
 	if known {
 		s.slow(SlowCall{block.ID, r.Sequence, request.Request, Moment(c.sent), took})
 	}
@@ -132,12 +136,11 @@ func (s *nightSum) bound() {
 }
 
 func (r *FailedRequest) add(other *FailedRequest) {
-	switch {
-	case other.Failures == 0:
-	case r.Failures == 0:
-		r.Block = other.Block
-	case r.Block != other.Block:
-		r.Block = ""
+	for _, block := range other.Blocks {
+		if at, known := slices.BinarySearch(r.Blocks, block); !known && at < FailedBlocks {
+			r.Blocks = slices.Insert(r.Blocks, at, block)
+			r.Blocks = r.Blocks[:min(len(r.Blocks), FailedBlocks)]
+		}
 	}
 	r.Calls += other.Calls
 	r.Failures += other.Failures
@@ -174,7 +177,7 @@ func reportOf(q NightQuery, sums []nightSum) *Night {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
 	all.bound()
-	all.others.Request, all.others.Block = OtherRequests, "" // they are many
+	all.others.Request, all.others.Blocks = OtherRequests, nil // they are many
 	for _, r := range append(slices.Collect(maps.Values(all.requests)), &all.others) {
 		if r.Failures > 0 {
 			night.FailuresByRequest = append(night.FailuresByRequest, *r)

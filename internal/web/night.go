@@ -56,8 +56,12 @@ type slowRow struct {
 type failingRow struct {
 	oda.FailedRequest
 	Name string
-	Href string // of these calls, empty if they are in several blocks
+	In   []failedIn // blocks
+	More bool       // it failed in more blocks
 }
+
+// failedIn leads to the calls of a function that failed in a block.
+type failedIn struct{ Block, Href string }
 
 // nightPlot is the night drawn: a bar for each block on one axis of time.
 type nightPlot struct {
@@ -249,9 +253,15 @@ func (v *nightView) fillFailing() {
 	}
 	for i, name := range tellApart(names) {
 		row := failingRow{FailedRequest: requests[i], Name: name}
-		// A name that the report has cut is that of no call.
-		if row.Block != "" && row.Request != "" && !strings.HasSuffix(row.Request, "…") {
-			row.Href = v.blockHref(row.Block, url.Values{"calls": {"failed"}, "function": {keptName(row.Request)}}) + "#calls"
+		blocks := row.Blocks[:min(len(row.Blocks), oda.FailedBlocks-1)]
+		row.More = len(blocks) < len(row.Blocks)
+		for _, id := range blocks {
+			params := url.Values{"calls": {"failed"}}
+			// A name that the report has cut is that of no call.
+			if row.Request != "" && !strings.HasSuffix(row.Request, "…") {
+				params.Set("function", keptName(row.Request))
+			}
+			row.In = append(row.In, failedIn{id, v.blockHref(id, params) + "#calls"})
 		}
 		v.Failing = append(v.Failing, row)
 	}

@@ -242,15 +242,23 @@ func TestAShareIsAllOnlyIfNothingIsMissing(t *testing.T) {
 	}
 }
 
-// The functions that failed say how many they are, and lead to the calls if these are in
-// one block.
+// The functions that failed say how many they are, and lead to the calls, in whatever
+// block.
 func TestFailuresOfAFunctionLeadToItsCalls(t *testing.T) {
 	s := emptySite(t)
 	calls := []string{callIn("m.once", 0, 1, false), callIn("m.once", 2, 3, true), callIn("m.both", 4, 5, true), callIn("m.fine", 6, 7, false)}
 	s.storeCalls(t, "eb-1", calls)
 	s.storeCalls(t, "eb-2", []string{callIn("m.once", 0, 1, false), callIn("m.both", 8, 9, true)})
+	for i := range 5 {
+		s.storeCalls(t, fmt.Sprint("eb-many-", i), []string{callIn("m.often", 8, 9, true)})
+	}
 	page := s.get(t, "night?date=2026-03-01").Text()
-	for _, want := range []string{`<td><a href="./ebs/eb-1?calls=failed&amp;function=m.once#calls">once</a></td>`, `<td>both</td>`} {
+	for _, want := range []string{
+		`<td><a href="./ebs/eb-1?calls=failed&amp;function=m.once#calls">once</a></td>`,
+		`<td>both <span class="of">in <a class="id" href="./ebs/eb-1?calls=failed&amp;function=m.both#calls">eb-1</a>, ` +
+			`<a class="id" href="./ebs/eb-2?calls=failed&amp;function=m.both#calls">eb-2</a></span></td>`,
+		`function=m.often#calls">eb-many-2</a> and others</span></td>`,
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -265,7 +273,7 @@ func TestFailuresOfAFunctionLeadToItsCalls(t *testing.T) {
 		s.record(t, "eb-2", callIn(fmt.Sprint("m.g", i), 10, 11, true))
 	}
 	page = s.get(t, "night?date=2026-03-01").Text()
-	for _, want := range []string{`>The 20 most frequent of 32; the others`, `<p class="printed">The 10 most frequent of 32.</p>`} {
+	for _, want := range []string{`>The 20 most frequent of 33; the others`, `<p class="printed">The 10 most frequent of 33.</p>`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}

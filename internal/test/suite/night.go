@@ -310,9 +310,9 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 	night.Slowest = night.Slowest[:min(20, len(night.Slowest))]
 	for _, r := range requests {
 		if r.Failures > 0 {
-			if blocks := slices.Compact(failedIn[r.Request]); len(blocks) == 1 {
-				r.Block = blocks[0]
-			}
+			slices.Sort(failedIn[r.Request])
+			blocks := slices.Compact(failedIn[r.Request])
+			r.Blocks = blocks[:min(len(blocks), oda.FailedBlocks)]
 			night.FailuresByRequest = append(night.FailuresByRequest, r)
 		}
 	}
