@@ -9,7 +9,6 @@ import threading
 import time
 import unittest
 from datetime import date, datetime, timedelta, timezone
-from http.client import HTTPResponse
 from unittest import mock
 
 from oda_client import Archive, Block, Conflict, NotFound, OdaError, Unreachable, _archive, _sending
@@ -433,6 +432,12 @@ class Drops(io.RawIOBase):
     def __init__(self, *pieces):
         self.pieces, self.now = list(pieces), 0.0
 
+    def gettimeout(self):
+        return 5.0
+
+    def settimeout(self, seconds):
+        pass
+
     def readable(self):
         return True
 
@@ -446,12 +451,12 @@ class Drops(io.RawIOBase):
         return len(piece)
 
 
-class SlowAnswers(unittest.TestCase):
+class SlowAnswers(ClientCase):
     def read(self, header, *pieces):
         drops = Drops(b"HTTP/1.1 200 OK\r\n%s\r\n\r\n" % header, *pieces)
-        response = HTTPResponse(drops)
-        response.begin()
         with mock.patch.object(_http, "time", mock.Mock(monotonic=lambda: drops.now)):
+            response = _http._Response(drops)
+            response.begin()
             return _http._whole(response, 5)
 
     def test_are_given_up_if_they_come_in_drops_and_read_otherwise(self):
@@ -464,6 +469,41 @@ class SlowAnswers(unittest.TestCase):
         for header, pieces in ((length % 90, [b"x"] * 90), (chunked, [b"1\r\nx\r\n"] * 90), (b"Connection: close", [b"x"] * 90)):
             with self.subTest(header), self.assertRaises(socket.timeout):
                 self.read(header, *pieces)
+
+    def test_are_given_up_if_their_head_comes_in_drops(self):
+        for head in (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 90, b"HTTP/1.1 100 Continue\r\n\r\n" * 90):
+            drops = Drops(*(head[i : i + 1] for i in range(len(head))))
+            with self.subTest(head), mock.patch.object(_http, "time", mock.Mock(monotonic=lambda: drops.now)):
+                with self.assertRaises(socket.timeout):
+                    _http._Response(drops).begin()
+
+    def test_may_be_as_slow_each_time_over_one_connection(self):
+        proxy = Proxy(self.server.port, delay=0.4)
+        self.addCleanup(proxy.close)
+        client = _http.Client(proxy.url + "/api/v1", answer=0.7)
+        self.addCleanup(client.close)
+        for _ in range(3):
+            self.assertEqual(client.request("GET", "/sbds/sbd-none").status, 404)
+
+
+class CutAnswers(ClientCase):
+    def test_are_not_taken_for_whole_ones(self):
+        made = self.archive.post("sbds", {"name": "x" * 100})
+        self.archive.put(dict(made, name="y" * 100))
+        cuts = []
+
+        def cut(gateway, near):
+            gateway._read(near, b"")
+            cuts.append(1)
+            near.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n--- a\n")
+
+        gateway = Gateway(self, self.server)
+        archive = Archive(gateway.url)
+        with mock.patch.object(Gateway, "_serve", cut):
+            with self.assertRaises(Unreachable):
+                archive.diff_text(made["sbd_id"])
+        self.assertEqual(len(cuts), 4)  # it was asked for again
+        self.assertIn("yyy", archive.diff_text(made["sbd_id"]))
 
 
 class LostAnswers(ClientCase):

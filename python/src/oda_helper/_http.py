@@ -8,6 +8,7 @@ no redirects, so the token is sent to no other server.
 
 import base64
 import http.client
+import io
 import logging
 import socket
 import ssl
@@ -33,6 +34,40 @@ _PASSING = (408, 425, 429)  # statuses below 500 that mean "not now"
 
 _log = logging.getLogger("oda_helper")
 _plain: Set[str] = set()  # the hosts that this has been said of
+
+
+class _Timed(io.RawIOBase):
+    """What a connection receives until a moment, however it drips.
+
+    A time-out of a socket begins anew with each byte that is waited for.
+    """
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase):
+        self._sock, self._raw = sock, raw
+        self.until = time.monotonic() + (sock.gettimeout() or ANSWER_TIMEOUT)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("timed out")
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose head takes no longer than the time-out of its connection."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any):
+        super().__init__(sock, *args, **kwargs)
+        self.timed = _Timed(sock, self.fp.detach())
+        self.fp = io.BufferedReader(self.timed)
 
 
 class TooLong(http.client.HTTPException):
@@ -189,6 +224,7 @@ class Client:
         self, method: str, path: str, body: Optional[bytes], headers: Dict[str, Any]
     ) -> Answer:
         connection = self._connection or self._open()
+        connection.sock.settimeout(self._answer_timeout)
         try:
             connection.request(
                 method, self._before + self._path + path, body, {**headers, **self._through}
@@ -225,9 +261,9 @@ class Client:
             shown = "[%s]" % host if ":" in host else host
             self._before = "http://%s:%d" % (shown, port or 80)
             self._through = _credentials(proxy)
+        connection.response_class = _Response
         self._connection = connection
         connection.connect()
-        connection.sock.settimeout(self._answer_timeout)
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
@@ -248,19 +284,21 @@ def _credentials(proxy: SplitResult) -> Dict[str, str]:
 
 def _whole(response: http.client.HTTPResponse, seconds: float) -> bytes:
     """The body of an answer, which may take some seconds, or longer if it is long."""
+    assert isinstance(response, _Response)
     pieces: List[bytes] = []
-    left, until = MAX_ANSWER, time.monotonic() + seconds
+    left = MAX_ANSWER
+    response.timed.until = time.monotonic() + seconds
     while left > 0:
-        # Only what is there is read: a time-out begins anew with each byte that is waited for.
+        # Only what is there is read, so that a long answer gets its time as it comes.
         there = len(response.peek(1)) if response.length != 0 else 0
         piece = response.read(there or 1)
         if not piece:
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
             return b"".join(pieces)
         pieces.append(piece)
         left -= len(piece)
-        until += len(piece) / SLOWEST
-        if time.monotonic() > until:
-            raise socket.timeout("timed out")
+        response.timed.until += len(piece) / SLOWEST
     raise TooLong("the answer is longer than %d MiB" % (MAX_ANSWER >> 20))
 
 
