@@ -254,15 +254,26 @@ func sessions(dir string) (names, others []string, err error) {
 	}), others, nil
 }
 
-// tidy removes the remains of a finished session. It leaves anything else
-// alone.
+// longMade is longer than anybody takes to make a session.
+const longMade = time.Hour
+
+// tidy removes what a process that was killed had begun to make or to remove. It leaves
+// anything else alone.
 func tidy(path string, log *slog.Logger) {
-	switch name := filepath.Base(path); {
-	case strings.HasPrefix(name, goingPrefix):
+	name := filepath.Base(path)
+	switch coming := strings.HasPrefix(name, comingPrefix); {
+	case coming && !olderThan(path, longMade), name == discardedName:
+	case coming, strings.HasPrefix(name, goingPrefix):
 		if err := os.RemoveAll(path); err != nil {
-			log.Warn("cannot remove a finished session", "error", err)
+			log.Warn("cannot remove what is left of a session", "error", err)
 		}
-	case !strings.HasPrefix(name, comingPrefix) && name != discardedName:
+	default:
 		log.Warn("not a session of a spool; left alone", "path", path)
 	}
+}
+
+// olderThan reports whether a file has not changed for some time.
+func olderThan(path string, age time.Duration) bool {
+	info, err := os.Stat(path)
+	return err == nil && time.Since(info.ModTime()) > age
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,6 +252,30 @@ func TestUnknownFilesInASpoolAreLeftAlone(t *testing.T) {
 	}
 	if got := len(sessionsIn(t, dir)); got != 7 {
 		t.Errorf("%d entries are left, want 7", got)
+	}
+}
+
+func TestASpoolIsFreedOfWhatKilledProcessesWereMakingOrRemoving(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, age := range map[string]time.Duration{".done-1": 0, ".new-2": 2 * time.Hour, ".new-3": 0, "notes": 2 * time.Hour} {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path, "lock"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := recorder.Resume(t.Context(), dir, recorder.ResumeOptions{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sessionsIn(t, dir), []string{filepath.Join(dir, ".new-3"), filepath.Join(dir, "notes")}; !slices.Equal(got, want) {
+		t.Errorf("the spool has %v, want %v", got, want)
 	}
 }
 

@@ -101,6 +101,16 @@ class TheFolder(Case):
         with mock.patch.object(Leftovers, "_search", once), mock.patch.object(_recorder, "TRY_AGAIN", 0.05):
             self.assertTrue(oda_helper.drain(PATIENCE))
 
+    def test_that_cannot_be_searched_does_not_delay_the_end_of_a_process(self):
+        scan(1)
+        self.flushed()
+        fails = mock.Mock(side_effect=PermissionError(errno.EACCES, "Permission denied"))
+        with mock.patch.object(Leftovers, "_search", fails), self.assertLogs("oda_helper", "ERROR"):
+            begun = time.monotonic()
+            self.assertTrue(oda_helper.close(PATIENCE))
+            self.assertLess(time.monotonic() - begun, 3)
+            self.assertFalse(oda_helper.drain(0.3))
+
     def test_that_cannot_be_read_is_not_tried_all_the_time_while_somebody_waits(self):
         fails = mock.Mock(side_effect=OSError(errno.EMFILE, "Too many open files"))
         scan(1)
@@ -217,6 +227,46 @@ class TheSpool(Case):
         with mock.patch.object(_spool, "take_lock", meanwhile):
             leftovers.round([self.spool], set())
         self.assertEqual((leftovers.own(), leftovers.lag()), ({os.path.basename(folder)}, 1))
+
+    def test_that_could_not_be_opened_once_is_sent_later(self):
+        for name in ("read_block", "take_lock"):
+            with self.subTest(name):
+                self.left()
+                leftovers = Leftovers(lambda url: True, lambda eb_id: None)
+                self.addCleanup(leftovers.close)
+                fails = mock.Mock(side_effect=OSError(errno.EMFILE, "Too many open files"))
+                with mock.patch.object(_spool, name, fails), self.assertLogs("oda_helper", "INFO") as logs:
+                    leftovers.round([self.spool], set())
+                    leftovers.hurry()
+                    leftovers.round([self.spool], set())
+                self.assertEqual(len(logs.output), 1, logs.output)
+                self.assertEqual(len(leftovers.unsent), 1)
+                leftovers.hurry()
+                leftovers.round([self.spool], set())
+                self.assertEqual((self.sessions(), leftovers.unsent), ([], set()))
+
+    def test_of_this_process_that_could_not_be_opened_once_is_kept_in_mind(self):
+        folder = self.left()
+        leftovers = Leftovers(lambda url: True, lambda eb_id: None)
+        self.addCleanup(leftovers.close)
+        leftovers.add(folder, _spool.read_block(folder), 10)
+        fails = mock.Mock(side_effect=OSError(errno.EMFILE, "Too many open files"))
+        with mock.patch.object(_spool, "take_lock", fails), self.assertLogs("oda_helper", "ERROR"):
+            self.assertGreater(leftovers.round([self.spool], set()), 1)
+        self.assertEqual((leftovers.lag(), leftovers.lost), (10, 0))
+        leftovers.hurry()
+        leftovers.round([self.spool], set())
+        self.assertEqual((leftovers.lag(), leftovers.lost, leftovers.unsent), (0, 0, set()))
+        self.assertEqual(self.sessions(), [])
+
+    def test_is_freed_of_what_killed_processes_were_making_or_removing(self):
+        for name, age in ((".done-%016d" % 1, 0), (".new-%016d" % 2, 7200), (".new-%016d" % 3, 0), ("notes", 7200)):
+            folder = os.path.join(self.spool, name)
+            os.mkdir(folder)
+            self.write(folder, [b"x"], "lock")
+            os.utime(folder, (time.time() - age,) * 2)
+        self.assertTrue(oda_helper.drain(PATIENCE))
+        self.assertEqual(sorted(os.listdir(self.spool)), [".new-%016d" % 3, "notes"])
 
     def test_keeps_the_spelling_of_numbers_in_a_block_to_be_stored(self):
         self.script("oda_helper.create_eb()\nscan(1)", ODA_URL="http://127.0.0.1:%d" % self.down, ODA_EXIT_TIMEOUT="0")

@@ -22,6 +22,7 @@ from ._spool import Block
 LOOK_AGAIN = 60.0  # for sessions that were left in the meantime
 IN_OTHER_HANDS = 1.0  # between looks at a session of this process that another sends
 ELSEWHERE = 60.0  # between tries of an archive that this process does not use
+UNREADABLE = 5.0  # between tries of a session of this process that cannot be read
 
 _log = logging.getLogger("oda_helper")
 
@@ -57,10 +58,11 @@ class Leftovers:
         self._nothing_to_do: Set[str] = set()
         self._guard: Optional[int] = None  # lock of the session that is worked on
         self._visiting: Optional[str] = None  # URL of the archive being tried
-        self.unsent: Set[str] = set()  # sessions that need a person's help
+        self.unsent: Set[str] = set()  # sessions that cannot be sent; most need a person's help
         self.aside = 0  # records that were put aside here
         self.lost = 0  # sessions of this process that are not completely stored
         self.looked = -1.0  # when the spool was last searched
+        self._unsearchable = False  # the last search failed
         self.draining = 0  # number of callers that want everything sent
         self.closing = 0  # number of callers that wait to end
         self._look = 0.0
@@ -110,7 +112,7 @@ class Leftovers:
         visiting = self._visiting
         if visiting is not None and not self._uses(visiting):
             return True  # the rest waits for something that may hang
-        return self.looked >= since and all(
+        return (self.looked >= since or self._unsearchable) and all(
             left.visited or not self._uses(left.key[1]) for left in self._all().values()
         )
 
@@ -160,9 +162,9 @@ class Leftovers:
             try:
                 self._search(spools, held)
             except BaseException:
-                self._look = 0.0
+                self._look, self._unsearchable = 0.0, True
                 raise
-            self.looked = now
+            self.looked, self._unsearchable = now, False
         found = self._all()
         # Blocks that failed come last, so that they do not take every try that an archive is
         # given. The sessions of a block stay in their order.
@@ -202,11 +204,13 @@ class Leftovers:
         """Finds new sessions, oldest first."""
         found: List[Tuple[int, str, str, Tuple[str, str]]] = []
         for spool, name in [(spool, name) for spool in spools for name in os.listdir(spool)]:
+            folder = os.path.join(spool, name)
+            if name.startswith((_spool.COMING, _spool.GOING)):
+                _spool.tidy(folder)
             if not _spool.split_name(name) or name in held or name in self._nothing_to_do:
                 continue
             if name in self._found:
                 continue
-            folder = os.path.join(spool, name)
             try:
                 block = _spool.read_block(folder)
                 began = os.stat(os.path.join(folder, _spool.BLOCK)).st_mtime_ns
@@ -220,10 +224,15 @@ class Leftovers:
                 self._found.setdefault(name, _Leftover(folder, key))
 
     def _unusable(self, folder: str, name: str, own: bool, problem: Exception) -> None:
+        """Reports a session that cannot be sent. What the system refuses may work later."""
         level = logging.ERROR if own or self.draining else logging.INFO
         why = problem if isinstance(problem, (OSError, _spool.Unusable)) else repr(problem)
-        _log.log(level, "The session %s in the spool cannot be sent: %s.", folder, why)
-        self.ignore(name, own)
+        if name not in self.unsent:
+            _log.log(level, "The session %s in the spool cannot be sent: %s.", folder, why)
+        if isinstance(problem, OSError):
+            self.unsent.add(name)
+        else:
+            self.ignore(name, own)
 
     def _archive(self, url: str) -> Archive:
         if url not in self._archives:
@@ -269,6 +278,7 @@ class Leftovers:
             delivery = Delivery(outbox, archive, settle, self._stored)
             delivery.most = left.most
             wait = delivery.steps()
+            self.unsent.discard(name)
             left.most, left.position, left.failed = delivery.most, outbox.position, delivery.failed
             self.aside += outbox.aside
             if wait is not None:
@@ -284,6 +294,8 @@ class Leftovers:
             pass  # another process has finished it
         except Exception as problem:  # the others must not wait for it
             self._unusable(folder, name, left.own, problem)
+            if left.own and isinstance(problem, OSError):
+                return UNREADABLE
         finally:
             self._guard = None  # first: a child must not close another file
             if guard is not None:

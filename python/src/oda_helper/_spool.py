@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -20,6 +21,7 @@ SEGMENT_BYTES = 8 << 20
 LOCK, BLOCK, SHIPPED = "lock", "block.json", "shipped"
 DAMAGED, REFUSED = "damaged.log", "refused.log"
 COMING, GOING = ".new-", ".done-"  # folders being created or removed
+LONG_MADE = 3600.0  # seconds; nobody takes so long to make a session
 
 _NAME = re.compile(r"(.+)\.([0-9a-f]{16})\Z")
 _SEGMENT = re.compile(r"([0-9]{8,})\.log\Z")
@@ -146,6 +148,16 @@ def remove(folder: str) -> None:
     going = os.path.join(spool, GOING + name.rsplit(".", 1)[-1])
     os.rename(folder, going)
     shutil.rmtree(going, ignore_errors=True)
+
+
+def tidy(folder: str) -> None:
+    """Removes what a process that was killed had begun to make or to remove."""
+    try:
+        coming = os.path.basename(folder).startswith(COMING)
+        if not coming or time.time() - os.stat(folder).st_mtime > LONG_MADE:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        pass  # it is gone, or left to somebody else
 
 
 def sync(path: str) -> None:
