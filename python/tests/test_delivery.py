@@ -310,6 +310,19 @@ class AnOutage(Case):
         self.assertEqual(numbers(self.server.records(eb_id)), [2])
 
 
+    def test_of_one_archive_does_not_delay_the_records_of_another(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            os.environ.update(ODA_URL="http://127.0.0.1:%d" % silent.getsockname()[1], EB_ID="eb-1")
+            scan(1)
+            with silent.accept()[0]:  # it is being sent
+                os.environ["ODA_URL"] = self.server.url
+                eb_id = oda_helper.create_eb()
+                scan(2)
+                wait_until(lambda: numbers(self.server.records(eb_id)) == [2], "the record", 5)
+                self.assertFalse(oda_helper.close(1))
+        # Only what could not be sent is left.
+        self.assertEqual([os.path.basename(folder)[:5] for folder in self.sessions()], ["eb-1."])
+
     def test_that_cuts_off_large_batches_gets_smaller_ones(self):
         def cut(method, length):
             if length > 2000:
@@ -596,14 +609,14 @@ class TheThreads(Case):
         recorder, late, go = _process.recorder(), threading.Event(), threading.Event()
         turn, here, both = recorder._round, [], []
 
-        def slow():
+        def slow(archive):
             here.append(1)
             both.append(len(here))
             try:
                 if not late.is_set():
                     late.set()
                     go.wait(PATIENCE)
-                return turn()
+                return turn(archive)
             finally:
                 here.pop()
 

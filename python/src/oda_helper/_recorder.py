@@ -1,10 +1,10 @@
 """The recorder of a process: takes records from any thread and ships them in its own.
 
-A recorded call writes to the spool and returns; see _session. Three daemon threads do
-the rest: one sends the spool to the archive, one forces it to disk, and one takes over
+A recorded call writes to the spool and returns; see _session. Daemon threads do the
+rest: one sends the spool to the archive, one forces it to disk, and one takes over
 sessions that nobody holds, left by processes that ended before everything was sent.
 The last is separate because its sessions may be for another archive, which must not
-delay this one.
+delay this one. So if a script uses several archives, each has its own sender.
 """
 
 import logging
@@ -34,6 +34,18 @@ OLDER_FIRST = 0.1  # between checks whether older records of a block are sent
 ASIDE = "Records were refused or damaged, or cannot be sent. They are kept in %s."
 
 _log = logging.getLogger("oda_helper")
+
+
+class _Used(Archive):
+    """An archive that this process uses, with what its sender needs."""
+
+    def __init__(self, url: str, elsewhere: Callable[[], int]):
+        super().__init__(url, elsewhere)
+        # Locks that are released to wake it. Unlike an Event, a signal handler can set
+        # one even while it interrupts the setting.
+        self.wake, self.hurry = threading.Lock(), threading.Lock()
+        self.sending = threading.Lock()
+        self.threads: Optional[object] = None  # token of those that its sender is one of
 
 
 class _Live:
@@ -71,7 +83,7 @@ class Recorder:
         self._unstored: Set[str] = set()  # blocks of this process that the archive lacks
         self._lock = threading.RLock()
         self._live: Dict[Tuple[str, str], _Live] = {}
-        self._archives: Dict[str, Archive] = {}
+        self._archives: Dict[str, _Used] = {}
         self._leftovers = Leftovers(lambda url: url in self._archives, self._stored)
         self._spool: Optional[str] = None
         self._open_again = 0.0
@@ -82,10 +94,7 @@ class Recorder:
         self._aside = 0  # sessions of this process with records that were put aside
         self._lost = 0  # calls and records of this process that will never be stored
         self._reported = self._unsynced = -REPORT_EVERY
-        # A lock that is released to wake a thread. Unlike an Event, a signal
-        # handler can set it even while it interrupts the setting.
-        self._wake, self._dirty, self._hurry, self._sweep = (threading.Lock() for _ in range(4))
-        self._shipping = threading.Lock()
+        self._dirty, self._sweep = threading.Lock(), threading.Lock()  # as those of an archive
         self._threads: Optional[object] = None  # token of the running threads
         self._start_again = 0.0
         self._unstarted = ""  # why they could not be started
@@ -111,7 +120,7 @@ class Recorder:
         if self._threads is None and self._live:
             self.start()
         _release(self._dirty)
-        _release(self._wake)
+        self._wake(url)
 
     def _record_anew(
         self, eb_id: str, url: str, record: bytes
@@ -174,7 +183,7 @@ class Recorder:
             self._live[(eb_id, url)] = live
         self.start()
         _release(self._dirty)
-        _release(self._wake)
+        self._wake(url)
         return live
 
     def _report_unsynced(self, problem: OSError) -> None:
@@ -297,14 +306,16 @@ class Recorder:
         end = None if timeout is None else time.monotonic() + max(0.0, timeout)
         with self._lock:
             self._waiting += 1
-            for archive in self._archives.values():
+            archives = list(self._archives.values())
+            for archive in archives:
                 archive.poke()
             for live in self._live.values():
                 live.delivery.poke()
                 live.due = 0.0
         self._start_again = 0.0
         try:
-            _release(self._hurry)
+            for archive in archives:
+                _release(archive.hurry)
             woken = 0.0
             while not done():
                 if self._threads is None and self._live:
@@ -312,7 +323,7 @@ class Recorder:
                 now = time.monotonic()
                 if now >= woken + WAKE:
                     woken = now
-                    _release(self._wake)
+                    self._wake()
                     _release(self._sweep)
                 if end is not None and now >= end:
                     return False
@@ -332,15 +343,23 @@ class Recorder:
     # Called by the threads.
 
     def start(self) -> None:
-        """Starts the threads unless they are running."""
+        """Starts the threads that are not running."""
         with self._lock:
-            if self._threads is not None or time.monotonic() < self._start_again:
+            if time.monotonic() < self._start_again:
                 return
-            token = self._threads = object()
+            works: List[Tuple[Callable[..., None], Tuple[object, ...]]] = []
+            token = self._threads
+            if token is None:
+                token = self._threads = object()
+                works = [(self._sync, (token,)), (self._leftover, (token,))]
+            for archive in list(self._archives.values()):
+                if archive.threads is not token:
+                    archive.threads = token
+                    works.append((self._ship, (token, archive)))
             try:
-                for work in (self._ship, self._sync, self._leftover):
+                for work, args in works:
                     name = "oda_helper" + work.__name__
-                    threading.Thread(target=work, args=(token,), name=name, daemon=True).start()
+                    threading.Thread(target=work, args=args, name=name, daemon=True).start()
                 self._unstarted = ""
             except RuntimeError as problem:
                 # There are too many threads, or the interpreter is shutting down.
@@ -356,11 +375,19 @@ class Recorder:
         """Ends the threads, unless there is work again or somebody else waits for them."""
         with self._lock:
             waited = self._leftovers.draining or self._leftovers.closing > 1
+            archives = list(self._archives.values())
             if not self._live and self._leftovers.empty() and not waited:
                 self._threads, self._archives, self._spool = None, {}, None
         _release(self._dirty)
-        _release(self._wake)
         _release(self._sweep)
+        for archive in archives:
+            _release(archive.wake)
+
+    def _wake(self, url: Optional[str] = None) -> None:
+        """Wakes the sender of an archive, or all of them."""
+        for archive in list(self._archives.values()):
+            if url is None or archive.url == url:
+                _release(archive.wake)
 
     def _sync(self, token: object) -> None:
         while self._threads is token:
@@ -372,21 +399,19 @@ class Recorder:
                 except OSError as problem:
                     self._report_unsynced(problem)
 
-    def _ship(self, token: object) -> None:
-        archives = self._archives
+    def _ship(self, token: object, archive: _Used) -> None:
         while self._threads is token:
             # The thread before this one may still be in its last round.
-            with self._shipping:
+            with archive.sending:
                 if self._threads is not token:
                     break
-                wait = self._round()
+                wait = self._round(archive)
             if wait is None or wait > 0:
-                self._wake.acquire(timeout=-1 if wait is None else wait)
+                archive.wake.acquire(timeout=-1 if wait is None else wait)
                 if not self._waiting:
-                    self._hurry.acquire(timeout=LINGER)
-        _release(self._wake)  # it may have been meant for the next thread
-        for archive in archives.values():
-            archive.client.close()
+                    archive.hurry.acquire(timeout=LINGER)
+        _release(archive.wake)  # it may have been meant for the next thread
+        archive.client.close()
 
     def _leftover(self, token: object) -> None:
         while self._threads is token:
@@ -402,23 +427,22 @@ class Recorder:
                 self._spool = None
                 wait = 0.0
                 time.sleep(TRY_AGAIN)  # even if somebody waits and wakes this thread
-            _release(self._wake)  # what waited for it may continue
+            self._wake()  # what waited for it may continue
             if wait > 0:
                 self._sweep.acquire(timeout=wait)
         _release(self._sweep)  # it may have been meant for the next thread
         self._leftovers.close()
 
-    def _round(self) -> Optional[float]:
-        """Gives every session its turn; returns when the next one is due.
+    def _round(self, archive: Archive) -> Optional[float]:
+        """Gives every session for an archive its turn; returns when the next one is due.
 
         Those that failed come last, so that they do not take every try that an archive
         is given. Else those that were unused longest come first, since they are the first
         to be released.
         """
-        for archive in list(self._archives.values()):
-            archive.hurried = self._leftovers.closing > 0
+        archive.hurried = self._leftovers.closing > 0
         waits = []
-        lives = list(self._live.items())
+        lives = [each for each in list(self._live.items()) if each[1].delivery.archive is archive]
         for key, live in sorted(lives, key=lambda item: (item[1].delivery.failed, item[1].used)):
             rest = live.due - time.monotonic()
             if rest > 0:  # somebody who waits has woken this thread
@@ -510,10 +534,10 @@ class Recorder:
                         self._drop(why, waiting)
         live.session.release()
 
-    def _archive(self, url: str) -> Archive:
+    def _archive(self, url: str) -> _Used:
         with self._lock:
             if url not in self._archives:
-                self._archives[url] = Archive(url, lambda: self._leftovers.sent(url))
+                self._archives[url] = _Used(url, lambda: self._leftovers.sent(url))
             return self._archives[url]
 
     def _folder(self) -> str:
