@@ -671,6 +671,21 @@ class AtOnce(Case):
         self.assertEqual(oda_helper.status().dropped, 0)
         wait_until(lambda: numbers(self.server.records(self.eb_id)) == [1], "the record")
 
+    def test_a_session_that_was_removed_is_replaced_without_holding_the_recorder(self):
+        # A writer may be interrupted by a signal handler, which waits for the recorder.
+        scan(0)
+        self.flushed()
+        (live,) = self.recorder._live.values()
+        with live.session._lock:
+            live.session.closed = True
+            with mock.patch.object(_session.Session, "append", side_effect=[_session.CLOSED], autospec=True):
+                self.beside(lambda: scan(1))
+                time.sleep(0.2)
+                asked, _ = self.beside(self.recorder.lag)
+                asked.join(2)
+                self.assertFalse(asked.is_alive(), "the recorder is held")
+        wait_until(lambda: numbers(self.server.records(self.eb_id)) == [0, 1], "the record")
+
     def test_a_caller_of_close_that_gives_up_does_not_stop_another(self):
         proxy = Proxy(self.server.port, delay=0.5)
         self.addCleanup(proxy.close)

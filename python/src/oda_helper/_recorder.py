@@ -126,6 +126,10 @@ class Recorder:
         self, eb_id: str, url: str, record: bytes
     ) -> Tuple[Optional[_Live], Optional[str]]:
         """Keeps a record after its session was closed, in one that stays until then."""
+        closed = self._live.get((eb_id, url))
+        if closed is not None and closed.session.closed:
+            # Without the lock: whoever was interrupted in the session may wait for it.
+            self._let_go((eb_id, url), closed)
         with self._lock:
             live = self.open(eb_id, url)
             if live is None:
