@@ -433,6 +433,24 @@ class TheSpool(Case):
         self.assertEqual(found, sorted(found))
         self.assertEqual(self.sessions(), [])  # nothing was damaged
 
+    def test_goes_on_after_a_call_was_interrupted_while_it_began_a_segment(self):
+        opened = os.open
+
+        def interrupted(path, *args):
+            made = opened(path, *args)
+            if str(path).endswith(".log"):
+                os.close(made)
+                raise KeyboardInterrupt
+            return made
+
+        for n in range(2):  # the first segment, and a later one
+            with mock.patch.object(_spool, "SEGMENT_BYTES", 1):
+                with mock.patch.object(_session.os, "open", interrupted), self.assertRaises(KeyboardInterrupt):
+                    scan(-1)
+                scan(n)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(self.eb_id)), [0, 1])
+
     def test_on_a_disk_that_was_full_is_sent_and_removed(self):
         scan(1)
         self.flushed()

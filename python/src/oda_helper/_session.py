@@ -165,12 +165,16 @@ class Session:
 
     def _rotate(self) -> None:
         path = _spool.segment_path(self.folder, self.segment + 1)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        if self._file is not None:
-            self._retired.append(self._file)
-        self._file, self._size, self._torn = file, 0, False
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        except FileExistsError:  # made by a call that was interrupted, as by Ctrl-C
+            self.segment += 1
+            return self._rotate()
+        before, self._file, self._size, self._torn = self._file, file, 0, False
         self.segment += 1
         self._fresh = True
+        if before is not None:
+            self._retired.append(before)
 
     def end(self) -> Tuple[int, int]:
         """Segment and offset after the last record."""
