@@ -1,5 +1,6 @@
 """Values of well-known types are recorded as the values that they are."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 from oda_client import Block
-from oda_helper import _values
+from oda_helper import _secrets, _values
 from oda_helper._describe import arguments, text
 from support import SOURCE, needs
 
@@ -197,6 +198,9 @@ class Credentials(unittest.TestCase):
             type("Rows", (list,), {})([{"password": "geheim"}]), {("password", "geheim")}, ("pwd", ["geheim"]), ["api_key", {"x": "geheim"}],
             "http://u:ge@geheim@host/x", "http://ada@example.org:geheim@host", "http://user:geheim@host/x", "postgres://u:geheim@h", {1: "https://user:geheim@host"},
             type("Request", (), {"__repr__": lambda self: "<Request Authorization='Bearer geheim-1'>"})(),
+            argparse.Namespace(user="ada", password="geheim"), types.SimpleNamespace(token=b"geheim"), argparse.Namespace(secret="it's \\ geheim"),
+            '{"api_key": "geheim", "x": 1}', json.dumps({"body": json.dumps({"passwd": "geheim"})}), b'{"token":"geheim"}', KeyError({"password": "geheim"}),
+            "https://host/x?a=1&access_token=geheim&b=2", "--password=geheim", "host=db pwd=geheim user=ada", "PGPASSWORD='geheim' psql",
         ):  # fmt: skip
             with self.subTest(value=repr(value)):
                 self.assertNotIn("geheim", json.dumps(described(value)))
@@ -212,11 +216,27 @@ class Credentials(unittest.TestCase):
                     self.assertNotIn("geheim", json.dumps(described(value)) + text(value))
                     self.assertIn("EB_ID", text(value))
 
+    def test_in_a_text_leave_the_rest_of_it(self):
+        for value, want in (
+            ('{"token": "geheim", "target": "M83"}', '{"token": "***", "target": "M83"}'),
+            ("Namespace(secret='it\\'s', n=1)", "Namespace(secret='***', n=1)"),
+            ("?token=geheim&n=1 pwd='geheim", "?token=***&n=1 pwd='***'"),
+        ):
+            with self.subTest(value=value):
+                self.assertEqual(described(value), [want])
+
+    def test_take_no_long_time_to_find(self):
+        for piece in ("token='", "pwd=\\", "token=\"'", "api_key=", "token-", 'secret:"\n'):
+            begun = clock.process_time()
+            _secrets.masked(piece * (64000 // len(piece)))
+            self.assertLess(clock.process_time() - begun, 1, piece)
+
     def test_are_not_seen_where_there_are_none(self):
         for value in (
             "http://ada@host:8080/a@b",
             "basic calibration", "Basic Tsys measurement", "the bearer of news", "Authorization: required", "http://host:8080/a@b",
-            "see http://host/x", ["target", "M83"], {"author": "ada", "keyboard": 1},
+            "see http://host/x", ["target", "M83"], {"author": "ada", "keyboard": 1}, "key='M83'", "author='ada'", "password: none needed",
+            "login(token=tok, n=3)", "the secret of stars = dust", '{"target": "token", "n": 1}', "monkey=1", "x-auth-level=3",
         ):  # fmt: skip
             with self.subTest(value=value):
                 self.assertEqual(described(value), [value])

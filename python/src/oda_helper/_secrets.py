@@ -1,7 +1,8 @@
 """Finds what looks like a credential, so that it is not recorded.
 
-By name: arguments, keys, and the first of a pair, as headers are often given. By form:
-what may stand in an Authorization header, and passwords in addresses.
+By name: arguments, keys, and the first of a pair, as headers are often given; also in
+texts, as the repr of an object, JSON or a query has them. By form: what may stand in an
+Authorization header, and passwords in addresses.
 """
 
 import base64
@@ -22,6 +23,16 @@ _BASIC = re.compile(r"\b(basic\s+)([A-Za-z0-9+/]{4,}={0,2})", re.IGNORECASE)
 _HEADER = re.compile(
     r"\b(authorization['\"]?\s*[:=,]\s*b?['\"]?)"
     r"(?:(?:bearer|basic|digest|negotiate|token|apikey)\s+[^'\"\r\n]+|" + _TOKEN + "{16,})",
+    re.IGNORECASE,
+)
+# A name, and what follows it in quotes, or after = up to a space.
+_HINTS = ("passw", "passphrase", "token", "secret", "credential", "auth", "key", "cookie", "pwd",
+          "bearer")  # fmt: skip
+_NAMED = re.compile(
+    r"((?:password|passwd|passphrase|token|secret|credential|authorization|cookie"
+    r"|(?:api|access|private)[_-]?key)[\w-]{0,50}|(?<![\w-])(?:auth|pwd|bearer))"
+    r"(?:(\\{0,3}['\"]?\s?[:=]\s?[bru]?)(\\{0,3}['\"])(?:\\.|[^\\\r\n])*?(?:\3|\Z)"
+    r"|=[^\s'\"&,;()\[\]{}<>]+(?=[\s'\"&]|\Z))",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"(://[^\s/:'\"]*:)[^\s/'\"]+(?=@)")
@@ -56,7 +67,14 @@ def masked(text: str) -> str:
         text = _BASIC.sub(_basic, text)
     if "://" in lower:
         text = _ADDRESS.sub(r"\1" + MASK, text)
+    if ("=" in text or ":" in text) and any(hint in lower for hint in _HINTS):
+        text = _NAMED.sub(_named, text)
     return text
+
+
+def _named(found: Match[str]) -> str:
+    name, between, quote = found.groups()
+    return name + (between + quote + MASK + quote if quote else "=" + MASK)
 
 
 def _basic(found: Match[str]) -> str:
