@@ -14,7 +14,7 @@ from unittest import mock
 from oda_client import Archive, Block, Conflict, NotFound, OdaError, Unreachable, _archive, _sending
 from oda_helper import _http, _json
 from proxy import Proxy
-from support import PATIENCE, Case, Server, binary, free_port, wait_until
+from support import PATIENCE, Case, Server, binary, free_port, has, wait_until
 from test_delivery import PAGE, Gateway, problem
 
 CALLS = [
@@ -316,6 +316,18 @@ class Following(Case):
         self.assertEqual(next(self.archive.follow(after=first["position"]))["id"], "prj-2")
         self.assertEqual(next(self.archive.follow(after=0, id=["prj-2"]))["id"], "prj-2")
 
+    def test_goes_on_after_an_interrupt(self):
+        following = self.archive.follow()
+        self.archive.put({"prj_id": "prj-1"})
+        self.archive.put({"prj_id": "prj-2"})
+        self.assertEqual(next(following)["id"], "prj-1")
+        self.assertEqual(next(following)["id"], "prj-2")
+        with mock.patch.object(_http.Client, "_once", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                next(following)
+        self.archive.put({"prj_id": "prj-3"})
+        self.assertEqual(next(following)["id"], "prj-3")
+
     def test_says_at_once_what_cannot_work(self):
         with self.assertRaises(OdaError) as caught:
             self.archive.follow(after=10**9)
@@ -342,6 +354,21 @@ class Following(Case):
             self.server.stop()
             self.server.start()
             self.assertEqual(got + list(listing), ["prj-%d" % n for n in range(6)])
+
+
+    def test_lists_that_fail_are_not_at_their_end(self):
+        for n in range(4):
+            self.archive.put({"prj_id": "prj-%d" % n})
+        with mock.patch.object(_archive, "LIST_PAGE", 2):
+            for problem, want in ((ConnectionResetError, Unreachable), (KeyboardInterrupt, KeyboardInterrupt)):
+                listing = self.archive.query("prjs", user="ada")
+                self.assertEqual([next(listing), next(listing)], ["prj-0", "prj-1"])
+                with mock.patch.object(_http.Client, "_once", side_effect=problem), self.assertRaises(want):
+                    next(listing)
+                for read in (next, list) + ((lambda listing: listing.to_pandas(),) if has("pandas") else ()):
+                    with self.assertRaisesRegex(OdaError, "Ask the archive for it again"):
+                        read(listing)
+            self.assertEqual(len(list(self.archive.query("prjs", user="ada", limit=3))), 3)
 
 
 class Addresses(ClientCase):

@@ -5,7 +5,7 @@ import random
 import time
 import uuid
 from datetime import date, datetime
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from oda_helper import _settings
@@ -279,7 +279,8 @@ class Archive:
 
         It begins when it is called, not when it is first read. It waits for an archive that
         is unavailable or restarts, and goes on where it was: no change is missed, and none
-        comes twice. To go on in another process, give the ``position`` of the last change.
+        comes twice. It can be read further after an error or an interrupt. To go on in
+        another process, give the ``position`` of the last change.
         """
         filters = _filters(kind, id)
         if after == "now":
@@ -287,7 +288,7 @@ class Archive:
         else:  # so that what cannot work is said at once
             query = _words.query({"after": after, "limit": 1})
             self._sender.read(CHANGES, "/changes", query + filters)
-        return self._followed(int(after), filters)
+        return _Following(lambda after: self._followed(after, filters), int(after))
 
     def _followed(self, after: int, filters: Query) -> Iterator[Document]:
         pause, away = _sending.FIRST_PAUSE, False
@@ -344,6 +345,23 @@ class Archive:
                     "The archive at %s links a page to itself." % self.url, answer.status
                 )
             query = following
+
+
+class _Following(Iterator[Document]):
+    """Changes behind a position. A generator would be at its end after an error."""
+
+    def __init__(self, begin: Callable[[int], Iterator[Document]], after: int):
+        self._begin, self._after = begin, after
+        self._changes = begin(after)
+
+    def __next__(self) -> Document:
+        try:
+            change = next(self._changes)
+        except BaseException:
+            self._changes = self._begin(self._after)
+            raise
+        self._after = change["position"]
+        return change
 
 
 def _address(url: Optional[str]) -> str:
