@@ -695,6 +695,8 @@ class Numbers(Case):
         self.assertEqual((value["z"], type(value["z"][1])), ([0, 0, -7], int))
         value["a"] = 5
         self.assertEqual(_json.write(value), text.replace(b"0.35e9", b"5"))
+        long = b'{"n":-%s}' % (b"7" * 5000)  # Python does not read so many digits
+        self.assertEqual(_json.write(_json.read(long)), long)
         self.assertEqual(_json.write({1: value["b"], None: 2}), b'{"1":[1.10,{"c":1e400}],"null":2}')
         loop = {}
         loop["loop"] = loop

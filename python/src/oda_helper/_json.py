@@ -31,7 +31,10 @@ def _number(spelling: str) -> float:
 
 
 def _integer(spelling: str) -> Union[int, Number]:
-    return Number(spelling) if spelling == "-0" else int(spelling)
+    try:
+        return Number(spelling) if spelling == "-0" else int(spelling)
+    except ValueError:  # it has more digits than Python reads, usually 4300
+        return Number(spelling)
 
 
 _decode = json.JSONDecoder(parse_float=_number, parse_int=_integer).decode
