@@ -438,6 +438,14 @@ class Addresses(ClientCase):
                 Archive("http://archive.invalid").post("sbds")
         self.assertNotIn("may or may not", str(caught.exception))
 
+    def test_of_something_that_is_not_http_say_so(self):
+        gateway = Gateway(self, self.server)
+        with mock.patch.object(Gateway, "_serve", lambda _, near: near.sendall(b"\x15\x03\x1b[31m\n")):
+            with self.assertRaises(Unreachable) as caught:
+                Archive(gateway.url).get("sbd-1")
+        self.assertIn("its answer is not HTTP", str(caught.exception))
+        self.assertTrue(str(caught.exception).isprintable())
+
     def test_of_https_that_is_http_say_so(self):
         with self.assertRaisesRegex(Unreachable, "write its address with http://"):
             Archive(self.server.url.replace("http:", "https:")).get("sbd-1")
@@ -517,20 +525,24 @@ class CutAnswers(ClientCase):
     def test_are_not_taken_for_whole_ones(self):
         made = self.archive.post("sbds", {"name": "x" * 100})
         self.archive.put(dict(made, name="y" * 100))
-        cuts = []
+        length, chunked = b"Content-Length: 500", b"Transfer-Encoding: chunked"
+        for header, body in (
+            (length, b"--- a\n"), (length, b""), (chunked, b""), (chunked, b"6\r\n--- a\n\r\n"), (chunked, b"6\r\n---"), (chunked, b"6\r\n--- a\n\r\nx"),
+        ):  # fmt: skip
+            cuts = []
 
-        def cut(gateway, near):
-            gateway._read(near, b"")
-            cuts.append(1)
-            near.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n--- a\n")
+            def cut(gateway, near):
+                gateway._read(near, b"")
+                cuts.append(1)
+                near.sendall(b"HTTP/1.1 200 OK\r\n%s\r\n\r\n%s" % (header, body))
 
-        gateway = Gateway(self, self.server)
-        archive = Archive(gateway.url)
-        with mock.patch.object(Gateway, "_serve", cut):
-            with self.assertRaises(Unreachable):
-                archive.diff_text(made["sbd_id"])
-        self.assertEqual(len(cuts), 4)  # it was asked for again
-        self.assertIn("yyy", archive.diff_text(made["sbd_id"]))
+            gateway = Gateway(self, self.server)
+            archive = Archive(gateway.url)
+            with self.subTest(header=header, body=body):
+                with mock.patch.object(Gateway, "_serve", cut), self.assertRaisesRegex(Unreachable, "cut off"):
+                    archive.diff_text(made["sbd_id"])
+                self.assertEqual(len(cuts), 4)  # it was asked for again
+                self.assertIn("yyy", archive.diff_text(made["sbd_id"]))
 
 
 class LostAnswers(ClientCase):

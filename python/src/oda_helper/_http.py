@@ -289,9 +289,7 @@ def _whole(response: http.client.HTTPResponse, seconds: float) -> bytes:
     left = MAX_ANSWER
     response.timed.until = time.monotonic() + seconds
     while left > 0:
-        # Only what is there is read, so that a long answer gets its time as it comes.
-        there = len(response.peek(1)) if response.length != 0 else 0
-        piece = response.read(there or 1)
+        piece = response.read(SLOWEST)
         if not piece:
             if response.length:
                 raise http.client.IncompleteRead(b"", response.length)
@@ -326,4 +324,8 @@ def describe(problem: BaseException) -> str:
         )
     if isinstance(problem, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(problem):
         return "it does not speak HTTPS; write its address with http://"
+    if isinstance(problem, http.client.IncompleteRead):
+        return "its answer was cut off"
+    if isinstance(problem, http.client.BadStatusLine) and not isinstance(problem, ConnectionError):
+        return "its answer is not HTTP: %.60r" % str(problem)
     return str(problem) or type(problem).__name__
