@@ -686,6 +686,19 @@ class AtOnce(Case):
                 self.assertFalse(asked.is_alive(), "the recorder is held")
         wait_until(lambda: numbers(self.server.records(self.eb_id)) == [0, 1], "the record")
 
+    def test_a_caller_that_was_interrupted_does_not_count_any_more(self):
+        scan(1)
+        self.flushed()
+        (live,) = self.recorder._live.values()
+        left = self.recorder._leftovers
+        for call, where, name in (
+            (oda_helper.flush, live.delivery, "poke"), (oda_helper.drain, self.recorder, "start"), (oda_helper.close, left, "hurry"),
+        ):  # fmt: skip
+            with self.subTest(name), mock.patch.object(where, name, side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    call(1)
+                self.assertEqual((self.recorder._waiting, left.draining, left.closing), (0, 0, 0))
+
     def test_a_caller_of_close_that_gives_up_does_not_stop_another(self):
         proxy = Proxy(self.server.port, delay=0.5)
         self.addCleanup(proxy.close)

@@ -265,9 +265,9 @@ class Recorder:
             return False
         with self._lock:  # so that close() does not end the threads meanwhile
             self._leftovers.draining += 1
+        try:
             self._leftovers.retry()
             self.start()
-        try:
             done = self._wait(
                 lambda: self._leftovers.looked >= begun and self._leftovers.empty(), timeout
             )
@@ -287,8 +287,8 @@ class Recorder:
         begun = time.monotonic()
         with self._lock:
             self._leftovers.closing += 1
-        self._leftovers.hurry()
         try:
+            self._leftovers.hurry()
             if self._wait(lambda: not self._live and self._leftovers.finished(begun), timeout):
                 self._stop()
                 return self._whole()
@@ -310,15 +310,15 @@ class Recorder:
         end = None if timeout is None else time.monotonic() + max(0.0, timeout)
         with self._lock:
             self._waiting += 1
-            archives = list(self._archives.values())
+        try:
+            with self._lock:
+                archives = list(self._archives.values())
+                for live in self._live.values():
+                    live.delivery.poke()
+                    live.due = 0.0
+            self._start_again = 0.0
             for archive in archives:
                 archive.poke()
-            for live in self._live.values():
-                live.delivery.poke()
-                live.due = 0.0
-        self._start_again = 0.0
-        try:
-            for archive in archives:
                 _release(archive.hurry)
             woken = 0.0
             while not done():
