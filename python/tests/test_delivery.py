@@ -596,6 +596,19 @@ class TheThreads(Case):
         self.assertEqual(numbers(self.server.records(self.eb_id)), [0, 1, 2])
         self.assertNotIn("can't start", str(oda_helper.status()))
 
+    def test_of_one_archive_go_on_if_that_of_another_cannot_be_started(self):
+        scan(0)
+        with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            with self.assertLogs("oda_helper", "WARNING"):
+                _process.recorder().open(self.eb_id, "http://127.0.0.1:%d/api/v1" % free_port())
+        scan(1)
+        wait_until(lambda: numbers(self.server.records(self.eb_id)) == [0, 1], "the records")
+        self.assertIn("can't start new thread", str(oda_helper.status()))
+        _process.recorder()._start_again = 0.0
+        scan(2)
+        self.assertNotIn("can't start new thread", str(oda_helper.status()))
+        self.flushed()
+
     def test_are_started_by_a_later_call(self):
         with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
             scan(0)

@@ -117,7 +117,7 @@ class Recorder:
             live.used = time.monotonic()
         if why is not None:
             self._drop(why)
-        if self._threads is None and self._live:
+        if (self._threads is None or self._unstarted) and self._live:
             self.start()
         _release(self._dirty)
         self._wake(url)
@@ -322,7 +322,7 @@ class Recorder:
                 _release(archive.hurry)
             woken = 0.0
             while not done():
-                if self._threads is None and self._live:
+                if (self._threads is None or self._unstarted) and self._live:
                     self.start()
                 now = time.monotonic()
                 if now >= woken + WAKE:
@@ -352,14 +352,14 @@ class Recorder:
             if time.monotonic() < self._start_again:
                 return
             works: List[Tuple[Callable[..., None], Tuple[object, ...]]] = []
-            token = self._threads
-            if token is None:
-                token = self._threads = object()
+            running, token = self._threads, self._threads or object()
+            if running is None:
+                self._threads = token
                 works = [(self._sync, (token,)), (self._leftover, (token,))]
-            for archive in list(self._archives.values()):
-                if archive.threads is not token:
-                    archive.threads = token
-                    works.append((self._ship, (token, archive)))
+            new = [each for each in list(self._archives.values()) if each.threads is not token]
+            for archive in new:
+                archive.threads = token
+                works.append((self._ship, (token, archive)))
             try:
                 for work, args in works:
                     name = "oda_helper" + work.__name__
@@ -367,7 +367,9 @@ class Recorder:
                 self._unstarted = ""
             except RuntimeError as problem:
                 # There are too many threads, or the interpreter is shutting down.
-                self._threads = None
+                self._threads = running
+                for archive in new:
+                    archive.threads = None
                 self._start_again = time.monotonic() + TRY_AGAIN
                 self._unstarted = (
                     "Records are kept in %s and not sent, since a thread cannot be started (%s). "
