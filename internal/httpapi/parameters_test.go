@@ -43,6 +43,7 @@ func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
 		{"POST", "/ebs/a/request_responses?key=1", batch("k", `{"request":"a"}`), "query:key", ""},
 		{"PUT", "/?dry_run=true", `{"sbds":[]}`, "query:dry_run", ""},
 		{"PUT", "?dry_run=true", `{"sbds":[]}`, "query:dry_run", ""},
+		{"GET", "/backup?since=2026-01-01", "", "query:since", ""},
 	} {
 		t.Run(test.method+" "+test.path, func(t *testing.T) {
 			unchanged(t, a, func() {
@@ -95,6 +96,15 @@ func TestPagesTakeAnyQuery(t *testing.T) {
 		for _, path := range []string{"/", "/ui", "/ui/ui.css", "/openapi.json", "/openapi.yaml", a.Origin() + "/livez", a.Origin() + "/readyz"} {
 			want(t, 200, a.Do("GET", path+query, ""))
 		}
+	}
+}
+
+// A browser that has a page asks only whether it changed.
+func TestPagesThatDidNotChange(t *testing.T) {
+	a := env.Start(t)
+	for _, path := range []string{"/", "/guide", "/problems", "/problems/not-found", "/ui", "/ui/ui.css", "/openapi.json", "/openapi.yaml"} {
+		r := want(t, 200, a.Do("GET", path, ""))
+		want(t, 304, a.Do("GET", path, "", "If-None-Match", r.Header.Get("ETag")))
 	}
 }
 
