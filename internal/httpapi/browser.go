@@ -33,7 +33,7 @@ func newCrossOrigin(base string, origins []string, protection *http.CrossOriginP
 
 // The headers of requests and answers that pages of other origins may use.
 const (
-	sentHeaders  = "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Forwarded-User, X-Request-Id"
+	sentHeaders  = "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Recorder-Lag, X-Forwarded-User, X-Request-Id"
 	shownHeaders = "ETag, Link, Location, Retry-After, X-Request-Id"
 )
 

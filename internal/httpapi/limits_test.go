@@ -4,12 +4,16 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
 	"oda"
+	"oda/api"
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
@@ -142,6 +146,11 @@ func TestWebPagesOfOtherOrigins(t *testing.T) {
 			!strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") || r.Header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("the browser is told %v", r.Header)
 		}
+		for _, name := range describedHeaders(t) {
+			if !slices.Contains(strings.Split(r.Header.Get("Access-Control-Allow-Headers"), ", "), name) {
+				t.Errorf("the browser is not told that a page may send %s", name)
+			}
+		}
 		r = want(t, 200, a.Do("PUT", "/sbds/a", `{}`, "Origin", origin, "Sec-Fetch-Site", "cross-site"))
 		if allowed(r) != origin || !strings.Contains(r.Header.Get("Access-Control-Expose-Headers"), "ETag") || !strings.Contains(r.Header.Get("Vary"), "Origin") {
 			t.Errorf("the answer has %v", r.Header)
@@ -172,6 +181,25 @@ func TestWebPagesOfOtherOrigins(t *testing.T) {
 		}
 		refused(t, a.Do("PUT", "/sbds/a", `{}`, "Origin", other, "Sec-Fetch-Site", "cross-site"), 403, oda.CrossOrigin)
 	})
+}
+
+// describedHeaders returns the headers that the API description lets callers send.
+func describedHeaders(t *testing.T) []string {
+	t.Helper()
+	description, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range description.Components.Parameters {
+		if p.Value.In == "header" {
+			names = append(names, p.Value.Name)
+		}
+	}
+	if len(names) < 5 {
+		t.Fatalf("the description has only the headers %v", names)
+	}
+	return names
 }
 
 func TestPagesAreProtected(t *testing.T) {
