@@ -46,6 +46,10 @@ func TestTheJudgeCatches(t *testing.T) {
 		{name: "a status that is not described", method: "GET", path: "/sbds/x", status: 201, answer: goodEntity, complaint: "status"},
 		{name: "a wrong content type", method: "GET", path: "/sbds/x", status: 200, contentType: "text/plain", answer: goodEntity, complaint: "Content-Type"},
 		{name: "a missing ETag", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity, header: map[string]string{"ETag": ""}, complaint: "ETag"},
+		{
+			name: "a stale answer that may be kept", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity,
+			header: map[string]string{"Cache-Control": "max-age=60"}, complaint: "Cache-Control",
+		},
 		{name: "a missing request id", method: "GET", path: "/sbds/x", status: 200, answer: goodEntity, header: map[string]string{"X-Request-Id": ""}, complaint: "X-Request-Id"},
 		{name: "a 304 without ETag", method: "GET", path: "/sbds/x", status: 304, header: map[string]string{"ETag": ""}, complaint: "ETag"},
 		{name: "a list of something else", method: "GET", path: "/sbds?user=a", status: 200, answer: `[1]`, complaint: "schema"},
@@ -95,6 +99,7 @@ func TestTheJudgeCatches(t *testing.T) {
 				h.Set("X-Request-Id", "1")
 				h.Set("ETag", `"1-1"`)
 				h.Set("Vary", "Accept-Encoding")
+				h.Set("Cache-Control", "private, no-cache")
 				if test.contentType != "" {
 					h.Set("Content-Type", test.contentType)
 				}
