@@ -39,8 +39,7 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 		name = clip(name)
 		advice := "This operation takes no query parameters. Leave it out."
 		if len(known) > 0 {
-			nearest, _ := spelling.Nearest(strings.ToLower(name), known)
-			advice = "Did you mean " + nearest + "? This operation has: " + strings.Join(known, ", ") + "."
+			advice = "Did you mean " + meant(strings.ToLower(name), known) + "? This operation has: " + strings.Join(known, ", ") + "."
 		}
 		if problem == nil {
 			problem = oda.Errorf(oda.InvalidRequest, "The query parameter %s is unknown. %s", strconv.Quote(name), advice)
@@ -48,6 +47,20 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 		problem.Faults = append(problem.Faults, oda.Fault{Pointer: "query:" + name, Detail: advice})
 	}
 	return problem
+}
+
+// meant returns the parameter that somebody probably meant: one that has a word of
+// the name, if there is one, such as last_modified_after for modified_on.
+func meant(name string, known []string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' })
+	akin := slices.DeleteFunc(slices.Clone(known), func(one string) bool {
+		return !slices.ContainsFunc(strings.Split(one, "_"), func(word string) bool { return slices.Contains(words, word) })
+	})
+	if len(akin) == 0 {
+		akin = known
+	}
+	nearest, _ := spelling.Nearest(name, akin)
+	return nearest
 }
 
 // clip bounds what a problem repeats of a parameter's name.
