@@ -101,6 +101,7 @@ func (q *Search) clauses() []Clause {
 // judge picks the entities of a page. It sees them in the order of the search.
 type judge struct {
 	search *Search
+	most   int // items of the page
 	late   time.Time
 
 	items kept
@@ -125,7 +126,7 @@ func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
 			return j.stopAt(place, err)
 		}
 	}
-	if ok && len(j.items.found) == j.search.Limit {
+	if ok && len(j.items.found) == j.most {
 		j.more = true
 		return errEnded
 	}

@@ -113,14 +113,20 @@ func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *
 // too many, Search walks through the entities in order, for a limited time. A
 // page that is cut short by time has a next page.
 func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
-	j, done, err := a.glance(ctx, q)
+	return a.SearchFirst(ctx, q, q.Limit)
+}
+
+// SearchFirst is Search for the first items of a page, at most as many as it may
+// have. Its next page begins after them.
+func (a *Archive) SearchFirst(ctx context.Context, q *Search, most int) (*SearchPage, error) {
+	j, done, err := a.glance(ctx, q, most)
 	if !done && err == nil {
 		var places []Place
 		var complete bool
 		if places, complete, err = a.few(ctx, q); err != nil {
 			return nil, err
 		}
-		j = a.newJudge(q)
+		j = a.newJudge(q, most)
 		if complete {
 			err = a.judgeFew(ctx, j, places)
 		} else {
@@ -145,15 +151,15 @@ func (a *Archive) Search(ctx context.Context, q *Search) (*SearchPage, error) {
 	return page, nil
 }
 
-func (a *Archive) newJudge(q *Search) *judge {
-	return &judge{search: q, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
+func (a *Archive) newJudge(q *Search, most int) *judge {
+	return &judge{search: q, most: most, late: time.Now().Add(a.searchTime), items: kept{bare: q.Fields != SummaryFields}}
 }
 
 // glance looks for words in the first entities in order, twice as many as the page
 // has, and is done if that fills the page or if there are no more. An index would
 // first gather all entities that have a word, which takes long if most have it.
-func (a *Archive) glance(ctx context.Context, q *Search) (j *judge, done bool, err error) {
-	j = a.newJudge(q)
+func (a *Archive) glance(ctx context.Context, q *Search, most int) (j *judge, done bool, err error) {
+	j = a.newJudge(q, most)
 	if len(q.Words) == 0 || q.Reference != "" || q.Cone != nil || len(q.Where) > 0 || 2*(q.Limit+1) > walkPart {
 		return j, false, nil
 	}

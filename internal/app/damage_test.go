@@ -34,7 +34,7 @@ var textReaders = []textReader{
 	{"an entity as of an instant", "GET", "/sbds/sbd-damaged?at=2100-01-01", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
 	{"a block as of an instant", "GET", "/ebs/eb-damaged?at=2100-01-01", "", []string{"ExecutionBlock eb-damaged", "version 1", "Record 2"}},
 	{"the difference of two versions", "GET", "/sbds/sbd-damaged/diff", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
-	{"documents that a search finds", "GET", "/sbds/search?fields=document", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
+	{"documents that a search finds", "GET", "/sbds/search?fields=document&sort=created", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
 	{"documents on which a condition is judged", "GET", "/sbds/search?where=/name%20=%20%22x%22", "", []string{"SBDefinition sbd-damaged", "Version 2"}},
 	{"a night", "GET", "/night?date=" + time.Now().UTC().Add(-12*time.Hour).Format(time.DateOnly), "", []string{"is damaged", "Record "}},
 	{"what a key created", "POST", "/prjs", `{"name": "to be damaged in a project"}`, []string{"Project ", "Version 1"}},
@@ -108,6 +108,8 @@ func TestWhatIsDamagedIsNeverServed(t *testing.T) {
 				t.Errorf("what is whole is answered %d: %s", reply.Status, reply.Text())
 			}
 			wantPassable(t, a, "/sbds/search?where=/name%20!=%20%22x%22", "sbd-whole")
+			wantPassable(t, a, "/sbds/search?fields=document", "sbd-whole")
+			wantPassable(t, a, "/sbds/search?fields=document&limit=2", "sbd-whole")
 			// A new version needs nothing of the damaged one.
 			if reply := a.Do("GET", "/ebs/eb-damaged/request_responses?after=2", ""); reply.Status != 200 || !strings.Contains(reply.Text(), "whole again") {
 				t.Errorf("records behind the damaged one are answered %d: %s", reply.Status, reply.Text())

@@ -16,55 +16,66 @@ func (a *API) search(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.archive.Search(c.r.Context(), &q)
-	next := "null"
-	if page != nil && page.Next != "" {
-		c.head("Link", fmt.Sprintf(`<search?cursor=%s&fields=%s&limit=%d>; rel="next"`, url.QueryEscape(page.Next), q.Fields, q.Limit))
-		next = `"` + page.Next + `"`
+	for most := q.Limit; ; {
+		page, err := a.archive.SearchFirst(c.r.Context(), &q, most)
+		next := "null"
+		c.Header().Del("Link")
+		if page != nil && page.Next != "" {
+			c.head("Link", fmt.Sprintf(`<search?cursor=%s&fields=%s&limit=%d>; rel="next"`, url.QueryEscape(page.Next), q.Fields, q.Limit))
+			next = `"` + page.Next + `"`
+		}
+		if err != nil {
+			return err
+		}
+		w := c.respond("application/json", "", held)
+		good, err := a.writeItems(c, w, &q, page)
+		if fewer := max(good, 1); oda.CodeOf(err) == oda.DamagedText && !w.started && fewer < most {
+			// The page ends before a document that is damaged. If it is the first one, the
+			// answer is the problem, and leads on behind it.
+			most = fewer
+			continue
+		}
+		if err != nil {
+			return c.sendError(err)
+		}
+		if _, err := w.Write([]byte(`],"next":` + next + `}`)); err != nil {
+			return c.sendError(err)
+		}
+		return c.sendError(w.close())
 	}
-	if err != nil {
-		return err
-	}
-	w := c.respond("application/json", "", held)
-	if err := a.writeItems(c, w, &q, page); err != nil {
-		return c.sendError(err)
-	}
-	if _, err := w.Write([]byte(`],"next":` + next + `}`)); err != nil {
-		return c.sendError(err)
-	}
-	return c.sendError(w.close())
 }
 
-// writeItems writes the answer up to its last item.
-func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPage) error {
+// writeItems writes the answer up to its last item. It returns how many items of the
+// page could be read.
+func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPage) (good int, err error) {
 	before := `{"items":[`
 	for items := page.Items; len(items) > 0; {
 		for i := range items {
 			item, err := a.item(c, q, &items[i])
 			if err != nil {
-				return err
+				return good, err
 			}
 			if item == nil {
+				good++
 				continue
 			}
 			if _, err := w.Write([]byte(before)); err != nil {
-				return err
+				return good, err
 			}
 			before = ","
 			if err := item(w); err != nil {
-				return err
+				return good, err
 			}
+			good++
 		}
-		var err error
 		if items, err = a.archive.More(c.r.Context(), q, page); err != nil {
-			return err
+			return good, err
 		}
 	}
 	if before != "," {
-		_, err := w.Write([]byte(before))
-		return err
+		_, err = w.Write([]byte(before))
 	}
-	return nil
+	return good, err
 }
 
 // item returns a function that writes an item. It returns nil if the entity has
