@@ -130,8 +130,8 @@ func (d *draft) begin() error {
 // keep returns a failure that says where the draft is.
 func (d *draft) keep(exit int, format string, about ...any) error {
 	text := fmt.Sprintf(format, about...)
-	if now, err := os.ReadFile(d.file); err == nil && bytes.Equal(now, d.before) {
-		_ = os.Remove(d.file) // nothing was written
+	if now, err := os.ReadFile(d.file); err == nil && bytes.Equal(now, d.before) && !d.conflict {
+		_ = os.Remove(d.file) // nothing was written, now or before a conflict
 		return &failure{exit, text}
 	}
 	return &failure{exit, text + "; what you wrote is in " + d.file}
