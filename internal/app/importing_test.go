@@ -158,6 +158,52 @@ func TestAReportSaysEverythingThatWasNotKept(t *testing.T) {
 	}
 }
 
+// In ska-db-oda, who created an entity and who modified it last are independent, also in
+// its first version, and either may be missing.
+func TestAnotherUserMayHaveCreatedAFirstVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "documents.ndjson")
+	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"DefaultUser","created_on":"2022-10-01T10:00:00Z","last_modified_by":"eve","last_modified_on":"2022-10-01T10:00:00Z"}}
+{"sbd_id":"sbd-1","metadata":{"version":2,"created_by":"DefaultUser","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-02T10:00:00Z"}}
+{"sbd_id":"sbd-2","metadata":{"version":1,"created_by":null,"created_on":"2022-10-01T10:00:00Z","last_modified_by":"eve","last_modified_on":"2022-10-01T10:00:00Z"}}`
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	database := emptyDatabase(t, "sqlite")
+	for range 2 { // the second time, it is there already
+		aside := imported(t, database, path)
+		for _, reason := range aside {
+			const want = `imported, but with the time 2022-10-01T10:00:00.000001Z, since "eve" modified it after "DefaultUser" had created it; it says 2022-10-01T10:00:00.000000Z`
+			if !strings.HasSuffix(reason, want) {
+				t.Errorf("it says %s, want %s", reason, want)
+			}
+		}
+		if len(aside) != 2 {
+			t.Errorf("%d were set aside, want 2: %q", len(aside), aside)
+		}
+	}
+	if out, err := command(t, "verify", "--db="+database).CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "2 entities, 3 versions") {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+}
+
+// What follows a version that is set aside is set aside because of that.
+func TestABlockWithoutItsFirstVersionSaysSo(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "documents.ndjson")
+	const lines = `{"eb_id":"eb-1","request_responses":[{"request":"one"}],"metadata":{"version":1,"created_by":"ada","created_on":"1922-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}
+{"eb_id":"eb-1","request_responses":[{"request":"one"},{"request":"two"}],"metadata":{"version":2,"created_by":"ada","created_on":"1922-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-02T10:00:00Z"}}`
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	aside := strings.Join(imported(t, emptyDatabase(t, "sqlite"), path), "\n")
+	for _, want := range []string{"which does not go with its first version", "version 1 is not stored, so version 2 cannot follow"} {
+		if !strings.Contains(aside, want) {
+			t.Errorf("it does not say %q: %s", want, aside)
+		}
+	}
+}
+
 // Whoever keeps the report beside the documents imports them again with it there.
 func TestTheReportOfAnEarlierImportIsNotImported(t *testing.T) {
 	t.Parallel()

@@ -195,7 +195,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 	var records []engine.Numbered // of the version before
 	for i := range h.versions {
 		f := &h.versions[i]
-		e, note, err := p.entry(f, &state, &records)
+		e, list, note, err := p.entry(f, &state, records)
 		if err == nil {
 			err = e.Prepare()
 		}
@@ -206,24 +206,28 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 		if note != "" {
 			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note})
 		}
-		state = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}
+		state, records = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}, list
 		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place, text: f.text})
 	}
 	return result, nil
 }
 
-// entry turns a document into an entry that follows a state. A note says what could
-// not be kept.
-func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered) (e *oda.LogEntry, note string, err error) {
+// entry turns a document into an entry that follows a state with these records, and
+// returns the records after it. A note says what could not be kept.
+func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered) (e *oda.LogEntry, after []engine.Numbered, note string, err error) {
 	d, err := p.parse(f.kind, f.text)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	m, err := metadataOf(f, d)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	before := state.Metadata
+	if m.Version == 1 && m.LastModifiedOn == m.CreatedOn && m.LastModifiedBy != m.CreatedBy {
+		m.LastModifiedOn++
+		note = fmt.Sprintf("imported, but with the time %s, since %q modified it after %q had created it; it says %s", m.LastModifiedOn, m.LastModifiedBy, m.CreatedBy, m.CreatedOn)
+	}
 	if m.Version > 1 && before.Version == m.Version-1 {
 		if m.CreatedBy != before.CreatedBy || m.CreatedOn != before.CreatedOn {
 			note = fmt.Sprintf("imported, but as created by %q at %s, as version 1 says; it says %q at %s", before.CreatedBy, before.CreatedOn, m.CreatedBy, m.CreatedOn)
@@ -252,23 +256,24 @@ func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered
 		sum := oda.DigestOf(digests)
 		e.List = &sum
 	}
+	after = records
 	if d.Listed {
 		sharing, err := engine.Share(list, func(yield func(engine.Numbered, error) bool) {
-			for _, r := range *records {
+			for _, r := range records {
 				if !yield(r, nil) {
 					return
 				}
 			}
 		})
 		if err != nil {
-			return nil, "", err
+			return nil, nil, "", err
 		}
 		runs, fresh := sharing.Place(list, e.Before)
 		e.Runs, e.After = runs, e.Before+int64(len(fresh))
 		for _, r := range fresh {
 			e.Came = append(e.Came, oda.Body{Text: r.Text, Digest: r.Digest})
 		}
-		*records = nil
+		after = nil
 		sequence := e.Before
 		for i, r := range list {
 			n := sharing[i]
@@ -276,10 +281,10 @@ func (p *parser) entry(f *found, state *oda.LogState, records *[]engine.Numbered
 				sequence++
 				n = sequence
 			}
-			*records = append(*records, engine.Numbered{Sequence: n, Digest: r.Digest})
+			after = append(after, engine.Numbered{Sequence: n, Digest: r.Digest})
 		}
 	}
-	return e, note, nil
+	return e, after, note, nil
 }
 
 // metadataOf returns the metadata that a document is to keep.
