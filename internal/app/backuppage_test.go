@@ -166,7 +166,7 @@ func TestTheCommandsOfThePageAboutBackupsWork(t *testing.T) {
 		must(t, "PUT", p.URL+"/sbds/sbd-1", `{"note":"kept"}`)
 		for _, commands := range database {
 			out := m.does(t, commands)
-			if strings.Contains(commands, "oda verify") && !strings.Contains(out, "1 entities, 1 versions and 0 records read") {
+			if strings.Contains(commands, "oda verify") && !strings.Contains(out, "1 entity, 1 version and 0 records read") {
 				t.Errorf("%s prints %s", commands, out)
 			}
 		}

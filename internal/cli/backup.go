@@ -65,7 +65,7 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 		return notWritten(ctx, "backup", b.Output, err)
 	}
 	took := time.Since(began)
-	_, err = fmt.Fprintf(to.out, "%s entities up to position %s are in %s: %s in %s, %s per second\n", grouped(counted(end)), grouped(end.Position), b.Output,
+	_, err = fmt.Fprintf(to.out, "%s up to position %s in %s: %s in %s, %s per second\n", manyOf(counted(end), "entity"), grouped(end.Position), b.Output,
 		size(written.Load()), took.Round(10*time.Millisecond), size(int64(float64(written.Load())/took.Seconds())))
 	return err
 }

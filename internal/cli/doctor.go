@@ -171,7 +171,7 @@ func spooled(folder string, report *doctor.Report) {
 			})
 		case s.Records > 0 && !s.Held:
 			report.Add(doctor.Finding{
-				Check: doctor.Spool, Place: s.Dir, Detail: fmt.Sprintf("%d records of %s wait to be sent, and nobody sends them", s.Records, s.Block),
+				Check: doctor.Spool, Place: s.Dir, Detail: fmt.Sprintf("nobody sends %s of %s", manyOf(s.Records, "waiting record"), s.Block),
 				Do: "send them with: oda record drain " + folder,
 			})
 		}

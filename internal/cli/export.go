@@ -135,8 +135,9 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 
 // said says what was exported.
 func (e *export) said(m *moving.Manifest) string {
-	return fmt.Sprintf("Exported %s SBDefinitions, %s SBInstances, %s ExecutionBlocks and %s Projects, with %s versions and %s records into %s.",
-		grouped(m.SBDefinitions), grouped(m.SBInstances), grouped(m.ExecutionBlocks), grouped(m.Projects), grouped(m.Versions), grouped(m.Records), e.Output)
+	return fmt.Sprintf("Exported %s, %s, %s and %s, with %s and %s into %s.",
+		manyOf(m.SBDefinitions, "SBDefinition"), manyOf(m.SBInstances, "SBInstance"), manyOf(m.ExecutionBlocks, "ExecutionBlock"), manyOf(m.Projects, "Project"),
+		manyOf(m.Versions, "version"), manyOf(m.Records, "record"), e.Output)
 }
 
 // ofArchive returns an error of the archive as one for a person, who is also its

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -119,6 +120,9 @@ func failedInk(n int64) ink {
 func manyOf(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
+	}
+	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+		return grouped(n) + " " + stem + "ies"
 	}
 	return grouped(n) + " " + thing + "s"
 }

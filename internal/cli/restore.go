@@ -58,8 +58,8 @@ func (r *restore) Run(ctx context.Context, to streams) error {
 	case err != nil:
 		return &failure{exitFailed, err.Error()}
 	}
-	_, err = fmt.Fprintf(to.out, "%s entities up to position %s were restored in %s, as of %s (backed up by oda %s)\ncheck the archive with: oda verify --db %s\n",
-		grouped(counted(end)), grouped(end.Position), time.Since(began).Round(10*time.Millisecond), end.Taken.Format(time.RFC3339), header.Program, r.Db)
+	_, err = fmt.Fprintf(to.out, "%s up to position %s restored in %s, as of %s (backed up by oda %s)\ncheck the archive with: oda verify --db %s\n",
+		manyOf(counted(end), "entity"), grouped(end.Position), time.Since(began).Round(10*time.Millisecond), end.Taken.Format(time.RFC3339), header.Program, r.Db)
 	return err
 }
 

@@ -108,8 +108,8 @@ func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault
 		}
 		result = "faults: " + strings.Join(parts, ", ")
 	}
-	_, err := fmt.Fprintf(out, "%s entities, %s versions and %s records read in %s; %s\n",
-		grouped(report.Entities.Load()), grouped(report.Versions.Load()), grouped(report.Records.Load()), took.Round(10*time.Millisecond), result)
+	_, err := fmt.Fprintf(out, "%s, %s and %s read in %s; %s\n",
+		manyOf(report.Entities.Load(), "entity"), manyOf(report.Versions.Load(), "version"), manyOf(report.Records.Load(), "record"), took.Round(10*time.Millisecond), result)
 	return err
 }
 
@@ -120,7 +120,7 @@ func audited(report *audit.Report, took time.Duration) (line string, share float
 		line, share = howFar(line, report.Versions.Load()+report.Records.Load(), total, took, grouped)
 	}
 	if n := report.Faulty.Load(); n > 0 {
-		line += fmt.Sprintf("; %s faults", grouped(n))
+		line += "; " + manyOf(n, "fault")
 	}
 	return line, share
 }
