@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 
 	"oda"
 	"oda/internal/auth"
@@ -26,6 +28,9 @@ import (
 // were written.
 func Export(ctx context.Context, database string, scope oda.Scope, to io.Writer, log *slog.Logger, begin, progress func(int64)) (*moving.Manifest, error) {
 	store, err := openExisting(ctx, database, log)
+	if errors.Is(err, syscall.EROFS) {
+		err = fmt.Errorf("%w; copy the archive to another disk with \"oda backup\" and \"oda restore\", and export the copy", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -333,6 +333,7 @@ func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
 	}
 }
 
+// It cannot be exported, but it can be copied to a disk where it can.
 func TestAnArchiveOnAReadOnlyDiskIsVerified(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(strings.TrimPrefix(healthyArchive(t, "sqlite"), "sqlite:"))
@@ -348,6 +349,14 @@ func TestAnArchiveOnAReadOnlyDiskIsVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantWhole(t, "sqlite:"+path)
+	copied := filepath.Join(t.TempDir(), "copied")
+	out, err := command(t, "export", "-o", copied+".oda", "--db=sqlite:"+path).CombinedOutput()
+	if want := `read-only file system; copy the archive to another disk with "oda backup" and "oda restore", and export the copy`; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("export: %v\n%s", err, out)
+	}
+	succeeds(t, run(t, "backup", "-o", copied+".backup", "--db=sqlite:"+path))
+	succeeds(t, run(t, "restore", copied+".backup", "--db=sqlite:"+copied+".db"))
+	succeeds(t, run(t, "export", "-o", copied+".oda", "--db=sqlite:"+copied+".db"))
 }
 
 // A byte that changes in the file itself is found wherever it stands: in a text,
