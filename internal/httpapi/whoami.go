@@ -26,14 +26,19 @@ func (a *API) whoami(c *call) error {
 		Telescopes []boundRole `json:"telescopes"`
 		Ends       *oda.Moment `json:"ends"`
 	}{User: cmp.Or(c.user, oda.DefaultUser), Means: c.caller.Means, Telescopes: []boundRole{}}
+	most := auth.Admin
+	if a.readOnly {
+		most = auth.Reader
+	}
 	for _, telescope := range slices.Sorted(maps.Keys(c.caller.Bound)) {
-		answer.Telescopes = append(answer.Telescopes, boundRole{telescope, c.caller.Bound[telescope]})
+		answer.Telescopes = append(answer.Telescopes, boundRole{telescope, min(c.caller.Bound[telescope], most)})
 	}
 	if c.caller.Name != "" {
 		answer.Name = &c.caller.Name
 	}
 	if c.caller.Role >= auth.Reader {
-		answer.Role = &c.caller.Role
+		role := min(c.caller.Role, most)
+		answer.Role = &role
 	}
 	if !c.caller.Ends.IsZero() {
 		ends := oda.Moment(oda.InstantOf(c.caller.Ends))
