@@ -151,7 +151,9 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 
 	settings := filepath.Join(t.TempDir(), "oda.yaml")
 	check(os.WriteFile(settings, []byte("listen: nowhere\nlog-level: loud\n"), 0o600))
-	finds(t, "settings", run(t, "doctor", "--db", "sqlite:"+path, "--settings", settings), 1, "wrong: settings: "+settings+": ", "log-level", "cannot listen on nowhere", "what to do: correct it")
+	for _, flag := range []string{"--settings", "--config"} { // the latter is what "oda serve" calls it
+		finds(t, "settings", run(t, "doctor", "--db", "sqlite:"+path, flag, settings), 1, "wrong: settings: "+settings+": ", "log-level", "cannot listen on nowhere", "what to do: correct it")
+	}
 	spool := filepath.Join(t.TempDir(), "spool", "eb-1.00000000000000aa")
 	check(os.MkdirAll(spool, 0o700))
 	check(os.WriteFile(filepath.Join(spool, "block.json"), []byte(`{"spool":9}`), 0o600))

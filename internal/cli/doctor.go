@@ -18,7 +18,7 @@ import (
 type examine struct {
 	Db database `placeholder:"DATABASE" help:"The archive to look into: sqlite:PATH, which no server may have open, or postgres://USER@HOST/NAME. Without it, the running archive at --url is asked."`
 	remote
-	Settings string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", to check it, too."`
+	Settings string `aliases:"config" env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", to check it, too; you can also write --config, as there."`
 	Spool    string `placeholder:"DIR" help:"Folder of a spool, to look for records that wait (default as for \"oda record status\")."`
 	Most     int    `default:"20" placeholder:"N" help:"How many findings of each kind to list; all are counted (default ${default})."`
 	Strict   bool   `help:"Exit with 1 for warnings, too."`
