@@ -123,6 +123,10 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		fmt.Fprintf(errOut, "oda: %s\n", usageError(err))
 		return exitUsage
 	}
+	if selected := command.Selected(); lacksIdentifier(selected) {
+		fmt.Fprintf(errOut, "oda: the identifier is empty; is a variable not set? (try \"%s --help\")\n", commandLine(selected))
+		return exitUsage
+	}
 	ctx := context.Background()
 	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
 		command.Bind(kind)

@@ -60,7 +60,8 @@ func usageError(err error) string {
 		}
 		command = commandLine(node)
 		if flag, ok := strings.CutPrefix(text, "unknown flag "); ok && node.Parent == nil {
-			text += fmt.Sprintf("; flags come after the command, as in \"oda COMMAND %s\"", flag)
+			flag, _, _ = strings.Cut(flag, ", did you mean ") // there are almost none
+			text = fmt.Sprintf("unknown flag %s; flags come after the command, as in \"oda COMMAND %s\"", flag, flag)
 		}
 		if word, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 			word, _, _ = strings.Cut(word, ", did you mean ") // it may be a command that writes
@@ -75,6 +76,22 @@ func usageError(err error) string {
 		}
 	}
 	return fmt.Sprintf("%s (try \"%s --help\")", text, command)
+}
+
+// lacksIdentifier reports whether an argument of a command is an identifier, and empty.
+func lacksIdentifier(command *kong.Node) bool {
+	return slices.ContainsFunc(command.Positional, func(arg *kong.Positional) bool {
+		if !arg.Tag.Has("complete") {
+			return false
+		}
+		switch value := arg.Target.Interface().(type) {
+		case string:
+			return value == ""
+		case []string:
+			return slices.Contains(value, "")
+		}
+		return false
+	})
 }
 
 // ofKinds reports whether a word that is not a command of oda is one of each kind.
