@@ -147,8 +147,8 @@ func oneLine(text []byte) []byte {
 // changes prints the log of changes.
 type changes struct {
 	After  *position `placeholder:"POSITION" help:"Print those after this position, or after now (default all of them; with --follow only new ones)."`
-	Kind   []string  `enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
-	ID     []string  `name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
+	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
+	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
 	Limit  int       `placeholder:"N" help:"Print at most N."`
 	Output string    `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one change per line (default elsewhere)."`
 	following

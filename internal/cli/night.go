@@ -17,7 +17,7 @@ import (
 type nightReport struct {
 	Date      string `arg:"" optional:"" help:"Date on which the night began, yesterday or last-night (default), or today; or a time in the night, such as 2026-01-31T22:00Z or 3d, which is three days ago."`
 	Zone      string `default:"UTC" placeholder:"ZONE" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
-	Telescope string `placeholder:"NAME" help:"Of this telescope only."`
+	Telescope string `narrows:"" placeholder:"NAME" help:"Of this telescope only."`
 	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml" placeholder:"FORMAT" help:"Print tables (default), json or yaml."`
 	coloring
 	remote

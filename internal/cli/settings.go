@@ -42,7 +42,7 @@ func (s *settings) gather(ctx *kong.Context) error {
 			continue
 		}
 		s.from[p.Flag] = "command line"
-		if value := reflect.ValueOf(ctx.FlagValue(p.Flag)); protects(p.Flag) && value.Len() == 0 {
+		if value := reflect.ValueOf(ctx.FlagValue(p.Flag)); needsText(p.Flag) && value.Len() == 0 {
 			s.faults = append(s.faults, fmt.Errorf("--%s is given but empty; give it a value, or leave it out", p.Flag.Name))
 		}
 	}
@@ -67,11 +67,13 @@ func (s *settings) gather(ctx *kong.Context) error {
 	return nil
 }
 
-// protects reports whether an archive may be less protected without the flag. A variable
-// of a script that is empty by mistake must not do that.
-func protects(flag *kong.Flag) bool {
-	kind := flag.Target.Kind()
-	return flag.Group != nil && (flag.Group.Key == "Callers" || flag.Group.Key == "Transport") && (kind == reflect.String || kind == reflect.Slice)
+// needsText reports whether an archive may be less protected without the flag, or more be
+// selected. A variable of a script that is empty by mistake must not do that.
+func needsText(flag *kong.Flag) bool {
+	if kind := flag.Target.Kind(); kind != reflect.String && kind != reflect.Slice {
+		return false
+	}
+	return flag.Tag.Has("narrows") || flag.Group != nil && slices.Contains([]string{"Callers", "Transport", "Query"}, flag.Group.Key)
 }
 
 // read reads the file of settings, if the command has one.
