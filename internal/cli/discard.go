@@ -85,9 +85,10 @@ const asideShown = 10
 
 // showSession shows what would be discarded.
 func showSession(to streams, s recorder.SessionStatus) {
-	fmt.Fprintf(to.out, "%s: %d waiting, %d refused, %d damaged\n", filepath.Base(s.Dir), s.Records, s.Refused, s.Damaged)
 	if s.Err != nil {
-		fmt.Fprintf(to.out, "  %s\n", visible(s.Err.Error()))
+		fmt.Fprintf(to.out, "%s: %s; records may wait in it\n", filepath.Base(s.Dir), visible(s.Err.Error()))
+	} else {
+		fmt.Fprintf(to.out, "%s: %d waiting, %d refused, %d damaged\n", filepath.Base(s.Dir), s.Records, s.Refused, s.Damaged)
 	}
 	for _, name := range []string{"refused.log", "damaged.log"} {
 		showAside(to, filepath.Join(s.Dir, name))
