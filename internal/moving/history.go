@@ -169,9 +169,15 @@ func (h *history) sort() (twice []found, repeated int64) {
 	return twice, repeated
 }
 
-// errTwice is why a document is set aside that was stored as the same version as
-// another.
-const errTwice = "version %d is there twice; the later one was kept, and this one is here as it was"
+// twice says why a document is set aside that was stored as the same version as
+// another. What a database says beside it is nowhere else in the report.
+func (f *found) twice() string {
+	whose := ""
+	if m := f.meta; m != nil && m.Has&oda.FieldLastModifiedOn != 0 {
+		whose = fmt.Sprintf(", by %q of %s,", cmp.Or(m.LastModifiedBy, m.CreatedBy, oda.DefaultUser), oda.InstantOf(m.LastModifiedOn))
+	}
+	return fmt.Sprintf("version %d is there twice; the later one was kept, and this one%s is here as it was", f.version, whose)
+}
 
 // preserved is what becomes of a history that keeps its versions, users and times.
 type preserved struct {
@@ -188,7 +194,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 	result.present = repeated
 	for _, f := range twice {
 		result.aside = append(result.aside, SetAside{
-			Place: f.Place, Ref: h.Ref, Version: f.version, Reason: fmt.Sprintf(errTwice, f.version), Document: f.text,
+			Place: f.Place, Ref: h.Ref, Version: f.version, Reason: f.twice(), Document: f.text,
 		})
 	}
 	var state oda.LogState

@@ -74,7 +74,7 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	}
 	twice, repeated := h.sort()
 	for _, f := range twice {
-		if err := aside(&f, fmt.Sprintf(errTwice, f.version)); err != nil {
+		if err := aside(&f, f.twice()); err != nil {
 			return err
 		}
 	}
