@@ -362,6 +362,31 @@ func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 	}
 }
 
+// An old archive may be too slow for its largest blocks: a worker is killed while it answers.
+func TestAnEntityThatAlwaysArrivesCutOffIsSetAside(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/ebs":
+			fmt.Fprint(w, `["eb-1","eb-2"]`)
+		case "/api/v1/sbds", "/api/v1/sbis", "/api/v1/prjs":
+			fmt.Fprint(w, `[]`)
+		case "/api/v1/ebs/eb-1":
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprint(w, `{"eb_id":"eb-1","request_resp`)
+		case "/api/v1/ebs/eb-2":
+			fmt.Fprint(w, `{"eb_id":"eb-2","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z"}}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	aside := imported(t, emptyDatabase(t, "sqlite"), server.URL)
+	if len(aside) != 1 || !strings.HasSuffix(aside[0], "/ebs/eb-1 eb-1 version 0: the archive answered 200: something that was cut off: unexpected EOF") {
+		t.Errorf("it sets aside %q", aside)
+	}
+}
+
 // What another archive sent instead of a document is nowhere else, if that changes.
 func TestTheReportHasWhatAnotherArchiveSent(t *testing.T) {
 	t.Parallel()

@@ -210,8 +210,10 @@ func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
 		defer response.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(response.Body, remoteAnswer+1))
 		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
 		case err != nil:
-			return nil, fmt.Errorf("the answer of the archive was cut off: %w", err)
+			return nil, &refusedError{http.StatusOK, fmt.Sprintf("something that was cut off: %v", err), nil}
 		case len(text) > remoteAnswer:
 			return nil, finalError{&refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer), nil}}
 		case !json.Valid(text):
