@@ -389,6 +389,22 @@ func TestAnImportSurvivesAFullDisk(t *testing.T) {
 	}
 }
 
+// An export is unpacked among the temporary files: if there is no room, not the disk of an
+// archive is full.
+func TestAnExportThatCannotBeUnpackedSaysWhere(t *testing.T) {
+	t.Parallel()
+	file := exported(t, healthyArchive(t, "sqlite"), oda.Scope{})
+	for _, room := range []int{128 << 10, 300 << 10} { // not even for an empty archive, and for that alone
+		small := env.SmallDisk(t, room)
+		cmd := command(t, "import", file, "--db=sqlite:new.db")
+		cmd.Env = append(cmd.Env, "TMPDIR="+small)
+		out, err := cmd.CombinedOutput()
+		if want := "oda: import: " + file + " cannot be unpacked in " + small + ": "; err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "TMPDIR") {
+			t.Errorf("with %d bytes: %v\n%s", room, err, out)
+		}
+	}
+}
+
 // The temporary archive of a served export is removed at the end of the process, or, if
 // that was killed, by the next one. That of a running process stays.
 func TestTheTemporaryArchiveOfAnExportIsRemoved(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"oda"
 	"oda/internal/files"
 	"oda/internal/moving"
 )
@@ -49,6 +50,12 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 	database = "sqlite:" + filepath.Join(dir, "archive.db")
 	report := moving.NewReport(nil, func(moving.SetAside) {})
 	if err := Preserve(ctx, database, []string{export}, report, log); err != nil {
+		if refused, ok := errors.AsType[*oda.Error](err); ok && refused.Unwrap() != nil {
+			err = refused.Unwrap() // it is about the disk of this archive, which nobody has named
+		}
+		if _, damaged := errors.AsType[*moving.Damage](err); !damaged && ctx.Err() == nil {
+			err = fmt.Errorf("%s cannot be unpacked in %s: %w; make room there, or name another folder with TMPDIR", export, os.TempDir(), err)
+		}
 		return "", nil, errors.Join(err, lock.Close())
 	}
 	if n := report.Aside.Load(); n > 0 {
