@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -47,7 +48,11 @@ func grouped(ctx context.Context, sources []string) (groups []group, err error) 
 	for _, source := range sources {
 		g := group{sources: []string{source}, isFiles: isFile(source)}
 		if g.isFiles {
-			if g.isExport, err = IsExport(source); err == nil && g.isExport {
+			g.isExport, err = IsExport(source)
+			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(source, "sqlite:") {
+				err = fmt.Errorf("an archive of oda is moved with an export; make one with \"oda export --db %s\", and import that", source)
+			}
+			if err == nil && g.isExport {
 				g.manifest, err = checkFile(ctx, source)
 				err = named(source, err)
 			}
