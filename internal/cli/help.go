@@ -26,12 +26,15 @@ func (h *helping) Run(to streams) error {
 }
 
 // wantsVersion reports whether a command line asks for the version of oda. To
-// "oda KIND get", --version is the version of an entity.
+// "oda KIND get", --version is the version of an entity; other commands are not asked
+// for one.
 func wantsVersion(args []string) bool {
 	var words []string
-	for _, arg := range args {
+	for i, arg := range args {
 		switch {
 		case arg == "--":
+			return false
+		case arg == "--version" && len(words) > 0 && i < len(args)-1:
 			return false
 		case arg == "--version" && (len(words) < 2 || words[1] != "get" || !isKind(words[0])):
 			return true
