@@ -143,7 +143,7 @@ func (s *storer) store(ctx context.Context, h *history) error {
 		case status == http.StatusUnprocessableEntity && current != nil && there == 0:
 			err = s.aside(h, good[i:], "the archive has another document under this identifier, which the source does not know; it was left as it is")
 			return err
-		case status == 0 || client.Temporary(err) || client.Denied(err):
+		case status == 0 || client.Temporary(err) || client.Denied(err) && !ofDocument(err):
 			return err
 		default:
 			if err := aside(f, reason(err).Error()); err != nil {
@@ -152,6 +152,13 @@ func (s *storer) store(ctx context.Context, h *history) error {
 		}
 	}
 	return nil
+}
+
+// ofDocument reports whether something in the document was refused, such as its telescope,
+// for which the caller may not store.
+func ofDocument(err error) bool {
+	refused, ok := errors.AsType[*oda.Error](err)
+	return ok && len(refused.Faults) > 0
 }
 
 func (s *storer) aside(h *history, all []found, reason string) error {
