@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,10 +51,18 @@ func isKind(word string) bool {
 	return ok
 }
 
+// How the parser says that a flag has no value.
+var (
+	noValue      = regexp.MustCompile(`^(--[^ :]+): (?:expected \w+ value but got "EOL" \(<EOL>\)|missing value, expecting .*)$`)
+	flagForValue = regexp.MustCompile(`^(--[^ :]+): expected \w+ value but got (".*") \((?:short|long) flag\); perhaps try (.*)\?$`)
+)
+
 // usageError returns what to tell about a command line that is not valid: what is
 // wrong, which reading command may have been meant, and where to read on.
 func usageError(err error) string {
 	text := strings.Replace(err.Error(), `,"" but got`, " but got", 1) // no value is no choice
+	text = noValue.ReplaceAllString(text, "$1 needs a value")
+	text = flagForValue.ReplaceAllString(text, "$1 needs a value, but $2 looks like a flag; if it is meant, write $3")
 	text = strings.Replace(text, `must be one of "auto",`, "must be one of ", 1)
 	command := "oda"
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
