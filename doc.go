@@ -26,8 +26,8 @@
 //   - Lists: query.go and cursor.go.
 //   - Searches: search.go is what a search asks, searchjudge.go decides what matches,
 //     searchwalk.go makes the pages, searchcursor.go continues them. Filters with rules
-//     of their own are in words.go, sky.go and where.go, which compares numbers
-//     with number.go. terms.go says what the engines index.
+//     of their own are in words.go, sky.go and where.go. terms.go says what the
+//     engines index.
 //   - Summaries, which searches, provenance.go and lists need: summary.go is what
 //     one holds, summarykeys.go which keys of a document matter,
 //     summaryextract.go what the scan of a document notes of them, summarize.go

@@ -129,7 +129,7 @@ type value struct {
 	kind    rawjson.Kind
 	text    string // of a string, true, false or null
 	folded  string // of a string, for comparison without regard to case
-	number  number
+	number  rawjson.Decimal
 	list    []value
 	members map[string]value
 }
@@ -179,7 +179,7 @@ func readValue(s *rawjson.Scanner, text string) (value, error) {
 			v.text = rawjson.Unquote(literal)
 			v.folded = strings.Map(fold, v.text)
 		case rawjson.Number:
-			v.number = readNumber(literal)
+			v.number = rawjson.ParseDecimal(literal)
 		default:
 			v.text = string(literal)
 		}
@@ -315,7 +315,7 @@ func (t textWalk) compare(kind rawjson.Kind) error {
 	literal := t.text[start:end]
 	switch kind {
 	case rawjson.Number:
-		return t.order(readNumber(literal).compare(v.number))
+		return t.order(rawjson.ParseDecimal(literal).Compare(v.number))
 	case rawjson.String:
 		text := rawjson.Unquote(literal)
 		if t.where.op == "~" {
@@ -399,7 +399,7 @@ func (t textWalk) equal(v *value) error {
 	same := false
 	switch kind {
 	case rawjson.Number:
-		same = readNumber(literal).compare(v.number) == 0
+		same = rawjson.ParseDecimal(literal).Compare(v.number) == 0
 	case rawjson.String:
 		same = rawjson.Unquote(literal) == v.text
 	default:

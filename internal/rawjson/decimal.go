@@ -1,4 +1,4 @@
-package oda
+package rawjson
 
 import (
 	"bytes"
@@ -6,9 +6,10 @@ import (
 	"strconv"
 )
 
-// number is the value of a JSON number, however it is spelled: a sign and digits,
-// the first of which has the weight 10^magnitude. Zero has no digits.
-type number struct {
+// Decimal is the value of a JSON number, however it is spelled: a sign and digits,
+// the first of which has the weight 10^magnitude. Zero has no digits. It is exact at
+// any size, where floating point would mistake 9007199254740993.5 for an integer.
+type Decimal struct {
 	negative  bool
 	digits    []byte // without zeros at the beginning and the end
 	magnitude int64
@@ -17,15 +18,15 @@ type number struct {
 // farExponent is the largest exponent. Larger ones count as this one.
 const farExponent = 1 << 60
 
-// readNumber parses a number in JSON's spelling.
-func readNumber(literal []byte) number {
-	var n number
+// ParseDecimal parses a number in JSON's spelling.
+func ParseDecimal(literal []byte) Decimal {
+	var n Decimal
 	if literal[0] == '-' {
 		n.negative, literal = true, literal[1:]
 	}
 	mantissa, exponent := literal, int64(0)
 	if at := bytes.IndexAny(literal, "eE"); at >= 0 {
-		mantissa, exponent = literal[:at], readExponent(literal[at+1:])
+		mantissa, exponent = literal[:at], parseExponent(literal[at+1:])
 	}
 	whole, fraction, _ := bytes.Cut(mantissa, []byte{'.'})
 	n.magnitude = exponent + int64(len(whole)) - 1
@@ -37,12 +38,12 @@ func readNumber(literal []byte) number {
 	n.magnitude -= int64(len(n.digits) - len(significant))
 	n.digits = bytes.TrimRight(significant, "0")
 	if len(n.digits) == 0 {
-		return number{}
+		return Decimal{}
 	}
 	return n
 }
 
-func readExponent(text []byte) int64 {
+func parseExponent(text []byte) int64 {
 	e, err := strconv.ParseInt(string(bytes.TrimPrefix(text, []byte{'+'})), 10, 64)
 	if err != nil { // out of range
 		e = farExponent
@@ -53,15 +54,26 @@ func readExponent(text []byte) int64 {
 	return min(max(e, -farExponent), farExponent)
 }
 
-// compare compares exactly: no digit is lost, as it would be in a float64.
-func (n number) compare(other number) int {
+// Compare returns -1, 0 or 1 if n is less than, equal to or greater than other.
+func (n Decimal) Compare(other Decimal) int {
 	if n.sign() != other.sign() {
 		return cmp.Compare(n.sign(), other.sign())
 	}
 	return n.sign() * cmp.Or(cmp.Compare(n.magnitude, other.magnitude), bytes.Compare(n.digits, other.digits))
 }
 
-func (n number) sign() int {
+// CompareInt is Compare with an integer.
+func (n Decimal) CompareInt(other int64) int {
+	var room [20]byte
+	return n.Compare(ParseDecimal(strconv.AppendInt(room[:0], other, 10)))
+}
+
+// IsInteger reports whether n has no digits after the decimal point.
+func (n Decimal) IsInteger() bool {
+	return len(n.digits) == 0 || n.magnitude >= int64(len(n.digits))-1
+}
+
+func (n Decimal) sign() int {
 	switch {
 	case len(n.digits) == 0:
 		return 0
