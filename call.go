@@ -41,12 +41,7 @@ const unsaid Instant = math.MinInt64
 // stored. A call has failed if it has a status other than OK, or an error.
 func readCall(record []byte) call {
 	c := call{sent: unsaid, received: unsaid}
-	members := rawjson.MembersOf(record)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			return c
-		}
+	for key, value := range rawjson.Members(record) {
 		switch string(key) {
 		case "request":
 			c.request = value
@@ -60,6 +55,7 @@ func readCall(record []byte) call {
 			c.failed = c.failed || string(value) != "null"
 		}
 	}
+	return c
 }
 
 // isOK reports whether a status is OK, in upper or lower case.

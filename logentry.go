@@ -221,20 +221,16 @@ func (e *LogEntry) AppendDocument(dst []byte) ([]byte, error) {
 
 // isOf returns an error if a document is not that of the entity.
 func (e *LogEntry) isOf(document []byte) error {
-	members := rawjson.MembersOf(document)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			return fmt.Errorf("its document has no %s", e.Kind.IDField())
-		}
-		if string(key) != e.Kind.IDField() {
-			continue
-		}
-		if string(textIn(value)) != e.ID {
+	for key, value := range rawjson.Members(document) {
+		switch {
+		case string(key) != e.Kind.IDField():
+		case string(textIn(value)) != e.ID:
 			return errors.New("its document has another identifier")
+		default:
+			return nil
 		}
-		return nil
 	}
+	return fmt.Errorf("its document has no %s", e.Kind.IDField())
 }
 
 // LogState is what the log of an entity has come to: what its next entry must

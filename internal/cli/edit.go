@@ -92,25 +92,22 @@ const recordsField = "request_responses"
 // withoutRecords returns a document without the list of its records.
 func withoutRecords(document []byte) []byte {
 	out := []byte("{")
-	for members := rawjson.MembersOf(document); ; {
-		key, value, ok := members.Next()
-		if !ok {
-			return append(bytes.TrimSuffix(out, []byte(",")), '}')
-		}
+	for key, value := range rawjson.Members(document) {
 		if string(key) != recordsField {
 			out = append(rawjson.AppendQuoted(out, string(key)), ':')
 			out = append(append(out, value...), ',')
 		}
 	}
+	return append(bytes.TrimSuffix(out, []byte(",")), '}')
 }
 
 func hasMember(document []byte, name string) bool {
-	for members := rawjson.MembersOf(document); ; {
-		key, _, ok := members.Next()
-		if !ok || string(key) == name {
-			return ok
+	for key := range rawjson.Members(document) {
+		if string(key) == name {
+			return true
 		}
 	}
+	return false
 }
 
 // begin makes the file.

@@ -57,11 +57,7 @@ func rebased(document []byte, m oda.Metadata) ([]byte, error) {
 // managedIn returns metadata with other managed fields. The caller's own stay.
 func managedIn(metadata []byte, m oda.Metadata) []byte {
 	out := []byte("{")
-	for members := rawjson.MembersOf(metadata); ; {
-		key, value, ok := members.Next()
-		if !ok {
-			break
-		}
+	for key, value := range rawjson.Members(metadata) {
 		if !slices.Contains(oda.ManagedPointers(), "/metadata/"+string(key)) {
 			out = append(rawjson.AppendQuoted(out, string(key)), ':')
 			out = append(append(out, value...), ',')

@@ -85,12 +85,7 @@ func identify(f *found) error {
 		return fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	ids := make(map[oda.Kind]string)
-	members := rawjson.MembersOf(f.text)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			break
-		}
+	for key, value := range rawjson.Members(f.text) {
 		if string(key) == "metadata" && f.version == 0 {
 			f.version = versionIn(value)
 		}
@@ -133,12 +128,7 @@ func identify(f *found) error {
 
 // versionIn returns the version in the metadata of a document, 0 if there is none.
 func versionIn(metadata []byte) int64 {
-	members := rawjson.MembersOf(metadata)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			return 0
-		}
+	for key, value := range rawjson.Members(metadata) {
 		if string(key) == "version" {
 			var version int64
 			if _, err := fmt.Sscanf(string(value), "%d", &version); err != nil {
@@ -147,6 +137,7 @@ func versionIn(metadata []byte) int64 {
 			return version
 		}
 	}
+	return 0
 }
 
 // sort puts the versions in their order, and returns those that are there twice: all

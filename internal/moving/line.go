@@ -202,12 +202,7 @@ func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 func parseValues(text []byte) (e oda.LogEntry, came bool, err error) {
 	var v values
 	var createKey oda.Key
-	members := rawjson.MembersOf(text)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			break
-		}
+	for key, value := range rawjson.Members(text) {
 		switch string(key) {
 		case "came":
 			came = true

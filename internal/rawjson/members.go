@@ -1,48 +1,57 @@
 package rawjson
 
-import "bytes"
+import (
+	"bytes"
+	"iter"
+)
 
-// Members walks over the members of an object that a Scanner has accepted before,
-// to read a few members of many texts. It checks nothing, and so is several times
-// as fast. In a damaged text it may find anything or nothing, but it ends.
-type Members struct {
-	text []byte
-	at   int
+// Members yields the members of an object that a Scanner has accepted before: each key,
+// decoded, and the text of its value. It is for reading a few members of many texts: it
+// checks nothing, and so is several times as fast. A text that is not an object has no
+// members; a damaged one may have any or none.
+func Members(text []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		at := skipWhite(text, 0)
+		if at == len(text) || text[at] != '{' {
+			return
+		}
+		for at++; ; {
+			key, value, end := nextMember(text, at)
+			if end == 0 || !yield(key, value) {
+				return
+			}
+			at = end
+		}
+	}
 }
 
-// MembersOf begins a walk. A text that is not an object has no members.
-func MembersOf(text []byte) Members {
-	at := skipWhite(text, 0)
-	if at == len(text) || text[at] != '{' {
-		return Members{}
+// nextMember returns the member that follows an offset, and where it ends; 0 if there is
+// none.
+func nextMember(text []byte, at int) (key, value []byte, end int) {
+	at = skipWhite(text, at)
+	if at < len(text) && text[at] == ',' {
+		at = skipWhite(text, at+1)
 	}
-	return Members{text, at + 1}
-}
-
-// Next returns the next member: its key, decoded, and the text of its value.
-func (m *Members) Next() (key, value []byte, ok bool) {
-	at := skipWhite(m.text, m.at)
-	if at < len(m.text) && m.text[at] == ',' {
-		at = skipWhite(m.text, at+1)
+	if at == len(text) || text[at] != '"' {
+		return nil, nil, 0
 	}
-	if at == len(m.text) || m.text[at] != '"' {
-		return nil, nil, false
-	}
-	end := endOfString(m.text, at)
+	end = endOfString(text, at)
 	if end-at < 2 {
-		return nil, nil, false
+		return nil, nil, 0
 	}
-	key = m.text[at+1 : end-1]
+	key = text[at+1 : end-1]
 	if bytes.IndexByte(key, '\\') >= 0 {
-		key = []byte(Unquote(m.text[at:end]))
+		key = []byte(Unquote(text[at:end]))
 	}
-	at = skipWhite(m.text, end)
-	if at == len(m.text) || m.text[at] != ':' {
-		return nil, nil, false
+	at = skipWhite(text, end)
+	if at == len(text) || text[at] != ':' {
+		return nil, nil, 0
 	}
-	at = skipWhite(m.text, at+1)
-	m.at = endOfValue(m.text, at)
-	return key, m.text[at:m.at], m.at > at
+	at = skipWhite(text, at+1)
+	if end = endOfValue(text, at); end == at {
+		return nil, nil, 0
+	}
+	return key, text[at:end], end
 }
 
 func skipWhite(text []byte, at int) int {

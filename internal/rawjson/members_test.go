@@ -9,14 +9,10 @@ import (
 // walked lists the members that a walk finds.
 func walked(text string) string {
 	var found []string
-	members := MembersOf([]byte(text))
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			return strings.Join(found, "|")
-		}
+	for key, value := range Members([]byte(text)) {
 		found = append(found, fmt.Sprintf("%s=%s", key, value))
 	}
+	return strings.Join(found, "|")
 }
 
 // scanned lists the members that the scanner finds.

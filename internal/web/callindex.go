@@ -183,12 +183,7 @@ func (x *callIndex) worst() []trouble {
 
 // argumentsAndError finds two members of a record.
 func argumentsAndError(record []byte) (arguments, problem []byte) {
-	members := rawjson.MembersOf(record)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			return arguments, problem
-		}
+	for key, value := range rawjson.Members(record) {
 		switch string(key) {
 		case "request_args":
 			arguments = value
@@ -196,6 +191,7 @@ func argumentsAndError(record []byte) (arguments, problem []byte) {
 			problem = value
 		}
 	}
+	return arguments, problem
 }
 
 // deviceArguments are the names of arguments that say which device a call is
@@ -208,12 +204,7 @@ var deviceArguments = []string{
 func deviceIn(arguments []byte) string {
 	device, rank := "", len(deviceArguments)
 	look := func(object []byte) (kwargs []byte) {
-		members := rawjson.MembersOf(object)
-		for {
-			key, value, ok := members.Next()
-			if !ok {
-				return kwargs
-			}
+		for key, value := range rawjson.Members(object) {
 			if string(key) == "kwargs" {
 				kwargs = value
 			}
@@ -227,6 +218,7 @@ func deviceIn(arguments []byte) string {
 				device = what + " " + device
 			}
 		}
+		return kwargs
 	}
 	if len(arguments) == 0 || arguments[0] != '{' {
 		return ""

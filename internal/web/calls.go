@@ -352,12 +352,7 @@ func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
 	if call.Sent != nil && call.Received != nil && *call.Received >= *call.Sent {
 		row.Took = showElapsed(oda.Elapsed(*call.Received - *call.Sent))
 	}
-	members := rawjson.MembersOf(r.Text)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			break
-		}
+	for key, value := range rawjson.Members(r.Text) {
 		switch string(key) {
 		case "status":
 			row.Status = short(value, shownText)
@@ -379,12 +374,7 @@ func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
 // member reads a member of an object for people; where there is none, the whole
 // object.
 func member(object []byte, name string, room int) string {
-	members := rawjson.MembersOf(object)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			break
-		}
+	for key, value := range rawjson.Members(object) {
 		if string(key) == name {
 			return short(value, room)
 		}
@@ -402,18 +392,12 @@ func arguments(value []byte, room int) string {
 		return short(value, room)
 	}
 	text := ""
-	members := rawjson.MembersOf(value)
-	for {
-		key, value, ok := members.Next()
+	for key, value := range rawjson.Members(value) {
 		switch {
-		case !ok:
-			return cutText(text, room)
 		case string(value) == "[]" || string(value) == "{}" || string(value) == "null":
 		case string(key) == "kwargs" && value[0] == '{':
-			named := rawjson.MembersOf(value)
-			for {
-				name, value, ok := named.Next()
-				if !ok || len(text) > room {
+			for name, value := range rawjson.Members(value) {
+				if len(text) > room {
 					break
 				}
 				text = joined(text, string(name)+"="+readable(string(value)))
@@ -424,6 +408,7 @@ func arguments(value []byte, room int) string {
 			text = joined(text, string(key)+"="+readable(string(value)))
 		}
 	}
+	return cutText(text, room)
 }
 
 func joined(text, next string) string {

@@ -59,12 +59,7 @@ func (s *Site) blockCalls(ctx context.Context, view *compareView) (from, to []js
 
 // recordsIn gives the records within the text of a block's document.
 func recordsIn(document []byte) oda.Texts {
-	members := rawjson.MembersOf(document)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			return nil
-		}
+	for key, value := range rawjson.Members(document) {
 		if string(key) != "request_responses" {
 			continue
 		}
@@ -84,6 +79,7 @@ func recordsIn(document []byte) oda.Texts {
 			}
 		}
 	}
+	return nil
 }
 
 // calledLine is a call as it is compared: by what was called with what and what

@@ -173,12 +173,7 @@ var told = []fact{
 // facts reads what a document says of itself, and the names of its activities.
 func facts(text []byte) []fact {
 	values := make(map[string]string)
-	members := rawjson.MembersOf(text)
-	for {
-		key, value, ok := members.Next()
-		if !ok {
-			break
-		}
+	for key, value := range rawjson.Members(text) {
 		switch name := string(key); {
 		case name == "activities" && value[0] == '{':
 			values[name] = activities(value)
@@ -200,15 +195,10 @@ func facts(text []byte) []fact {
 // activities names the activities of an SBDefinition.
 func activities(object []byte) string {
 	names := ""
-	members := rawjson.MembersOf(object)
-	for {
-		key, _, ok := members.Next()
-		if !ok || len(names) > 500 {
-			return names
+	for key := range rawjson.Members(object) {
+		if names = joined(names, string(key)); len(names) > 500 {
+			break
 		}
-		if names != "" {
-			names += ", "
-		}
-		names += string(key)
 	}
+	return names
 }
