@@ -27,6 +27,10 @@ type Document struct {
 // recordsField is the member of an ExecutionBlock that lists its records.
 const recordsField = "request_responses"
 
+// MaxDepth is the deepest nesting that an archive can be told to accept. Documents are
+// read recursively, and the stack is limited.
+const MaxDepth = 10_000
+
 // NewDocument reads the values that matter to the archive from a body that was
 // scanned with Watched. The node at root is the document; the index has its
 // declared members. Pointer leads to the document in the body.

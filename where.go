@@ -230,13 +230,9 @@ var errDiffers = errors.New("the values differ")
 // Holds reports whether the condition holds for a stored document. It ignores
 // lists of records wherever they are, as words and positions do.
 func (w Where) Holds(document []byte) bool {
-	walk := textWalk{Scanner: rawjson.NewScanner(document, deepest), text: document, where: &w}
+	walk := textWalk{Scanner: rawjson.NewScanner(document, maxStoredDepth), text: document, where: &w}
 	return errors.Is(walk.follow(w.path), errHolds)
 }
-
-// deepest is no bound on nesting. A stored document was within the bound when it
-// was received.
-const deepest = 1 << 30
 
 // textWalk judges a condition on a document.
 type textWalk struct {
@@ -301,7 +297,7 @@ func (t textWalk) compare(kind rawjson.Kind) error {
 		if err != nil {
 			return err
 		}
-		inner := textWalk{Scanner: rawjson.NewScanner(t.text[start:end], deepest), text: t.text[start:end]}
+		inner := textWalk{Scanner: rawjson.NewScanner(t.text[start:end], maxStoredDepth), text: t.text[start:end]}
 		err = inner.equal(v)
 		if err != nil && !errors.Is(err, errDiffers) {
 			return err

@@ -151,7 +151,7 @@ func Interface(ctx context.Context, database string, log *slog.Logger) (transpor
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Archive: oda.NewArchive(store, minter), Gate: gate, Log: slog.New(slog.DiscardHandler),
-		Bounds: httpapi.Bounds{Body: 256 << 20, InFlight: 1 << 30, Depth: 10_000},
+		Bounds: httpapi.Bounds{Body: 256 << 20, InFlight: 1 << 30, Depth: oda.MaxDepth},
 	})
 	if err != nil {
 		return nil, nil, err

@@ -162,7 +162,7 @@ func identifier(kind oda.Kind, body []byte) (string, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return "", errors.New("it is empty")
 	}
-	if err := rawjson.Check(body, deepest); err != nil {
+	if err := rawjson.Check(body, oda.MaxDepth); err != nil {
 		return "", fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	var members map[string]json.RawMessage

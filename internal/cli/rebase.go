@@ -18,16 +18,13 @@ import (
 	"oda/internal/rawjson"
 )
 
-// deepest is how deep a document may nest; no archive allows more.
-const deepest = 10_000
-
 // rebased returns a document with the managed metadata of another state of the
 // entity, so that it is stored as what follows that state. Nothing else changes.
 func rebased(document []byte, m oda.Metadata) ([]byte, error) {
 	if claimed(document) == m {
 		return document, nil
 	}
-	scan := rawjson.NewScanner(document, deepest)
+	scan := rawjson.NewScanner(document, oda.MaxDepth)
 	if _, err := scan.BeginObject(); err != nil {
 		return nil, err
 	}

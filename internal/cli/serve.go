@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"oda"
 	"oda/internal/admission"
 	"oda/internal/app"
 	"oda/internal/auth"
@@ -57,10 +58,6 @@ type serve struct {
 	IdleTimeout       time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"How long an idle connection stays open (default ${default})."`
 }
 
-// maxDepth bounds --max-depth. Documents are read recursively, and the stack is
-// limited.
-const maxDepth = 10_000
-
 // maxCallerRate bounds --caller-rate. With a rate that is too large to count with, every
 // request would be refused.
 const maxCallerRate = 1_000_000_000
@@ -97,8 +94,8 @@ func (s *serve) faults() (wrong faults) {
 	if s.MaxDepth == 1 {
 		wrong = append(wrong, errors.New("--max-depth must be at least 2: every document contains the object metadata"))
 	}
-	if s.MaxDepth > maxDepth {
-		wrong = append(wrong, fmt.Errorf("--max-depth must be at most %d: each level of a document takes memory while it is read", maxDepth))
+	if s.MaxDepth > oda.MaxDepth {
+		wrong = append(wrong, fmt.Errorf("--max-depth must be at most %d: each level of a document takes memory while it is read", oda.MaxDepth))
 	}
 	return wrong
 }

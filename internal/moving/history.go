@@ -35,9 +35,6 @@ type history struct {
 	refused  *refusedError // why it could not be read
 }
 
-// maxDepth is the deepest nesting that a server can be told to take.
-const maxDepth = 10_000
-
 // parser reads documents as the archive's interface does.
 type parser struct {
 	store map[oda.Kind]*contract.Operation
@@ -57,7 +54,7 @@ func newParser() (*parser, error) {
 
 // parse checks a document against the API description.
 func (p *parser) parse(kind oda.Kind, text []byte) (*oda.Document, error) {
-	index, err := p.store[kind].CheckWatched(text, maxDepth, oda.Watched)
+	index, err := p.store[kind].CheckWatched(text, oda.MaxDepth, oda.Watched)
 	if err != nil {
 		return nil, reason(err)
 	}
@@ -81,7 +78,7 @@ func reason(err error) error {
 
 // identify finds out what a document is: its kind, its identifier and its version.
 func identify(f *found) error {
-	if err := rawjson.Check(f.text, maxDepth); err != nil {
+	if err := rawjson.Check(f.text, oda.MaxDepth); err != nil {
 		return fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	ids := make(map[oda.Kind]string)

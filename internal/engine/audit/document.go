@@ -7,9 +7,6 @@ import (
 	"oda/internal/rawjson"
 )
 
-// maxDepth is the deepest nesting that any server can have accepted.
-const maxDepth = 10_000
-
 // document renders documents into memory that it reuses.
 type document struct{ text bytes.Buffer }
 
@@ -23,7 +20,7 @@ func (d *document) check(ref oda.Ref, body oda.Body) string {
 	if err := body.WriteTo(&d.text, anything, nil); err != nil {
 		return "cannot be rendered: " + err.Error()
 	}
-	s := rawjson.NewScanner(d.text.Bytes(), maxDepth)
+	s := rawjson.NewScanner(d.text.Bytes(), oda.MaxDepth)
 	id := ""
 	if fault := members(s, func(key []byte) error {
 		start, end, err := s.Skip()
@@ -42,7 +39,7 @@ func (d *document) check(ref oda.Ref, body oda.Body) string {
 
 // notObject returns why a text is not a JSON object, or "" if it is one.
 func notObject(text []byte) string {
-	s := rawjson.NewScanner(text, maxDepth)
+	s := rawjson.NewScanner(text, oda.MaxDepth)
 	return members(s, func([]byte) error {
 		_, _, err := s.Skip()
 		return err
