@@ -19,12 +19,20 @@ type Call struct {
 	Request        string
 	Sent, Received *Instant // nil: the record does not say
 	Failed         bool
+
+	read call
 }
+
+// At returns the time of the call, given when it was recorded.
+func (c *Call) At(recordedOn Instant) Instant { return c.read.at(recordedOn) }
+
+// Took returns how long the call took, and whether that is known.
+func (c *Call) Took() (Elapsed, bool) { return c.read.took() }
 
 // CallOf reads the call of a stored record.
 func CallOf(record []byte) Call {
 	read := readCall(record)
-	c := Call{Request: string(textIn(read.request)), Failed: read.failed}
+	c := Call{Request: string(textIn(read.request)), Failed: read.failed, read: read}
 	if read.sent != unsaid {
 		c.Sent = &read.sent
 	}

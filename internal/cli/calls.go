@@ -107,17 +107,11 @@ func (c *calls) Run(ctx context.Context, to streams) error {
 // callRow returns a call as people see it.
 func callRow(r oda.Record) []cell {
 	call := oda.CallOf(r.Text)
-	at, took := r.RecordedOn, "-"
-	switch {
-	case call.Sent != nil:
-		at = *call.Sent
-	case call.Received != nil:
-		at = *call.Received
+	seconds := "-"
+	if took, known := call.Took(); known {
+		seconds = strconv.FormatFloat(took.Seconds(), 'f', 3, 64)
 	}
-	if call.Sent != nil && call.Received != nil && *call.Received >= *call.Sent {
-		took = strconv.FormatFloat(call.Received.Time().Sub(call.Sent.Time()).Seconds(), 'f', 3, 64)
-	}
-	row := plainCells(strconv.FormatInt(r.Sequence, 10), when(at), "ok", took, call.Request)
+	row := plainCells(strconv.FormatInt(r.Sequence, 10), when(call.At(r.RecordedOn)), "ok", seconds, call.Request)
 	if call.Failed {
 		row[2] = cell{"failed", red}
 	}

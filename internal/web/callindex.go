@@ -120,15 +120,9 @@ func keptName(name string) string {
 // add adds a record.
 func (x *callIndex) add(r *oda.Record) {
 	call := oda.CallOf(r.Text)
-	c := indexedCall{sequence: r.Sequence, recorded: r.RecordedOn, begin: noTime, took: -1, failed: call.Failed}
-	switch {
-	case call.Sent != nil:
-		c.begin = *call.Sent
-		if call.Received != nil && *call.Received >= *call.Sent {
-			c.took = oda.Elapsed(*call.Received - *call.Sent)
-		}
-	case call.Received != nil:
-		c.begin = *call.Received
+	c := indexedCall{sequence: r.Sequence, recorded: r.RecordedOn, begin: call.At(noTime), took: -1, failed: call.Failed}
+	if took, known := call.Took(); known {
+		c.took = took
 	}
 	c.function = x.functions.number(call.Request)
 	arguments, problem := argumentsAndError(r.Text)

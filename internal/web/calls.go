@@ -349,8 +349,8 @@ func (v *callsView) follows(sequence int64, others bool) bool {
 func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
 	row := callRow{Sequence: r.Sequence, Sent: call.Sent, Received: call.Received, Failed: call.Failed}
 	row.Module, row.Name = lastName(call.Request)
-	if call.Sent != nil && call.Received != nil && *call.Received >= *call.Sent {
-		row.Took = showElapsed(oda.Elapsed(*call.Received - *call.Sent))
+	if took, known := call.Took(); known {
+		row.Took = showElapsed(took)
 	}
 	for key, value := range rawjson.Members(r.Text) {
 		switch string(key) {

@@ -143,7 +143,7 @@ func (s *Site) began(ctx context.Context, block string) string {
 	}
 	first := page.Records[0]
 	call := oda.CallOf(first.Text)
-	return cmp.Or(call.Sent, call.Received, &first.RecordedOn).Time().Format("2006-01-02 15:04")
+	return call.At(first.RecordedOn).Time().Format("2006-01-02 15:04")
 }
 
 // join connects those that were found with each other.
