@@ -1,9 +1,6 @@
 package oda
 
-import (
-	"context"
-	"math"
-)
+import "context"
 
 // MaxDiff is how many bytes the two documents of a comparison may have together.
 const MaxDiff = 16 << 20
@@ -15,10 +12,7 @@ type Diff struct{ From, To *Entity }
 // current. If to is 0, it stands for the current version; if from is 0, for the
 // version before to.
 func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, error) {
-	if !ValidID(ref.ID) {
-		return Diff{}, Missing(ref)
-	}
-	newer, err := a.info(ctx, ref, to)
+	newer, err := a.VersionInfo(ctx, ref, to)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -33,7 +27,7 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 			Faults: []Fault{{"query:from", "is missing, and there is no version before version 1"}},
 		}
 	}
-	older, err := a.info(ctx, ref, from)
+	older, err := a.VersionInfo(ctx, ref, from)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -47,22 +41,6 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 	}
 	d.From, err = a.engine.Version(ctx, ref, from)
 	return d, err
-}
-
-// info describes one version; 0 stands for the current one.
-func (a *Archive) info(ctx context.Context, ref Ref, version int64) (VersionInfo, error) {
-	before := version + 1
-	if version == 0 || version == math.MaxInt64 {
-		before = math.MaxInt64
-	}
-	all, err := a.engine.Versions(ctx, ref, before, 1)
-	if err != nil {
-		return VersionInfo{}, err
-	}
-	if version != 0 && all[0].Metadata.Version != version {
-		return VersionInfo{}, MissingVersion(ref, version)
-	}
-	return all[0], nil
 }
 
 func diffTooLarge() *Error {

@@ -52,6 +52,22 @@ func (a *Archive) Versions(ctx context.Context, ref Ref, before int64, limit int
 	return VersionPage{versions, versions[len(versions)-1].Metadata.Version > 1}, nil
 }
 
+// VersionInfo describes one version; 0 stands for the current one.
+func (a *Archive) VersionInfo(ctx context.Context, ref Ref, version int64) (VersionInfo, error) {
+	before := version + 1
+	if version == 0 || version == math.MaxInt64 {
+		before = math.MaxInt64
+	}
+	page, err := a.Versions(ctx, ref, before, 1)
+	if err != nil {
+		return VersionInfo{}, err
+	}
+	if version != 0 && page.Versions[0].Metadata.Version != version {
+		return VersionInfo{}, MissingVersion(ref, version)
+	}
+	return page.Versions[0], nil
+}
+
 // versionCursor is what a cursor of versions carries: the entity, and the version
 // with which the previous page ended.
 type versionCursor struct {

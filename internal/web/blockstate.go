@@ -42,11 +42,11 @@ func (s *Site) blockState(ctx context.Context, id string, params url.Values) (*b
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.cfg.Archive.Versions(ctx, now.ref(), 0, 1)
+	current, err := s.cfg.Archive.VersionInfo(ctx, now.ref(), 0)
 	if err != nil {
 		return nil, err
 	}
-	if params.Get("at") == "" && e.Metadata.Version == page.Versions[0].Metadata.Version {
+	if params.Get("at") == "" && e.Metadata.Version == current.Metadata.Version {
 		return now, nil
 	}
 	return olderState(id, e, params), nil

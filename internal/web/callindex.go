@@ -239,14 +239,14 @@ func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, of *blockS
 		return x.extendOld(of.old, late)
 	}
 	for {
-		now, err := archive.Versions(ctx, of.ref(), 0, 1)
+		now, err := archive.VersionInfo(ctx, of.ref(), 0)
 		if err != nil {
 			return err
 		}
-		if newest := now.Versions[0].Metadata.Version; newest != x.version {
+		if newest := now.Metadata.Version; newest != x.version {
 			x.reset(newest)
 		}
-		if x.full || x.complete && int64(len(x.calls)) == now.Versions[0].Records {
+		if x.full || x.complete && int64(len(x.calls)) == now.Records {
 			return nil
 		}
 		if err := x.read(ctx, archive, of.id, late); err != nil {
@@ -255,12 +255,12 @@ func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, of *blockS
 		}
 		// Another version may have other calls, so those that were read while it
 		// was stored belong to none.
-		now, err = archive.Versions(ctx, of.ref(), 0, 1)
+		now, err = archive.VersionInfo(ctx, of.ref(), 0)
 		if err != nil {
 			x.reset(0)
 			return err
 		}
-		if now.Versions[0].Metadata.Version == x.version {
+		if now.Metadata.Version == x.version {
 			return nil
 		}
 		if x.reset(0); time.Now().After(late) {

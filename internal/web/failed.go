@@ -70,9 +70,9 @@ func (s *Site) offerCurrent(r *http.Request, view *failedView, ref oda.Ref, code
 	if code != oda.NotFound && code != oda.InvalidQuery || params.Get("at") == "" && params.Get("version") == "" {
 		return
 	}
-	page, err := s.cfg.Archive.Versions(r.Context(), ref, 0, 1)
+	current, err := s.cfg.Archive.VersionInfo(r.Context(), ref, 0)
 	if err != nil {
 		return // what went wrong is told already
 	}
-	view.Current, view.ID, view.At = &page.Versions[0], ref.ID, params.Get("at")
+	view.Current, view.ID, view.At = &current, ref.ID, params.Get("at")
 }

@@ -94,17 +94,9 @@ func (s *Site) find(ctx context.Context, n named, other *side) (*side, error) {
 
 // side describes a version of an entity, 0 for the current one.
 func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, error) {
-	before := int64(0)
-	if version > 0 {
-		before = version + 1
-	}
-	page, err := s.cfg.Archive.Versions(ctx, ref, before, 1)
+	info, err := s.cfg.Archive.VersionInfo(ctx, ref, version)
 	if err != nil {
 		return nil, err
-	}
-	info := page.Versions[0]
-	if version > 0 && info.Metadata.Version != version {
-		return nil, oda.MissingVersion(ref, version)
 	}
 	found, err := s.cfg.Archive.Look(ctx, []oda.Ref{ref})
 	if err != nil {

@@ -68,12 +68,12 @@ func (s *Site) countCalls(ctx context.Context, rows []row) error {
 		if r.Kind != oda.ExecutionBlock {
 			continue
 		}
-		page, err := s.cfg.Archive.Versions(ctx, r.Ref, 0, 1)
+		current, err := s.cfg.Archive.VersionInfo(ctx, r.Ref, 0)
 		if err != nil {
 			return err
 		}
-		r.Calls = page.Versions[0].Records
-		r.tally = s.tallies.get(r.ID, page.Versions[0].Metadata.Version)
+		r.Calls = current.Records
+		r.tally = s.tallies.get(r.ID, current.Metadata.Version)
 		blocks = append(blocks, r)
 	}
 	slices.SortStableFunc(blocks, func(a, b *row) int { return cmp.Compare(a.Calls-a.tally.calls, b.Calls-b.tally.calls) })
@@ -108,8 +108,8 @@ func (s *Site) count(ctx context.Context, r *row, late time.Time) tally {
 	}
 	// Another version may have other calls, so those that were read while it was
 	// stored belong to none.
-	now, err := s.cfg.Archive.Versions(ctx, r.Ref, 0, 1)
-	if err != nil || now.Versions[0].Metadata.Version != t.version {
+	now, err := s.cfg.Archive.VersionInfo(ctx, r.Ref, 0)
+	if err != nil || now.Metadata.Version != t.version {
 		return tally{version: t.version}
 	}
 	s.tallies.keep(r.ID, t)
