@@ -2,8 +2,8 @@ package oda
 
 import (
 	"context"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -60,18 +60,14 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 		}
 		f.Filter.Kinds = append(f.Filter.Kinds, kind)
 	}
-	for _, id := range params["id"] {
-		if id == "" {
-			p.fault("id", "is empty; give it a value or leave it out")
-			break
-		}
+	if slices.Contains(params["id"], "") {
+		p.fault("id", "is empty; give it a value or leave it out")
 	}
 	if f.Filter.IDs = params["id"]; len(f.Filter.IDs) > maxChangeIDs {
 		p.fault("id", "is given %d times; give it at most %d times, or filter what you receive", len(f.Filter.IDs), maxChangeIDs)
 	}
-	if len(p.faults) > 0 {
-		_, name, _ := strings.Cut(p.faults[0].Pointer, ":")
-		return Following{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "Invalid query: " + name + " " + p.faults[0].Detail + "."}
+	if err := p.err("Invalid query"); err != nil {
+		return Following{}, err
 	}
 	return f, nil
 }
@@ -80,10 +76,7 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 func ParseWait(params map[string][]string) (time.Duration, error) {
 	p := queryParser{params: params}
 	wait := p.whole("wait", 0, maxWait, 0)
-	if len(p.faults) > 0 {
-		return 0, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "Invalid query: wait " + p.faults[0].Detail + "."}
-	}
-	return time.Duration(wait) * time.Second, nil
+	return time.Duration(wait) * time.Second, p.err("Invalid query")
 }
 
 // whole returns the value of a parameter that is a whole number within bounds, or

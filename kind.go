@@ -1,8 +1,9 @@
 package oda
 
-import "cmp"
-
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Kind is one of the four kinds of entity.
 type Kind uint8

@@ -46,9 +46,8 @@ func ParseNight(params map[string][]string) (NightQuery, error) {
 		}
 		q.Telescope = telescope
 	}
-	if len(p.faults) > 0 {
-		return NightQuery{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "This night cannot be reported: " +
-			strings.TrimPrefix(p.faults[0].Pointer, "query:") + " " + p.faults[0].Detail + "."}
+	if err := p.err("This night cannot be reported"); err != nil {
+		return NightQuery{}, err
 	}
 	return q, nil
 }

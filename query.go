@@ -102,11 +102,10 @@ func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 	if text, ok := p.one("cursor"); ok {
 		p.cursor(&q, text)
 	}
-	switch {
-	case len(p.faults) > 0:
-		return Query{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "Invalid list query: " +
-			strings.TrimPrefix(p.faults[0].Pointer, "query:") + " " + p.faults[0].Detail + "."}
-	case q.Order == 0:
+	if err := p.err("Invalid list query"); err != nil {
+		return Query{}, err
+	}
+	if q.Order == 0 {
 		return Query{}, Errorf(InvalidQuery, "A listing needs a query: user, or created_after / created_before, "+
 			"or last_modified_after / last_modified_before. For everything, ask for created_after=1970-01-01.")
 	}
@@ -116,6 +115,16 @@ func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 type queryParser struct {
 	params map[string][]string
 	faults []Fault
+}
+
+// err returns an error that names the first fault and lists all, nil if there is none.
+// What begins its sentence.
+func (p *queryParser) err(what string) error {
+	if len(p.faults) == 0 {
+		return nil
+	}
+	_, name, _ := strings.Cut(p.faults[0].Pointer, ":")
+	return &Error{Code: InvalidQuery, Faults: p.faults, Detail: what + ": " + name + " " + p.faults[0].Detail + "."}
 }
 
 func (p *queryParser) fault(name, format string, args ...any) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"strings"
 )
 
 // Scope says which entities are exported, each with its whole history. The zero value
@@ -33,9 +32,8 @@ func ParseScope(params map[string][]string) (Scope, error) {
 			p.fault("prj_id", "is not a valid identifier")
 		}
 	}
-	if len(p.faults) > 0 {
-		_, name, _ := strings.Cut(p.faults[0].Pointer, ":")
-		return Scope{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "Invalid query: " + name + " " + p.faults[0].Detail + "."}
+	if err := p.err("Invalid query"); err != nil {
+		return Scope{}, err
 	}
 	return s, nil
 }

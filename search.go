@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,19 +139,9 @@ func ParseSearch(kind Kind, params map[string][]string) (Search, error) {
 	if p.has("fields") {
 		q.Fields = ItemFields(p.named("fields", fieldNames[:]))
 	}
-	if text, ok := p.one("limit"); ok {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > MaxSearchLimit {
-			p.fault("limit", "must be a whole number from 1 to %d", MaxSearchLimit)
-		}
-		q.Limit = n
-	}
-	if q.Limit == 0 {
-		q.Limit = DefaultSearchLimit
-	}
-	if len(p.faults) > 0 {
-		return Search{}, &Error{Code: InvalidQuery, Faults: p.faults, Detail: "Invalid search: " +
-			strings.TrimPrefix(p.faults[0].Pointer, "query:") + " " + p.faults[0].Detail + "."}
+	q.Limit = int(p.whole("limit", 1, MaxSearchLimit, int64(cmp.Or(q.Limit, DefaultSearchLimit))))
+	if err := p.err("Invalid search"); err != nil {
+		return Search{}, err
 	}
 	return q, nil
 }
