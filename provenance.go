@@ -45,13 +45,15 @@ const (
 	traceFree = 1 << 20  // that it may remember without a turn
 )
 
-// referring lists, for each kind, the kinds whose documents may refer to it.
 var referring = map[Kind][]Kind{
-	SBDefinition:   {SBInstance, ExecutionBlock, Project},
+	SBDefinition:   {Project, SBInstance, ExecutionBlock},
 	SBInstance:     {ExecutionBlock},
 	ExecutionBlock: {SBInstance},
 	Project:        {SBDefinition},
 }
+
+// Referring returns the kinds whose documents may refer to one of this kind.
+func (k Kind) Referring() []Kind { return referring[k] }
 
 // Provenance follows the references from and to an entity.
 func (a *Archive) Provenance(ctx context.Context, ref Ref) (*Provenance, error) {
@@ -276,7 +278,7 @@ func (t *tracer) back(ctx context.Context, ring []Ref) ([]Ref, error) {
 	}
 	terms := make(map[Kind][]string)
 	for name := range names {
-		for _, from := range referring[name.Kind] {
+		for _, from := range name.Kind.Referring() {
 			terms[from] = append(terms[from], term(from, referenceTerm, plain(name.ID)))
 		}
 	}

@@ -170,7 +170,7 @@ func (a *Archive) below(ctx context.Context, one *Found, add func(*Found)) error
 		}
 	}
 	names := append([]string{one.ID}, one.Summary.Blocks...)
-	for _, kind := range referring[one.Kind] {
+	for _, kind := range one.Kind.Referring() {
 		if kind == Project || one.Kind == ExecutionBlock {
 			continue // what it hangs on itself
 		}

@@ -15,13 +15,7 @@ type Run = oda.Run
 type Runs []Run
 
 // Add appends one record.
-func (r Runs) Add(sequence int64) Runs {
-	if n := len(r); n > 0 && r[n-1].Last == sequence-1 {
-		r[n-1].Last = sequence
-		return r
-	}
-	return append(r, Run{First: sequence, Last: sequence})
-}
+func (r Runs) Add(sequence int64) Runs { return r.AddRun(sequence, sequence) }
 
 // AddRun appends the records from first to last, if there are any.
 func (r Runs) AddRun(first, last int64) Runs {

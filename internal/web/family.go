@@ -45,14 +45,6 @@ const (
 	shownBegins   = 16 // blocks of which the first call is read
 )
 
-// referring are the kinds whose documents may refer to a kind.
-var referring = map[oda.Kind][]oda.Kind{
-	oda.SBDefinition:   {oda.Project, oda.SBInstance, oda.ExecutionBlock},
-	oda.SBInstance:     {oda.ExecutionBlock},
-	oda.ExecutionBlock: {oda.SBInstance},
-	oda.Project:        {oda.SBDefinition},
-}
-
 // relatives gathers a family.
 type relatives struct {
 	site  *Site
@@ -73,7 +65,7 @@ func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (f
 		return family{}, err
 	}
 	var f family
-	for _, kind := range referring[ref.Kind] {
+	for _, kind := range ref.Kind.Referring() {
 		b, err := all.behind(ctx, kind)
 		if err != nil {
 			return family{}, err
