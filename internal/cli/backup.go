@@ -13,7 +13,6 @@ import (
 	"oda/client"
 	"oda/internal/app"
 	"oda/internal/backup"
-	"oda/internal/files"
 )
 
 // backUp takes a backup.
@@ -43,26 +42,19 @@ func (b *backUp) Run(ctx context.Context, to streams) error {
 	if b.Output == "" || b.Output == "-" {
 		return &failure{exitUsage, "--output needs the name of a file: a backup appears when it is complete, and stdout has no such moment"}
 	}
-	if err := spared(b.Output); err != nil {
-		return err
-	}
-	file, err := files.CreateFresh(b.Output, 0o600, backup.Begins, b.Force)
-	if err != nil {
-		return notWritten(ctx, "backup", b.Output, err)
-	}
 	began := time.Now()
 	var written, total atomic.Int64
-	stop := newProgress(to.err, b.Quiet).follow(func(took time.Duration) (string, float64) {
-		return howFar("backing up", written.Load(), total.Load(), took, size)
+	var end backup.End
+	err := writeFresh(ctx, "backup", b.Output, backup.Begins, b.Force, func(file io.Writer) (err error) {
+		stop := newProgress(to.err, b.Quiet).follow(func(took time.Duration) (string, float64) {
+			return howFar("backing up", written.Load(), total.Load(), took, size)
+		})
+		defer stop()
+		end, err = b.take(ctx, file, to.version, &written, &total)
+		return err
 	})
-	end, err := b.take(ctx, file, to.version, &written, &total)
-	stop()
 	if err != nil {
-		file.Discard()
-		return notWritten(ctx, "backup", b.Output, err)
-	}
-	if err := file.Commit(); err != nil {
-		return notWritten(ctx, "backup", b.Output, err)
+		return err
 	}
 	took := time.Since(began)
 	_, err = fmt.Fprintf(to.out, "%s up to position %s in %s: %s in %s, %s per second\n", manyOf(counted(end), "entity"), grouped(end.Position), b.Output,

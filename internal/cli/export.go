@@ -13,7 +13,6 @@ import (
 
 	"oda"
 	"oda/internal/app"
-	"oda/internal/files"
 	"oda/internal/moving"
 )
 
@@ -73,20 +72,13 @@ func (e *export) Run(ctx context.Context, to streams) error {
 		}
 		return err
 	}
-	if err := spared(e.Output); err != nil {
+	var said string
+	err = writeFresh(ctx, "export", e.Output, moving.Begins, e.Force, func(file io.Writer) (err error) {
+		said, err = e.write(ctx, scope, to, file)
 		return err
-	}
-	f, err := files.CreateFresh(e.Output, 0o600, moving.Begins, e.Force)
+	})
 	if err != nil {
-		return notWritten(ctx, "export", e.Output, err)
-	}
-	said, err := e.write(ctx, scope, to, f)
-	if err != nil {
-		f.Discard()
-		return notWritten(ctx, "export", e.Output, err)
-	}
-	if err := f.Commit(); err != nil {
-		return notWritten(ctx, "export", e.Output, err)
+		return err
 	}
 	_, err = fmt.Fprintln(to.out, said)
 	return err

@@ -118,7 +118,7 @@ func beginReport(path string) (*files.Fresh, error) {
 	if err := spared(path); err != nil {
 		return nil, err
 	}
-	f, err := files.CreateFresh(path, 0o600, moving.ReportBegin, isReport(path))
+	f, err := files.CreateFresh(path, moving.ReportBegin, isReport(path))
 	if errors.Is(err, files.ErrExists) || errors.Is(err, files.ErrNotFile) {
 		return nil, &failure{exitFailed, fmt.Sprintf("%s exists already, and is not the report of an import; choose another name for --report", path)}
 	}

@@ -4,16 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"syscall"
 
 	"oda/internal/app"
 	"oda/internal/files"
 )
 
+// writeFresh writes a backup or an export into a file that appears when it is complete.
+func writeFresh(ctx context.Context, what, path, begins string, replace bool, write func(io.Writer) error) error {
+	if err := spared(path); err != nil {
+		return err
+	}
+	file, err := files.CreateFresh(path, begins, replace)
+	if err != nil {
+		return notWritten(ctx, what, path, err)
+	}
+	if err = write(file); err != nil {
+		file.Discard()
+	} else {
+		err = file.Commit()
+	}
+	return notWritten(ctx, what, path, err)
+}
+
 // notWritten says why there is no backup or export under its name.
 func notWritten(ctx context.Context, what, path string, err error) error {
-	_, known := errors.AsType[*failure](err)
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return &failure{exitFailed, fmt.Sprintf("stopped before the %s was complete; there is no %s", what, path)}
 	case errors.Is(err, files.ErrNotFile):
@@ -26,10 +45,8 @@ func notWritten(ctx context.Context, what, path string, err error) error {
 		return &failure{exitFailed, fmt.Sprintf("another process is writing %s; wait for it, or choose another name", path)}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &failure{exitFailed, fmt.Sprintf("there is no room for the %s on the disk of %s; make room, or write it to another disk", what, path)}
-	case known:
-		return err
 	}
-	return &failure{exitFailed, err.Error()}
+	return err
 }
 
 // spared refuses to write over a database, which may be the archive itself, or over a file

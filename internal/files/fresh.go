@@ -35,7 +35,9 @@ var (
 // CreateFresh begins a file. If one exists that may not be replaced, the error is
 // ErrExists. An empty one, as mktemp makes it, may always be. Begins is how the content
 // begins: an unfinished file with such content is begun anew, and any other is in the way.
-func CreateFresh(path string, mode os.FileMode, begins string, replace bool) (*Fresh, error) {
+// Only the user may read it.
+func CreateFresh(path, begins string, replace bool) (*Fresh, error) {
+	const mode = 0o600
 	f := &Fresh{path: path, replace: replace}
 	if err := f.mayAppear(); err != nil {
 		return nil, err
