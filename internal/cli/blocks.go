@@ -89,10 +89,7 @@ func (r *recording) Run(ctx context.Context, to streams) error {
 	}
 	s := sender{archive: archive, block: r.ID}
 	if err = s.sendAll(ctx, in, r.Key); err != nil {
-		f, ok := errors.AsType[*failure](err)
-		if !ok {
-			f = &failure{exitFailed, err.Error()}
-		}
+		f := failureOf(err)
 		stored, uncertain := "records stored", client.Temporary(s.failed)
 		if uncertain { // the last ones may be stored, too
 			stored = "records known to be stored"

@@ -120,13 +120,8 @@ func callRow(r oda.Record) []cell {
 
 // recordJSON returns a record as the archive's interface has it, on one line.
 func recordJSON(r oda.Record) []byte {
-	text := fmt.Appendf(nil, `{"sequence":%d`, r.Sequence)
-	if r.Key != "" {
-		key, _ := quoted(r.Key) // a text can be written
-		text = append(append(text, `,"key":`...), key...)
-	}
-	text = fmt.Appendf(text, `,"recorded_at":"%s","record":`, r.RecordedOn)
-	return append(append(text, oneLine(r.Text)...), '}')
+	r.Text = oneLine(r.Text)
+	return r.AppendJSON(nil)
 }
 
 // oneLine returns a JSON text without white space between its parts.

@@ -140,10 +140,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.Bind(command, parser, &read.settings)
 	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil {
-		f, ok := errors.AsType[*failure](err)
-		if !ok {
-			f = &failure{exitFailed, err.Error()}
-		}
+		f := failureOf(err)
 		if f.text != "" {
 			fmt.Fprintf(errOut, "oda: %s\n", shownError(errOut, err))
 		}
@@ -184,8 +181,6 @@ type version struct{}
 
 // Run prints the version.
 func (version) Run(s streams) error {
-	_, err := fmt.Fprintln(s.out, versionLine(s.version))
+	_, err := fmt.Fprintln(s.out, "oda "+s.version)
 	return err
 }
-
-func versionLine(version string) string { return "oda " + version }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -86,15 +87,11 @@ func (c *configShow) Run(from *settings, command *kong.Context, to streams) erro
 		if flag.Name == "config" {
 			continue
 		}
-		source := from.from[flag]
-		if source == "" {
-			source = "default"
-		}
 		value := new(yaml.Node)
 		if err := value.Encode(plain(flag)); err != nil {
 			return err
 		}
-		value.LineComment, value.Style = source, value.Style|yaml.FlowStyle
+		value.LineComment, value.Style = cmp.Or(from.from[flag], "default"), value.Style|yaml.FlowStyle
 		all.Content = append(all.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: flag.Name}, value)
 	}
 	text, err := yaml.Marshal(all)

@@ -181,25 +181,18 @@ func spooled(folder string, report *doctor.Report) {
 // print prints the result.
 func (e *examine) print(out io.Writer, report *doctor.Report, findings []doctor.Finding, unseen string) error {
 	if e.JSON {
-		text, err := json.Marshal(map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
-		if err == nil {
-			_, err = fmt.Fprintf(out, "%s\n", text)
-		}
-		return err
+		return json.NewEncoder(out).Encode(map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
 	}
 	if unseen != "" {
 		if _, err := fmt.Fprintf(out, "not looked at: %s\n", unseen); err != nil {
 			return err
 		}
 	}
-	warnings := fmt.Sprintf("%s warnings", grouped(int64(report.Warnings)))
-	if report.Warnings == 1 {
-		warnings = "1 warning"
-	}
+	warnings := manyOf(int64(report.Warnings), "warning")
 	if report.Wrong == 0 {
 		_, err := fmt.Fprintf(out, "nothing is wrong; %s\n", warnings)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "wrong: %s; %s\n", places(int64(report.Wrong)), warnings)
+	_, err := fmt.Fprintf(out, "wrong: %s; %s\n", manyOf(int64(report.Wrong), "place"), warnings)
 	return err
 }

@@ -193,10 +193,7 @@ func each(files []string, stdin io.Reader, do func(body []byte) error) error {
 		if err == nil {
 			continue
 		}
-		f, ok := errors.AsType[*failure](err)
-		if !ok {
-			f = &failure{exitFailed, err.Error()}
-		}
+		f := failureOf(err)
 		text := called(file) + ": " + f.text
 		if len(files) > 1 {
 			text += fmt.Sprintf(" [file %d of %d: those before it are stored, those after it were not sent]", i+1, len(files))

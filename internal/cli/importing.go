@@ -107,7 +107,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		if i.Report != "" {
 			where = ", see " + i.Report
 		}
-		return &failure{exitSetAside, fmt.Sprintf("%s could not be imported%s", asideText(aside), where)}
+		return &failure{exitSetAside, fmt.Sprintf("%s could not be imported%s", manyOf(aside, "document"), where)}
 	}
 	return nil
 }
@@ -156,13 +156,6 @@ func about(s moving.SetAside) string {
 		return fmt.Sprintf("%s version %d: ", s.ID, s.Version)
 	}
 	return s.ID + ": "
-}
-
-func asideText(n int64) string {
-	if n == 1 {
-		return "1 document"
-	}
-	return grouped(n) + " documents"
 }
 
 func (i *importing) run(ctx context.Context, to streams, report *moving.Report) error {

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -17,7 +16,7 @@ type lister[T any] struct {
 	row    func(T) []cell
 	line   func(T) string // for programs, unless they ask for something else
 	id     func(T) string
-	json   func(T) ([]byte, error)
+	json   func(T) []byte
 }
 
 // all prints a list as it arrives, and what explains its error.
@@ -85,10 +84,9 @@ func (p *lister[T]) array(w *bufio.Writer) (func(T) error, func() error) {
 	}
 	before := byte('[')
 	return func(one T) error {
-			text, err := p.json(one)
 			w.WriteByte(before)
 			before = ','
-			w.Write(text)
+			_, err := w.Write(p.json(one))
 			return err
 		}, func() error {
 			if before == '[' {
@@ -107,16 +105,12 @@ func (p *lister[T]) yaml(w *bufio.Writer) (func(T) error, func() error) {
 func (p *lister[T]) gathered(print func([]byte) error) (func(T) error, func() error) {
 	all := [][]byte{}
 	return func(one T) error {
-			text, err := p.json(one)
-			all = append(all, text)
-			return err
+			all = append(all, p.json(one))
+			return nil
 		}, func() error {
 			return print(slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")))
 		}
 }
-
-// quoted returns a text as JSON.
-func quoted(text string) ([]byte, error) { return json.Marshal(text) }
 
 // limited ends a list after so many things; 0 is no limit.
 func limited[T any](list iter.Seq2[T, error], limit int) iter.Seq2[T, error] {

@@ -59,7 +59,6 @@ const (
 	faint    ink = "2"
 	red      ink = "31"
 	green    ink = "32"
-	yellow   ink = "33"
 	blue     ink = "34"
 	magenta  ink = "35"
 	cyan     ink = "36"

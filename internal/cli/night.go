@@ -115,14 +115,3 @@ func failedInk(n int64) ink {
 	}
 	return plainInk
 }
-
-// manyOf writes how many there are of a thing.
-func manyOf(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	if stem, ok := strings.CutSuffix(thing, "y"); ok {
-		return grouped(n) + " " + stem + "ies"
-	}
-	return grouped(n) + " " + thing + "s"
-}

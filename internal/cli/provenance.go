@@ -40,12 +40,12 @@ func (p *provenance) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		fmt.Fprintf(to.err, "oda: %s: there is more than this; the archive follows at most 1,000 entities\n", p.ID)
 	}
 	if p.Output == "id" {
-		return printRefs(to.out, look, found)
+		return printRefs(to.out, found)
 	}
 	return printTree(to.out, look, oda.Ref{Kind: kind, ID: p.ID}, found)
 }
 
-func printRefs(out io.Writer, look look, found *oda.Provenance) error {
+func printRefs(out io.Writer, found *oda.Provenance) error {
 	w := bufio.NewWriter(out)
 	for _, n := range found.Nodes {
 		fmt.Fprintf(w, "%s %s\n", n.Kind.Collection(), visible(n.ID))

@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/rawjson"
 )
 
 // criteria are those that a query and a search have in common. Their flags are
@@ -122,7 +123,7 @@ func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		LastModifiedAfter: q.LastModifiedAfter.Time, LastModifiedBefore: q.LastModifiedBefore.Time,
 	})
 	itself := func(id string) string { return id }
-	print := lister[string]{look: look, line: itself, id: itself, json: quoted}
+	print := lister[string]{look: look, line: itself, id: itself, json: func(id string) []byte { return rawjson.AppendQuoted(nil, id) }}
 	return print.all(to.out, q.Output, limited(list, q.Limit), failed)
 }
 
@@ -242,7 +243,7 @@ func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		return print.all(to.out, format, limited(archive.SearchIDs(ctx, kind, asked), s.Limit), failed)
 	}
 	if format == "json" || format == "yaml" {
-		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) ([]byte, error) { return one, nil }}
+		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }}
 		return print.all(to.out, format, limited(archive.SearchJSON(ctx, kind, asked), s.Limit), failed)
 	}
 	return foundLister(look).all(to.out, "table", limited(archive.Search(ctx, kind, asked), s.Limit), failed)

@@ -74,6 +74,14 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
+// failureOf returns an error as a failure.
+func failureOf(err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	return &failure{exitFailed, err.Error()}
+}
+
 // lost reports whether the request was sent but its answer not received.
 func lost(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)

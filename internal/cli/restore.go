@@ -37,7 +37,7 @@ Exit codes: 0 the archive is there; 1 it is not; 2 invalid command line.`
 func (r *restore) Run(ctx context.Context, to streams) error {
 	file, err := os.Open(r.File)
 	if err != nil {
-		return &failure{exitFailed, err.Error()}
+		return err
 	}
 	defer file.Close()
 	began := time.Now()
@@ -52,11 +52,11 @@ func (r *restore) Run(ctx context.Context, to streams) error {
 	stop()
 	switch {
 	case ctx.Err() != nil:
-		return &failure{exitFailed, "stopped before the archive was restored; nothing was left"}
+		return errors.New("stopped before the archive was restored; nothing was left")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &failure{exitFailed, fmt.Sprintf("there is no room for the archive on the disk of %s; make room, or restore to another disk", r.Db)}
+		return fmt.Errorf("there is no room for the archive on the disk of %s; make room, or restore to another disk", r.Db)
 	case err != nil:
-		return &failure{exitFailed, err.Error()}
+		return err
 	}
 	_, err = fmt.Fprintf(to.out, "%s up to position %s restored in %s, as of %s (backed up by oda %s)\ncheck the archive with: oda verify --db %s\n",
 		manyOf(counted(end), "entity"), grouped(end.Position), time.Since(began).Round(10*time.Millisecond), end.Taken.Format(time.RFC3339), header.Program, r.Db)

@@ -73,30 +73,19 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 	}
 	if n := report.Faulty.Load(); n > 0 {
 		return &failure{exitDamaged, fmt.Sprintf("the archive is damaged in %s. Keep a copy of it as it is, and stop writing to it. "+
-			"Restore it from the last backup that verifies; docs/backup.md says how", places(n))}
+			"Restore it from the last backup that verifies; docs/backup.md says how", manyOf(n, "place"))}
 	}
 	return nil
-}
-
-func places(n int64) string {
-	if n == 1 {
-		return "1 place"
-	}
-	return grouped(n) + " places"
 }
 
 // print prints the result.
 func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault, took time.Duration) error {
 	counts := report.Faults()
 	if v.JSON {
-		text, err := json.Marshal(map[string]any{
+		return json.NewEncoder(out).Encode(map[string]any{
 			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(),
 			"faults": report.Faulty.Load(), "faults_by_class": counts, "listed": faults, "seconds": took.Seconds(),
 		})
-		if err == nil {
-			_, err = fmt.Fprintf(out, "%s\n", text)
-		}
-		return err
 	}
 	result := "everything fits"
 	if report.Faulty.Load() > 0 {
@@ -123,6 +112,17 @@ func audited(report *audit.Report, took time.Duration) (line string, share float
 		line += "; " + manyOf(n, "fault")
 	}
 	return line, share
+}
+
+// manyOf writes how many there are of a thing.
+func manyOf(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+		return grouped(n) + " " + stem + "ies"
+	}
+	return grouped(n) + " " + thing + "s"
 }
 
 // grouped writes a number with commas.

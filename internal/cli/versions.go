@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ type versions struct {
 }
 
 // Validate checks numbers.
-func (v *versions) Validate(ctx *kong.Context) error {
+func (v *versions) Validate() error {
 	if v.Number < 0 {
 		return errors.New("versions count from 1")
 	}
@@ -46,16 +45,6 @@ func validVersion(ctx *kong.Context, flag string, number int64) error {
 		}
 	}
 	return nil
-}
-
-// versionJSON returns what is known of a version as the archive's interface has it.
-func versionJSON(one oda.VersionInfo) ([]byte, error) {
-	text := bytes.TrimSuffix(one.Metadata.AppendJSON(nil), []byte("}"))
-	text = fmt.Appendf(text, `,"bytes":%d`, one.Bytes)
-	if one.Listed {
-		text = fmt.Appendf(text, `,"records":%d`, one.Records)
-	}
-	return append(text, '}'), nil
 }
 
 // Run prints the versions, newest first, or a document.
@@ -87,7 +76,7 @@ func (v *versions) Run(ctx context.Context, kind oda.Kind, to streams) error {
 			}
 			return plainCells(strconv.FormatInt(m.Version, 10), when(m.LastModifiedOn), m.LastModifiedBy, grouped(one.Bytes), records)
 		},
-		json: versionJSON,
+		json: func(one oda.VersionInfo) []byte { return one.AppendJSON(nil) },
 	}
 	return print.all(to.out, v.Output, list, func(err error) error { return explain(archive, v.ID, err) })
 }
