@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -119,9 +118,4 @@ func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 	}
 	newFile(htmlType, text).serve(w, r, privateCache, pagePolicy)
 	return nil
-}
-
-func isMissing(err error) bool {
-	var e *oda.Error
-	return errors.As(err, &e) && e.Code == oda.NotFound
 }

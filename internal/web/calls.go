@@ -156,7 +156,7 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	if named := params.Get("call"); named != "" {
 		sequence, _ := strconv.ParseInt(named, 10, 64) // there is no call 0
 		v.Call, err = s.callPanel(ctx, x, of, v, sequence)
-		if isMissing(err) {
+		if oda.CodeOf(err) == oda.NotFound {
 			v.NoCall, err = clipped(named, nameLength), nil
 		}
 	}
@@ -408,7 +408,7 @@ func arguments(value []byte, room int) string {
 			text = joined(text, string(key)+"="+readable(string(value)))
 		}
 	}
-	return cutText(text, room)
+	return beginning(text, room)
 }
 
 func joined(text, next string) string {
@@ -424,16 +424,9 @@ func short(value []byte, room int) string {
 	case string(value) == "null":
 		return ""
 	case len(value) > 0 && value[0] == '"':
-		return cutText(rawjson.Unquote(value), room)
+		return beginning(rawjson.Unquote(value), room)
 	}
-	return cutText(readable(string(value)), room)
-}
-
-func cutText(text string, room int) string {
-	if len(text) > room {
-		return string(bytes.ToValidUTF8([]byte(text[:room]), nil)) + "…"
-	}
-	return text
+	return beginning(readable(string(value)), room)
 }
 
 // indented writes a record with a value to a line, if it is not too long.

@@ -91,7 +91,7 @@ func (s *Site) changes(w http.ResponseWriter, r *http.Request) error {
 	view.Filtered = len(filters) > 0
 	q, faults := parseChanges(params)
 	if view.Faults = faults; len(faults) > 0 {
-		return s.refused(w, "changes", view, http.StatusBadRequest)
+		return s.unkept(w, http.StatusBadRequest, "changes", view)
 	}
 	page, err := s.cfg.Archive.Recent(r.Context(), q)
 	if err != nil {
@@ -185,11 +185,11 @@ func (s *Site) titles(ctx context.Context, entities []*oda.Found) ([]string, err
 			continue
 		}
 		titles[i] = e.Summary.Name
-		at := slices.IndexFunc(e.Summary.References, func(r oda.Reference) bool { return r.Kind == oda.SBDefinition })
-		if titles[i] != "" || at < 0 {
+		definition := definitionOf(e)
+		if titles[i] != "" || definition == nil {
 			continue
 		}
-		ref := oda.Ref{Kind: oda.SBDefinition, ID: e.Summary.References[at].ID}
+		ref := oda.Ref{Kind: oda.SBDefinition, ID: definition.ID}
 		if of[ref] == nil {
 			refs = append(refs, ref)
 		}
@@ -210,22 +210,28 @@ func (s *Site) titles(ctx context.Context, entities []*oda.Found) ([]string, err
 	return titles, nil
 }
 
+// definitionOf returns the reference to the SBDefinition that an entity is of, nil if it
+// is of none. A Project has SBDefinitions, but is of none.
+func definitionOf(e *oda.Found) *oda.Reference {
+	at := slices.IndexFunc(e.Summary.References, func(r oda.Reference) bool { return r.Kind == oda.SBDefinition })
+	if at < 0 || e.Kind == oda.Project {
+		return nil
+	}
+	return &e.Summary.References[at]
+}
+
 // failures counts the calls of a change that failed.
 func (s *Site) failures(ctx context.Context, c *oda.Change) (failed int64, err error) {
-	for after := c.FirstSequence - 1; after < c.LastSequence; {
-		page, err := s.cfg.Archive.Records(ctx, c.ID, after, int(c.LastSequence-after))
-		if err != nil {
-			return 0, err
+	for r, err := range s.records(ctx, &blockState{id: c.ID}, c.FirstSequence-1, int(c.LastSequence-c.FirstSequence+1)) {
+		if err != nil || r.Sequence > c.LastSequence {
+			return failed, err
 		}
-		for i := range page.Records {
-			if r := &page.Records[i]; r.Sequence <= c.LastSequence && oda.CallOf(r.Text).Failed {
-				failed++
-			}
+		if oda.CallOf(r.Text).Failed {
+			failed++
 		}
-		if !page.More || len(page.Records) == 0 {
+		if r.Sequence == c.LastSequence {
 			break
 		}
-		after = page.Records[len(page.Records)-1].Sequence
 	}
 	return failed, nil
 }

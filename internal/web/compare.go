@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -97,7 +98,7 @@ func (s *Site) notCompared(w http.ResponseWriter, view *compareView, err error) 
 		return err
 	}
 	view.Fault = e.Detail
-	return s.refused(w, "compare", view, status)
+	return s.unkept(w, status, "compare", view)
 }
 
 // enter waits until a comparison may begin: it takes more memory than other pages.
@@ -156,10 +157,7 @@ func (s *Site) sides(ctx context.Context, view *compareView) error {
 // link is the address of this comparison with some parameters changed, pairs of
 // name and value; an empty value leaves one out.
 func (v *compareView) link(changes ...string) string {
-	params := url.Values{}
-	for name, values := range v.params {
-		params[name] = values
-	}
+	params := maps.Clone(v.params)
 	for i := 0; i < len(changes); i += 2 {
 		params.Set(changes[i], changes[i+1])
 	}

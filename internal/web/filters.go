@@ -160,10 +160,7 @@ func without(params url.Values, name, value string) url.Values {
 
 // with replaces a parameter.
 func with(params url.Values, name, value string) url.Values {
-	changed := url.Values{}
-	for n, values := range params {
-		changed[n] = values
-	}
+	changed := maps.Clone(params)
 	changed.Set(name, value)
 	return changed
 }

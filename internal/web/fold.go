@@ -144,12 +144,10 @@ func (f *folder) key(key string) {
 // scalar writes a value: a number as it is spelled in the document, a string as it
 // is read.
 func (f *folder) scalar(kind rawjson.Kind, text []byte) {
-	shown := text
-	if len(shown) > longString {
-		shown, f.cut = append(bytes.ToValidUTF8(shown[:longString:longString], nil), "…"...), true
-	}
+	shown := beginning(string(text), longString)
+	f.cut = f.cut || len(text) > longString
 	f.bytes += len(shown)
-	escaped := template.HTMLEscapeString(readable(string(shown)))
+	escaped := template.HTMLEscapeString(readable(shown))
 	if kind != rawjson.String {
 		f.out.WriteString(`<span class="plain">` + escaped + `</span>`)
 		return

@@ -78,8 +78,11 @@ func (v *entityView) Graph() *graph {
 		}
 		// What is looked at comes first in its column; then by title, the newest first as in lists.
 		slices.SortStableFunc(nodes, func(a, b relative) int {
-			if a.Self != b.Self {
-				return cmp.Compare(mark(b.Self), mark(a.Self))
+			switch {
+			case a.Self:
+				return -1
+			case b.Self:
+				return 1
 			}
 			return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(b.Began, a.Began))
 		})
@@ -127,13 +130,6 @@ func (n *relative) texts() (lines []boxText) {
 		lines = append(lines, boxText{Text: n.Began, Small: true})
 	}
 	return lines
-}
-
-func mark(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // clipped is as much of a text as there is room for.

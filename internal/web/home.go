@@ -100,8 +100,11 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 			view.Trouble = e.Detail
 		}
 	}
-	var err error
-	if view.Newest, err = s.newest(ctx, oda.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks}); err != nil {
+	newest, err := s.cfg.Archive.Search(ctx, &oda.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks})
+	if err != nil {
+		return err
+	}
+	if view.Newest, err = s.rows(ctx, newest.Items); err != nil {
 		return err
 	}
 	page, err := s.cfg.Archive.Recent(ctx, oda.RecentQuery{Limit: changesOnHome, Within: changesTime})
@@ -118,14 +121,6 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 	view.Cards = s.cards()
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
-}
-
-func (s *Site) newest(ctx context.Context, q oda.Search) ([]row, error) {
-	page, err := s.cfg.Archive.Search(ctx, &q)
-	if err != nil {
-		return nil, err
-	}
-	return s.rows(ctx, page.Items)
 }
 
 // meaning describes a kind in a few words.

@@ -53,7 +53,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	q, err := oda.ParseSearch(kind, known(params))
 	view.Form = newForm(kind, params, err)
 	if oda.CodeOf(err) == oda.InvalidQuery {
-		return s.refused(w, "list", view, http.StatusBadRequest)
+		return s.unkept(w, http.StatusBadRequest, "list", view)
 	}
 	if err != nil {
 		return err
@@ -63,11 +63,6 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 		return err
 	}
 	return s.page(w, r, "list", view)
-}
-
-// refused answers with a page that has a form to mend what was asked for.
-func (s *Site) refused(w http.ResponseWriter, name string, view any, status int) error {
-	return s.unkept(w, status, name, view)
 }
 
 // fillList searches, and puts what was found into the view.
@@ -162,42 +157,23 @@ func wordsOf(kind oda.Kind, chips []chip) (each []chip) {
 // SBDefinition, where they have none of their own, and the calls of blocks.
 func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 	rows := make([]row, len(items))
-	var refs []oda.Ref
-	at := map[oda.Ref][]int{}
+	entities := make([]*oda.Found, len(items))
 	for i, item := range items {
-		rows[i] = row{Found: item, Title: item.Summary.Name}
+		rows[i], entities[i] = row{Found: item}, &items[i]
 		if n := len(item.Summary.Targets) - shownTargets; n > 0 {
 			rows[i].Summary.Targets, rows[i].More = item.Summary.Targets[:shownTargets], n
 		}
-		for j, r := range item.Summary.References {
-			if r.Kind != oda.SBDefinition || item.Kind == oda.Project {
-				continue
-			}
-			rows[i].Of = &item.Summary.References[j]
-			ref := oda.Ref{Kind: r.Kind, ID: r.ID}
-			if at[ref] == nil {
-				refs = append(refs, ref)
-			}
-			at[ref] = append(at[ref], i)
-			break
-		}
+		rows[i].Of = definitionOf(entities[i])
 	}
 	if err := s.countCalls(ctx, rows); err != nil {
 		return nil, err
 	}
-	found, err := s.cfg.Archive.Look(ctx, refs)
+	titles, err := s.titles(ctx, entities)
 	if err != nil {
 		return nil, err
 	}
-	for i, ref := range refs {
-		if found[i] == nil {
-			continue
-		}
-		for _, at := range at[ref] {
-			if rows[at].Title == "" {
-				rows[at].Title = found[i].Summary.Name
-			}
-		}
+	for i, title := range titles {
+		rows[i].Title = title
 	}
 	return rows, nil
 }

@@ -118,7 +118,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	q, err := oda.ParseNight(clean)
 	if err != nil {
 		view.Faults = faultsIn(err)
-		return s.refused(w, "night", view, http.StatusBadRequest)
+		return s.unkept(w, http.StatusBadRequest, "night", view)
 	}
 	if view.Night, err = s.cfg.Archive.Night(r.Context(), q); err != nil {
 		return err
