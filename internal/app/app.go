@@ -197,7 +197,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, store.Close)
 	timed := metrics.NewMinter(minter, minterName(cfg))
 	archive := oda.NewArchive(store, timed)
-	site := web.New(web.Config{Archive: archive, BasePath: base, Counts: archive.Counts, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
+	site := web.New(web.Config{Archive: archive, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{

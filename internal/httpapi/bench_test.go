@@ -65,7 +65,7 @@ func deskBehind(tb testing.TB, gate *auth.Gate) http.Handler {
 	archive := oda.NewArchive(store, minter)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Pages: web.New(web.Config{Counts: archive.Counts, Version: "test", Engine: "embedded", Logger: log}),
+		Archive: archive, Gate: gate, Pages: web.New(web.Config{Version: "test", Engine: "embedded", Logger: log}),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: 100}, Log: log,
 	})
 	if err != nil {

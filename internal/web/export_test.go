@@ -1,21 +1,13 @@
 package web
 
 import (
-	"context"
 	"time"
 
 	"oda"
 )
 
-// FixedCounts and Refresh are for the browser tests, which are outside the
-// package because their tools import it.
-var FixedCounts = fixedCounts
-
 // ShowShare writes a share in per cent.
 var ShowShare = showShare
-
-// Refresh counts once.
-func (s *Site) Refresh(ctx context.Context) error { return s.refresh(ctx) }
 
 // CallIndexes are the indexes of blocks.
 type CallIndexes struct{ callIndexes }

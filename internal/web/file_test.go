@@ -151,7 +151,7 @@ func TestAClientThatHasTheFileGets304(t *testing.T) {
 }
 
 func TestAnUnknownFileIsNoSuchPath(t *testing.T) {
-	site := New(Config{Counts: fixedCounts})
+	site := New(Config{})
 	for _, name := range []string{"", "nothing.js", "CHECKSUMS", "home.html", "../site.css", "swagger/LICENSE", "swagger-ui.css.gz"} {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/ui/x", nil)
 		r.SetPathValue("file", name)
@@ -168,7 +168,7 @@ func TestAnUnknownFileIsNoSuchPath(t *testing.T) {
 // get requests a page or a file as the router would.
 func get(t *testing.T, at string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	site := New(Config{Counts: fixedCounts})
+	site := New(Config{})
 	r := httptest.NewRequest(http.MethodGet, at, nil)
 	for name, values := range header {
 		r.Header[name] = values

@@ -16,9 +16,6 @@ import (
 // the server's default address.
 const fallbackHost = "127.0.0.1:8080"
 
-// unknownCount is shown until the first count is available.
-const unknownCount = "–"
-
 // The examples are pasted into a shell, so an address is shown only if all its
 // characters are harmless there. HTML escaping alone is not enough.
 var (
@@ -64,7 +61,7 @@ const (
 
 // Home serves the home page, GET {base}/ and GET {base}/api/v1/.
 func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
-	view := &homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Cards: s.cards(), Usage: s.usage.Load()}
+	view := &homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Cards: cards(nil), Usage: s.usage.Load()}
 	if s.cfg.Archive != nil {
 		if err := s.fillHome(r.Context(), view); err != nil {
 			return err
@@ -73,16 +70,12 @@ func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r, "home", view)
 }
 
-// cards are the kinds with their counts, from memory only.
-func (s *Site) cards() []card {
+// cards are the kinds with their counts.
+func cards(counts map[oda.Kind]int64) []card {
 	var cards []card
-	counts := s.counts.Load()
 	for _, k := range oda.Kinds {
-		c := card{Name: k.String(), Collection: k.Collection(), Meaning: meaning(k), Count: unknownCount}
-		if counts != nil {
-			c.Count = thousands((*counts)[k])
-		}
-		if c.Count != "1" {
+		c := card{Name: k.String(), Collection: k.Collection(), Meaning: meaning(k), Count: thousands(counts[k])}
+		if counts[k] != 1 {
 			c.Name += "s"
 		}
 		cards = append(cards, c)
@@ -112,13 +105,11 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 		return err
 	}
 	view.Known, view.End = true, int64(page.End)
-	// A page that is open is read when something changes, and not again.
-	counts, err := s.cfg.Counts(ctx)
+	counts, err := s.cfg.Archive.Counts(ctx)
 	if err != nil {
 		return err
 	}
-	s.counts.Store(&counts)
-	view.Cards = s.cards()
+	view.Cards = cards(counts)
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
 }

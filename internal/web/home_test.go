@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"oda"
 )
 
 func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
@@ -33,7 +35,7 @@ func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
 		"a host with a line break":        {host: "h\nreboot", want: "http://127.0.0.1:8080/api/v1"},
 		"a base path with shell commands": {host: "h", path: "/$(reboot)/api/v1/", want: "http://h/api/v1"},
 	}
-	site := New(Config{Counts: fixedCounts})
+	site := New(Config{})
 	address := regexp.MustCompile(`<span data-api>(.*?)</span>`)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +68,7 @@ func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
 }
 
 func TestTheHomePageShowsVersionAndEngine(t *testing.T) {
-	page := homePage(t, New(Config{Counts: fixedCounts, Version: "1.2.3<b>", Engine: "sqlite"}))
+	page := homePage(t, New(Config{Version: "1.2.3<b>", Engine: "sqlite"}))
 	if want := "Version 1.2.3&lt;b&gt;, engine sqlite"; !strings.Contains(page, want) {
 		t.Errorf("the footer does not say %q", want)
 	}
@@ -75,7 +77,7 @@ func TestTheHomePageShowsVersionAndEngine(t *testing.T) {
 // A link that begins with a slash or a host breaks behind a proxy that strips
 // a prefix.
 func TestEveryLinkIsRelative(t *testing.T) {
-	site := New(Config{Counts: fixedCounts})
+	site := New(Config{})
 	w := httptest.NewRecorder()
 	if err := site.UI(w, httptest.NewRequest(http.MethodGet, "/api/v1/ui", nil)); err != nil {
 		t.Fatal(err)
@@ -94,6 +96,15 @@ func TestEveryLinkIsRelative(t *testing.T) {
 	}
 }
 
+func TestACardShowsTheCountOfItsKind(t *testing.T) {
+	all := cards(map[oda.Kind]int64{oda.SBDefinition: 1234567, oda.SBInstance: 1, oda.ExecutionBlock: 45678})
+	for i, want := range []string{"1\u202f234\u202f567 SBDefinitions", "1 SBInstance", "45\u202f678 ExecutionBlocks", "0 Projects"} {
+		if got := all[i].Count + " " + all[i].Name; got != want {
+			t.Errorf("card %d shows %q, want %q", i, got, want)
+		}
+	}
+}
+
 func TestThousandsAreSeparated(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0", 999: "999", 1000: "1\u202f000", 45678: "45\u202f678", 1234567: "1\u202f234\u202f567",
@@ -102,4 +113,14 @@ func TestThousandsAreSeparated(t *testing.T) {
 			t.Errorf("thousands(%d) = %q, want %q", n, got, want)
 		}
 	}
+}
+
+// homePage returns the home page as a browser on this machine gets it.
+func homePage(t *testing.T, site *Site) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	if err := site.Home(w, httptest.NewRequest(http.MethodGet, "/api/v1/", nil)); err != nil {
+		t.Fatal(err)
+	}
+	return w.Body.String()
 }

@@ -16,7 +16,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"html/template"
 	"log/slog"
@@ -28,13 +27,11 @@ import (
 
 // Config configures a Site.
 type Config struct {
-	// Archive is what the pages are about.
+	// Archive is what the pages are about. The page that says that it is being
+	// opened does without.
 	Archive *oda.Archive
 	// BasePath is the prefix of all paths: empty, or /like/this.
 	BasePath string
-	// Counts returns the number of entities per kind. It must be cheap. Run
-	// calls it in the background; a request never does.
-	Counts func(ctx context.Context) (map[oda.Kind]int64, error)
 	// Closed says that the archive must know who is calling.
 	Closed bool
 	// SignIn is how people sign in; nil if nobody does on the pages.
@@ -43,8 +40,7 @@ type Config struct {
 	Version string
 	// Engine is the name of the storage engine, for the footer.
 	Engine string
-	// Logger reports when counting begins to fail and when it works again. If
-	// nil, nothing is logged.
+	// Logger reports what fails beside requests. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -55,7 +51,6 @@ type Site struct {
 	assets map[string]file
 	pages  map[string]*template.Template
 	ui     file
-	counts atomic.Pointer[map[oda.Kind]int64]
 	usage  atomic.Pointer[oda.Usage]
 
 	compares chan struct{} // a place for each comparison under way
@@ -63,7 +58,7 @@ type Site struct {
 	tallies  tallies
 }
 
-// New returns a Site. Its counts are unknown until Run has counted.
+// New returns a Site.
 func New(cfg Config) *Site {
 	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets(), compares: make(chan struct{}, maxCompares)}
 	s.indexes.using = make(chan struct{}, indexesInUse)
