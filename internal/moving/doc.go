@@ -9,6 +9,10 @@
 // where it was made: the same log gives the same bytes, whichever engine keeps it.
 //
 // The files: line.go is the form of a line, export.go writes an export, read.go reads
-// one, load.go brings it into an archive as it was, ending.go tells whether all of it
-// was received.
+// one, receiver.go tells whether all of it was received, and load.go brings it into an
+// archive as it was.
+//
+// import.go brings documents from other sources, which are in files.go, remote.go and
+// skaoda.go. Each gives the histories of its entities (history.go), which are kept as they
+// were or stored as new ones (store.go). report.go keeps what could not be imported.
 package moving

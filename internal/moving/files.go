@@ -117,11 +117,11 @@ func expected(base, path string) found {
 	version, err := strconv.ParseInt(name, 10, 64)
 	if n >= 3 && isJSON && err == nil && version > 0 {
 		if kind := kindsOfFolders[parts[n-3]]; kind != 0 {
-			return found{kind: kind, id: parts[n-2], version: version}
+			return found{Ref: oda.Ref{Kind: kind, ID: parts[n-2]}, version: version}
 		}
 	}
 	if n >= 2 {
-		return found{kind: kindsOfFolders[parts[n-2]]}
+		return found{Ref: oda.Ref{Kind: kindsOfFolders[parts[n-2]]}}
 	}
 	return found{}
 }
@@ -134,7 +134,7 @@ const byteOrderMark = "\ufeff"
 func documents(ctx context.Context, path string, about found, report *Report, emit func(*found) error) error {
 	about.File = path
 	set := func(f found, why error) error {
-		return report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: f.version, Reason: why.Error(), Document: f.text})
+		return report.setAside(f.aside(why.Error()))
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,13 +18,17 @@ import (
 // found is a document of a source, with what is known of it before it is read.
 type found struct {
 	Place
-	kind    oda.Kind // 0: its identifier tells
-	id      string   // empty: the document has it
-	version int64    // 0: the document has it
+	oda.Ref       // without a kind, its identifier tells; without an identifier, the document has it
+	version int64 // 0: the document has it
 	text    []byte
 
 	// What a database says beside the document. It counts more than the metadata in it.
 	meta *oda.Received
+}
+
+// aside returns the document as one that is not imported.
+func (f *found) aside(reason string) SetAside {
+	return SetAside{Place: f.Place, Ref: f.Ref, Version: f.version, Reason: reason, Document: f.text}
 }
 
 // history is an entity as a source has it: the documents of its versions, in their
@@ -92,33 +96,33 @@ func identify(f *found) error {
 			}
 		}
 	}
-	if ids[f.kind] == "" {
+	if ids[f.Kind] == "" {
 		// An ExecutionBlock may name its SBInstance and its SBDefinition, and an
 		// SBInstance its SBDefinition. A folder may have the name of a kind by chance.
 		for _, kind := range []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project} {
-			if kind == f.kind {
+			if kind == f.Kind {
 				break
 			}
 			if ids[kind] == "" {
 				continue
 			}
-			if f.id != "" {
-				return fmt.Errorf("it was found as the %s %s, but has the %s %s", f.kind, f.id, kind.IDField(), ids[kind])
+			if f.ID != "" {
+				return fmt.Errorf("it was found as the %s %s, but has the %s %s", f.Kind, f.ID, kind.IDField(), ids[kind])
 			}
-			f.kind = kind
+			f.Kind = kind
 			break
 		}
 	}
 	switch {
-	case f.kind == 0:
+	case f.Kind == 0:
 		return errors.New("it has none of eb_id, sbi_id, sbd_id and prj_id, so its kind is unknown")
-	case f.id != "" && ids[f.kind] != "" && ids[f.kind] != f.id:
-		return fmt.Errorf("it was found under the identifier %s, but its %s is %s", f.id, f.kind.IDField(), ids[f.kind])
-	case f.id == "":
-		f.id = ids[f.kind]
+	case f.ID != "" && ids[f.Kind] != "" && ids[f.Kind] != f.ID:
+		return fmt.Errorf("it was found under the identifier %s, but its %s is %s", f.ID, f.Kind.IDField(), ids[f.Kind])
+	case f.ID == "":
+		f.ID = ids[f.Kind]
 	}
-	if !oda.ValidID(f.id) {
-		return fmt.Errorf("its identifier %q is not valid", f.id)
+	if !oda.ValidID(f.ID) {
+		return fmt.Errorf("its identifier %q is not valid", f.ID)
 	}
 	return nil
 }
@@ -137,15 +141,16 @@ func versionIn(metadata []byte) int64 {
 	return 0
 }
 
-// sort puts the versions in their order, and returns those that are there twice: all
-// but the last of each. One that is the same in every byte is left out, and counted.
-func (h *history) sort() (twice []found, repeated int64) {
+// sort puts the versions in their order, and returns those that are there twice, to be set
+// aside: all but the last of each. One that is the same in every byte is left out, and
+// counted.
+func (h *history) sort() (twice []SetAside, repeated int64) {
 	slices.SortStableFunc(h.versions, func(a, b found) int { return cmp.Compare(a.version, b.version) })
 	kept := h.versions[:0]
 	for i, f := range h.versions {
 		if i+1 < len(h.versions) && f.version != 0 && h.versions[i+1].version == f.version {
 			if f.meta != nil || !bytes.Equal(f.text, h.versions[i+1].text) {
-				twice = append(twice, f)
+				twice = append(twice, f.aside(f.twice()))
 			} else {
 				repeated++
 			}
@@ -178,13 +183,7 @@ type preserved struct {
 // preserve turns a history into entries of a log.
 func (p *parser) preserve(h *history) (*preserved, error) {
 	result := &preserved{read: int64(len(h.versions))}
-	twice, repeated := h.sort()
-	result.present = repeated
-	for _, f := range twice {
-		result.aside = append(result.aside, SetAside{
-			Place: f.Place, Ref: h.Ref, Version: f.version, Reason: f.twice(), Document: f.text,
-		})
-	}
+	result.aside, result.present = h.sort()
 	var state oda.LogState
 	var records []engine.Numbered // of the version before
 	for i := range h.versions {
@@ -194,7 +193,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 			err = e.Prepare()
 		}
 		if err != nil {
-			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: err.Error(), Document: f.text})
+			result.aside = append(result.aside, f.aside(err.Error()))
 			continue
 		}
 		if note != "" {
@@ -209,7 +208,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 // entry turns a document into an entry that follows a state with these records, and
 // returns the records after it. A note says what could not be kept.
 func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered) (e *oda.LogEntry, after []engine.Numbered, note string, err error) {
-	d, err := p.parse(f.kind, f.text)
+	d, err := p.parse(f.Kind, f.text)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -217,30 +216,13 @@ func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	before := state.Metadata
-	if m.Version == 1 && m.LastModifiedOn == m.CreatedOn && m.LastModifiedBy != m.CreatedBy {
-		m.LastModifiedOn++
-		note = fmt.Sprintf("imported, but with the time %s, since %q modified it after %q had created it; it says %s", m.LastModifiedOn, m.LastModifiedBy, m.CreatedBy, m.CreatedOn)
-	}
-	if m.Version > 1 && before.Version == m.Version-1 {
-		if m.CreatedBy != before.CreatedBy || m.CreatedOn != before.CreatedOn {
-			note = fmt.Sprintf("imported, but as created by %q at %s, as version 1 says; it says %q at %s", before.CreatedBy, before.CreatedOn, m.CreatedBy, m.CreatedOn)
-			m.CreatedBy, m.CreatedOn = before.CreatedBy, before.CreatedOn
-		}
-		if m.LastModifiedOn <= before.LastModifiedOn {
-			if note != "" {
-				note += "; and "
-			}
-			note += fmt.Sprintf("imported, but with the time %s, since each version must be later than the one before; it says %s", before.LastModifiedOn+1, m.LastModifiedOn)
-			m.LastModifiedOn = before.LastModifiedOn + 1
-		}
-	}
+	m, note = following(m, state.Metadata)
 	e = &oda.LogEntry{
-		Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
-		CreatedBy: m.CreatedBy, CreatedOn: m.CreatedOn, Body: d.Body(f.id), Before: state.LastSequence, After: state.LastSequence,
+		Ref: f.Ref, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
+		CreatedBy: m.CreatedBy, CreatedOn: m.CreatedOn, Body: d.Body(f.ID), Before: state.LastSequence, After: state.LastSequence,
 	}
 	list := engine.List(d.Records)
-	if f.kind == oda.ExecutionBlock {
+	if f.Kind == oda.ExecutionBlock {
 		// Its source may have got other records since it was imported, under the same
 		// version and time.
 		var digests []byte
@@ -279,6 +261,28 @@ func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered)
 		}
 	}
 	return e, after, note, nil
+}
+
+// following returns metadata as it can follow that of the version before. A note says
+// what could not be kept.
+func following(m, before oda.Metadata) (_ oda.Metadata, note string) {
+	if m.Version == 1 && m.LastModifiedOn == m.CreatedOn && m.LastModifiedBy != m.CreatedBy {
+		m.LastModifiedOn++
+		return m, fmt.Sprintf("imported, but with the time %s, since %q modified it after %q had created it; it says %s", m.LastModifiedOn, m.LastModifiedBy, m.CreatedBy, m.CreatedOn)
+	}
+	if m.Version == 1 || before.Version != m.Version-1 {
+		return m, ""
+	}
+	var notes []string
+	if m.CreatedBy != before.CreatedBy || m.CreatedOn != before.CreatedOn {
+		notes = append(notes, fmt.Sprintf("imported, but as created by %q at %s, as version 1 says; it says %q at %s", before.CreatedBy, before.CreatedOn, m.CreatedBy, m.CreatedOn))
+		m.CreatedBy, m.CreatedOn = before.CreatedBy, before.CreatedOn
+	}
+	if m.LastModifiedOn <= before.LastModifiedOn {
+		notes = append(notes, fmt.Sprintf("imported, but with the time %s, since each version must be later than the one before; it says %s", before.LastModifiedOn+1, m.LastModifiedOn))
+		m.LastModifiedOn = before.LastModifiedOn + 1
+	}
+	return m, strings.Join(notes, "; and ")
 }
 
 // metadataOf returns the metadata that a document is to keep.

@@ -87,10 +87,8 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 	err = pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*history) error) error {
 		return histories(ctx, g, nil, Token, report, hand)
 	}, parser.preserve, func(p *preserved) error {
-		for _, aside := range p.aside {
-			if err := report.setAside(aside); err != nil {
-				return err
-			}
+		if err := report.setAside(p.aside...); err != nil {
+			return err
 		}
 		report.Read.Add(p.read) // they may come slowly
 		report.Present.Add(p.present)

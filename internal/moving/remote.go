@@ -317,11 +317,11 @@ func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *
 			return err
 		}
 		spooled = true
-		f := &found{Place: Place{File: r.shown(path)}, kind: kind, text: one}
+		f := &found{Place: Place{File: r.shown(path)}, Ref: oda.Ref{Kind: kind}, text: one}
 		report.Total.Add(1)
 		if err := identify(f); err != nil {
 			report.Read.Add(1)
-			return report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: kind, ID: f.id}, Reason: err.Error(), Document: f.text})
+			return report.setAside(f.aside(err.Error()))
 		}
 		return spool.add(f)
 	})
@@ -481,7 +481,7 @@ func (r *remote) document(ctx context.Context, ref oda.Ref, path string, version
 	if err != nil {
 		return found{}, err
 	}
-	f := found{Place: Place{File: r.shown(path)}, kind: ref.Kind, id: ref.ID, text: text}
+	f := found{Place: Place{File: r.shown(path)}, Ref: ref, text: text}
 	if err := identify(&f); err != nil {
 		return f, &refusedError{http.StatusOK, err.Error(), text}
 	}

@@ -102,24 +102,25 @@ func (r *Report) replaces(info os.FileInfo) bool {
 	return err == nil && os.SameFile(own, info)
 }
 
-// setAside adds something that was not imported.
-func (r *Report) setAside(s SetAside) error {
-	r.Aside.Add(1)
+// setAside adds what was not imported.
+func (r *Report) setAside(all ...SetAside) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.unpacked != nil {
-		s.Place = r.unpacked.place(s.Ref, s.Version)
-	}
-	r.tell(s)
-	if r.out == nil || r.failed != nil {
-		return r.failed
-	}
-	text, err := json.Marshal(s)
-	if err == nil {
-		_, err = r.out.Write(append(text, '\n'))
-	}
-	if err != nil {
-		r.failed = fmt.Errorf("the report cannot be written: %w", err)
+	for _, s := range all {
+		r.Aside.Add(1)
+		if r.unpacked != nil {
+			s.Place = r.unpacked.place(s.Ref, s.Version)
+		}
+		if r.tell(s); r.out == nil || r.failed != nil {
+			continue
+		}
+		text, err := json.Marshal(s)
+		if err == nil {
+			_, err = r.out.Write(append(text, '\n'))
+		}
+		if err != nil {
+			r.failed = fmt.Errorf("the report cannot be written: %w", err)
+		}
 	}
 	return r.failed
 }

@@ -138,51 +138,24 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *R
 		return emit(full)
 	}
 	for rows.Next() {
-		var row int64
-		var name, info *string
-		var version *int64
-		var columns string
-		if err := rows.Scan(&row, &name, &version, &info, &columns); err != nil {
+		f, whole, err := d.row(rows, t)
+		if err != nil {
 			return err
-		}
-		f := found{Place: Place{File: d.shown + "/" + t.name[1], Line: row}, kind: t.kind}
-		var whole error
-		switch {
-		case info == nil:
-			whole = errors.New("its column info is null")
-		case name == nil:
-			whole = fmt.Errorf("its column %s is null", t.kind.IDField())
-		case version == nil:
-			whole = errors.New("its column version is null")
-		}
-		if info != nil {
-			f.text = []byte(*info)
-		}
-		if name != nil {
-			f.id = *name
-		}
-		if version != nil {
-			f.version = *version
-		}
-		if whole == nil {
-			if f.meta, whole = columnsOf(columns); whole == nil {
-				whole = identify(&f)
-			}
 		}
 		if whole != nil {
 			report.Read.Add(1)
-			if err := report.setAside(SetAside{Place: f.Place, Ref: oda.Ref{Kind: f.kind, ID: f.id}, Version: f.version, Reason: whole.Error(), Document: f.text}); err != nil {
+			if err := report.setAside(f.aside(whole.Error())); err != nil {
 				return err
 			}
 			continue
 		}
-		if h != nil && h.ID != f.id {
+		if h != nil && h.ID != f.ID {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
 		if h == nil {
-			h = &history{Ref: oda.Ref{Kind: f.kind, ID: f.id}}
+			h = &history{Ref: f.Ref}
 		}
 		h.versions = append(h.versions, f)
 	}
@@ -190,6 +163,40 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *R
 		return err
 	}
 	return flush()
+}
+
+// row reads a row. Whole says why it is not a document that can be imported.
+func (d *skaDatabase) row(rows pgx.Rows, t skaTable) (f found, whole, err error) {
+	var row int64
+	var id, info *string
+	var version *int64
+	var columns string
+	if err := rows.Scan(&row, &id, &version, &info, &columns); err != nil {
+		return f, nil, err
+	}
+	f = found{Place: Place{File: d.shown + "/" + t.name[1], Line: row}, Ref: oda.Ref{Kind: t.kind}}
+	if info != nil {
+		f.text = []byte(*info)
+	}
+	if id != nil {
+		f.ID = *id
+	}
+	if version != nil {
+		f.version = *version
+	}
+	switch {
+	case info == nil:
+		whole = errors.New("its column info is null")
+	case id == nil:
+		whole = fmt.Errorf("its column %s is null", t.kind.IDField())
+	case version == nil:
+		whole = errors.New("its column version is null")
+	default:
+		if f.meta, whole = columnsOf(columns); whole == nil {
+			whole = identify(&f)
+		}
+	}
+	return f, whole, nil
 }
 
 // columnsOf reads what the columns of a row say about a version.

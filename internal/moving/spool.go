@@ -73,21 +73,19 @@ func (s *spool) close() { _ = s.file.Close() }
 
 // spoolHeader goes before each document in the spool.
 type spoolHeader struct {
-	File    string
-	Line    int64
-	Kind    oda.Kind
-	ID      string
+	Place
+	oda.Ref
 	Version int64
 }
 
 func (s *spool) add(f *found) error {
-	header, err := json.Marshal(spoolHeader{f.File, f.Line, f.kind, f.id, f.version})
+	header, err := json.Marshal(spoolHeader{f.Place, f.Ref, f.version})
 	if err != nil {
 		return err
 	}
 	n := len(header) + 1 + len(f.text)
 	version := int32(max(math.MinInt32, min(f.version, math.MaxInt32)))
-	s.index.add(spooled{oda.Ref{Kind: f.kind, ID: f.id}.Hash(), s.end, uint32(n), version})
+	s.index.add(spooled{f.Hash(), s.end, uint32(n), version})
 	s.end += int64(n)
 	_, err = s.out.Write(append(append(header, '\n'), f.text...))
 	return err
@@ -128,11 +126,10 @@ func (s *spool) histories(ctx context.Context, emit func(*history) error) error 
 			if err != nil {
 				return err
 			}
-			ref := oda.Ref{Kind: f.kind, ID: f.id}
-			if byRef[ref] == nil {
-				byRef[ref] = &history{Ref: ref}
+			if byRef[f.Ref] == nil {
+				byRef[f.Ref] = &history{Ref: f.Ref}
 			}
-			byRef[ref].versions = append(byRef[ref].versions, *f)
+			byRef[f.Ref].versions = append(byRef[f.Ref].versions, *f)
 		}
 		for _, h := range byRef {
 			if err := emit(h); err != nil {
@@ -177,5 +174,5 @@ func (s *spool) read(one spooled) (*found, error) {
 	if err := json.Unmarshal(head, &header); err != nil {
 		return nil, err
 	}
-	return &found{Place: Place{header.File, header.Line}, kind: header.Kind, id: header.ID, version: header.Version, text: document}, nil
+	return &found{Place: header.Place, Ref: header.Ref, version: header.Version, text: document}, nil
 }

@@ -67,33 +67,10 @@ func (s *storer) storeAll(ctx context.Context, histories func(context.Context, f
 
 // store stores the versions of an entity, in order.
 func (s *storer) store(ctx context.Context, h *history) error {
-	read := int64(len(h.versions))
-	defer s.report.Read.Add(read)
-	aside := func(f *found, reason string) error {
-		return s.report.setAside(SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: reason, Document: f.text})
-	}
-	twice, repeated := h.sort()
-	for _, f := range twice {
-		if err := aside(&f, f.twice()); err != nil {
-			return err
-		}
-	}
-	prints := make([]fingerprint, 0, len(h.versions))
-	good := h.versions[:0]
-	for i := range h.versions {
-		f := h.versions[i]
-		print, err := s.parser.fingerprint(h.Ref, f.text)
-		if err != nil {
-			if err := aside(&f, err.Error()); err != nil {
-				return err
-			}
-			continue
-		}
-		if n := len(prints); n > 0 && f.version == 0 && print == prints[n-1] {
-			repeated++ // the same document once more
-			continue
-		}
-		good, prints = append(good, f), append(prints, print)
+	defer s.report.Read.Add(int64(len(h.versions)))
+	good, prints, repeated, err := s.readable(h)
+	if err != nil {
+		return err
 	}
 	current, there, err := s.present(ctx, h.Ref, prints)
 	if err != nil {
@@ -102,7 +79,7 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	present := int64(there)
 	if current != nil && present > current.Metadata.Version {
 		present = 1
-		if err := s.aside(h, good[:there-1], "the archive has a later one as its first version, and this cannot be stored before it"); err != nil {
+		if err := s.aside(good[:there-1], "the archive has a later one as its first version, and this cannot be stored before it"); err != nil {
 			return err
 		}
 	}
@@ -141,12 +118,11 @@ func (s *storer) store(ctx context.Context, h *history) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case status == http.StatusUnprocessableEntity && current != nil && there == 0:
-			err = s.aside(h, good[i:], "the archive has another document under this identifier, which the source does not know; it was left as it is")
-			return err
+			return s.aside(good[i:], "the archive has another document under this identifier, which the source does not know; it was left as it is")
 		case status == 0 || client.Temporary(err) || client.Denied(err) && !ofDocument(err):
 			return err
 		default:
-			if err := aside(f, reason(err).Error()); err != nil {
+			if err := s.report.setAside(f.aside(reason(err).Error())); err != nil {
 				return err
 			}
 		}
@@ -161,13 +137,30 @@ func ofDocument(err error) bool {
 	return ok && len(refused.Faults) > 0
 }
 
-func (s *storer) aside(h *history, all []found, reason string) error {
-	for _, f := range all {
-		if err := s.report.setAside(SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: reason, Document: f.text}); err != nil {
-			return err
+// readable returns the versions that can be stored, with their fingerprints, and how many
+// are the same document once more. It sets the others aside.
+func (s *storer) readable(h *history) (good []found, prints []fingerprint, repeated int64, err error) {
+	aside, repeated := h.sort()
+	for _, f := range h.versions {
+		print, err := s.parser.fingerprint(h.Ref, f.text)
+		switch n := len(prints); {
+		case err != nil:
+			aside = append(aside, f.aside(err.Error()))
+		case n > 0 && f.version == 0 && print == prints[n-1]:
+			repeated++
+		default:
+			good, prints = append(good, f), append(prints, print)
 		}
 	}
-	return nil
+	return good, prints, repeated, s.report.setAside(aside...)
+}
+
+func (s *storer) aside(all []found, reason string) error {
+	aside := make([]SetAside, len(all))
+	for i := range all {
+		aside[i] = all[i].aside(reason)
+	}
+	return s.report.setAside(aside...)
 }
 
 // present finds out how many of the documents the archive has already, as versions in
@@ -186,13 +179,8 @@ func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint)
 	if err != nil {
 		return current, 0, err
 	}
-	// Most have one version, and are there or not.
-	at := slices.Index(prints, last)
-	switch {
-	case current.Metadata.Version == 1 && at >= 0:
-		return current, at + 1, nil
-	case current.Metadata.Version == 1:
-		return current, 0, nil
+	if current.Metadata.Version == 1 { // as most have, and are there or not
+		return current, slices.Index(prints, last) + 1, nil
 	}
 	next := 0
 	matched := false
@@ -210,10 +198,7 @@ func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint)
 			next++
 		}
 	}
-	switch {
-	case next == len(prints):
-		return current, next, nil // all are there, whatever came later
-	case matched:
+	if next == len(prints) || matched { // if all are there, it does not matter what came later
 		return current, next, nil
 	}
 	return current, 0, nil
