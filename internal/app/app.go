@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -99,8 +100,8 @@ type closers []func() error
 
 func (c closers) close() error {
 	var err error
-	for i := len(c) - 1; i >= 0; i-- {
-		err = errors.Join(err, c[i]())
+	for _, one := range slices.Backward(c) {
+		err = errors.Join(err, one())
 	}
 	return err
 }
@@ -345,7 +346,7 @@ type store interface {
 
 // openStore opens the engine for the database, and returns it with its name.
 func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (store, string, error) {
-	if path, ok := strings.CutPrefix(cfg.Database, "sqlite:"); ok && path != "" {
+	if path, ok := sqlitePath(cfg.Database); ok {
 		store, err := sqlite.Open(ctx, path, cfg.Log, tell)
 		if err != nil {
 			return nil, "", err
@@ -360,6 +361,12 @@ func openStore(ctx context.Context, cfg Config, tell func(migrate.Status)) (stor
 		return store, "PostgreSQL", nil
 	}
 	return nil, "", unknownDatabase(cfg.Database)
+}
+
+// sqlitePath returns the file of a database of the embedded engine.
+func sqlitePath(database string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(database, "sqlite:")
+	return path, ok && path != ""
 }
 
 func isPostgres(database string) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 
 	"oda/internal/backup"
 	"oda/internal/sqlite"
@@ -15,7 +14,7 @@ var errOwnTools = errors.New("an archive on PostgreSQL is backed up and restored
 
 // Backup writes a copy of an archive that no server has open.
 func Backup(ctx context.Context, database string, to io.Writer, version string) (backup.End, error) {
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+	if path, ok := sqlitePath(database); ok {
 		return sqlite.BackupFile(ctx, path, to, version)
 	}
 	if isPostgres(database) {
@@ -27,7 +26,7 @@ func Backup(ctx context.Context, database string, to io.Writer, version string) 
 // Restore makes an archive from a backup. It calls note with how many bytes were read, of
 // roughly how many.
 func Restore(database string, from io.Reader, note func(read, total int64)) (backup.Header, backup.End, error) {
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+	if path, ok := sqlitePath(database); ok {
 		return sqlite.Restore(from, path, note)
 	}
 	if isPostgres(database) {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"oda/internal/auth"
@@ -112,7 +111,7 @@ func CheckDatabase(database string) error {
 	if isPostgres(database) {
 		return postgres.Check(database)
 	}
-	if path, ok := strings.CutPrefix(database, "sqlite:"); !ok || path == "" {
+	if _, ok := sqlitePath(database); !ok {
 		return unknownDatabase(database)
 	}
 	return nil
@@ -120,7 +119,7 @@ func CheckDatabase(database string) error {
 
 // checkDatabase checks the address of a database, and what is there.
 func checkDatabase(database string) error {
-	path, embedded := strings.CutPrefix(database, "sqlite:")
+	path, embedded := sqlitePath(database)
 	if err := CheckDatabase(database); err != nil || !embedded {
 		return err
 	}

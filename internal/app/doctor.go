@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"strings"
 
 	"oda/internal/doctor"
 	"oda/internal/engine/audit"
@@ -15,7 +14,7 @@ import (
 func Examine(ctx context.Context, database string, report *doctor.Report, damage *audit.Report) error {
 	var err error
 	damage.Do("looking at files, times and references")
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+	if path, ok := sqlitePath(database); ok {
 		err = sqlite.Examine(ctx, path, report)
 	} else if isPostgres(database) {
 		err = postgres.Examine(ctx, database, report)

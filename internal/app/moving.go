@@ -46,7 +46,7 @@ func Export(ctx context.Context, database string, scope oda.Scope, to io.Writer,
 
 // openExisting opens the engine for a database that has an archive.
 func openExisting(ctx context.Context, database string, log *slog.Logger) (oda.Engine, error) {
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+	if path, ok := sqlitePath(database); ok {
 		return sqlite.OpenExisting(ctx, path, log)
 	}
 	if isPostgres(database) {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"strings"
 
 	"oda/internal/engine/audit"
 	"oda/internal/postgres"
@@ -12,7 +11,7 @@ import (
 // Verify reads everything in a database and reports what does not fit. The error
 // says why it could not be verified.
 func Verify(ctx context.Context, database string, report *audit.Report) error {
-	if path, ok := strings.CutPrefix(database, "sqlite:"); ok && path != "" {
+	if path, ok := sqlitePath(database); ok {
 		return sqlite.Verify(ctx, path, report)
 	}
 	if isPostgres(database) {

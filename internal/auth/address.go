@@ -34,5 +34,9 @@ func Address(r *http.Request, proxies []netip.Prefix) (from, via string) {
 
 func among(address string, prefixes []netip.Prefix) bool {
 	ip, err := netip.ParseAddr(address)
-	return err == nil && slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(ip.Unmap().WithZone("")) })
+	return err == nil && contain(prefixes, ip)
+}
+
+func contain(prefixes []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(ip.Unmap().WithZone("")) })
 }

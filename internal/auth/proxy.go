@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"oda"
@@ -49,11 +48,7 @@ func (p proxy) Caller(r *http.Request) (*Caller, bool, error) {
 // trusts reports whether a connection comes from the proxy.
 func (p proxy) trusts(remote string) bool {
 	from, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return false
-	}
-	addr := from.Addr().Unmap().WithZone("")
-	return slices.ContainsFunc(p, func(net netip.Prefix) bool { return net.Contains(addr) })
+	return err == nil && contain(p, from.Addr())
 }
 
 // one returns the value of a header, empty if there is none. A header that is there

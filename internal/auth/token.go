@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
@@ -15,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"oda"
@@ -111,7 +111,7 @@ type tokensFile struct {
 // parseTokens reads the content of a file of tokens.
 func parseTokens(path string, text []byte) ([]Token, error) {
 	var file tokensFile
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&file)
 	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -80,7 +80,7 @@ func (t *tokens) accept(list []Token) {
 
 func same(a, b *Token) bool {
 	return a.Name == b.Name && a.Role == b.Role && a.MayNameUser == b.MayNameUser && a.Expires.Equal(b.Expires) &&
-		strings.Join(a.Telescopes, "\x00") == strings.Join(b.Telescopes, "\x00")
+		slices.Equal(a.Telescopes, b.Telescopes)
 }
 
 // end ends the credential. Only Run calls it.
@@ -105,7 +105,7 @@ func (t *tokens) Caller(r *http.Request) (*Caller, bool, error) {
 	sum := sha256.Sum256(room[:])
 	k := (*t.known.Load())[sum]
 	switch {
-	case k == nil || subtle.ConstantTimeCompare(k.SHA256[:], sum[:]) != 1:
+	case k == nil:
 		return nil, false, BadBearer("it is unknown or was revoked")
 	case k.Expired(time.Now()):
 		return nil, false, BadBearer("it has expired")

@@ -228,7 +228,7 @@ func article(kind string) string {
 	switch kind {
 	case "null":
 		return kind
-	case "array", "object", "integer":
+	case "array", "object":
 		return "an " + kind
 	}
 	return "a " + kind

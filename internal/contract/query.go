@@ -5,14 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"oda/internal/spelling"
-
 	"oda"
+	"oda/internal/spelling"
 )
 
-// Takes reports whether the operation has a parameter of that name.
-func (op *Operation) Takes(in, name string) bool {
-	return slices.ContainsFunc(op.parameters, func(p parameter) bool { return p.in == in && p.name == name })
+// TakesHeader reports whether the operation has a parameter in that header.
+func (op *Operation) TakesHeader(name string) bool {
+	return slices.ContainsFunc(op.parameters, func(p parameter) bool { return p.in == "header" && p.name == name })
 }
 
 // CheckQuery refuses a query with parameters that the operation does not have:

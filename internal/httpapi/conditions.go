@@ -17,7 +17,7 @@ func condition(h http.Header) oda.Condition {
 // a read without an entity tag: it always holds.
 func (c *call) checkConditions() error {
 	for _, name := range [...]string{"If-Match", "If-None-Match"} {
-		if len(c.r.Header[name]) == 0 || c.op.Takes("header", name) || name == "If-None-Match" && c.op.Method == http.MethodGet {
+		if len(c.r.Header[name]) == 0 || c.op.TakesHeader(name) || name == "If-None-Match" && c.op.Method == http.MethodGet {
 			continue
 		}
 		return &oda.Error{

@@ -78,7 +78,7 @@ func (c *call) checkHeaders() error {
 		if len(values) < 2 || len(slices.Compact(slices.Clone(values))) == 1 {
 			continue
 		}
-		if c.op.Takes("header", h.name) || h.name == "Content-Type" && c.op.HasBody() {
+		if c.op.TakesHeader(h.name) || h.name == "Content-Type" && c.op.HasBody() {
 			return &oda.Error{
 				Code: h.code, Detail: fmt.Sprintf("The header %s is given more than once, with different values. Nothing was stored. Give it once.", h.name),
 				Faults: []oda.Fault{{Pointer: "header:" + h.name, Detail: "is given more than once, with different values"}},

@@ -377,14 +377,14 @@ func (s *Scanner) Pointer() string {
 		case f.array:
 			p.WriteString("/" + strconv.Itoa(f.n-1))
 		default:
-			p.WriteString("/" + EscapePointer(clip(string(f.key))))
+			p.WriteString("/" + escapePointer(clip(string(f.key))))
 		}
 	}
 	return p.String()
 }
 
-// EscapePointer returns a key as a reference token of a JSON pointer.
-func EscapePointer(key string) string {
+// escapePointer returns a key as a reference token of a JSON pointer.
+func escapePointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
