@@ -66,7 +66,7 @@ func TestARecordIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 	for first := 1; first <= 201; first += 50 {
 		network.lose(2)
 		recordNumbers(t, rec, first, first+49)
-		await(t, "the loss of an answer", func() bool { return network.answersLost() == 2 })
+		env.Await(t, "the loss of an answer", func() bool { return network.answersLost() == 2 })
 		if err := rec.Flush(patient(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	if got := rec.Lag(); got.Bytes > bound || got.Bytes < bound-1000 || got.Records != int64(kept) {
 		t.Errorf("%d records were kept, and the lag is %+v", kept, got)
 	}
-	await(t, "a message about the dropped records", func() bool { return strings.Contains(log.String(), "RECORDS ARE LOST") })
+	env.Await(t, "a message about the dropped records", func() bool { return strings.Contains(log.String(), "RECORDS ARE LOST") })
 	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "the spool is full") {
 		t.Errorf("the log says: %s", log)
 	}
@@ -143,7 +143,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	c := clientOf(t, network.address())
 	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	kept := fill(t, rec)
-	await(t, "a message about the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
+	env.Await(t, "a message about the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
 	network.point(env.Start(t).Addr())
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestARemovedSpoolIsReportedAndBlocksNobody(t *testing.T) {
 	}
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 10)
-	await(t, "a message about the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or cleaned up") })
+	env.Await(t, "a message about the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or cleaned up") })
 	leave(t, rec)
 }
 

@@ -26,7 +26,7 @@ func TestTheArchiveIsToldTheLag(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	recordNumbers(t, rec, 1, 5)
-	await(t, "the recorder tells what waits", func() bool {
+	env.Await(t, "the recorder tells what waits", func() bool {
 		var records int
 		var seconds float64
 		_, err := fmt.Sscanf(<-said, "records=%d, seconds=%f", &records, &seconds)

@@ -137,7 +137,7 @@ func TestOnlyTheArchiveItselfRefusesARecord(t *testing.T) {
 			rec, log := opened(t, c, recorder.Options{Dir: dir})
 			between.set(answer)
 			recordNumbers(t, rec, 1, 3)
-			await(t, "a message about it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
+			env.Await(t, "a message about it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
 			if got := rec.Lag().Records; got != 3 || rec.Refused() != 0 {
 				t.Errorf("%d records wait, %d are refused:\n%s", got, rec.Refused(), log)
 			}
@@ -167,7 +167,7 @@ func TestBatchesShrinkBehindAGatewayThatAcceptsLittle(t *testing.T) {
 	rec, log := opened(t, c, recorder.Options{})
 	between.set(env.Answering(503, ""))
 	recordNumbers(t, rec, 1, 300)
-	await(t, "an answer", func() bool { return between.answered() > 0 })
+	env.Await(t, "an answer", func() bool { return between.answered() > 0 })
 	between.set(nil)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 300)

@@ -40,16 +40,6 @@ func patient(t testing.TB) context.Context {
 	return ctx
 }
 
-// await waits until a condition holds.
-func await(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting for %s", what)
-		}
-	}
-}
-
 // away returns the address of an archive that is unavailable.
 func away(t testing.TB) string {
 	t.Helper()

@@ -294,7 +294,7 @@ func TestRecordsWaitForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	recordNumbers(t, rec, 1, 3)
-	await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "could not be found") })
+	env.Await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "could not be found") })
 	if !strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("the log says: %s", log)
 	}

@@ -145,7 +145,7 @@ func TestNothingIsRecordedIntoTheBlockOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	network.point(archive.Addr())
-	await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "another block already has the identifier") })
+	env.Await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "another block already has the identifier") })
 	leave(t, rec)
 	got := resumeAll(t, dir, log)
 	if got.Err == nil || got.Left != 5 || got.Stored != 0 {

@@ -53,7 +53,7 @@ func (g *guarded) renew(t *testing.T, name string, role auth.Role, telescopes ..
 		t.Fatal(err)
 	}
 	own := clientOf(t, g.URL(), client.WithToken(secret))
-	await(t, "the archive to know the token", func() bool {
+	env.Await(t, "the archive to know the token", func() bool {
 		_, err := own.Description(t.Context())
 		return err == nil
 	})
@@ -67,7 +67,7 @@ func (g *guarded) revoke(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	own := clientOf(t, g.URL(), client.WithTokenFile(g.own))
-	await(t, "the archive to follow its file of tokens", func() bool {
+	env.Await(t, "the archive to follow its file of tokens", func() bool {
 		_, err := own.Description(t.Context())
 		return client.Status(err) == 401
 	})
@@ -100,7 +100,7 @@ func TestARecorderWaitsForAGoodToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			recordNumbers(t, rec, 101, 200)
-			await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+			env.Await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
 			recordNumbers(t, rec, 201, 300)
 			// Several tries later, everything is still there.
 			short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -142,7 +142,7 @@ func TestABlockOpenedWithoutTheRightIsSentWhenItIsGiven(t *testing.T) {
 			c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
 			rec, log := opened(t, c, recorder.Options{Dir: dir, Document: []byte(`{"telescope":"ska_mid"}`)})
 			recordNumbers(t, rec, 1, 10)
-			await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+			env.Await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
 			secret := g.renew(t, "day", auth.Recorder, "ska_mid")
 			if err := rec.Flush(patient(t)); err != nil {
 				t.Fatal(err)
@@ -177,7 +177,7 @@ func TestResumeWaitsForAGoodToken(t *testing.T) {
 		}
 		done <- resumed
 	}()
-	await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
+	env.Await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
 	g.renew(t, "day", auth.Recorder)
 	if resumed := <-done; len(resumed) != 1 || resumed[0].Err != nil || resumed[0].Stored != 50 {
 		t.Errorf("the outcome is %+v", resumed)

@@ -93,7 +93,7 @@ func gather(t *testing.T, p *env.Process, client *http.Client, follow func(path 
 		put("/", `{"prjs":[`+several.String()[1:]+`]}`)
 		g.position += others
 	}
-	awaitLine(t, p, `"path":"/api/v1/changes"`) // the one that does not read was cut off
+	p.AwaitLog(`"path":"/api/v1/changes"`) // the one that does not read was cut off
 	one("last")
 	for i, s := range g.followers {
 		s.await(t, g.position)
@@ -220,14 +220,4 @@ func (s *streamed) reached(position int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.seen) > 0 && s.seen[len(s.seen)-1] >= position
-}
-
-// awaitLine waits until the log of a process has a line with a text.
-func awaitLine(t *testing.T, p *env.Process, text string) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.Log(), text); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the log has no line with %s", text)
-		}
-	}
 }

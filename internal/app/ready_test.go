@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"oda/internal/app"
 	"oda/internal/test/env"
@@ -35,13 +34,10 @@ func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 		t.Errorf("reading is answered %d: %s", reply.Status, reply.Text())
 	}
 	empty()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if status, text := send(t, "GET", ready, ""); status == 200 {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("there is space again, but readyz answers %d %s", status, text)
-		}
-	}
+	env.Await(t, "the archive is ready, since there is space again", func() bool {
+		status, _ := send(t, "GET", ready, "")
+		return status == 200
+	})
 	if reply := a.Do("POST", "/prjs", body); reply.Status != 200 {
 		t.Errorf("the archive is ready, but a store is answered %d: %s", reply.Status, reply.Text())
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"oda/internal/test/env"
 )
@@ -39,11 +38,9 @@ func TestAnUpgradeNamesTheEarlierProgramsThatMustEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch := env.Connect(t, database)
-	for deadline := time.Now().Add(time.Minute); env.Query[int](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND datname = current_database()") > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the session has not ended")
-		}
-	}
+	env.Await(t, "the session has ended", func() bool {
+		return env.Query[int](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oda' AND datname = current_database()") == 0
+	})
 	if code := env.Oda(t, "serve", "--db", database).Stop(); code != 0 {
 		t.Errorf("it ended with %d", code)
 	}

@@ -140,20 +140,20 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	}
 	first := shown()
 	write(t, files[0], string(renewed[:100]))
-	awaitLine(t, p, "the one before stays in use")
+	p.AwaitLog("the one before stays in use")
 	write(t, files[0], string(renewed))
 	if got := shown(); got != first {
 		t.Errorf("with half of the pair the archive shows %s", got)
 	}
 	write(t, files[1], string(key))
-	awaitLine(t, p, "the certificate was read again")
+	p.AwaitLog("the certificate was read again")
 	if got := shown(); got == first {
 		t.Error("the archive shows the certificate of before")
 	}
 	if err := os.Remove(files[1]); err != nil {
 		t.Fatal(err)
 	}
-	awaitLine(t, p, "no such file")
+	p.AwaitLog("no such file")
 	if shown() == first {
 		t.Error("without its files, the archive shows the first certificate")
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -61,16 +60,6 @@ func TestThePageAboutSettingsHasEveryFlag(t *testing.T) {
 	}
 }
 
-// awaitLog waits until the log of a process has a text.
-func awaitLog(t *testing.T, p *env.Process, text string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !strings.Contains(p.Log(), text); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the log does not say %s:\n%s", text, p.Log())
-		}
-	}
-}
-
 func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "oda.yaml")
@@ -99,7 +88,7 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 		`"level":"INFO","msg":"SIGHUP: the setting was changed","setting":"caller-rate","from":"0","to":"0.1"`,
 		`"level":"WARN","msg":"SIGHUP: the setting has changed; restart to apply it","setting":"max-depth","from":"50","to":"60"`,
 	} {
-		awaitLog(t, p, line)
+		p.AwaitLog(line)
 	}
 	if status := put(); status != 200 {
 		t.Errorf("a page of the origin is answered %d afterwards", status)
@@ -108,21 +97,21 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 		t.Errorf("beyond the new limit a request is answered %d", status)
 	}
 	send(t, "GET", "http://"+p.Host()+"/livez", "")
-	awaitLog(t, p, `"level":"DEBUG"`)
+	p.AwaitLog(`"level":"DEBUG"`)
 
 	// A mistake changes nothing, and a setting that needs a restart still does.
 	set("caller-rate: 0\nlog-level: loud\n")
 	p.Signal(syscall.SIGHUP)
-	awaitLog(t, p, `"level":"ERROR","msg":"SIGHUP: all settings stay as they were","error":"`+file+`:2: log-level must be one of`)
+	p.AwaitLog(`"level":"ERROR","msg":"SIGHUP: all settings stay as they were","error":"` + file + `:2: log-level must be one of`)
 	set("caller-rate: 0\ncors-origin: [nonsense]\n")
 	p.Signal(syscall.SIGHUP)
-	awaitLog(t, p, `"SIGHUP: all settings stay as they were","error":"the origin \"nonsense\" is not valid`)
+	p.AwaitLog(`"SIGHUP: all settings stay as they were","error":"the origin \"nonsense\" is not valid`)
 	if status := put(); status != 429 {
 		t.Errorf("after a mistake a request beyond the limit is answered %d", status)
 	}
 	set("trust-proxy: 127.0.0.0/8\nmax-depth: 60\n")
 	p.Signal(syscall.SIGHUP)
-	awaitLog(t, p, `"setting":"caller-rate","from":"0.1","to":"0"`)
+	p.AwaitLog(`"setting":"caller-rate","from":"0.1","to":"0"`)
 	if got := strings.Count(p.Log(), `restart to apply it","setting":"max-depth"`); got != 2 {
 		t.Errorf("the log says %d times that max-depth needs a restart:\n%s", got, p.Log())
 	}

@@ -150,11 +150,7 @@ func TestAWriteWithoutAnAnswerIsAudited(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); len(env.AuditLines(t, path, "left")) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the write is not in the audit log")
-		}
-	}
+	env.Await(t, "the write is in the audit log", func() bool { return len(env.AuditLines(t, path, "left")) > 0 })
 }
 
 func TestNothingIsStoredWithoutAnAuditLog(t *testing.T) {

@@ -57,11 +57,7 @@ func TestTheServerFollowsTheFileOfTokens(t *testing.T) {
 		}
 	}
 	write("{")
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(a.LogText(), "the tokens stay as they were"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the log does not say that the file is not valid")
-		}
-	}
+	env.Await(t, "the log says that the file is not valid", func() bool { return strings.Contains(a.LogText(), "the tokens stay as they were") })
 	want(t, 200, get(later)())
 	write(string(good))
 

@@ -154,16 +154,6 @@ func TestInvalidQueriesForChangesAreRefused(t *testing.T) {
 	refused(t, a.Do("GET", "/ebs/b/request_responses", "", "Accept", "text/event-stream", "Last-Event-ID", "x"), 400, oda.InvalidQuery)
 }
 
-// waiting waits until so many clients follow the archive.
-func waiting(t testing.TB, a *env.Archive, n int) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); a.Followers() != n; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d follow the archive, want %d", a.Followers(), n)
-		}
-	}
-}
-
 // answers sends a request that waits.
 func answers(a *env.Archive, path string) <-chan *env.Reply {
 	answered := make(chan *env.Reply, 1)
@@ -181,12 +171,12 @@ func TestAnAnswerWaitsForAChange(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)
 	all, one, records := answers(a, "/changes?after=1&wait=60"), answers(a, "/changes?after=now&wait=60&id=b"), answers(a, "/ebs/b/request_responses?wait=60")
-	waiting(t, a, 3)
+	a.AwaitFollowers(3)
 	store(t, a, "/sbds/a", `{}`)
 	if page := changes(t, <-all); page.Next != 2 || len(page.Changes) != 1 {
 		t.Errorf("the answer is %s", page.told(t))
 	}
-	waiting(t, a, 2) // the others still wait
+	a.AwaitFollowers(2) // the others still wait
 	record(t, a, "POST", "b", `{"request":"one"}`)
 	if page := changes(t, <-one); page.Next != 3 || len(page.Changes) != 1 {
 		t.Errorf("the answer is %s", page.told(t))
@@ -194,7 +184,7 @@ func TestAnAnswerWaitsForAChange(t *testing.T) {
 	if r := want(t, 200, <-records); !strings.Contains(r.Text(), `"record":{"request":"one"}`) {
 		t.Errorf("the answer is %s", r.Body)
 	}
-	waiting(t, a, 0)
+	a.AwaitFollowers(0)
 	if page := changes(t, a.Do("GET", "/changes?after=0&wait=60", "")); page.Next != 3 {
 		t.Errorf("a change that is already there is answered as %s", page.told(t))
 	}
@@ -371,7 +361,7 @@ func TestFollowersAreBoundedSeparatelyFromConnections(t *testing.T) {
 	store(t, a, "/ebs/b", `{}`)
 	streams := []*env.Events{a.Events("/changes"), a.Events("/ebs/b/request_responses")}
 	answered := answers(a, "/changes?after=now&wait=60")
-	waiting(t, a, 3)
+	a.AwaitFollowers(3)
 	for _, headers := range [][]string{{"Accept", "text/event-stream"}, nil} {
 		r := a.Do("GET", "/changes?after=1&wait=60", "", headers...)
 		refused(t, r, 503, oda.Overloaded, "3 clients follow")
@@ -381,7 +371,7 @@ func TestFollowersAreBoundedSeparatelyFromConnections(t *testing.T) {
 	}
 	changes(t, a.Do("GET", "/changes", "")) // the bound does not apply without a wait
 	streams[0].Close()
-	waiting(t, a, 2)
+	a.AwaitFollowers(2)
 	if _, err := a.Events("/changes").Data(); err != nil {
 		t.Error(err)
 	}
@@ -397,7 +387,7 @@ func TestStreamsEndWhenTheArchiveStops(t *testing.T) {
 		a.Events("/changes?after=now"), a.Events("/changes?after=now", "Accept-Encoding", "identity"), a.Events("/ebs/b/request_responses"),
 	}
 	answered := []<-chan *env.Reply{answers(a, "/changes?after=1&wait=60"), answers(a, "/ebs/b/request_responses?wait=60")}
-	waiting(t, a, 5)
+	a.AwaitFollowers(5)
 	started := time.Now()
 	if err := a.Stop(); err != nil {
 		t.Error(err)

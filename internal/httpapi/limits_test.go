@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -34,11 +33,7 @@ func TestACallerThatSendsTooMuchIsToldToWait(t *testing.T) {
 	for range 20 {
 		want(t, 200, a.Do("GET", a.Origin()+"/readyz", ""))
 	}
-	for deadline := time.Now().Add(30 * time.Second); a.Do("GET", "/sbds/a", "").Status != 200; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the caller may never send again")
-		}
-	}
+	env.Await(t, "the caller may send again", func() bool { return a.Do("GET", "/sbds/a", "").Status == 200 })
 }
 
 // Whoever calls, and however the archive knows them, they are told when to come back,
@@ -95,18 +90,10 @@ func TestACallerHasAFewRequestsInProgress(t *testing.T) {
 	stream := a.Events("/changes")
 	waiting := make(chan *env.Reply, 1)
 	go func() { waiting <- a.Do("GET", "/changes?wait=60", "") }()
-	for deadline := time.Now().Add(30 * time.Second); a.Followers() < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the follower does not wait")
-		}
-	}
+	a.AwaitFollowers(2)
 	refused(t, a.Do("PUT", "/sbds/a", `{}`), 429, oda.RateLimited, "2 requests of yours are in progress")
 	stream.Close()
-	for deadline := time.Now().Add(30 * time.Second); a.Do("PUT", "/sbds/a", `{}`).Status != 200; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the stream still counts")
-		}
-	}
+	env.Await(t, "the stream no longer counts", func() bool { return a.Do("PUT", "/sbds/a", `{}`).Status == 200 })
 	want(t, 200, <-waiting)
 }
 

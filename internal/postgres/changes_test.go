@@ -340,8 +340,8 @@ func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 func TestNumberingContinuesWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
 	c := env.NewCluster(t, env.ClusterOptions{})
-	var log safeLog
-	s, err := postgres.Open(t.Context(), c.DSN("postgres"), log.logger())
+	var log env.Journal
+	s, err := postgres.Open(t.Context(), c.DSN("postgres"), log.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,12 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,26 +31,6 @@ func olderArchive(t *testing.T, entities int) (dsn string) {
 		UPDATE counts SET n = %d WHERE kind = 1 AND shard = 0`, entities, entities))
 	return dsn
 }
-
-// safeLog is a log that can be read while others write to it.
-type safeLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *safeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *safeLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *safeLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // opening opens an archive on another goroutine.
 func opening(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) <-chan error {
@@ -232,9 +210,9 @@ func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
 	dsn := olderArchive(t, 10)
 	locker := connect(t, dsn)
 	do(t, locker, "SELECT pg_advisory_lock(1868849409)")
-	var log safeLog
+	var log env.Journal
 	told := make(chan migrate.Status, 100)
-	opened := opening(t.Context(), dsn, log.logger(), func(at migrate.Status) {
+	opened := opening(t.Context(), dsn, log.Logger(), func(at migrate.Status) {
 		select {
 		case told <- at:
 		default:

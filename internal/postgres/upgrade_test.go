@@ -80,8 +80,8 @@ func TestADamagedDocumentDoesNotStopAnUpgrade(t *testing.T) {
 	for _, damage := range []string{`text = '{"'`, "slots = '{1}'"} {
 		dsn := env.Restore(t, env.Fixtures(t, "postgres")[0])
 		do(t, connect(t, dsn), "UPDATE versions v SET "+damage+" FROM heads h WHERE h.kind = 1 AND v.kind = 1 AND v.identifier = h.identifier AND v.version = h.version")
-		var log safeLog
-		s, err := postgres.Open(t.Context(), dsn, log.logger())
+		var log env.Journal
+		s, err := postgres.Open(t.Context(), dsn, log.Logger())
 		if err != nil {
 			t.Fatalf("%s: %v", damage, err)
 		}

@@ -208,16 +208,6 @@ func TestAPageReconnects(t *testing.T) {
 	}
 }
 
-// followed waits until so many clients follow the archive.
-func (s site) followed(t *testing.T, want int) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); s.Followers() != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d clients follow the archive, want %d", s.Followers(), want)
-		}
-	}
-}
-
 // A browser has six connections to a host. All its pages share one stream, and
 // pages that nobody sees have none.
 func TestManyPagesShareOneStream(t *testing.T) {
@@ -229,24 +219,24 @@ func TestManyPagesShareOneStream(t *testing.T) {
 	for i, tab := range tabs {
 		s.connected(t, tab, []string{"", "changes"}[i%2])
 	}
-	s.followed(t, 1)
+	s.AwaitFollowers(1)
 	s.must(t, "PUT", "/sbds/sbd-for-all", `{}`)
 	for _, tab := range tabs {
 		until(t, tab, "each page shows the change", shown("#changes tr", "sbd-for-all"))
 	}
 	for i, tab := range tabs {
-		s.followed(t, 1)
+		s.AwaitFollowers(1)
 		hide(t, tab, true)
 		if i == len(tabs)-1 {
-			s.followed(t, 0)
+			s.AwaitFollowers(0)
 		}
 	}
 	s.must(t, "PUT", "/sbds/sbd-unseen", `{}`)
 	hide(t, tabs[3], false)
-	s.followed(t, 1)
+	s.AwaitFollowers(1)
 	until(t, tabs[3], "a page that is seen again catches up", shown("#changes tr", "sbd-unseen"))
 	do(t, tabs[3], chromedp.Navigate(s.base+"/prjs"))
-	s.followed(t, 0)
+	s.AwaitFollowers(0)
 }
 
 // A browser without shared workers has a stream for each page that is seen.
@@ -257,13 +247,13 @@ func TestAPageFollowsWithoutSharedWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.connected(t, ctx, "changes")
-	s.followed(t, 1)
+	s.AwaitFollowers(1)
 	s.must(t, "PUT", "/sbds/sbd-new", `{}`)
 	until(t, ctx, "the change appears", shown("#changes tr", "sbd-new"))
 	hide(t, ctx, true)
-	s.followed(t, 0)
+	s.AwaitFollowers(0)
 	hide(t, ctx, false)
-	s.followed(t, 1)
+	s.AwaitFollowers(1)
 }
 
 // hide lets a page believe that nobody sees it, as when another tab is in front.

@@ -3,6 +3,7 @@ package env
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -95,6 +96,12 @@ func (a *Archive) Client() *http.Client { return a.client }
 
 // Followers returns how many clients follow the archive.
 func (a *Archive) Followers() int { return a.app.Followers() }
+
+// AwaitFollowers waits until so many clients follow the archive.
+func (a *Archive) AwaitFollowers(n int) {
+	a.tb.Helper()
+	Await(a.tb, fmt.Sprintf("%d clients follow the archive", n), func() bool { return a.Followers() == n })
+}
 
 // Stop stops the archive gracefully before the test ends.
 func (a *Archive) Stop() error { return a.stop() }

@@ -140,6 +140,12 @@ func (p *Process) Host() string {
 // Log returns what the process has written to stderr so far.
 func (p *Process) Log() string { return p.stderr.String() }
 
+// AwaitLog waits until the log has a text.
+func (p *Process) AwaitLog(text string) {
+	p.tb.Helper()
+	Await(p.tb, "the log says "+text, func() bool { return strings.Contains(p.Log(), text) })
+}
+
 // Signal sends a signal to the process.
 func (p *Process) Signal(s os.Signal) {
 	p.tb.Helper()
