@@ -95,22 +95,27 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			op := d.Operation("x")
-			if _, err := op.CheckBody([]byte(test.good), maxDepth); err != nil {
-				t.Errorf("%s: %v", test.good, err)
-			}
-			if test.bad == "" {
-				return
-			}
-			_, err = op.CheckBody([]byte(test.bad), maxDepth)
-			e, _ := errors.AsType[*oda.Error](err)
-			if e == nil || e.Code != oda.InvalidRequest || len(e.Faults) != 1 {
-				t.Fatalf("%s: got %v, want one fault", test.bad, err)
-			}
-			if got := e.Faults[0].Pointer + " " + e.Faults[0].Detail; got != test.fault {
-				t.Errorf("%s:\n got %s\nwant %s", test.bad, got, test.fault)
-			}
+			wantFault(t, d.Operation("x"), test.good, test.bad, test.fault)
 		})
+	}
+}
+
+// wantFault checks a good body, and a bad one, if there is one, which has one fault.
+func wantFault(t *testing.T, op *contract.Operation, good, bad, fault string) {
+	t.Helper()
+	if _, err := op.CheckBody([]byte(good), maxDepth); err != nil {
+		t.Errorf("%s: %v", good, err)
+	}
+	if bad == "" {
+		return
+	}
+	_, err := op.CheckBody([]byte(bad), maxDepth)
+	e, _ := errors.AsType[*oda.Error](err)
+	if e == nil || e.Code != oda.InvalidRequest || len(e.Faults) != 1 {
+		t.Fatalf("%s: got %v, want one fault", bad, err)
+	}
+	if got := e.Faults[0].Pointer + " " + e.Faults[0].Detail; got != fault {
+		t.Errorf("%s:\n got %s\nwant %s", bad, got, fault)
 	}
 }
 
@@ -453,18 +458,7 @@ func TestABodyMustAlsoMatchXAlso(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			op := d.Operation("x")
-			if _, err := op.CheckBody([]byte(test.good), maxDepth); err != nil {
-				t.Errorf("%s: %v", test.good, err)
-			}
-			_, err = op.CheckBody([]byte(test.bad), maxDepth)
-			e, _ := errors.AsType[*oda.Error](err)
-			if e == nil || len(e.Faults) != 1 {
-				t.Fatalf("%s: got %v, want one fault", test.bad, err)
-			}
-			if got := e.Faults[0].Pointer + " " + e.Faults[0].Detail; got != test.fault {
-				t.Errorf("%s:\n got %s\nwant %s", test.bad, got, test.fault)
-			}
+			wantFault(t, d.Operation("x"), test.good, test.bad, test.fault)
 		})
 	}
 	for _, pair := range [][2]string{

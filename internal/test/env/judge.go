@@ -116,7 +116,7 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 			SkipSettingDefaults:   true,
 			SchemaValidationOptions: []openapi3.SchemaValidationOption{
 				openapi3.EnableFormatValidation(),
-				openapi3.WithStringFormatValidator("timestamp", openapi3.NewCallbackValidator(isTimestamp)),
+				openapi3.WithStringFormatValidator("timestamp", openapi3.NewCallbackValidator(IsTimestamp)),
 			},
 		},
 	}, nil
@@ -496,9 +496,9 @@ func strictJSON(text []byte, depth int, operation string) bool {
 	}
 }
 
-// isTimestamp implements the description's format "timestamp" with the standard
+// IsTimestamp implements the description's format "timestamp" with the standard
 // library.
-func isTimestamp(text string) error {
+func IsTimestamp(text string) error {
 	text = strings.ToUpper(text) // RFC 3339 allows t and z for T and Z
 	if strings.Contains(text, ",") {
 		return errors.New("a comma")
