@@ -50,6 +50,15 @@ func Denied(err error) bool {
 // returns "" if there is none to send.
 type token func() (string, error)
 
+// EnvironmentToken returns the token that a client sends by default, empty if there is
+// none.
+func EnvironmentToken() (string, error) {
+	if token := environment(); token != nil {
+		return token()
+	}
+	return "", nil
+}
+
 // environment returns the token that the environment names.
 func environment() token {
 	text, path := os.Getenv("ODA_TOKEN"), os.Getenv("ODA_TOKEN_FILE")

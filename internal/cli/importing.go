@@ -170,7 +170,7 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 	var token func() (string, error) // else it is for the archive that is imported into
 	into := func() (*client.Client, error) { return archive, nil }
 	if i.Db != "" {
-		token = moving.Token
+		token = client.EnvironmentToken
 		done := func() error { return nil }
 		defer func() { _ = done() }()
 		into = sync.OnceValues(func() (*client.Client, error) {

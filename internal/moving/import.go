@@ -85,7 +85,7 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 	}
 	l := &loads{ctx: ctx, into: into, source: g.sources[0], report: report}
 	err = pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*history) error) error {
-		return histories(ctx, g, nil, Token, report, hand)
+		return histories(ctx, g, nil, client.EnvironmentToken, report, hand)
 	}, parser.preserve, func(p *preserved) error {
 		if err := report.setAside(p.aside...); err != nil {
 			return err

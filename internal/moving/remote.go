@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -46,20 +45,6 @@ const everything = "?created_after=0001-01-01T00:00:00Z"
 func isRemote(source string) bool { return isAt(source, "http", "https") }
 
 var apiVersion = regexp.MustCompile(`/api/v[0-9]+$`)
-
-// Token returns the token in the environment, which archives that are read are sent if
-// it is not meant for the one that is imported into.
-func Token() (string, error) {
-	text := os.Getenv("ODA_TOKEN")
-	if path := os.Getenv("ODA_TOKEN_FILE"); text == "" && path != "" {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("there is no token to send: %w", err)
-		}
-		text = string(content)
-	}
-	return strings.TrimSpace(text), nil
-}
 
 // newRemote returns the archive at an address, with or without the path of its
 // interface.
