@@ -22,8 +22,8 @@ type events struct {
 	most int64 // bytes of one event
 }
 
-// errNotEvents says that an answer is no stream of events.
-var errNotEvents = errors.New("it is no stream of events")
+// errNotEvents says that an answer is not a stream of events.
+var errNotEvents = errors.New("it is not a stream of events")
 
 func newEvents(in io.Reader, most int64) *events {
 	return &events{bufio.NewReaderSize(in, 16<<10), most}

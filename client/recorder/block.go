@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"oda/client"
-
 	"oda"
+	"oda/client"
 )
 
 // create stores the block of a session that was begun without the archive. If

@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"oda"
 	"oda/client"
 	"oda/internal/skuid"
-
-	"oda"
 )
 
 // Options configure a recorder. All are optional.

@@ -46,8 +46,8 @@ type Resumed struct {
 
 // Resume sends what processes that have ended left in a spool. It skips
 // sessions that a running process holds. While an archive is unavailable or does
-// not accept the token, Resume retries until the context ends. Damaged and refused records are put
-// aside and stay in the spool; a session with nothing left is removed.
+// not accept the token, Resume retries until the context ends. Damaged and refused
+// records are put aside and stay in the spool; a session with nothing left is removed.
 //
 // The error concerns the spool itself; each Resumed has the error of its
 // session.

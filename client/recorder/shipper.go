@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"oda/client"
-
 	"oda"
+	"oda/client"
 )
 
 const (

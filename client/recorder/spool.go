@@ -13,9 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"oda/internal/files"
-
 	"oda"
+	"oda/internal/files"
 )
 
 // A spool is a folder in which records wait for the archive. docs/spool.md
@@ -32,7 +31,7 @@ const (
 	damagedName = "damaged.log"
 	refusedName = "refused.log"
 
-	// Folders with these suffixes are being created or removed, and are not
+	// Folders with these prefixes are being created or removed, and are not
 	// sessions.
 	comingPrefix = ".new-"
 	goingPrefix  = ".done-"

@@ -98,7 +98,7 @@ func TestAForgedCursorCausesNoServerError(t *testing.T) {
 	}
 	var paths []string
 	forge := func(path, whole, members string) {
-		for _, member := range strings.Fields(members) {
+		for member := range strings.FieldsSeq(members) {
 			for _, value := range values {
 				// The last of two members with one name counts.
 				text := "{" + whole + `,"` + member + `":` + value + "}"

@@ -59,7 +59,7 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 		return "", nil, errors.Join(err, lock.Close())
 	}
 	if n := report.Aside.Load(); n > 0 {
-		return "", nil, errors.Join(fmt.Errorf("%s: %d of its lines cannot be read", export, n), lock.Close())
+		return "", nil, errors.Join(fmt.Errorf("%s: %d of its lines cannot be read; make the export again, or use another copy", export, n), lock.Close())
 	}
 	return database, func() error { return errors.Join(remove(), lock.Close()) }, nil
 }

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"oda/internal/spelling"
-
 	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
+
+	"oda/internal/spelling"
 )
 
 // entry is the value of a key in a file of settings, written as on a command line.
@@ -87,7 +87,7 @@ func readYAML(path string) (*yaml.Node, error) {
 		return nil, fmt.Errorf("cannot read the file of settings (--config): %w", err)
 	}
 	if len(text) > fileMost {
-		return nil, fmt.Errorf("%s is no file of settings: it has more than %d bytes", path, fileMost)
+		return nil, fmt.Errorf("%s is not a file of settings: it has more than %d bytes", path, fileMost)
 	}
 	documents := yaml.NewDecoder(strings.NewReader(string(text)))
 	var first, second yaml.Node

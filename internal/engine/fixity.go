@@ -16,8 +16,7 @@ type Version struct {
 
 // Check returns an error if the text of the version is not the one that was
 // stored, or if its slots do not make a document. Engines check every text of a
-// version before they return it, except for Entries:
-// whoever calls it does.
+// version before they return it, except in Entries, whose caller does.
 func (v Version) Check(body oda.Body) error {
 	if body.Text == nil {
 		return oda.LostVersion(v.Ref, v.Number)

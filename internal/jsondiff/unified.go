@@ -39,8 +39,9 @@ type Side struct {
 }
 
 // Unified writes the unified diff of two documents, printed with a value to a
-// line. Nothing is written if they are the same, or if the answer is ErrTooLong. Hidden are pointers to members
-// that do not count, each of them within a member of the document.
+// line. Nothing is written if they are the same, or if the error is ErrTooLong. Hidden
+// are pointers to members that do not count, each of them within a member of the
+// document.
 func Unified(w io.Writer, from, to Side, hidden ...string) error {
 	without := hide(hidden)
 	u := unified{out: w, from: pretty{read(from.Text), without}, to: pretty{read(to.Text), without}, seed: maphash.MakeSeed()}

@@ -165,7 +165,7 @@ func histories(ctx context.Context, g group, transport http.RoundTripper, token 
 	case source == "-":
 		return errors.New("the standard input cannot be imported, since it is read more than once; write it into a file first")
 	case !g.isFiles:
-		return errors.New("this is no address that can be imported: it must begin with http://, https:// or postgres://")
+		return errors.New("this address cannot be imported; write one that begins with http://, https:// or postgres://")
 	}
 	spool, err := newSpool()
 	if err != nil {

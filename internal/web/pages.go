@@ -17,10 +17,13 @@ import (
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
+// handler answers with a page, or returns an error before it has written anything.
+type handler = func(w http.ResponseWriter, r *http.Request) error
+
 // Pages are the pages beside the interface, by their paths below the base path.
-// Each answers GET, or returns an error before it has written anything.
-func (s *Site) Pages() map[string]func(w http.ResponseWriter, r *http.Request) error {
-	pages := map[string]func(w http.ResponseWriter, r *http.Request) error{
+// Each answers GET.
+func (s *Site) Pages() map[string]handler {
+	pages := map[string]handler{
 		"/{$}":     s.Home,
 		"/changes": s.changes,
 		"/compare": s.compare,

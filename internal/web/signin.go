@@ -28,14 +28,14 @@ type SignIn struct {
 // path. They are open to everybody. Those that set a cookie are directly below the
 // base path. Where nobody signs in on the pages, because a proxy knows who is calling,
 // only what the page about that loads is left.
-func (s *Site) SignInPages() map[string]func(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) SignInPages() map[string]handler {
 	switch {
 	case !s.cfg.Closed:
 		return nil
 	case s.cfg.SignIn == nil:
-		return map[string]func(w http.ResponseWriter, r *http.Request) error{"GET /sign-in/ui/{file}": s.signInAsset}
+		return map[string]handler{"GET /sign-in/ui/{file}": s.signInAsset}
 	}
-	return map[string]func(w http.ResponseWriter, r *http.Request) error{
+	return map[string]handler{
 		"GET /sign-in":           s.signIn,
 		"POST /sign-in":          s.signInByToken,
 		"GET /signed-in":         s.signedIn,
