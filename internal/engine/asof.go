@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 
 	"oda"
@@ -63,11 +64,20 @@ func (p *VersionPage) Add(m oda.Metadata, bytes int64, runs Runs) bool {
 	return !p.full
 }
 
-// Check returns an error if the page is shorter than asked for because versions
-// are missing.
-func (p *VersionPage) Check(ref oda.Ref, asked int) error {
-	if n := len(p.Versions); !p.full && n < asked && n > 0 && p.Versions[n-1].Metadata.Version > 1 {
-		return oda.LostVersion(ref, p.Versions[n-1].Metadata.Version-1)
+// All returns the versions, of which so many before one were asked for. If there are
+// fewer because some are missing, that is an error. Get reads the entity, to tell one that
+// is not stored from one whose versions are all missing.
+func (p *VersionPage) All(ref oda.Ref, before int64, asked int, get func() (*oda.Entity, error)) ([]oda.VersionInfo, error) {
+	n := len(p.Versions)
+	if n == 0 {
+		e, err := get()
+		if err == nil && before > 1 {
+			err = oda.LostVersion(ref, min(before-1, e.Metadata.Version))
+		}
+		return nil, cmp.Or(err, error(oda.Missing(ref)))
 	}
-	return nil
+	if oldest := p.Versions[n-1].Metadata.Version; !p.full && n < asked && oldest > 1 {
+		return nil, oda.LostVersion(ref, oldest-1)
+	}
+	return p.Versions, nil
 }

@@ -51,6 +51,9 @@ type entry struct {
 	at oda.Instant
 }
 
+// reading calls emit for each identifier that matches a query.
+type reading func(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error
+
 func errTooMany() error {
 	return oda.Errorf(oda.Overloaded, "Too many listings without a limit are being read at once. "+
 		"Try again shortly, or read this one in pages with limit.")
@@ -61,9 +64,13 @@ func errEnded() error {
 		"Read it faster, or in pages with limit.")
 }
 
-// Read calls read on a goroutine of its own, and emit for each identifier that it
-// finds, in order. It returns when both have ended.
-func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) error, read func(context.Context, func(string, oda.Instant) error) error) error {
+// Read calls read, and emit for each identifier that it finds, in order. A page is read
+// at once. A listing without a limit is read on a goroutine of its own; Read returns when
+// both have ended.
+func (l *Listings) Read(ctx context.Context, q oda.Query, emit func(string, oda.Instant) error, read reading) error {
+	if q.Limit > 0 {
+		return read(ctx, q, emit)
+	}
 	if err := l.enter(ctx); err != nil {
 		return err
 	}
@@ -75,7 +82,7 @@ func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) erro
 	go func() {
 		defer close(chunks)
 		defer l.leave(one)
-		failed = l.find(ctx, one, chunks, used, read)
+		failed = l.find(ctx, q, one, chunks, used, read)
 	}()
 	defer func() {
 		end(nil)
@@ -97,9 +104,9 @@ func (l *Listings) Read(ctx context.Context, emit func(string, oda.Instant) erro
 }
 
 // find sends what read finds to chunks.
-func (l *Listings) find(ctx context.Context, one *listing, chunks, used chan []entry, read func(context.Context, func(string, oda.Instant) error) error) error {
+func (l *Listings) find(ctx context.Context, q oda.Query, one *listing, chunks, used chan []entry, read reading) error {
 	chunk := make([]entry, 0, chunkSize)
-	err := read(ctx, func(id string, at oda.Instant) error {
+	err := read(ctx, q, func(id string, at oda.Instant) error {
 		if chunk = append(chunk, entry{id, at}); len(chunk) < chunkSize {
 			return nil
 		}

@@ -33,12 +33,7 @@ const (
 // snapshot, whose rows are read as fast as its reader takes them. A page is read at
 // once.
 func (s *Store) List(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {
-	if q.Limit > 0 {
-		return s.list(ctx, q, emit)
-	}
-	return s.listings.Read(ctx, emit, func(ctx context.Context, give func(string, oda.Instant) error) error {
-		return s.list(ctx, q, give)
-	})
+	return s.listings.Read(ctx, q, emit, s.list)
 }
 
 func (s *Store) list(ctx context.Context, q oda.Query, emit func(id string, at oda.Instant) error) error {

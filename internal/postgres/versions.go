@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -137,15 +136,8 @@ func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit i
 			return rows.Err()
 		})
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, s.storageError(ctx, err)
-	case len(page.Versions) == 0:
-		e, err := s.Get(ctx, ref)
-		if err == nil && before > 1 {
-			err = oda.LostVersion(ref, min(before-1, e.Metadata.Version))
-		}
-		return nil, cmp.Or(err, error(oda.Missing(ref)))
 	}
-	return page.Versions, page.Check(ref, limit)
+	return page.All(ref, before, limit, func() (*oda.Entity, error) { return s.Get(ctx, ref) })
 }

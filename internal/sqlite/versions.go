@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -229,15 +228,8 @@ func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit i
 		return nil
 	}, int64(ref.Kind), ref.ID, before, int64(limit))
 	s.readers.give(c)
-	switch {
-	case err != nil && !errors.Is(err, errPartFull):
+	if err != nil && !errors.Is(err, errPartFull) {
 		return nil, readError(ref, err)
-	case len(page.Versions) == 0:
-		e, err := s.Get(ctx, ref)
-		if err == nil && before > 1 {
-			err = oda.LostVersion(ref, min(before-1, e.Metadata.Version))
-		}
-		return nil, cmp.Or(err, error(oda.Missing(ref)))
 	}
-	return page.Versions, page.Check(ref, limit)
+	return page.All(ref, before, limit, func() (*oda.Entity, error) { return s.Get(ctx, ref) })
 }
