@@ -4,23 +4,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"oda/client"
 	"oda/internal/app"
-	"oda/internal/demo"
 	"oda/internal/test/env"
 )
 
 // On PostgreSQL every page answers as it does on the embedded engine.
 func TestEveryPageOnPostgreSQL(t *testing.T) {
 	a := env.Start(t, func(cfg *app.Config) { cfg.Database = env.Postgres(t) })
-	acting := func(user string) (*client.Client, error) { return client.New(a.URL(), client.WithUser(user)) }
-	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: time.Now(), Longest: 350}); err != nil {
-		t.Fatal(err)
-	}
+	fill(t, a)
 	embedded, postgres := newSite(t, ""), site{a, a.Origin()}
 	heading := regexp.MustCompile(`(?s)<h1[^>]*>(.*?)</h1>`)
 	rows := regexp.MustCompile(`<tr`)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/test/env"
 	"oda/internal/web"
 )
 
@@ -102,8 +101,7 @@ func (r *reduction) counted() (calls, failures int) {
 // Whatever the calls are like, each is in one bar, in a row of its lane, and calls
 // that are drawn by themselves do not cover each other.
 func TestEveryCallHasItsBar(t *testing.T) {
-	s := site{Archive: env.Start(t)}
-	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s := emptySite(t)
 	many := func(n int, one func(i int) string) []string {
 		calls := make([]string, n)
 		for i := range calls {
@@ -160,8 +158,7 @@ func TestEveryCallHasItsBar(t *testing.T) {
 
 // The nearer one looks, the fewer calls are joined; filters leave out others.
 func TestATimelineShowsDetails(t *testing.T) {
-	s := site{Archive: env.Start(t)}
-	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s := emptySite(t)
 	var calls []string
 	for i := range 6000 {
 		calls = append(calls, callIn("m.read", float64(i), float64(i)+.2, i == 3000))
@@ -210,8 +207,7 @@ func TestATimelineShowsDetails(t *testing.T) {
 
 // A timeline that is asked for while calls are recorded never loses one.
 func TestATimelineGrows(t *testing.T) {
-	s := site{Archive: env.Start(t)}
-	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s := emptySite(t)
 	s.storeCalls(t, "eb-1", []string{})
 	const calls = 30
 	var readers sync.WaitGroup
@@ -234,8 +230,7 @@ func TestATimelineGrows(t *testing.T) {
 
 // A call with a wrong date does not make a line of all others.
 func TestATimelineLooksWhereTheCallsAre(t *testing.T) {
-	s := site{Archive: env.Start(t)}
-	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s := emptySite(t)
 	calls := []string{strings.ReplaceAll(callIn("m.f", 0, 1, false), "2026-03-01", "1970-01-01"), strings.ReplaceAll(callIn("m.f", 0, 1, false), "2026-03-01", "9999-12-31")}
 	for i := range 20 {
 		calls = append(calls, callIn("m.f", float64(i), float64(i)+.5, false))
@@ -250,8 +245,7 @@ func TestATimelineLooksWhereTheCallsAre(t *testing.T) {
 // A page, too, tells what went wrong without a script, and shows the call that the
 // address names.
 func TestACallHasAnAddress(t *testing.T) {
-	s := site{Archive: env.Start(t)}
-	s.base = strings.TrimSuffix(s.URL(), "/api/v1")
+	s := emptySite(t)
 	s.storeCalls(t, "eb-1", []string{callIn("m.a", 0, 1, false), callIn("m.b", 2, 3, true), callIn("m.a", 4, 5, false), callIn("m.b", 6, 7, true)})
 	page := s.get(t, "ebs/eb-1?call=2").Text()
 	for _, want := range []string{

@@ -54,14 +54,20 @@ func open(t *testing.T, base, file, listen string) site {
 	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
 }
 
-func fillWeek(t *testing.T) []byte {
+// fill stores a week in an archive.
+func fill(t *testing.T, a *env.Archive) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "week.db")
-	a := open(t, "", file, "127.0.0.1:0")
 	acting := func(user string) (*client.Client, error) { return client.New(a.URL(), client.WithUser(user)) }
 	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: time.Now(), Longest: 350}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func fillWeek(t *testing.T) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "week.db")
+	a := open(t, "", file, "127.0.0.1:0")
+	fill(t, a.Archive)
 	if err := a.Stop(); err != nil {
 		t.Fatal(err)
 	}
