@@ -143,7 +143,6 @@ const FailedBlocks = 4
 // of blocks and of distinct requests, not with the number of calls.
 const (
 	nightsAtOnce  = 2                // reports
-	nightWait     = 5 * time.Second  // until a report may begin
 	nightTime     = 60 * time.Second // of a report; less than an answer may take
 	nightWorkers  = 4                // that read blocks in parallel
 	nightBlocks   = 100_000
@@ -176,7 +175,7 @@ func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 
 // enterNight waits until a report may begin. The caller must call leave.
 func (a *Archive) enterNight(ctx context.Context) (leave func(), err error) {
-	return enter(ctx, a.nights, nightWait,
+	return enter(ctx, a.nights,
 		Errorf(Overloaded, "Too many reports on nights at once: at most %d can be made at the same time. Try again shortly.", nightsAtOnce))
 }
 

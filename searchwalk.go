@@ -67,9 +67,6 @@ const (
 	// searchTime is how long a search looks before it returns the page as it is.
 	searchTime = time.Second
 
-	// searchWait is how long a search waits for its turn.
-	searchWait = 5 * time.Second
-
 	// keptBytes is how many bytes the summaries of a page may take in memory.
 	keptBytes = 8 << 20
 
@@ -89,14 +86,17 @@ func searchTurns() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
 // turn waits until the search may walk. The caller must call giveBack.
 func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
-	return enter(ctx, a.searches, searchWait, Errorf(Overloaded, "Too many searches at once. Try again shortly, "+
+	return enter(ctx, a.searches, Errorf(Overloaded, "Too many searches at once. Try again shortly, "+
 		"or narrow yours down by words, a reference, a position, a user or a range of times."))
 }
 
+// enterWait is how long a search or a report waits for its turn.
+const enterWait = 5 * time.Second
+
 // enter waits for a free place, which the caller holds until it calls leave. If none
 // becomes free in time, it returns the error full.
-func enter(ctx context.Context, places chan struct{}, wait time.Duration, full *Error) (leave func(), err error) {
-	timer := time.NewTimer(wait)
+func enter(ctx context.Context, places chan struct{}, full *Error) (leave func(), err error) {
+	timer := time.NewTimer(enterWait)
 	defer timer.Stop()
 	select {
 	case places <- struct{}{}:
