@@ -57,16 +57,14 @@ func parseLine(line []byte, session string) (r oda.NewRecord, reason string) {
 // a comment that says why. The line is on disk when putAside returns.
 func putAside(dir, name, why string, line []byte) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		defer f.Close()
+		_, err = fmt.Fprintf(f, "# %s\n%s\n", strings.Join(strings.Fields(why), " "), line)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
 	if err != nil {
-		return fmt.Errorf("put a line aside: %w", err)
-	}
-	defer f.Close()
-	text := append([]byte("# "), strings.Join(strings.Fields(why), " ")...)
-	text = append(append(append(text, '\n'), line...), '\n')
-	if _, err := f.Write(text); err != nil {
-		return fmt.Errorf("put a line aside: %w", err)
-	}
-	if err := f.Sync(); err != nil {
 		return fmt.Errorf("put a line aside: %w", err)
 	}
 	return nil
