@@ -57,34 +57,19 @@ type Generator struct {
 	used    [suffixes / 64]uint64
 }
 
-// An Option changes how a Generator works.
-type Option func(*Generator)
-
-// WithState makes identifiers unique across restarts. The generator owns the
-// state from then on: Close closes it.
-func WithState(s *State) Option {
-	return func(g *Generator) { g.state = s }
-}
-
-func withClock(clock func() time.Time) Option {
-	return func(g *Generator) { g.clock = clock }
-}
-
 // NewGenerator returns a generator with this number, which is at most
 // MaxGenerator. Generators that run at the same time need different numbers.
-func NewGenerator(number uint16, options ...Option) (*Generator, error) {
+func NewGenerator(number uint16) (*Generator, error) {
 	if number > MaxGenerator {
 		return nil, fmt.Errorf("generator number %d: give a number from 0 to %d", number, MaxGenerator)
 	}
-	g := &Generator{number: uint64(number), clock: time.Now, at: -1}
-	for _, option := range options {
-		option(g)
-	}
-	if g.state != nil {
-		// All reserved time counts as used.
-		g.at = g.state.until
-	}
-	return g, nil
+	return &Generator{number: uint64(number), clock: time.Now, at: -1}, nil
+}
+
+// keep makes identifiers unique across restarts. The generator owns the state from
+// then on: Close closes it.
+func (g *Generator) keep(s *State) {
+	g.state, g.at = s, s.until // all reserved time counts as used
 }
 
 // DefaultGenerator returns a generator number for a process without a

@@ -223,13 +223,20 @@ func BenchmarkMint(b *testing.B) {
 	}
 }
 
-func newGenerator(t *testing.T, number uint16, options ...Option) *Generator {
+func newGenerator(t *testing.T, number uint16, options ...func(*Generator)) *Generator {
 	t.Helper()
-	g, err := NewGenerator(number, options...)
+	g, err := NewGenerator(number)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, option := range options {
+		option(g)
+	}
 	return g
+}
+
+func withClock(clock func() time.Time) func(*Generator) {
+	return func(g *Generator) { g.clock = clock }
 }
 
 func next(t *testing.T, g *Generator) uint64 {

@@ -102,20 +102,17 @@ func (r *Running) Wait() error {
 }
 
 func (c Config) generator() (*Generator, error) {
-	var options []Option
-	if c.clock != nil {
-		options = append(options, withClock(c.clock))
+	generator, err := NewGenerator(c.Generator)
+	if err == nil && c.clock != nil {
+		generator.clock = c.clock
 	}
-	if c.StateFile == "" {
-		return NewGenerator(c.Generator, options...)
+	if err != nil || c.StateFile == "" {
+		return generator, err
 	}
 	state, err := OpenState(c.StateFile)
 	if err != nil {
 		return nil, err
 	}
-	generator, err := NewGenerator(c.Generator, append(options, WithState(state))...)
-	if err != nil {
-		return nil, errors.Join(err, state.Close())
-	}
+	generator.keep(state)
 	return generator, nil
 }

@@ -102,7 +102,7 @@ func TestAServiceThatCannotStartSaysWhyAndLeavesNoFiles(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v", err)
 			}
-			if err := openState(t, state).Close(); err != nil {
+			if err := openState(t, state).lock.Close(); err != nil {
 				t.Error(err)
 			}
 		})

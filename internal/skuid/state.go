@@ -64,9 +64,6 @@ func OpenState(path string) (*State, error) {
 	return &State{path: path, lock: lock, until: until}, nil
 }
 
-// Close releases the file. It is only for a state without a generator.
-func (s *State) Close() error { return s.lock.Close() }
-
 // cover makes sure that the millisecond at is reserved on disk.
 func (s *State) cover(at int64) error {
 	if at <= s.until {

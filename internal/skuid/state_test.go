@@ -55,7 +55,7 @@ func TestWithoutAStateAClockThatStandsStillRepeatsIdentifiers(t *testing.T) {
 func TestTheReservationIsOnDiskBeforeTheIdentifierIsReturned(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	now := int64(0)
-	g := newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + now) }), WithState(openState(t, path)))
+	g := newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + now) }), withState(openState(t, path)))
 	for range 2000 {
 		now += 9
 		n := next(t, g)
@@ -69,7 +69,7 @@ func TestTheReservationIsOnDiskBeforeTheIdentifierIsReturned(t *testing.T) {
 func TestTheFileIsWrittenOncePerReservation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	now := int64(1000)
-	g := newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + now) }), WithState(openState(t, path)))
+	g := newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + now) }), withState(openState(t, path)))
 	want := []struct{ clock, reserved int64 }{
 		{1000, 3000},
 		{1001, 3000},
@@ -156,7 +156,7 @@ func TestAnInvalidStateFileIsRefused(t *testing.T) {
 				t.Errorf("the file was changed to %q", after)
 			}
 			writeFile(t, path, "identifiers reserved until 2026-11-15T03:39:08.123Z\n")
-			if err := openState(t, path).Close(); err != nil {
+			if err := openState(t, path).lock.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -178,7 +178,7 @@ func TestAStateFileCannotBeShared(t *testing.T) {
 		}
 	}
 	stop(t, g)
-	if err := openState(t, link).Close(); err != nil {
+	if err := openState(t, link).lock.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -203,7 +203,7 @@ func FuzzStateFile(f *testing.F) {
 		}
 		path := filepath.Join(t.TempDir(), "state")
 		s := openState(t, path)
-		defer s.Close()
+		defer s.lock.Close()
 		if err := s.write(until); err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func FuzzStateFile(f *testing.F) {
 
 func openGenerator(t *testing.T, path string, clock int64) *Generator {
 	t.Helper()
-	return newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + clock) }), WithState(openState(t, path)))
+	return newGenerator(t, 5, withClock(func() time.Time { return time.UnixMilli(epoch + clock) }), withState(openState(t, path)))
 }
 
 func openState(t *testing.T, path string) *State {
@@ -238,7 +238,7 @@ func stop(t *testing.T, g *Generator) {
 // nothing is cleaned up.
 func crash(t *testing.T, g *Generator) {
 	t.Helper()
-	if err := g.state.Close(); err != nil {
+	if err := g.state.lock.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -267,3 +267,5 @@ func writeFile(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func withState(s *State) func(*Generator) { return func(g *Generator) { g.keep(s) } }
