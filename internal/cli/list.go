@@ -39,10 +39,10 @@ func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], 
 	none := true
 	for one, err := range list {
 		if err != nil {
-			if wrong := w.Flush(); wrong != nil {
-				return wrong
+			if format != "table" { // a list that lacks its end is not closed
+				end = w.Flush
 			}
-			return explain(err)
+			return errors.Join(end(), w.Flush(), explain(err))
 		}
 		none = false
 		if err := write(one); err != nil {
