@@ -76,20 +76,17 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	if err != nil {
 		return err
 	}
-	present := int64(there)
-	if current != nil && present > current.Metadata.Version {
-		present = 1
-		if err := s.aside(good[:there-1], "the archive has a later one as its first version, and this cannot be stored before it"); err != nil {
-			return err
-		}
+	s.report.Present.Add(repeated)
+	next, err := s.pass(good, 0, there)
+	if err != nil {
+		return err
 	}
-	s.report.Present.Add(present + repeated)
-	for i := there; i < len(good); i++ {
+	for i := next; i < len(good); i++ {
 		f := &good[i]
 		text := f.text
 		// The document continues what this import has stored, or what is there as the
 		// source has it.
-		if current != nil && there > 0 {
+		if current != nil && next > 0 {
 			d, err := s.parser.parse(h.Kind, f.text)
 			if err != nil {
 				return err
@@ -101,23 +98,25 @@ func (s *storer) store(ctx context.Context, h *history) error {
 		stored, err := s.into.Store(ctx, h.Kind, h.ID, text)
 		if client.Status(err) == http.StatusUnprocessableEntity {
 			// Another import of the same may be faster.
-			now, have, failed := s.present(ctx, h.Ref, prints)
+			now, there, failed := s.present(ctx, h.Ref, prints)
 			if failed != nil {
 				return failed
 			}
-			if have > i {
-				s.report.Present.Add(int64(have - i))
-				current, there, i = now, have, have-1
+			if n := len(there); n > 0 && there[n-1] >= i {
+				if next, failed = s.pass(good, i, there); failed != nil {
+					return failed
+				}
+				current, i = now, next-1
 				continue
 			}
 		}
 		switch status := client.Status(err); {
 		case err == nil:
-			current, there = stored, i+1
+			current, next = stored, i+1
 			s.report.Imported.Add(1)
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case status == http.StatusUnprocessableEntity && current != nil && there == 0:
+		case status == http.StatusUnprocessableEntity && current != nil && next == 0:
 			return s.aside(good[i:], "the archive has another document under this identifier, which the source does not know; it was left as it is")
 		case status == 0 || client.Temporary(err) || client.Denied(err) && !ofDocument(err):
 			return err
@@ -163,45 +162,56 @@ func (s *storer) aside(all []found, reason string) error {
 	return s.report.setAside(aside...)
 }
 
-// present finds out how many of the documents the archive has already, as versions in
+// pass passes over the documents from a place on until the last that is there, and returns
+// the next place. Those between them cannot be stored any more.
+func (s *storer) pass(good []found, from int, there []int) (next int, err error) {
+	for _, at := range there {
+		if at < from {
+			continue
+		}
+		if err := s.aside(good[from:at], "the archive has a later one already, and this cannot be stored before it"); err != nil {
+			return from, err
+		}
+		s.report.Present.Add(1)
+		from = at + 1
+	}
+	return from, nil
+}
+
+// present finds out which of the documents the archive has already, as versions in
 // the same order. It returns the current version, nil if the entity is new. Documents
 // are there only up to the last version: if another one follows, none counts, so that
 // it is not overwritten.
-func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint) (current *client.Document, there int, err error) {
+func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint) (current *client.Document, there []int, err error) {
 	current, err = s.into.Get(ctx, ref.Kind, ref.ID)
 	if oda.CodeOf(err) == oda.NotFound {
-		return nil, 0, nil
+		return nil, nil, nil
 	}
 	if err != nil || len(prints) == 0 {
-		return current, 0, err
+		return current, nil, err
 	}
-	last, err := s.parser.fingerprint(ref, current.Body)
-	if err != nil {
-		return current, 0, err
-	}
-	if current.Metadata.Version == 1 { // as most have, and are there or not
-		return current, slices.Index(prints, last) + 1, nil
-	}
-	next := 0
-	matched := false
-	for version := int64(1); version <= current.Metadata.Version && next <= len(prints); version++ {
-		d, err := s.into.Version(ctx, ref.Kind, ref.ID, version)
-		if err != nil {
-			return current, 0, err
+	next, isLast := 0, false
+	for version := int64(1); version <= current.Metadata.Version && next < len(prints); version++ {
+		d := current
+		if version < current.Metadata.Version {
+			if d, err = s.into.Version(ctx, ref.Kind, ref.ID, version); err != nil {
+				return current, nil, err
+			}
 		}
 		print, err := s.parser.fingerprint(ref, d.Body)
 		if err != nil {
-			return current, 0, err
+			return current, nil, err
 		}
-		matched = next < len(prints) && print == prints[next]
-		if matched {
-			next++
+		ahead := slices.Index(prints[next:], print)
+		if isLast = ahead >= 0; isLast {
+			there = append(there, next+ahead)
+			next += ahead + 1
 		}
 	}
-	if next == len(prints) || matched { // if all are there, it does not matter what came later
-		return current, next, nil
+	if next == len(prints) || isLast { // if all are there, it does not matter what came later
+		return current, there, nil
 	}
-	return current, 0, nil
+	return current, nil, nil
 }
 
 // fingerprint tells whether two documents are the same, apart from what the server
