@@ -49,7 +49,7 @@ func newBill(r *release) (*bill, error) {
 		return nil, err
 	}
 	b.goroot = strings.TrimSpace(string(goroot))
-	if _, err := b.modules(r.root, "all"); err != nil {
+	if _, err := b.modules(r.root); err != nil {
 		return nil, err
 	}
 	// The only part that comes with the release and not with the program.
@@ -61,16 +61,17 @@ func newBill(r *release) (*bill, error) {
 	return b, err
 }
 
-// module is what "go list -m" says about one.
+// module is what "go mod download" says about one.
 type module struct{ Path, Version, Dir string }
 
-// modules learns where modules are, and returns the last one.
-func (b *bill) modules(folder, which string) (last module, err error) {
-	cmd := exec.Command("go", "list", "-m", "-json", which)
+// modules learns where modules are, by default all, and returns the last one. It
+// downloads them, because some are only needed on other platforms than this one.
+func (b *bill) modules(folder string, which ...string) (last module, err error) {
+	cmd := exec.Command("go", append([]string{"mod", "download", "-json"}, which...)...)
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {
-		return last, fmt.Errorf("go list -m %s in %s: %w", which, folder, err)
+		return last, fmt.Errorf("go mod download in %s: %w", folder, err)
 	}
 	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var m module
