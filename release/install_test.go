@@ -116,10 +116,9 @@ func (d debian) start(t *testing.T) *service {
 // nextPackage makes a package of a later version, whose settings have changed too.
 func nextPackage(t *testing.T, program string) string {
 	t.Helper()
-	tree := t.TempDir()
-	for _, part := range []string{"deploy", "docs", "README.md", "CHANGELOG.md", "LICENSE"} {
-		output(t, "cp", "-r", filepath.Join(root, part), tree)
-	}
+	tree, packed := t.TempDir(), filepath.Join(t.TempDir(), "tree.tar")
+	output(t, "git", "-C", root, "archive", "--output", packed, "HEAD")
+	output(t, "tar", "--extract", "--file", packed, "--directory", tree)
 	settings := filepath.Join(tree, "deploy/systemd/oda.yaml")
 	if err := os.WriteFile(settings, []byte(read(t, settings)+"\n# A setting of the next version.\n"), 0o644); err != nil {
 		t.Fatal(err)
