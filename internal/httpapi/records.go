@@ -7,11 +7,13 @@ import (
 	"oda"
 	"oda/internal/feed"
 	"oda/internal/rawjson"
+	"oda/internal/serving"
 )
 
 // record adds a record to an ExecutionBlock. The answer is small, however long the
 // block is.
 func (a *API) record(c *call) error {
+	serving.Unwatched(c.r.Context()) // once it is judged, a record is stored, whether its client stays or not
 	text, nodes, err := c.body()
 	if err != nil {
 		return err

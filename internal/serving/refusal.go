@@ -24,6 +24,8 @@ type http1Conn struct {
 	late    bool        // the last read ended by its deadline
 	refused bool
 
+	unwatched bool // nobody need notice that the client leaves
+
 	body  int // bytes in the body of the answer that is sent next, if it may be sent in one piece
 	piece piece
 }
@@ -51,6 +53,7 @@ func Refuse(server *http.Server, answer Refusal) {
 		if conn, _ := known(c); conn.http1 != nil && state == http.StateIdle {
 			_ = conn.http1.release() // net/http will notice if the connection is broken
 			conn.http1.handled.Store(false)
+			conn.http1.unwatched = false
 			conn.http1.late = false // net/http itself ended the read, after the handler
 		}
 	}
@@ -63,8 +66,12 @@ func Refuse(server *http.Server, answer Refusal) {
 	})
 }
 
-// Read notes whether the deadline ended the read.
+// Read notes whether the deadline ended the read. Only whoever waits for the client to
+// leave reads a single byte; reading nothing ends that.
 func (c *http1Conn) Read(p []byte) (int, error) {
+	if c.unwatched && len(p) == 1 {
+		return 0, nil
+	}
 	n, err := c.Conn.Read(p)
 	c.late = errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
