@@ -137,7 +137,7 @@ func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	}
 	archive := oda.NewArchive(engine, generator)
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Pages: web.New(web.Config{}),
+		Archive: archive, Gate: auth.NewGate(), Pages: web.New(web.Config{Archive: archive}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 1 << 20, Depth: 100}, Log: log,
 	})
 	return handler, engine, err

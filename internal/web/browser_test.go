@@ -34,7 +34,7 @@ const description = `{
 // description and one operation.
 func routes(t *testing.T, base string) http.Handler {
 	t.Helper()
-	site := web.New(web.Config{BasePath: base, Version: "1.2.3", Engine: "sqlite"})
+	site := web.New(web.Config{Archive: web.EmptyArchive(t), BasePath: base, Version: "1.2.3", Engine: "sqlite"})
 	mux := http.NewServeMux()
 	handle := func(pattern string, f func(http.ResponseWriter, *http.Request) error) {
 		mux.HandleFunc("GET "+base+"/api/v1"+pattern, func(w http.ResponseWriter, r *http.Request) {

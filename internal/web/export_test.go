@@ -1,10 +1,25 @@
 package web
 
 import (
+	"log/slog"
+	"path/filepath"
+	"testing"
 	"time"
 
 	"oda"
+	"oda/internal/sqlite"
 )
+
+// EmptyArchive returns an archive without entities.
+func EmptyArchive(t *testing.T) *oda.Archive {
+	t.Helper()
+	engine, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	return oda.NewArchive(engine, nil)
+}
 
 // ShowShare writes a share in per cent.
 var ShowShare = showShare

@@ -33,7 +33,6 @@ type homeView struct {
 	End     int64 // the last position of the log of changes
 	Newest  []row
 	Changes []changeRow
-	Known   bool // the archive was asked
 }
 
 // Block is the kind of the newest entities.
@@ -61,11 +60,9 @@ const (
 
 // Home serves the home page, GET {base}/ and GET {base}/api/v1/.
 func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
-	view := &homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Cards: cards(nil), Usage: s.usage.Load()}
-	if s.cfg.Archive != nil {
-		if err := s.fillHome(r.Context(), view); err != nil {
-			return err
-		}
+	view := &homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Usage: s.usage.Load()}
+	if err := s.fillHome(r.Context(), view); err != nil {
+		return err
 	}
 	return s.page(w, r, "home", view)
 }
@@ -104,7 +101,7 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 	if err != nil {
 		return err
 	}
-	view.Known, view.End = true, int64(page.End)
+	view.End = int64(page.End)
 	counts, err := s.cfg.Archive.Counts(ctx)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Pages: web.New(web.Config{}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Pages: web.New(web.Config{Archive: archive}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
