@@ -72,14 +72,16 @@ func (c *call) whileAllowed() (end func()) {
 	}
 	request := c.r
 	ctx, cancel := context.WithCancel(request.Context())
-	if !c.caller.Ends.IsZero() {
-		ctx, cancel = context.WithDeadline(request.Context(), c.caller.Ends)
-	}
 	c.r = request.WithContext(ctx)
+	var ends <-chan time.Time
+	if !c.caller.Ends.IsZero() {
+		ends = time.After(time.Until(c.caller.Ends))
+	}
 	go func() {
+		defer cancel()
 		select {
-		case <-c.caller.Done:
-			cancel()
+		case <-c.caller.Done: // never if it is nil
+		case <-ends:
 		case <-ctx.Done():
 		}
 	}()

@@ -140,7 +140,18 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 
 	expiring := newToken(t, file, auth.Token{Name: "expiring", Role: auth.Reader, Expires: time.Now().Add(3 * time.Second)})
 	until(t, 200, func() *env.Reply { return a.Do("GET", "/guide", "", expiring...) })
+	for _, path := range []string{"/changes?after=now&wait=60", "/ebs/a/request_responses?wait=60"} {
+		go func() {
+			r, err := a.Try("GET", path, "", expiring...)
+			if err != nil {
+				t.Error(err)
+			}
+			waits <- r
+		}()
+	}
 	ending(stream("/changes", expiring))
+	refused(t, <-waits, 401, oda.Unauthenticated, "have ended")
+	refused(t, <-waits, 401, oda.Unauthenticated, "have ended")
 	p := refused(t, a.Do("GET", "/guide", "", expiring...), 401, oda.Unauthenticated)
 	if !strings.Contains(p.Detail, "expired") {
 		t.Errorf("the detail is %q", p.Detail)
