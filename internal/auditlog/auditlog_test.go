@@ -342,17 +342,17 @@ func TestFailedAttemptsAreSummedUpByAddressAndMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 300 {
-			log.Denied("192.0.2.1")
+			log.Denied("192.0.2.1", 401)
 		}
 		for n := range 2000 { // more addresses than are counted one by one
-			log.Denied(fmt.Sprintf("2001:db8::%x", n))
+			log.Denied(fmt.Sprintf("2001:db8::%x", n), 401)
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
 		if got := len(env.AuditLines(t, path, "")); got != 1025 {
 			t.Fatalf("there are %d lines", got)
 		}
-		log.Denied("192.0.2.1")
+		log.Denied("192.0.2.1", 401)
 		if err := log.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +397,7 @@ func TestAFileThatCannotBeOpenedIsSaidAtTheStart(t *testing.T) {
 func TestWithoutALogNothingIsKeptOrRefused(t *testing.T) {
 	t.Parallel()
 	var log *auditlog.Log
-	log.Denied("192.0.2.1")
+	log.Denied("192.0.2.1", 401)
 	log.Refused(auditlog.Entry{})
 	if err := write(log, "x"); err != nil || log.Err() != nil || log.Reopen() != nil || log.Close() != nil {
 		t.Error("a log that is not there fails")

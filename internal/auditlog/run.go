@@ -40,14 +40,14 @@ func (l *Log) sumUp(lines []knocks) {
 	}
 }
 
-// Denied counts a request without good credentials.
-func (l *Log) Denied(from string) {
+// Denied counts a request without good credentials that was answered with this status.
+func (l *Log) Denied(from string, status int) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.denied.add(from)
+	l.denied.add(from, status)
 }
 
 // Close writes what is left and closes the file.

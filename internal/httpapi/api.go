@@ -130,9 +130,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.finish()
 	switch {
 	case c.access.cors.mark(c):
-	case c.access.origins.Check(r) != nil:
-		c.problem(oda.Errorf(oda.CrossOrigin, "A web page of another origin may not write to this archive. "+
-			"Use this archive's own pages or a program, or ask the operator to allow the origin (--cors-origin)."))
 	case r.URL.Path == "*" || r.Method == http.MethodConnect && r.URL.Path == "":
 		a.wholeServer(c)
 	case !normal(r.URL.EscapedPath()):

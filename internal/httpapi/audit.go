@@ -68,9 +68,10 @@ func (c *call) audited() {
 	log := c.api.audit
 	switch {
 	case log == nil:
-	case c.status == http.StatusUnauthorized:
+	case c.status == http.StatusUnauthorized, c.status == http.StatusForbidden && c.caller == nil:
+		// Strangers could fill the log with lines of their own.
 		from, _ := auth.Address(c.r, c.api.proxies)
-		log.Denied(from)
+		log.Denied(from, c.status)
 	case c.audit != nil:
 		c.audit.written = true
 		log.Write(c.entries()...)

@@ -61,7 +61,7 @@ func TestTheAuditLogHasALineForEachWrite(t *testing.T) {
 			{"operation": "createSBI", "kind": "SBInstance", "problem": "invalid-json"},
 		}},
 		{"a page of another origin", "PUT", "/sbds/sbd-9", `{}`, []string{"Sec-Fetch-Site", "cross-site"}, 403, []line{
-			{"operation": "PUT /api/v1/sbds/sbd-9", "problem": "cross-origin"},
+			{"operation": "storeSBD", "kind": "SBDefinition", "entity": "sbd-9", "problem": "cross-origin"},
 		}},
 		{"reading", "GET", "/sbds/sbd-1", "", nil, 200, nil},
 		{"a search", "GET", "/sbds/search?q=x", "", nil, 200, nil},
@@ -129,6 +129,43 @@ func TestTheAuditLogHasALineForEachRefusal(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", test.method, test.path, diff)
 		}
+	}
+}
+
+// Nobody fills the log without a credential: what strangers try is summed up, whatever
+// they try.
+func TestStrangersGetNoLinesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, path := filepath.Join(folder, "tokens"), filepath.Join(folder, "audit.log")
+	editor := newToken(t, file, auth.Token{Name: "editor", Role: auth.Editor})
+	a := env.Start(t, tokensOf(file), func(cfg *app.Config) { cfg.AuditLog = path })
+	for _, test := range []struct {
+		method, path string
+		status       int
+	}{{"PUT", "/sbds/sbd-1", 401}, {"PUT", "/nothing", 403}, {"DELETE", "/sbds/sbd-1", 403}} {
+		for range 3 {
+			want(t, test.status, a.Do(test.method, test.path, `{}`, "Sec-Fetch-Site", "cross-site"))
+		}
+	}
+	r := want(t, 403, a.Do("PUT", "/sbds/sbd-1", `{}`, append([]string{"Sec-Fetch-Site", "cross-site"}, editor...)...))
+	if lines := env.AuditLines(t, path, r.Header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["caller"] != "editor" {
+		t.Errorf("the log says %v about a caller who is known", lines)
+	}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	counts := make(map[any]any)
+	for _, line := range env.AuditLines(t, path, "") {
+		if line["count"] == nil && line["caller"] == nil {
+			t.Errorf("a stranger has a line: %v", line)
+		}
+		if line["count"] != nil {
+			counts[line["status"]] = line["count"]
+		}
+	}
+	if counts[401.0] != 3.0 || counts[403.0] != 6.0 {
+		t.Errorf("the sums are %v", counts)
 	}
 }
 

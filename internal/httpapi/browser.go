@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"oda"
 )
 
 // crossOrigin says which web pages of other origins may use the interface.
@@ -62,6 +64,15 @@ func (o *crossOrigin) mark(c *call) (answered bool) {
 	c.head("Access-Control-Max-Age", "600")
 	c.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// checkOrigin returns an error if the page of another origin may not send the request.
+func (c *call) checkOrigin() error {
+	if c.access.origins.Check(c.r) == nil {
+		return nil
+	}
+	return oda.Errorf(oda.CrossOrigin, "A web page of another origin may not write to this archive. "+
+		"Use this archive's own pages or a program, or ask the operator to allow the origin (--cors-origin).")
 }
 
 // vary returns the value of the header Vary for answers that depend on these headers.

@@ -223,6 +223,9 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 		err = limited // also if nobody knows who is calling
 	}
 	if err == nil {
+		err = c.checkOrigin()
+	}
+	if err == nil {
 		err = c.announce()
 	}
 	if err == nil {
