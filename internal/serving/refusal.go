@@ -24,7 +24,7 @@ type http1Conn struct {
 	late    bool        // the last read ended by its deadline
 	refused bool
 
-	unwatched bool // nobody need notice that the client leaves
+	unwatched atomic.Bool // nobody need notice that the client leaves
 
 	body  int // bytes in the body of the answer that is sent next, if it may be sent in one piece
 	piece piece
@@ -53,7 +53,7 @@ func Refuse(server *http.Server, answer Refusal) {
 		if conn, _ := known(c); conn.http1 != nil && state == http.StateIdle {
 			_ = conn.http1.release() // net/http will notice if the connection is broken
 			conn.http1.handled.Store(false)
-			conn.http1.unwatched = false
+			conn.http1.unwatched.Store(false)
 			conn.http1.late = false // net/http itself ended the read, after the handler
 		}
 	}
@@ -69,7 +69,7 @@ func Refuse(server *http.Server, answer Refusal) {
 // Read notes whether the deadline ended the read. Only whoever waits for the client to
 // leave reads a single byte; reading nothing ends that.
 func (c *http1Conn) Read(p []byte) (int, error) {
-	if c.unwatched && len(p) == 1 {
+	if len(p) == 1 && c.unwatched.Load() {
 		return 0, nil
 	}
 	n, err := c.Conn.Read(p)

@@ -9,6 +9,6 @@ import "context"
 // stopping it takes a tenth of the time of a small request.
 func Unwatched(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(conn); ok && c.http1 != nil {
-		c.http1.unwatched = true
+		c.http1.unwatched.Store(true)
 	}
 }

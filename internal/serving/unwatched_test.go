@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,6 +78,7 @@ func TestRequestsFollowUnwatchedOnes(t *testing.T) {
 		{"/watched", plain},
 		{"/unwatched", plain, "/watched", plain, "/unwatched", chunked, "/unwatched", plain},
 		{"/watched", chunked},
+		{"/unwatched", "Content-Length: 0\r\n\r\n"}, // net/http waits at the connection already
 	} {
 		text := ""
 		for i := 0; i < len(requests); i += 2 {
@@ -95,7 +97,11 @@ func TestRequestsFollowUnwatchedOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if body, err := io.ReadAll(response.Body); err != nil || string(body) != "body" {
+			want := "body"
+			if strings.HasPrefix(requests[i+1], "Content-Length: 0") {
+				want = ""
+			}
+			if body, err := io.ReadAll(response.Body); err != nil || string(body) != want {
 				t.Fatalf("%q: request %d was answered with %q, %v", requests, i/2, body, err)
 			}
 		}
