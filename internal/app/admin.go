@@ -37,7 +37,7 @@ func listenAdmin(ctx context.Context, address string) (*serving.Listener, error)
 // adminExposed returns an error if others than the programs of this machine can reach
 // the address, which is given as it was written and as it was understood.
 func adminExposed(address string, addr net.Addr) error {
-	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() {
+	if isLoopback(addr) {
 		return nil
 	}
 	return fmt.Errorf("%s is not a loopback address: --admin-listen shows the inside of the process, also to those who have no role; "+

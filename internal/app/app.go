@@ -202,7 +202,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, ReadOnly: cfg.ReadOnly, Log: cfg.Log,
+		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, ReadOnly: cfg.ReadOnly, Log: cfg.Log,
 		Limits: cfg.Limits, Origins: cfg.Origins, Backup: backups(store, cfg.Version),
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 // exposed returns an error if others than the programs of this machine could call an
 // archive that does not know its callers, unless the operator wants that.
 func exposed(addr net.Addr, open bool, cfg Config) error {
-	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() || !open {
+	if isLoopback(addr) || !open {
 		return nil
 	}
 	if !cfg.Auth.Insecure {
@@ -230,6 +230,12 @@ func exposed(addr net.Addr, open bool, cfg Config) error {
 	}
 	cfg.Log.Warn("everybody who can reach this address may read and write: the archive has no way to know who is calling", "address", addr.String())
 	return nil
+}
+
+// isLoopback reports whether only programs of this machine can reach the address.
+func isLoopback(addr net.Addr) bool {
+	at, ok := addr.(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
 }
 
 // loadCertificate returns the certificate, or nil if the archive does not speak TLS.

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +29,54 @@ func TestBeyondLoopbackTheArchiveKnowsItsCallers(t *testing.T) {
 	for _, a := range []*env.Archive{known, here} {
 		if strings.Contains(a.LogText(), warning) {
 			t.Errorf("the log warns without cause: %s", a.LogText())
+		}
+	}
+}
+
+// A web page can let its own name lead to 127.0.0.1. Browsers then take the archive for a
+// part of that page, so an archive that knows nobody must look at the name.
+func TestAnOpenArchiveIsCalledByAnotherName(t *testing.T) {
+	t.Parallel()
+	public := func(cfg *app.Config) { cfg.PublicURL = "https://archive.example/oda" }
+	insecure := func(cfg *app.Config) { cfg.Auth.Insecure = true }
+	open, named, forAll := env.Start(t), env.Start(t, public), env.Start(t, insecure)
+	for _, test := range []struct {
+		archive *env.Archive
+		host    string
+		status  int
+	}{
+		{open, "127.0.0.1:8080", 200},
+		{open, "localhost", 200},
+		{open, "[::1]:8080", 200},
+		{open, "oda.localhost:8080", 200},
+		{open, "workstation:8080", 200},
+		{open, "attacker.example:8080", 403},
+		{open, "127.0.0.1.attacker.example", 403},
+		{open, "localhost.attacker.example:8080", 403},
+		{open, "archive.example", 403},
+		{named, "archive.example", 200},
+		{named, "Archive.example", 200},
+		{named, "attacker.example", 403},
+		{forAll, "attacker.example", 200},
+	} {
+		for _, path := range []string{"/api/v1/whoami", "/sbds", "/metrics", "/readyz"} {
+			request, err := http.NewRequest("GET", test.archive.Origin()+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Host = test.host
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			want := test.status
+			if path == "/readyz" {
+				want = 200
+			}
+			if response.StatusCode != want {
+				t.Errorf("%s of %s is answered %d, want %d", path, test.host, response.StatusCode, want)
+			}
 		}
 	}
 }

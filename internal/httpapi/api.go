@@ -60,6 +60,7 @@ type Config struct {
 	SignIn   map[string]Page // pages to sign in and out, by method and path; open to everybody
 	BasePath string          // the prefix of all paths: empty, or /like/this
 	Origin   string          // where browsers find the archive, as https://HOST; empty if that is not known
+	Local    bool            // only for this machine, so it must be called by a name that can be its own
 	Bounds   Bounds
 	Log      *slog.Logger
 
@@ -96,6 +97,7 @@ type API struct {
 
 	control *admission.Control
 	origin  string                 // the archive's own
+	local   bool                   // it must be called by a name that can be its own
 	access  atomic.Pointer[access] // what may change while it serves
 
 	operations []*operation // the first is for all that is none
@@ -114,7 +116,7 @@ func New(cfg Config) (*API, error) {
 		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, metrics: cfg.Metrics, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
 		contract: description, inFlight: newBudget(cfg.Bounds),
 		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout, backups: cfg.Backup, readOnly: cfg.ReadOnly, exports: make(chan struct{}, exportsAtOnce),
-		control: admission.New(), origin: cfg.Origin, problems: newProblemCounts(),
+		control: admission.New(), origin: cfg.Origin, local: cfg.Local, problems: newProblemCounts(),
 	}
 	a.operationNamed(otherRequests)
 	if err := a.Reload(cfg.Limits, cfg.Origins); err != nil {

@@ -2,7 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"oda"
@@ -20,6 +23,10 @@ func (c *call) admit(rt *route) error {
 		return err
 	}
 	c.caller, c.user = caller, caller.User
+	if c.api.local && !c.api.ownName(c.r.Host) {
+		return oda.Errorf(oda.Forbidden, "This archive is open to the programs of its machine, and %.100s can be a name of somebody else. "+
+			"Call it as localhost or 127.0.0.1. Ask the operator to let it know its callers, or to allow the name (--public-url) or any (--insecure).", c.r.Host)
+	}
 	c.need = rt.role
 	if rt.create != auth.NoRole && c.createsOnly() {
 		c.need = rt.create
@@ -34,6 +41,22 @@ func (c *call) admit(rt *route) error {
 		c.r = c.r.WithContext(auth.With(c.r.Context(), caller))
 	}
 	return nil
+}
+
+// ownName reports whether a host that a request names can be this machine, and not one
+// that the page of a stranger made lead here: browsers take all that a name leads to for
+// the same site.
+func (a *API) ownName(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	if !strings.Contains(name, ".") || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	_, err = netip.ParseAddr(name)
+	_, public, _ := strings.Cut(a.origin, "://")
+	return err == nil || strings.EqualFold(host, public)
 }
 
 // createsOnly reports whether the request stores an entity only if it is new.

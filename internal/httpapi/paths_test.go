@@ -123,8 +123,8 @@ func TestTargetsThatAreNotPaths(t *testing.T) {
 		refused(t, send("GET "+root+"/sbds/"+id), 404, oda.NotFound, "could not be found")
 	}
 	// As a client sends it to a proxy.
-	want(t, 404, send("GET http://archive.example"))
-	want(t, 307, send("GET http://archive.example"+root))
+	want(t, 404, send("GET http://archive"))
+	want(t, 307, send("GET http://archive"+root))
 }
 
 // Tricks with paths reach nothing. They are sent as raw bytes, because HTTP
