@@ -191,7 +191,7 @@ func (c *call) logLine(now time.Time) {
 	attrs := append(room[:0],
 		slog.String("request_id", c.requestID),
 		slog.String("client", c.r.RemoteAddr),
-		slog.String("method", c.r.Method),
+		slog.String("method", c.r.Method[:min(len(c.r.Method), 32)]),
 		slog.String("path", loggedPath(c.r.URL)),
 		slog.Int("status", c.status),
 		slog.Duration("duration", now.Sub(c.started)),

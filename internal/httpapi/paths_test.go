@@ -207,12 +207,15 @@ func TestOtherOrigins(t *testing.T) {
 	}
 }
 
-// A problem does not grow with the method that it repeats.
+// A problem and the log do not grow with the method that they repeat.
 func TestALongMethod(t *testing.T) {
 	a := env.Start(t)
 	r := a.Do(strings.Repeat("X", 9000), "/sbds/n", "")
 	refused(t, r, 405, oda.WrongMethod, "XXX", "It supports: GET, HEAD, PUT.")
 	if len(r.Body) > 1000 {
 		t.Errorf("the problem has %d bytes", len(r.Body))
+	}
+	if method := a.Logged(r.Header.Get("X-Request-Id"))["method"].(string); len(method) > 100 {
+		t.Errorf("the log has a method of %d bytes", len(method))
 	}
 }
