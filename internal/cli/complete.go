@@ -82,6 +82,10 @@ func proposals(root *kong.Node, words []string) []proposal {
 	if len(words) == 0 {
 		words = []string{""}
 	}
+	help := len(words) > 1 && words[0] == "help"
+	if help { // what follows is a command
+		words = words[1:]
+	}
 	t := typed{node: root}
 	for _, word := range words[:len(words)-1] {
 		t.take(word)
@@ -105,6 +109,8 @@ func proposals(root *kong.Node, words []string) []proposal {
 		return t.flags(current)
 	case len(t.node.Children) > 0:
 		return t.commands(current)
+	case help:
+		return nil
 	}
 	if arg := t.argument(); arg != nil {
 		return t.values(arg, current, "")

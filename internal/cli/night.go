@@ -22,6 +22,14 @@ type nightReport struct {
 	remote
 }
 
+// Validate checks which night is meant.
+func (n *nightReport) Validate() error {
+	if _, err := time.Parse(time.DateOnly, nightDate(n.Date, n.Zone, time.Now())); err != nil {
+		return fmt.Errorf("%q is not a night; write the date on which it began, such as 2026-01-31, or last-night, today, or a time in it", n.Date)
+	}
+	return nil
+}
+
 // Run prints the report.
 func (n *nightReport) Run(ctx context.Context, to streams) error {
 	archive, err := n.archive("")
@@ -44,8 +52,8 @@ func (n *nightReport) Run(ctx context.Context, to streams) error {
 	return printNight(to.out, look, night)
 }
 
-// nightDate returns the date on which the night began that a person means. What it
-// does not know, the archive judges.
+// nightDate returns the date on which the night began that a person means, and what it
+// does not know as it is.
 func nightDate(text, zone string, now time.Time) string {
 	if place, err := time.LoadLocation(zone); err == nil {
 		now = now.In(place)
