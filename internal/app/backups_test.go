@@ -153,7 +153,7 @@ func TestPostgreSQLIsBackedUpWithItsOwnTools(t *testing.T) {
 	database := env.Postgres(t)
 	p := env.Oda(t, "serve", "--db", database)
 	file := filepath.Join(t.TempDir(), "oda.backup")
-	fails(t, run(t, "backup", "-o", file, "--url", p.URL), 1, "pg_dump", "docs/backup.md")
+	fails(t, run(t, "backup", "-o", file, "--url", p.URL), 1, "pg_dump", "docs/backup.md has the commands. (no-such-path)\n") // the address is right
 	fails(t, run(t, "backup", "-o", file, "--db", database), 1, "pg_dump", "docs/backup.md")
 	missing(t, file)
 	if err := os.WriteFile(file, []byte("oda backup 2\n"), 0o600); err != nil {

@@ -129,6 +129,8 @@ func explain(archive *client.Client, about string, err error) error {
 		return &failure{exitConflict, text}
 	case status == http.StatusUnauthorized:
 		text += "; the token is taken from ODA_TOKEN, or from the file that ODA_TOKEN_FILE names"
+	case refused.Code == oda.NoSuchPath && strings.HasPrefix(refused.Detail, "There is nothing at this path"): // but that of a backup says why
+		text += fmt.Sprintf("; the address is %s; set it with --url or ODA_URL", archive.Address())
 	case refused.Code == oda.Internal && status != http.StatusInternalServerError:
 		text += fmt.Sprintf("; the address is %s", archive.Address())
 	}
