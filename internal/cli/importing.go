@@ -60,7 +60,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		}
 		defer func() {
 			// An earlier report is worth more than an empty one of an import that failed.
-			if err != nil && report.Aside.Load() == 0 {
+			if err != nil && report.Aside.Load()+report.Changed.Load() == 0 {
 				f.Discard()
 			} else if failed := f.Commit(); failed != nil {
 				err = errors.Join(err, reportFailed(failed))
@@ -71,9 +71,13 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	frugal(40 << 20)
 	bar := newProgress(to.err, i.Quiet)
 	report = moving.NewReport(out, func(s moving.SetAside) {
-		if n := report.Aside.Load(); n <= told {
+		if report.Aside.Load()+report.Changed.Load() <= told {
+			what := "set aside"
+			if s.Changed {
+				what = "note"
+			}
 			bar.clear()
-			fmt.Fprintln(to.err, visible(fmt.Sprintf("set aside: %s: %s%s", s.Place, about(s), s.Reason)))
+			fmt.Fprintln(to.err, visible(fmt.Sprintf("%s: %s: %s%s", what, s.Place, about(s), s.Reason)))
 		}
 	})
 	report.Path = i.Report
@@ -96,9 +100,16 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	if err != nil {
 		return err
 	}
-	aside := report.Aside.Load()
-	_, err = fmt.Fprintf(to.out, "Documents and records: %s read, %s imported, %s already there, %s set aside.\n",
-		grouped(report.Read.Load()), grouped(report.Imported.Load()), grouped(report.Present.Load()), grouped(aside))
+	aside, changed := report.Aside.Load(), ""
+	switch n := report.Changed.Load(); n {
+	case 0:
+	case 1:
+		changed = "; 1 has another time or user than it had"
+	default:
+		changed = fmt.Sprintf("; %s have other times or users than they had", grouped(n))
+	}
+	_, err = fmt.Fprintf(to.out, "Documents and records: %s read, %s imported, %s already there, %s set aside%s.\n",
+		grouped(report.Read.Load()), grouped(report.Imported.Load()), grouped(report.Present.Load()), grouped(aside), changed)
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 			continue
 		}
 		if note != "" {
-			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note})
+			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note, Changed: true})
 		}
 		state, records = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}, list
 		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place, text: f.text})

@@ -25,13 +25,14 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// SetAside is a document or a record that was not imported.
+// SetAside is a document or a record that was not imported, or not as it was.
 type SetAside struct {
 	Place
 	oda.Ref
 	Version  int64
 	Sequence int64
 	Reason   string
+	Changed  bool   // it was imported, but not as it was
 	Document []byte // all of it, if it is not elsewhere; nil if it is
 }
 
@@ -73,6 +74,7 @@ type Report struct {
 	Imported atomic.Int64
 	Present  atomic.Int64 // in the archive already
 	Aside    atomic.Int64
+	Changed  atomic.Int64 // imported now or earlier, but not as they were
 
 	// Note is told what a person should know although nothing was set aside; nil: nobody.
 	Note func(text string)
@@ -102,12 +104,16 @@ func (r *Report) replaces(info os.FileInfo) bool {
 	return err == nil && os.SameFile(own, info)
 }
 
-// setAside adds what was not imported.
+// setAside adds what was not imported, or not as it was.
 func (r *Report) setAside(all ...SetAside) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range all {
-		r.Aside.Add(1)
+		if s.Changed {
+			r.Changed.Add(1)
+		} else {
+			r.Aside.Add(1)
+		}
 		if r.unpacked != nil {
 			s.Place = r.unpacked.place(s.Ref, s.Version)
 		}
