@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/app"
+	"oda/internal/moving"
 	"oda/internal/test/env"
 )
 
@@ -118,5 +119,21 @@ func TestADatabaseOfSKAsArchiveIsImported(t *testing.T) {
 				t.Errorf("what hangs on the project is %s", text)
 			}
 		})
+	}
+}
+
+// Whoever moves an archive should know that a kind is not read at all.
+func TestATableOfSKAsArchiveThatIsMissingIsSaid(t *testing.T) {
+	t.Parallel()
+	source := env.Postgres(t)
+	env.Exec(t, env.Connect(t, source), strings.Split(skaSchemas["1.7"]+";"+skaRows+";DROP TABLE tab_oda_sbi", ";")...)
+	var notes []string
+	report := moving.NewReport(nil, func(moving.SetAside) {})
+	report.Note = func(text string) { notes = append(notes, text) }
+	if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{source}, report, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], "has no table tab_oda_sbi, so nothing was read there") {
+		t.Errorf("it says %q", notes)
 	}
 }

@@ -35,9 +35,10 @@ var metaColumns = []string{"created_by", "created_on", "last_modified_by", "last
 
 // skaDatabase is an open database of ska-db-oda.
 type skaDatabase struct {
-	conn   *pgx.Conn
-	shown  string // its address without a password
-	tables []skaTable
+	conn    *pgx.Conn
+	shown   string // its address without a password
+	tables  []skaTable
+	missing []string // names of tables
 }
 
 // openSKA connects to the database, and finds its tables.
@@ -78,6 +79,7 @@ func (d *skaDatabase) find(ctx context.Context) error {
 			WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1`,
 			skaTables[kind]).Scan(&schema, &columns)
 		if errors.Is(err, pgx.ErrNoRows) {
+			d.missing = append(d.missing, skaTables[kind])
 			continue
 		}
 		if err != nil {
@@ -99,6 +101,9 @@ func (d *skaDatabase) find(ctx context.Context) error {
 
 // histories calls emit for each entity, as one snapshot shows the database.
 func (d *skaDatabase) histories(ctx context.Context, report *Report, emit func(*history) error) error {
+	if len(d.missing) > 0 && report.Note != nil {
+		report.Note(fmt.Sprintf("%s has no table %s, so nothing was read there", d.shown, strings.Join(d.missing, " and no table ")))
+	}
 	return pgx.BeginTxFunc(ctx, d.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		for _, t := range d.tables {
 			var n int64
