@@ -97,7 +97,7 @@ func (d *drain) report(to streams, dirs []string, sessions []recorder.Resumed) e
 	case unsent > 0:
 		return fmt.Errorf("%d of %s could not be sent; their records stay in %s", unsent, manyOf(int64(len(sessions)), "session"), spool)
 	case aside > 0:
-		return fmt.Errorf("%s refused or damaged; look at refused.log and damaged.log in the sessions of %s, and remove them with \"oda record discard\"", manyOf(aside, "record"), spool)
+		return fmt.Errorf("%s refused or damaged; look at refused.log and damaged.log in the sessions of %s, and remove them with %q", manyOf(aside, "record"), spool, strings.TrimSpace("oda record discard "+d.Dir))
 	}
 	return nil
 }
