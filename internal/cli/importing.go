@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,27 +101,24 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	if err != nil {
 		return err
 	}
-	aside, changed := report.Aside.Load(), ""
-	switch n := report.Changed.Load(); n {
-	case 0:
-	case 1:
-		changed = "; 1 has another time or user than it had"
-	default:
-		changed = fmt.Sprintf("; %s have other times or users than they had", grouped(n))
-	}
-	_, err = fmt.Fprintf(to.out, "Documents and records: %s read, %s imported, %s already there, %s set aside%s.\n",
-		grouped(report.Read.Load()), grouped(report.Imported.Load()), grouped(report.Present.Load()), grouped(aside), changed)
-	if err != nil {
+	aside, changed := report.Aside.Load(), report.Changed.Load()
+	_, err = fmt.Fprintf(to.out, "Documents and records: %s read, %s imported, %s already there, %s set aside.\n",
+		grouped(report.Read.Load()), grouped(report.Imported.Load()), grouped(report.Present.Load()), grouped(aside))
+	if err != nil || aside+changed == 0 {
 		return err
 	}
+	var what []string
 	if aside > 0 {
-		where := "; give --report FILE to keep all of them with their reasons"
-		if i.Report != "" {
-			where = ", see " + i.Report
-		}
-		return &failure{exitSetAside, fmt.Sprintf("%s could not be imported%s", manyOf(aside, "document"), where)}
+		what = append(what, manyOf(aside, "document")+" could not be imported")
 	}
-	return nil
+	if changed > 0 {
+		what = append(what, manyOf(changed, "document")+" could not keep all times and users")
+	}
+	where := "; give --report FILE to keep all of them with their reasons"
+	if i.Report != "" {
+		where = ", see " + i.Report
+	}
+	return &failure{exitSetAside, strings.Join(what, ", and ") + where}
 }
 
 // beginReport begins a report. It appears under its name at the end of the import, and
