@@ -50,7 +50,12 @@ func Refuse(server *http.Server, answer Refusal) {
 		return context.WithValue(ctx, connKey{}, conn)
 	}
 	server.ConnState = func(c net.Conn, state http.ConnState) {
-		if conn, _ := known(c); conn.http1 != nil && state == http.StateIdle {
+		conn, ok := known(c)
+		if !ok {
+			return
+		}
+		conn.slot.rest(state == http.StateIdle)
+		if conn.http1 != nil && state == http.StateIdle {
 			_ = conn.http1.release() // net/http will notice if the connection is broken
 			conn.http1.handled.Store(false)
 			conn.http1.unwatched.Store(false)

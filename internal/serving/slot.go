@@ -5,6 +5,15 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// When all slots are taken, a new connection takes that of another one on which there was
+// no request for this long, and looks for one this often.
+const (
+	idleLeast = time.Second
+	idleLook  = 100 * time.Millisecond
 )
 
 // Listener is a listener with a slot for each connection.
@@ -15,10 +24,11 @@ type Listener struct {
 	closed chan struct{}
 
 	mu   sync.Mutex
-	over int // connections that have come back when all slots were taken
+	over int                // connections that have come back when all slots were taken
+	all  map[*slot]struct{} // of all connections
 }
 
-// Accept waits for a slot and for a connection.
+// Accept waits for a connection and for a slot.
 func (l *Listener) Accept() (net.Conn, error) {
 	conn, s, err := l.accept()
 	if err != nil {
@@ -28,18 +38,62 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 func (l *Listener) accept() (net.Conn, *slot, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, nil, net.ErrClosed
-	}
 	conn, err := l.inner.Accept()
 	if err != nil {
-		l.leave()
 		return nil, nil, err
 	}
-	return conn, &slot{listener: l, counted: true}, nil
+	if !l.enter() {
+		_ = conn.Close() // the client is told nothing, as those that wait behind it
+		return nil, nil, net.ErrClosed
+	}
+	s := &slot{listener: l, conn: conn, counted: true}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[s] = struct{}{}
+	return conn, s, nil
 }
+
+// enter waits for a slot. It returns false if the listener is closed meanwhile.
+func (l *Listener) enter() bool {
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	default:
+	}
+	look := time.NewTicker(idleLook)
+	defer look.Stop()
+	for {
+		l.endIdle()
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		case <-look.C:
+		case <-l.closed:
+			return false
+		}
+	}
+}
+
+// endIdle closes the connection that has been idle for longest. net/http notices and gives
+// up its slot. Otherwise clients that keep connections and ask for nothing would shut out
+// all others.
+func (l *Listener) endIdle() {
+	var longest *slot
+	since := int64(time.Since(epoch) - idleLeast)
+	l.mu.Lock()
+	for s := range l.all {
+		if at := s.idle.Load(); at > 0 && at <= since {
+			longest, since = s, at
+		}
+	}
+	l.mu.Unlock()
+	if longest != nil && longest.idle.CompareAndSwap(since, 0) {
+		_ = longest.conn.Close() // nothing is sent
+	}
+}
+
+// epoch is before every connection.
+var epoch = time.Now()
 
 // comeBack counts a connection again, also if that makes too many.
 func (l *Listener) comeBack() {
@@ -64,6 +118,12 @@ func (l *Listener) leave() {
 	}
 }
 
+func (l *Listener) forget(s *slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, s)
+}
+
 // Addr returns the address that the listener listens on.
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
@@ -83,6 +143,8 @@ func (l *Listener) Close() error {
 // slot is the place of one connection among those of its listener.
 type slot struct {
 	listener *Listener
+	conn     net.Conn     // TCP
+	idle     atomic.Int64 // when the last request ended, in nanoseconds since the epoch; 0 during a request and before the first
 
 	mu      sync.Mutex
 	counted bool // it takes a place
@@ -96,6 +158,16 @@ func (s *slot) close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	s.leave()
+	s.listener.forget(s)
+}
+
+// rest notes whether the connection is idle.
+func (s *slot) rest(idle bool) {
+	since := int64(0)
+	if idle {
+		since = int64(time.Since(epoch))
+	}
+	s.idle.Store(since)
 }
 
 // leave gives up the place. The mutex is held.
