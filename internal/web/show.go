@@ -88,20 +88,14 @@ func sexagesimal(v float64) (whole, minutes int64, seconds float64) {
 
 // showSize writes a number of bytes.
 func showSize(n int64) string {
-	switch {
-	case n < 1000:
+	if n < 1000 {
 		return plural(n, "byte")
-	case n < 1000_000:
-		return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + " kB"
 	}
-	size, unit := float64(n)/1e6, " MB"
-	switch {
-	case n >= 1e12:
-		size, unit = float64(n)/1e12, " TB"
-	case n >= 1e9:
-		size, unit = float64(n)/1e9, " GB"
+	size, units := float64(n)/1000, []string{"kB", "MB", "GB", "TB"}
+	for size >= 999.95 && len(units) > 1 { // which would be written as 1000.0
+		size, units = size/1000, units[1:]
 	}
-	return strconv.FormatFloat(size, 'f', 1, 64) + unit
+	return strconv.FormatFloat(size, 'f', 1, 64) + " " + units[0]
 }
 
 // plural writes how many there are of something.
@@ -123,17 +117,19 @@ func showTelescope(name string) string {
 	return clipped(name, 24)
 }
 
-// showElapsed writes how long something took, in three digits or so.
+// showElapsed writes how long something took, in three digits or so, as timeline.js does.
 func showElapsed(e oda.Elapsed) string {
 	const hour = oda.Elapsed(time.Hour / time.Microsecond)
 	if e >= 100*hour { // may be longer than Go can say
 		return fmt.Sprintf("%s d %02d h", thousands(int64(e/hour/24)), e/hour%24)
 	}
 	switch d := time.Duration(e) * time.Microsecond; {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
 	case d < time.Second:
-		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 0, 64) + " ms"
+		return fmt.Sprintf("%d ms", min(999, d.Round(time.Millisecond).Milliseconds()))
 	case d < time.Minute:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+		return strconv.FormatFloat(min(59.9, d.Seconds()), 'f', 1, 64) + " s"
 	case d < time.Hour:
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	default:

@@ -92,8 +92,8 @@ function clock(t, step) {
 
 function elapsed(t) {
   if (t < 1000) return `${Math.round(t)} µs`;
-  if (t < 1e6) return `${Math.round(t / 1000)} ms`;
-  if (t < 60e6) return `${(t / 1e6).toFixed(1)} s`;
+  if (t < 1e6) return `${Math.min(999, Math.round(t / 1000))} ms`;
+  if (t < 60e6) return `${Math.min(59.9, t / 1e6).toFixed(1)} s`;
   const two = (n) => String(Math.floor(n)).padStart(2, "0");
   if (t < 3600e6) return `${Math.floor(t / 60e6)} min ${two((t / 1e6) % 60)} s`.replace(" 00 s", "");
   if (t < 360000e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`.replace(" 00 min", "");
