@@ -203,7 +203,7 @@ func (s *Site) documents(ctx context.Context, view *compareView) (from, to []jso
 	}
 	var sides [2][]jsondiff.Line
 	for i, one := range view.Heads {
-		e, err := s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version)
+		e, err := s.sideEntity(ctx, one)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,5 +250,28 @@ func TestALongBlockIsComparedWithAShortOne(t *testing.T) {
 	do(t, ctx, chromedp.Click(chromedp.CSS(`#diff details > summary`)))
 	if shown := text(t, ctx, `#diff`); strings.Count(shown, "point(") < 500 {
 		t.Errorf("unfolded, it shows %d calls", strings.Count(shown, "point("))
+	}
+}
+
+// Each side of a comparison has the name that its version had, not a later one.
+func TestTheSidesOfAComparisonHaveTheirOwnNames(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-a", `{"name":"Centaurus A"}`, `{"name":"Fornax A"}`)
+	s.store(t, "/sbds/sbd-b", `{"telescope":"ska_mid"}`, `{"name":"Named later"}`)
+	s.store(t, "/ebs/eb-c", `{"sbd_ref":"sbd-a"}`, `{"sbd_ref":"sbd-b"}`)
+	heading := regexp.MustCompile(`<h2><a href="[^"]*">([^<]*)</a></h2>`)
+	for at, want := range map[string][]string{
+		"compare?from=sbds/sbd-a@1&to=sbds/sbd-a@2":        {"Centaurus A", "Fornax A"},
+		"compare?from=sbds/sbd-b@1&to=sbds/sbd-b@2":        {"sbd-b", "Named later"},
+		"compare?from=ebs/eb-c@1&to=ebs/eb-c@2":            {"Fornax A", "Named later"}, // of their SBDefinitions, as they are now
+		"compare?from=ebs/eb-c@1&to=ebs/eb-c@2&what=calls": {"Fornax A", "Named later"},
+	} {
+		var got []string
+		for _, found := range heading.FindAllStringSubmatch(s.get(t, at).Text(), -1) {
+			got = append(got, found[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is about %q, want %q", at, got, want)
+		}
 	}
 }

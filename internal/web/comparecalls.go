@@ -34,7 +34,7 @@ func (s *Site) blockCalls(ctx context.Context, view *compareView) (from, to []js
 	for i, one := range view.Heads {
 		of := &blockState{id: one.ID}
 		if !one.Current {
-			if of.old, err = s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version); err != nil {
+			if of.old, err = s.sideEntity(ctx, one); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -102,14 +102,34 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 	if err != nil {
 		return nil, err
 	}
-	titles, err := s.titles(ctx, found)
+	one := &side{Ref: ref, VersionInfo: info, Current: found[0] != nil && found[0].Metadata.Version == info.Metadata.Version}
+	if one.Current {
+		err = s.entitle(ctx, one, found[0])
+	}
+	return one, err
+}
+
+// entitle gives a side the name of what was found.
+func (s *Site) entitle(ctx context.Context, one *side, found *oda.Found) error {
+	titles, err := s.titles(ctx, []*oda.Found{found})
+	if err == nil {
+		one.Name = titles[0]
+	}
+	return err
+}
+
+// sideEntity reads a side that is compared. An older version may have another name than the
+// current one, which is known only now.
+func (s *Site) sideEntity(ctx context.Context, one *side) (*oda.Entity, error) {
+	e, err := s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version)
+	if err != nil || one.Current {
+		return e, err
+	}
+	summary, err := e.Summary()
 	if err != nil {
 		return nil, err
 	}
-	return &side{
-		Ref: ref, VersionInfo: info, Name: titles[0],
-		Current: found[0] != nil && found[0].Metadata.Version == info.Metadata.Version,
-	}, nil
+	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Summary: *summary})
 }
 
 // Address names the state that the page shows in a comparison.
