@@ -242,7 +242,7 @@ func (s *summarizer) targets() {
 		if !o.hasRA || !o.hasDec {
 			continue
 		}
-		if len(s.summary.Targets) == maxTargets {
+		if len(s.summary.Targets) == MaxTargets {
 			return
 		}
 		name := o.label()

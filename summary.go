@@ -56,7 +56,7 @@ type Found struct {
 // Bounds of a summary. The document is stored and returned in full, but search
 // does not know what exceeds these bounds.
 const (
-	maxTargets        = 1_000
+	MaxTargets        = 1_000
 	maxReferences     = 10_000
 	maxReferenceBytes = 256 << 10
 	maxWords          = 10_000

@@ -210,3 +210,32 @@ func TestOldVersionsAreListedWhereTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// The page says how many targets and references there are besides those that it shows, and
+// no number that is too small.
+func TestCountsOfWhatIsNotShown(t *testing.T) {
+	s := emptySite(t)
+	target := func(n int) string {
+		return `"targets":[` + strings.TrimSuffix(strings.Repeat(`{"name":"T","ra":1,"dec":2},`, n), ",") + `]`
+	}
+	blocks := make([]string, 13)
+	for i := range blocks {
+		blocks[i] = fmt.Sprintf(`"sbd-%d"`, i)
+	}
+	s.store(t, "/sbds/sbd-some", `{`+target(60)+`}`)
+	s.store(t, "/sbds/sbd-many", `{`+target(3000)+`}`)
+	s.store(t, "/prjs/prj-a", `{"obs_blocks":[{"sbd_ids":[`+strings.Join(blocks, ",")+`]}]}`)
+	for at, want := range map[string][]string{
+		"sbds/sbd-some": {"These are 50 of 60; the others are in the document."},
+		"sbds/sbd-many": {"These are 50 of at least 1\u202f000; the others are in the document."},
+		"sbds":          {"and 58 more", "and at least 998 more"},
+		"prjs/prj-a":    {"1 further reference,"},
+	} {
+		page := s.get(t, at).Text()
+		for _, text := range want {
+			if !strings.Contains(page, text) {
+				t.Errorf("%s does not say %q", at, text)
+			}
+		}
+	}
+}

@@ -232,4 +232,6 @@ func (v *entityView) Mentions() []mention {
 }
 
 // Unmentioned is how many references there are besides.
-func (v *entityView) Unmentioned() int { return max(0, len(v.Summary.References)-shownReferences) }
+func (v *entityView) Unmentioned() int64 {
+	return max(0, int64(len(v.Summary.References)-shownReferences))
+}

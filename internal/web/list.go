@@ -32,7 +32,7 @@ type row struct {
 	Calls int64  // of a block
 	tally tally  // of its calls
 	Of    *oda.Reference
-	More  int // targets that are not shown
+	More  string // how many targets are not shown
 }
 
 // shownTargets is how many targets of an entity a row shows.
@@ -160,8 +160,8 @@ func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 	entities := make([]*oda.Found, len(items))
 	for i, item := range items {
 		rows[i], entities[i] = row{Found: item}, &items[i]
-		if n := len(item.Summary.Targets) - shownTargets; n > 0 {
-			rows[i].Summary.Targets, rows[i].More = item.Summary.Targets[:shownTargets], n
+		if len(item.Summary.Targets) > shownTargets {
+			rows[i].Summary.Targets, rows[i].More = item.Summary.Targets[:shownTargets], countTargets(item.Summary.Targets, shownTargets)
 		}
 		rows[i].Of = definitionOf(entities[i])
 	}

@@ -33,6 +33,7 @@ var funcs = template.FuncMap{
 	"short":     func(text string) string { return clipped(text, 4*briefText) },
 	"size":      showSize,
 	"plural":    plural,
+	"targets":   func(all []oda.Target) string { return countTargets(all, 0) },
 	"telescope": showTelescope,
 	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows, ""} },
 	"liveRows": func(on framed, kind oda.Kind, rows []row, part string) table {
@@ -96,6 +97,16 @@ func showSize(n int64) string {
 		size, units = size/1000, units[1:]
 	}
 	return strconv.FormatFloat(size, 'f', 1, 64) + " " + units[0]
+}
+
+// countTargets writes how many targets there are besides those that are shown. A summary
+// does not have all of a document with very many.
+func countTargets(all []oda.Target, shown int) string {
+	n := thousands(int64(len(all) - shown))
+	if len(all) == oda.MaxTargets {
+		return "at least " + n
+	}
+	return n
 }
 
 // plural writes how many there are of something.
