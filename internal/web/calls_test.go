@@ -168,3 +168,38 @@ func TestTheWayBackStaysOnTheBlock(t *testing.T) {
 		}
 	}
 }
+
+// On a phone, the timeline has no text that is cut off: 17:15 on the axis must not look
+// like 17:1, nor may the words in an empty timeline go beyond its ends.
+func TestTheTimelineHasWholeTexts(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-none", nil)
+	s.storeCalls(t, "eb-a", []string{
+		`{"request":"f","status":"OK","request_sent_at":"2026-03-01T17:00:00Z","response_received_at":"2026-03-01T17:00:10Z"}`,
+		`{"request":"f","status":"OK","request_sent_at":"2026-03-01T17:15:50Z","response_received_at":"2026-03-01T17:16:00Z"}`,
+	})
+	ctx := env.Browser(t)
+	for block, text := range map[string]string{"eb-a": "/^17:/", "eb-none": "/recorded/"} {
+		do(t, ctx, chromedp.EmulateViewport(320, 800))
+		showTimeline(t, ctx, s, block)
+		evaluate[bool](t, ctx, `(() => {
+			const write = CanvasRenderingContext2D.prototype.fillText;
+			window.whole = [];
+			window.cut = [];
+			CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+				const wide = this.measureText(text).width, left = this.textAlign === "center" ? x - wide / 2 : x;
+				(left < 0 || left + wide > this.canvas.clientWidth ? cut : whole).push(text);
+				write.call(this, text, x, ...rest);
+			};
+			return true;
+		})()`)
+		for width := int64(327); width < 430; width += 7 {
+			evaluate[bool](t, ctx, `whole.splice(0), true`)
+			do(t, ctx, chromedp.EmulateViewport(width, 800))
+			eventually(t, ctx, `[...whole, ...cut].some((text) => `+text+`.test(text))`)
+		}
+		if cut := evaluate[[]string](t, ctx, `cut.filter((text) => `+text+`.test(text))`); len(cut) > 0 {
+			t.Errorf("these are cut off: %q", cut)
+		}
+	}
+}

@@ -315,7 +315,7 @@ function drawLanes() {
   if (!data.calls) {
     c.fillStyle = colours.muted;
     c.textAlign = "center";
-    c.fillText("Nothing has been recorded yet. Calls appear here when they are.", width / 2, high / 2);
+    c.fillText("Calls appear here as they are recorded.", width / 2, high / 2);
     return;
   }
   c.save();
@@ -381,7 +381,8 @@ function drawAxis(c, failures) {
   c.fillStyle = colours.muted;
   for (let t = Math.ceil(from / every) * every; t <= to; t += every) {
     const midnight = t % 86400e6 === 0;
-    c.fillText(clock(t, midnight ? 86400e6 : every), Math.round(x(t)) + 4, AXIS * 0.35);
+    const text = clock(t, midnight ? 86400e6 : every), begin = Math.round(x(t)) + 4;
+    if (begin + c.measureText(text).width <= width) c.fillText(text, begin, AXIS * 0.35);
     c.fillRect(Math.round(x(t)), 6, 1, AXIS - 6);
   }
   c.fillStyle = colours.bad;
