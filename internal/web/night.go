@@ -189,7 +189,11 @@ func (v *nightView) lead(params url.Values, now time.Time) {
 		if date == "" || date == v.Date {
 			return ""
 		}
-		return "night" + question(with(params, "date", date))
+		params := with(params, "date", date)
+		if _, err := oda.ParseNight(params); err != nil {
+			return "" // before the first night of all, or after the last
+		}
+		return "night" + question(params)
 	}
 	if day, err := time.Parse(time.DateOnly, v.Date); err == nil {
 		v.Earlier, v.Later = to(day.AddDate(0, 0, -1).Format(time.DateOnly)), to(day.AddDate(0, 0, 1).Format(time.DateOnly))

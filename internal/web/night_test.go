@@ -313,3 +313,28 @@ func TestAWrongNightCanBeMended(t *testing.T) {
 		}
 	}
 }
+
+// A night in which nothing failed does not tell of red blocks, which it does not have.
+func TestANightWithoutFailures(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{`{"request":"r","status":"OK","request_sent_at":"2026-03-05T23:00:00Z"}`, failing("r", "it broke")})
+	for at, red := range map[string]bool{"night?date=2026-03-05": false, "night?date=2026-03-01": true} {
+		if page := s.get(t, at).Text(); !strings.Contains(page, "eb-1") || strings.Contains(page, "red block") != red {
+			t.Errorf("%s: it tells of red blocks: %v", at, !red)
+		}
+	}
+}
+
+// The first and the last night of all lead to no night that there is not.
+func TestTheFirstAndTheLastNightOfAll(t *testing.T) {
+	s := emptySite(t)
+	for date, want := range map[string][]string{"0001-01-01": {"0001-01-02"}, "9999-12-30": {"9999-12-29"}} {
+		var got []string
+		for _, found := range regexp.MustCompile(`<a href="night\?date=(\S+)" rel="(?:prev|next)"`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
+			got = append(got, found[1])
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the nights around %s (-want +got):\n%s", date, diff)
+		}
+	}
+}
