@@ -73,7 +73,7 @@ var changeFilters = []string{"kind", "id", "by", "change"}
 // changes serves the page of changes, the newest first.
 func (s *Site) changes(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
-	if clean := withoutEmpty(params); len(clean) != len(params) {
+	if clean, already := tidied(params); !already {
 		seeOther(w, "changes"+question(clean))
 		return nil
 	}

@@ -58,7 +58,7 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return oda.Errorf(oda.InvalidQuery, "The address is not well-formed: write a percent sign as %%25 and a semicolon as %%3B.")
 	}
-	if clean := withoutEmpty(params); len(clean) != len(params) {
+	if clean, already := tidied(params); !already {
 		seeOther(w, "compare"+question(clean))
 		return nil
 	}

@@ -46,7 +46,7 @@ const shownVersions = 20
 func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) error {
 	ref := oda.Ref{Kind: kind, ID: r.PathValue("id")}
 	params := r.URL.Query()
-	if clean := withoutEmpty(params); len(clean) != len(params) {
+	if clean, already := tidied(params); !already {
 		seeOther(w, url.PathEscape(ref.ID)+question(clean))
 		return nil
 	}

@@ -110,13 +110,21 @@ func known(params url.Values) url.Values {
 	return some
 }
 
-// withoutEmpty leaves out what a form sends though nobody filled it in.
+// withoutEmpty leaves out what a form sends though nobody filled it in, and the blanks around
+// what they did fill in: the keyboards of phones add them. The name of a function is chosen,
+// and may have any.
 func withoutEmpty(params url.Values) url.Values {
 	filled := url.Values{}
 	for name, values := range params {
-		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return strings.TrimSpace(v) == "" })
-		if len(values) > 0 {
-			filled[name] = values
+		for _, value := range values {
+			text := strings.TrimSpace(value)
+			if text == "" {
+				continue
+			}
+			if name == "function" {
+				text = value
+			}
+			filled[name] = append(filled[name], text)
 		}
 	}
 	for name, of := range dependent {

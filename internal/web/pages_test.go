@@ -534,3 +534,29 @@ func TestAnEmptyConditionIsLeftOut(t *testing.T) {
 		t.Errorf("it answers %d and leads to %q", reply.Status, to)
 	}
 }
+
+// Blanks around what somebody fills in mean nothing: the keyboard of a phone adds one behind
+// a word, and who copies an identifier easily copies one with it.
+func TestBlanksAroundAFilterMeanNothing(t *testing.T) {
+	s := emptySite(t)
+	s.must(t, "PUT", "/sbds/sbd-1", `{"name":"First","telescope":"ska_mid"}`)
+	s.storeCalls(t, "eb-1", []string{`{"request":" spaced ","status":"OK","request_sent_at":"2026-03-01T20:00:00Z"}`})
+	for at, want := range map[string]string{
+		"changes?id=%20eb-1%20":                    "changes?id=eb-1",
+		"night?date=2026-03-01%20":                 "night?date=2026-03-01",
+		"night?date=2026-03-01&zone=Etc/UTC%C2%A0": "night?date=2026-03-01&zone=Etc/UTC",
+		"sbds?telescope=ska_mid%20&q=first%20":     "sbds?q=first&telescope=ska_mid",
+		"sbds?created_after=2026-01-01%20":         "sbds?created_after=2026-01-01",
+		"ebs/eb-1?at=2999-01-01%20":                "eb-1?at=2999-01-01",
+	} {
+		answer := s.get(t, at)
+		if got := strings.TrimPrefix(answer.Header.Get("Location"), "./"); answer.Status != http.StatusSeeOther || got != want {
+			t.Errorf("%s is answered %d and leads to %q, want %q", at, answer.Status, got, want)
+		}
+	}
+	// The name of a function is not filled in, and may have any.
+	at := "ebs/eb-1?function=%20spaced%20"
+	if answer := s.get(t, at); answer.Status != http.StatusOK || !strings.Contains(answer.Text(), `id="call-1"`) {
+		t.Errorf("%s is answered %d, without the call", at, answer.Status)
+	}
+}
