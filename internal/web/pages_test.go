@@ -409,7 +409,7 @@ func TestAStateThatNeverWasLeadsToTheCurrentOne(t *testing.T) {
 		if page.Status != want.status || strings.Count(page.Text(), want.says) != 1 {
 			t.Errorf("%s answers %d:\n%s", query, page.Status, page.Text())
 		}
-		for _, text := range []string{`<a href="sbd-v">sbd-v as it is now</a>`, "sbd-v is in the archive since <time", "Version 2 is current", `name="at"`} {
+		for _, text := range []string{`<a href="sbd-v">sbd-v as it is now</a>`, "sbd-v has been in the archive since <time", "Version 2 is current", `name="at"`} {
 			if !strings.Contains(page.Text(), text) {
 				t.Errorf("%s does not say %s", query, text)
 			}

@@ -123,7 +123,7 @@ func (s *Site) signInByToken(w http.ResponseWriter, r *http.Request) error {
 		if oda.CodeOf(err) != oda.Unauthenticated {
 			return err
 		}
-		return s.signInPage(w, r, http.StatusUnauthorized, "This token is not good: it is misspelt, has ended or was revoked.", to)
+		return s.signInPage(w, r, http.StatusUnauthorized, "This token is not valid: it is misspelt, has expired or was revoked.", to)
 	}
 	return s.begin(w, r, c, digest, to)
 }

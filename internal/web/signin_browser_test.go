@@ -155,7 +155,7 @@ func TestASessionEndsOnAnOpenPage(t *testing.T) {
 	page := s.base + "/ebs?telescope=ska_low#main"
 	do(t, ctx, chromedp.Navigate(page))
 	enterToken(t, ctx, "oda_misspelt")
-	if got := text(t, ctx, `[role="alert"]`); !strings.Contains(got, "not good") {
+	if got := text(t, ctx, `[role="alert"]`); !strings.Contains(got, "not valid") {
 		t.Errorf("a misspelt token is answered %q", got)
 	}
 	enterToken(t, ctx, s.visitorToken(t, 12*time.Second))
