@@ -33,6 +33,8 @@ type foundGroup struct {
 	Rows []row
 	All  string // address of all of them, empty if these are all
 	Of   string // what they have to do with the text, if it is not in them
+
+	Damage string // why there are no rows, though others may match
 }
 
 // foundOfKind is how many entities of a kind the page shows.
@@ -68,7 +70,7 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		view.None = view.None && len(group.Rows) == 0
+		view.None = view.None && len(group.Rows) == 0 && group.Damage == ""
 		view.Groups = append(view.Groups, group)
 	}
 	if err := s.made(r.Context(), view.Groups); err != nil {
@@ -126,6 +128,10 @@ func (s *Site) group(ctx context.Context, kind oda.Kind, text string) (foundGrou
 		}
 		q.Limit = foundOfKind
 		page, err := s.cfg.Archive.Search(ctx, &q)
+		if group.Damage = s.passable(page, err); group.Damage != "" {
+			group.All = kind.Collection() + question(with(params, "cursor", page.Next))
+			return group, nil
+		}
 		if err != nil {
 			return group, err
 		}
@@ -149,7 +155,7 @@ func (s *Site) made(ctx context.Context, groups []foundGroup) error {
 	definitions := groups[at].Rows
 	for i := range groups {
 		g := &groups[i]
-		if len(g.Rows) > 0 || g.Kind != oda.ExecutionBlock && g.Kind != oda.SBInstance {
+		if len(g.Rows) > 0 || g.Damage != "" || g.Kind != oda.ExecutionBlock && g.Kind != oda.SBInstance {
 			continue
 		}
 		var found []oda.Found

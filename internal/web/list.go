@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +21,7 @@ type listView struct {
 	First   string // address of the first page, empty on it
 	Next    string // of the next page, empty on the last
 	Partial bool   // the search has not looked at everything yet
+	Damage  string // why what comes next cannot be shown; the next page begins behind it
 	Empty   bool   // there is nothing of this kind at all
 	Loosen  []chip // filters without which something is found
 	Barren  []chip // or else those that find nothing even alone
@@ -62,13 +64,16 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	if err := s.fillList(r.Context(), &view, &q, params); err != nil {
 		return err
 	}
+	if view.Damage != "" {
+		return s.unkept(w, http.StatusInternalServerError, "list", view)
+	}
 	return s.page(w, r, "list", view)
 }
 
 // fillList searches, and puts what was found into the view.
 func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, params url.Values) error {
 	page, err := s.cfg.Archive.Search(ctx, q)
-	if err != nil {
+	if view.Damage = s.passable(page, err); view.Damage == "" && err != nil {
 		return err
 	}
 	items := page.Items
@@ -86,7 +91,7 @@ func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, para
 	}
 	if page.Next != "" {
 		view.Next = view.Kind.Collection() + question(with(params, "cursor", page.Next))
-		view.Partial = len(items) < q.Limit
+		view.Partial = len(items) < q.Limit && view.Damage == ""
 	}
 	if len(items) > 0 || page.Next != "" || params.Has("cursor") {
 		return nil
@@ -97,6 +102,17 @@ func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, para
 	}
 	view.Loosen, view.Barren = s.loosen(ctx, view.Kind, view.Form.Chips)
 	return nil
+}
+
+// passable says what is damaged, if a search has failed because of it and can go on
+// behind it: one entity must not hide the others.
+func (s *Site) passable(page *oda.SearchPage, err error) string {
+	e, ok := errors.AsType[*oda.Error](err)
+	if !ok || e.Code != oda.DamagedText || page == nil || page.Next == "" {
+		return ""
+	}
+	s.log.Error("a page leads past what is damaged", "error", err)
+	return e.Detail
 }
 
 // Bounds of the hint on what to loosen.

@@ -1,0 +1,62 @@
+package web_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"oda/internal/app"
+)
+
+// An entity that is damaged does not hide the others from lists and from the search box.
+func TestDamageHidesNothingElse(t *testing.T) {
+	path := t.TempDir() + "/archive.db"
+	use := func(c *app.Config) { c.Database = "sqlite:" + path }
+	s := emptySite(t, use)
+	for at, name := range map[string]string{"/sbds/sbd-1": "galaxy", "/sbds/sbd-2": "nebula", "/sbds/sbd-3": "galaxy", "/prjs/prj-1": "nebula"} {
+		s.must(t, "PUT", at, `{"name":"`+name+`"}`)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlitex.ExecuteScript(conn, `UPDATE catalogue SET summary = x'01' WHERE entity = (SELECT entity FROM heads WHERE identifier = 'sbd-2')`, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = emptySite(t, use)
+	next := regexp.MustCompile(`<a href="([^"]*)" rel="next">`)
+	at := "sbds?sort=id"
+	for _, want := range []struct {
+		status int
+		text   string
+	}{
+		{http.StatusOK, `href="./sbds/sbd-1"`},
+		{http.StatusInternalServerError, "SBDefinition sbd-2 is damaged"},
+		{http.StatusOK, `href="./sbds/sbd-3"`},
+	} {
+		page := s.get(t, at)
+		if page.Status != want.status || !strings.Contains(page.Text(), want.text) || strings.Contains(page.Text(), "stopped after a second") {
+			t.Fatalf("%s is answered %d, without %q:\n%s", at, page.Status, want.text, page.Text())
+		}
+		if found := next.FindStringSubmatch(page.Text()); found != nil {
+			at = strings.ReplaceAll(found[1], "&amp;", "&")
+		}
+	}
+	page := s.get(t, "search?q=nebula")
+	for _, want := range []string{`href="./prjs/prj-1"`, "SBDefinition sbd-2 is damaged"} {
+		if page.Status != http.StatusOK || !strings.Contains(page.Text(), want) {
+			t.Errorf("the search is answered %d, without %q:\n%s", page.Status, want, page.Text())
+		}
+	}
+}
