@@ -359,3 +359,17 @@ func TestAChangeLeadsToItsCalls(t *testing.T) {
 		}
 	}
 }
+
+// How long ago something was is said in a unit of which there are not enough for the next.
+func TestHowLongAgo(t *testing.T) {
+	s := emptySite(t)
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/compare"))
+	for seconds, want := range map[string]string{
+		"1": "1 sec. ago", "59.7": "59 sec. ago", "60": "1 min. ago", "3590": "59 min. ago", "3600": "1 hr. ago", "86000": "23 hr. ago", "31500000": "11 mo. ago",
+	} {
+		if got := evaluate[string](t, ctx, `ago(Date.now() - 1000 * `+seconds+`)`); got != want {
+			t.Errorf("%s seconds are %q, want %q", seconds, got, want)
+		}
+	}
+}

@@ -338,3 +338,14 @@ func TestTheFirstAndTheLastNightOfAll(t *testing.T) {
 		}
 	}
 }
+
+// A night that is not over has no calls so far.
+func TestTonightHasNoCallsYet(t *testing.T) {
+	s := emptySite(t)
+	tonight := time.Now().UTC().Add(-12 * time.Hour).Format(time.DateOnly)
+	for date, want := range map[string]string{tonight: "No calls have been made so far.", "2026-03-01": "No calls were made that night."} {
+		if page := s.get(t, "night?date="+date).Text(); !strings.Contains(page, want) {
+			t.Errorf("the night of %s does not say %q", date, want)
+		}
+	}
+}

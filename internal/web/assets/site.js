@@ -21,7 +21,7 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "
 function ago(instant) {
   const seconds = (instant - Date.now()) / 1000;
   const [unit, size] = units.find(([, s]) => Math.abs(seconds) >= s) ?? ["second", 1];
-  return relative.format(Math.round(seconds / size), unit);
+  return relative.format(Math.trunc(seconds / size), unit); // 59.7 minutes are not 60
 }
 
 function tellAgo() {
