@@ -87,6 +87,10 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 	if err := s.fillCompare(r.Context(), view); err != nil {
 		return err
 	}
+	if view.Calls && view.after > 0 && view.after >= view.most() {
+		seeOther(w, view.link("after", "")) // neither has so many
+		return nil
+	}
 	return s.page(w, r, "compare", view)
 }
 
@@ -280,5 +284,8 @@ func (v *compareView) Range() string {
 	if v.Earlier() == "" && v.Later() == "" {
 		return ""
 	}
-	return "Calls " + thousands(v.after+1) + " to " + thousands(v.after+compareCalls) + " of each block"
+	return "Calls " + thousands(v.after+1) + " to " + thousands(min(v.after+compareCalls, v.most())) + " of each block"
 }
+
+// most is how many calls the longer block has.
+func (v *compareView) most() int64 { return max(v.From.Records, v.To.Records) }

@@ -125,8 +125,17 @@ func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
 	s.store(t, "/ebs/eb-longer", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
 	first := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1").Text()
 	next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(first)
-	if next == nil || !strings.Contains(first, "Both made the same calls") {
-		t.Fatalf("the first calls are not the same:\n%s", first)
+	if next == nil || !strings.Contains(first, "These calls are the same in both, with the same outcome. Others may differ.") || strings.Contains(first, "Both made the same calls") {
+		t.Fatalf("the first calls are not the same, or all are said to be:\n%s", first)
+	}
+	if !strings.Contains(first, "Calls 1 to 2\u202f000 of each block") {
+		t.Errorf("the first page does not say which calls it has:\n%s", first)
+	}
+	if page := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1&after=2000").Text(); !strings.Contains(page, "Calls 2\u202f001 to 2\u202f500 of each block") {
+		t.Errorf("the last page does not say which calls it has:\n%s", page)
+	}
+	if page := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1&after=9000"); page.Header.Get("Location") != "./compare?from=ebs/eb-long@1&to=ebs/eb-longer@1" {
+		t.Errorf("behind the last call, the answer is %d and leads to %q", page.Status, page.Header.Get("Location"))
 	}
 	if page := s.get(t, strings.ReplaceAll(next[1], "&amp;", "&")).Text(); !strings.Contains(page, "?call=2401#timeline") || strings.Contains(page, `rel="next"`) {
 		t.Errorf("the next page does not show the call that failed:\n%s", page)
