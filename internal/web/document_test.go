@@ -239,3 +239,21 @@ func TestCountsOfWhatIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+// A page that shows an entity as it was at a time says which time that is, in UTC, also
+// where only a date was given, or a time of another zone.
+func TestAsItWasAtATime(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-1", `{"name":"First"}`)
+	for at, want := range map[string]string{
+		"2999-01-31":                     ">2999-01-31 00:00:00<",
+		"2999-01-31 18:00":               ">2999-01-31 18:00:00<",
+		"2999-01-31T01:00:00.25%2B02:00": ">2999-01-30 23:00:00<",
+	} {
+		page := s.get(t, "sbds/sbd-1?at="+strings.ReplaceAll(at, " ", "%20")).Text()
+		_, old, _ := strings.Cut(page, `<p class="old"`)
+		if old, _, _ = strings.Cut(old, "</p>"); !strings.Contains(old, want) {
+			t.Errorf("at %s, it says\n%s", at, old)
+		}
+	}
+}

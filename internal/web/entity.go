@@ -18,9 +18,10 @@ type entityView struct {
 	Name     string
 	Metadata oda.Metadata
 	Summary  *oda.Summary
-	Facts    []fact // of the document itself
-	Current  int64  // the version that is current
-	At       string // as of when it is shown, as it was asked for
+	Facts    []fact      // of the document itself
+	Current  int64       // the version that is current
+	At       string      // as of when it is shown, as it was asked for
+	AsOf     oda.Instant // the same
 	Versions []oda.VersionInfo
 	Newer    int64 // the version after those that are listed, 0 if there is none
 	Older    int64 // the one before them
@@ -55,6 +56,9 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 		return err
 	}
 	view := &entityView{frame: s.newFrame(r, ref.ID, kind.Collection()), Ref: ref, Metadata: e.Metadata, At: params.Get("at")}
+	if view.At != "" {
+		view.AsOf, _ = oda.ParseAsOf(view.At) // it was read before
+	}
 	view.Crumbs = []crumb{{Name: kind.String() + "s", Href: view.Root + kind.Collection()}, {Name: ref.ID}}
 	if err := s.history(r.Context(), view); err != nil {
 		return err
