@@ -88,3 +88,15 @@ func TestAnOddIdentifierLeadsToNoOtherHost(t *testing.T) {
 		}
 	}
 }
+
+// A very long text in the search box does not fill the page, which names it only.
+func TestALongSearchIsNamedBriefly(t *testing.T) {
+	s := emptySite(t)
+	page := s.get(t, "search?q="+strings.Repeat("endless", 400)).Text()
+	for _, part := range []string{"title", "h1"} {
+		_, name, _ := strings.Cut(page, "<"+part+">")
+		if name, _, _ = strings.Cut(name, "</"+part+">"); len(name) > 200 || !strings.HasPrefix(name, "Search: endless") {
+			t.Errorf("its %s has %d bytes: %.100s", part, len(name), name)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 		seeOther(w, to)
 		return nil
 	}
-	view := foundView{frame: s.newFrame(r, "Search: "+text, ""), None: true}
+	view := foundView{frame: s.newFrame(r, "Search: "+clipped(text, briefText), ""), None: true}
 	view.Crumbs = []crumb{{Name: "Search"}}
 	view.Query = text
 	if ra, dec, ok := oda.PositionInName(text); ok {
