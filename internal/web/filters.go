@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"oda"
 )
@@ -72,12 +73,22 @@ func newForm(kind oda.Kind, params url.Values, err error) form {
 					alone[of] = params[of]
 				}
 			}
-			f.Chips = append(f.Chips, chip{says, value, kind.Collection() + question(rest), rest, alone})
+			f.Chips = append(f.Chips, chip{says, toldValue(filter.param, value), kind.Collection() + question(rest), rest, alone})
 		}
 	}
 	f.Where = append(slices.Clone(params["where"]), "")
 	f.Open = len(f.Faults) > 0
 	return f
+}
+
+// toldValue is the value of a filter as a chip tells it: a date is the beginning of its day,
+// which nobody would guess of "until".
+func toldValue(param, value string) string {
+	_, err := time.Parse(time.DateOnly, value)
+	if err == nil && (strings.HasSuffix(param, "_before") || strings.HasSuffix(param, "_after")) {
+		return value + " 00:00"
+	}
+	return value
 }
 
 // faultsIn are the faults of parameters that an error names, by their names.

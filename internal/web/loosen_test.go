@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A search that finds nothing says which filter to loosen.
@@ -33,5 +34,23 @@ func TestASearchThatFindsNothingSaysWhatToLoosen(t *testing.T) {
 	}
 	if found := s.get(t, "sbds?"+url.Values{"q": {"alpha"}, "telescope": {"ska_mid"}}.Encode()).Text(); !strings.Contains(found, "sbd-a") {
 		t.Error("nothing is found there")
+	}
+}
+
+// A filter with a date says that the day begins there: what was created on a day was not
+// created until its midnight.
+func TestAFilterWithADateSaysItsTime(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-1", `{"name":"First"}`)
+	today := time.Now().UTC().Format(time.DateOnly)
+	for query, want := range map[string]string{
+		"created_before=" + today:             "</span> " + today + " 00:00<",
+		"last_modified_after=" + today:        "</span> " + today + " 00:00<",
+		"created_before=" + today + "T18:00Z": "</span> " + today + "T18:00Z<",
+		"q=" + today:                          "</span> " + today + "<",
+	} {
+		if page := s.get(t, "sbds?"+query).Text(); !strings.Contains(page, want) {
+			t.Errorf("%s is not told as %q", query, want)
+		}
 	}
 }
