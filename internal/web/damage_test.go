@@ -59,4 +59,5 @@ func TestDamageHidesNothingElse(t *testing.T) {
 			t.Errorf("the search is answered %d, without %q:\n%s", page.Status, want, page.Text())
 		}
 	}
+	s.mustBeSound(t, "search?q=nebula")
 }
