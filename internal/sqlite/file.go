@@ -21,9 +21,10 @@ import (
 // the same name. Therefore symbolic links are followed, and a file with several
 // hard links is refused.
 type file struct {
-	path string   // absolute, without symbolic links
-	side *os.File // locked; its name is the path with .lock appended
-	self *os.File // the file itself, locked; nil until it is known to be an archive
+	path string        // absolute, without symbolic links
+	side *os.File      // locked; its name is the path with .lock appended
+	self *os.File      // the file itself, locked; nil until it is known to be an archive
+	used []fs.FileInfo // what SQLite has open: the file and its write-ahead log
 }
 
 // claim makes this process the only one that uses the file. The locks end with the
@@ -153,6 +154,33 @@ func (f *file) lockSelf() error {
 
 // setLock is F_OFD_SETLK, and lockStart the byte that is locked.
 const setLock, lockStart = 37, 1 << 62
+
+// note remembers which files SQLite has opened.
+func (f *file) note() error {
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(f.path + suffix)
+		if err != nil {
+			return reason(err)
+		}
+		f.used = append(f.used, info)
+	}
+	return nil
+}
+
+// errMoved says that a start would find other files than those that SQLite has open.
+var errMoved = errors.New("the file of the archive, or its write-ahead log, was moved, removed or replaced")
+
+// inPlace returns an error if the files that SQLite has open do not have their names any
+// more. What is written to them is gone when the process ends.
+func (f *file) inPlace() error {
+	for i, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(f.path + suffix)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, f.used[i]) {
+			return errMoved
+		}
+	}
+	return nil
+}
 
 // rewriteLog brings a write-ahead log that a crash left to disk, as it reads now.
 // After a failed sync, the operating system may hold parts of the log in memory

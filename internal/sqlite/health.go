@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -13,6 +14,10 @@ import (
 
 // refused notes that a write failed, if the disk or the file is the reason.
 func (s *Store) refused(err error) {
+	if errors.Is(err, errMoved) {
+		s.health.Refused(err.Error()+" while it was in use; put it back, or back the archive up from this server and restore it", err)
+		return
+	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
 		s.health.Refused("the disk of the archive is full", err)
@@ -27,6 +32,23 @@ func (s *Store) refused(err error) {
 	}
 }
 
+// lookEvery is how long the writer relies on the files being in their places.
+const lookEvery = 100 * time.Millisecond
+
+// look returns an error if the files are not in their places. The writer calls it before
+// each transaction.
+func (s *Store) look() error {
+	now := time.Now()
+	if now.Sub(s.looked) < lookEvery {
+		return nil
+	}
+	if err := s.file.inPlace(); err != nil {
+		return err
+	}
+	s.looked = now
+	return nil
+}
+
 // probeRoom is how much room the disk must have before the archive counts as
 // writable again. A commit alone proves little: a small one fits into the space
 // that the failed transaction left in the write-ahead log.
@@ -35,6 +57,9 @@ const probeRoom = 1 << 20
 // tryWrite asks the writer for a small commit that changes nothing, and then checks
 // whether there is room for larger ones.
 func (s *Store) tryWrite(ctx context.Context) error {
+	if err := s.file.inPlace(); err != nil {
+		return err
+	}
 	answer := make(chan error, 1)
 	select {
 	case s.probes <- answer:
@@ -69,6 +94,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	defer s.readers.give(c)
 	if err := c.query("SELECT one FROM state", func(*sqlite.Stmt) error { return nil }); err != nil {
 		return storageError(err)
+	}
+	if err := s.file.inPlace(); err != nil {
+		s.refused(err)
 	}
 	return s.health.Err()
 }

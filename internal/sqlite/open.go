@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -45,6 +46,7 @@ type Store struct {
 	many    bool              // the last transaction had several jobs; only the writer uses it
 	ended   bool              // nothing may be written any more; only the writer uses it
 	heads   map[oda.Ref]*head // of the last transactions; only the writer uses it
+	looked  time.Time         // when the files were in their places; only the writer uses it
 
 	tail    engine.Tail // of the log of changes
 	recent  recent
@@ -116,6 +118,9 @@ func openWith(ctx context.Context, path string, log *slog.Logger, steps []step, 
 		if err := p.pool.fill(s.file.path, p.size, p.settings); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.file.note(); err != nil {
+		return nil, err
 	}
 	s.tail.Move(oda.Position(last))
 	s.recent.start = oda.Position(last)

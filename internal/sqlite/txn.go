@@ -41,6 +41,9 @@ type txn struct {
 }
 
 func (s *Store) begin() (*txn, error) {
+	if err := s.look(); err != nil {
+		return nil, err
+	}
 	if err := s.settle(); err != nil {
 		return nil, err
 	}

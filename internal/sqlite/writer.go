@@ -251,7 +251,11 @@ func problem(err error, outcome string) error {
 	if _, ok := errors.AsType[*oda.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	switch sqlite.ErrCode(err).ToPrimary() {
+	code := sqlite.ErrCode(err).ToPrimary()
+	if errors.Is(err, errMoved) {
+		code = sqlite.ResultCantOpen
+	}
+	switch code {
 	case sqlite.ResultFull:
 		return oda.Errorf(oda.Unavailable, "The disk of the archive is full.%s Try again later; if this persists, tell the operator.", outcome).Because(err)
 	case sqlite.ResultIOErr, sqlite.ResultBusy, sqlite.ResultCantOpen, sqlite.ResultReadOnly, sqlite.ResultNoMem:
