@@ -287,21 +287,32 @@ func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waitin
 
 // sendBlock stores the records of one block that could not be stored with others.
 func (s *Store) sendBlock(ctx context.Context, block []*waiting) {
-	var err error = errHeld
-	if time.Since(block[0].sent) < batchTime {
-		err = s.appendTogether(ctx, block, alonePatience)
-	}
+	err := s.appendPatiently(ctx, block, errHeld)
 	if len(block) > 1 && rolledBack(err) != nil && !isHeld(err) {
 		for _, w := range block {
-			alone := err
-			if time.Since(w.sent) < batchTime {
-				alone = s.appendTogether(ctx, []*waiting{w}, alonePatience)
-			}
-			s.answer([]*waiting{w}, alone)
+			s.answer([]*waiting{w}, s.appendPatiently(ctx, []*waiting{w}, err))
 		}
 		return
 	}
 	s.answer(block, err)
+}
+
+// appendPatiently stores records of one block, which another session may hold. If other
+// processes wait for it too, PostgreSQL first lets this one wait for its turn, and then
+// for the session, and bounds each wait by itself. So it waits for half of the time, twice:
+// a wait that outlasts answerTime leaves open what is stored. Late is the answer if
+// there is no time left.
+func (s *Store) appendPatiently(ctx context.Context, block []*waiting, late error) error {
+	err := late
+	for range 2 {
+		if time.Since(block[0].sent) >= batchTime {
+			break
+		}
+		if err = s.appendTogether(ctx, block, alonePatience/2); !isHeld(err) {
+			break
+		}
+	}
+	return err
 }
 
 // appendTogether stores the records in one transaction.

@@ -270,6 +270,33 @@ func TestAWriteIsStoredWhenItsEntityBecomesFree(t *testing.T) {
 	}
 }
 
+// Several processes wait in vain for an entity that another session holds. The second one waits
+// for the first to give up and then for the session, each time for as long as PostgreSQL lets
+// it wait for one lock. All get the answer that nothing was stored.
+func TestProcessesThatWaitInVainKnowThatNothingWasStored(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	stores := []*postgres.Store{open(t, dsn), open(t, dsn), open(t, dsn)}
+	mustPut(t, stores[0], write(t, block("held"), `{}`))
+	letGo := hold(t, dsn, block("held"))
+	errs := make([]error, len(stores))
+	var group sync.WaitGroup
+	for i, s := range stores {
+		group.Go(func() { _, errs[i] = one(t.Context(), s, adding("held", "x", "")) })
+		time.Sleep(500 * time.Millisecond)
+	}
+	group.Wait()
+	letGo()
+	for i, err := range errs {
+		if err == nil || !nothingStored(err) {
+			t.Errorf("record %d: the answer does not say what is certain: %v", i, err)
+		}
+	}
+	if r := mustRecord(t, stores[0], "held", "two"); r.Sequence != 1 {
+		t.Errorf("a refused record is stored: the next one is %d", r.Sequence)
+	}
+}
+
 // If each record of a block takes long, they have no longer together than one may take.
 func TestTheRecordsOfABlockShareTheirTime(t *testing.T) {
 	t.Parallel()
