@@ -222,10 +222,26 @@ func (l *Log) write(text []byte) (int, error) {
 
 var errStuck = errors.New("it is a pipe that nobody reads")
 
+// renew begins a new file if the old one was removed: what is appended to that is lost.
+func (l *Log) renew() (os.FileInfo, error) {
+	info, err := l.file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink > 0 {
+		return info, err
+	}
+	file, err := openFile(l.path)
+	if err != nil {
+		return nil, err
+	}
+	_ = l.file.Close() // nobody will read it
+	l.use(file)
+	l.log.Error("the audit log was removed, with the lines in it; a new one was begun", "path", l.path)
+	return file.Stat()
+}
+
 // reserve sees to it that there is space for the lines of all writes in progress
 // and of some more. Others may have cut the file.
 func (l *Log) reserve(lines int) error {
-	info, err := l.file.Stat()
+	info, err := l.renew()
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func TestARenamedLogIsReopened(t *testing.T) {
 	if got := entities(t, path+".1") + "|" + entities(t, path); got != "a b|d" {
 		t.Errorf("the files have %s", got)
 	}
-	if err := os.Remove(path); err != nil {
+	if err := os.Rename(path, path+".2"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -123,6 +123,43 @@ func TestARenamedLogIsReopened(t *testing.T) {
 	}
 	if err := write(log, "e"); err != nil {
 		t.Errorf("after a failed reopening, the old file is not used: %v", err)
+	}
+}
+
+// What is appended to a file that was removed is lost, so a new one is begun.
+func TestARemovedLogIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "folder")
+	path := filepath.Join(folder, "audit.log")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var said env.Journal
+	log := open(t, path, false, &said)
+	if err := write(log, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(log, "b"); oda.CodeOf(err) != oda.Unaudited {
+		t.Errorf("a write whose line has no place is answered with %v", err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(log, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if got := entities(t, path); got != "c" {
+		t.Errorf("the new file has %q, want c", got)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	env.Await(t, "a new file without a write", func() bool { _, err := os.Stat(path); return err == nil })
+	if !strings.Contains(said.String(), "the audit log was removed") {
+		t.Errorf("the log of the server does not say it: %s", said.String())
 	}
 }
 

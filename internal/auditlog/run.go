@@ -19,7 +19,7 @@ func (l *Log) run() {
 // tick writes what waits and what has been summed up, and forces it to disk.
 func (l *Log) tick(now time.Time) {
 	l.mu.Lock()
-	if l.broken != nil {
+	if _, err := l.renew(); err != nil || l.broken != nil {
 		_ = l.check(1)
 	}
 	l.sumUp(l.denied.over(now))
