@@ -156,6 +156,11 @@ func (a *Archive) checkPosition(ctx context.Context, at Position) error {
 	if err != nil || at <= end {
 		return err
 	}
+	return LogEndsBefore(end, at)
+}
+
+// LogEndsBefore returns the error for a position that the log does not reach.
+func LogEndsBefore(end, at Position) error {
 	return Errorf(UnknownPosition, "The log of changes ends at position %d, before position %d. "+
 		"The archive was probably restored from a backup that is older than what you have seen. "+
 		"Read the changes again from after=0, or follow only new ones with after=now.", end, at)

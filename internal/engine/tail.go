@@ -22,7 +22,8 @@ type Tail struct {
 // End returns the last position.
 func (t *Tail) End() oda.Position { return oda.Position(t.end.Load()) }
 
-// Move sets the last position. It never goes back.
+// Move sets the last position. It goes back only if a database was restored to an older
+// state.
 func (t *Tail) Move(end oda.Position) {
 	t.end.Store(int64(end))
 	if t.Awaited() {

@@ -45,8 +45,14 @@ func (s *Store) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 			return nil, 0, s.storageError(ctx, err)
 		}
 	}
+	end := s.numbering.tail.End()
+	if end < after {
+		// The database was restored to an older state. Whoever has read on must not wait
+		// for the log to get there again.
+		return nil, 0, oda.LogEndsBefore(end, after)
+	}
 	r := changesReading{limit: limit, read: after}
-	for end := s.numbering.tail.End(); r.read < end && !r.full; {
+	for r.read < end && !r.full {
 		before := r.read
 		err := s.readRounds(ctx, &r, end)
 		if err == nil && r.read == before {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -434,4 +436,63 @@ func TestAChangeOfAnotherProcessIsSeenSoon(t *testing.T) {
 	if len(late) > 1 { // one may be the machine's fault
 		t.Errorf("%d of 40 changes were seen late: %v", len(late), late)
 	}
+}
+
+// The database is restored to an older state while the archive runs. A stream that has seen
+// what is gone ends, and new followers get what is in the log now, not what was there before.
+func TestFollowersOfARestoredDatabaseSeeItsLog(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	p := env.Oda(t, "serve", "--db", dsn)
+	for _, id := range []string{"a", "b", "c"} {
+		if status, text := send(t, "PUT", p.URL+"/sbds/"+id, `{}`); status != 200 {
+			t.Fatal(status, text)
+		}
+	}
+	conn := connect(t, dsn)
+	before := make(chan string)
+	go func() {
+		text, ended := stream(t, p.URL+"/changes?after=0", patience)
+		if !ended {
+			t.Error("a stream that has seen what is gone goes on")
+		}
+		before <- text
+	}()
+	await(t, "the changes are numbered", patience, func() bool { return query[int](t, conn, "SELECT coalesce(max(last), 0) FROM rounds") == 3 })
+	time.Sleep(200 * time.Millisecond) // the stream has them
+	do(t, conn, "BEGIN", "DELETE FROM heads WHERE identifier > 'a'", "DELETE FROM versions WHERE identifier > 'a'", "DELETE FROM rounds",
+		"INSERT INTO rounds (after, last, seen, runs) SELECT 0, 1, number, ARRAY[number, number] FROM versions", "COMMIT")
+	if text := <-before; !strings.Contains(text, `"id":"c"`) {
+		t.Errorf("before, the stream had %s", text)
+	}
+	if status, text := send(t, "PUT", p.URL+"/sbds/d", `{}`); status != 200 {
+		t.Fatal(status, text)
+	}
+	if text, _ := stream(t, p.URL+"/changes?after=1", time.Second); strings.Contains(text, `"id":"b"`) || !strings.Contains(text, `"id":"d"`) {
+		t.Errorf("after it, a stream has %s", text)
+	}
+	if status, text := send(t, "GET", p.URL+"/changes?after=3&wait=1", ""); status != 400 || !strings.Contains(text, "unknown-position") {
+		t.Errorf("who has seen what is gone is answered %d %s", status, text)
+	}
+}
+
+// stream reads a stream for some time. It reports whether it ended before.
+func stream(t *testing.T, address string, most time.Duration) (text string, ended bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		t.Error(err)
+		return "", true
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Error(err)
+		return "", true
+	}
+	defer response.Body.Close()
+	read, _ := io.ReadAll(response.Body) // it may be cut off
+	return string(read), ctx.Err() == nil
 }
