@@ -26,6 +26,7 @@ const (
 	movedAtOnce    = 512
 	movedBytes     = 128 << 10
 	movePause      = 250 * time.Millisecond // between other moves
+	moveRest       = 5 * time.Second        // after one that failed, which may go on for hours and has a line in the log each time
 )
 
 // unindexedRow is an entity that the index does not have in its current state.

@@ -1,10 +1,13 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,6 +193,36 @@ func TestAMoveThatFailsLeavesTheRest(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A disk that is full or a file that is locked may stay so for hours. The log of the server
+// does not fill with moves that are tried all the time.
+func TestAMoveThatFailsIsNotTriedAllTheTime(t *testing.T) {
+	t.Parallel()
+	var lines errorLines
+	s, err := Open(t.Context(), archivePath(t), slog.New(&lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	several(t, s, 1, "word")
+	if err := os.Rename(s.file.path, s.file.path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(8 * movePause)
+	if n := lines.Load(); n < 1 || n > 2 { // the move, and that writing fails
+		t.Errorf("there are %d errors in the log", n)
+	}
+}
+
+// errorLines counts the errors in a log.
+type errorLines struct{ atomic.Int64 }
+
+func (e *errorLines) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelError
+}
+func (e *errorLines) Handle(context.Context, slog.Record) error { e.Add(1); return nil }
+func (e *errorLines) WithAttrs([]slog.Attr) slog.Handler        { return e }
+func (e *errorLines) WithGroup(string) slog.Handler             { return e }
 
 // However fast entities are stored, only a few may be outside the index of terms,
 // because every search looks through these.

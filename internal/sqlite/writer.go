@@ -87,9 +87,10 @@ func (s *Store) commitNow(j *job) bool {
 func (s *Store) write() {
 	var pause <-chan time.Time // until the next move; nil while there is nothing to move
 	isDue := false             // the next commit moves something
+	rest := movePause
 	for {
 		if pause == nil && len(s.unindexed.get()) > 0 {
-			pause = time.After(movePause)
+			pause = time.After(rest)
 		}
 		var do func()
 		select {
@@ -109,8 +110,9 @@ func (s *Store) write() {
 			}
 		case <-pause:
 			do = func() {
-				if isDue = len(s.queue.Items()) > 0; !isDue {
-					_ = s.move()
+				rest = movePause
+				if isDue = len(s.queue.Items()) > 0; !isDue && s.move() != nil {
+					rest = moveRest
 				}
 			}
 			pause = nil
