@@ -20,6 +20,10 @@ import (
 // does not touch the index. If the head has another day, that statement does
 // nothing, and a longer one follows.
 
+// dayOf makes a day of an instant in a statement, after a bracket. PostgreSQL divides towards
+// zero, so it counts from the year 0, before which nothing can be stored.
+const dayOf = " + 62167219200000000) / 86400000000 - 719528"
+
 // spans holds parameters of statements that add to the index of days. A day that is
 // null is that of the recording.
 type spans struct {

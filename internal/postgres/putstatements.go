@@ -85,7 +85,7 @@ const (
 	// and the day, or null for the day of the store.
 	storeDays = `,
 	noted AS (INSERT INTO call_days (kind, identifier, day, part, first)
-		SELECT $1, $2, coalesce(d.day, head.last_modified_on / 86400000000), part,
+		SELECT $1, $2, coalesce(d.day, (head.last_modified_on` + dayOf + `), part,
 			greatest(head.last_sequence - cardinality($15::bytea[]) + d.first, (part - 1) * 4096 + 1)
 		FROM head, unnest($27::integer[], $28::integer[], $29::integer[]) AS d (first, last, day)
 		CROSS JOIN LATERAL generate_series((head.last_sequence - cardinality($15::bytea[]) + d.first - 1) / 4096 + 1,

@@ -83,7 +83,7 @@ const (
 			AND (SELECT set_config('lock_timeout', $18, true)) <> ''`
 	recordsOnDay = ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
 			AND greatest(h.last_modified_on, b.at) + b.records < b.until`
-	recordsNewDay = `, call_day = coalesce(b.day, ((greatest(h.last_modified_on, b.at) + b.records) / 86400000000)::integer),
+	recordsNewDay = `, call_day = coalesce(b.day, ((greatest(h.last_modified_on, b.at) + b.records` + dayOf + `)::integer),
 			calls_to = ((h.last_sequence + b.records - 1) / 4096 + 1) * 4096`
 	recordsAdded = `
 		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
@@ -112,8 +112,8 @@ const (
 		SELECT 3, m.identifier, on_day, part, greatest(m.last_sequence - d.first, (part - 1) * 4096 + 1)
 		FROM unnest($24::integer[], $25::integer[], $26::integer[], $27::integer[]) AS d (block, first, last, day) JOIN moved m ON m.nth = d.block
 		CROSS JOIN LATERAL generate_series((m.last_sequence - d.first - 1) / 4096 + 1, (m.last_sequence - d.last - 1) / 4096 + 1) AS part
-		CROSS JOIN LATERAL generate_series(coalesce(d.day, (m.last_modified_on - d.first) / 86400000000),
-			coalesce(d.day, (m.last_modified_on - d.last) / 86400000000)) AS on_day
+		CROSS JOIN LATERAL generate_series(coalesce(d.day, (m.last_modified_on - d.first` + dayOf + `),
+			coalesce(d.day, (m.last_modified_on - d.last` + dayOf + `)) AS on_day
 		ON CONFLICT DO NOTHING
 	)`
 	recordsAnswer = `
@@ -357,7 +357,7 @@ func batchOf(records []fresh) *batch {
 
 func (b *batch) addBlock(records []fresh) {
 	b.blocks, b.ids, b.counts = append(b.blocks, records), append(b.ids, records[0].Block), append(b.counts, int32(len(records)))
-	instant, until := int64(0), int64(math.MaxInt64)
+	instant, until := int64(math.MinInt64), int64(math.MaxInt64)
 	day := records[0].day().Or(records[0].At)
 	for i, r := range records {
 		instant = max(instant, int64(r.At)-int64(i)-1)

@@ -41,6 +41,20 @@ var days = []scenario{
 		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": {1, 2, 5}})
 		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {3, 4, 6}})
 	}},
+	{"a clock before 1970", func(t *testing.T, d *desk) {
+		d.clock.Set(oda.InstantOf(at("1969-12-30"))-2, 0)
+		d.mustPut(eb("b"), `{}`)
+		d.mustPut(eb("listed"), `{"request_responses":[`+call("r")+`]}`)
+		d.clock.Set(oda.InstantOf(at("1969-12-31"))-2, 0)
+		for range 3 {
+			d.mustRecord("b", call("r"))
+		}
+		if _, err := d.store.Append(d.ctx, d.adding("b", d.keyed("1", call("r")), d.keyed("2", call("r")))); err != nil {
+			t.Fatal(err)
+		}
+		d.mustFind("1969-12-29", "1969-12-30", map[string][]int64{"b": {1, 2}, "listed": {1}})
+		d.mustFind("1969-12-31", "1969-12-31", map[string][]int64{"b": {3, 4, 5}, "listed": nil})
+	}},
 	{"several records at once, of many days, some of them known", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.clock.Set(oda.InstantOf(at("2026-03-02"))-2, 0)
