@@ -168,7 +168,7 @@ func TestAnUnknownFileIsNoSuchPath(t *testing.T) {
 // get requests a page or a file as the router would.
 func get(t *testing.T, at string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	site := New(Config{})
+	site := New(Config{Archive: EmptyArchive(t)})
 	r := httptest.NewRequest(http.MethodGet, at, nil)
 	for name, values := range header {
 		r.Header[name] = values
