@@ -2,7 +2,6 @@ package serving
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -21,20 +20,9 @@ func TestANewConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 			<-answer
 		}
 	})}
-	Refuse(server, func(net.Addr, string) []byte { return nil })
-	listener := listen(t, 2).(*Listener)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- Until(ctx, server, listener, time.Second) }()
-	defer func() { cancel(); <-served }()
-
+	listener := serve(t, listen(t, 2), server)
 	open := func(path string) (net.Conn, func() error) {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn := connect(t, listener)
 		ask := func() error {
 			_, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			if err == nil {

@@ -20,6 +20,29 @@ func listen(t *testing.T, n int) net.Listener {
 	return listener
 }
 
+// serve lets a server serve until the test ends.
+func serve(t *testing.T, listener net.Listener, server *http.Server) net.Listener {
+	t.Helper()
+	Refuse(server, func(net.Addr, string) []byte { return nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Until(ctx, server, listener, time.Second) }()
+	t.Cleanup(func() { cancel(); <-served })
+	return listener
+}
+
+// connect connects to a listener, for ten seconds at most.
+func connect(t *testing.T, to net.Listener) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", to.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	return conn
+}
+
 func TestAnAddressInUseIsReported(t *testing.T) {
 	first := listen(t, 1)
 	defer first.Close()

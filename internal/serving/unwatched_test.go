@@ -28,19 +28,7 @@ func unwatchedServer(t *testing.T) (net.Conn, <-chan context.Context, chan<- str
 		<-answer
 		_, _ = w.Write(body)
 	})}
-	Refuse(server, func(net.Addr, string) []byte { return nil })
-	listener := listen(t, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- Until(ctx, server, listener, time.Second) }()
-	t.Cleanup(func() { cancel(); <-served })
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	return conn, handling, answer
+	return connect(t, serve(t, listen(t, 1), server)), handling, answer
 }
 
 func TestOnlyAWatchedRequestEndsWithItsClient(t *testing.T) {

@@ -48,21 +48,10 @@ func TestASmallAnswerIsSentInOnePiece(t *testing.T) {
 		}
 		_, _ = w.Write(bytes.Repeat([]byte("x"), size))
 	})}
-	Refuse(server, func(net.Addr, string) []byte { return nil })
 	listener := listen(t, 1).(*Listener)
 	counting := &countingListener{Listener: listener.inner}
 	listener.inner = counting
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- Until(ctx, server, listener, time.Second) }()
-	defer func() { cancel(); <-served }()
-
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn := connect(t, serve(t, listener, server))
 	answers := bufio.NewReader(conn)
 	for _, request := range []struct {
 		method, target string
