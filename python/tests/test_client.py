@@ -30,6 +30,11 @@ class ClientCase(Case):
         self.archive = Archive(self.server.url)
         self.addCleanup(self.archive.close)
 
+    def send(self, method, path, body):
+        client = _http.Client(self.server.url + "/api/v1")
+        self.addCleanup(client.close)
+        self.assertEqual(client.request(method, path, body).status, 200)
+
 
 class Documents(ClientCase):
     def test_are_created_read_changed_and_stored_again(self):
@@ -113,11 +118,6 @@ class Documents(ClientCase):
             self.archive.put({**block, "name": "x"})
         kept = self.archive.put({**block, "name": "x"}, keep_records=True)
         self.assertEqual((kept["name"], kept["request_responses"]), ("x", CALLS))
-
-    def send(self, method, path, body):
-        client = _http.Client(self.server.url + "/api/v1")
-        self.addCleanup(client.close)
-        self.assertEqual(client.request(method, path, body).status, 200)
 
     def test_that_are_refused_say_where(self):
         with self.assertRaises(OdaError) as caught:
@@ -220,6 +220,16 @@ class Lists(ClientCase):
         self.assertEqual([each["id"] for each in [first] + rest], self.ids)
         after = self.archive.changes(rest[-1]["position"], id=self.ids[0])
         self.assertEqual([each["version"] for each in after], [2])
+
+    def test_of_changes_have_records_that_later_ones_have_joined(self):
+        block = self.archive.post("ebs")["eb_id"]
+        record = ("POST", "/ebs/%s/request_response" % block, json.dumps(CALLS[0]).encode())
+        self.send(*record)
+        with mock.patch.object(_archive, "CHANGE_PAGE", 1):
+            changes = self.archive.changes(id=block)
+            self.assertEqual(next(changes)["change"], "stored")
+            self.send(*record)
+            self.assertEqual([each["first_sequence"] for each in changes], [1])
 
     def test_a_night(self):
         self.archive.post("ebs", {"telescope": "ska_night", "request_responses": CALLS})

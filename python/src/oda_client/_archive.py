@@ -261,7 +261,9 @@ class Archive:
             query = _words.query({"after": after, "limit": CHANGE_PAGE})
             page = self._sender.read(CHANGES, "/changes", query + filters)
             for change in page["changes"]:
-                if change["position"] > end:
+                # Records before the end may have been joined by later ones.
+                more = change.get("last_sequence", 0) - change.get("first_sequence", 0)
+                if change["position"] - more > end:
                     return
                 yield change
             if page["next"] <= after:
