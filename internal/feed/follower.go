@@ -71,9 +71,9 @@ func (f *follower) next(ctx context.Context, beat <-chan time.Time) (*frame, err
 	case err != nil:
 		return nil, err
 	case inLog:
-		return f.read(ctx)
+		return f.read(ctx, beat)
 	case c == nil:
-		return shared(noteFrame(": %d\n\n", f.at)), nil // a beat
+		return f.beat(), nil
 	}
 	from := f.at
 	f.at = c.to
@@ -89,11 +89,14 @@ func (f *follower) next(ctx context.Context, beat <-chan time.Time) (*frame, err
 	return shared(changesFrame(wanted)), nil
 }
 
-// read reads a page of the log. Only a few followers do so at a time.
-func (f *follower) read(ctx context.Context) (*frame, error) {
+// read reads a page of the log. Only a few followers do so at a time, and the others
+// wait. A beat ends the wait.
+func (f *follower) read(ctx context.Context, beat <-chan time.Time) (*frame, error) {
 	select {
 	case f.hub.places <- struct{}{}:
 		defer func() { <-f.hub.places }()
+	case <-beat:
+		return f.beat(), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -104,3 +107,6 @@ func (f *follower) read(ctx context.Context) (*frame, error) {
 	f.at = page.Next
 	return shared(changesFrame(page.Changes)), nil
 }
+
+// beat returns a comment with the follower's place.
+func (f *follower) beat() *frame { return shared(noteFrame(": %d\n\n", f.at)) }

@@ -196,7 +196,7 @@ func (s *stream) changes(f *follower, now bool) error {
 	}
 	for frame, err := shared(begin), error(nil); ; frame, err = f.next(s.ctx, s.beats.C) {
 		if frame == nil && err == nil {
-			frame = s.beat(f.at) // the follower may pass many changes that it does not want
+			frame = s.beat(f) // the follower may pass many changes that it does not want
 		}
 		if err == nil {
 			err = s.sendShared(frame)
@@ -224,10 +224,10 @@ func (s *stream) sendShared(f *frame) error {
 }
 
 // beat returns a heartbeat if one is due, and nil otherwise.
-func (s *stream) beat(at oda.Position) *frame {
+func (s *stream) beat(f *follower) *frame {
 	select {
 	case <-s.beats.C:
-		return shared(noteFrame(": %d\n\n", at))
+		return f.beat()
 	default:
 		return nil
 	}

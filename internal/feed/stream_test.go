@@ -117,15 +117,19 @@ func TestAGzipStreamEndsWithWhatWasSent(t *testing.T) {
 	}
 }
 
-// A stream says that it is alive, and where it is, while nothing happens and while only
-// changes happen that the client does not want. A client can resume from there.
+// A stream says that it is alive, and where it is, while nothing happens, while only
+// changes happen that the client does not want, and while so many others are behind
+// that it must wait to read the log. A client can resume from there.
 func TestAStreamIsKeptAlive(t *testing.T) {
-	for name, pause := range map[string]time.Duration{"quiet": time.Hour, "changes of others": 100 * time.Millisecond} {
+	for name, one := range map[string]struct {
+		pause time.Duration
+		begin oda.Position
+	}{"quiet": {time.Hour, 0}, "changes of others": {100 * time.Millisecond, 0}, "behind": {time.Hour, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			hub := &Hub{stop: ctx, patience: sendTime}
+			hub := &Hub{stop: ctx, patience: sendTime} // without a place to read the log
 			log := &tail{hub: hub, moved: make(chan struct{})}
-			log.begin(0)
+			log.begin(one.begin)
 			ours, theirs := net.Pipe()
 			s := &stream{ctx: ctx, hub: hub, line: &ownLine{ours}, beats: time.NewTicker(heartbeat)}
 			f := &follower{hub: hub, tail: log, filter: &oda.ChangeFilter{Kinds: []oda.Kind{oda.Project}}}
@@ -134,11 +138,11 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 				_ = ours.Close()
 			}()
 			go func() {
-				for at := oda.Position(0); ; at++ {
+				for at := one.begin; ; at++ {
 					select {
 					case <-ctx.Done():
 						return
-					case <-time.After(pause):
+					case <-time.After(one.pause):
 					}
 					log.add([]*chunk{{from: at, to: at + 1, changes: []oda.Change{{Ref: oda.Ref{Kind: oda.SBDefinition, ID: "x"}, Position: at + 1}}}})
 				}
@@ -157,7 +161,7 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 					t.Errorf("%s: the stream has the line %q", name, line)
 				}
 			}
-			if len(beats) != 3 || beats[2] < int(2*heartbeat/pause) {
+			if len(beats) != 3 || beats[2] < int(2*heartbeat/one.pause) {
 				t.Errorf("%s: the heartbeats are at %v", name, beats)
 			}
 		})
