@@ -115,7 +115,7 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 			most = changesDefault
 		}
 		changes, next, err := a.engine.Changes(ctx, page.Next, most)
-		if err != nil && len(page.Changes) > 0 {
+		if err != nil && page.Next > f.After {
 			return page, nil // the next page will fail
 		}
 		if err != nil {
@@ -174,12 +174,19 @@ func UnknownSequence(block string, last, seen int64) error {
 		"Read the records again from after=0.", block, last, seen)
 }
 
-// Start returns the position after which a stream of changes begins.
+// Start returns the position after which a stream of changes begins. It is an error
+// if the log cannot be read there: a stream that has begun could not say so.
 func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
-	if f.Now {
-		return a.engine.End(ctx)
+	end, err := a.engine.End(ctx)
+	switch {
+	case err != nil || f.Now:
+		return end, err
+	case f.After > end:
+		return 0, LogEndsBefore(end, f.After)
+	case f.After < end:
+		_, _, err = a.engine.Changes(ctx, f.After, 1)
 	}
-	return f.After, a.checkPosition(ctx, f.After)
+	return f.After, err
 }
 
 // Log returns the log of changes.

@@ -2,10 +2,12 @@ package app_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"oda"
+	odaclient "oda/client"
 	"oda/internal/app"
 	"oda/internal/test/env"
 )
@@ -258,5 +262,50 @@ func TestADamagedPageNamesTheEntityThatIsAskedFor(t *testing.T) {
 	a = env.Start(t, use)
 	if reply := a.Do("GET", "/sbds/sbd-20", ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-20") {
 		t.Errorf("it is answered %d: %s", reply.Status, reply.Text())
+	}
+}
+
+// A stream that has begun cannot say why it ends, so a follower that comes back to
+// the same place must be told.
+func TestAFollowerIsToldThatTheLogIsDamaged(t *testing.T) {
+	t.Parallel()
+	for engine, open := range map[string]func(*testing.T) (string, func(statements ...string)){"sqlite": editedFile, "postgres": editedDatabase} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			database, edit := open(t)
+			use := func(c *app.Config) { c.Database = database }
+			a := env.Start(t, use)
+			for _, path := range []string{"/sbds/sbd-1", "/prjs/prj-lost", "/sbds/sbd-2"} {
+				if reply := a.Do("PUT", path, "{}"); reply.Status != 200 {
+					t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
+				}
+				a.Do("GET", "/changes", "") // PostgreSQL numbers what is stored, one by one
+			}
+			if err := a.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			edit("DELETE FROM versions WHERE " + map[string]string{"sqlite": "position = 2", "postgres": "identifier = 'prj-lost'"}[engine])
+
+			c, err := odaclient.New(env.Start(t, use).URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.CloseIdleConnections()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for kind, want := range map[oda.Kind][]oda.Position{oda.SBDefinition: {1}, oda.Project: nil} {
+				var seen []oda.Position
+				for change, err := range c.Follow(ctx, 0, oda.ChangeFilter{Kinds: []oda.Kind{kind}}) {
+					if err == nil {
+						seen = append(seen, change.Position)
+					} else if oda.CodeOf(err) != oda.DamagedText {
+						t.Errorf("the follower of changes of a %v ends with %v", kind, err)
+					}
+				}
+				if !slices.Equal(seen, want) {
+					t.Errorf("the follower of changes of a %v sees the positions %v", kind, seen)
+				}
+			}
+		})
 	}
 }

@@ -105,6 +105,9 @@ func (f *follower) read(ctx context.Context, beat <-chan time.Time) (*frame, err
 		return nil, err
 	}
 	f.at = page.Next
+	if len(page.Changes) == 0 {
+		return f.beat(), nil // if the stream ends, the client need not look here again
+	}
 	return shared(changesFrame(page.Changes)), nil
 }
 
