@@ -157,7 +157,7 @@ type Sent struct {
 func (s *stream) outcome(err error) Sent {
 	left := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, errGone)
 	slow := errors.Is(err, os.ErrDeadlineExceeded)
-	if left || slow || s.ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	if left || slow || s.ctx.Err() != nil || s.hub.stop.Err() != nil || errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	s.finish()

@@ -193,3 +193,13 @@ func TestAClientThatLeavesOrIsTooSlowIsNoFailure(t *testing.T) {
 		}
 	}
 }
+
+// The followers may hear that the archive stops before their streams do.
+func TestAStopIsNoFailure(t *testing.T) {
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &stream{ctx: t.Context(), hub: &Hub{stop: stop}}
+	if sent := s.outcome(errStopping()); sent.Err != nil {
+		t.Errorf("the stream ended with %v", sent.Err)
+	}
+}
