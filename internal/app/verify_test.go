@@ -169,6 +169,11 @@ var damages = []damage{
 	{"a head is of an unknown kind", `UPDATE heads SET kind = 99 WHERE HEAD`, "-", []string{"eb-m51"}},
 	{"a head says another creator", `UPDATE heads SET created_by = 'somebody' WHERE HEAD`, "", []string{"head: ExecutionBlock eb-m51: its head says that \"somebody\" created it"}},
 	{
+		"a head says no creator", `UPDATE heads SET created_by = '' WHERE HEAD`,
+		`UPDATE heads SET created_by = '' WHERE HEAD; UPDATE creations SET created_by = '' WHERE BLOCK`,
+		[]string{`head: ExecutionBlock eb-m51: its head says that "" created it`},
+	},
+	{
 		"a head leads to an older body", `UPDATE heads SET position = (SELECT position FROM versions WHERE BLOCK AND version = 3) WHERE HEAD`, "-",
 		[]string{"head: ExecutionBlock eb-m51: its head leads to position "},
 	},

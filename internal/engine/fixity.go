@@ -54,8 +54,9 @@ type VersionRow struct {
 	Slots         []oda.Slot
 	Digest        oda.Digest
 
-	createdBy string // the entity, unless the version was stored by the same, and then; else empty
-	createdOn oda.Instant
+	createdApart bool // the entity was created by another user, or at another time, than the version was stored
+	createdBy    string
+	createdOn    oda.Instant
 }
 
 // OfEntity says which metadata the entity has. What was imported may have been created by
@@ -63,7 +64,7 @@ type VersionRow struct {
 // so. Therefore that is part of the seal of this version.
 func (r *VersionRow) OfEntity(m oda.Metadata) {
 	if r.Version == 1 && (m.CreatedBy != r.By || m.CreatedOn != r.On) {
-		r.createdBy, r.createdOn = m.CreatedBy, m.CreatedOn
+		r.createdApart, r.createdBy, r.createdOn = true, m.CreatedBy, m.CreatedOn
 	}
 }
 
@@ -109,7 +110,7 @@ func (r *VersionRow) Seal() Seal {
 		b = strconv.AppendInt(append(b, ','), int64(slot.Offset), 10)
 	}
 	b = append(b, '}')
-	if r.createdBy != "" {
+	if r.createdApart {
 		b = append(append(b, '\n'), r.createdBy...)
 		b = strconv.AppendInt(append(b, '\n'), int64(r.createdOn), 10)
 	}
