@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"oda"
 	"oda/client"
 	"oda/internal/rawjson"
@@ -193,14 +195,14 @@ func (c *cone) UnmarshalText(text []byte) error {
 }
 
 // Validate checks that flags fit together.
-func (s *search) Validate() error {
+func (s *search) Validate(ctx *kong.Context) error {
 	if s.RefVersion != 0 && s.Ref == "" {
 		return errors.New("--ref_version needs an identifier; give it with --ref")
 	}
 	if s.Documents && (s.Output == "table" || s.Output == "id") {
 		return errors.New("--documents prints json or yaml")
 	}
-	return errors.Join(s.check(), validLimit(s.Limit))
+	return errors.Join(s.check(), validVersion(ctx, "--ref_version", s.RefVersion), validLimit(s.Limit))
 }
 
 // searched returns the search that was asked for.

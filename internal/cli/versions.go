@@ -23,11 +23,8 @@ type versions struct {
 }
 
 // Validate checks numbers.
-func (v *versions) Validate() error {
-	if v.Number < 0 {
-		return errors.New("versions count from 1")
-	}
-	return validLimit(v.Limit)
+func (v *versions) Validate(ctx *kong.Context) error {
+	return errors.Join(validVersion(ctx, "<number>", v.Number), validLimit(v.Limit))
 }
 
 func validLimit(limit int) error {
@@ -37,11 +34,12 @@ func validLimit(limit int) error {
 	return nil
 }
 
-// validVersion checks the number of a version, if the flag was given.
-func validVersion(ctx *kong.Context, flag string, number int64) error {
+// validVersion checks the number of a version, if the flag or argument was given.
+func validVersion(ctx *kong.Context, name string, number int64) error {
 	for _, p := range ctx.Path {
-		if p.Flag != nil && "--"+p.Flag.Name == flag && number < 1 {
-			return fmt.Errorf("%s: versions count from 1", flag)
+		isGiven := p.Flag != nil && "--"+p.Flag.Name == name || p.Positional != nil && "<"+p.Positional.Name+">" == name
+		if isGiven && number < 1 {
+			return fmt.Errorf("%s: versions count from 1", name)
 		}
 	}
 	return nil
@@ -98,7 +96,8 @@ func (d *diff) Validate(ctx *kong.Context) error {
 	if d.From != 0 && d.Older != 0 || d.To != 0 && d.Newer != 0 {
 		return errors.New("a version is given twice, as an argument and as a flag")
 	}
-	return errors.Join(validVersion(ctx, "--from", d.Older), validVersion(ctx, "--to", d.Newer))
+	return errors.Join(validVersion(ctx, "<from>", d.From), validVersion(ctx, "<to>", d.To),
+		validVersion(ctx, "--from", d.Older), validVersion(ctx, "--to", d.Newer))
 }
 
 // Run prints the difference, or nothing if there is none.
