@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,16 +200,27 @@ func (s *search) Validate(ctx *kong.Context) error {
 	if s.RefVersion != 0 && s.Ref == "" {
 		return errors.New("--ref_version needs an identifier; give it with --ref")
 	}
+	if slices.ContainsFunc(s.words(), func(word string) bool { return strings.TrimSpace(word) == "" }) {
+		return errors.New("a word is empty; is a variable not set?")
+	}
 	if s.Documents && (s.Output == "table" || s.Output == "id") {
 		return errors.New("--documents prints json or yaml")
 	}
 	return errors.Join(s.check(), validVersion(ctx, "--ref_version", s.RefVersion), validLimit(s.Limit))
 }
 
+// words returns the words to search for.
+func (s *search) words() []string {
+	if s.Q == "" {
+		return s.Words
+	}
+	return append(s.Words, s.Q)
+}
+
 // searched returns the search that was asked for.
 func (s *search) searched() client.Search {
 	found := client.Search{
-		Words: strings.TrimSpace(strings.Join(append(s.Words, s.Q), " ")), User: s.User, Match: s.match(),
+		Words: strings.Join(s.words(), " "), User: s.User, Match: s.match(),
 		CreatedAfter: s.CreatedAfter.Time, CreatedBefore: s.CreatedBefore.Time,
 		LastModifiedAfter: s.LastModifiedAfter.Time, LastModifiedBefore: s.LastModifiedBefore.Time,
 		Telescope: s.Telescope, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
