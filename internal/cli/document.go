@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -122,12 +124,19 @@ func yamlOf(from *json.Decoder) (*yaml.Node, error) {
 		_, err := from.Token()
 		return node, err
 	}
-	node := new(yaml.Node)
-	err = node.Encode(token)
-	if token == "<<" { // which YAML would take for a merge
-		node.Tag, node.Style = "!!str", yaml.DoubleQuotedStyle
+	if text, ok := token.(string); ok && misread(text) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: text}, nil
 	}
-	return node, err
+	node := new(yaml.Node)
+	return node, node.Encode(token)
+}
+
+// misread reports whether YAML would take a text for another if it were written as the
+// encoder does: for a merge or a default value, or, in lines of its own, for one without
+// the white space at its beginning.
+func misread(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return text == "<<" || text == "=" || unicode.IsSpace(first) && strings.Contains(text, "\n")
 }
 
 // printDiff prints a unified diff, in colours for people.

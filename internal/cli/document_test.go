@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+// What a document says in YAML is what it says in JSON, however odd its texts are.
+func TestYAMLSaysWhatTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	pieces := []string{"", "\n", "\r", "\t", " ", "x", "#", ":", "-", "=", "\u0085", "\u2028", "\ufeff"}
+	texts := map[string]bool{}
+	for _, a := range pieces {
+		for _, b := range pieces {
+			for _, c := range pieces {
+				texts[a+b+c] = true
+			}
+		}
+	}
+	for text := range texts {
+		want := map[string]any{"list": []any{text}, text + "0": text}
+		document, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := (look{}).printYAML(&out, document); err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		var got map[string]any
+		if err := yaml.Unmarshal(out.Bytes(), &got); err != nil {
+			t.Errorf("%q is printed as\n%sand cannot be read: %v", text, &out, err)
+		} else if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%q is printed as\n%s%s", text, &out, d)
+		}
+	}
+}
+
+// Readers of YAML 1.1, as most in Python are, take these for a merge and a default value.
+func TestYAMLQuotesWhatIsSpecialToReaders(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := (look{}).printYAML(&out, []byte(`["<<","=","=="]`)); err != nil || out.String() != "- \"<<\"\n- \"=\"\n- ==\n" {
+		t.Errorf("printed as\n%s%v", &out, err)
+	}
+}
