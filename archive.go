@@ -101,7 +101,7 @@ func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write) (*
 		return nil, &Error{
 			Code: IdentifierMismatch,
 			Detail: fmt.Sprintf("There is a mismatch: the path names the %s %s, the document says %s. Make them the same, or leave %s out of the document.",
-				d.Kind, clip(id), clip(d.ID), d.Kind.IDField()),
+				d.Kind, Clip(id), Clip(d.ID), d.Kind.IDField()),
 			Faults: []Fault{{d.Pointer + "/" + d.Kind.IDField(), "differs from the identifier in the path"}},
 		}
 	}
@@ -138,7 +138,7 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		ref := Ref{d.Kind, d.ID}
 		if before, ok := seen[ref]; ok {
 			if repeated++; repeated <= maxListed {
-				twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s is already at %s", d.Kind, clip(d.ID), before)})
+				twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s is already at %s", d.Kind, Clip(d.ID), before)})
 			}
 			continue
 		}

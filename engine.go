@@ -163,13 +163,5 @@ func (k Key) Check(digest []byte) error {
 
 // Missing returns the error for an entity that is not in the archive.
 func Missing(ref Ref) *Error {
-	return Errorf(NotFound, "The requested identifier %s could not be found among the %s.", clip(ref.ID), ref.Kind.Collection())
-}
-
-// clip shortens a text of the caller's that a message repeats.
-func clip(text string) string {
-	if len(text) > maxID {
-		return text[:maxID] + "…"
-	}
-	return text
+	return Errorf(NotFound, "The requested identifier %s could not be found among the %s.", Clip(ref.ID), ref.Kind.Collection())
 }

@@ -3,6 +3,7 @@ package oda
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code says what kind of problem an Error is. Server and client share this list,
@@ -79,6 +80,15 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// Clip returns a text of the caller's as a message repeats it: shortened if it is
+// longer than any identifier, and valid UTF-8.
+func Clip(text string) string {
+	if len(text) > maxID {
+		text = text[:maxID] + "…"
+	}
+	return strings.ToValidUTF8(text, "�")
+}
 
 // Because sets the cause, for the log, and returns the error.
 func (e *Error) Because(err error) *Error {

@@ -35,7 +35,7 @@ func (t *Telescopes) has(name string) bool {
 func (t *Telescopes) refuse(what, telescope string) *Error {
 	where := "has no telescope"
 	if telescope != "" {
-		where = "is of the telescope " + clip(telescope)
+		where = "is of the telescope " + Clip(telescope)
 	}
 	return Errorf(Forbidden, "This needs the role %s for the telescope of the document. The caller has it for %s, and %s %s. "+
 		"Nothing was stored. Ask the operator for the role.", t.role, strings.Join(t.names, ", "), what, where)

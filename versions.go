@@ -110,14 +110,14 @@ func ParseVersion(ref Ref, text string) (int64, error) {
 	version, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(version, 10) != text {
 		return 0, Errorf(NotFound, "Version %s of %s could not be found among the %s: versions are numbers, from 1.",
-			clip(text), clip(ref.ID), ref.Kind.Collection())
+			Clip(text), Clip(ref.ID), ref.Kind.Collection())
 	}
 	return version, nil
 }
 
 // MissingVersion returns the error for a version that is not in the archive.
 func MissingVersion(ref Ref, version int64) *Error {
-	return Errorf(NotFound, "Version %d of %s could not be found among the %s.", version, clip(ref.ID), ref.Kind.Collection())
+	return Errorf(NotFound, "Version %d of %s could not be found among the %s.", version, Clip(ref.ID), ref.Kind.Collection())
 }
 
 // AsOf returns an entity as it was at an instant.
@@ -131,7 +131,7 @@ func (a *Archive) AsOf(ctx context.Context, ref Ref, at Instant) (*Entity, error
 // MissingAsOf returns the error for an entity that was not yet in the archive at
 // an instant, whether it is now or not.
 func MissingAsOf(ref Ref, at Instant) *Error {
-	return Errorf(NotFound, "The requested identifier %s could not be found among the %s as of %s.", clip(ref.ID), ref.Kind.Collection(), at)
+	return Errorf(NotFound, "The requested identifier %s could not be found among the %s as of %s.", Clip(ref.ID), ref.Kind.Collection(), at)
 }
 
 // ParseAsOf parses the instant at which a caller wants to see an entity. It

@@ -35,7 +35,7 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 	slices.Sort(unknown)
 	var problem *oda.Error
 	for _, name := range unknown[:min(len(unknown), maxFaults)] {
-		name = clip(name)
+		name = oda.Clip(name)
 		advice := "This operation takes no query parameters. Leave it out."
 		if len(known) > 0 {
 			advice = "Did you mean " + meant(strings.ToLower(name), known) + "? This operation has: " + strings.Join(known, ", ") + "."
@@ -60,13 +60,4 @@ func meant(name string, known []string) string {
 	}
 	nearest, _ := spelling.Nearest(name, akin)
 	return nearest
-}
-
-// clip bounds what a problem repeats of a parameter's name.
-func clip(name string) string {
-	const most = 64
-	if len(name) <= most {
-		return strings.ToValidUTF8(name, "�")
-	}
-	return strings.ToValidUTF8(name[:most], "�") + "…"
 }

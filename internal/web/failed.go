@@ -49,7 +49,7 @@ func (s *Site) failed(w http.ResponseWriter, r *http.Request, e *oda.Error, stat
 		view.Heading, view.Detail = "There is no such page", "The address may be misspelt. Look for it, or go on from one of these pages."
 	}
 	if id := r.PathValue("id"); id != "" {
-		view.Query = clip(id)
+		view.Query = oda.Clip(id)
 		if kind, ok := oda.KindOf(path.Base(path.Dir(r.URL.Path))); ok {
 			view.List, view.Here = &kind, kind.Collection()
 			s.offerCurrent(r, &view, oda.Ref{Kind: kind, ID: id}, e.Code)

@@ -35,18 +35,9 @@ func (s *Site) Problem(w http.ResponseWriter, r *http.Request) error {
 	code := strings.TrimPrefix(r.PathValue("code"), oda.CodePrefix)
 	page, ok := prosePages()["problems/"+code]
 	if !ok {
-		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All problems are listed one level up, at \"problems\".", clip(code))
+		return oda.Errorf(oda.NoSuchPath, "There is no problem %q. All problems are listed one level up, at \"problems\".", oda.Clip(code))
 	}
 	return s.prosePage(w, r, page)
-}
-
-// clip shortens a name.
-func clip(name string) string {
-	const most = 64
-	if len(name) > most {
-		name = name[:most] + "…"
-	}
-	return strings.ToValidUTF8(name, "�")
 }
 
 // prose is a page of documentation.

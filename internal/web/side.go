@@ -73,7 +73,7 @@ func (s *Site) find(ctx context.Context, n named, other *side) (*side, error) {
 			return nil, err
 		}
 		if len(refs) == 0 {
-			return nil, oda.Errorf(oda.NotFound, "There is nothing with the identifier %q in this archive.", clip(n.id))
+			return nil, oda.Errorf(oda.NotFound, "There is nothing with the identifier %q in this archive.", oda.Clip(n.id))
 		}
 		ref = refs[0]
 		for _, r := range refs { // rather two of one kind
