@@ -138,19 +138,24 @@ func loopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }
 
-// redirects returns the rule about redirects. The token stays with the server
-// that it is for: net/http would also send it to other ports and names of the
-// same host, and without encryption.
+// redirects returns the rule about redirects.
 func redirects(rule func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	if rule == nil {
 		rule = onlyReads
 	}
 	return func(request *http.Request, via []*http.Request) error {
-		for _, before := range via {
-			if before.URL.Scheme != request.URL.Scheme || before.URL.Host != request.URL.Host {
-				request.Header.Del("Authorization")
-			}
-		}
+		KeepToken(request, via)
 		return rule(request, via)
+	}
+}
+
+// KeepToken takes the token out of a redirected request that leaves the server that
+// the token is for: net/http would also send it to other ports and names of the same
+// host, and without encryption. It is for http.Client.CheckRedirect.
+func KeepToken(request *http.Request, via []*http.Request) {
+	for _, before := range via {
+		if before.URL.Scheme != request.URL.Scheme || before.URL.Host != request.URL.Host {
+			request.Header.Del("Authorization")
+		}
 	}
 }

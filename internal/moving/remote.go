@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/client"
 )
 
 // remote is a running archive that is read: one of this program or of an earlier
@@ -64,18 +65,12 @@ func newRemote(address string, transport http.RoundTripper, token func() (string
 	return r, err
 }
 
-// redirected is the rule about redirects. The token stays with the archive that it is for:
-// net/http would also send it to other ports and names of the same host, and without
-// encryption.
+// redirected is the rule about redirects.
 func redirected(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("the archive redirects too often")
 	}
-	for _, before := range via {
-		if before.URL.Scheme != request.URL.Scheme || before.URL.Host != request.URL.Host {
-			request.Header.Del("Authorization")
-		}
-	}
+	client.KeepToken(request, via)
 	return nil
 }
 
