@@ -128,7 +128,7 @@ func (c *Client) attempt(ctx context.Context, r request) (*reply, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the answer was cut off: %w", ErrNoAnswer, err)
 	case int64(len(got.body)) > most:
-		return nil, oda.Errorf(oda.BodyTooLarge, "The answer is larger than %d bytes, the limit of this client.", most).Because(got.answer())
+		return nil, oda.Errorf(oda.BodyTooLarge, "The answer is larger than %d bytes, the limit of this client. Read less at a time, or raise the limit with WithMaxBody.", most).Because(got.answer())
 	}
 	return got, nil
 }

@@ -112,10 +112,10 @@ func Bearer(r *http.Request) (token string, given bool, err error) {
 	return strings.TrimSpace(token), true, nil
 }
 
-// BadBearer returns the error for a bearer token that is not good, because of what
-// the format and its arguments say.
+// BadBearer returns the error for a bearer token that is not valid. The format and
+// its arguments say why.
 func BadBearer(format string, args ...any) error {
-	return oda.Errorf(oda.Unauthenticated, "The bearer token is not good: %s. Nothing was stored. "+
+	return oda.Errorf(oda.Unauthenticated, "The bearer token is not valid: %s. Nothing was stored. "+
 		"Ask the operator for a new one.", fmt.Sprintf(format, args...))
 }
 

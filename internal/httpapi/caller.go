@@ -24,8 +24,8 @@ func (c *call) admit(rt *route) error {
 	}
 	c.caller, c.user = caller, caller.User
 	if c.api.local && !c.api.ownName(c.r.Host) {
-		return oda.Errorf(oda.Forbidden, "This archive is open to the programs of its machine, and %.100s can be a name of somebody else. "+
-			"Call it as localhost or 127.0.0.1. Ask the operator to let it know its callers, or to allow the name (--public-url) or any (--insecure).", c.r.Host)
+		return oda.Errorf(oda.Forbidden, "This archive is open to the programs of its machine, and %.100s may be the name of another. "+
+			"Call it as localhost or 127.0.0.1, or ask the operator to allow that name (--public-url) or any name (--insecure), or to set up a way to know callers.", c.r.Host)
 	}
 	c.need = rt.role
 	if rt.create != auth.NoRole && c.createsOnly() {

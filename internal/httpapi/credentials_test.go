@@ -129,7 +129,7 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	}
 	ending(changes)
 	ending(block)
-	refused(t, <-waits, 401, oda.Unauthenticated, "have ended")
+	refused(t, <-waits, 401, oda.Unauthenticated, "ended while")
 	want(t, 200, a.Do("PUT", "/sbds/after", `{}`, other...))
 	for line := ""; !strings.Contains(line, `"after"`); {
 		var err error
@@ -150,8 +150,8 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 		}()
 	}
 	ending(stream("/changes", expiring))
-	refused(t, <-waits, 401, oda.Unauthenticated, "have ended")
-	refused(t, <-waits, 401, oda.Unauthenticated, "have ended")
+	refused(t, <-waits, 401, oda.Unauthenticated, "ended while")
+	refused(t, <-waits, 401, oda.Unauthenticated, "ended while")
 	p := refused(t, a.Do("GET", "/guide", "", expiring...), 401, oda.Unauthenticated)
 	if !strings.Contains(p.Detail, "expired") {
 		t.Errorf("the detail is %q", p.Detail)

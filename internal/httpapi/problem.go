@@ -40,7 +40,7 @@ var problems = map[oda.Code]problemKind{
 	oda.DuplicateEntity:    {http.StatusUnprocessableEntity, "Duplicate entity"},
 	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used with another body"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
-	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests of one caller"},
+	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests from one caller"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},
 	oda.DamagedText:        {http.StatusInternalServerError, "The stored text is damaged"},
 	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier available"},
@@ -66,7 +66,7 @@ type problemBody struct {
 // goes to the log.
 func (c *call) problem(err error) {
 	if errors.Is(err, context.Canceled) && c.lapsed() {
-		err = oda.Errorf(oda.Unauthenticated, "The credentials of this request have ended while it was waiting. Send it again with new ones.")
+		err = oda.Errorf(oda.Unauthenticated, "The credentials of this request ended while it was waiting. Send it again with new ones.")
 	}
 	c.failure = err
 	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {

@@ -22,14 +22,14 @@ func Refusals(log *slog.Logger) func(client net.Addr, reason string) []byte {
 		case strings.HasPrefix(reason, "408"):
 			e = oda.Errorf(oda.RequestTimeout, "The header of the request did not arrive in time. Nothing was stored. Send it again.")
 		case strings.HasPrefix(reason, "431"):
-			e = oda.Errorf(oda.InvalidRequest, "The header of the request is larger than the limit of %d bytes.", MaxHeader)
+			e = oda.Errorf(oda.InvalidRequest, "The header of the request is larger than the limit of %d bytes. Send fewer or shorter header fields.", MaxHeader)
 		}
 		requestID := rand.Text()
 		kind, body := written(e, requestID)
 		response := http.Response{
 			StatusCode: kind.status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 			Header: http.Header{
-				"Cache-Control": {"no-store"}, "Content-Type": {"application/problem+json"},
+				"Cache-Control": {"no-store"}, "Content-Type": {problemType},
 				"X-Content-Type-Options": {"nosniff"}, "X-Request-Id": {requestID},
 			},
 			ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),

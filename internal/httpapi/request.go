@@ -179,7 +179,7 @@ func (c *call) readBody() ([]byte, error) {
 		err = c.enter()
 	}
 	if err == nil && c.lapsed() {
-		err = oda.Errorf(oda.Unauthenticated, "The credentials of this request have ended while it was arriving. Nothing was stored. "+
+		err = oda.Errorf(oda.Unauthenticated, "The credentials of this request ended while it was arriving. Nothing was stored. "+
 			"Send it again with new ones.")
 	}
 	return text, err
@@ -254,7 +254,8 @@ func (c *call) reserve(n int64) bool {
 }
 
 func (c *call) tooLarge() error {
-	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored.", c.api.bounds.Body)
+	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored. "+
+		"Send less at a time, or ask the operator for a larger limit (--max-body).", c.api.bounds.Body)
 }
 
 // isJSON reports whether the headers announce JSON in UTF-8. A body without a type

@@ -92,7 +92,7 @@ func noteName(state string) string { return "oda-sign-in-" + state[:min(len(stat
 // signedIn is where the provider sends people back.
 func (s *Site) signedIn(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.SignIn.Provider == nil {
-		return oda.Errorf(oda.NoSuchPath, "Nobody signs in elsewhere.")
+		return oda.Errorf(oda.NoSuchPath, "Nobody signs in with an OpenID provider here. Sign in on the page for that.")
 	}
 	answer := r.URL.Query()
 	var j journey

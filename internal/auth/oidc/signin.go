@@ -119,7 +119,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, back string, answer ur
 		return nil, unreachable()
 	case err != nil:
 		p.log.Warn("the OpenID provider signs people in with a token that is not good", "issuer", p.cfg.Issuer, "reason", err)
-		return nil, notSignedIn("the provider's token is not good: " + err.Error())
+		return nil, notSignedIn("the provider's token is not valid: " + err.Error())
 	case subtle.ConstantTimeCompare([]byte(who.nonce), []byte(a.Nonce)) != 1:
 		return nil, notSignedIn("the provider's token belongs to another attempt")
 	}
