@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 	"unicode/utf8"
 
 	"oda"
@@ -212,7 +211,7 @@ func modelCompares(got any, op string, want any) bool {
 			return false
 		}
 		if op == "~" {
-			return strings.Contains(modelFold(g), modelFold(w))
+			return strings.Contains(folded(g), folded(w))
 		}
 		c = strings.Compare(g, w)
 	case *big.Rat:
@@ -230,10 +229,6 @@ func modelCompares(got any, op string, want any) bool {
 		}
 	}
 	return map[string]bool{"=": c == 0, "!=": c != 0, "<": c < 0, "<=": c <= 0, ">": c > 0, ">=": c >= 0}[op]
-}
-
-func modelFold(text string) string {
-	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, text)
 }
 
 func modelEqual(a, b any) bool {
