@@ -29,5 +29,8 @@ func FreshBodies(came []oda.Body) []Fresh {
 	return fresh
 }
 
-// ErrKeyTwice says that a record cannot be loaded.
-var ErrKeyTwice = errors.New("its key was used by an earlier record of the block")
+// Reasons for which an entry cannot be loaded.
+var (
+	ErrKeyTaken = errors.New("the key with which it was created has created another entity here")
+	ErrKeyTwice = errors.New("its key was used by an earlier record of the block")
+)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -258,8 +257,6 @@ func (l *loading) usedKey(ref oda.Ref, key string) bool {
 	return was
 }
 
-var errKeyTaken = errors.New("the key with which it was created has created another entity here")
-
 // add adds an entry to what is going to be written, and returns the answer to it.
 func (l *loading) add(e *oda.LogEntry) error {
 	h := l.heads[e.Ref]
@@ -295,7 +292,7 @@ func (l *loading) add(e *oda.LogEntry) error {
 		if key := e.CreateKey; key != nil {
 			used := knownKey{Ref: oda.Ref{Kind: e.Kind, ID: key.Value}}
 			if l.used[used] {
-				return errKeyTaken
+				return engine.ErrKeyTaken
 			}
 			l.used[used] = true
 			l.creationKeys = append(l.creationKeys, []any{int16(e.Kind), key.Value, e.ID, key.Digest[:]})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 
 	"zombiezen.com/go/sqlite"
 
@@ -69,7 +68,7 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 		if e.CreateKey != nil {
 			used, err := t.keyUsed(e.Kind, *e.CreateKey)
 			if used && err == nil {
-				err = errKeyTaken
+				err = engine.ErrKeyTaken
 			}
 			if err != nil {
 				return err
@@ -98,8 +97,6 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	}
 	return t.insertVersion(e.Ref, h, m, e.Before, e.Runs, &e.Body)
 }
-
-var errKeyTaken = errors.New("the key with which it was created has created another entity here")
 
 // loadRecord adds a record that was recorded.
 func (t *txn) loadRecord(e *oda.LogEntry, h *head, day oda.Day) error {
