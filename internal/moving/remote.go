@@ -125,11 +125,12 @@ func (e *refusedError) always() bool {
 // get sends a request, and returns the answer, whose body must be closed.
 func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	silence := time.AfterFunc(remoteTime, func() { cancel(errSilent) })
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.base+path, nil)
 	if err != nil {
+		cancel(nil)
 		return nil, errors.New("the address of the archive is not valid")
 	}
+	silence := time.AfterFunc(remoteTime, func() { cancel(errSilent) })
 	request.Header.Set("Accept", "application/json")
 	if r.token != "" {
 		request.Header.Set("Authorization", "Bearer "+r.token)
