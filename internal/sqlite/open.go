@@ -23,7 +23,7 @@ const applicationID = 0x6f646131
 // There are more connections, so that pages and searches need not wait for them.
 const listingsAtOnce = 4
 
-// Store is the embedded engine. It implements oda.Engine and oda.Log.
+// Store is the embedded engine. It implements oda.Engine.
 type Store struct {
 	file    *file
 	log     *slog.Logger
