@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"oda"
@@ -81,11 +80,6 @@ func (p parameter) checkable() error {
 // each time a text. What may stand there is for the rules to say.
 func (p parameter) repeats() bool {
 	return p.in == "query" && p.schema.kinds == setOf(rawjson.Array) && p.schema.items != nil && p.schema.items.kinds == setOf(rawjson.String)
-}
-
-// ReadsQuery reports whether the operation has a parameter in the query.
-func (op *Operation) ReadsQuery() bool {
-	return slices.ContainsFunc(op.parameters, func(p parameter) bool { return p.in == "query" })
 }
 
 // CheckParameters checks the declared parameters against the description.

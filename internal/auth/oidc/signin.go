@@ -23,9 +23,6 @@ type Attempt struct {
 	Verifier string `json:"verifier"` // shows that who fetches the token is who sent the person
 }
 
-// SignsIn reports whether people can sign in at the provider.
-func (p *Provider) SignsIn() bool { return p.cfg.ClientID != "" }
-
 // Host returns the host of the provider, for people to recognise.
 func (p *Provider) Host() string {
 	issuer, err := url.Parse(p.cfg.Issuer)
