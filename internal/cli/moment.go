@@ -42,10 +42,10 @@ func spoken(text string, now time.Time) (time.Time, bool) {
 		return midnight.Add(-day / 2), true
 	}
 	text = strings.TrimPrefix(text, "-") // as other programs write it
-	for suffix, unit := range map[string]time.Duration{"d": day, "w": 7 * day} {
+	for suffix, days := range map[string]int{"d": 1, "w": 7} {
 		if count, ok := strings.CutSuffix(text, suffix); ok {
 			n, err := strconv.ParseUint(count, 10, 16)
-			return now.Add(-time.Duration(n) * unit), err == nil
+			return now.AddDate(0, 0, -days*int(n)), err == nil
 		}
 	}
 	ago, err := time.ParseDuration(text)
