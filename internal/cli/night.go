@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -80,9 +81,10 @@ func nightDate(text, zone string, now time.Time) string {
 
 // printNight prints a report for people.
 func printNight(out io.Writer, look look, night *oda.Night) error {
+	took := time.Duration(min(night.Took, math.MaxInt64/1000)) * time.Microsecond // it may be longer than Go can say
 	fmt.Fprintf(out, "From %s to %s UTC: %s in %s, %s, %s in calls.\n",
 		when(oda.Instant(night.From)), when(oda.Instant(night.To)), manyOf(night.Calls, "call"), manyOf(int64(len(night.Blocks)), "block"),
-		look.paint(failedInk(night.Failures), grouped(night.Failures)+" failed"), (time.Duration(night.Took) * time.Microsecond).Round(time.Second))
+		look.paint(failedInk(night.Failures), grouped(night.Failures)+" failed"), took.Round(time.Second))
 	blocks := &table{look: look, header: []string{"BLOCK", "FROM (UTC)", "TO (UTC)", "CALLS", "FAILED", "WHO", "TELESCOPE"}}
 	for _, b := range night.Blocks {
 		telescope := "-"

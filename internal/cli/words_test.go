@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,17 @@ func TestTimesAsPeopleSayThem(t *testing.T) {
 		if ok != (want != "") || ok && got.Format(time.RFC3339) != want {
 			t.Errorf("%q: %v, %v, want %s", text, got, ok, want)
 		}
+	}
+}
+
+// A record may have a response in the year 9999, which is later than Go can count from here.
+func TestANightOfEndlessCalls(t *testing.T) {
+	var out strings.Builder
+	if err := printNight(&out, look{}, &oda.Night{Tally: oda.Tally{Calls: 1, Took: math.MaxInt64}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), " 2562047h47m16") {
+		t.Errorf("%s", out.String())
 	}
 }
 
