@@ -22,7 +22,7 @@ type export struct {
 	Db      database `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Kind    string   `narrows:"" placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
 	Since   moment   `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
-	Project string   `narrows:"" placeholder:"ID" help:"Only this Project and what hangs on it."`
+	Project string   `narrows:"" placeholder:"ID" help:"Only this Project and what belongs to it."`
 	Force   bool     `help:"Replace FILE if it exists."`
 	Quiet   bool     `short:"q" help:"Print no progress."`
 	remote
