@@ -34,7 +34,7 @@ func (c *call) admit(rt *route) error {
 	if err := caller.Check(c.need); err != nil {
 		return err
 	}
-	if c.api.readOnly && rt.role > auth.Reader && rt.operation != "export" && rt.operation != "backup" {
+	if c.api.readOnly && rt.role > auth.Reader && c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		return oda.Errorf(oda.Forbidden, "This archive shows an export, so nothing can be stored in it. Store into the archive that the export is from.")
 	}
 	if rt.page && !c.api.gate.IsOpen() {

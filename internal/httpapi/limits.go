@@ -4,23 +4,23 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"oda/internal/admission"
 	"oda/internal/auth"
 )
 
-// classOf returns the class of work of a route.
+// classOf returns the class of work of a route: the one in the table, or else what its
+// role tells.
 func (rt *route) classOf() admission.Class {
 	switch {
+	case rt.class != admission.Free:
+		return rt.class
 	case rt.probe, rt.role == auth.Anyone, rt.operation == "" && !rt.page:
 		return admission.Free
-	case rt.page && rt.operation != "" && rt.operation != "home":
+	case rt.page && rt.operation != "":
 		return admission.Free // parts of the program
-	case rt.role > auth.Reader && rt.operation != "export":
+	case rt.role > auth.Reader:
 		return admission.Writing
-	case strings.HasPrefix(rt.operation, "get"), strings.HasSuffix(rt.operation, "Versions"), rt.operation == "changes", rt.operation == "readRecords":
-		return admission.Reading
 	}
 	return admission.Searching
 }

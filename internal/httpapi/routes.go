@@ -25,7 +25,7 @@ type route struct {
 	create    auth.Role // that a caller needs if the entity must be new; 0 if that makes no difference
 	kind      oda.Kind  // of its entities; 0 if it is not about one kind
 	handle    handler
-	class     admission.Class // of its work
+	class     admission.Class // of its work, where the table says it; else see classOf
 	page      bool            // for people, or the description itself: any query is accepted
 	probe     bool            // called all the time, so success is logged only for debugging
 	counted   uint16          // its place among the operations that are counted
@@ -53,20 +53,20 @@ func (a *API) routes() []route {
 		{operation: "createPRJ", role: auth.Editor, kind: oda.Project, handle: a.create},
 		{operation: "createEmptyEB", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.createEmpty},
 
-		{operation: "getSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.get},
-		{operation: "getSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.get},
-		{operation: "getEB", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.get},
-		{operation: "getPRJ", role: auth.Reader, kind: oda.Project, handle: a.get},
+		{operation: "getSBD", role: auth.Reader, class: admission.Reading, kind: oda.SBDefinition, handle: a.get},
+		{operation: "getSBI", role: auth.Reader, class: admission.Reading, kind: oda.SBInstance, handle: a.get},
+		{operation: "getEB", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.get},
+		{operation: "getPRJ", role: auth.Reader, class: admission.Reading, kind: oda.Project, handle: a.get},
 
-		{operation: "listSBDVersions", role: auth.Reader, kind: oda.SBDefinition, handle: a.listVersions},
-		{operation: "listSBIVersions", role: auth.Reader, kind: oda.SBInstance, handle: a.listVersions},
-		{operation: "listEBVersions", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.listVersions},
-		{operation: "listPRJVersions", role: auth.Reader, kind: oda.Project, handle: a.listVersions},
+		{operation: "listSBDVersions", role: auth.Reader, class: admission.Reading, kind: oda.SBDefinition, handle: a.listVersions},
+		{operation: "listSBIVersions", role: auth.Reader, class: admission.Reading, kind: oda.SBInstance, handle: a.listVersions},
+		{operation: "listEBVersions", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.listVersions},
+		{operation: "listPRJVersions", role: auth.Reader, class: admission.Reading, kind: oda.Project, handle: a.listVersions},
 
-		{operation: "getSBDVersion", role: auth.Reader, kind: oda.SBDefinition, handle: a.getVersion},
-		{operation: "getSBIVersion", role: auth.Reader, kind: oda.SBInstance, handle: a.getVersion},
-		{operation: "getEBVersion", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.getVersion},
-		{operation: "getPRJVersion", role: auth.Reader, kind: oda.Project, handle: a.getVersion},
+		{operation: "getSBDVersion", role: auth.Reader, class: admission.Reading, kind: oda.SBDefinition, handle: a.getVersion},
+		{operation: "getSBIVersion", role: auth.Reader, class: admission.Reading, kind: oda.SBInstance, handle: a.getVersion},
+		{operation: "getEBVersion", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.getVersion},
+		{operation: "getPRJVersion", role: auth.Reader, class: admission.Reading, kind: oda.Project, handle: a.getVersion},
 
 		{operation: "diffSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.diff},
 		{operation: "diffSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.diff},
@@ -86,15 +86,15 @@ func (a *API) routes() []route {
 		{operation: "recordPatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.record},
 		{operation: "recordPost", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.record},
 		{operation: "recordBatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.recordBatch},
-		{operation: "readRecords", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.readRecords},
+		{operation: "readRecords", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.readRecords},
 
 		{operation: "whoami", role: auth.Reader, handle: a.whoami},
 		{operation: "night", role: auth.Reader, handle: a.night},
-		{operation: "changes", role: auth.Reader, handle: a.changes},
+		{operation: "changes", role: auth.Reader, class: admission.Reading, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},
-		{operation: "export", role: auth.Admin, handle: a.export},
+		{operation: "export", role: auth.Admin, class: admission.Searching, handle: a.export},
 
-		{operation: "home", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
+		{operation: "home", role: auth.Reader, class: admission.Searching, page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
 		{operation: "guide", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},
 		{operation: "problems", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Problems(c, c.r) }},
 		{operation: "problem", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Problem(c, c.r) }},
