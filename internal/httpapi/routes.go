@@ -88,7 +88,7 @@ func (a *API) routes() []route {
 		{operation: "recordBatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.recordBatch},
 		{operation: "readRecords", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.readRecords},
 
-		{operation: "whoami", role: auth.Reader, handle: a.whoami},
+		{operation: "whoami", role: auth.Reader, class: admission.Reading, handle: a.whoami},
 		{operation: "night", role: auth.Reader, handle: a.night},
 		{operation: "changes", role: auth.Reader, class: admission.Reading, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},

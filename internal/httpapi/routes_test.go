@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oda/api"
+	"oda/internal/admission"
 	"oda/internal/auth"
 	"oda/internal/contract"
 )
@@ -35,5 +36,14 @@ func TestARouteWithoutARoleIsRefused(t *testing.T) {
 	}
 	if err := (route{}).check("GET", "/bare"); err == nil || !strings.Contains(err.Error(), "GET /bare has no role") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Who the caller is takes no search to tell, so it is told also while there are too many.
+func TestWhoamiDoesNotWaitForSearches(t *testing.T) {
+	for _, rt := range new(API).routes() {
+		if rt.operation == "whoami" && rt.classOf() == admission.Searching {
+			t.Error("it counts as a search")
+		}
 	}
 }
