@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // Records are gathered: those that arrive during a transaction go into the next
@@ -81,7 +82,7 @@ type gatherer struct {
 	underWay int             // running transactions
 	alone    int             // blocks that are being sent separately
 	sent     time.Time       // when the last transaction was sent
-	many     bool            // the last transaction had several requests
+	answered int             // requests of the last transaction that ended
 	deaf     bool            // run does not read the queue now
 }
 
@@ -121,7 +122,7 @@ func (g *gatherer) sendNow(w *waiting) bool {
 func (g *gatherer) begin(w *waiting) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed || g.many || g.underWay > 0 || len(g.pending) > 0 || len(g.queue) > 0 || g.busy[w.Block] {
+	if g.closed || g.answered > 1 || g.underWay > 0 || len(g.pending) > 0 || len(g.queue) > 0 || g.busy[w.Block] {
 		return false
 	}
 	g.busy[w.Block] = true
@@ -170,7 +171,6 @@ func (g *gatherer) run() {
 		if batch := g.take(); len(batch) > 0 {
 			g.underWay++
 			g.sent = time.Now()
-			g.many = len(batch) > 1
 			patience.Reset(slow)
 			go func() { ended <- outcome{batch: batch, left: g.send(batch)} }()
 		}
@@ -197,6 +197,7 @@ func (g *gatherer) end(one outcome) {
 		g.alone--
 	} else {
 		g.underWay--
+		g.answered = len(one.batch)
 	}
 	for _, w := range one.batch {
 		delete(g.busy, w.Block)
@@ -236,7 +237,7 @@ func (g *gatherer) accept(w *waiting, open bool) {
 	g.pending = append(g.pending, w)
 }
 
-// take removes as many pending requests as fit into one transaction, the oldest
+// take removes as many pending requests as one transaction should have, the oldest
 // first, and none for a block that is busy. A key may occur only once in a
 // transaction: a retry must find the record stored.
 func (g *gatherer) take() []*waiting {
@@ -244,8 +245,9 @@ func (g *gatherer) take() []*waiting {
 	keys := make(map[key]bool)
 	var batch []*waiting
 	records, size := 0, 0
+	most := engine.Half(len(g.pending), g.answered)
 	g.pending = slices.DeleteFunc(g.pending, func(w *waiting) bool {
-		if records >= batchRecords || size >= batchBytes || g.busy[w.Block] {
+		if len(batch) == most || records >= batchRecords || size >= batchBytes || g.busy[w.Block] {
 			return false
 		}
 		for _, r := range w.Records {

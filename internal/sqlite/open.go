@@ -40,13 +40,13 @@ type Store struct {
 	probes  chan chan error // requests for a small write
 	commits *engine.Commits
 
-	queue   *engine.Queue[*job]
-	writing sync.Mutex        // held by whoever is the writer at the moment
-	last    int64             // the last position of the log; only the writer uses it
-	many    bool              // the last transaction had several jobs; only the writer uses it
-	ended   bool              // nothing may be written any more; only the writer uses it
-	heads   map[oda.Ref]*head // of the last transactions; only the writer uses it
-	looked  time.Time         // when the files were in their places; only the writer uses it
+	queue    *engine.Queue[*job]
+	writing  sync.Mutex        // held by whoever is the writer at the moment
+	last     int64             // the last position of the log; only the writer uses it
+	answered int               // jobs of the last transaction; only the writer uses it
+	ended    bool              // nothing may be written any more; only the writer uses it
+	heads    map[oda.Ref]*head // of the last transactions; only the writer uses it
+	looked   time.Time         // when the files were in their places; only the writer uses it
 
 	tail    engine.Tail // of the log of changes
 	recent  recent

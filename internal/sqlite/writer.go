@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // Bounds of the queue of the writer, and of what it commits together.
@@ -66,7 +67,7 @@ func (s *Store) commitNow(j *job) bool {
 		return false
 	}
 	defer s.writing.Unlock()
-	if s.ended || s.many {
+	if s.ended || s.answered > 1 {
 		return false
 	}
 	defer func() {
@@ -129,13 +130,16 @@ func (s *Store) write() {
 	}
 }
 
-// gather lets requests join that are about to arrive, as long as more keep coming,
-// because a commit costs about the same for many as for one. It only yields to
-// goroutines that are ready to run, so it never waits for a request that may not
-// come.
+// gather lets requests join that are about to arrive, as long as more keep coming and
+// the next transaction has room for them, because a commit costs about the same for many
+// as for one. It only yields to goroutines that are ready to run, so it never waits for a
+// request that may not come.
 func (s *Store) gather() {
 	for range gatherTurns {
 		before := len(s.queue.Items())
+		if 1+before >= engine.Half(1+before, s.answered) {
+			return
+		}
 		runtime.Gosched()
 		if len(s.queue.Items()) == before {
 			return
@@ -155,7 +159,8 @@ func (s *Store) commit(first *job, waiting <-chan *job, move bool) {
 		first.end(notStored(err))
 		return
 	}
-	jobs := make([]*job, 0, 1+len(waiting))
+	most := engine.Half(1+len(waiting), s.answered)
+	jobs := make([]*job, 0, most)
 	started := time.Now()
 	size := 0
 	for j := first; j != nil; j = next(waiting, len(jobs), size, started) {
@@ -166,7 +171,9 @@ func (s *Store) commit(first *job, waiting <-chan *job, move bool) {
 			s.retry(jobs, tx.fault)
 			return
 		}
-		size += j.size
+		if size += j.size; len(jobs) == most {
+			break
+		}
 	}
 	if move {
 		if tx.moveBeside(); tx.fault != nil {
@@ -175,7 +182,7 @@ func (s *Store) commit(first *job, waiting <-chan *job, move bool) {
 			return
 		}
 	}
-	s.many = len(jobs) > 1
+	s.answered = len(jobs)
 	err = tx.commit()
 	if err != nil || tx.position > before { // else everything was refused
 		s.commits.Note(len(jobs), started, err)
