@@ -64,8 +64,11 @@ func openFile(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return file, err
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return file, nil
 	}
 	last := make([]byte, 1)
 	if _, err := file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {

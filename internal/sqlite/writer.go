@@ -160,7 +160,7 @@ func (s *Store) commit(first *job, waiting <-chan *job, move bool) {
 		return
 	}
 	most := engine.Half(1+len(waiting), s.answered)
-	jobs := make([]*job, 0, most)
+	jobs := make([]*job, 0, min(most, 1+len(waiting)))
 	started := time.Now()
 	size := 0
 	for j := first; j != nil; j = next(waiting, len(jobs), size, started) {
@@ -271,7 +271,7 @@ func problem(err error, outcome string) error {
 		return oda.Errorf(oda.Unavailable, "The archive's storage is unavailable.%s "+
 			"Try again later; if this persists, tell the operator.", outcome).Because(err)
 	case sqlite.ResultTooBig:
-		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take.%s", outcome).Because(err)
+		return oda.Errorf(oda.BodyTooLarge, "The document is larger than the storage can take.%s Divide it into several.", outcome).Because(err)
 	}
 	return oda.Errorf(oda.Internal, "Internal error.%s Give the request ID to the operator.", outcome).Because(err)
 }

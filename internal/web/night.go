@@ -227,6 +227,9 @@ func (s *Site) nightsAround(ctx context.Context, q oda.NightQuery, params url.Va
 			after = s.nightOn(ctx, *later, params, []int{-2, -1, 0, 1}, func(n oda.NightQuery) bool { return n.From >= q.To })
 			from = *later + 1
 		}
+		if (before != nil || earlier == nil) && (after != nil || later == nil) {
+			break
+		}
 	}
 	return before, after
 }
