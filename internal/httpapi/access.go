@@ -21,13 +21,13 @@ type access struct {
 // progress under other limits does not count for the new ones.
 func (a *API) Reload(limits admission.Limits, origins []string) error {
 	next := &access{limits: limits, origins: http.NewCrossOriginProtection()}
-	if a.origin != "" {
-		if err := next.origins.AddTrustedOrigin(a.origin); err != nil {
+	if a.cfg.Origin != "" {
+		if err := next.origins.AddTrustedOrigin(a.cfg.Origin); err != nil {
 			return fmt.Errorf("the origin of the archive: %w", err)
 		}
 	}
 	var err error
-	if next.cors, err = newCrossOrigin(a.base, origins, next.origins); err != nil {
+	if next.cors, err = newCrossOrigin(a.cfg.BasePath, origins, next.origins); err != nil {
 		return err
 	}
 	if before := a.access.Load(); before != nil && before.limits == limits {

@@ -75,30 +75,13 @@ type Config struct {
 
 // API answers requests. It is an http.Handler.
 type API struct {
-	archive  *oda.Archive
-	gate     *auth.Gate
-	audit    *auditlog.Log
-	proxies  []netip.Prefix
-	feed     *feed.Hub
-	pages    Pages
-	metrics  http.Handler
-	signIn   map[string]Page
-	base     string
-	bounds   Bounds
-	log      *slog.Logger
+	cfg      Config
 	contract *contract.Description
-	inFlight budget
 	mux      *http.ServeMux
-
-	writeTimeout time.Duration
-	backups      func(context.Context, io.Writer) error
-	readOnly     bool
-	exports      chan struct{} // places for exports
-
-	control *admission.Control
-	origin  string                 // the archive's own
-	local   bool                   // it must be called by a name that can be its own
-	access  atomic.Pointer[access] // what may change while it serves
+	inFlight budget
+	exports  chan struct{} // places for exports
+	control  *admission.Control
+	access   atomic.Pointer[access] // what may change while it serves
 
 	operations []*operation // the first is for all that is none
 	problems   problemCounts
@@ -113,10 +96,8 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}
 	a := &API{
-		archive: cfg.Archive, gate: cfg.Gate, audit: cfg.Audit, proxies: cfg.Proxies, feed: cfg.Feed, pages: cfg.Pages, metrics: cfg.Metrics, signIn: cfg.SignIn, base: cfg.BasePath, bounds: cfg.Bounds, log: cfg.Log,
-		contract: description, inFlight: newBudget(cfg.Bounds),
-		mux: http.NewServeMux(), writeTimeout: cfg.WriteTimeout, backups: cfg.Backup, readOnly: cfg.ReadOnly, exports: make(chan struct{}, exportsAtOnce),
-		control: admission.New(), origin: cfg.Origin, local: cfg.Local, problems: newProblemCounts(),
+		cfg: cfg, contract: description, mux: http.NewServeMux(), inFlight: newBudget(cfg.Bounds),
+		exports: make(chan struct{}, exportsAtOnce), control: admission.New(), problems: newProblemCounts(),
 	}
 	a.operationNamed(otherRequests)
 	if err := a.Reload(cfg.Limits, cfg.Origins); err != nil {
@@ -188,7 +169,7 @@ func normal(path string) bool {
 // tried to store an entity under the identifier "." or "..".
 func (a *API) notNormal(r *http.Request) error {
 	for _, kind := range oda.Kinds {
-		id, ok := strings.CutPrefix(r.URL.EscapedPath(), a.base+"/api/v1/"+kind.Collection()+"/")
+		id, ok := strings.CutPrefix(r.URL.EscapedPath(), a.cfg.BasePath+"/api/v1/"+kind.Collection()+"/")
 		if ok && (id == "." || id == "..") && r.Method == http.MethodPut {
 			return errNoIdentifier()
 		}
@@ -201,7 +182,7 @@ func errNoIdentifier() error {
 }
 
 func (a *API) errNoSuchPath() error {
-	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface is at %s/api/v1/ and described in %s/api/v1/openapi.json.", a.base, a.base)
+	return oda.Errorf(oda.NoSuchPath, "There is nothing at this path. The interface is at %s/api/v1/ and described in %s/api/v1/openapi.json.", a.cfg.BasePath, a.cfg.BasePath)
 }
 
 // pingTime is how long ready waits for the engine.
@@ -221,14 +202,14 @@ func (a *API) ready(c *call) error {
 func (a *API) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	err := a.archive.Ping(ctx)
+	err := a.cfg.Archive.Ping(ctx)
 	if e, ok := errors.AsType[*oda.Error](err); ok && e.Code == oda.Unavailable {
 		return e // says why
 	}
 	if err != nil {
 		return oda.Errorf(oda.Unavailable, "The archive's storage does not answer.").Because(err)
 	}
-	if err := a.audit.Err(); err != nil {
+	if err := a.cfg.Audit.Err(); err != nil {
 		return oda.Errorf(oda.Unaudited, "The audit log cannot be written, and without it nothing is stored.").Because(err)
 	}
 	return nil
@@ -237,6 +218,6 @@ func (a *API) Ready(ctx context.Context) error {
 // showMetrics answers with the metrics.
 func (a *API) showMetrics(c *call) error {
 	c.head("Cache-Control", "no-store")
-	a.metrics.ServeHTTP(c, c.r)
+	a.cfg.Metrics.ServeHTTP(c, c.r)
 	return nil
 }

@@ -23,10 +23,10 @@ type audit struct {
 // announce tells the audit log about a write before it is done, or about a read that
 // only an admin may do. It fails if the log cannot be written.
 func (c *call) announce() error {
-	if c.api.audit == nil || c.op == nil || c.op.Method == http.MethodGet && c.need < auth.Admin {
+	if c.api.cfg.Audit == nil || c.op == nil || c.op.Method == http.MethodGet && c.need < auth.Admin {
 		return nil
 	}
-	if err := c.api.audit.Begin(1); err != nil {
+	if err := c.api.cfg.Audit.Begin(1); err != nil {
 		return err
 	}
 	c.audit = &audit{lines: 1}
@@ -40,7 +40,7 @@ func (c *call) announceSeveral(documents []*oda.Document) error {
 		return nil
 	}
 	if more := len(documents) - 1; more > 0 {
-		if err := c.api.audit.Begin(more); err != nil {
+		if err := c.api.cfg.Audit.Begin(more); err != nil {
 			return err
 		}
 	}
@@ -65,12 +65,12 @@ func (c *call) wroteSeveral(entities []*oda.Entity) {
 // audited enters the call in the audit log. It comes before the answer: what a
 // client knows to be stored is in the log.
 func (c *call) audited() {
-	log := c.api.audit
+	log := c.api.cfg.Audit
 	switch {
 	case log == nil:
 	case c.status == http.StatusUnauthorized, c.status == http.StatusForbidden && c.caller == nil:
 		// Strangers could fill the log with lines of their own.
-		from, _ := auth.Address(c.r, c.api.proxies)
+		from, _ := auth.Address(c.r, c.api.cfg.Proxies)
 		log.Denied(from, c.status)
 	case c.audit != nil:
 		c.audit.written = true
@@ -87,9 +87,9 @@ func (c *call) endAudit() {
 		return
 	}
 	if !c.audit.written {
-		c.api.audit.Write(c.entries()...)
+		c.api.cfg.Audit.Write(c.entries()...)
 	}
-	c.api.audit.End(c.audit.lines)
+	c.api.cfg.Audit.End(c.audit.lines)
 }
 
 // entries returns a line for each entity of a write.
@@ -116,7 +116,7 @@ func (c *call) entries() []auditlog.Entry {
 // entry returns what the audit log says about any call.
 func (c *call) entry() auditlog.Entry {
 	e := auditlog.Entry{Time: time.Now().UTC(), Status: c.status, RequestID: c.requestID}
-	e.From, e.Via = auth.Address(c.r, c.api.proxies)
+	e.From, e.Via = auth.Address(c.r, c.api.cfg.Proxies)
 	if c.caller != nil {
 		e.Caller, e.Means = c.caller.Name, string(c.caller.Means)
 		e.User = cmp.Or(c.caller.User, c.user)

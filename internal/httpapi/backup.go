@@ -9,7 +9,7 @@ import (
 
 // backup answers with a copy of the whole archive.
 func (a *API) backup(c *call) error {
-	if a.backups == nil {
+	if a.cfg.Backup == nil {
 		return oda.Errorf(oda.NoSuchPath, "There is no backup at this path, because the archive is kept in PostgreSQL, which has its own tools for backups: "+
 			"pg_dump and pg_basebackup. docs/backup.md has the commands.")
 	}
@@ -24,7 +24,7 @@ func (a *API) backup(c *call) error {
 		c.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return c.sendError(a.backups(c.r.Context(), &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}))
+	return c.sendError(a.cfg.Backup(c.r.Context(), &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}))
 }
 
 // patient lets an answer take as long as it needs while its client keeps reading.
@@ -36,6 +36,6 @@ type patient struct {
 // Write sends a part of the answer.
 func (p *patient) Write(part []byte) (int, error) {
 	// If setting the deadline fails, the answer only ends sooner.
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.api.writeTimeout))
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.api.cfg.WriteTimeout))
 	return p.call.Write(part)
 }

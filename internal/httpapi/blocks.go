@@ -18,7 +18,7 @@ func (a *API) createEmpty(c *call) error {
 		text, index.Nodes = emptyObject, []rawjson.Node{{Kind: rawjson.Object, End: len(emptyObject), Next: 1}}
 	}
 	d := oda.NewDocument(oda.ExecutionBlock, text, index, 0, "")
-	e, err := a.archive.CreateEmpty(c.r.Context(), d, c.write(c.op.ID, text))
+	e, err := a.cfg.Archive.CreateEmpty(c.r.Context(), d, c.write(c.op.ID, text))
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (c *call) finish() {
 		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			abort = true
 		} else {
-			c.api.log.Error("a handler panicked", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
+			c.api.cfg.Log.Error("a handler panicked", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
 			abort = c.status != 0
 			if !abort {
 				c.problem(oda.Errorf(oda.Internal, "Internal error. Give the request ID to the operator."))
@@ -183,7 +183,7 @@ func (c *call) logLine(now time.Time) {
 	if c.failure != nil && (c.status >= 500 || cutOff) && c.status != statusGone {
 		level = slog.LevelError
 	}
-	ctx, log := c.r.Context(), c.api.log.Handler()
+	ctx, log := c.r.Context(), c.api.cfg.Log.Handler()
 	if !log.Enabled(ctx, level) {
 		return
 	}

@@ -18,12 +18,12 @@ func (c *call) admit(rt *route) error {
 	if rt.role == auth.Anyone {
 		return nil
 	}
-	caller, err := c.api.gate.Caller(c.r)
+	caller, err := c.api.cfg.Gate.Caller(c.r)
 	if err != nil {
 		return err
 	}
 	c.caller, c.user = caller, caller.User
-	if c.api.local && !c.api.ownName(c.r.Host) {
+	if c.api.cfg.Local && !c.api.ownName(c.r.Host) {
 		return oda.Errorf(oda.Forbidden, "This archive is open to the programs of its machine, and %.100s may be the name of another. "+
 			"Call it as localhost or 127.0.0.1, or ask the operator to allow that name (--public-url) or any name (--insecure), or to set up a way to know callers.", c.r.Host)
 	}
@@ -34,10 +34,10 @@ func (c *call) admit(rt *route) error {
 	if err := caller.Check(c.need); err != nil {
 		return err
 	}
-	if c.api.readOnly && rt.role > auth.Reader && c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
+	if c.api.cfg.ReadOnly && rt.role > auth.Reader && c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		return oda.Errorf(oda.Forbidden, "This archive shows an export, so nothing can be stored in it. Store into the archive that the export is from.")
 	}
-	if rt.page && !c.api.gate.IsOpen() {
+	if rt.page && !c.api.cfg.Gate.IsOpen() {
 		c.r = c.r.WithContext(auth.With(c.r.Context(), caller))
 	}
 	return nil
@@ -55,7 +55,7 @@ func (a *API) ownName(host string) bool {
 		return true
 	}
 	_, err = netip.ParseAddr(name)
-	_, public, _ := strings.Cut(a.origin, "://")
+	_, public, _ := strings.Cut(a.cfg.Origin, "://")
 	return err == nil || strings.EqualFold(host, public)
 }
 
@@ -75,12 +75,12 @@ func (c *call) telescopes() *oda.Telescopes { return c.caller.Where(c.need) }
 // forPeople returns the request for the page about an error. It carries the caller,
 // if one is known, also where nobody needed to know.
 func (c *call) forPeople() *http.Request {
-	if c.api.gate.IsOpen() {
+	if c.api.cfg.Gate.IsOpen() {
 		return c.r
 	}
 	caller := c.caller
 	if caller == nil {
-		caller, _ = c.api.gate.Caller(c.r)
+		caller, _ = c.api.cfg.Gate.Caller(c.r)
 	}
 	if caller == nil {
 		return c.r

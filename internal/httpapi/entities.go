@@ -17,7 +17,7 @@ func (a *API) get(c *call) error {
 	if at != "" {
 		return a.getAsOf(c, at)
 	}
-	e, err := a.archive.Get(c.r.Context(), c.ref())
+	e, err := a.cfg.Archive.Get(c.r.Context(), c.ref())
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *API) store(c *call) error {
 		return err
 	}
 	w := oda.Write{User: c.user, Telescopes: c.telescopes(), Condition: condition(c.r.Header), KeepRecords: records != ""}
-	e, err := a.archive.Store(c.r.Context(), c.id, d, w)
+	e, err := a.cfg.Archive.Store(c.r.Context(), c.id, d, w)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (a *API) create(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.archive.Create(c.r.Context(), d, c.write(c.op.ID, text))
+	e, err := a.cfg.Archive.Create(c.r.Context(), d, c.write(c.op.ID, text))
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *API) storeSeveral(c *call) error {
 	if err := c.announceSeveral(documents); err != nil {
 		return err
 	}
-	entities, err := a.archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user, Telescopes: c.telescopes()})
+	entities, err := a.cfg.Archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,12 @@ func (a *API) changes(c *call) error {
 		return err
 	}
 	if c.wantsEvents() {
-		return c.stream(func() (feed.Sent, error) { return a.feed.StreamChanges(c, c.r, q) })
+		return c.stream(func() (feed.Sent, error) { return a.cfg.Feed.StreamChanges(c, c.r, q) })
 	}
-	page, err := a.archive.Changes(c.r.Context(), q)
+	page, err := a.cfg.Archive.Changes(c.r.Context(), q)
 	if err == nil && len(page.Changes) == 0 && q.Wait > 0 {
 		defer c.aside(q.Wait)()
-		page, err = a.feed.Changes(c.r.Context(), q, page)
+		page, err = a.cfg.Feed.Changes(c.r.Context(), q, page)
 	}
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *call) aside(wait time.Duration) (back func()) {
 	// answer begins when there is one. If setting a deadline fails, the wait only
 	// ends sooner.
 	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(time.Now().Add(wait + c.api.writeTimeout))
+	_ = control.SetWriteDeadline(time.Now().Add(wait + c.api.cfg.WriteTimeout))
 	leave := serving.Aside(c.r.Context())
 	return func() {
 		leave()

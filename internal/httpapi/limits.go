@@ -52,7 +52,7 @@ func (c *call) limit() error {
 	if c.access.callers == nil || c.probe {
 		return nil
 	}
-	from, _ := auth.Address(c.r, c.api.proxies)
+	from, _ := auth.Address(c.r, c.api.cfg.Proxies)
 	name := admission.Address(from)
 	if c.caller != nil && c.caller.Name != "" {
 		name = "user " + c.caller.Name

@@ -28,7 +28,7 @@ func (a *API) list(c *call) error {
 	// it.
 	piece := make([]byte, 0, 16<<10)
 	piece = append(piece, '[')
-	more, err := a.archive.List(c.r.Context(), q, func(id string) error {
+	more, err := a.cfg.Archive.List(c.r.Context(), q, func(id string) error {
 		if cap(piece)-len(piece) < len(id)+3 {
 			if _, err := w.Write(piece); err != nil {
 				return err

@@ -13,7 +13,7 @@ func (a *API) night(c *call) error {
 	if err != nil {
 		return err
 	}
-	night, err := a.archive.Night(c.r.Context(), q)
+	night, err := a.cfg.Archive.Night(c.r.Context(), q)
 	if err != nil {
 		return err
 	}

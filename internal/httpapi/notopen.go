@@ -13,12 +13,12 @@ import (
 // browsers, and serves the files of that page: of these, the path value "file" is
 // the name.
 func NotOpen(cfg Config, reason func() string, page http.Handler) http.Handler {
-	a := &API{base: cfg.BasePath, log: cfg.Log}
+	a := &API{cfg: Config{BasePath: cfg.BasePath, Log: cfg.Log}}
 	a.access.Store(&access{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := newCall(a, w, r)
 		defer c.finish()
-		below := strings.TrimPrefix(r.URL.Path, a.base)
+		below := strings.TrimPrefix(r.URL.Path, a.cfg.BasePath)
 		if file, ok := strings.CutPrefix(below, "/api/v1/ui/"); ok && isRead(r) {
 			r.SetPathValue("file", file)
 			page.ServeHTTP(c, r)

@@ -98,10 +98,10 @@ func (c *call) problem(err error) {
 	}
 	c.head("Cache-Control", "no-store")
 	// A person who must sign in to see a page of the interface is asked to there.
-	if c.besideTheInterface() || c.page && c.api.pages != nil && e.Code == oda.Unauthenticated {
+	if c.besideTheInterface() || c.page && c.api.cfg.Pages != nil && e.Code == oda.Unauthenticated {
 		c.head("Vary", "Accept")
 		if content.Preferred(c.r.Header, problemType, htmlType) == htmlType {
-			c.api.pages.Failed(c, c.forPeople(), e, kind.status, kind.title, c.requestID)
+			c.api.cfg.Pages.Failed(c, c.forPeople(), e, kind.status, kind.title, c.requestID)
 			return
 		}
 	}
@@ -122,7 +122,7 @@ const (
 // besideTheInterface reports whether the request is for a page, or for what
 // could be one.
 func (c *call) besideTheInterface() bool {
-	return c.api.pages != nil && !strings.HasPrefix(c.r.URL.Path, c.api.base+"/api/") && !c.probe
+	return c.api.cfg.Pages != nil && !strings.HasPrefix(c.r.URL.Path, c.api.cfg.BasePath+"/api/") && !c.probe
 }
 
 // written returns the problem as it is sent, for the request with that ID.

@@ -19,7 +19,7 @@ func (a *API) record(c *call) error {
 		return err
 	}
 	one := oda.NewRecord{Key: c.r.Header.Get("Idempotency-Key"), Text: text[nodes[0].Start:nodes[0].End]}
-	receipts, err := a.archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, oda.Write{User: c.user, Telescopes: c.telescopes()})
+	receipts, err := a.cfg.Archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, oda.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (a *API) recordBatch(c *call) error {
 		return err
 	}
 	records := keyedRecords(text, nodes)
-	receipts, err := a.archive.Record(c.r.Context(), c.id, records, oda.Write{User: c.user, Telescopes: c.telescopes(), Batch: true})
+	receipts, err := a.cfg.Archive.Record(c.r.Context(), c.id, records, oda.Write{User: c.user, Telescopes: c.telescopes(), Batch: true})
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func (a *API) readRecords(c *call) error {
 		if after, err = c.lastEvent(after); err != nil {
 			return err
 		}
-		return c.stream(func() (feed.Sent, error) { return a.feed.StreamRecords(c, c.r, c.id, after) })
+		return c.stream(func() (feed.Sent, error) { return a.cfg.Feed.StreamRecords(c, c.r, c.id, after) })
 	}
-	page, err := a.archive.Records(c.r.Context(), c.id, after, int(limit))
+	page, err := a.cfg.Archive.Records(c.r.Context(), c.id, after, int(limit))
 	if err == nil && len(page.Records) == 0 && wait > 0 {
 		defer c.aside(wait)()
-		page, err = a.feed.Records(c.r.Context(), c.id, after, int(limit), wait)
+		page, err = a.cfg.Feed.Records(c.r.Context(), c.id, after, int(limit), wait)
 	}
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (c *call) body() ([]byte, []rawjson.Node, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := c.op.CheckBody(text, c.api.bounds.Depth)
+	nodes, err := c.op.CheckBody(text, c.api.cfg.Bounds.Depth)
 	return text, nodes, err
 }
 
@@ -151,7 +151,7 @@ func (c *call) documents() ([]byte, rawjson.Index, error) {
 	if err != nil {
 		return nil, rawjson.Index{}, err
 	}
-	index, err := c.op.CheckWatched(text, c.api.bounds.Depth, oda.Watched)
+	index, err := c.op.CheckWatched(text, c.api.cfg.Bounds.Depth, oda.Watched)
 	if more := index.Size() - int64(len(text)); more > 0 && err == nil && len(text) > firstRead {
 		err = c.take(more) // the index takes more memory than the body
 	}
@@ -193,7 +193,7 @@ func (c *call) receive() ([]byte, error) {
 	if !isJSON(c.r.Header) {
 		return nil, oda.Errorf(oda.WrongMedia, "The body must be JSON: send it with Content-Type: application/json and without a Content-Encoding.")
 	}
-	if length > c.api.bounds.Body {
+	if length > c.api.cfg.Bounds.Body {
 		return nil, c.tooLarge()
 	}
 	room := min(length, firstRead)
@@ -209,7 +209,7 @@ func (c *call) receive() ([]byte, error) {
 		n, err := c.r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
-		case int64(len(buf)) > c.api.bounds.Body:
+		case int64(len(buf)) > c.api.cfg.Bounds.Body:
 			return nil, c.tooLarge()
 		case err == io.EOF:
 			// Closing keeps net/http from looking for more when the answer is sent.
@@ -225,7 +225,7 @@ func (c *call) receive() ([]byte, error) {
 			}
 			return nil, oda.Errorf(oda.InvalidRequest, "The body is incomplete. Send it again.").Because(err)
 		case len(buf) == cap(buf):
-			more := min(int64(cap(buf)), c.api.bounds.Body+1-int64(cap(buf)))
+			more := min(int64(cap(buf)), c.api.cfg.Bounds.Body+1-int64(cap(buf)))
 			if length > 0 {
 				more = min(more, max(length+1-int64(cap(buf)), 1))
 			}
@@ -255,7 +255,7 @@ func (c *call) reserve(n int64) bool {
 
 func (c *call) tooLarge() error {
 	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored. "+
-		"Send less at a time, or ask the operator for a larger limit (--max-body).", c.api.bounds.Body)
+		"Send less at a time, or ask the operator for a larger limit (--max-body).", c.api.cfg.Bounds.Body)
 }
 
 // isJSON reports whether the headers announce JSON in UTF-8. A body without a type

@@ -94,14 +94,14 @@ func (a *API) routes() []route {
 		{operation: "backup", role: auth.Admin, handle: a.backup},
 		{operation: "export", role: auth.Admin, class: admission.Searching, handle: a.export},
 
-		{operation: "home", role: auth.Reader, class: admission.Searching, page: true, handle: func(c *call) error { return a.pages.Home(c, c.r) }},
-		{operation: "guide", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Guide(c, c.r) }},
-		{operation: "problems", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Problems(c, c.r) }},
-		{operation: "problem", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Problem(c, c.r) }},
+		{operation: "home", role: auth.Reader, class: admission.Searching, page: true, handle: func(c *call) error { return a.cfg.Pages.Home(c, c.r) }},
+		{operation: "guide", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Guide(c, c.r) }},
+		{operation: "problems", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Problems(c, c.r) }},
+		{operation: "problem", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Problem(c, c.r) }},
 		{operation: "descriptionJSON", role: auth.Reader, page: true, handle: static("application/json", api.JSON)},
 		{operation: "descriptionYAML", role: auth.Reader, page: true, handle: static("application/yaml", api.YAML)},
-		{operation: "ui", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.UI(c, c.r) }},
-		{operation: "uiAsset", role: auth.Reader, page: true, handle: func(c *call) error { return a.pages.Asset(c, c.r) }},
+		{operation: "ui", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.UI(c, c.r) }},
+		{operation: "uiAsset", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Asset(c, c.r) }},
 	}
 }
 
@@ -128,7 +128,7 @@ func (a *API) register() error {
 		allowed[path] = append(allowed[path], method)
 	}
 	described := make(map[string]bool)
-	root := a.base + "/api/v1"
+	root := a.cfg.BasePath + "/api/v1"
 	for _, rt := range a.routes() {
 		op := a.contract.Operation(rt.operation)
 		if op == nil {
@@ -153,13 +153,13 @@ func (a *API) register() error {
 	handle("PUT", root, route{operation: "storeSeveral", role: auth.Editor, handle: a.storeSeveral})
 	handle("GET", root, route{role: auth.Reader, handle: redirect("v1/")})
 	handle("GET", root+"/ui/{$}", route{role: auth.Reader, handle: redirect("../ui")})
-	if a.base != "" {
-		handle("GET", a.base, route{role: auth.Reader, handle: redirect(a.base[strings.LastIndexByte(a.base, '/')+1:] + "/")})
+	if a.cfg.BasePath != "" {
+		handle("GET", a.cfg.BasePath, route{role: auth.Reader, handle: redirect(a.cfg.BasePath[strings.LastIndexByte(a.cfg.BasePath, '/')+1:] + "/")})
 	}
-	for _, base := range slices.Compact([]string{"", a.base}) {
+	for _, base := range slices.Compact([]string{"", a.cfg.BasePath}) {
 		handle("GET", base+"/livez", route{label: "livez", role: auth.Anyone, handle: a.live, probe: true})
 		handle("GET", base+"/readyz", route{label: "readyz", role: auth.Anyone, handle: a.ready, probe: true})
-		if a.metrics != nil {
+		if a.cfg.Metrics != nil {
 			handle("GET", base+"/metrics", route{label: "metrics", role: auth.Reader, handle: a.showMetrics, probe: true})
 		}
 	}
@@ -190,18 +190,18 @@ func (a *API) register() error {
 // registerPages sets up the pages beside the interface. With a slash at its end,
 // the address of a list redirects to the list.
 func (a *API) registerPages(handle func(method, path string, rt route)) {
-	if a.pages == nil {
+	if a.cfg.Pages == nil {
 		return
 	}
-	for pattern, page := range a.signIn {
+	for pattern, page := range a.cfg.SignIn {
 		method, path, _ := strings.Cut(pattern, " ")
-		handle(method, a.base+path, route{label: "signIn", role: auth.Anyone, page: true, handle: func(c *call) error { return page(c, c.r) }})
+		handle(method, a.cfg.BasePath+path, route{label: "signIn", role: auth.Anyone, page: true, handle: func(c *call) error { return page(c, c.r) }})
 	}
-	for path, page := range a.pages.Pages() {
-		handle("GET", a.base+path, route{role: auth.Reader, page: true, handle: func(c *call) error { return page(c, c.r) }})
+	for path, page := range a.cfg.Pages.Pages() {
+		handle("GET", a.cfg.BasePath+path, route{role: auth.Reader, page: true, handle: func(c *call) error { return page(c, c.r) }})
 	}
 	for _, kind := range oda.Kinds {
-		handle("GET", a.base+"/"+kind.Collection()+"/{$}", route{role: auth.Reader, page: true, handle: redirect("../" + kind.Collection())})
+		handle("GET", a.cfg.BasePath+"/"+kind.Collection()+"/{$}", route{role: auth.Reader, page: true, handle: redirect("../" + kind.Collection())})
 	}
 }
 

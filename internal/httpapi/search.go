@@ -17,7 +17,7 @@ func (a *API) search(c *call) error {
 		return err
 	}
 	for most := q.Limit; ; {
-		page, err := a.archive.SearchFirst(c.r.Context(), &q, most)
+		page, err := a.cfg.Archive.SearchFirst(c.r.Context(), &q, most)
 		next := "null"
 		c.Header().Del("Link")
 		if page != nil && page.Next != "" {
@@ -68,7 +68,7 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 			}
 			good++
 		}
-		if items, err = a.archive.More(c.r.Context(), q, page); err != nil {
+		if items, err = a.cfg.Archive.More(c.r.Context(), q, page); err != nil {
 			return good, err
 		}
 	}
@@ -83,7 +83,7 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 // written, since together they may be large.
 func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error, error) {
 	if q.Fields == oda.WholeDocument {
-		e, err := a.archive.Document(c.r.Context(), q, f)
+		e, err := a.cfg.Archive.Document(c.r.Context(), q, f)
 		if err != nil || e == nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (a *API) listVersions(c *call) error {
 			return err
 		}
 	}
-	page, err := a.archive.Versions(c.r.Context(), c.ref(), before, int(limit))
+	page, err := a.cfg.Archive.Versions(c.r.Context(), c.ref(), before, int(limit))
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (a *API) getVersion(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.archive.Version(c.r.Context(), c.ref(), version)
+	e, err := a.cfg.Archive.Version(c.r.Context(), c.ref(), version)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *API) getAsOf(c *call, at string) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.archive.AsOf(c.r.Context(), c.ref(), instant)
+	e, err := a.cfg.Archive.AsOf(c.r.Context(), c.ref(), instant)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *API) diff(c *call) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.archive.Diff(c.r.Context(), c.ref(), from, to)
+	d, err := a.cfg.Archive.Diff(c.r.Context(), c.ref(), from, to)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (a *API) whoami(c *call) error {
 		Ends       *oda.Moment `json:"ends"`
 	}{User: cmp.Or(c.user, oda.DefaultUser), Means: c.caller.Means, Telescopes: []boundRole{}}
 	most := auth.Admin
-	if a.readOnly {
+	if a.cfg.ReadOnly {
 		most = auth.Reader
 	}
 	for _, telescope := range slices.Sorted(maps.Keys(c.caller.Bound)) {
