@@ -144,15 +144,15 @@ func redirects(rule func(*http.Request, []*http.Request) error) func(*http.Reque
 		rule = onlyReads
 	}
 	return func(request *http.Request, via []*http.Request) error {
-		KeepToken(request, via)
+		WithholdToken(request, via)
 		return rule(request, via)
 	}
 }
 
-// KeepToken takes the token out of a redirected request that leaves the server that
+// WithholdToken takes the token out of a redirected request that leaves the server that
 // the token is for: net/http would also send it to other ports and names of the same
 // host, and without encryption. It is for http.Client.CheckRedirect.
-func KeepToken(request *http.Request, via []*http.Request) {
+func WithholdToken(request *http.Request, via []*http.Request) {
 	for _, before := range via {
 		if before.URL.Scheme != request.URL.Scheme || before.URL.Host != request.URL.Host {
 			request.Header.Del("Authorization")

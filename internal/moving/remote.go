@@ -70,7 +70,7 @@ func redirected(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("the archive redirects too often")
 	}
-	client.KeepToken(request, via)
+	client.WithholdToken(request, via)
 	return nil
 }
 
