@@ -177,13 +177,11 @@ func UnknownSequence(block string, last, seen int64) error {
 // Start returns the position after which a stream of changes begins. It is an error
 // if the log cannot be read there: a stream that has begun could not say so.
 func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
-	end, err := a.engine.End(ctx)
-	switch {
-	case err != nil || f.Now:
-		return end, err
-	case f.After > end:
-		return 0, LogEndsBefore(end, f.After)
-	case f.After < end:
+	if f.Now {
+		return a.engine.End(ctx)
+	}
+	err := a.checkPosition(ctx, f.After)
+	if err == nil {
 		_, _, err = a.engine.Changes(ctx, f.After, 1)
 	}
 	return f.After, err
