@@ -44,96 +44,103 @@ var brokenRows = []struct{ name, sqlite, postgres string }{
 	{"moved-slots", `UPDATE versions SET slots = x'0101020203030404050506060707' WHERE BLOCK AND version = 3`, `UPDATE versions SET slots = '{1,1,2,2,3,3,4,4,5,5,6,6}' WHERE BLOCK AND version = 3`},
 }
 
-// Whatever is missing or makes no sense in the rows of a block: an answer is the
-// one that was given before, or it says that the block is damaged.
-func TestNoAnswerIsWrongBecauseARowIsDamaged(t *testing.T) {
+// onEdited runs a test on both engines, with an archive whose database can be edited
+// once it has stopped. Use starts another one on the same database.
+func onEdited(t *testing.T, test func(t *testing.T, engine string, a *env.Archive, use func(*app.Config), edit func(statements ...string))) {
 	t.Parallel()
 	for engine, open := range map[string]func(*testing.T) (string, func(statements ...string)){"sqlite": editedFile, "postgres": editedDatabase} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, edit := open(t)
 			use := func(c *app.Config) { c.Database = database }
-			a := env.Start(t, use)
-			store := func(method, path, body string) string {
-				t.Helper()
-				reply := a.Do(method, path, body)
-				if reply.Status != 200 {
-					t.Fatalf("%s %s is answered %d: %s", method, path, reply.Status, reply.Text())
-				}
-				return reply.Text()
-			}
-			paths, before, metadata := make([][]string, len(brokenRows)), make(map[string]string), make([]string, len(brokenRows))
-			var statements []string
-			for i, broken := range brokenRows {
-				path := "/ebs/eb-" + broken.name
-				night := time.Date(2026, 3, 1+2*i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // no other block has calls in it
-				call := `{"request": "here", "request_sent_at": "` + night + `T20:00:00Z"}`
-				instants := []string{store("PUT", path, `{"name": "a", "request_responses": [`+call+`]}`)}
-				for range 2 {
-					store("POST", path+"/request_response", call)
-					instants = append(instants, store("GET", path, ""))
-					instants = append(instants, store("PUT", path+"?records=keep", `{"name": "a", "metadata": `+metadataOf(t, store("GET", path, ""))+`}`))
-				}
-				store("POST", path+"/request_response", call)
-				metadata[i] = metadataOf(t, store("GET", path, ""))
-				paths[i] = []string{
-					path, path + "/versions", path + "/versions?limit=2", path + "/versions/1", path + "/versions/2", path + "/versions/3", path + "/diff", path + "/diff?from=1&to=2",
-					path + "/request_responses", path + "/request_responses?after=1", path + "?at=2100-01-01", "/night?date=" + night,
-				}
-				for _, document := range instants {
-					paths[i] = append(paths[i], path+"?at="+modifiedOn(t, document))
-				}
-				for _, p := range paths[i] {
-					before[p] = store("GET", p, "")
-				}
-				statement := broken.sqlite
-				if engine == "postgres" && broken.postgres != "" {
-					statement = broken.postgres
-				}
-				rows := "kind = 3 AND identifier = 'eb-" + broken.name + "'"
-				if engine == "sqlite" {
-					rows = "entity = (SELECT entity FROM heads WHERE " + rows + ")"
-				}
-				statements = append(statements, strings.Replace(statement, "BLOCK", rows, 1))
-			}
-			if err := a.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			edit(statements...)
-
-			a = env.Start(t, use)
-			for i, broken := range brokenRows {
-				damaged := 0
-				for _, path := range paths[i] {
-					reply := a.Do("GET", path, "")
-					switch {
-					case isDamaged(reply) && strings.Contains(reply.Text(), "eb-"+broken.name):
-						damaged++
-					case reply.Status != 200 || reply.Text() != before[path]:
-						t.Errorf("%s: GET %s was answered\n%.500s\nand is answered %d\n%.500s", broken.name, path, before[path], reply.Status, reply.Text())
-					}
-				}
-				if damaged == 0 {
-					t.Errorf("%s: nothing is answered as damaged", broken.name)
-				}
-				path := "/ebs/eb-" + broken.name
-				if reply := a.Do("GET", path, ""); !isDamaged(reply) {
-					continue // the current version is whole
-				}
-				if strings.HasSuffix(broken.name, "slots") || broken.name == "ahead" {
-					continue // a new version needs nothing of the slots; nobody can know of a head that is ahead
-				}
-				for _, body := range []string{path + "?records=keep\n{}", path + "\n" + `{"request_responses": [{"request": "here"}]}`} {
-					path, document, _ := strings.Cut(body, "\n")
-					document = strings.Replace(document, "{", `{"metadata": `+metadata[i]+strings.Repeat(", ", min(1, len(document)-2)), 1)
-					reply := a.Do("PUT", path, document)
-					if !isDamaged(reply) || !strings.Contains(reply.Text(), "Nothing was stored by this request.") || strings.Contains(reply.Text(), "ersion 4") {
-						t.Errorf("%s: PUT %s is answered %d: %s", broken.name, path, reply.Status, reply.Text())
-					}
-				}
-			}
+			test(t, engine, env.Start(t, use), use, edit)
 		})
 	}
+}
+
+// Whatever is missing or makes no sense in the rows of a block: an answer is the
+// one that was given before, or it says that the block is damaged.
+func TestNoAnswerIsWrongBecauseARowIsDamaged(t *testing.T) {
+	onEdited(t, func(t *testing.T, engine string, a *env.Archive, use func(*app.Config), edit func(statements ...string)) {
+		store := func(method, path, body string) string {
+			t.Helper()
+			reply := a.Do(method, path, body)
+			if reply.Status != 200 {
+				t.Fatalf("%s %s is answered %d: %s", method, path, reply.Status, reply.Text())
+			}
+			return reply.Text()
+		}
+		paths, before, metadata := make([][]string, len(brokenRows)), make(map[string]string), make([]string, len(brokenRows))
+		var statements []string
+		for i, broken := range brokenRows {
+			path := "/ebs/eb-" + broken.name
+			night := time.Date(2026, 3, 1+2*i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // no other block has calls in it
+			call := `{"request": "here", "request_sent_at": "` + night + `T20:00:00Z"}`
+			instants := []string{store("PUT", path, `{"name": "a", "request_responses": [`+call+`]}`)}
+			for range 2 {
+				store("POST", path+"/request_response", call)
+				instants = append(instants, store("GET", path, ""))
+				instants = append(instants, store("PUT", path+"?records=keep", `{"name": "a", "metadata": `+metadataOf(t, store("GET", path, ""))+`}`))
+			}
+			store("POST", path+"/request_response", call)
+			metadata[i] = metadataOf(t, store("GET", path, ""))
+			paths[i] = []string{
+				path, path + "/versions", path + "/versions?limit=2", path + "/versions/1", path + "/versions/2", path + "/versions/3", path + "/diff", path + "/diff?from=1&to=2",
+				path + "/request_responses", path + "/request_responses?after=1", path + "?at=2100-01-01", "/night?date=" + night,
+			}
+			for _, document := range instants {
+				paths[i] = append(paths[i], path+"?at="+modifiedOn(t, document))
+			}
+			for _, p := range paths[i] {
+				before[p] = store("GET", p, "")
+			}
+			statement := broken.sqlite
+			if engine == "postgres" && broken.postgres != "" {
+				statement = broken.postgres
+			}
+			rows := "kind = 3 AND identifier = 'eb-" + broken.name + "'"
+			if engine == "sqlite" {
+				rows = "entity = (SELECT entity FROM heads WHERE " + rows + ")"
+			}
+			statements = append(statements, strings.Replace(statement, "BLOCK", rows, 1))
+		}
+		if err := a.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		edit(statements...)
+
+		a = env.Start(t, use)
+		for i, broken := range brokenRows {
+			damaged := 0
+			for _, path := range paths[i] {
+				reply := a.Do("GET", path, "")
+				switch {
+				case isDamaged(reply) && strings.Contains(reply.Text(), "eb-"+broken.name):
+					damaged++
+				case reply.Status != 200 || reply.Text() != before[path]:
+					t.Errorf("%s: GET %s was answered\n%.500s\nand is answered %d\n%.500s", broken.name, path, before[path], reply.Status, reply.Text())
+				}
+			}
+			if damaged == 0 {
+				t.Errorf("%s: nothing is answered as damaged", broken.name)
+			}
+			path := "/ebs/eb-" + broken.name
+			if reply := a.Do("GET", path, ""); !isDamaged(reply) {
+				continue // the current version is whole
+			}
+			if strings.HasSuffix(broken.name, "slots") || broken.name == "ahead" {
+				continue // a new version needs nothing of the slots; nobody can know of a head that is ahead
+			}
+			for _, body := range []string{path + "?records=keep\n{}", path + "\n" + `{"request_responses": [{"request": "here"}]}`} {
+				path, document, _ := strings.Cut(body, "\n")
+				document = strings.Replace(document, "{", `{"metadata": `+metadata[i]+strings.Repeat(", ", min(1, len(document)-2)), 1)
+				reply := a.Do("PUT", path, document)
+				if !isDamaged(reply) || !strings.Contains(reply.Text(), "Nothing was stored by this request.") || strings.Contains(reply.Text(), "ersion 4") {
+					t.Errorf("%s: PUT %s is answered %d: %s", broken.name, path, reply.Status, reply.Text())
+				}
+			}
+		}
+	})
 }
 
 func isDamaged(reply *env.Reply) bool {
@@ -183,52 +190,45 @@ func editedDatabase(t *testing.T) (string, func(statements ...string)) {
 // A summary that cannot be read is damage that names the entity, and nothing else
 // is kept from being read.
 func TestADamagedSummaryNamesItsEntity(t *testing.T) {
-	t.Parallel()
-	for engine, open := range map[string]func(*testing.T) (string, func(statements ...string)){"sqlite": editedFile, "postgres": editedDatabase} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			database, edit := open(t)
-			use := func(c *app.Config) { c.Database = database }
-			a := env.Start(t, use)
-			const document = `{"name": "a galaxy", "telescope": "ska_mid", "request_responses": [{"request": "observe", "request_sent_at": "2026-03-01T20:00:00Z"}]}`
-			for _, put := range [][2]string{
-				{"/sbds/sbd-damaged", document},
-				{"/sbds/sbd-whole", document},
-				{"/ebs/eb-damaged", document},
-				{"/prjs/prj-1", `{"obs_blocks": [{"sbd_ids": ["sbd-damaged"]}]}`},
-			} {
-				if reply := a.Do("PUT", put[0], put[1]); reply.Status != 200 {
-					t.Fatalf("PUT %s is answered %d: %s", put[0], reply.Status, reply.Text())
-				}
+	onEdited(t, func(t *testing.T, engine string, a *env.Archive, use func(*app.Config), edit func(statements ...string)) {
+		const document = `{"name": "a galaxy", "telescope": "ska_mid", "request_responses": [{"request": "observe", "request_sent_at": "2026-03-01T20:00:00Z"}]}`
+		for _, put := range [][2]string{
+			{"/sbds/sbd-damaged", document},
+			{"/sbds/sbd-whole", document},
+			{"/ebs/eb-damaged", document},
+			{"/prjs/prj-1", `{"obs_blocks": [{"sbd_ids": ["sbd-damaged"]}]}`},
+		} {
+			if reply := a.Do("PUT", put[0], put[1]); reply.Status != 200 {
+				t.Fatalf("PUT %s is answered %d: %s", put[0], reply.Status, reply.Text())
 			}
-			if err := a.Stop(); err != nil {
-				t.Fatal(err)
+		}
+		if err := a.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if engine == "sqlite" { // as after a crash, before the index had it
+			edit(`UPDATE catalogue SET summary = x'01' WHERE entity IN (SELECT entity FROM heads WHERE identifier LIKE '%-damaged');
+				DELETE FROM terms WHERE rowid > 0; UPDATE state SET indexed_entity = 0`)
+		} else {
+			edit(`UPDATE catalogue SET summary = '\x01' WHERE identifier LIKE '%-damaged'`)
+		}
+		a = env.Start(t, use)
+		wantPassable(t, a, "/sbds/search?limit=10", "sbd-whole")
+		for _, path := range []string{"/sbds/search?sort=id", "/sbds/sbd-damaged/provenance", "/export?prj_id=prj-1"} {
+			if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-damaged") {
+				t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
 			}
-			if engine == "sqlite" { // as after a crash, before the index had it
-				edit(`UPDATE catalogue SET summary = x'01' WHERE entity IN (SELECT entity FROM heads WHERE identifier LIKE '%-damaged');
-					DELETE FROM terms WHERE rowid > 0; UPDATE state SET indexed_entity = 0`)
-			} else {
-				edit(`UPDATE catalogue SET summary = '\x01' WHERE identifier LIKE '%-damaged'`)
+		}
+		for _, path := range []string{"/night?date=2026-03-01", "/night?date=2026-03-01&telescope=ska_mid"} {
+			if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "ExecutionBlock eb-damaged") {
+				t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
 			}
-			a = env.Start(t, use)
-			wantPassable(t, a, "/sbds/search?limit=10", "sbd-whole")
-			for _, path := range []string{"/sbds/search?sort=id", "/sbds/sbd-damaged/provenance", "/export?prj_id=prj-1"} {
-				if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-damaged") {
-					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
-				}
+		}
+		for _, path := range []string{"/sbds/sbd-damaged", "/ebs/eb-damaged", "/sbds/sbd-whole", "/sbds/search?q=whole"} {
+			if reply := a.Do("GET", path, ""); reply.Status != 200 {
+				t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
 			}
-			for _, path := range []string{"/night?date=2026-03-01", "/night?date=2026-03-01&telescope=ska_mid"} {
-				if reply := a.Do("GET", path, ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "ExecutionBlock eb-damaged") {
-					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
-				}
-			}
-			for _, path := range []string{"/sbds/sbd-damaged", "/ebs/eb-damaged", "/sbds/sbd-whole", "/sbds/search?q=whole"} {
-				if reply := a.Do("GET", path, ""); reply.Status != 200 {
-					t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // A page of the file that cannot be read is damage of the entities that are on it.
@@ -268,44 +268,37 @@ func TestADamagedPageNamesTheEntityThatIsAskedFor(t *testing.T) {
 // A stream that has begun cannot say why it ends, so a follower that comes back to
 // the same place must be told.
 func TestAFollowerIsToldThatTheLogIsDamaged(t *testing.T) {
-	t.Parallel()
-	for engine, open := range map[string]func(*testing.T) (string, func(statements ...string)){"sqlite": editedFile, "postgres": editedDatabase} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			database, edit := open(t)
-			use := func(c *app.Config) { c.Database = database }
-			a := env.Start(t, use)
-			for _, path := range []string{"/sbds/sbd-1", "/prjs/prj-lost", "/sbds/sbd-2"} {
-				if reply := a.Do("PUT", path, "{}"); reply.Status != 200 {
-					t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
-				}
-				a.Do("GET", "/changes", "") // PostgreSQL numbers what is stored, one by one
+	onEdited(t, func(t *testing.T, engine string, a *env.Archive, use func(*app.Config), edit func(statements ...string)) {
+		for _, path := range []string{"/sbds/sbd-1", "/prjs/prj-lost", "/sbds/sbd-2"} {
+			if reply := a.Do("PUT", path, "{}"); reply.Status != 200 {
+				t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
 			}
-			if err := a.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			edit("DELETE FROM versions WHERE " + map[string]string{"sqlite": "position = 2", "postgres": "identifier = 'prj-lost'"}[engine])
+			a.Do("GET", "/changes", "") // PostgreSQL numbers what is stored, one by one
+		}
+		if err := a.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		edit("DELETE FROM versions WHERE " + map[string]string{"sqlite": "position = 2", "postgres": "identifier = 'prj-lost'"}[engine])
 
-			c, err := odaclient.New(env.Start(t, use).URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.CloseIdleConnections()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			for kind, want := range map[oda.Kind][]oda.Position{oda.SBDefinition: {1}, oda.Project: nil} {
-				var seen []oda.Position
-				for change, err := range c.Follow(ctx, 0, oda.ChangeFilter{Kinds: []oda.Kind{kind}}) {
-					if err == nil {
-						seen = append(seen, change.Position)
-					} else if oda.CodeOf(err) != oda.DamagedText {
-						t.Errorf("the follower of changes of a %v ends with %v", kind, err)
-					}
-				}
-				if !slices.Equal(seen, want) {
-					t.Errorf("the follower of changes of a %v sees the positions %v", kind, seen)
+		c, err := odaclient.New(env.Start(t, use).URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for kind, want := range map[oda.Kind][]oda.Position{oda.SBDefinition: {1}, oda.Project: nil} {
+			var seen []oda.Position
+			for change, err := range c.Follow(ctx, 0, oda.ChangeFilter{Kinds: []oda.Kind{kind}}) {
+				if err == nil {
+					seen = append(seen, change.Position)
+				} else if oda.CodeOf(err) != oda.DamagedText {
+					t.Errorf("the follower of changes of a %v ends with %v", kind, err)
 				}
 			}
-		})
-	}
+			if !slices.Equal(seen, want) {
+				t.Errorf("the follower of changes of a %v sees the positions %v", kind, seen)
+			}
+		}
+	})
 }
