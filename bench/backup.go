@@ -50,7 +50,7 @@ func runBackup(ctx context.Context, s *stage) error {
 			}))
 		}
 		arms = append(arms,
-			fileArm(srv.arm(""), path, srv, file, func(ctx context.Context) error {
+			fileArm(srv.arm(""), path, srv.process, file, func(ctx context.Context) error {
 				return execute(ctx, program.path, "backup", "-q", "-o", file, "--url", "http://"+srv.addr)
 			}),
 			fileArm(srv.arm(whenDown), path, nil, file, func(ctx context.Context) error {
@@ -61,14 +61,13 @@ func runBackup(ctx context.Context, s *stage) error {
 			}))
 	}
 	columns := append([]column{over(moved), over(moved, copied)}, plain(took, memory)...)
-	_, err := s.measure(ctx, table{sized: true, Columns: columns}, arms)
-	return err
+	return s.measure(ctx, table{sized: true, Columns: columns}, arms)
 }
 
-// fileArm measures how fast something copies a file. If a server does it, it also
-// measures how much memory that takes there. What was made before is removed first, from
-// the disk too: freeing a gigabyte would count for whoever syncs next.
-func fileArm(name, path string, srv *server, makes string, do func(context.Context) error) arm {
+// fileArm measures how fast something copies a file, and how much memory that takes in
+// the server that does it, if one does. What was made before is removed first, from the
+// disk too: freeing a gigabyte would count for whoever syncs next.
+func fileArm(name, path string, server *process, makes string, do func(context.Context) error) arm {
 	return arm{name: name, run: func(ctx context.Context, _ time.Duration) (sample, error) {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -77,29 +76,11 @@ func fileArm(name, path string, srv *server, makes string, do func(context.Conte
 		if err := errors.Join(os.RemoveAll(makes), execute(ctx, "sync")); err != nil {
 			return nil, err
 		}
-		var before float64
-		if srv != nil {
-			if before, err = srv.resident(); err == nil {
-				err = srv.resetPeak()
-			}
-			if err != nil {
-				return nil, err
-			}
+		got, err := effort(server, func() error { return do(ctx) })
+		if err == nil {
+			got[moved] = float64(info.Size()) / got[took]
 		}
-		begin := time.Now()
-		if err := do(ctx); err != nil {
-			return nil, err
-		}
-		seconds := time.Since(begin).Seconds()
-		got := sample{took: seconds, moved: float64(info.Size()) / seconds}
-		if srv != nil {
-			peak, err := srv.peak()
-			if err != nil {
-				return nil, err
-			}
-			got[memory] = max(0, peak-before)
-		}
-		return got, nil
+		return got, err
 	}}
 }
 

@@ -39,8 +39,8 @@ func TestEveryScenarioRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options{
-		plan: tiny, quick: true, version: "test",
-		work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), progress: t.Output(),
+		settings: settings{plan: tiny, version: "test", progress: t.Output()},
+		quick:    true, work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"),
 	}
 	l, err := newLab(t.Context(), o)
 	if err != nil {
@@ -195,7 +195,7 @@ func TestGrowthIsNoticed(t *testing.T) {
 }
 
 // one sends GETs over one connection.
-var one = []worker{{next: func() request { return request{method: "GET", path: "/"} }}}
+var one = []worker{{next: func() request { return get("/") }}}
 
 func TestAtAConstantRateLatencyIsMeasuredFromWhenARequestWasDue(t *testing.T) {
 	var asked atomic.Int64

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +16,7 @@ type compare struct {
 	each        int // operations per request; 0 means 1
 	work        work
 	pocketBase  work
-	pgbench     func(ctx context.Context, srv *server, connections int) (script, error)
+	pgbench     scripted
 	raw         bool
 	bareRow     bool     // also of a bare server that inserts what pgbench inserts
 	token       bool     // also of an oda that demands a token
@@ -24,96 +25,67 @@ type compare struct {
 }
 
 func (c compare) run(ctx context.Context, s *stage) error {
-	connections := cmp.Or(c.connections, s.plan.busy)
-	columns := c.columns
-	if columns == nil {
-		columns = []column{over(rate), over(rate, bare), over(rate, pgbench), over(rate, pocketBase), over(p50), over(p99), over(p999)}
-	}
-	var arms []arm
-	prepare := func(work work, srv *server) ([]worker, error) {
-		all, err := work(ctx, srv, connections)
-		if err != nil {
-			return nil, fmt.Errorf("prepare %s: %w", srv.name, err)
-		}
-		return all, srv.settle(ctx)
-	}
-	add := func(work work, srv *server) error {
-		all, err := prepare(work, srv)
-		arms = append(arms, loadArm(srv, "", all, max(c.each, 1)))
-		return err
-	}
-	if !c.odaOnly && !s.alone() {
-		srv, err := s.startBare(ctx, bare)
-		if err != nil {
-			return err
-		}
-		if err := add(c.work, srv); err != nil {
-			return err
-		}
+	c.connections, c.each = cmp.Or(c.connections, s.plan.busy), cmp.Or(c.each, 1)
+	if c.columns == nil {
+		c.columns = []column{over(rate), over(rate, bare), over(rate, pgbench), over(rate, pocketBase), over(p50), over(p99), over(p999)}
 	}
 	odas, err := s.startOdas(ctx)
 	if err != nil {
 		return err
 	}
+	var arms []arm
+	add := func(wanted bool, start func() (arm, error)) {
+		if wanted && err == nil {
+			var one arm
+			one, err = start()
+			arms = append(arms, one)
+		}
+	}
+	others := !s.alone()
+	add(others && !c.odaOnly, func() (arm, error) { return c.served(ctx, c.work)(s.startBare(ctx, bare)) })
 	for _, srv := range odas {
-		if err := add(c.work, srv); err != nil {
-			return err
-		}
-		if !c.token || s.alone() {
-			continue
-		}
-		guarded, err := s.startOda(ctx, s.odas[0], srv.name)
-		if err != nil {
-			return err
-		}
-		all, err := prepare(c.work, guarded)
-		if err != nil {
-			return err
-		}
-		token, err := guarded.guard(ctx)
-		if err != nil {
-			return err
-		}
-		for i := range all {
-			all[i].token = token
-		}
-		arms = append(arms, loadArm(guarded, withToken, all, max(c.each, 1)))
+		add(true, func() (arm, error) { return c.served(ctx, c.work)(srv, nil) })
+		add(others && c.token, func() (arm, error) { return c.guarded(ctx, s, srv.name) })
 	}
-	if c.raw && !s.alone() {
-		raw, err := s.rawArm(ctx, connections)
-		if err != nil {
-			return err
-		}
-		arms = append(arms, raw)
+	add(others && c.raw, func() (arm, error) { return s.rawArm(ctx, c.connections) })
+	add(others && c.pgbench != nil, func() (arm, error) { return s.pgbenchArm(ctx, odas[1], c.pgbench, c.connections) })
+	add(others && c.bareRow, func() (arm, error) { return c.served(ctx, c.work)(s.startBare(ctx, bareRow, odas[1].db)) })
+	add(others && c.pocketBase != nil && s.plan.pocketBase, func() (arm, error) { return c.served(ctx, c.pocketBase)(s.startPocketBase(ctx)) })
+	if err != nil {
+		return err
 	}
-	if c.pgbench != nil && !s.alone() {
-		postgres := odas[1]
-		script, err := c.pgbench(ctx, postgres, connections)
+	return s.measure(ctx, table{Columns: c.columns}, arms)
+}
+
+// served returns what prepares a server that was just started, and makes an arm of it.
+func (c compare) served(ctx context.Context, work work) func(*server, error) (arm, error) {
+	return func(srv *server, err error) (arm, error) {
 		if err != nil {
-			return err
+			return arm{}, err
 		}
-		arms = append(arms, s.pgbenchArm(postgres, script, connections))
-		if c.bareRow {
-			srv, err := s.startBare(ctx, bareRow, postgres.db)
-			if err != nil {
-				return err
-			}
-			if err := add(c.work, srv); err != nil {
-				return err
-			}
-		}
-	}
-	if c.pocketBase != nil && s.plan.pocketBase && !s.alone() {
-		srv, err := s.startPocketBase(ctx)
+		all, err := work(ctx, srv, c.connections)
 		if err != nil {
-			return err
+			return arm{}, fmt.Errorf("prepare %s: %w", srv.name, err)
 		}
-		if err := add(c.pocketBase, srv); err != nil {
-			return err
-		}
+		return loadArm(srv, "", all, c.each), srv.settle(ctx)
 	}
-	_, err = s.measure(ctx, table{Columns: columns}, arms)
-	return err
+}
+
+// guarded returns the arm of another oda on an engine, which demands a token.
+func (c compare) guarded(ctx context.Context, s *stage, engine string) (arm, error) {
+	srv, err := s.startOda(ctx, s.odas[0], engine)
+	if err != nil {
+		return arm{}, err
+	}
+	all, err := c.work(ctx, srv, c.connections)
+	if err != nil {
+		return arm{}, err
+	}
+	token, err := srv.guard(ctx)
+	for i := range all {
+		all[i].token = token
+	}
+	return loadArm(srv, withToken, all, c.each), errors.Join(err, srv.settle(ctx))
 }
 
 // loadArm keeps connections to a server busy. The detail distinguishes its

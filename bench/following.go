@@ -31,19 +31,9 @@ func runFollowing(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	odas, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	var writing, waiting []arm
-	for _, srv := range odas {
+	var waiting []arm
+	writing, err := s.arms(ctx, func(ctx context.Context, srv *server) ([]arm, error) {
 		all, err := recordEach(ctx, srv, s.plan.busy)
-		if err != nil {
-			return err
-		}
-		if err := srv.settle(ctx); err != nil {
-			return err
-		}
 		alone := loadArm(srv, "", all, 1)
 		while := func(name string, followed *server, encoding string) arm {
 			return arm{name: srv.arm(name), run: func(ctx context.Context, length time.Duration) (sample, error) {
@@ -55,22 +45,23 @@ func runFollowing(ctx context.Context, s *stage) error {
 				return alone.run(ctx, length)
 			}}
 		}
-		writing = append(writing, alone, while(followed, srv, "gzip"), while(unpacked, srv, "identity"))
+		arms := []arm{alone, while(followed, srv, "gzip"), while(unpacked, srv, "identity")}
 		if srv.name == onSQLite && !s.alone() {
-			writing = append(writing, while(besides, streams, "identity"))
+			arms = append(arms, while(besides, streams, "identity"))
 		}
 		waiting = append(waiting, arm{name: srv.arm(behind), run: func(ctx context.Context, length time.Duration) (sample, error) {
 			return delay(ctx, srv, all, length)
 		}})
-	}
-	_, err = s.measure(ctx, table{
-		Title: "What followers take from those who record", Columns: []column{over(rate), over(rate, onSQLite), over(rate, onPostgres), over(p50), over(p99)},
-	}, writing)
+		return arms, err
+	})
 	if err != nil {
 		return err
 	}
-	_, err = s.measure(ctx, table{Title: "How far a follower is behind the acknowledgement", Columns: plain(p50, p99, p999)}, waiting)
-	return err
+	columns := []column{over(rate), over(rate, onSQLite), over(rate, onPostgres), over(p50), over(p99)}
+	if err := s.measure(ctx, table{Title: "What followers take from those who record", Columns: columns}, writing); err != nil {
+		return err
+	}
+	return s.measure(ctx, table{Title: "How far a follower is behind the acknowledgement", Columns: plain(p50, p99, p999)}, waiting)
 }
 
 // stream asks for a stream of changes from now on, in an encoding.
@@ -153,17 +144,20 @@ func delay(ctx context.Context, srv *server, all []worker, length time.Duration)
 	if _, err := load(ctx, srv.addr, all, length, 0); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(patience); watched.missing() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		delays, missing := watched.delays()
+		if missing == 0 {
+			return summary(delays, length)
+		}
 		select {
 		case err := <-reading:
 			return nil, fmt.Errorf("the stream of changes ended: %w", err)
 		default:
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("a follower did not see %d records", watched.missing())
+			return nil, fmt.Errorf("a follower did not see %d records", missing)
 		}
 	}
-	return watched.summary(length)
 }
 
 // sightings is when the records of a block were acknowledged and seen, by their
@@ -196,28 +190,19 @@ func (s *sightings) read(body io.Reader, block []byte) error {
 	}
 }
 
-// missing is how many records were acknowledged and not seen.
-func (s *sightings) missing() int {
+// delays returns how long after its acknowledgement each record was seen, and how many
+// were not seen yet. What was seen before has no delay.
+func (s *sightings) delays() (delays []time.Duration, missing int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	missing := 0
-	for sequence := range s.acknowledged {
-		if s.seen[sequence].IsZero() {
+	for sequence, acknowledged := range s.acknowledged {
+		seen, found := s.seen[sequence]
+		if !found {
 			missing++
 		}
+		delays = append(delays, max(0, seen.Sub(acknowledged)))
 	}
-	return missing
-}
-
-// summary returns the delays. What was seen before it was acknowledged has none.
-func (s *sightings) summary(elapsed time.Duration) (sample, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var delays []time.Duration
-	for sequence, at := range s.acknowledged {
-		delays = append(delays, max(0, s.seen[sequence].Sub(at)))
-	}
-	return summary(delays, elapsed)
+	return delays, missing
 }
 
 // numberAfter reads the number that follows a text.

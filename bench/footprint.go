@@ -8,13 +8,8 @@ import (
 
 // runFootprint starts oda repeatedly.
 func runFootprint(ctx context.Context, s *stage) error {
-	odas, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	var arms []arm
-	for _, srv := range odas {
-		arms = append(arms, arm{name: srv.arm(""), run: func(ctx context.Context, _ time.Duration) (sample, error) {
+	arms, err := s.arms(ctx, func(_ context.Context, srv *server) ([]arm, error) {
+		return []arm{{name: srv.arm(""), run: func(ctx context.Context, _ time.Duration) (sample, error) {
 			if _, err := srv.restart(ctx); err != nil {
 				return nil, err
 			}
@@ -28,8 +23,10 @@ func runFootprint(ctx context.Context, s *stage) error {
 				return nil, err
 			}
 			return sample{memory: resident, disk: float64(info.Size())}, nil
-		}})
+		}}}, nil
+	})
+	if err != nil {
+		return err
 	}
-	_, err = s.measure(ctx, table{sized: true, Columns: plain(memory, disk)}, arms)
-	return err
+	return s.measure(ctx, table{sized: true, Columns: plain(memory, disk)}, arms)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,15 +15,12 @@ import (
 
 // lab is what all scenarios of a run share: the programs, and a PostgreSQL.
 type lab struct {
-	plan     plan
-	lock     *os.File // excludes other runs in the same folder
-	version  string   // version of the sources
-	dir      string   // folder for everything that is built and stored
-	profiles string   // folder for profiles; empty for none
-	progress io.Writer
-	odas     []program // the archive and, with -against, the earlier one
-	cluster  *fault.Cluster
-	pocket   string // PocketBase, once it is built
+	settings
+	lock    *os.File  // excludes other runs in the same folder
+	dir     string    // folder for everything that is built and stored
+	odas    []program // the archive and, with -against, the earlier one
+	cluster *fault.Cluster
+	pocket  string // PocketBase, once it is built
 }
 
 // program is a build of the archive.
@@ -58,7 +54,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, fmt.Errorf("another run uses %s", dir)
 	}
-	l := &lab{lock: lock, plan: o.plan, version: o.version, dir: dir, profiles: o.profiles, progress: o.progress}
+	l := &lab{settings: o.settings, lock: lock, dir: dir}
 	// A run that was killed leaves its archives behind.
 	for _, left := range []string{"postgres", "archives"} {
 		if err := os.RemoveAll(filepath.Join(dir, left)); err != nil {
@@ -141,15 +137,10 @@ func (l *lab) query(ctx context.Context, dsn string, statements ...string) (valu
 	defer conn.Close(context.WithoutCancel(ctx))
 	for _, statement := range statements {
 		rows, err := conn.Query(ctx, statement)
+		if err == nil {
+			_, err = pgx.ForEachRow(rows, []any{&value}, func() error { return nil })
+		}
 		if err != nil {
-			return 0, err
-		}
-		for rows.Next() {
-			if err := rows.Scan(&value); err != nil {
-				return 0, err
-			}
-		}
-		if err := rows.Err(); err != nil {
 			return 0, fmt.Errorf("%s: %w", statement, err)
 		}
 	}

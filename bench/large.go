@@ -38,7 +38,7 @@ func runLarge(ctx context.Context, s *stage) error {
 			listArm(srv, byCreation, "created_after=2000-01-01", count),
 			listArm(srv, byModification, "last_modified_after=2000-01-01", count))
 	}
-	if _, err := s.measure(ctx, table{sized: true, Title: "Listing all identifiers", Columns: plain(rate, took, memory)}, arms); err != nil {
+	if err := s.measure(ctx, table{sized: true, Title: "Listing all identifiers", Columns: plain(rate, took, memory)}, arms); err != nil {
 		return err
 	}
 	return s.grown(ctx, small, large, []op{
@@ -47,7 +47,7 @@ func runLarge(ctx context.Context, s *stage) error {
 				random := rand.New(rand.NewPCG(8, uint64(i)))
 				return worker{next: func() request {
 					id := identifier(fmt.Sprintf("sbd-%03d", random.IntN(tenths)), random.IntN(count/tenths))
-					return request{method: "GET", path: api + "/sbds/" + id}
+					return get(api + "/sbds/" + id)
 				}}
 			}), nil
 		}},
@@ -70,32 +70,24 @@ func listArm(srv *server, detail, query string, count int) arm {
 		if _, err := srv.do(ctx, "GET", api+"/sbds?limit=1&"+query, nil); err != nil {
 			return nil, err
 		}
-		before, err := srv.resident()
-		if err != nil {
-			return nil, err
+		got, err := effort(srv.process, func() error {
+			answer, err := srv.do(ctx, "GET", api+"/sbds?"+query, nil)
+			if n := bytes.Count(answer, []byte(`"sbd-`)); err == nil && n != count {
+				err = fmt.Errorf("a listing has %d identifiers, not %d", n, count)
+			}
+			return err
+		})
+		if err == nil {
+			got[rate] = float64(count) / got[took]
 		}
-		if err := srv.resetPeak(); err != nil {
-			return nil, err
-		}
-		begin := time.Now()
-		answer, err := srv.do(ctx, "GET", api+"/sbds?"+query, nil)
-		if err != nil {
-			return nil, err
-		}
-		seconds := time.Since(begin).Seconds()
-		if n := bytes.Count(answer, []byte(`"sbd-`)); n != count {
-			return nil, fmt.Errorf("a listing has %d identifiers, not %d", n, count)
-		}
-		after, err := srv.peak()
-		return sample{rate: float64(count) / seconds, took: seconds, memory: max(0, after-before)}, err
+		return got, err
 	}}
 }
 
 // listPage lists the first 100 of a collection.
 func listPage(collection string) work {
 	return func(_ context.Context, _ *server, connections int) ([]worker, error) {
-		page := []request{{method: "GET", path: api + "/" + collection + "?limit=100&created_after=2000-01-01"}}
-		return workers(connections, func(i int) worker { return anyOf(i, page) }), nil
+		return shuffled(connections, get(api+"/"+collection+"?limit=100&created_after=2000-01-01")), nil
 	}
 }
 
@@ -167,19 +159,17 @@ type op struct {
 
 // grown starts oda on small and large archives, and does the same work on both.
 func (s *stage) grown(ctx context.Context, small, large []*server, ops []op) error {
+	starting := func(srv *server, detail string) arm {
+		return arm{name: srv.arm(detail), run: func(ctx context.Context, _ time.Duration) (sample, error) {
+			lasted, err := srv.restart(ctx)
+			return sample{took: lasted.Seconds()}, err
+		}}
+	}
 	var starts, arms []arm
 	for i := range large {
-		for _, place := range []struct {
-			srv    *server
-			detail string
-		}{{large[i], ", start"}, {small[i], ", start" + onSmall}} {
-			starts = append(starts, arm{name: place.srv.arm(place.detail), run: func(ctx context.Context, _ time.Duration) (sample, error) {
-				lasted, err := place.srv.restart(ctx)
-				return sample{took: lasted.Seconds()}, err
-			}})
-		}
+		starts = append(starts, starting(large[i], ", start"), starting(small[i], ", start"+onSmall))
 	}
-	if _, err := s.measure(ctx, table{sized: true, Title: "Starting", Columns: []column{over(took), over(took, onSmall)}}, starts); err != nil {
+	if err := s.measure(ctx, table{sized: true, Title: "Starting", Columns: []column{over(took), over(took, onSmall)}}, starts); err != nil {
 		return err
 	}
 	for i := range large {
@@ -195,6 +185,5 @@ func (s *stage) grown(ctx context.Context, small, large []*server, ops []op) err
 			arms = append(arms, loadArm(large[i], ", "+o.name, many, 1), loadArm(small[i], ", "+o.name+onSmall, few, 1))
 		}
 	}
-	_, err := s.measure(ctx, table{Title: "Working", Columns: []column{over(cost), over(cost, onSmall), over(p50), over(p99)}}, arms)
-	return err
+	return s.measure(ctx, table{Title: "Working", Columns: []column{over(cost), over(cost, onSmall), over(p50), over(p99)}}, arms)
 }

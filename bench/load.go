@@ -22,6 +22,8 @@ type request struct {
 	body         []byte
 }
 
+func get(path string) request { return request{method: "GET", path: path} }
+
 // worker is one connection's share of the work.
 type worker struct {
 	next func() request

@@ -36,17 +36,17 @@ func (l *lab) describe(ctx context.Context) ([][2]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the size of the memory: %w", err)
 	}
-	server, err := run(ctx, ".", l.cluster.Program("postgres"), "--version")
-	if err != nil {
-		return nil, err
-	}
-	sqlite, err := run(ctx, "..", "go", "list", "-m", "modernc.org/sqlite")
-	if err != nil {
-		return nil, err
-	}
-	peer, err := run(ctx, "pocketbase", "go", "list", "-m", "github.com/pocketbase/pocketbase")
-	if err != nil {
-		return nil, err
+	software := []string{runtime.Version()}
+	for _, command := range [][]string{
+		{".", l.cluster.Program("postgres"), "--version"},
+		{"..", "go", "list", "-m", "modernc.org/sqlite"},
+		{"pocketbase", "go", "list", "-m", "github.com/pocketbase/pocketbase"},
+	} {
+		version, err := run(ctx, command[0], command[1], command[2:]...)
+		if err != nil {
+			return nil, err
+		}
+		software = append(software, strings.TrimPrefix(version, "github.com/pocketbase/"))
 	}
 	return [][2]string{
 		{"Processor", fmt.Sprintf("%s, %d cores", field("/proc/cpuinfo", "model name", ":"), runtime.NumCPU())},
@@ -54,7 +54,7 @@ func (l *lab) describe(ctx context.Context) ([][2]string, error) {
 		{"System", field("/etc/os-release", "PRETTY_NAME", "=")},
 		{"A durable append of 4 KiB", fmt.Sprintf("%v, p99 %v", append50, append99)},
 		{"Load before the run", before},
-		{"Software", fmt.Sprintf("%s, %s, %s, %s", runtime.Version(), server, sqlite, strings.TrimPrefix(peer, "github.com/pocketbase/"))},
+		{"Software", strings.Join(software, ", ")},
 	}, nil
 }
 

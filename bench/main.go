@@ -20,24 +20,29 @@ import (
 	"time"
 )
 
+// settings are those of every scenario.
+type settings struct {
+	plan     plan
+	profiles string // folder for profiles of oda; empty for none
+	version  string // of the sources
+	progress io.Writer
+}
+
 // options say what to run.
 type options struct {
-	plan     plan
-	quick    bool
-	only     *regexp.Regexp // nil for all scenarios that need not be requested
-	against  string         // revision of an earlier oda; empty for none
-	profiles string         // folder for profiles of oda; empty for none
-	version  string
-	work     string // folder for what is built and stored
-	out      string // folder for the report
-	progress io.Writer
+	settings
+	quick   bool
+	only    *regexp.Regexp // nil for all scenarios that need not be requested
+	against string         // revision of an earlier oda; empty for none
+	work    string         // folder for what is built and stored
+	out     string         // folder for the report
 }
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == serveBare {
 		fail(runBare(os.Args[2], os.Args[3:]...))
 	}
-	o := options{plan: full, progress: os.Stderr}
+	o := options{settings: settings{plan: full, progress: os.Stderr}}
 	flag.BoolVar(&o.quick, "quick", false, "small counts and short times, without PocketBase")
 	only := flag.String("only", "", "run the scenarios whose name matches this `expression`, and put them into the report that is there")
 	soak := flag.Duration("soak", 0, "`time` that a soak takes (default 10m, or 20s with -quick)")

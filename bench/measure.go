@@ -117,7 +117,7 @@ const sizedRounds = 5
 // the machine affects all of them alike. Every other round goes backwards, so
 // that no arm always follows the same one. A measurement during which the host
 // withheld processor time is repeated.
-func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error) {
+func (s *stage) measure(ctx context.Context, t table, arms []arm) error {
 	if s.against() {
 		main := t.Columns[0].Figure
 		t.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c column) bool { return len(c.Over) > 0 })
@@ -125,10 +125,6 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 	}
 	for _, a := range arms {
 		t.Series = append(t.Series, series{Arm: a.name, Line: a.line, X: a.x, Rounds: map[figure][]float64{}})
-	}
-	order := make([]int, len(arms))
-	for i := range order {
-		order[i] = i
 	}
 	round, length := 1, s.plan.length
 	if s.plan.warm > 0 {
@@ -139,13 +135,16 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 		rounds = min(rounds, sizedRounds)
 	}
 	for ; round <= rounds; round++ {
-		for _, i := range order {
+		for i := range arms {
+			if round%2 == 0 {
+				i = len(arms) - 1 - i
+			}
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return err
 			}
 			got, err := undisturbed(4*length, func() (sample, error) { return arms[i].run(ctx, length) })
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", arms[i].name, err)
+				return fmt.Errorf("%s: %w", arms[i].name, err)
 			}
 			if round == 0 {
 				continue
@@ -156,10 +155,9 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) (*table, error
 			}
 		}
 		length = s.plan.length
-		slices.Reverse(order)
 	}
 	s.section.Tables = append(s.section.Tables, &t)
-	return &t, nil
+	return nil
 }
 
 // String formats the figures for progress messages.

@@ -68,8 +68,7 @@ func runMoving(ctx context.Context, s *stage) error {
 	}}, arm{name: copying, run: func(ctx context.Context, _ time.Duration) (sample, error) {
 		return s.fresh(ctx, onPostgres, func(db string) (sample, error) { return copyTables(ctx, n, sources[1].db, db) })
 	}})
-	_, err := s.measure(ctx, table{sized: true, Columns: append(plain(rate, memory), over(rate, rawCopy), over(rate, copying))}, arms)
-	return err
+	return s.measure(ctx, table{sized: true, Columns: append(plain(rate, memory), over(rate, rawCopy), over(rate, copying))}, arms)
 }
 
 // fresh calls work with a database that has an empty archive.

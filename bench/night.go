@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -27,15 +28,13 @@ func runNight(ctx context.Context, s *stage) error {
 		}
 		arms = append(arms, loadArm(srv, "", mixes[i], 1))
 	}
-	closed, err := s.measure(ctx, table{Title: "As fast as it goes", Columns: []column{over(rate), over(rate, bare), over(p50), over(p99), over(p999)}}, arms)
-	if err != nil {
+	columns := []column{over(rate), over(rate, bare), over(p50), over(p99), over(p999)}
+	if err := s.measure(ctx, table{Title: "As fast as it goes", Columns: columns}, arms); err != nil {
 		return err
 	}
-	slowest := 0.0
-	for _, one := range closed.Series {
-		if most := spreadOf(one.Rounds[rate]).median; slowest == 0 || most < slowest {
-			slowest = most
-		}
+	slowest := math.Inf(1)
+	for _, one := range s.section.Tables[0].Series {
+		slowest = min(slowest, spreadOf(one.Rounds[rate]).median)
 	}
 	arms = nil
 	for _, share := range s.plan.shares {
@@ -49,9 +48,8 @@ func runNight(ctx context.Context, s *stage) error {
 			})
 		}
 	}
-	_, err = s.measure(ctx, table{
+	return s.measure(ctx, table{
 		Title: "At a constant rate", Columns: plain(p50, p99, p999, rate),
 		Plot: &plotted{Title: "A mixed night at a constant rate", X: "requests per second", Y: p99},
 	}, arms)
-	return err
 }

@@ -22,25 +22,18 @@ const (
 // runPast compares reading what was with reading what is: an entity with many
 // versions, and a block with many records.
 func runPast(ctx context.Context, s *stage) error {
-	odas, err := s.startOdas(ctx)
+	arms, err := s.arms(ctx, func(ctx context.Context, srv *server) ([]arm, error) {
+		entity, err := pastEntity(ctx, srv)
+		if err != nil {
+			return nil, err
+		}
+		block, err := pastBlock(ctx, srv)
+		return append(entity, block...), err
+	})
 	if err != nil {
 		return err
 	}
-	var arms []arm
-	for _, srv := range odas {
-		for _, prepare := range []func(context.Context, *server) ([]arm, error){pastEntity, pastBlock} {
-			some, err := prepare(ctx, srv)
-			if err != nil {
-				return fmt.Errorf("prepare %s: %w", srv.name, err)
-			}
-			arms = append(arms, some...)
-		}
-		if err := srv.settle(ctx); err != nil {
-			return err
-		}
-	}
-	_, err = s.measure(ctx, table{Columns: plain(cost, rate, p50, p99)}, arms)
-	return err
+	return s.measure(ctx, table{Columns: plain(cost, rate, p50, p99)}, arms)
 }
 
 // pastEntity stores an entity many times.
@@ -62,14 +55,14 @@ func pastEntity(ctx context.Context, srv *server) ([]arm, error) {
 		if err != nil {
 			return nil, err
 		}
-		versions = append(versions, request{method: "GET", path: fmt.Sprintf("%s/versions/%d", path, n)})
-		instants = append(instants, request{method: "GET", path: path + "?at=" + at})
+		versions = append(versions, get(fmt.Sprintf("%s/versions/%d", path, n)))
+		instants = append(instants, get(path+"?at="+at))
 	}
 	current, err := readEntities(ctx, srv, busy)
 	return []arm{
 		loadArm(srv, getEntity, current, 1),
-		loadArm(srv, oldVersion, workers(busy, func(i int) worker { return anyOf(i, versions) }), 1),
-		loadArm(srv, asOf, workers(busy, func(i int) worker { return anyOf(i, instants) }), 1),
+		loadArm(srv, oldVersion, shuffled(busy, versions...), 1),
+		loadArm(srv, asOf, shuffled(busy, instants...), 1),
 	}, err
 }
 
@@ -101,10 +94,7 @@ func pastBlock(ctx context.Context, srv *server) ([]arm, error) {
 	if err := srv.lengthen(ctx, ids[1], srv.stage.plan.past); err != nil {
 		return nil, err
 	}
-	one := func(detail, path string) arm {
-		requests := []request{{method: "GET", path: path}}
-		return loadArm(srv, detail, workers(busy, func(i int) worker { return anyOf(i, requests) }), 1)
-	}
+	one := func(detail, path string) arm { return loadArm(srv, detail, shuffled(busy, get(path)), 1) }
 	return []arm{one(getBlock, short), one(oldBlock, long+"/versions/1"), one(asOfInBlock, long+"?at="+at)}, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -21,6 +22,9 @@ type script struct {
 	text      string
 	variables map[string]string
 }
+
+// scripted prepares the database of an oda for a script.
+type scripted func(ctx context.Context, srv *server, connections int) (script, error)
 
 // sessionSettings are the settings of the archive's own connections that affect
 // plans.
@@ -92,30 +96,27 @@ var perSecond = regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection
 
 // pgbenchArm lets one thread of pgbench keep connections to the database of an
 // oda busy. Its lengths are whole seconds.
-func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
+func (s *stage) pgbenchArm(ctx context.Context, srv *server, prepare scripted, connections int) (arm, error) {
+	sc, err := prepare(ctx, srv, connections)
+	file := s.file(".sql")
+	if err := errors.Join(err, os.WriteFile(file, []byte(sc.text), 0o600)); err != nil {
+		return arm{}, err
+	}
 	return arm{name: pgbench, run: func(ctx context.Context, length time.Duration) (sample, error) {
-		dir, err := os.MkdirTemp(s.dir, "pgbench-")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-		file := filepath.Join(dir, "script.sql")
-		if err := os.WriteFile(file, []byte(sc.text), 0o600); err != nil {
-			return nil, err
-		}
+		log := s.file(".pgbench")
 		seconds := 1 + math.Ceil(length.Seconds()) // it may take most of the first one to connect
 		args := []string{
 			"PGOPTIONS=" + sessionSettings, "LC_ALL=C", s.cluster.Program("pgbench"),
 			"-n", "-M", "prepared", "-j", "1", "-c", strconv.Itoa(connections), "-T", fmt.Sprint(seconds), "-f", file,
 			// Logging the latency of every transaction would slow pgbench down.
-			"-l", "--log-prefix", filepath.Join(dir, "log"), "--sampling-rate", fmt.Sprint(1 / math.Ceil(float64(connections)/8)),
+			"-l", "--log-prefix", log, "--sampling-rate", fmt.Sprint(1 / math.Ceil(float64(connections)/8)),
 			// Use numbers that no earlier run has used.
 			"-D", fmt.Sprintf("base=%d", time.Now().UnixMicro()*spacing), "-D", "n=0",
 		}
 		for name, value := range sc.variables {
 			args = append(args, "-D", name+"="+value)
 		}
-		out, err := run(ctx, dir, "env", append(args, srv.db)...)
+		out, err := run(ctx, ".", "env", append(args, srv.db)...)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +124,7 @@ func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 		if match == nil {
 			return nil, fmt.Errorf("pgbench reports no rate: %s", out)
 		}
-		logs, err := filepath.Glob(filepath.Join(dir, "log.*"))
+		logs, err := filepath.Glob(log + ".*")
 		if err != nil {
 			return nil, err
 		}
@@ -145,5 +146,5 @@ func (s *stage) pgbenchArm(srv *server, sc script, connections int) arm {
 			got[rate], err = strconv.ParseFloat(match[1], 64)
 		}
 		return got, err
-	}}
+	}}, nil
 }

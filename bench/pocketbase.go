@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
 )
 
 // startPocketBase starts a PocketBase with empty collections, and builds it the
@@ -44,17 +43,14 @@ func pocketStore(ctx context.Context, srv *server, count int) error {
 func pocketRead(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	requests := make([]request, hot)
 	for i := range requests {
-		requests[i] = request{method: "GET", path: pocketEntities + "/" + identifier("sbd-hot", i)}
+		requests[i] = get(pocketEntities + "/" + identifier("sbd-hot", i))
 	}
-	return workers(connections, func(i int) worker { return anyOf(i, requests) }), pocketStore(ctx, srv, hot)
+	return shuffled(connections, requests...), pocketStore(ctx, srv, hot)
 }
 
 func pocketCreate(_ context.Context, _ *server, connections int) ([]worker, error) {
-	var number atomic.Int64
-	return workers(connections, func(int) worker {
-		return worker{next: func() request {
-			return request{"POST", pocketEntities, pocketEntity(identifier("sbd-new", int(number.Add(1))))}
-		}}
+	return numbered(connections, func(n int) request {
+		return request{"POST", pocketEntities, pocketEntity(identifier("sbd-new", n))}
 	}), nil
 }
 
@@ -66,7 +62,7 @@ func pocketUpdate(ctx context.Context, srv *server, connections int) ([]worker, 
 		id := identifier("sbd-hot", i)
 		requests[i] = request{"PATCH", pocketEntities + "/" + id, fmt.Appendf(nil, `{"document":%s}`, documentOf(id))}
 	}
-	return workers(connections, func(i int) worker { return anyOf(i, requests) }), pocketStore(ctx, srv, hot)
+	return shuffled(connections, requests...), pocketStore(ctx, srv, hot)
 }
 
 // pocketRecord adds a row that names its block.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,55 +26,48 @@ const (
 
 // process is a running server on 127.0.0.1.
 type process struct {
-	addr  string
-	pprof string // address of the profiles of an oda that is profiled
-	cmd   *exec.Cmd
-	log   string
-	ended chan struct{}
+	*fault.Process
+	program, log string
+	addr         string
+	pprof        string // address of the profiles of an oda that is profiled
 }
 
 // startProcess starts a server and waits until the path ready answers 200. In
 // an argument, {addr} stands for the address to listen on. Servers end with
 // this program, even if it is killed.
 func startProcess(ctx context.Context, log, ready, program string, args ...string) (*process, error) {
-	port, err := fault.FreePort()
+	addr, err := fault.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	another, err := fault.FreePort()
+	pprof, err := fault.FreeAddr()
 	if err != nil {
 		return nil, err
-	}
-	p := &process{
-		addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), pprof: net.JoinHostPort("127.0.0.1", strconv.Itoa(another)),
-		log: log, ended: make(chan struct{}),
 	}
 	args = slices.Clone(args)
 	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "{addr}", p.addr)
+		args[i] = strings.ReplaceAll(args[i], "{addr}", addr)
 	}
 	file, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // the process has its own
-	p.cmd = exec.Command(program, args...)
-	p.cmd.Stdout, p.cmd.Stderr = file, file
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	// The environment of this shell must not configure an oda.
-	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "ODA_") || strings.HasPrefix(variable, "SKUID_URL=")
 	})
-	p.cmd.Env = append(p.cmd.Env, "BENCH_PPROF="+p.pprof)
-	if err := p.cmd.Start(); err != nil {
+	cmd.Env = append(cmd.Env, "BENCH_PPROF="+pprof)
+	started, err := fault.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(p.ended)
-		_ = p.cmd.Wait() // its state says how it ended
-	}()
+	p := &process{started, program, log, addr, pprof}
 	if err := p.ready(ctx, ready); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w\n%s", program, err, p.tail()), p.stop())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), p.stop())
 	}
 	return p, nil
 }
@@ -85,14 +77,12 @@ func (p *process) ready(ctx context.Context, path string) error {
 	defer cancel()
 	for {
 		_, err := p.do(ctx, http.MethodGet, path, nil)
-		if err == nil {
-			return nil
+		if err == nil || !p.Running() {
+			return err
 		}
 		select {
-		case <-p.ended:
-			return fmt.Errorf("the server exited at once, %v", p.cmd.ProcessState)
 		case <-ctx.Done():
-			return fmt.Errorf("the server is not ready: %w", err)
+			return fmt.Errorf("the server is not ready: %w\n%s", err, p.tail())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -128,20 +118,15 @@ func exchange(ctx context.Context, method, url string, body []byte) ([]byte, err
 
 // stop ends the process, and removes its log, which has a line per request.
 func (p *process) stop() error {
-	select {
-	case <-p.ended:
-		return fmt.Errorf("%s had ended, %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
-	default:
+	early := !p.Running()
+	if !early {
+		_ = p.Signal(syscall.SIGTERM) // fails only if the process has just ended
+		late := time.AfterFunc(stopTimeout, p.Kill)
+		<-p.Ended()
+		late.Stop()
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if the process has just ended
-	select {
-	case <-p.ended:
-	case <-time.After(stopTimeout):
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only if the process has just ended
-		<-p.ended
-	}
-	if !p.cmd.ProcessState.Success() {
-		return fmt.Errorf("%s ended badly, %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
+	if early || !p.State().Success() {
+		return fmt.Errorf("%s ended, %v\n%s", p.program, p.State(), p.tail())
 	}
 	return os.Remove(p.log)
 }
@@ -168,18 +153,36 @@ func proc(pid int, file, name string) (float64, error) {
 	return 0, fmt.Errorf("no %s in %s", name, path)
 }
 
-// resident returns the memory of the process, and peak its maximum since
-// resetPeak.
+// resident returns the memory of the process.
 func (p *process) resident() (float64, error) { return p.kibibytes("VmRSS") }
-func (p *process) peak() (float64, error)     { return p.kibibytes("VmHWM") }
 
 func (p *process) kibibytes(name string) (float64, error) {
-	n, err := proc(p.cmd.Process.Pid, "status", name)
+	n, err := proc(p.PID(), "status", name)
 	return n * 1024, err
 }
 
-func (p *process) resetPeak() error {
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0)
+// effort measures how long work takes and, if a server does it, how far its memory
+// rises meanwhile.
+func effort(server *process, work func() error) (sample, error) {
+	var before float64
+	if server != nil {
+		var err error
+		if before, err = server.resident(); err == nil {
+			err = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", server.PID()), []byte("5"), 0) // forgets the peak
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	begin := time.Now()
+	err := work()
+	got := sample{took: time.Since(begin).Seconds()}
+	if err == nil && server != nil {
+		var peak float64
+		peak, err = server.kibibytes("VmHWM")
+		got[memory] = max(0, peak-before)
+	}
+	return got, err
 }
 
 // run runs a program and returns its output.

@@ -38,6 +38,18 @@ func anyOf(connection int, requests []request) worker {
 	return worker{next: func() request { return requests[random.IntN(len(requests))] }}
 }
 
+// shuffled sends the same requests over all connections, at random.
+func shuffled(connections int, requests ...request) []worker {
+	return workers(connections, func(i int) worker { return anyOf(i, requests) })
+}
+
+// numbered sends the requests 1, 2, ..., each over the next free connection.
+func numbered(connections int, nth func(n int) request) []worker {
+	var last atomic.Int64
+	next := func() request { return nth(int(last.Add(1))) }
+	return workers(connections, func(int) worker { return worker{next: next} })
+}
+
 func identifier(prefix string, n int) string { return fmt.Sprintf("%s-%09d", prefix, n) }
 
 // template renders documents, which differ only in the identifier. Building
@@ -60,22 +72,31 @@ func parallel(ctx context.Context, count int, do func(ctx context.Context, i int
 	return all.Wait()
 }
 
-// putSeveral returns the body of a PUT of the entities first, first+1, ...
-func putSeveral(prefix string, first, count int) []byte {
+// putSeveral returns the body of a PUT of the documents first, first+1, ...
+func putSeveral(list string, first, count int, nth func(n int) []byte) []byte {
 	documents := make([][]byte, count)
 	for i := range documents {
-		documents[i] = documentOf(identifier(prefix, first+i))
+		documents[i] = nth(first + i)
 	}
-	return slices.Concat([]byte(`{"sbds":[`), bytes.Join(documents, []byte(",")), []byte(`]}`))
+	return slices.Concat([]byte(`{"`+list+`":[`), bytes.Join(documents, []byte(",")), []byte(`]}`))
 }
 
-// storeEntities stores the entities prefix-000000000, prefix-000000001, ...
-func (srv *server) storeEntities(ctx context.Context, prefix string, count int) error {
+// storeSeveral stores documents, several in a request.
+func (srv *server) storeSeveral(ctx context.Context, list string, count int, nth func(n int) []byte) error {
 	return parallel(ctx, (count+several-1)/several, func(ctx context.Context, i int) error {
 		first := i * several
-		_, err := srv.do(ctx, "PUT", api+"/", putSeveral(prefix, first, min(several, count-first)))
+		_, err := srv.do(ctx, "PUT", api+"/", putSeveral(list, first, min(several, count-first), nth))
 		return err
 	})
+}
+
+// entitiesOf returns what renders the entities prefix-000000000, prefix-000000001, ...
+func entitiesOf(prefix string) func(n int) []byte {
+	return func(n int) []byte { return documentOf(identifier(prefix, n)) }
+}
+
+func (srv *server) storeEntities(ctx context.Context, prefix string, count int) error {
+	return srv.storeSeveral(ctx, "sbds", count, entitiesOf(prefix))
 }
 
 // storeBlocks stores empty blocks and returns their identifiers.
@@ -129,27 +150,21 @@ func (srv *server) lengthen(ctx context.Context, id string, length int) error {
 func readEntities(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	requests := make([]request, hot)
 	for i := range requests {
-		requests[i] = request{method: "GET", path: api + "/sbds/" + identifier("sbd-hot", i)}
+		requests[i] = get(api + "/sbds/" + identifier("sbd-hot", i))
 	}
-	return workers(connections, func(i int) worker { return anyOf(i, requests) }), srv.storeEntities(ctx, "sbd-hot", hot)
+	return shuffled(connections, requests...), srv.storeEntities(ctx, "sbd-hot", hot)
 }
 
 func createEntities(_ context.Context, _ *server, connections int) ([]worker, error) {
-	var number atomic.Int64
-	return workers(connections, func(int) worker {
-		return worker{next: func() request {
-			id := identifier("sbd-new", int(number.Add(1)))
-			return request{"PUT", api + "/sbds/" + id, documentOf(id)}
-		}}
+	return numbered(connections, func(n int) request {
+		id := identifier("sbd-new", n)
+		return request{"PUT", api + "/sbds/" + id, documentOf(id)}
 	}), nil
 }
 
 func createSeveral(_ context.Context, _ *server, connections int) ([]worker, error) {
-	var number atomic.Int64
-	return workers(connections, func(int) worker {
-		return worker{next: func() request {
-			return request{"PUT", api + "/", putSeveral("sbd-sev", int(number.Add(several)), several)}
-		}}
+	return numbered(connections, func(n int) request {
+		return request{"PUT", api + "/", putSeveral("sbds", n*several, several, entitiesOf("sbd-sev"))}
 	}), nil
 }
 
@@ -223,13 +238,9 @@ func recordAt(length, blocks int) work {
 		if err == nil {
 			err = parallel(ctx, blocks, func(ctx context.Context, i int) error { return srv.lengthen(ctx, ids[i], length) })
 		}
-		var sent atomic.Int64
 		some := records(16)
-		return workers(connections, func(int) worker {
-			return worker{next: func() request {
-				n := int(sent.Add(1))
-				return request{"POST", api + "/ebs/" + ids[n/length%blocks] + "/request_response", some[n%len(some)]}
-			}}
+		return numbered(connections, func(n int) request {
+			return request{"POST", api + "/ebs/" + ids[n/length%blocks] + "/request_response", some[n%len(some)]}
 		}), err
 	}
 }
@@ -240,9 +251,7 @@ func readBlock(ctx context.Context, srv *server, connections int) ([]worker, err
 	if err == nil {
 		err = srv.lengthen(ctx, ids[0], srv.stage.plan.longBlock)
 	}
-	return workers(connections, func(i int) worker {
-		return anyOf(i, []request{{method: "GET", path: api + "/ebs/" + ids[0]}})
-	}), err
+	return shuffled(connections, get(api+"/ebs/"+ids[0])), err
 }
 
 // reportNight asks for the night of all records of some blocks.
@@ -252,9 +261,7 @@ func reportNight(ctx context.Context, srv *server, connections int) ([]worker, e
 	if err == nil {
 		err = parallel(ctx, len(ids), func(ctx context.Context, i int) error { return srv.lengthen(ctx, ids[i], plan.nightRecords) })
 	}
-	return workers(connections, func(i int) worker {
-		return anyOf(i, []request{{method: "GET", path: api + "/night?date=2026-02-28"}})
-	}), err
+	return shuffled(connections, get(api+"/night?date=2026-02-28")), err
 }
 
 // observe is the load of an archive while a telescope observes: 95 % record, 3

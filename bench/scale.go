@@ -49,9 +49,9 @@ func runScale(ctx context.Context, s *stage) error {
 		return func(_ context.Context, _ *server, connections int) ([]worker, error) {
 			requests := make([]request, 1000)
 			for i := range requests {
-				requests[i] = request{method: "GET", path: fmt.Sprintf("%s/ebs/%s/request_responses?limit=100&after=%d", api, identifier(prefix, i*7%blocks), i)}
+				requests[i] = get(fmt.Sprintf("%s/ebs/%s/request_responses?limit=100&after=%d", api, identifier(prefix, i*7%blocks), i))
 			}
-			return workers(connections, func(i int) worker { return anyOf(i, requests) }), nil
+			return shuffled(connections, requests...), nil
 		}
 	}
 	return s.grown(ctx, small, large, []op{
@@ -74,7 +74,7 @@ func runScale(ctx context.Context, s *stage) error {
 // output returns how many bytes were written to disk so far, and how many of
 // them to PostgreSQL's write-ahead log.
 func (srv *server) output(ctx context.Context) (bytes, log float64, err error) {
-	processes := []int{srv.cmd.Process.Pid}
+	processes := []int{srv.PID()}
 	if srv.database != "" {
 		log, err = srv.stage.query(ctx, srv.db, "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8")
 		if err != nil {

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/url"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
 const (
-	searchGroup  = 500  // entities that a filter leaves
-	searchBatch  = 1000 // entities that are stored in one request
-	searchWrites = 500  // records per second beside searches
+	searchGroup  = 500 // entities that a filter leaves
+	searchWrites = 500 // records per second beside searches
 )
 
 // Details of arms.
@@ -38,15 +35,8 @@ func searched(id string, n, groups int) []byte {
 
 // storeSearched fills an archive.
 func (srv *server) storeSearched(ctx context.Context, count int) error {
-	size := min(searchBatch, count)
-	return parallel(ctx, count/size, func(ctx context.Context, part int) error {
-		documents := make([][]byte, size)
-		for i := range documents {
-			n := part*size + i
-			documents[i] = searched(identifier("eb-found", n), n, max(count/searchGroup, 1))
-		}
-		_, err := srv.do(ctx, "PUT", api+"/", slices.Concat([]byte(`{"ebs":[`), bytes.Join(documents, []byte(",")), []byte(`]}`)))
-		return err
+	return srv.storeSeveral(ctx, "ebs", count, func(n int) []byte {
+		return searched(identifier("eb-found", n), n, max(count/searchGroup, 1))
 	})
 }
 
@@ -61,7 +51,7 @@ func searches(ctx context.Context, srv *server, count int) (names []string, all 
 		if all[name] == nil {
 			names = append(names, name)
 		}
-		all[name] = append(all[name], request{method: "GET", path: api + "/ebs/search?" + query.Encode()})
+		all[name] = append(all[name], get(api+"/ebs/search?"+query.Encode()))
 	}
 	random := rand.New(rand.NewPCG(10, 1))
 	for range 200 {
@@ -95,28 +85,18 @@ func searches(ctx context.Context, srv *server, count int) (names []string, all 
 
 // runSearch searches a large archive, by one filter each time.
 func runSearch(ctx context.Context, s *stage) error {
-	servers, err := s.startOdas(ctx)
-	if err != nil {
-		return err
-	}
-	var quiet, busy, values []arm
-	for _, srv := range servers {
+	var busy, values []arm
+	quiet, err := s.arms(ctx, func(ctx context.Context, srv *server) (quiet []arm, err error) {
 		begin := time.Now()
 		if err := srv.storeSearched(ctx, s.plan.entities); err != nil {
-			return err
+			return nil, err
 		}
 		s.say("  %s: filled in %v", srv.arm(""), time.Since(begin).Round(time.Second))
-		if err := srv.settle(ctx); err != nil {
-			return err
-		}
 		names, all, err := searches(ctx, srv, s.plan.entities)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		writers, err := recordEach(ctx, srv, fillers)
-		if err != nil {
-			return err
-		}
 		for _, name := range names {
 			one := []worker{anyOf(1, all[name])}
 			quiet = append(quiet, loadArm(srv, name, one, 1))
@@ -126,26 +106,30 @@ func runSearch(ctx context.Context, s *stage) error {
 					_, err := load(ctx, srv.addr, writers, length, searchWrites)
 					return err
 				})
-				both.Go(func() error {
+				both.Go(func() (err error) {
 					found, err = load(ctx, srv.addr, one, length, 0)
 					return err
 				})
-				return found, both.Wait()
+				err = both.Wait()
+				return found, err
 			}})
 		}
-		none := []request{{method: "GET", path: api + "/ebs/search?where=" + url.QueryEscape(`/n = -1`)}}
-		values = append(values, loadArm(srv, anyValue, []worker{anyOf(1, none)}, 1))
+		none := get(api + "/ebs/search?where=" + url.QueryEscape(`/n = -1`))
+		values = append(values, loadArm(srv, anyValue, shuffled(1, none), 1))
+		return quiet, err
+	})
+	if err != nil {
+		return err
 	}
 	columns := plain(p50, p99, rate)
-	if _, err := s.measure(ctx, table{Title: "The first page, over one connection", Columns: columns}, quiet); err != nil {
+	if err := s.measure(ctx, table{Title: "The first page, over one connection", Columns: columns}, quiet); err != nil {
 		return err
 	}
 	title := fmt.Sprintf("The same, while %d records per second come in", searchWrites)
-	if _, err := s.measure(ctx, table{Title: title, Columns: columns}, busy); err != nil {
+	if err := s.measure(ctx, table{Title: title, Columns: columns}, busy); err != nil {
 		return err
 	}
-	_, err = s.measure(ctx, table{Title: "A condition that nothing fits: a page ends after a second", Columns: plain(p50)}, values)
-	return err
+	return s.measure(ctx, table{Title: "A condition that nothing fits: a page ends after a second", Columns: plain(p50)}, values)
 }
 
 // searchBudgets are those of every filter.

@@ -61,16 +61,21 @@ var bounds = []bound{
 	{figure: perWrite, most: 4 << 10},
 }
 
+// valuesOf returns a figure of the samples that have it.
+func valuesOf(samples []sample, f figure) (values []float64) {
+	for _, one := range samples {
+		if value, ok := one[f]; ok {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
 // grown returns what has grown more than it may.
 func grown(samples []sample) error {
 	var all error
 	for _, b := range bounds {
-		var values []float64
-		for _, one := range samples {
-			if value, ok := one[b.figure]; ok {
-				values = append(values, value)
-			}
-		}
+		values := valuesOf(samples, b.figure)
 		third := len(values) / 3
 		if third == 0 {
 			continue
@@ -120,15 +125,7 @@ func runSoak(ctx context.Context, s *stage) error {
 			minutes := s.plan.soak.Minutes() * float64(point+1) / soakPoints
 			one := series{Arm: srv.arm(fmt.Sprintf(", minute %s", digits(minutes))), Line: srv.arm(""), X: minutes, Rounds: map[figure][]float64{}}
 			for _, c := range t.Columns {
-				var values []float64
-				for _, sample := range part {
-					if value, ok := sample[c.Figure]; ok {
-						values = append(values, value)
-					}
-				}
-				if len(values) > 0 {
-					one.Rounds[c.Figure] = []float64{spreadOf(values).median}
-				}
+				one.Rounds[c.Figure] = valuesOf(part, c.Figure)
 			}
 			t.Series = append(t.Series, one)
 		}
@@ -152,20 +149,20 @@ func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
 	}
 	defer end()
 	all, working := errgroup.WithContext(ctx)
-	over := make(chan struct{})
+	dark, dawn := context.WithCancel(working)
 	all.Go(func() error {
-		defer close(over)
+		defer dawn()
 		_, err := load(working, srv.addr, night, s.plan.soak, soakRate)
 		return err
 	})
-	all.Go(func() error { return visit(working, srv, over) })
+	all.Go(func() error { return visit(dark, srv) })
 	var samples []sample
 	all.Go(func() error {
 		tick := time.NewTicker(s.plan.soak / soakSamples)
 		defer tick.Stop()
 		for before := (&look{}); ; {
 			select {
-			case <-over:
+			case <-dark.Done():
 				return nil
 			case <-tick.C:
 			}
@@ -226,17 +223,17 @@ func soakNight(ctx context.Context, srv *server) ([]worker, *atomic.Int64, error
 					id := identifier("sbd-soak", int(entities.Add(1)))
 					return request{"PUT", api + "/sbds/" + id, documentOf(id)}
 				case n < 80:
-					return request{method: "GET", path: api + "/sbds/" + identifier("sbd-own", random.IntN(own*soakConnections))}
+					return get(api + "/sbds/" + identifier("sbd-own", random.IntN(own*soakConnections)))
 				case n < 85:
-					return request{method: "GET", path: api + "/ebs/" + current}
+					return get(api + "/ebs/" + current)
 				case n < 90:
-					return request{method: "GET", path: api + "/sbds/search?q=field&limit=20"}
+					return get(api + "/sbds/search?q=field&limit=20")
 				case n < 93:
-					return request{method: "GET", path: api + "/ebs?created_after=2026-01-01&limit=100"}
+					return get(api + "/ebs?created_after=2026-01-01&limit=100")
 				case n < 96:
-					return request{method: "GET", path: api + "/changes?after=0&limit=100"}
+					return get(api + "/changes?after=0&limit=100")
 				}
-				return request{method: "GET", path: []string{"/", "/ebs", "/ebs/" + current, "/sbds"}[n%4]}
+				return get([]string{"/", "/ebs", "/ebs/" + current, "/sbds"}[n%4])
 			},
 			answered: func(body []byte) {
 				switch {
@@ -251,26 +248,19 @@ func soakNight(ctx context.Context, srv *server) ([]worker, *atomic.Int64, error
 }
 
 // visit lets followers come and go, as pages do that are opened and closed.
-func visit(ctx context.Context, srv *server, over <-chan struct{}) error {
-	for {
+func visit(ctx context.Context, srv *server) error {
+	for ctx.Err() == nil {
 		end, err := follow(srv, soakVisitors, "gzip")
 		if err != nil {
 			return err
 		}
 		select {
-		case <-over:
 		case <-ctx.Done():
 		case <-time.After(500 * time.Millisecond):
 		}
 		end()
-		select {
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		default:
-		}
 	}
+	return nil
 }
 
 // look is what the first look at a server found, and the last.
@@ -289,7 +279,7 @@ func (l *look) next(ctx context.Context, srv *server, writes int64) (sample, err
 	if one[memory], err = srv.resident(); err != nil {
 		return nil, err
 	}
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", srv.cmd.Process.Pid))
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", srv.PID()))
 	if err != nil {
 		return nil, err
 	}

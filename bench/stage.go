@@ -157,6 +157,25 @@ func (s *stage) startOdas(ctx context.Context) (all []*server, err error) {
 	return all, nil
 }
 
+// arms starts every oda, and returns the arms that are prepared on each.
+func (s *stage) arms(ctx context.Context, prepare func(context.Context, *server) ([]arm, error)) (all []arm, err error) {
+	odas, err := s.startOdas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, srv := range odas {
+		some, err := prepare(ctx, srv)
+		if err == nil {
+			err = srv.settle(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", srv.arm(""), err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 func (s *stage) startOda(ctx context.Context, program program, engine string) (*server, error) {
 	srv := &server{name: engine, suffix: program.suffix, db: "sqlite:" + s.file(".db"), ready: "/readyz"}
 	if engine == onPostgres {
