@@ -54,7 +54,7 @@ func angle(text string) (value float64, sexagesimal, ok bool) {
 	scale := 1.0
 	for i, part := range parts {
 		n, err := strconv.ParseFloat(part, 64)
-		isWhole := !strings.ContainsRune(part, '.')
+		isWhole := strings.IndexByte(part, '.') < 0
 		isLast := i == len(parts)-1
 		if err != nil || !isDecimal(part, !sexagesimal) || i > 0 && n >= 60 || !isLast && !isWhole {
 			return 0, false, false

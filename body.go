@@ -167,12 +167,12 @@ func (d *Document) metadataEdits(edits []edit) []edit {
 	if i >= 0 && d.nodes[i].Kind == rawjson.Object {
 		end := d.endOfMembers(i)
 		empty := end == d.nodes[i].Start+1
-		for _, m := range managed {
+		for n, m := range managed {
 			if j := d.child(i, m.name); j >= 0 {
 				edits = append(edits, edit{d.nodes[j].Start, d.nodes[j].End, "", m.slot})
 				continue
 			}
-			edits = append(edits, edit{end, end, separated(m.name, empty), m.slot})
+			edits = append(edits, edit{end, end, member(n, empty), m.slot})
 			empty = false
 		}
 		return edits
@@ -184,17 +184,25 @@ func (d *Document) metadataEdits(edits []edit) []edit {
 	// All edits have the same start, so that no other edit comes between them.
 	edits = append(edits, edit{start, start, open, 0})
 	for n, m := range managed {
-		edits = append(edits, edit{start, start, separated(m.name, n == 0), m.slot})
+		edits = append(edits, edit{start, start, member(n, n == 0), m.slot})
 	}
 	return append(edits, edit{start, end, "}", 0})
 }
 
-// separated returns a key and its colon, with a comma unless it is the first.
-func separated(name string, isFirst bool) string {
-	if isFirst {
-		return `"` + name + `":`
+// members has the beginning of each managed field in an object that has others before it.
+var members = func() (all [len(managed)]string) {
+	for i, m := range managed {
+		all[i] = `,"` + m.name + `":`
 	}
-	return `,"` + name + `":`
+	return all
+}()
+
+// member returns the beginning of a managed field, with a comma unless it is the first.
+func member(i int, isFirst bool) string {
+	if isFirst {
+		return members[i][1:]
+	}
+	return members[i]
 }
 
 // endOfMembers returns the offset after the last member of an object, where one
@@ -283,7 +291,7 @@ func appendValue(dst []byte, v SlotValue, m Metadata) []byte {
 func (m Metadata) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	for i, f := range managed {
-		dst = append(dst, separated(f.name, i == 0)...)
+		dst = append(dst, member(i, i == 0)...)
 		dst = appendValue(dst, f.slot, m)
 	}
 	return append(dst, '}')

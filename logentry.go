@@ -80,7 +80,7 @@ type CatalogueEntry struct {
 	Hash      int64
 	Telescope string // empty: none
 	Summary   []byte // packed
-	Terms     string // separated by spaces
+	Terms     string // with a space before and after each
 }
 
 // Prepare checks the entry by itself, and works out what search knows of a version.

@@ -67,6 +67,9 @@ func (x *Extract) summarize() Summary {
 	return s.summary
 }
 
+// fewWords is how many words are looked up one by one.
+const fewWords = 32
+
 // vocabulary holds the words of texts, each once.
 type vocabulary struct {
 	list  []string
@@ -79,7 +82,10 @@ func (v *vocabulary) add(word string) {
 		return
 	}
 	v.read++
-	if v.known == nil && len(v.list) < 32 {
+	if v.known == nil && len(v.list) < fewWords {
+		if v.list == nil {
+			v.list = make([]string, 0, fewWords)
+		}
 		if !slices.Contains(v.list, word) {
 			v.list = append(v.list, word)
 		}
@@ -237,6 +243,13 @@ func (s *summarizer) refer(r Reference) {
 // targets adds the objects with coordinates to the summary. A target without a
 // name takes that of the nearest object around it.
 func (s *summarizer) targets() {
+	count := 0
+	for i := range s.objects {
+		if s.objects[i].hasRA && s.objects[i].hasDec {
+			count++
+		}
+	}
+	s.summary.Targets = slices.Grow(s.summary.Targets, min(count, MaxTargets))
 	for i := range s.objects {
 		o := &s.objects[i]
 		if !o.hasRA || !o.hasDec {

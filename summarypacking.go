@@ -13,7 +13,7 @@ const packedForm = 1
 // Pack encodes the summary as engines store it. A search may read thousands, so
 // the form is one that can be decoded quickly.
 func (s *Summary) Pack() []byte {
-	b := append(make([]byte, 0, 256), packedForm)
+	b := append(make([]byte, 0, 512), packedForm)
 	b = packText(b, s.Telescope)
 	b = packText(b, s.Name)
 	b = packText(b, strings.Join(s.Words, " "))

@@ -76,15 +76,13 @@ func (s *Summary) Terms(ref Ref) []string {
 	return slices.Compact(terms)
 }
 
-// TermList returns the terms of an entity, separated by spaces. Some may occur
-// twice.
+// TermList returns the terms of an entity, with a space before and after each. Some may
+// occur twice.
 func (s *Summary) TermList(ref Ref) string {
-	list := make([]byte, 0, 512)
+	list := append(make([]byte, 0, 512), ' ')
 	add := func(class byte, value string) {
-		if len(list) > 0 {
-			list = append(list, ' ')
-		}
 		list = append(append(list, '0'+byte(ref.Kind), class), value...)
+		list = append(list, ' ')
 	}
 	words(ref.ID, func(word string) { add(wordTerm, word) })
 	for _, word := range s.Words {

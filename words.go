@@ -12,6 +12,7 @@ const maxWord = 200
 // words calls yield for each word of a text. A word is a sequence of letters and
 // digits, folded so that case does not matter.
 func words(text string, yield func(word string)) {
+	lower := ""
 	for i := 0; i < len(text); i++ {
 		start, seen := i, byte(0)
 		for i < len(text) && inWords[text[i]] != 0 {
@@ -24,7 +25,10 @@ func words(text string, yield func(word string)) {
 		case seen == asItIs:
 			yield(cut(word, maxWord))
 		case seen&notASCII == 0:
-			yield(cut(strings.ToLower(word), maxWord))
+			if lower == "" {
+				lower = lowerASCII(text) // one text for all is much cheaper than one for each
+			}
+			yield(cut(lower[start:i], maxWord))
 		default:
 			for word := range strings.FieldsFuncSeq(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 				yield(cut(strings.Map(fold, word), maxWord))
@@ -55,6 +59,18 @@ var inWords = func() (table [256]byte) {
 	}
 	return table
 }()
+
+// lowerASCII returns the text with the letters A to Z in lower case, and all others as
+// they are.
+func lowerASCII(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if inWords[c] == upper {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
 
 // cut shortens a text to at most so many bytes, at the end of a character.
 func cut(text string, most int) string {

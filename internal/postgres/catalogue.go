@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,7 +21,7 @@ type entry struct {
 
 func entryOf(ref oda.Ref, x *oda.Extract) entry {
 	s := x.Summary()
-	e := entry{summary: s.Pack(), terms: s.TermList(ref)}
+	e := entry{summary: s.Pack(), terms: strings.TrimSpace(s.TermList(ref))}
 	if s.Telescope != "" {
 		e.telescope = &s.Telescope
 	}

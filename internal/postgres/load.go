@@ -434,7 +434,7 @@ func (l *loading) writeNew(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) err
 			h.LastSequence, int64(m.LastModifiedOn), telescope, h.entry.Hash,
 		})
 		creations = append(creations, []any{int16(ref.Kind), ref.ID, m.CreatedBy, int64(m.CreatedOn), telescope})
-		entries = append(entries, []any{int16(ref.Kind), ref.ID, h.entry.Summary, h.entry.Terms, int64(m.CreatedOn)})
+		entries = append(entries, []any{int16(ref.Kind), ref.ID, h.entry.Summary, strings.TrimSpace(h.entry.Terms), int64(m.CreatedOn)})
 		counts[ref.Kind]++
 	}
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"heads"}, []string{
@@ -471,7 +471,7 @@ func (l *loading) writeChanged(batch *pgx.Batch) {
 			batch.Queue("UPDATE heads SET telescope = $3, summary_hash = $4 WHERE kind = $1 AND identifier = $2", int16(ref.Kind), ref.ID, telescope, e.Hash)
 			batch.Queue("UPDATE creations SET telescope = $3 WHERE kind = $1 AND identifier = $2", int16(ref.Kind), ref.ID, telescope)
 			batch.Queue("UPDATE catalogue SET summary = $3, terms = array_to_tsvector(string_to_array($4, ' ')) WHERE kind = $1 AND identifier = $2",
-				int16(ref.Kind), ref.ID, e.Summary, e.Terms)
+				int16(ref.Kind), ref.ID, e.Summary, strings.TrimSpace(e.Terms))
 		}
 	}
 }

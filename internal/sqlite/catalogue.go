@@ -22,16 +22,11 @@ type entry struct {
 
 func entryOf(ref oda.Ref, x *oda.Extract) *entry {
 	s := x.Summary()
-	e := &entry{hash: x.Hash(), summary: s.Pack(), terms: termsText(ref, s)}
+	e := &entry{hash: x.Hash(), summary: s.Pack(), terms: s.TermList(ref)}
 	if s.Telescope != "" {
 		e.telescope = s.Telescope
 	}
 	return e
-}
-
-// termsText returns the terms of an entity with a space before and after each.
-func termsText(ref oda.Ref, s *oda.Summary) string {
-	return " " + s.TermList(ref) + " "
 }
 
 // entriesOf makes the entries of entities that are probably new, so that the

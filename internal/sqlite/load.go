@@ -58,7 +58,7 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	if !e.Stored() {
 		return t.loadRecord(e, h, days[0])
 	}
-	entry := &entry{hash: e.Entry.Hash, summary: e.Entry.Summary, terms: " " + e.Entry.Terms + " "}
+	entry := &entry{hash: e.Entry.Hash, summary: e.Entry.Summary, terms: e.Entry.Terms}
 	if e.Entry.Telescope != "" {
 		entry.telescope = e.Entry.Telescope
 	}

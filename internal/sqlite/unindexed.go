@@ -85,6 +85,9 @@ func (u *unindexed) due() int {
 
 // drop removes the first n rows.
 func (u *unindexed) drop(n int) {
+	if n == 0 {
+		return // after most commits; the rows need not be copied
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, r := range u.rows[:n] {
@@ -113,7 +116,7 @@ func (s *Store) readUnindexed() error {
 			s.log.Error("what searches know of an entity is damaged", "kind", ref.Kind.String(), "identifier", ref.ID, "error", err)
 		}
 		rows = append(rows, unindexedRow{
-			entity: stmt.ColumnInt64(0), kind: ref.Kind, terms: termsText(ref, &summary), again: stmt.ColumnInt64(0) <= indexed,
+			entity: stmt.ColumnInt64(0), kind: ref.Kind, terms: summary.TermList(ref), again: stmt.ColumnInt64(0) <= indexed,
 		})
 		return nil
 	}

@@ -265,6 +265,16 @@ func TestAMoveIntoTheIndexIsBoundedInBytes(t *testing.T) {
 	}
 }
 
+// There may be thousands of rows, and every commit asks for those that it moved to be
+// removed.
+func TestACommitThatMovesNothingCopiesNothing(t *testing.T) {
+	var u unindexed
+	u.add(make([]unindexedRow, unindexedMost))
+	if n := testing.AllocsPerRun(10, func() { u.drop(0) }); n != 0 {
+		t.Errorf("%v copies are made", n)
+	}
+}
+
 // FTS5 does not distinguish upper from lower case. Provenance does, however many
 // identifiers differ only in case.
 func TestIdentifiersThatDifferOnlyInCaseAreDistinct(t *testing.T) {
