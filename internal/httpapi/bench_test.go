@@ -122,7 +122,7 @@ func (c *caller) call(body []byte) []byte {
 	return c.answer
 }
 
-// work returns the three most frequent kinds of request. Each function sends one
+// work returns the most frequent kinds of request. Each function sends one
 // and returns how many bytes it carries.
 var work = map[string]func(tb testing.TB, handler http.Handler) (send func(), size int){
 	"GET": func(tb testing.TB, handler http.Handler) (func(), int) {
@@ -134,6 +134,18 @@ var work = map[string]func(tb testing.TB, handler http.Handler) (send func(), si
 		newCaller(tb, handler, "PUT", "/ebs/eb-bench").call([]byte(`{}`))
 		record, body := newCaller(tb, handler, "POST", "/ebs/eb-bench/request_response"), []byte(benchRecord)
 		return func() { record.call(body) }, len(body)
+	},
+	"create": func(tb testing.TB, handler http.Handler) (func(), int) {
+		put, count := newCaller(tb, handler, "PUT", "/sbds/sbd-bench"), 0
+		before, behind, _ := strings.Cut(benchDocument(), "sbd-bench")
+		var body []byte
+		return func() {
+			count++
+			id := fmt.Sprintf("sbd-%09d", count)
+			put.request.URL.Path = "/api/v1/sbds/" + id
+			body = append(append(append(body[:0], before...), id...), behind...)
+			put.call(body)
+		}, len(before) + len(behind)
 	},
 	"update": func(tb testing.TB, handler http.Handler) (func(), int) {
 		put := newCaller(tb, handler, "PUT", "/sbds/sbd-bench")
@@ -152,7 +164,7 @@ func BenchmarkLoopback(b *testing.B) { bench(b, loopback) }
 
 // BenchmarkToken is BenchmarkHandler for a caller with a token.
 func BenchmarkToken(b *testing.B) {
-	for _, name := range []string{"GET", "record", "update"} {
+	for _, name := range []string{"GET", "record", "create", "update"} {
 		b.Run(name, func(b *testing.B) {
 			gate, headers := tokenGate(b)
 			send, _ := work[name](b, withHeaders(deskBehind(b, gate), headers))
@@ -188,7 +200,7 @@ func withHeaders(handler http.Handler, header []string) http.Handler {
 // bench measures each kind of request on an archive of its own. Way wraps the
 // archive's handler.
 func bench(b *testing.B, way func(testing.TB, http.Handler) http.Handler) {
-	for _, name := range []string{"GET", "record", "update"} {
+	for _, name := range []string{"GET", "record", "create", "update"} {
 		b.Run(name, func(b *testing.B) {
 			send, size := work[name](b, way(b, desk(b)))
 			b.SetBytes(int64(size))

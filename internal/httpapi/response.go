@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 
 	"oda"
 	"oda/internal/content"
@@ -143,12 +145,24 @@ func (c *call) entity(e *oda.Entity) error {
 	if text := e.Rendered(); text != nil {
 		return c.sendError(w.whole(text))
 	}
-	w.buf = make([]byte, 0, min(held, len(e.Body.Text)+metadataRoom))
-	if _, err := e.WriteTo(w); err != nil {
-		return c.sendError(err)
+	room := rooms.Get().(*[]byte)
+	w.buf = slices.Grow((*room)[:0], min(held, len(e.Body.Text)+metadataRoom))
+	_, err := e.WriteTo(w)
+	if err == nil {
+		err = w.close()
 	}
-	return c.sendError(w.close())
+	if *room = w.buf; cap(w.buf) <= mostRoom && c.r.ProtoMajor == 1 {
+		rooms.Put(room)
+	}
+	return c.sendError(err)
 }
+
+// rooms has buffers in which answers were put together. Those of HTTP/2 are not used
+// again: it may still be reading one when the client has given the answer up.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostRoom bounds the buffers that are used again.
+const mostRoom = 32 << 10
 
 // stored answers with a document that the call has stored. Its metadata names the
 // user, for the log.
