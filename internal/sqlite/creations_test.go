@@ -40,7 +40,7 @@ func TestAnUpgradeSealsCreations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	older := &conn{c, make(map[string]*sqlite.Stmt)}
+	older := &conn{Conn: c, statements: make(map[string]*sqlite.Stmt)}
 	seals := map[int64][]byte{}
 	err = older.query(`SELECT entity, position, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest FROM versions`, func(stmt *sqlite.Stmt) error {
 		row, _, err := versionRow(stmt)

@@ -157,7 +157,7 @@ func openToRead(path string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{raw, make(map[string]*sqlite.Stmt)}
+	c := &conn{Conn: raw, statements: make(map[string]*sqlite.Stmt)}
 	// Sorting may take much space, so it uses files.
 	if err := c.script("PRAGMA cache_size = -65536; PRAGMA temp_store = FILE"); err != nil {
 		return nil, errors.Join(err, c.close())
