@@ -53,10 +53,9 @@ func angle(text string) (value float64, sexagesimal, ok bool) {
 	}
 	scale := 1.0
 	for i, part := range parts {
-		n, err := strconv.ParseFloat(part, 64)
-		isWhole := strings.IndexByte(part, '.') < 0
+		n, isWhole, ok := decimal(part, !sexagesimal)
 		isLast := i == len(parts)-1
-		if err != nil || !isDecimal(part, !sexagesimal) || i > 0 && n >= 60 || !isLast && !isWhole {
+		if !ok || i > 0 && n >= 60 || !isLast && !isWhole {
 			return 0, false, false
 		}
 		value += n / scale
@@ -74,22 +73,35 @@ func decimalNumber(text string) (float64, bool) {
 	if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
 		unsigned = text[1:]
 	}
-	n, err := strconv.ParseFloat(text, 64)
-	return n, err == nil && isDecimal(unsigned, true)
+	n, _, ok := decimal(unsigned, true)
+	if len(text) > 0 && text[0] == '-' {
+		n = -n
+	}
+	return n, ok
 }
 
-// isDecimal reports whether text is an unsigned decimal number, with an exponent
-// if that is allowed. strconv.ParseFloat accepts other spellings too.
-func isDecimal(text string, exponent bool) bool {
+// decimal parses an unsigned decimal number, with an exponent if that is allowed.
+// strconv.ParseFloat accepts other spellings too, and takes longer for a few digits.
+func decimal(text string, exponent bool) (n float64, isWhole, ok bool) {
+	isWhole = true
+	var digits int64
 	for i := range len(text) {
 		switch c := text[i]; {
-		case c >= '0' && c <= '9', c == '.':
+		case c >= '0' && c <= '9':
+			digits = 10*digits + int64(c-'0')
+		case c == '.':
+			isWhole = false
 		case exponent && i > 0 && (c == 'e' || c == 'E' || c == '+' || c == '-'):
+			isWhole = false
 		default:
-			return false
+			return 0, false, false
 		}
 	}
-	return true
+	if isWhole && 0 < len(text) && len(text) <= 15 {
+		return float64(digits), true, true
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n, isWhole, err == nil
 }
 
 // unitMarks are what people write behind hours, degrees, minutes and seconds.
