@@ -9,10 +9,14 @@ import (
 // maxWord is how many bytes of a word count. What follows is ignored.
 const maxWord = 200
 
+// loweredAtOnce is how much of a text is put into lower case at once. That is much cheaper
+// than doing it word by word.
+const loweredAtOnce = 4 << 10
+
 // words calls yield for each word of a text. A word is a sequence of letters and
 // digits, folded so that case does not matter.
 func words(text string, yield func(word string)) {
-	lower := ""
+	lower, from := "", 0 // a part of the text, and where it begins
 	for i := 0; i < len(text); i++ {
 		start, seen := i, byte(0)
 		for i < len(text) && inWords[text[i]] != 0 {
@@ -25,10 +29,11 @@ func words(text string, yield func(word string)) {
 		case seen == asItIs:
 			yield(cut(word, maxWord))
 		case seen&notASCII == 0:
-			if lower == "" {
-				lower = lowerASCII(text) // one text for all is much cheaper than one for each
+			end := min(i, start+maxWord)
+			if end > from+len(lower) {
+				lower, from = lowerASCII(text[start:min(start+loweredAtOnce, len(text))]), start
 			}
-			yield(cut(lower[start:i], maxWord))
+			yield(lower[start-from : end-from])
 		default:
 			for word := range strings.FieldsFuncSeq(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 				yield(cut(strings.Map(fold, word), maxWord))
