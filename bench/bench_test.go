@@ -22,9 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tiny is a plan that only shows that every scenario runs.
+// tiny is a plan that only shows that every scenario runs, forwards and backwards.
 var tiny = plan{
-	length: 10 * time.Millisecond, rounds: 1, busy: 4, lengths: []int{10, 100}, prepared: 100, longBlock: 100, nightBlocks: 3, nightRecords: 10,
+	warm: time.Millisecond, length: 10 * time.Millisecond, rounds: 1, busy: 4, lengths: []int{10, 100}, prepared: 100, longBlock: 100, nightBlocks: 3, nightRecords: 10,
 	entities: 1000, records: 4000, versions: 20, past: 100, moved: 200, shares: []float64{0.5}, soak: 12 * time.Second,
 }
 

@@ -134,9 +134,9 @@ func (s *stage) measure(ctx context.Context, t table, arms []arm) error {
 	if t.sized {
 		rounds = min(rounds, sizedRounds)
 	}
-	for ; round <= rounds; round++ {
+	for backwards := false; round <= rounds; round, backwards = round+1, !backwards {
 		for i := range arms {
-			if round%2 == 0 {
+			if backwards {
 				i = len(arms) - 1 - i
 			}
 			if err := ctx.Err(); err != nil {
