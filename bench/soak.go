@@ -149,20 +149,20 @@ func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
 	}
 	defer end()
 	all, working := errgroup.WithContext(ctx)
-	dark, dawn := context.WithCancel(working)
+	loading, loaded := context.WithCancel(working)
 	all.Go(func() error {
-		defer dawn()
+		defer loaded()
 		_, err := load(working, srv.addr, night, s.plan.soak, soakRate)
 		return err
 	})
-	all.Go(func() error { return visit(dark, srv) })
+	all.Go(func() error { return visit(loading, srv) })
 	var samples []sample
 	all.Go(func() error {
 		tick := time.NewTicker(s.plan.soak / soakSamples)
 		defer tick.Stop()
 		for before := (&look{}); ; {
 			select {
-			case <-dark.Done():
+			case <-loading.Done():
 				return nil
 			case <-tick.C:
 			}
