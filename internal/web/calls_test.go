@@ -1,11 +1,13 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
@@ -158,14 +160,44 @@ func TestTheWayBackStaysOnTheBlock(t *testing.T) {
 		`location.pathname.endsWith("/ebs")`,
 	} {
 		evaluate[bool](t, ctx, `(setTimeout(() => history.back()), true)`) // it may leave the page before it answers
-		shown := false
-		for late := time.Now().Add(time.Minute); !shown && time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
-			// While a page is being left, nothing can be asked.
-			shown, _ = chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && `+shows))
-		}
-		if !shown {
-			t.Fatalf("the way back never led to a page with %s", shows)
-		}
+		wayBackShows(t, ctx, shows)
+	}
+}
+
+// Over a slow line, what comes late takes no step of the way back away, and writes nothing
+// into the address that somebody went back to.
+func TestTheWayBackOverASlowLine(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	showTimeline(t, ctx, s, "eb-1")
+	if _, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{Latency: 1000, DownloadThroughput: -1, UploadThroughput: -1}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// A call is opened while the address is about to change.
+	evaluate[bool](t, ctx, `(document.querySelector("[data-do=in]").click(), document.querySelector(".troubles a").click(), true)`)
+	eventually(t, ctx, `location.search.includes("call=")`)
+	// And left while a filter is about to come into the address.
+	do(t, ctx, chromedp.SetValue(chromedp.CSS(`.callfilter [name=calls]`), "failed"))
+	evaluate[bool](t, ctx, `(document.querySelector(".callfilter").dispatchEvent(new Event("change")), setTimeout(() => history.back()), true)`)
+	wayBackShows(t, ctx, `location.search.startsWith("?from=") && !location.search.includes("call") && document.querySelector(".panel article") === null`)
+	evaluate[bool](t, ctx, `(setTimeout(() => history.forward()), true)`)
+	wayBackShows(t, ctx, `location.search.includes("call=") && document.querySelector(".callfilter [name=calls]").value === "" && document.querySelector(".panel article") !== null`)
+}
+
+// wayBackShows waits for the page that the way back leads to.
+func wayBackShows(t *testing.T, ctx context.Context, shows string) {
+	t.Helper()
+	shown := false
+	for late := time.Now().Add(time.Minute); !shown && time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
+		// While a page is being left, nothing can be asked.
+		shown, _ = chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && `+shows))
+	}
+	if !shown {
+		at, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href`))
+		t.Fatalf("the way back never led to a page with %s, but to %s", shows, at)
 	}
 }
 

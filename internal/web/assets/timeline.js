@@ -56,11 +56,11 @@ function view() {
 
 // keep puts what is shown into the address, so that it can be shared. A call that is opened
 // and another filter can be left with the browser's way back.
-let keeping = 0, filtered = false, returns = false;
+let keeping = 0, filtered = false, returns = false, leaving = false;
 function keep() {
   clearTimeout(keeping);
   keeping = setTimeout(() => {
-    if (!data) return; // the address has not been read yet
+    if (!data || leaving) return; // the address has not been read yet, or is another page's
     const wanted = view();
     if (here().has("after") && !filtered) wanted.set("after", here().get("after")); // of the table
     if (selected) wanted.set("call", selected.call);
@@ -72,7 +72,11 @@ function keep() {
   }, 200);
 }
 let kept = location.search; // what the page shows
-addEventListener("popstate", () => { if (location.search !== kept) location.reload(); });
+addEventListener("popstate", () => {
+  if (location.search === kept) return;
+  leaving = true;
+  location.reload();
+});
 
 // Times as text, in UTC.
 
@@ -717,15 +721,15 @@ function point(event) {
 // The panel has one call. The archive writes it.
 
 let wanted = 0; // the call that was asked for last
-async function select(call) {
+async function select(call, opened = true) {
   wanted = call;
-  returns ||= !selected;
   try {
     const response = await fetch(`${block}/timeline/${call}?${filter()}`);
     const text = response.ok ? await response.text() : "";
     if (wanted !== call) return;
     if (!response.ok) throw new Error(await reason(response));
     panel.replaceChildren(...parse(text));
+    returns ||= opened && !selected;
     shownCall();
     bring();
     said.textContent = ["h3", ".outcome", ".problem"].map((part) => panel.querySelector(part)?.textContent ?? "").join(". ");
@@ -933,8 +937,8 @@ size();
 shownCall();
 ask().then(() => {
   const named = !selected && location.hash.match(/^#call-(\d+)$/);
-  if (named) select(Number(named[1]));
-  returns = false; // it was there from the beginning
+  if (named) select(Number(named[1]), false); // it was there from the beginning
+  keep(); // a filter may have been chosen meanwhile
   bring();
   if (live) follow({ id: block, changed: heard, state }); // an older state does not change
 });
