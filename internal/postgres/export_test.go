@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 	"oda/internal/engine/migrate"
 )
 
@@ -48,6 +49,28 @@ func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) 
 // AppendTogether sends records as if they had been gathered.
 func (s *Store) AppendTogether(ctx context.Context, adds []oda.Append) ([]oda.Receipt, []error) {
 	return s.AppendSince(ctx, time.Now(), adds)
+}
+
+// UpdateTogether stores the next versions of entities in one statement. It returns nil
+// for those that it refuses.
+func (s *Store) UpdateTogether(ctx context.Context, puts []oda.Put) ([]*oda.Entity, error) {
+	stores, entities := make([]*store, len(puts)), make([]*oda.Entity, len(puts))
+	for i := range puts {
+		based, err := s.share(ctx, &puts[i], new(engine.AtLeast))
+		if err != nil {
+			return nil, err
+		}
+		stores[i] = statement(&puts[i], based, notCounted, false)
+	}
+	if err := s.updateTogether(ctx, stores, putPatience); err != nil {
+		return nil, err
+	}
+	for i, st := range stores {
+		if st.answer == nil {
+			entities[i] = answers([]*store{st})[0]
+		}
+	}
+	return entities, nil
 }
 
 // BatchTime is how long the records of a request are tried.

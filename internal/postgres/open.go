@@ -149,7 +149,7 @@ func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logg
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 		held:     make(chan struct{}, max(1, int(config.MaxConns)/heldShare)),
 	}
-	s.updates, s.creations = &together{Store: s, run: s.storeTogether}, &together{Store: s, run: s.createTogether}
+	s.updates, s.creations = &together{Store: s, run: s.updateTogether}, &together{Store: s, run: s.createTogether}
 	s.health = engine.NewHealth(log, s.tryWrite)
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -148,6 +149,25 @@ func hotOperations() []hot {
 				}
 				return err
 			}, 64,
+		},
+		{
+			"Update 32", "The same for 32 entities that had to wait, in one statement.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				var puts []oda.Put
+				for i := range 32 {
+					ref := sbd(fmt.Sprint("id-", 2000+i*10))
+					m := oda.Metadata{Version: 1, CreatedBy: "anna", CreatedOn: 1, LastModifiedBy: "anna", LastModifiedOn: 1} // until there is one
+					if e, err := s.Get(ctx, ref); err == nil {
+						m = e.Metadata
+					}
+					puts = append(puts, next(t, ref, m))
+				}
+				entities, err := s.UpdateTogether(ctx, puts)
+				if err == nil && slices.Contains(entities, nil) {
+					err = errors.New("an update was refused")
+				}
+				return err
+			}, 32 * 32,
 		},
 		{
 			"Create with a key", "POST of a collection with an Idempotency-Key: the key is claimed, then the entity is stored.",
@@ -463,7 +483,7 @@ a number of pages, here and with plans that were made while the tables were empt
 			continue // there are many, and they are much alike
 		}
 		fmt.Fprintf(&page, "\n## %s\n\n%s At most %d pages.\n", h.name, h.purpose, h.buffers)
-		for _, p := range all[h.name] {
+		for _, p := range slices.CompactFunc(all[h.name], func(a, b plan) bool { return a.statement == b.statement }) {
 			fmt.Fprintf(&page, "\n```sql\n%s\n```\n\n```text\n%s\n```\n", strings.TrimSpace(undent(p.statement)), strings.TrimRight(p.text, "\n"))
 		}
 	}

@@ -119,7 +119,7 @@ var boundStores = map[string]string{
 }
 
 // updateOnlyBound is updateOnly for such callers.
-var updateOnlyBound = bound(updateOnly, "h.summary_hash = $15", 17)
+var updateOnlyBound = bound(updateOnly, "h.summary_hash = p.hash", 17)
 
 // bound adds the rule about telescopes to a condition in a statement. They are the
 // given parameter.
@@ -129,23 +129,38 @@ func bound(sql, condition string, parameter int) string {
 
 // updateOnly stores the next version of an entity that brings no new records and
 // whose summary stays the same. It does what storeNext would do in that case, but
-// PostgreSQL has half as many tables and indexes to open for it.
+// PostgreSQL has half as many tables and indexes to open for it. updateTogether is
+// updateOnly for several entities of one kind, which are the rows of p; all
+// parameters except the kind are arrays.
 //
 //	$1 kind          $2 identifier     $3 modifier       $4 now
 //	$5 version       $6 created_by     $7 created_on     $8 last_modified_by, $9 last_modified_on, as expected
 //	$10 compare the last two           $11 last sequence as expected, or null
 //	$12 runs, or null                  $13 slots         $14 text         $15 hash of the summary
 //	$16 digest of the text
-const updateOnly = `WITH head AS (UPDATE heads h
-		SET version = h.version + 1, last_modified_by = $3, last_modified_on = greatest($4, h.last_modified_on + 1),
-			listed_on = greatest($4, h.last_modified_on + 1)
-		WHERE h.kind = $1 AND h.identifier = $2 AND h.version = $5 AND h.created_by = $6 AND h.created_on = $7
-			AND (NOT $10::boolean OR h.last_modified_by = $8 AND h.last_modified_on = $9)
-			AND ($11::bigint IS NULL OR h.last_sequence = $11) AND h.summary_hash = $15` + headReturns + `),
-	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
-		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12::bigint[], $13, $14, $16,
-			archive_seal_of_version($1, $2, version, last_modified_by, last_modified_on, last_sequence, last_sequence, $12, $13, $16) FROM head)
-	SELECT head.*, NULL::bigint[] FROM head`
+const (
+	updateOnly = updateHeads + `(SELECT $2::text AS identifier, $3::text AS by, $4::bigint AS at, $5::bigint AS version, $6::text AS created_by,
+			$7::bigint AS created_on, $8::text AS last_modified_by, $9::bigint AS last_modified_on, $10::boolean AS compare, $11::bigint AS last_sequence,
+			$12::text AS runs, $13::text AS slots, $14::bytea AS text, $15::bigint AS hash, $16::bytea AS digest, 1 AS nth) p` + updateBodies + `
+	SELECT version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, NULL::bigint[] FROM head`
+	updateTogether = updateHeads + `unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
+			$10::boolean[], $11::bigint[], $12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::bytea[]) WITH ORDINALITY AS p (identifier, by, at,
+			version, created_by, created_on, last_modified_by, last_modified_on, compare, last_sequence, runs, slots, text, hash, digest, nth)` +
+		updateBodies + `
+	SELECT nth - 1, version, created_by, created_on, last_modified_by, last_modified_on FROM head`
+
+	updateHeads = `WITH head AS (UPDATE heads h
+		SET version = h.version + 1, last_modified_by = p.by, last_modified_on = greatest(p.at, h.last_modified_on + 1),
+			listed_on = greatest(p.at, h.last_modified_on + 1)
+		FROM `
+	updateBodies = `
+		WHERE h.kind = $1 AND h.identifier = p.identifier AND h.version = p.version AND h.created_by = p.created_by AND h.created_on = p.created_on
+			AND (NOT p.compare OR h.last_modified_by = p.last_modified_by AND h.last_modified_on = p.last_modified_on)
+			AND (p.last_sequence IS NULL OR h.last_sequence = p.last_sequence) AND h.summary_hash = p.hash
+		RETURNING h.*, p.runs::bigint[] AS runs, p.slots::integer[] AS slots, p.text, p.digest, p.nth),
+	body AS (` + newBody + `SELECT $1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, text, digest,
+			archive_seal_of_version($1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, digest) FROM head)`
+)
 
 // newOnly stores the first version of an entity that comes without records, or
 // nothing if the entity exists. It does what storeEither would do in that case, but
@@ -226,7 +241,7 @@ func unbound(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		return &store{sql: updateOnly, put: p, args: []any{
 			int16(p.Kind), p.ID, p.Modifier, int64(p.At),
 			expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
-			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, runs, slots, p.Body.Text, p.Extract.Hash(), p.Body.Digest[:],
+			p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, arrayText(runs), arrayText(slots), p.Body.Text, p.Extract.Hash(), p.Body.Digest[:],
 		}}
 	}
 	e := entryOf(p.Ref, p.Extract)
@@ -239,7 +254,7 @@ func unbound(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		}
 		seal := first.Seal()
 		return &store{sql: newOnly, put: p, args: []any{
-			int16(p.Kind), p.ID, p.Creator, int64(p.At), shard, p.Listed, slotsText(p.Body.Slots), p.Body.Text, p.Body.Digest[:], seal[:],
+			int16(p.Kind), p.ID, p.Creator, int64(p.At), shard, p.Listed, *arrayText(slots), p.Body.Text, p.Body.Digest[:], seal[:],
 			e.telescope, p.Extract.Hash(), e.summary, e.terms,
 		}}
 	}

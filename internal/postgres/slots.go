@@ -14,16 +14,20 @@ func encodeSlots(slots []oda.Slot) []int32 {
 	return packed
 }
 
-// slotsText returns slots as the text of an array.
-func slotsText(slots []oda.Slot) string {
+// arrayText returns numbers as the text of an array, or nil for none.
+func arrayText[N int32 | int64](numbers []N) *string {
+	if numbers == nil {
+		return nil
+	}
 	b := append(make([]byte, 0, 64), '{')
-	for i, n := range encodeSlots(slots) {
+	for i, n := range numbers {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(b, int64(n), 10)
 	}
-	return string(append(b, '}'))
+	text := string(append(b, '}'))
+	return &text
 }
 
 // decodeSlots unpacks stored slots, for a text of that length.

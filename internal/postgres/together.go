@@ -59,7 +59,8 @@ func (t *together) enter(one *sharer) (now bool, err error) {
 }
 
 // leave ends a transaction and returns the stores that take its place: waiting ones
-// of one kind, the oldest first, without those whose callers have gone.
+// of one kind and with one statement, the oldest first, without those whose callers
+// have gone.
 func (t *together) leave() []*sharer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +71,7 @@ func (t *together) leave() []*sharer {
 			one.done <- err
 			return true
 		}
-		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && one.put.Kind != batch[0].put.Kind {
+		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && (one.put.Kind != batch[0].put.Kind || one.sql != batch[0].sql) {
 			return false
 		}
 		batch = append(batch, one)
@@ -197,15 +198,40 @@ func (s *Store) createTogether(ctx context.Context, stores []*store, patience ti
 		column[bool](ordered, 5), column[string](ordered, 6), column[[]byte](ordered, 7), column[[]byte](ordered, 8), column[[]byte](ordered, 9),
 		column[*string](ordered, 10), column[int64](ordered, 11), column[[]byte](ordered, 12), column[string](ordered, 13),
 	}
+	var nth int
+	return s.storeAll(ctx, ordered, patience, newTogether, args, []any{&nth}, func() (*store, oda.Metadata) {
+		return ordered[nth], ordered[nth].put.First()
+	})
+}
+
+// updateTogether is storeTogether for updates of one kind, in one statement.
+func (s *Store) updateTogether(ctx context.Context, stores []*store, patience time.Duration) error {
+	if len(stores) == 1 || stores[0].sql != updateOnly {
+		return s.storeTogether(ctx, stores, patience)
+	}
+	ordered := inOrder(stores)
+	args := []any{
+		ordered[0].args[0], column[string](ordered, 1), column[string](ordered, 2), column[int64](ordered, 3),
+		column[int64](ordered, 4), column[string](ordered, 5), column[int64](ordered, 6), column[string](ordered, 7), column[int64](ordered, 8),
+		column[bool](ordered, 9), column[*int64](ordered, 10), column[*string](ordered, 11), column[*string](ordered, 12),
+		column[[]byte](ordered, 13), column[int64](ordered, 14), column[[]byte](ordered, 15),
+	}
+	var nth int
+	var m oda.Metadata
+	row := []any{&nth, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn}
+	return s.storeAll(ctx, ordered, patience, updateTogether, args, row, func() (*store, oda.Metadata) { return ordered[nth], m })
+}
+
+// storeAll runs one statement for several stores. It scans a row for each that does
+// match, and asks which it is.
+func (s *Store) storeAll(ctx context.Context, stores []*store, patience time.Duration, sql string, args, row []any, which func() (*store, oda.Metadata)) error {
 	return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
 		for _, st := range stores {
 			st.answer = errRefused
 		}
-		var nth int
-		return patiently(ctx, conn.Conn(), patience, newTogether, args, []any{&nth}, func() error {
-			st := ordered[nth]
-			st.entity = &stored{Entity: oda.Entity{Ref: st.put.Ref, Metadata: st.put.First(), Body: st.put.Body}}
-			st.answer = nil
+		return patiently(ctx, conn.Conn(), patience, sql, args, row, func() error {
+			st, m := which()
+			st.entity, st.answer = &stored{Entity: oda.Entity{Ref: st.put.Ref, Metadata: m, Body: st.put.Body}}, nil
 			return nil
 		})
 	})

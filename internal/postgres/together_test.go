@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -101,8 +102,57 @@ func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	}
 }
 
-// The same holds for new entities, which share not only a transaction but a
-// statement. Those of another kind have their own. If a session has inserted an
+// They share not only a transaction but a statement, and are stored as they would be
+// alone.
+func TestUpdatesInOneStatement(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s := open(t, dsn)
+	const calls = `"request_responses":[{"request":"a"},{"request":"b"}]`
+	stored := map[string]oda.Metadata{}
+	for id, text := range map[string]string{
+		"calls": "{" + calls + "}", "first call": "{" + calls + "}", "no calls": `{"request_responses":[]}`, "no list": `{}`,
+		"other time": `{}`, "other telescope": `{}`, "other user": `{}`,
+	} {
+		stored[id] = mustPut(t, s, write(t, block(id), text)).Metadata
+	}
+	mustRecord(t, s, "first call", "c")
+	stored["first call"] = mustGet(t, s, block("first call")).Metadata
+	other := func(id string, change func(m *oda.Metadata)) oda.Metadata {
+		m := stored[id]
+		change(&m)
+		return m
+	}
+	puts := []oda.Put{
+		next(t, block("no list"), stored["no list"], `"n":1`),
+		next(t, block("no calls"), stored["no calls"], `"n":2`, `"request_responses":[]`),
+		next(t, block("calls"), stored["calls"], `"n":3`, calls),
+		next(t, block("first call"), stored["first call"], `"n":4`, `"request_responses":[{"request":"a"},{"request":"c"}]`),
+		next(t, block("other time"), other("other time", func(m *oda.Metadata) { m.LastModifiedOn++ })),
+		next(t, block("other user"), other("other user", func(m *oda.Metadata) { m.LastModifiedBy = "bert" })),
+		next(t, block("other telescope"), stored["other telescope"], `"telescope":"ska_low"`),
+		next(t, block("missing"), stored["no list"]),
+	}
+	entities, err := s.UpdateTogether(t.Context(), puts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range entities {
+		id := puts[i].ID
+		if (e != nil) != (i < 4) {
+			t.Errorf("%s: stored is %t", id, e != nil)
+		}
+		if e == nil {
+			continue
+		}
+		if got, want := suite.Render(t, e), suite.Render(t, mustGet(t, s, block(id))); got != want || e.Metadata.Version != 2 || !strings.Contains(want, fmt.Sprintf(`"n":%d`, i+1)) {
+			t.Errorf("%s: answered is %s, stored %s", id, got, want)
+		}
+	}
+	wantWhole(t, dsn)
+}
+
+// The same holds for new entities. Those of another kind have their own. If a session has inserted an
 // identifier and not yet committed it, only a request for that identifier waits.
 func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
