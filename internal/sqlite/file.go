@@ -276,7 +276,16 @@ func recognise(c *conn) error {
 	if err == nil && id != applicationID {
 		err = errors.New("the file is a SQLite database, but not an archive of oda; name another file with --db")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	// SQLite would turn the text of a document into the file's encoding.
+	return c.query("PRAGMA encoding", func(stmt *sqlite.Stmt) error {
+		if name := stmt.ColumnText(0); name != "UTF-8" {
+			return fmt.Errorf("its texts are in %s, so oda has not made it; restore it from a backup that oda made", name)
+		}
+		return nil
+	})
 }
 
 // openError turns an error code of SQLite into a message for the operator.

@@ -107,6 +107,10 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 			script(t, path, "CREATE TABLE photos (name TEXT)")
 			return path
 		}, "not an archive of oda"},
+		"it has another encoding": {func(t *testing.T, path string) string {
+			script(t, path, fmt.Sprintf("PRAGMA encoding = 'UTF-16le'; PRAGMA application_id = %d; CREATE TABLE heads (identifier TEXT)", applicationID))
+			return path
+		}, "its texts are in UTF-16le, so oda has not made it; restore it from a backup that oda made"},
 		"it is a text": {func(t *testing.T, path string) string {
 			if err := os.WriteFile(path, []byte("dear diary,\n"), 0o600); err != nil {
 				t.Fatal(err)
