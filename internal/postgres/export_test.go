@@ -73,6 +73,15 @@ func (s *Store) UpdateTogether(ctx context.Context, puts []oda.Put) ([]*oda.Enti
 	return entities, nil
 }
 
+// LeaveWhenAnswered writes for a caller who goes away when the answer has just been read.
+func (s *Store) LeaveWhenAnswered(ctx context.Context) error {
+	return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		_, err := conn.Exec(ctx, "SELECT 1")
+		(&leaving{link: linkOf(conn.Conn().PgConn())}).HandleCancel(ctx)
+		return err
+	})
+}
+
 // BatchTime is how long the records of a request are tried.
 const BatchTime = batchTime
 

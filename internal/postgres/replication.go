@@ -37,6 +37,7 @@ type link struct {
 	net.Conn
 	writing atomic.Bool
 	warned  atomic.Bool
+	left    atomic.Bool // by a caller, while it was writing
 }
 
 // linkOf returns the link of a connection.
@@ -85,13 +86,13 @@ func watchReplication(c *pgconn.Config) {
 type leaving struct {
 	reading *pgconn.CancelRequestContextWatcherHandler
 	link    *link
-	closed  bool
 }
 
 // HandleCancel implements ctxwatch.Handler.
 func (l *leaving) HandleCancel(ctx context.Context) {
-	if l.closed = l.link.writing.Load(); l.closed {
-		_ = l.link.Close() // the driver notices and drops the connection
+	if l.link.writing.Load() {
+		l.link.left.Store(true)
+		_ = l.link.Close()
 		return
 	}
 	l.reading.HandleCancel(ctx)
@@ -99,7 +100,7 @@ func (l *leaving) HandleCancel(ctx context.Context) {
 
 // HandleUnwatchAfterCancel implements ctxwatch.Handler.
 func (l *leaving) HandleUnwatchAfterCancel() {
-	if !l.closed {
+	if !l.link.left.Load() {
 		l.reading.HandleUnwatchAfterCancel()
 	}
 }
@@ -131,6 +132,11 @@ func (s *Store) writeWithin(ctx context.Context, limit time.Duration, work func(
 		l.warned.Store(false)
 		l.writing.Store(true)
 		err := work(ctx, conn)
+		if l.left.Load() {
+			// If the driver had read the answer already, it does not notice that the link
+			// is closed. The pool would hand the connection to somebody else.
+			_ = conn.Conn().Close(context.Background())
+		}
 		if !conn.Conn().IsClosed() {
 			l.writing.Store(false)
 		}

@@ -204,3 +204,17 @@ func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
 		t.Errorf("version %d is stored, want 1", got)
 	}
 }
+
+// The pool hands a connection to the next user only if it can still be used.
+func TestACallerWhoLeavesBreaksNoOtherRequest(t *testing.T) {
+	t.Parallel()
+	s := open(t, with(t, env.Postgres(t), "pool_max_conns", "1"))
+	for range 10 {
+		if err := s.LeaveWhenAnswered(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Usage(t.Context()); err != nil {
+			t.Fatalf("somebody else's request: %v", err)
+		}
+	}
+}
