@@ -271,8 +271,3 @@ func appendRecorded(all []change, number int64, names []string, places []int64) 
 }
 
 var errRecordings = oda.Errorf(oda.DamagedText, "A row of the table recordings is damaged in the archive's database. "+oda.FindDamage)
-
-// reading runs work that only reads, and repeats it if that may help.
-func (s *Store) reading(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
-	return s.again(ctx, func(ctx context.Context) error { return s.with(ctx, work) })
-}

@@ -89,24 +89,20 @@ const (
 
 // BlocksOn implements oda.Engine.
 func (s *Store) BlocksOn(ctx context.Context, days oda.Days, most int) (ids []string, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			rows, err := conn.Query(ctx, selectBlocksOn, int32(days.First), int32(days.Last), most)
-			if err == nil {
-				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			}
-			return err
-		})
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, selectBlocksOn, int32(days.First), int32(days.Last), most)
+		if err == nil {
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
 	})
 	return ids, s.storageError(ctx, err)
 }
 
 // DaysAround implements oda.Engine.
 func (s *Store) DaysAround(ctx context.Context, until, from oda.Day) (before, after *oda.Day, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, selectDaysAround, int32(until), int32(from)).Scan(&before, &after)
-		})
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, selectDaysAround, int32(until), int32(from)).Scan(&before, &after)
 	})
 	return before, after, s.storageError(ctx, err)
 }
@@ -133,10 +129,8 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (engine.Runs, error) {
 	var last, after int64
 	var packed, firsts []int64
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, selectRunsOn, of.ID, int32(days.First), int32(days.Last)).Scan(&of.Number, &last, &after, &packed, &firsts)
-		})
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, selectRunsOn, of.ID, int32(days.First), int32(days.Last)).Scan(&of.Number, &last, &after, &packed, &firsts)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

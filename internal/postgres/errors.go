@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
 )
@@ -51,6 +52,11 @@ func (s *Store) again(ctx context.Context, work func(context.Context) error) err
 			return err
 		}
 	}
+}
+
+// reading runs work that only reads, and repeats it if that may help.
+func (s *Store) reading(ctx context.Context, work func(context.Context, *pgxpool.Conn) error) error {
+	return s.again(ctx, func(ctx context.Context) error { return s.with(ctx, work) })
 }
 
 func worthAnotherTry(err error) bool {

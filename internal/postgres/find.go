@@ -62,7 +62,7 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 			ids[i] = ref.ID
 		}
 	}
-	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, selectFound, kinds, ids)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Pl
 	if q.Empty() {
 		return nil, true, nil
 	}
-	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		clauses, err := rare(ctx, conn, q)
 		if err == nil {
 			places, err = placesOf(ctx, conn, q, clauses)

@@ -324,10 +324,8 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 		gaps, since    []int64
 		numbers, wides []int64
 	)
-	err = s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, selectRound, roundNumbers).Scan(&e.last, &e.seen, &gaps, &since, &xmin, &xmax, &synchronous, &numbers, &wides)
-		})
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, selectRound, roundNumbers).Scan(&e.last, &e.seen, &gaps, &since, &xmin, &xmax, &synchronous, &numbers, &wides)
 	})
 	if err != nil {
 		return false, false, err

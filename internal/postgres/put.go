@@ -280,7 +280,7 @@ func (s *Store) heads(ctx context.Context, puts []oda.Put) (stored []*oda.Metada
 	for i, p := range puts {
 		kinds[i], ids[i] = int16(p.Kind), p.ID
 	}
-	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT p.nth - 1, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, coalesce(h.telescope, '')
 			FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth) JOIN heads h USING (kind, identifier)`, kinds, ids)
 		if err != nil {

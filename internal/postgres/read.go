@@ -129,11 +129,9 @@ func (s *Store) texts(ctx context.Context, of engine.Version, runs engine.Runs) 
 // parts reads records of a block a part at a time.
 func (s *Store) parts(ctx context.Context, ref oda.Ref) func(first, last int64) ([]engine.Numbered, error) {
 	return func(first, last int64) (part []engine.Numbered, err error) {
-		err = s.again(ctx, func(ctx context.Context) error {
-			return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-				part, err = readPart(ctx, conn, ref, first, min(last, first+partRecords-1))
-				return err
-			})
+		err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+			part, err = readPart(ctx, conn, ref, first, min(last, first+partRecords-1))
+			return err
 		})
 		return part, err
 	}
@@ -169,7 +167,7 @@ func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([
 // Counts implements oda.Engine.
 func (s *Store) Counts(ctx context.Context) (map[oda.Kind]int64, error) {
 	counts := make(map[oda.Kind]int64, len(oda.Kinds))
-	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT kind, sum(n)::bigint FROM counts GROUP BY kind")
 		if err != nil {
 			return err

@@ -23,11 +23,9 @@ const (
 // Records implements oda.Engine.
 func (s *Store) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
 	var page oda.RecordPage
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-			page, err = readPage(ctx, conn, block, after, limit)
-			return err
-		})
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		page, err = readPage(ctx, conn, block, after, limit)
+		return err
 	})
 	return page, s.storageError(ctx, err)
 }

@@ -106,35 +106,33 @@ const selectVersions = `SELECT v.version, ` + versionMetadata + `, e.sequence, v
 // Versions implements oda.Engine.
 func (s *Store) Versions(ctx context.Context, ref oda.Ref, before int64, limit int) ([]oda.VersionInfo, error) {
 	var page engine.VersionPage
-	err := s.again(ctx, func(ctx context.Context) error {
+	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		page = engine.VersionPage{}
-		return s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-			rows, err := conn.Query(ctx, selectVersions, int16(ref.Kind), ref.ID, before, limit)
+		rows, err := conn.Query(ctx, selectVersions, int16(ref.Kind), ref.ID, before, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var m oda.Metadata
+			var last, after, bytes int64
+			var runs []int64
+			err := rows.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &after, &runs, &bytes)
+			if unreadable(err) {
+				return oda.Damaged(ref, m.Version, 0).Because(err)
+			}
 			if err != nil {
 				return err
 			}
-			defer rows.Close()
-			for rows.Next() {
-				var m oda.Metadata
-				var last, after, bytes int64
-				var runs []int64
-				err := rows.Scan(&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &last, &after, &runs, &bytes)
-				if unreadable(err) {
-					return oda.Damaged(ref, m.Version, 0).Because(err)
-				}
-				if err != nil {
-					return err
-				}
-				current, err := currentRuns(engine.Version{Ref: ref, Number: m.Version}, runs, after, last)
-				if err != nil {
-					return err
-				}
-				if !page.Add(m, bytes, current) {
-					return nil
-				}
+			current, err := currentRuns(engine.Version{Ref: ref, Number: m.Version}, runs, after, last)
+			if err != nil {
+				return err
 			}
-			return rows.Err()
-		})
+			if !page.Add(m, bytes, current) {
+				return nil
+			}
+		}
+		return rows.Err()
 	})
 	if err != nil {
 		return nil, s.storageError(ctx, err)

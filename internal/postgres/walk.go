@@ -87,7 +87,7 @@ func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places 
 		}
 	}
 	query, args := walkStatement(w, beside)
-	err = s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT "+placeIn(table, order)+query, args...)
 		if err == nil {
 			places, err = pgx.CollectRows(rows, placeOf)
