@@ -121,15 +121,20 @@ unfoldTarget();
 // becomes the page that was asked for.
 const opening = document.querySelector("[data-opening]");
 if (opening) {
-  setInterval(async () => {
+  const look = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
     if (answer && answer.status !== 503) {
-      location.reload();
-    } else if (answer) {
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      opening.replaceChildren(...page.querySelector("[data-opening]")?.childNodes ?? []);
+      location.reload(); // once: another time would break it off
+      return;
     }
-  }, 2000);
+    const text = await answer?.text().catch(() => ""); // an answer may break off
+    const now = text && new DOMParser().parseFromString(text, "text/html").querySelector("[data-opening]");
+    if (now) {
+      opening.replaceChildren(...now.childNodes);
+    }
+    setTimeout(look, 2000);
+  };
+  setTimeout(look, 2000);
 }
 
 // Who signs in comes back to the same place of the page. A server never sees it.
