@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,11 +10,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
 	"oda/internal/web"
 )
+
+// slowLine lets everything that a page asks for come a second later.
+func slowLine(t *testing.T, ctx context.Context) {
+	t.Helper()
+	if _, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{Latency: 1000, DownloadThroughput: -1, UploadThroughput: -1}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // The page of an archive that is being opened becomes the one that was asked for, also if
 // that takes longer than the page waits before it looks again.
@@ -41,4 +53,46 @@ func TestASlowPageComesAfterTheOpening(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(server.URL+"/ebs"))
 	opened.Store(true)
 	until(t, ctx, "the page that was asked for is there", shown("main", "The archive is open."))
+}
+
+// Over a slow line, a call that comes late neither takes the focus from where somebody has
+// gone meanwhile, nor the place of a call that was chosen later.
+func TestALateCallDisturbsNobody(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	showTimeline(t, ctx, s, "eb-1?call=2")
+	slowLine(t, ctx)
+	const next, find = `document.querySelector(".panel [rel=next]")`, `document.querySelector(".findtools input")`
+	for name, meanwhile := range map[string]string{"went on to write": "", "closed the call and went on to write": `document.querySelector(".panel .close").click();`} {
+		evaluate[bool](t, ctx, `(() => {
+			window.answered = 0;
+			window.real ??= fetch;
+			window.fetch = (...given) => real(...given).finally(() => setTimeout(() => { answered++; }, 200));
+			`+next+`.focus();
+			`+next+`.click();
+			`+meanwhile+find+`.focus();
+			return true;
+		})()`)
+		eventually(t, ctx, `answered > 0`)
+		if !evaluate[bool](t, ctx, `document.activeElement === `+find) {
+			t.Errorf("who %s lost the focus", name)
+		}
+		evaluate[bool](t, ctx, `(document.querySelector("#call-5 [data-call]").click(), true)`)
+		eventually(t, ctx, `document.querySelector(".panel article")?.dataset.call === "5"`)
+	}
+}
+
+// Who opens a call before the timeline is there sees it, not the one in the address.
+func TestTheChosenCallCountsBeforeTheNamedOne(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	slowLine(t, ctx)
+	do(t, ctx, chromedp.Navigate(s.base+"/ebs/eb-1#call-3"))
+	evaluate[bool](t, ctx, `(document.querySelector("#call-7 [data-call]").click(), true)`)
+	eventually(t, ctx, drawn+` && document.querySelector(".panel article") && location.search.includes("call=")`)
+	if got := evaluate[string](t, ctx, `document.querySelector(".panel article").dataset.call + location.search`); got != "7?call=7" {
+		t.Errorf("shown is %s, want 7?call=7", got)
+	}
 }

@@ -737,7 +737,7 @@ async function select(call, opened = true) {
     const below = panel.getBoundingClientRect().top - innerHeight * 0.6;
     if (below > 0) scrollBy({ top: below });
   } catch (error) {
-    tell(error.message);
+    if (wanted === call) tell(error.message);
   }
 }
 
@@ -792,9 +792,11 @@ document.addEventListener("click", (event) => {
     unselect();
     return;
   }
-  const around = link.closest(".panel nav");
+  const around = link.closest(".panel nav"), focused = document.activeElement;
   select(call).then(() => {
-    if (around) (panel.querySelector(around.contains(link) && link.dataset.go ? `[data-go=${link.dataset.go}]` : `[rel=${link.rel}]`) ?? lanes).focus({ preventScroll: true });
+    if (wanted !== call) return; // another one was, or none
+    // Who has gone elsewhere meanwhile stays there.
+    if (around && [focused, document.body].includes(document.activeElement)) (panel.querySelector(around.contains(link) && link.dataset.go ? `[data-go=${link.dataset.go}]` : `[rel=${link.rel}]`) ?? lanes).focus({ preventScroll: true });
     if (link.closest("table")) section.scrollIntoView({ block: "start" });
   });
 });
@@ -935,9 +937,9 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 new ResizeObserver(resized).observe(lanes);
 size();
 shownCall();
+const named = !selected && location.hash.match(/^#call-(\d+)$/);
 ask().then(() => {
-  const named = !selected && location.hash.match(/^#call-(\d+)$/);
-  if (named) select(Number(named[1]), false); // it was there from the beginning
+  if (named && !wanted) select(Number(named[1]), false); // it was there from the beginning
   keep(); // a filter may have been chosen meanwhile
   bring();
   if (live) follow({ id: block, changed: heard, state }); // an older state does not change
