@@ -96,3 +96,19 @@ func TestTheChosenCallCountsBeforeTheNamedOne(t *testing.T) {
 		t.Errorf("shown is %s, want 7?call=7", got)
 	}
 }
+
+// Who goes back and forth before another page has come is where they were, and what they do
+// then is in the address.
+func TestBackAndForthOverASlowLine(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	showTimeline(t, ctx, s, "eb-1")
+	do(t, ctx, chromedp.Click(chromedp.CSS(`.troubles a`)))
+	eventually(t, ctx, `location.search.includes("call=")`)
+	slowLine(t, ctx)
+	evaluate[bool](t, ctx, `(addEventListener("popstate", () => { if (location.search) window.returned = true; else history.forward(); }), setTimeout(() => history.back()), true)`)
+	wayBackShows(t, ctx, `window.returned && location.search === "?call=2" && document.querySelector(".panel article") !== null`)
+	evaluate[bool](t, ctx, `(document.querySelector("[data-do=in]").click(), true)`)
+	wayBackShows(t, ctx, `location.search.includes("from=") && location.search.includes("call=2")`)
+}

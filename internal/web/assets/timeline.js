@@ -73,9 +73,9 @@ function keep() {
 }
 let kept = location.search; // what the page shows
 addEventListener("popstate", () => {
-  if (location.search === kept) return;
-  leaving = true;
-  location.reload();
+  leaving = location.search !== kept; // who comes back before the other page is there stays
+  if (leaving) location.reload();
+  else keep();
 });
 
 // Times as text, in UTC.
