@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -112,3 +113,55 @@ func TestBackAndForthOverASlowLine(t *testing.T) {
 	evaluate[bool](t, ctx, `(document.querySelector("[data-do=in]").click(), true)`)
 	wayBackShows(t, ctx, `location.search.includes("from=") && location.search.includes("call=2")`)
 }
+
+// failFirst lets the first answers to what is asked for at some addresses be that the archive
+// is busy.
+func failFirst(t *testing.T, ctx context.Context, addresses string, answers int) {
+	t.Helper()
+	before(t, ctx, fmt.Sprintf(`{
+		const ask = fetch;
+		window.failing = 0;
+		window.fetch = (address, ...rest) => /%s/.test(address) && failing-- > 0
+			? Promise.resolve(new Response('{"detail":"The archive is busy."}', { status: 503 })) : ask(address, ...rest);
+		window.failing = %d;
+	}`, addresses, answers))
+}
+
+// A timeline that the archive cannot send now comes later, also that of an older state, about
+// which no news come.
+func TestATimelineThatFailsComesLater(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	s.storeCalls(t, "eb-1", observed())
+	for _, at := range []string{"eb-1", "eb-1?version=1"} {
+		ctx := env.Browser(t)
+		failFirst(t, ctx, "timeline", 2)
+		showTimeline(t, ctx, s, at)
+	}
+}
+
+// A filter that the archive cannot answer to at once narrows both timeline and table as soon
+// as it can.
+func TestAFilterThatFailsCountsLater(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.f", 1, 2, true), callIn("m.f", 2, 3, false)})
+	for name, addresses := range map[string]string{"the timeline": `timeline\?`, "the summary": `summary`, "the table": `eb-1\?`} {
+		t.Run(name, func(t *testing.T) {
+			ctx := env.Browser(t)
+			failFirst(t, ctx, addresses, 0)
+			connectedTimeline(t, ctx, s, "eb-1")
+			eventually(t, ctx, `document.querySelector(".lanes").ariaLabel.startsWith("3 calls")`)
+			before := evaluate[int](t, ctx, colour)
+			evaluate[bool](t, ctx, `(window.failing = 2, document.querySelector("[name=calls]").value = "failed", document.querySelector(".callfilter").dispatchEvent(new Event("change")))`)
+			eventually(t, ctx, `[...document.querySelectorAll("tr[id]")].map((r) => r.id).join() === "call-2"`)
+			eventually(t, ctx, fmt.Sprintf(`%s < %d`, colour, before))
+		})
+	}
+}
+
+// colour counts the pixels of the timeline that are drawn.
+const colour = `(() => {
+	const canvas = document.querySelector(".tall canvas"), c = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+	c.drawImage(canvas, 0, 0);
+	return c.getImageData(0, 0, canvas.width, canvas.height).data.filter((part, i) => i % 4 === 3 && part > 0).length;
+})()`

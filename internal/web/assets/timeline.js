@@ -134,13 +134,12 @@ async function ask() {
       wanted.set("to", Math.ceil(2 * to - from));
       wanted.set("parts", Math.max(100, Math.round(9 * width / 2)));
     }
-    const response = await fetch(`${block}/timeline?${wanted}`);
-    if (!response.ok) throw new Error(await reason(response));
-    answer = await response.json();
+    answer = await (await fetched(`${block}/timeline?${wanted}`)).json();
     if (current(answer.version)) take(answer);
   } catch (error) {
     data ?? tell(error.message);
-    askAgain = false; // but when the archive is there again
+    askAgain = false;
+    if (!error.refused) askIn(LATER);
     return;
   } finally {
     asking = false;
@@ -157,6 +156,16 @@ async function ask() {
 function askIn(pause) {
   clearTimeout(again);
   again = setTimeout(ask, pause);
+}
+
+// fetched is an answer of the archive. What it refuses is not asked for again; what fails
+// otherwise may come later.
+const LATER = 3000;
+async function fetched(address) {
+  const response = await fetch(address);
+  if (response.ok) return response;
+  const refused = response.status < 500 && response.status !== 429;
+  throw Object.assign(new Error(await reason(response)), { refused });
 }
 
 async function reason(response) {
@@ -724,10 +733,8 @@ let wanted = 0; // the call that was asked for last
 async function select(call, opened = true) {
   wanted = call;
   try {
-    const response = await fetch(`${block}/timeline/${call}?${filter()}`);
-    const text = response.ok ? await response.text() : "";
+    const text = await (await fetched(`${block}/timeline/${call}?${filter()}`)).text();
     if (wanted !== call) return;
-    if (!response.ok) throw new Error(await reason(response));
     panel.replaceChildren(...parse(text));
     returns ||= opened && !selected;
     shownCall();
@@ -804,7 +811,7 @@ document.addEventListener("click", (event) => {
 form.addEventListener("change", () => {
   returns = true;
   filtered = true;
-  refilter = true;
+  filters++;
   keep();
   ask();
   renew();
@@ -848,44 +855,48 @@ function heard() {
 
 // renew asks for the parts of the page that new calls change, one after another, and for
 // the whole table if the filter has changed.
-let renewing = false, renewAgain = false, refilter = false;
+let renewing = false, renewAgain = false, renewal = 0;
+let filters = 0, inTable = 0; // how many were chosen, and which of them the table shows
 async function renew() {
   renewAgain = renewing;
   if (renewing) return;
   renewing = true;
-  await renewParts().catch(() => {}); // an answer may break off
+  clearTimeout(renewal);
+  try {
+    await renewParts();
+  } catch (error) {
+    if (!error.refused) renewal = setTimeout(renew, LATER);
+  }
   renewing = false;
   if (renewAgain) renew();
 }
 
 async function renewParts() {
-  const response = await fetch(`${block}/timeline/summary?${filter()}`).catch(() => null);
-  if (!response?.ok) return;
-  const sent = parse(await response.text());
+  const sent = parse(await (await fetched(`${block}/timeline/summary?${filter()}`)).text());
   await released(); // in live.js, as renewPart is
   renewPart(summary, sent);
   document.dispatchEvent(new Event("renewed"));
   const table = document.querySelector("table.calls");
   // Not all calls may have been known when the table was made.
-  if (refilter || !table || table.hasAttribute("data-partial")) await renewTable();
+  if (inTable !== filters || !table || table.hasAttribute("data-partial")) await renewTable();
   else if (table.hasAttribute("data-end")) await renewTable(Number(table.dataset.last));
 }
 
 // renewTable asks for the table anew, or for the rows behind a call.
 async function renewTable(after = 0) {
-  if (!after) refilter = false;
   const wanted = view(); // so that the links of the table keep it
+  const chosen = filters;
   if (after) wanted.set("after", after);
-  const response = await fetch(`${block}?${wanted}`).catch(() => null);
-  if (!response?.ok) return;
+  const response = await fetched(`${block}?${wanted}`);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   await released();
-  if (refilter || !current(versionIn(page))) return; // this is no longer wanted
+  if (chosen !== filters || !current(versionIn(page))) return; // this is no longer wanted
   const section = document.getElementById("calls").closest("section");
   const now = page.getElementById("calls").closest("section");
   const [old, fresh] = [section.querySelector("table"), now.querySelector("table")];
   if (!after || !old) {
     section.replaceChildren(...now.children);
+    inTable = chosen;
     return;
   }
   if (!fresh?.querySelector("tr[id]")) return;
