@@ -165,3 +165,24 @@ const colour = `(() => {
 	c.drawImage(canvas, 0, 0);
 	return c.getImageData(0, 0, canvas.width, canvas.height).data.filter((part, i) => i % 4 === 3 && part > 0).length;
 })()`
+
+// A page that is refused, as after the end of its session, does not ask again and again. One
+// that fails does, until it is there.
+func TestAPageThatIsRefusedAsksNoMore(t *testing.T) {
+	s := newSite(t, "")
+	for status, again := range map[int]bool{http.StatusUnauthorized: false, http.StatusServiceUnavailable: true} {
+		ctx := env.Browser(t)
+		s.connected(t, ctx, "changes")
+		evaluate[bool](t, ctx, fmt.Sprintf(`(window.asked = 0, window.fetch = async () => { asked++; return new Response("", { status: %d }); }, true)`, status))
+		s.must(t, "PUT", fmt.Sprintf("/sbds/sbd-%d", status), `{}`)
+		if again {
+			until(t, ctx, "the page asks again", `asked > 2`)
+			continue
+		}
+		until(t, ctx, "the page asks", `asked > 0`)
+		time.Sleep(3500 * time.Millisecond) // in which it would ask three times more
+		if asked := evaluate[int](t, ctx, `asked`); asked > 2 {
+			t.Errorf("a page that is answered with %d asked %d times", status, asked)
+		}
+	}
+}

@@ -202,6 +202,9 @@ function renewParts() {
 
   const read = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (answer.status < 500 && !answer.ok && answer.status !== 429) {
+      return; // refused, as after the end of a session: to ask again would not help
+    }
     if (!answer.ok) {
       throw new Error(`the page answers ${answer.status}`);
     }
