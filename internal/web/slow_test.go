@@ -186,3 +186,24 @@ func TestAPageThatIsRefusedAsksNoMore(t *testing.T) {
 		}
 	}
 }
+
+// Failures that were not all counted are asked for again, also after the archive could not
+// answer, or an answer broke off.
+func TestCountingGoesOnAfterAFailure(t *testing.T) {
+	s := emptySite(t)
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/ebs"))
+	evaluate[bool](t, ctx, `(() => {
+		const table = (cell) => "<table><tr>" + cell + "</tr></table>";
+		document.querySelector("main").insertAdjacentHTML("beforeend", table('<td id="failed-eb-1" data-partial="1">1</td>'));
+		const answers = [
+			new Response("", { status: 503 }),
+			new Response(new ReadableStream({ start: (body) => body.error(new TypeError("broken off")) })),
+			new Response(table('<td id="failed-eb-1">7</td>')),
+		];
+		window.fetch = async () => answers.shift();
+		document.dispatchEvent(new Event("renewed"));
+		return true;
+	})()`)
+	until(t, ctx, "all failures are counted", `document.getElementById("failed-eb-1").textContent === "7"`)
+}

@@ -84,12 +84,15 @@ for (const element of document.querySelectorAll("[data-copy]")) {
 let counting = false;
 async function finishCounting() {
   const unfinished = () => [...document.querySelectorAll("td[data-partial]")];
+  let wait = 1000;
   for (let further = !counting; further && unfinished().length > 0;) {
     counting = true;
-    await new Promise((done) => setTimeout(done, 1000));
+    await new Promise((done) => setTimeout(done, wait));
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
-    const page = new DOMParser().parseFromString(answer?.ok ? await answer.text() : "", "text/html");
-    further = false;
+    const text = answer?.ok ? await answer.text().catch(() => null) : null; // an answer may break off
+    const page = new DOMParser().parseFromString(text ?? "", "text/html");
+    further = text === null && !(answer?.status >= 400 && answer.status < 500); // the archive may be there again
+    wait = further ? 5000 : 1000;
     for (const cell of unfinished()) {
       const now = page.getElementById(cell.id);
       if (now && now.outerHTML !== cell.outerHTML) {
