@@ -46,6 +46,7 @@ setInterval(() => { if (!document.hidden) tellAgo(); }, 30000);
 // copy copies what text promises, and says on the button what came of it. A page may use
 // the clipboard itself only on https and on this machine, and only if the person lets it;
 // otherwise the text is selected and copied as by hand.
+const relabel = new WeakMap(); // the timer of a button that says so
 async function copy(button, text) {
   const label = button.dataset.label ??= button.textContent;
   try {
@@ -66,7 +67,8 @@ async function copy(button, text) {
   } catch {
     button.textContent = "It could not be copied";
   }
-  setTimeout(() => { button.textContent = label; }, 2000);
+  clearTimeout(relabel.get(button));
+  relabel.set(button, setTimeout(() => { button.textContent = label; }, 2000));
 }
 
 for (const element of document.querySelectorAll("[data-copy]")) {
