@@ -225,3 +225,32 @@ func TestCopyingTwiceIsSaidTwice(t *testing.T) {
 		t.Errorf("it was said for %d ms", got)
 	}
 }
+
+// Selecting a part in the strip above the timeline ends when the browser takes the pointer
+// away, and only the main button selects.
+func TestAPointerThatIsTakenAwaySelectsNoMore(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", observed())
+	ctx := env.Browser(t)
+	for name, events := range map[string]string{
+		"taken away":   `send("pointerdown", 100), send("pointermove", 300), send("pointercancel", 300)`,
+		"other button": `send("pointerdown", 100, 2)`,
+	} {
+		showTimeline(t, ctx, s, "eb-1")
+		if got := evaluate[[]string](t, ctx, `(async () => {
+			const strip = document.querySelector(".overview"), box = strip.getBoundingClientRect();
+			strip.setPointerCapture = () => {}; // there is no such pointer
+			const send = (type, x, button = 0) => strip.dispatchEvent(new PointerEvent(type, { pointerId: 1, button, clientX: box.left + x, clientY: box.top + 10 }));
+			const shown = async () => {
+				for (let frames = 0; frames < 3; frames++) await new Promise(requestAnimationFrame);
+				return document.querySelector(".shown").textContent;
+			};
+			`+events+`;
+			const before = await shown();
+			send("pointermove", 500);
+			return [before, await shown()];
+		})()`); got[0] != got[1] {
+			t.Errorf("%s: %q became %q", name, got[0], got[1])
+		}
+	}
+}

@@ -674,19 +674,20 @@ lanes.addEventListener("pointerleave", () => { hint.hidden = true; });
 lanes.addEventListener("scroll", draw);
 
 overview.addEventListener("pointerdown", (event) => {
-  if (!data) return;
+  if (!data || event.button !== 0) return;
   overview.setPointerCapture(event.pointerId);
   const place = (e) => e.clientX - overview.getBoundingClientRect().left;
   const start = place(event), { time } = strip(), long = to - from;
-  const move = (e) => {
+  const end = new AbortController();
+  overview.addEventListener("pointermove", (e) => {
     const [a, b] = [Math.min(start, place(e)), Math.max(start, place(e))];
     if (b - a > 4) show(time(a), time(b));
-  };
-  overview.addEventListener("pointermove", move);
+  }, { signal: end.signal });
   overview.addEventListener("pointerup", (e) => {
-    overview.removeEventListener("pointermove", move);
+    end.abort();
     if (Math.abs(place(e) - start) <= 4) show(time(start) - long / 2, time(start) + long / 2);
-  }, { once: true });
+  }, { signal: end.signal });
+  overview.addEventListener("pointercancel", () => end.abort(), { signal: end.signal }); // nothing follows then
 });
 
 // barAt finds the bar under a pointer: a failure first, and one nearby for a
