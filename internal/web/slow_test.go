@@ -254,3 +254,24 @@ func TestAPointerThatIsTakenAwaySelectsNoMore(t *testing.T) {
 		}
 	}
 }
+
+// A filter that is chosen before the script of the page has come narrows the table as well.
+func TestAFilterThatIsChosenEarlyCounts(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, true), callIn("m.g", 2, 3, false)})
+	for choice, want := range map[string]string{`calls.value = "failed"`: "call-2", `function.value = "m.g"`: "call-2,call-3"} {
+		ctx := env.Browser(t)
+		slowLine(t, ctx)
+		before(t, ctx, `const early = setInterval(() => {
+			const form = document.querySelector(".callfilter"), scripted = document.querySelector("section.timeline.scripted");
+			if (form) form.elements.`+choice+`;
+			if (form || scripted) clearInterval(early);
+			window.early = form && !scripted;
+		}, 1)`)
+		showTimeline(t, ctx, s, "eb-1")
+		if !evaluate[bool](t, ctx, `window.early`) {
+			t.Fatal("the script was there first")
+		}
+		eventually(t, ctx, `[...document.querySelectorAll("tr[id]")].map((r) => r.id).join() === "`+want+`" && location.search !== ""`)
+	}
+}

@@ -937,9 +937,12 @@ section.classList.add("scripted");
 form.querySelector("button").hidden = true;
 if (["module", "function", "device"].includes(here().get("by"))) form.elements.by.value = here().get("by");
 const chosen = here().get("function") ?? "";
-form.elements.function.value = chosen;
+// A filter may be chosen before this file is there.
+const touched = (select) => select.selectedIndex !== Math.max(0, [...select.options].findIndex((option) => option.defaultSelected));
+const other = touched(form.elements.function), early = other || touched(form.elements.calls);
+if (!other) form.elements.function.value = chosen;
 // Its calls may not have been read when the page was made.
-if (form.elements.function.value !== chosen) form.elements.function.add(new Option(lastName(chosen), chosen, true, true));
+if (!other && form.elements.function.value !== chosen) form.elements.function.add(new Option(lastName(chosen), chosen, true, true));
 remember(summary); // in live.js
 readStyle();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -953,6 +956,7 @@ const named = !selected && location.hash.match(/^#call-(\d+)$/);
 ask().then(() => {
   if (named && !wanted) select(Number(named[1]), false); // it was there from the beginning
   keep(); // a filter may have been chosen meanwhile
+  if (early) form.dispatchEvent(new Event("change"));
   bring();
   if (live) follow({ id: block, changed: heard, state }); // an older state does not change
 });
