@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
@@ -171,11 +170,7 @@ func TestTheWayBackOverASlowLine(t *testing.T) {
 	s.storeCalls(t, "eb-1", observed())
 	ctx := env.Browser(t)
 	showTimeline(t, ctx, s, "eb-1")
-	if _, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{Latency: 1000, DownloadThroughput: -1, UploadThroughput: -1}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	slowLine(t, ctx)
 	// A call is opened while the address is about to change.
 	evaluate[bool](t, ctx, `(document.querySelector("[data-do=in]").click(), document.querySelector(".troubles a").click(), true)`)
 	eventually(t, ctx, `location.search.includes("call=")`)

@@ -18,19 +18,30 @@ import (
 	"oda/internal/web"
 )
 
-// slowLine lets everything that a page asks for come a second later.
+// slowLine lets everything that a page asks for come half a second later, which is longer
+// than a page waits before it changes its address.
 func slowLine(t *testing.T, ctx context.Context) {
 	t.Helper()
 	if _, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{Latency: 1000, DownloadThroughput: -1, UploadThroughput: -1}},
+		MatchedNetworkConditions: []*network.Conditions{{Latency: 500, DownloadThroughput: -1, UploadThroughput: -1}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// hurried lets a page wait for a tenth of the time.
+func hurried(t *testing.T, ctx context.Context) {
+	t.Helper()
+	before(t, ctx, `for (const name of ["setTimeout", "setInterval"]) {
+		const later = window[name];
+		window[name] = (what, time) => later(what, time / 10);
+	}`)
+}
+
 // The page of an archive that is being opened becomes the one that was asked for, also if
 // that takes longer than the page waits before it looks again.
 func TestASlowPageComesAfterTheOpening(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var opened atomic.Bool
 	opening := web.OpeningHandler(web.Config{Version: "1"}, func() (string, float64) { return "its schema is being upgraded", 0.66 })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,6 +146,7 @@ func TestATimelineThatFailsComesLater(t *testing.T) {
 	s.storeCalls(t, "eb-1", observed())
 	for _, at := range []string{"eb-1", "eb-1?version=1"} {
 		ctx := env.Browser(t)
+		hurried(t, ctx)
 		failFirst(t, ctx, "timeline", 2)
 		showTimeline(t, ctx, s, at)
 	}
@@ -148,6 +160,7 @@ func TestAFilterThatFailsCountsLater(t *testing.T) {
 	for name, addresses := range map[string]string{"the timeline": `timeline\?`, "the summary": `summary`, "the table": `eb-1\?`} {
 		t.Run(name, func(t *testing.T) {
 			ctx := env.Browser(t)
+			hurried(t, ctx)
 			failFirst(t, ctx, addresses, 0)
 			connectedTimeline(t, ctx, s, "eb-1")
 			eventually(t, ctx, `document.querySelector(".lanes").ariaLabel.startsWith("3 calls")`)
@@ -172,6 +185,7 @@ func TestAPageThatIsRefusedAsksNoMore(t *testing.T) {
 	s := newSite(t, "")
 	for status, again := range map[int]bool{http.StatusUnauthorized: false, http.StatusServiceUnavailable: true} {
 		ctx := env.Browser(t)
+		hurried(t, ctx)
 		s.connected(t, ctx, "changes")
 		evaluate[bool](t, ctx, fmt.Sprintf(`(window.asked = 0, window.fetch = async () => { asked++; return new Response("", { status: %d }); }, true)`, status))
 		s.must(t, "PUT", fmt.Sprintf("/sbds/sbd-%d", status), `{}`)
@@ -180,7 +194,7 @@ func TestAPageThatIsRefusedAsksNoMore(t *testing.T) {
 			continue
 		}
 		until(t, ctx, "the page asks", `asked > 0`)
-		time.Sleep(3500 * time.Millisecond) // in which it would ask three times more
+		time.Sleep(time.Second) // in which it would ask ten times more
 		if asked := evaluate[int](t, ctx, `asked`); asked > 2 {
 			t.Errorf("a page that is answered with %d asked %d times", status, asked)
 		}
@@ -192,6 +206,7 @@ func TestAPageThatIsRefusedAsksNoMore(t *testing.T) {
 func TestCountingGoesOnAfterAFailure(t *testing.T) {
 	s := emptySite(t)
 	ctx := env.Browser(t)
+	hurried(t, ctx)
 	do(t, ctx, chromedp.Navigate(s.base+"/ebs"))
 	evaluate[bool](t, ctx, `(() => {
 		const table = (cell) => "<table><tr>" + cell + "</tr></table>";
@@ -210,6 +225,7 @@ func TestCountingGoesOnAfterAFailure(t *testing.T) {
 
 // A button that is pressed twice says for two seconds after the second time what came of it.
 func TestCopyingTwiceIsSaidTwice(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "")
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.Navigate(s.base+"/"))

@@ -194,6 +194,12 @@ function renewPart(part, sent) {
   }
 }
 
+// refuses is whether an answer says that the page may not have what it asked for, as after
+// the end of its session. To ask again would not help.
+function refuses(answer) {
+  return answer.status >= 400 && answer.status < 500 && answer.status !== 429;
+}
+
 // renewParts keeps the parts with data-live as the server would send them now.
 function renewParts() {
   const parts = [...document.querySelectorAll("[data-live]")];
@@ -202,8 +208,8 @@ function renewParts() {
 
   const read = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (answer.status < 500 && !answer.ok && answer.status !== 429) {
-      return; // refused, as after the end of a session: to ask again would not help
+    if (refuses(answer)) {
+      return;
     }
     if (!answer.ok) {
       throw new Error(`the page answers ${answer.status}`);

@@ -164,8 +164,7 @@ const LATER = 3000;
 async function fetched(address) {
   const response = await fetch(address);
   if (response.ok) return response;
-  const refused = response.status < 500 && response.status !== 429;
-  throw Object.assign(new Error(await reason(response)), { refused });
+  throw Object.assign(new Error(await reason(response)), { refused: refuses(response) }); // in live.js
 }
 
 async function reason(response) {
