@@ -39,10 +39,12 @@ func hurried(t *testing.T, ctx context.Context) {
 }
 
 // The page of an archive that is being opened becomes the one that was asked for, also if
-// that takes longer than the page waits before it looks again.
+// a gateway cannot reach the archive meanwhile, and if the page takes longer than it waits
+// before it looks again.
 func TestASlowPageComesAfterTheOpening(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var opened atomic.Bool
+	var gone atomic.Int32
 	opening := web.OpeningHandler(web.Config{Version: "1"}, func() (string, float64) { return "its schema is being upgraded", 0.66 })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file, asset := strings.CutPrefix(r.URL.Path, "/api/v1/ui/")
@@ -51,6 +53,10 @@ func TestASlowPageComesAfterTheOpening(t *testing.T) {
 				r.SetPathValue("file", file)
 			}
 			opening.ServeHTTP(w, r)
+			return
+		}
+		if gone.Add(1) <= 2 {
+			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
 		select {

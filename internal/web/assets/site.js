@@ -128,7 +128,7 @@ const opening = document.querySelector("[data-opening]");
 if (opening) {
   const look = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
-    if (answer && answer.status !== 503) {
+    if (answer && answer.status < 502) { // a gateway may find nobody for a moment
       location.reload(); // once: another time would break it off
       return;
     }

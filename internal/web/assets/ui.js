@@ -27,7 +27,7 @@ function start(description) {
 }
 
 fetch(new URL("openapi.json", document.baseURI))
-  .then((response) => response.json())
+  .then((response) => response.ok ? response.json() : Promise.reject(new Error(`the archive answers ${response.status}`)))
   .then(start)
   .catch((error) => {
     document.getElementById("swagger-ui").textContent = `The API description could not be read: ${error.message}`;
