@@ -79,6 +79,7 @@ func TestAPageOfCallsSaysWhichTheyAre(t *testing.T) {
 		"eb-1?calls=failed":           {">1–100 of 150<", ">Next<"},
 		"eb-1?calls=failed&after=148": {">51–150 of 150<"},
 		"eb-1?after=450":              {"No further calls.", ">First<"},
+		"eb-2?function=m.g":           {"Only calls of <strong>g</strong> are listed.", "There are none."},
 		"eb-2":                        {},
 	} {
 		page := s.get(t, "ebs/"+at).Text()
