@@ -131,7 +131,10 @@ func bound(sql, condition string, parameter int) string {
 // whose summary stays the same. It does what storeNext would do in that case, but
 // PostgreSQL has half as many tables and indexes to open for it. updateTogether is
 // updateOnly for several entities of one kind, which are the rows of p; all
-// parameters except the kind are arrays.
+// parameters except the kind are arrays. It looks each head up before it joins it by its
+// place, and its limit says that there are few. Otherwise PostgreSQL may read all heads of
+// the kind instead, if it knows little of them. The text of a single update, which may be
+// long, is kept out of head: PostgreSQL would write what that returns to a temporary file.
 //
 //	$1 kind          $2 identifier     $3 modifier       $4 now
 //	$5 version       $6 created_by     $7 created_on     $8 last_modified_by, $9 last_modified_on, as expected
@@ -141,24 +144,28 @@ func bound(sql, condition string, parameter int) string {
 const (
 	updateOnly = updateHeads + `(SELECT $2::text AS identifier, $3::text AS by, $4::bigint AS at, $5::bigint AS version, $6::text AS created_by,
 			$7::bigint AS created_on, $8::text AS last_modified_by, $9::bigint AS last_modified_on, $10::boolean AS compare, $11::bigint AS last_sequence,
-			$12::text AS runs, $13::text AS slots, $14::bytea AS text, $15::bigint AS hash, $16::bytea AS digest, 1 AS nth) p` + updateBodies + `
+			$12::text AS runs, $13::text AS slots, $15::bigint AS hash, $16::bytea AS digest) p WHERE` + updateMatches + updateBody + "$14" + updateSeal + `
 	SELECT version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, NULL::bigint[] FROM head`
-	updateTogether = updateHeads + `unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
+	updateTogether = updateHeads + `(SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
 			$10::boolean[], $11::bigint[], $12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::bytea[]) WITH ORDINALITY AS p (identifier, by, at,
-			version, created_by, created_on, last_modified_by, last_modified_on, compare, last_sequence, runs, slots, text, hash, digest, nth)` +
-		updateBodies + `
+			version, created_by, created_on, last_modified_by, last_modified_on, compare, last_sequence, runs, slots, text, hash, digest, nth)
+			LIMIT cardinality($2::text[])) p
+		CROSS JOIN LATERAL (SELECT ctid FROM heads WHERE kind = $1 AND identifier = p.identifier OFFSET 0) found` +
+		" WHERE h.ctid = found.ctid AND" + updateMatches + ", p.text, p.nth" + updateBody + "text" + updateSeal + `
 	SELECT nth - 1, version, created_by, created_on, last_modified_by, last_modified_on FROM head`
 
 	updateHeads = `WITH head AS (UPDATE heads h
 		SET version = h.version + 1, last_modified_by = p.by, last_modified_on = greatest(p.at, h.last_modified_on + 1),
 			listed_on = greatest(p.at, h.last_modified_on + 1)
 		FROM `
-	updateBodies = `
-		WHERE h.kind = $1 AND h.identifier = p.identifier AND h.version = p.version AND h.created_by = p.created_by AND h.created_on = p.created_on
+	updateMatches = `
+			h.kind = $1 AND h.identifier = p.identifier AND h.version = p.version AND h.created_by = p.created_by AND h.created_on = p.created_on
 			AND (NOT p.compare OR h.last_modified_by = p.last_modified_by AND h.last_modified_on = p.last_modified_on)
 			AND (p.last_sequence IS NULL OR h.last_sequence = p.last_sequence) AND h.summary_hash = p.hash
-		RETURNING h.*, p.runs::bigint[] AS runs, p.slots::integer[] AS slots, p.text, p.digest, p.nth),
-	body AS (` + newBody + `SELECT $1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, text, digest,
+		RETURNING h.*, p.runs::bigint[] AS runs, p.slots::integer[] AS slots, p.digest`
+	updateBody = `),
+	body AS (` + newBody + `SELECT $1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, `
+	updateSeal = `, digest,
 			archive_seal_of_version($1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, digest) FROM head)`
 )
 

@@ -21,7 +21,7 @@ import (
 const (
 	alone         = 3       // transactions at once
 	togetherMost  = 32      // stores in one of them
-	togetherBytes = 1 << 20 // of their texts; the last text may exceed it
+	togetherBytes = 1 << 20 // of their texts, and less than as much of the last one
 	storesWaiting = 512     // if more have to wait, the archive is overloaded
 )
 
@@ -71,7 +71,7 @@ func (t *together) leave() []*sharer {
 			one.done <- err
 			return true
 		}
-		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && (one.put.Kind != batch[0].put.Kind || one.sql != batch[0].sql) {
+		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && !one.joins(batch[0]) {
 			return false
 		}
 		batch = append(batch, one)
@@ -82,6 +82,12 @@ func (t *together) leave() []*sharer {
 		t.running--
 	}
 	return batch
+}
+
+// joins reports whether the store can share a statement with another. A long text comes
+// alone, so that PostgreSQL has room for those of a statement in memory.
+func (one *sharer) joins(other *sharer) bool {
+	return one.put.Kind == other.put.Kind && one.sql == other.sql && len(one.put.Body.Text) < togetherBytes
 }
 
 // store stores one entity, now or together with others. It does not wait long for a

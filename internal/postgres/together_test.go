@@ -152,6 +152,14 @@ func TestUpdatesInOneStatement(t *testing.T) {
 	wantWhole(t, dsn)
 }
 
+// What PostgreSQL needs for an update, however long its text is, it has in memory.
+func TestALongUpdateNeedsNoTemporaryFile(t *testing.T) {
+	t.Parallel()
+	s := open(t, with(t, env.Postgres(t), "temp_file_limit", "0"))
+	m := mustPut(t, s, write(t, sbd("long"), `{}`)).Metadata
+	mustPut(t, s, next(t, sbd("long"), m, `"text":"`+strings.Repeat("x", 8<<20)+`"`))
+}
+
 // The same holds for new entities. Those of another kind have their own. If a session has inserted an
 // identifier and not yet committed it, only a request for that identifier waits.
 func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
