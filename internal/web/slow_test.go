@@ -284,8 +284,9 @@ func TestAFilterThatIsChosenEarlyCounts(t *testing.T) {
 	for choice, want := range map[string]string{`calls.value = "failed"`: "call-2", `function.value = "m.g"`: "call-2,call-3"} {
 		ctx := env.Browser(t)
 		slowLine(t, ctx)
+		// The button is the last of the form: the choices are there by then.
 		before(t, ctx, `const early = setInterval(() => {
-			const form = document.querySelector(".callfilter"), scripted = document.querySelector("section.timeline.scripted");
+			const form = document.querySelector(".callfilter:has(button)"), scripted = document.querySelector("section.timeline.scripted");
 			if (form) form.elements.`+choice+`;
 			if (form || scripted) clearInterval(early);
 			window.early = form && !scripted;
