@@ -400,6 +400,27 @@ func TestTheLastFilterCounts(t *testing.T) {
 	eventually(t, ctx, `window.late && [...document.querySelectorAll("tr[id]")].map((r) => r.id).join() === "call-2"`)
 }
 
+// The calls around the one in the panel change as calls come, and with the filter.
+func TestThePanelKnowsTheCallsAround(t *testing.T) {
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false), callIn("m.f", 2, 3, false)})
+	ctx := env.Browser(t)
+	connectedTimeline(t, ctx, s, "eb-1?call=3")
+	around := func(want string) {
+		t.Helper()
+		eventually(t, ctx, `[...document.querySelectorAll(".panel nav a")].map((a) => a.textContent + new URL(a.href).searchParams.get("call")).join() === "`+want+`"`)
+	}
+	around("‹ Call before2")
+	evaluate[bool](t, ctx, `window.record = document.querySelector(".panel details"), window.link = document.querySelector(".panel [rel=prev]"), link.focus(), record.open = true`)
+	s.record(t, "eb-1", callIn("m.g", 4, 5, true))
+	around("‹ Call before2,Call after ›4,Failure after ›4")
+	if !evaluate[bool](t, ctx, `document.activeElement === link && record.isConnected`) {
+		t.Error("a call that comes disturbs whoever reads another one")
+	}
+	evaluate[bool](t, ctx, `document.querySelector("[name=function]").value = "m.f", document.querySelector(".callfilter").dispatchEvent(new Event("change"))`)
+	around("‹ Call before1")
+}
+
 // A link to the calls of a function works before there are any.
 func TestTheTimelineKeepsAFilter(t *testing.T) {
 	s := emptySite(t)

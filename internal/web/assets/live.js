@@ -3,8 +3,9 @@
 // work without this file.
 //
 // A browser opens no more than six connections to a host, so the pages share one
-// stream: this file is also the worker that keeps it. Without shared workers each
-// page has a stream of its own. A page that nobody sees follows nothing.
+// stream: this file is also the worker that keeps it. Without shared workers, or if
+// this one cannot be loaded, each page has a stream of its own. A page that nobody
+// sees follows nothing.
 "use strict";
 
 const inWorker = typeof SharedWorkerGlobalScope === "function";
@@ -102,17 +103,23 @@ function follow({ id = "", changed, state = () => {} }) {
       changed(changes);
     }
   };
-  let worker, leave;
+  let worker, leave, alone = !window.SharedWorker;
   const join = () => {
     if (document.hidden || leave) {
       return;
     }
-    if (!window.SharedWorker) {
+    if (alone) {
       leave = openStream(id === "" ? [] : [id], hear);
       return;
     }
     if (!worker) {
-      worker = new SharedWorker(ownAddress).port;
+      const shared = new SharedWorker(ownAddress);
+      shared.onerror = () => { // it could not be loaded
+        alone = true;
+        part();
+        join();
+      };
+      worker = shared.port;
       worker.onmessage = ({ data }) => { if (leave) hear(data); };
     }
     worker.postMessage({ follow: id });

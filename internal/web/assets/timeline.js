@@ -733,7 +733,7 @@ let wanted = 0; // the call that was asked for last
 async function select(call, opened = true) {
   wanted = call;
   try {
-    const text = await (await fetched(`${block}/timeline/${call}?${filter()}`)).text();
+    const text = await readCall(call);
     if (wanted !== call) return;
     panel.replaceChildren(...parse(text));
     returns ||= opened && !selected;
@@ -748,6 +748,11 @@ async function select(call, opened = true) {
   }
 }
 
+// readCall asks for a call, with links to those around it as the filter leaves them.
+async function readCall(call) {
+  return (await fetched(`${block}/timeline/${call}?${filter()}`)).text();
+}
+
 // parse makes elements of what the archive wrote, which runs nothing.
 function parse(text) {
   return [...new DOMParser().parseFromString(text, "text/html").body.children];
@@ -757,6 +762,7 @@ function shownCall() {
   const article = panel.querySelector("article");
   selected = article && { call: Number(article.dataset.call), begin: Number(article.dataset.begin), end: Number(article.dataset.end) };
   section.classList.toggle("with-call", Boolean(selected));
+  if (selected) remember(panel.querySelector("nav")); // in live.js
   keep();
   resized();
 }
@@ -880,6 +886,14 @@ async function renewParts() {
   // Not all calls may have been known when the table was made.
   if (inTable !== filters || !table || table.hasAttribute("data-partial")) await renewTable();
   else if (table.hasAttribute("data-end")) await renewTable(Number(table.dataset.last));
+  if (selected) await renewAround(selected.call);
+}
+
+// renewAround asks for the calls around the one in the panel.
+async function renewAround(call) {
+  const [article] = parse(await readCall(call));
+  await released();
+  if (selected?.call === call) renewPart(panel.querySelector("nav"), [...article.querySelector("nav").children]);
 }
 
 // renewTable asks for the table anew, or for the rows behind a call.
@@ -942,7 +956,7 @@ const other = touched(form.elements.function), early = other || touched(form.ele
 if (!other) form.elements.function.value = chosen;
 // Its calls may not have been read when the page was made.
 if (!other && form.elements.function.value !== chosen) form.elements.function.add(new Option(lastName(chosen), chosen, true, true));
-remember(summary); // in live.js
+remember(summary);
 readStyle();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readStyle();
