@@ -44,7 +44,7 @@ release-test: build release ## Test what is in dist: run, install, upgrade and r
 setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages
 
-test: setup build ## Run all tests
+test: setup build ## Run the tests ("make check" and "make proof" run more)
 	@$(MAKE) --no-print-directory --output-sync=line -j2 test-oda test-others
 
 # The longest come first, so that no processor is idle in the end.
@@ -61,10 +61,11 @@ test-others:
 	cd bench && go test -timeout 5m ./...
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python/.venv/bin/python -m unittest discover -s python/tests
 
-check: lint secure ## Before a commit: lint, then all tests with the race detector
-	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python clients packages compiler
+check: lint secure build ## Before a commit: lint, secure, then the tests, those in Go with the race detector
+	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages compiler
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
-	cd release && go vet ./... && go test -timeout 5m ./...
+	@$(MAKE) --no-print-directory test-others
+	cd release && go vet ./chart && go test -timeout 10m ./chart
 
 lint: ## Format, vet, staticcheck, generated files
 	@unformatted="$$($(TOOL) gofumpt -l .)" || exit 1; \

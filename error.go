@@ -37,7 +37,7 @@ const (
 	IdentifierMismatch Code = "identifier-mismatch" // 422: path and body name different entities
 	MetadataMismatch   Code = "metadata-mismatch"   // 422: the metadata is not that of the stored version
 	DuplicateEntity    Code = "duplicate-entity"    // 422: an identifier appears twice in one collection
-	KeyReused          Code = "key-reused"          // 422: an idempotency key was used again with another body
+	KeyReused          Code = "key-reused"          // 422: an idempotency key was used before, for another request
 	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to compare
 
 	RateLimited Code = "rate-limited" // 429: the caller sends too much

@@ -38,7 +38,7 @@ var problems = map[oda.Code]problemKind{
 	oda.IdentifierMismatch: {http.StatusUnprocessableEntity, "The identifiers in path and body differ"},
 	oda.MetadataMismatch:   {http.StatusUnprocessableEntity, "The metadata does not match the stored version"},
 	oda.DuplicateEntity:    {http.StatusUnprocessableEntity, "Duplicate entity"},
-	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used with another body"},
+	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used for another request"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
 	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests from one caller"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},

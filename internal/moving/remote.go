@@ -140,11 +140,12 @@ func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
 		if broken, ok := errors.AsType[*url.Error](err); ok {
 			err = broken.Err // without the address, which may contain a password
 		}
+		err = orSilence(ctx, err)
 		silence.Stop()
 		cancel(nil)
 		return nil, fmt.Errorf("no answer from the archive at %s: %w", r.shown(""), err)
 	}
-	response.Body = &heard{response.Body, silence, cancel}
+	response.Body = &heard{response.Body, ctx, silence, cancel}
 	if response.StatusCode == http.StatusOK {
 		return response, nil
 	}
@@ -161,18 +162,27 @@ func (r *remote) get(ctx context.Context, path string) (*http.Response, error) {
 // heard is the body of an answer that must not fall silent.
 type heard struct {
 	io.ReadCloser
+	ctx     context.Context
 	silence *time.Timer
 	cancel  context.CancelCauseFunc
 }
 
-var errSilent = fmt.Errorf("it was silent for %s", remoteTime)
+var errSilent = fmt.Errorf("it was silent for %d minutes", int(remoteTime.Minutes()))
+
+// orSilence returns an error, or the silence if that was the reason: HTTP/2 does not say it.
+func orSilence(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
 
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if n > 0 {
 		h.silence.Reset(remoteTime)
 	}
-	return n, err
+	return n, orSilence(h.ctx, err)
 }
 
 func (h *heard) Close() error {

@@ -2,10 +2,41 @@ package moving
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 )
+
+// silent answers as an archive over HTTP/2 that falls silent, before or in its answer. Of the
+// end of a request it says no more than that there was one.
+type silent struct{ answers bool }
+
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	never := func() error { <-r.Context().Done(); return r.Context().Err() }
+	if !s.answers {
+		return nil, never()
+	}
+	cut, body := io.Pipe()
+	go func() { body.CloseWithError(never()) }()
+	return &http.Response{StatusCode: http.StatusOK, Body: cut}, nil
+}
+
+func TestAnArchiveThatFallsSilent(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, err := newRemote("https://archive.example", silent{answers}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = r.read(t.Context(), "/sbds"); err == nil || !strings.Contains(err.Error(), "it was silent for 5 minutes") {
+				t.Errorf("answers %v: %v", answers, err)
+			}
+		})
+	}
+}
 
 func TestAListMayBeLongButNotOneOfItsElements(t *testing.T) {
 	const most = 2000

@@ -1,10 +1,10 @@
 package postgres_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -450,25 +450,28 @@ func TestFollowersOfARestoredDatabaseSeeItsLog(t *testing.T) {
 		}
 	}
 	conn := connect(t, dsn)
-	before := make(chan string)
+	seen, ended := make(chan bool, 1), make(chan string, 1)
 	go func() {
-		text, ended := stream(t, p.URL+"/changes?after=0", patience)
-		if !ended {
-			t.Error("a stream that has seen what is gone goes on")
-		}
-		before <- text
+		ended <- stream(t, p.URL+"/changes?after=0", func(text string) bool {
+			if strings.Contains(text, `"id":"c"`) {
+				seen <- true
+			}
+			return false
+		})
 	}()
-	await(t, "the changes are numbered", patience, func() bool { return query[int](t, conn, "SELECT coalesce(max(last), 0) FROM rounds") == 3 })
-	time.Sleep(200 * time.Millisecond) // the stream has them
+	select {
+	case <-seen:
+	case text := <-ended:
+		t.Fatalf("before, the stream had %s", text)
+	}
 	do(t, conn, "BEGIN", "DELETE FROM heads WHERE identifier > 'a'", "DELETE FROM versions WHERE identifier > 'a'", "DELETE FROM rounds",
 		"INSERT INTO rounds (after, last, seen, runs) SELECT 0, 1, number, ARRAY[number, number] FROM versions", "COMMIT")
-	if text := <-before; !strings.Contains(text, `"id":"c"`) {
-		t.Errorf("before, the stream had %s", text)
-	}
+	<-ended
 	if status, text := send(t, "PUT", p.URL+"/sbds/d", `{}`); status != 200 {
 		t.Fatal(status, text)
 	}
-	if text, _ := stream(t, p.URL+"/changes?after=1", time.Second); strings.Contains(text, `"id":"b"`) || !strings.Contains(text, `"id":"d"`) {
+	has := func(text string) bool { return strings.Contains(text, `"id":"d"`) }
+	if text := stream(t, p.URL+"/changes?after=1", has); strings.Contains(text, `"id":"b"`) || !has(text) {
 		t.Errorf("after it, a stream has %s", text)
 	}
 	if status, text := send(t, "GET", p.URL+"/changes?after=3&wait=1", ""); status != 400 || !strings.Contains(text, "unknown-position") {
@@ -476,23 +479,32 @@ func TestFollowersOfARestoredDatabaseSeeItsLog(t *testing.T) {
 	}
 }
 
-// stream reads a stream for some time. It reports whether it ended before.
-func stream(t *testing.T, address string, most time.Duration) (text string, ended bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), most)
+// stream returns what a stream has until it ends or has enough, which it is asked for each
+// of its lines. It fails the test if it takes too long.
+func stream(t *testing.T, address string, enough func(text string) bool) (text string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		t.Error(err)
-		return "", true
+		return ""
 	}
 	request.Header.Set("Accept", "text/event-stream")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Error(err)
-		return "", true
+		return ""
 	}
 	defer response.Body.Close()
-	read, _ := io.ReadAll(response.Body) // it may be cut off
-	return string(read), ctx.Err() == nil
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		text += lines.Text() + "\n"
+		if enough(lines.Text()) {
+			return text
+		}
+	}
+	if ctx.Err() != nil {
+		t.Errorf("the stream goes on after\n%s", text)
+	}
+	return text
 }

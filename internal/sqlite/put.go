@@ -384,8 +384,8 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	return entity, err
 }
 
-// keyUsed reports whether the key has already created an entity. If that was with
-// another body, it returns an error.
+// keyUsed reports whether the key has already created an entity. If that was another
+// request, it returns an error.
 func (t *txn) keyUsed(kind oda.Kind, key oda.Key) (bool, error) {
 	var digest []byte
 	err := t.query("SELECT create_digest FROM heads WHERE kind = ? AND create_key = ?", func(stmt *sqlite.Stmt) error {

@@ -417,6 +417,11 @@ func TestThePanelKnowsTheCallsAround(t *testing.T) {
 	if !evaluate[bool](t, ctx, `document.activeElement === link && record.isConnected`) {
 		t.Error("a call that comes disturbs whoever reads another one")
 	}
+	// The link that was pressed may be replaced before its call is there.
+	evaluate[bool](t, ctx, `window.link = document.querySelector(".panel [data-go=failureAfter]"), link.focus(), link.click(), link.remove(), true`)
+	eventually(t, ctx, `document.querySelector(".panel article").dataset.call === "4" && document.activeElement === document.querySelector(".lanes")`)
+	evaluate[bool](t, ctx, `document.querySelector(".panel [rel=prev]").click(), true`)
+	around("‹ Call before2,Call after ›4,Failure after ›4")
 	evaluate[bool](t, ctx, `document.querySelector("[name=function]").value = "m.f", document.querySelector(".callfilter").dispatchEvent(new Event("change"))`)
 	around("‹ Call before1")
 }

@@ -54,8 +54,8 @@ function view() {
   return wanted;
 }
 
-// keep puts what is shown into the address, so that it can be shared. A call that is opened
-// and another filter can be left with the browser's way back.
+// keep puts what is shown into the address, so that it can be shared. Opening a call, or
+// choosing another filter, adds to the browser's history, so that Back undoes it.
 let keeping = 0, filtered = false, returns = false, leaving = false;
 function keep() {
   clearTimeout(keeping);
@@ -73,7 +73,7 @@ function keep() {
 }
 let kept = location.search; // what the page shows
 addEventListener("popstate", () => {
-  leaving = location.search !== kept; // who comes back before the other page is there stays
+  leaving = location.search !== kept; // going back again before the other page has loaded stays here
   if (leaving) location.reload();
   else keep();
 });
@@ -99,9 +99,9 @@ function elapsed(t) {
   if (t < 1e6) return `${Math.min(999, Math.round(t / 1000))} ms`;
   if (t < 60e6) return `${Math.min(59.9, t / 1e6).toFixed(1)} s`;
   const two = (n) => String(Math.floor(n)).padStart(2, "0");
-  if (t < 3600e6) return `${Math.floor(t / 60e6)} min ${two((t / 1e6) % 60)} s`.replace(" 00 s", "");
-  if (t < 360000e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`.replace(" 00 min", "");
-  return `${thousands(Math.floor(t / 86400e6))} d ${two((t / 3600e6) % 24)} h`.replace(" 00 h", "");
+  if (t < 3600e6) return `${Math.floor(t / 60e6)} min ${two((t / 1e6) % 60)} s`;
+  if (t < 360000e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`;
+  return `${thousands(Math.floor(t / 86400e6))} d ${two((t / 3600e6) % 24)} h`;
 }
 
 const STEPS = [];
@@ -808,8 +808,9 @@ document.addEventListener("click", (event) => {
   const around = link.closest(".panel nav"), focused = document.activeElement;
   select(call).then(() => {
     if (wanted !== call) return; // another one was, or none
-    // Who has gone elsewhere meanwhile stays there.
-    if (around && [focused, document.body].includes(document.activeElement)) (panel.querySelector(around.contains(link) && link.dataset.go ? `[data-go=${link.dataset.go}]` : `[rel=${link.rel}]`) ?? lanes).focus({ preventScroll: true });
+    const same = link.dataset.go ? `[data-go=${link.dataset.go}]` : `[rel=${link.rel}]`;
+    // Leave the focus alone if it has moved elsewhere meanwhile.
+    if (around && [focused, document.body].includes(document.activeElement)) (panel.querySelector(same) ?? lanes).focus({ preventScroll: true });
     if (link.closest("table")) section.scrollIntoView({ block: "start" });
   });
 });
