@@ -136,11 +136,8 @@ type Diary interface {
 	DaysAround(ctx context.Context, until, from Day) (before, after *Day, err error)
 }
 
-// Days is a range of at most MaxDays consecutive days.
+// Days is a range of consecutive days, both ends included.
 type Days struct{ First, Last Day }
-
-// MaxDays is how many days a night can touch.
-const MaxDays = 3
 
 // ErrTaken says that a generated identifier is already in use.
 var ErrTaken = errors.New("the identifier is taken")

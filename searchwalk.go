@@ -75,8 +75,8 @@ const (
 	lookedAtFirst, lookedAtOnce = 8, 128
 	smallPart                   = 64 << 10
 
-	// A walk reads so many entities at a time, or so many bodies, which are
-	// large. Between two parts it holds nothing in the database.
+	// How many entities, or bodies, which are large, a walk reads at a time.
+	// Between two parts it holds nothing in the database.
 	walkPart, bodyPart = 1000, 32
 )
 

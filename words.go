@@ -77,7 +77,7 @@ func lowerASCII(text string) string {
 	return string(b)
 }
 
-// cut shortens a text to at most so many bytes, at the end of a character.
+// cut shortens a text to at most the given number of bytes, at the end of a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -161,7 +161,7 @@ func transport() *http.Transport {
 
 // onlyReads follows redirects of reading requests only: a redirected write
 // could arrive as something else.
-func onlyReads(request *http.Request, via []*http.Request) error {
+func onlyReads(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return http.ErrUseLastResponse
 	}

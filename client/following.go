@@ -19,7 +19,7 @@ const heartbeats = 45 * time.Second
 // archive asks for a longer one.
 const longestAway = time.Minute
 
-// patient returns a client that waits at least so long for an answer.
+// patient returns a client that waits for an answer at least for the given time.
 func (c *Client) patient(least time.Duration) *Client {
 	patient := *c
 	patient.silence = max(c.silence, least)

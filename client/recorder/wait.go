@@ -52,7 +52,7 @@ type outage struct {
 	text   string // the last one logged
 }
 
-// failed notes a failure, after so many records were stored.
+// failed notes a failure. Stored is how many records were stored before it.
 func (o *outage) failed(err error, lag Lag, stored int64) {
 	level, text, every := slog.LevelWarn, "the archive is unavailable; records wait in the spool", awayEvery
 	if client.Denied(err) {
@@ -72,7 +72,7 @@ func (o *outage) failed(err error, lag Lag, stored int64) {
 	o.log.Log(context.Background(), level, text, "records", lag.Records, "bytes", lag.Bytes, "error", err)
 }
 
-// over notes that nothing waits any more, after so many records were stored.
+// over notes that nothing waits any more. Stored is how many records were stored.
 func (o *outage) over(stored int64) {
 	if !o.since.IsZero() {
 		o.log.Info(fmt.Sprintf("the archive is back, %d records sent", stored-o.stored), "after", time.Since(o.since).Round(time.Millisecond))

@@ -28,8 +28,8 @@ const (
 )
 
 // An answer should come within a second, also when there is too much to do, and when
-// the processors are shared with other programs. So long a request waits to be
-// admitted, and so long it works on average, while some take several times as long.
+// the processors are shared with other programs. These are how long a request waits to be
+// admitted, and how long it works on average, while some take several times as long.
 // Records may take longer, since they are refused last.
 const (
 	waiting = 300 * time.Millisecond

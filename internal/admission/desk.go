@@ -95,7 +95,7 @@ func (d *desk) giveUp(admitted chan struct{}) bool {
 	return true
 }
 
-// leave ends the work of a request that took so long, and admits those that wait.
+// leave ends the work of a request, which took the given time, and admits those that wait.
 func (d *desk) leave(took time.Duration, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -151,22 +151,28 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := exposed(listener.Addr(), gate.IsOpen(), cfg); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	var audit *auditlog.Log
-	if cfg.AuditLog != "" {
-		if audit, err = auditlog.Open(cfg.AuditLog, cfg.AuditMayFail, cfg.Log); err != nil {
-			return nil, errors.Join(err, listener.Close())
-		}
-		opened = append(opened, audit.Close)
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	a := &App{address: listener.Addr(), audit: audit, signIn: signIn, cancel: cancel, done: make(chan struct{})}
+	front := newFront(cfg, base)
+	serve := newServer(ctx, cfg, listener, certificate, front)
+	defer func() {
+		if err != nil {
+			cancel()
+			err = errors.Join(err, <-serve()) // which closes the listener
+		}
+	}()
+	a := &App{address: listener.Addr(), signIn: signIn, cancel: cancel, done: make(chan struct{})}
+	if cfg.AuditLog != "" {
+		if a.audit, err = auditlog.Open(cfg.AuditLog, cfg.AuditMayFail, cfg.Log); err != nil {
+			return nil, err
+		}
+		opened = append(opened, a.audit.Close)
+	}
 	figures := metrics.New(cfg.Version, engineName(cfg.Database), cfg.Log)
 	onMain := figures.Handler()
 	if cfg.AdminListen != "" {
 		admin, err := listenAdmin(ctx, cfg.AdminListen)
 		if err != nil {
-			cancel()
-			return nil, errors.Join(err, listener.Close())
+			return nil, err
 		}
 		a.admin = admin.Addr()
 		cfg.Log.Info("serving metrics and profiles", "address", "http://"+a.admin.String()+"/metrics")
@@ -174,18 +180,10 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		opened = append(opened, func() error { cancel(); return <-ended })
 		onMain = nil
 	}
-	front := newFront(cfg, base)
-	serve := a.server(ctx, cfg, listener, certificate, front)
 	origin := "http://" + a.Addr() + base
 	if certificate != nil {
 		origin = "https://" + a.Addr() + base
 	}
-	defer func() {
-		if err != nil {
-			cancel()
-			err = errors.Join(err, <-serve())
-		}
-	}()
 	early := time.AfterFunc(patience, func() {
 		cfg.Log.Info("opening the archive takes long", "address", origin+"/readyz", "reason", front.reason())
 		serve()
@@ -202,8 +200,10 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Gate: gate, Audit: audit, Proxies: cfg.Auth.Proxies, Feed: a.hub, Pages: site, Metrics: onMain, SignIn: site.SignInPages(), BasePath: base, Origin: originOf(public), Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, ReadOnly: cfg.ReadOnly, Log: cfg.Log,
-		Limits: cfg.Limits, Origins: cfg.Origins, Backup: backups(store, cfg.Version),
+		Archive: archive, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
+		BasePath: base, Origin: originOf(public), Origins: cfg.Origins, Proxies: cfg.Auth.Proxies,
+		Gate: gate, Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, ReadOnly: cfg.ReadOnly,
+		Limits: cfg.Limits, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Audit: a.audit, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -246,9 +246,9 @@ func loadCertificate(cfg Config) (*serving.Certificate, error) {
 	return serving.LoadCertificate(cfg.TLSCertificate, cfg.TLSKey)
 }
 
-// server returns a function that begins to serve, once, and returns a channel
+// newServer returns a function that begins to serve, once, and returns a channel
 // with the outcome.
-func (a *App) server(ctx context.Context, cfg Config, bounded *serving.Listener, certificate *serving.Certificate, handler http.Handler) func() <-chan error {
+func newServer(ctx context.Context, cfg Config, bounded *serving.Listener, certificate *serving.Certificate, handler http.Handler) func() <-chan error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: cfg.HeaderTimeout,

@@ -201,8 +201,8 @@ func (l *Log) flush() error {
 	return nil
 }
 
-// Nobody may read a pipe. So long a write waits for somebody, and so long it is before
-// the next one is tried.
+// There may be nobody who reads a pipe. These are how long a write waits for somebody, and
+// how long it takes until the next one is tried.
 const (
 	pipeWait  = 100 * time.Millisecond
 	pipePause = time.Second

@@ -100,7 +100,7 @@ type streams struct {
 // when the process is asked to stop, and the process at once when it is asked again.
 func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	exit := -1
-	parser, read, err := newParser(out, errOut, programVersion, func(code int) { exit = code })
+	parser, read, err := newParser(out, errOut, func(code int) { exit = code })
 	if err != nil {
 		fmt.Fprintf(errOut, "oda: %v\n", err)
 		return exitFailed
@@ -159,7 +159,7 @@ func shownError(to io.Writer, err error) string {
 }
 
 // newParser returns a parser of command lines, and what it reads them into.
-func newParser(out, errOut io.Writer, programVersion string, exit func(int)) (*kong.Kong, *commands, error) {
+func newParser(out, errOut io.Writer, exit func(int)) (*kong.Kong, *commands, error) {
 	read := &commands{}
 	parser, err := kong.New(read,
 		kong.Name("oda"),

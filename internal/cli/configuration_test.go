@@ -29,7 +29,7 @@ func TestThePageAboutSettingsHasEveryFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, _, err := newParser(io.Discard, io.Discard, "", func(int) {})
+	parser, _, err := newParser(io.Discard, io.Discard, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func (e *examine) settings(report *doctor.Report, version string) {
 // mistakesIn returns what is wrong with the settings of a server in a file and the
 // environment.
 func mistakesIn(file, version string) []error {
-	parser, read, err := newParser(io.Discard, io.Discard, version, func(int) {})
+	parser, read, err := newParser(io.Discard, io.Discard, func(int) {})
 	if err != nil {
 		return []error{err}
 	}

@@ -112,7 +112,7 @@ func (p *lister[T]) gathered(print func([]byte) error) (func(T) error, func() er
 		}
 }
 
-// limited ends a list after so many things; 0 is no limit.
+// limited ends a list at a limit; 0 is none.
 func limited[T any](list iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	if limit <= 0 {
 		return list

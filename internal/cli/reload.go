@@ -28,7 +28,7 @@ type reloading struct {
 // apply reads the settings again and applies what has changed, all or nothing. It
 // logs what it did about each of them.
 func (r *reloading) apply(change func(next *commands) error) {
-	parser, next, err := newParser(io.Discard, io.Discard, "", func(int) {})
+	parser, next, err := newParser(io.Discard, io.Discard, func(int) {})
 	if err != nil {
 		r.failed(err)
 		return

@@ -143,7 +143,7 @@ func TestADocumentFollowsAnotherState(t *testing.T) {
 
 // A command that writes is never suggested, however near it is.
 func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
-	parser, _, err := newParser(nil, nil, "test", func(int) {})
+	parser, _, err := newParser(nil, nil, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
 }
 
 func TestEveryCommandIsCompleted(t *testing.T) {
-	parser, _, err := newParser(nil, nil, "test", func(int) {})
+	parser, _, err := newParser(nil, nil, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

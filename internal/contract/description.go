@@ -104,9 +104,6 @@ func (d *Description) Operations() []*Operation { return slices.Clone(d.operatio
 // HasBody reports whether the operation accepts a body.
 func (op *Operation) HasBody() bool { return op.body != nil }
 
-// BodyRequired reports whether the operation requires a body.
-func (op *Operation) BodyRequired() bool { return op.bodyRequired }
-
 // CheckBody reads a body once. If it is not a strict JSON document of at most
 // maxDepth levels, not counting envelopes around documents, the error has the
 // code InvalidJSON. If it does not match its schema, the code is

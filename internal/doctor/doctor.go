@@ -44,8 +44,8 @@ type Report struct {
 	tell            func(Finding)
 }
 
-// NewReport returns an empty report. It calls tell for the first findings of each
-// check, at most so many.
+// NewReport returns an empty report. It calls tell for the findings of each check, up
+// to the given number.
 func NewReport(most int, tell func(Finding)) *Report {
 	return &Report{most: most, byCheck: make(map[Check]int), tell: tell}
 }

@@ -20,7 +20,7 @@ type Queue[T any] struct {
 	closed bool
 }
 
-// NewQueue returns a queue with room for so many items.
+// NewQueue returns a queue with room for the given number of items.
 func NewQueue[T any](room int) *Queue[T] { return &Queue[T]{items: make(chan T, room)} }
 
 // Put adds an item to the queue. If there is no room, it waits for a while.

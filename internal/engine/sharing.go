@@ -79,7 +79,7 @@ func FreshOf[T any](s Sharing, all []T) []T {
 // AtLeast is how many new records the lists of a request have, whatever is in them.
 type AtLeast int64
 
-// TooMany adds a list that follows one of so many stored records. It reports whether
+// TooMany adds a list that replaces one with this number of stored records. It reports whether
 // the request has too many new records in any case. Then there is no need to look at
 // them: without a Sharing all count as new, and CheckNew refuses the request.
 func (n *AtLeast) TooMany(list [][]byte, stored int64) bool {

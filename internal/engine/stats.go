@@ -59,7 +59,7 @@ func NewCommits() *Commits {
 	return &Commits{took: measure.NewHistogram(measure.Durations...), shared: measure.NewHistogram(1, 2, 4, 8, 16, 32, 64, 128, 256, 512)}
 }
 
-// Note counts a transaction of so many requests that began then and has ended.
+// Note counts a transaction that has ended. Requests is how many it stored.
 func (c *Commits) Note(requests int, began time.Time, err error) {
 	if err != nil {
 		c.failed.Add(1)

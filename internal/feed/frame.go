@@ -15,7 +15,7 @@ const (
 	frameTail = len("\r\n")
 )
 
-// beginFrame returns an empty frame with room for so many bytes.
+// beginFrame returns an empty frame with room for a text of this size.
 func beginFrame(size int) []byte { return make([]byte, frameHead, frameHead+size+frameTail) }
 
 // endFrame completes a frame. It returns nil for a frame without text, since an

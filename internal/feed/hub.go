@@ -28,7 +28,7 @@ type Hub struct {
 	tail      *tail // nil while nobody follows
 }
 
-// New returns a hub with room for so many followers. Each must receive what is sent
+// New returns a hub for at most the given number of followers. Each must receive what is sent
 // to it at once within the write time-out and within sendTime. The hub ends all of
 // them when ctx ends.
 func New(ctx context.Context, archive *oda.Archive, most int, writeTimeout time.Duration) *Hub {

@@ -267,8 +267,8 @@ const (
 	recordsBytes = 256 << 10
 )
 
-// nextRecords returns how many records to read after a frame with up to so many: fewer
-// after one that is too large, and otherwise more.
+// nextRecords returns how many records to read for the next frame, given how many the
+// last one could have and its size: fewer if it was too large, and otherwise more.
 func nextRecords(limit, frame int) int {
 	if frame > recordsBytes {
 		return max(limit/2, 1)

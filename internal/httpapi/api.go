@@ -83,7 +83,7 @@ type API struct {
 	control  *admission.Control
 	access   atomic.Pointer[access] // what may change while it serves
 
-	operations []*operation // the first is for all that is none
+	operations []*operation // the first counts what is not an operation
 	problems   problemCounts
 	recorders  recorders
 }

@@ -95,7 +95,7 @@ func (c *call) stream(send func() (feed.Sent, error)) error {
 	return nil
 }
 
-// aside lets the request wait so long for something to answer with. Meanwhile its
+// aside lets the request wait for something to answer with. Meanwhile its
 // connection counts as a follower, not as an ordinary request.
 func (c *call) aside(wait time.Duration) (back func()) {
 	end := c.whileAllowed()

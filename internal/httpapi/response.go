@@ -16,7 +16,7 @@ import (
 
 // held is how many bytes of a response are held back before any is sent. A
 // response within that size is sent with its length, and if making it fails, the
-// client gets a problem. Engines read so much of the answer to a write before they
+// client gets a problem. Engines read that much of the answer to a write before they
 // commit, so that a stored write is never answered as a failure.
 const held = oda.AnswerAhead
 
@@ -102,7 +102,7 @@ func (w *response) headers(e *content.Encoding) {
 // compressFrom is the size from which compression is worth its time.
 const compressFrom = 1024
 
-// encoding returns the encoding of an answer with at least so many bytes.
+// encoding returns the encoding of an answer that has at least this size.
 func (c *call) encoding(size int) *content.Encoding {
 	if size < compressFrom {
 		return nil

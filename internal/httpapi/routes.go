@@ -206,8 +206,8 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 }
 
 // dispatch checks that the caller may do this and that the request matches the
-// description, and calls the handler. It answers with the error if there is one. The writer is the call, which the mux
-// passes on.
+// description, and calls the handler. It answers with the error if there is one. The
+// writer is the call, which the mux passes on.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe

@@ -75,7 +75,8 @@ func (u *unified) measured(write func()) error {
 	return u.err
 }
 
-// gather takes so many lines, and says whether that was all.
+// gather takes lines, and says whether those were all. If there are more than most, it
+// returns none.
 func gather(lines iter.Seq[line], most int) (all []line, complete bool) {
 	for l := range lines {
 		if len(all) == most {

@@ -91,7 +91,7 @@ func (f found) counter(d *prometheus.Desc, value float64, labels ...string) {
 	f <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 }
 
-// histogram sends counts of values, so many of which are one of the metric's unit.
+// histogram sends counts of values. Unit is how many of them make one unit of the metric.
 func (f found) histogram(d *prometheus.Desc, counts measure.Counts, unit float64, labels ...string) {
 	buckets := make(map[float64]uint64, len(counts.Bounds))
 	total := int64(0)

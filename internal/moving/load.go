@@ -98,7 +98,7 @@ type loads struct {
 	loading chan error // is there while some are loaded
 }
 
-// add adds entries for which so many lines were read.
+// add adds entries. Lines is how many were read for them.
 func (l *loads) add(entries []placed, lines int64) error {
 	l.waiting = append(l.waiting, entries...)
 	l.lines += lines

@@ -351,8 +351,8 @@ func entityPath(ref oda.Ref) string {
 	return "/" + ref.Kind.Collection() + "/" + url.PathEscape(ref.ID)
 }
 
-// elements calls emit for the elements of a JSON array as they arrive. None may be longer
-// than so many bytes, and there may be no more blanks in a row. A json.Decoder knows no such
+// elements calls emit for the elements of a JSON array as they arrive. None may have
+// more bytes than most, and there may be no more blanks in a row. A json.Decoder knows no such
 // bounds, and looks at all blanks again whenever more of them arrive.
 func elements(in io.Reader, most int, emit func(json.RawMessage) error) error {
 	l := list{bufio.NewReaderSize(in, 64<<10), most}

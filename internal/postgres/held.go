@@ -25,7 +25,7 @@ const (
 )
 
 // heldShare limits the connections that stores may take while they wait for a held
-// head: one of so many, and at least one. The others are left to requests whose
+// head: one of four, and at least one. The others are left to requests whose
 // entities are free.
 const heldShare = 4
 

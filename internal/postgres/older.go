@@ -16,7 +16,7 @@ import (
 	"oda"
 )
 
-// sessionName is the name of the sessions of a process that knows so many schema
+// sessionName is the name of the sessions of a process that knows this number of schema
 // steps. Others learn from it who is connected. PostgreSQL keeps 63 bytes of it.
 func sessionName(steps int) string {
 	host, err := os.Hostname()
@@ -30,7 +30,7 @@ func sessionName(steps int) string {
 }
 
 // describe says who a session with this name belongs to, if to a process that knows
-// fewer than so many steps. Programs of before call their sessions "oda" alone.
+// fewer steps. Programs of before call their sessions "oda" alone.
 func describe(name string, steps int) (who string, older bool) {
 	parts := strings.Fields(name)
 	if name == "oda" {
@@ -80,8 +80,8 @@ const (
 	newerBegun   = newerApplied + " OR EXISTS (SELECT FROM migration_progress WHERE number > $1)"
 )
 
-// excludedBy returns the number of the first step beside which a process that knows
-// so many steps cannot go on, 0 if there is none. Most looks are one statement.
+// excludedBy returns the number of the first step beside which a process that does not
+// know it cannot go on, 0 if there is none. Known is how many steps it knows. Most looks are one statement.
 func (s *Store) excludedBy(ctx context.Context, known int, look string) (step int, err error) {
 	var newer bool
 	if err = s.pool.QueryRow(ctx, look, known).Scan(&newer); err != nil || !newer {

@@ -34,7 +34,7 @@ const (
 const poolSize = 16
 
 // listingShare limits the connections that listings without a limit may take: one
-// of so many, and at least one. The others are left to shorter requests.
+// of four, and at least one. The others are left to shorter requests.
 const listingShare = 4
 
 // listingGrace is how long a request waits for a connection before a listing is
@@ -129,7 +129,8 @@ func Check(dsn string) error {
 	return newHosts(config).readPassword(config.ConnConfig)
 }
 
-// open opens an archive whose schema has so many steps once it is prepared.
+// open prepares a database and opens the archive in it. Steps is how many its schema has
+// then.
 func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logger, prepare func(*pgxpool.Pool) error) (*Store, error) {
 	hosts := newHosts(config)
 	if parameters := config.ConnConfig.RuntimeParams; parameters["application_name"] == "" {

@@ -15,7 +15,7 @@ func (s *Store) with(ctx context.Context, work func(context.Context, *pgxpool.Co
 	return s.within(ctx, answerTime, work)
 }
 
-// within is with, for work that may take so long.
+// within is with, for work that may take as long as limit.
 func (s *Store) within(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
 	return s.unbounded(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		bounded, cancel := context.WithTimeout(ctx, limit)

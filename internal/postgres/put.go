@@ -166,9 +166,8 @@ func count(ctx context.Context, tx pgx.Tx, stores []*store) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// A store may take answerTime, and so much more for what it stores. These times
-// are meant for a busy server. The longest is less than the time that an answer may
-// take.
+// A store may take answerTime, and this much more for what it stores. These times are
+// meant for a busy server. The longest is less than the time that an answer may take.
 const (
 	timePerEntity = 10 * time.Millisecond
 	timePerRecord = 200 * time.Microsecond

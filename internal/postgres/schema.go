@@ -24,7 +24,7 @@ type step = migrate.Step[pgx.Tx]
 const stepRows = 20_000
 
 // schemaSteps returns all steps, in SQL and in Go. The parts of the latter process
-// at most so many rows.
+// at most the given number of rows.
 func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {

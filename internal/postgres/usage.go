@@ -71,9 +71,9 @@ func (t *together) level(name string) engine.Level {
 	return engine.Level{Name: name, Used: int64(len(t.waiting)), Room: storesWaiting}
 }
 
-// committed counts a transaction in which so many requests were stored, unless it
-// stored nothing and has not failed: it was refused, or is tried again because
-// somebody else holds what it needs.
+// committed counts a transaction that stored requests. One that stored none and has not
+// failed does not count: it was refused, or is tried again because somebody else holds
+// what it needs.
 func (s *Store) committed(stored int, began time.Time, err error) {
 	switch {
 	case err == nil && stored > 0:

@@ -12,8 +12,8 @@ const mostHeld = 16 << 10
 // pieces has the buffers in which answers are put together.
 var pieces = sync.Pool{New: func() any { return new([mostHeld]byte) }}
 
-// Whole says that the handler of a request is about to write its answer, with a
-// body of so many bytes. If the answer is small, it is sent in one piece. Otherwise
+// Whole says that the handler of a request is about to write its answer, and how many
+// bytes its body has. If the answer is small, it is sent in one piece. Otherwise
 // net/http would send the first 4 KiB separately, and client and server would each
 // work twice for it.
 func Whole(ctx context.Context, body int) {

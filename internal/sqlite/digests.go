@@ -44,7 +44,7 @@ type sealed struct {
 
 // part completes the next rows.
 func (f digesting) part(c *conn, rows int) (migrate.Part, error) {
-	// What is there stays: whoever makes the step run again gets nothing sealed anew.
+	// What is there stays, so that running the step again cannot seal an edited row.
 	read, update := sealVersions, "UPDATE versions SET digest = coalesce(digest, ?), seal = coalesce(seal, ?) WHERE position = ?"
 	if f.Records {
 		read, update = sealRecords, "UPDATE records SET digest = coalesce(digest, ?), seal = coalesce(seal, ?) WHERE position = ?"

@@ -109,7 +109,7 @@ func permissions(path string, report *doctor.Report) error {
 		case mode&0o004 != 0 && folder.Mode().Perm()&0o001 != 0 && suffix != ".lock" && suffix != "-shm":
 			add(false, path+suffix, "chmod o-r "+path+suffix+", or chmod o-x "+dir, "everybody on this machine can read it (%04o), past all roles and tokens", mode)
 		}
-		// The lock is of whoever looks at it now.
+		// The lock belongs to whoever opened the archive last.
 		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != owner && suffix != ".lock" {
 			add(true, path+suffix, fmt.Sprintf("chown --reference=%s %s", path, path+suffix), "it belongs to user %d, but the archive to user %d, whose server cannot open it", uid, owner)
 		}

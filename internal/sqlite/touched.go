@@ -37,8 +37,8 @@ const (
 // writes. A few that were never committed may be noted too, which does no harm.
 const wholeLog = math.MaxInt64
 
-// note adds the pages of the frames that were written since the last time, when the
-// log has so many. The writer must call it after each commit, before the log can
+// note adds the pages of the frames that were written since the last time. Frames is
+// how many the log has now. The writer must call it after each commit, before the log can
 // start again.
 func (t *touched) note(frames int64) {
 	if t.err != nil {

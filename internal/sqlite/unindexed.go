@@ -64,7 +64,7 @@ func (u *unindexed) add(rows []unindexedRow) {
 	}
 }
 
-// over reports whether there are more than so many rows, or more bytes than may stay.
+// over reports whether there are more rows than most, or more bytes than may stay.
 func (u *unindexed) over(most int) bool {
 	u.mu.RLock()
 	defer u.mu.RUnlock()

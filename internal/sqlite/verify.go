@@ -379,48 +379,11 @@ func (v verifier) terms() error {
 	if err != nil {
 		return err
 	}
-	// differing returns the groups of entities whose sums differ.
-	differing := func(group func(entity int64) (int64, bool)) (map[int64]bool, error) {
-		sums := make(map[int64]uint64)
-		add := func(entity int64, term string, sign uint64) {
-			if g, wanted := group(entity); wanted {
-				sums[g] += sign * termSum(entity, term)
-			}
-		}
-		err := v.query("SELECT doc, term FROM temp.index_terms WHERE doc NOT IN (SELECT entity FROM unindexed)", func(stmt *sqlite.Stmt) error {
-			add(stmt.ColumnInt64(0), stmt.ColumnText(1), 1)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		err = v.query(`SELECT h.entity, h.kind, h.identifier, c.summary FROM heads h JOIN catalogue c ON c.entity = h.entity
-			WHERE h.entity <= (SELECT indexed_entity FROM state) AND h.entity NOT IN (SELECT entity FROM unindexed) ORDER BY h.entity`,
-			func(stmt *sqlite.Stmt) error {
-				ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)}
-				summary, err := oda.UnpackSummary(bytesOf(stmt, 3))
-				if err != nil {
-					return nil // it was already reported as damaged
-				}
-				terms := strings.Fields(strings.Map(asciiLower, summary.TermList(ref)))
-				slices.Sort(terms)
-				for _, term := range slices.Compact(terms) {
-					add(stmt.ColumnInt64(0), term, math.MaxUint64) // takes it away
-				}
-				return nil
-			})
-		maps.DeleteFunc(sums, func(_ int64, sum uint64) bool { return sum == 0 })
-		groups := make(map[int64]bool, len(sums))
-		for g := range sums {
-			groups[g] = true
-		}
-		return groups, err
-	}
 	if err := v.reachable(); err != nil {
 		return err
 	}
 	size := last/summedGroups + 1
-	groups, err := differing(func(entity int64) (int64, bool) { return entity / size, true })
+	groups, err := v.termsDiffer(func(entity int64) (int64, bool) { return entity / size, true })
 	if err != nil || len(groups) == 0 {
 		return err
 	}
@@ -430,7 +393,7 @@ func (v verifier) terms() error {
 			delete(groups, group)
 		}
 	}
-	entities, err := differing(func(entity int64) (int64, bool) { return entity, groups[entity/size] })
+	entities, err := v.termsDiffer(func(entity int64) (int64, bool) { return entity, groups[entity/size] })
 	if err != nil {
 		return err
 	}
@@ -442,6 +405,45 @@ func (v verifier) terms() error {
 		v.report.Add(audit.Index, name, "the index of words and references has other terms than its document")
 	}
 	return nil
+}
+
+// termsDiffer returns the groups of entities whose sums of terms differ between the
+// index and the catalogue. Entities that group does not want are left out.
+func (v verifier) termsDiffer(group func(entity int64) (int64, bool)) (map[int64]bool, error) {
+	sums := make(map[int64]uint64)
+	add := func(entity int64, term string, sign uint64) {
+		if g, wanted := group(entity); wanted {
+			sums[g] += sign * termSum(entity, term)
+		}
+	}
+	err := v.query("SELECT doc, term FROM temp.index_terms WHERE doc NOT IN (SELECT entity FROM unindexed)", func(stmt *sqlite.Stmt) error {
+		add(stmt.ColumnInt64(0), stmt.ColumnText(1), 1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = v.query(`SELECT h.entity, h.kind, h.identifier, c.summary FROM heads h JOIN catalogue c ON c.entity = h.entity
+		WHERE h.entity <= (SELECT indexed_entity FROM state) AND h.entity NOT IN (SELECT entity FROM unindexed) ORDER BY h.entity`,
+		func(stmt *sqlite.Stmt) error {
+			ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)}
+			summary, err := oda.UnpackSummary(bytesOf(stmt, 3))
+			if err != nil {
+				return nil // it was already reported as damaged
+			}
+			terms := strings.Fields(strings.Map(asciiLower, summary.TermList(ref)))
+			slices.Sort(terms)
+			for _, term := range slices.Compact(terms) {
+				add(stmt.ColumnInt64(0), term, math.MaxUint64) // takes it away
+			}
+			return nil
+		})
+	maps.DeleteFunc(sums, func(_ int64, sum uint64) bool { return sum == 0 })
+	groups := make(map[int64]bool, len(sums))
+	for g := range sums {
+		groups[g] = true
+	}
+	return groups, err
 }
 
 // nameOf returns how an entity is named in the report.

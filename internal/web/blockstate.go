@@ -70,8 +70,8 @@ func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda
 	return &page.Records[0], nil
 }
 
-// records gives the records of a state behind one of them. Those of the block as it is are
-// read so many at once.
+// records gives the records of a state behind one of them. AtOnce is how many are read
+// together if they are those of the block as it is.
 func (s *Site) records(ctx context.Context, of *blockState, after int64, atOnce int) iter.Seq2[*oda.Record, error] {
 	if of.old != nil {
 		return recordsBehind(of.old, after)

@@ -121,7 +121,7 @@ func (r *callRow) size() int {
 const (
 	callsOnPage   = 100
 	callsScanned  = 1000                  // at once, most of which a filter leaves out
-	callsBytes    = 120 << 10             // or as many as have so many bytes, which may hardly compress
+	callsBytes    = 120 << 10             // bytes of them, which may hardly compress
 	callsLookTime = 20 * time.Millisecond // for those that a filter leaves; the next page goes on
 	shownText     = 2000                  // bytes of a result, an argument or an error
 	shownInFull   = 50_000                // of the call that is looked at

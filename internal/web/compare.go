@@ -33,7 +33,7 @@ type compareView struct {
 	Cut                bool  // not all of them are shown
 	Notice             string
 	params             url.Values
-	after              int64 // the calls that are compared are behind so many
+	after              int64 // how many calls come before those that are compared
 	more               bool  // there are calls behind them
 }
 

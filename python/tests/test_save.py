@@ -6,6 +6,7 @@ import os
 from typing import Dict, List, Optional
 
 import oda_helper
+from proxy import Proxy
 from support import Case, free_port, needs
 
 
@@ -147,13 +148,23 @@ class ADefinitionIsStored(Case):
         self.assertIsInstance(caught.exception, oda_helper.Conflict)
         self.assertIn("/metadata/version", [fault["pointer"] for fault in caught.exception.errors])
 
+    def test_or_may_be_if_the_answer_is_lost(self):
+        proxy = Proxy(self.server.port, lose=3)
+        self.addCleanup(proxy.close)
+        os.environ["ODA_URL"] = proxy.url
+        for sbd, advice in (({"sbd_id": "sbd-lost"}, "read it"), ({}, "look for it")):
+            with self.assertRaisesRegex(oda_helper.OdaUnreachable, "may or may not be stored: " + advice):
+                oda_helper.save(sbd)
+        self.assertEqual(self.server.get("/sbds/sbd-lost")["metadata"]["version"], 1)
+
     def test_or_an_exception_says_why_not(self):
         for sbd, kind in (("[]", ValueError), ({"sbd_id": 5}, ValueError), ({"sbd_id": "a/b"}, oda_helper.OdaError)):
             with self.subTest(sbd=sbd), self.assertRaises(kind):
                 oda_helper.save(sbd)
         os.environ["ODA_URL"] = "http://127.0.0.1:%d" % free_port()
-        with self.assertRaises(oda_helper.OdaUnreachable):
+        with self.assertRaises(oda_helper.OdaUnreachable) as caught:
             oda_helper.save({})
+        self.assertNotIn("may or may not", str(caught.exception))
         with self.assertRaises(ConnectionError):
             oda_helper.save({"sbd_id": "sbd-1"})
         del os.environ["ODA_URL"]

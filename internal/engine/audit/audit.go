@@ -58,8 +58,8 @@ type Report struct {
 	doing    atomic.Pointer[string]
 }
 
-// NewReport returns an empty report. It calls tell for the first faults of each
-// class, at most so many.
+// NewReport returns an empty report. It calls tell for the faults of each class, up to
+// the given number.
 func NewReport(most int, tell func(Fault)) *Report {
 	return &Report{byClass: make(map[Class]int64), most: int64(most), tell: tell}
 }

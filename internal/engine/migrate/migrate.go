@@ -67,8 +67,8 @@ type State struct {
 	Part    Part
 }
 
-// Excludes returns the number of the first step beside which a process that knows
-// so many steps cannot go on, 0 if there is none.
+// Excludes returns the number of the first step beside which a process that does not
+// know it cannot go on, 0 if there is none. Known is how many steps it knows.
 func (s *State) Excludes(known int) int {
 	for _, a := range s.Applied {
 		if a.Number > known && !a.Beside {

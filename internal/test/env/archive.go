@@ -97,7 +97,7 @@ func (a *Archive) Client() *http.Client { return a.client }
 // Followers returns how many clients follow the archive.
 func (a *Archive) Followers() int { return a.app.Followers() }
 
-// AwaitFollowers waits until so many clients follow the archive.
+// AwaitFollowers waits until n clients follow the archive.
 func (a *Archive) AwaitFollowers(n int) {
 	a.tb.Helper()
 	Await(a.tb, fmt.Sprintf("%d clients follow the archive", n), func() bool { return a.Followers() == n })

@@ -29,8 +29,8 @@ type Balancer struct {
 	recorded []atomic.Int64 // acknowledged, by client
 }
 
-// Balance lets so many clients work with the processes at these addresses, until
-// Whole is called. A request that is not answered 200 fails the test.
+// Balance lets clients work with the processes at these addresses, until Whole is
+// called. A request that is not answered 200 fails the test.
 func Balance(tb testing.TB, clients int, urls ...string) *Balancer {
 	b := &Balancer{tb: tb, urls: urls, recorded: make([]atomic.Int64, clients)}
 	for i := range clients {

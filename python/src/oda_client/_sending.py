@@ -2,15 +2,13 @@
 
 import os
 import random
-import socket
-import ssl
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import urlencode
 
 from oda_helper import _json, _settings
 from oda_helper._errors import PROBLEM, OdaError, Unreachable
-from oda_helper._http import FAILURES, Answer, Client, TooLong, describe
+from oda_helper._http import FAILURES, MAYBE, MAYBE_NEW, NOT_SENT, Answer, Client, TooLong, describe
 
 TRIES = 4
 FIRST_PAUSE, LAST_PAUSE = 0.1, 10.0
@@ -26,9 +24,6 @@ DOCUMENT: Shape = {"metadata": dict}
 Query = Sequence[Tuple[str, str]]
 
 _NOT_NOW = (408, 425, 429, 502, 503, 504)
-_NOT_SENT = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
-_MAYBE = " It may or may not be stored: read it to find out."
-_MAYBE_NEW = " It may or may not be stored: look for it before you post it again."
 
 
 class Sender:
@@ -69,7 +64,7 @@ class Sender:
             answer = self.send(method, path, body, {"Idempotency-Key": key})
         else:
             answer = self.send(method, path, body, once=True)
-        return self._json(answer, DOCUMENT, _MAYBE if key is None else _MAYBE_NEW)
+        return self._json(answer, DOCUMENT, MAYBE if key is None else MAYBE_NEW)
 
     def _json(self, answer: Answer, shape: Shape, maybe: str = "") -> Any:
         try:
@@ -110,8 +105,8 @@ class Sender:
                     "%s. Read the records of a block with records()." % problem
                 ) from None
             except FAILURES as problem:
-                if body is not None and not isinstance(problem, _NOT_SENT):
-                    maybe = _MAYBE if once else _MAYBE_NEW
+                if body is not None and not isinstance(problem, NOT_SENT):
+                    maybe = MAYBE if once else MAYBE_NEW
                 if attempt == tries or once and maybe:
                     text = "The archive at %s cannot be reached: %s."
                     raise Unreachable(text % (self.url, describe(problem)) + maybe) from problem
@@ -122,7 +117,7 @@ class Sender:
                 # A gateway may have waited in vain for an archive that goes on; what the
                 # archive itself answers says what was stored.
                 if body is not None and answer.status >= 500 and _foreign(error):
-                    maybe = _MAYBE if once else _MAYBE_NEW
+                    maybe = MAYBE if once else MAYBE_NEW
                 wait = max(wait, answer.retry_after or 0)
                 if once or attempt == tries or answer.status not in _NOT_NOW or wait > LAST_PAUSE:
                     raise self._error(error, maybe)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from . import _json, _models, _settings
 from ._describe import cut
 from ._errors import OdaError, Unreachable
-from ._http import FAILURES, Answer, Client, describe
+from ._http import FAILURES, MAYBE, MAYBE_NEW, NOT_SENT, Answer, Client, describe
 from ._mint import Minter
 from ._process import recorder
 
@@ -110,8 +110,8 @@ def save(sbd: Any) -> Any:
     to_dict), and returns a model of the same class for a model, otherwise a dict.
     Without sbd_id it is created; with it, it is created or updated, and its metadata
     must be as read. Raises OdaError if the archive refuses it, Conflict if somebody else
-    has stored it meanwhile, and OdaUnreachable if there is no answer: nothing is kept for
-    later.
+    has stored it meanwhile, and OdaUnreachable if there is no answer: then it says
+    whether the definition may be stored all the same. Nothing is kept for later.
     """
     url = _settings.archive_url()
     if url is None:
@@ -125,7 +125,9 @@ def save(sbd: Any) -> Any:
         else:
             answer = _post(client, "/sbds", body, time.monotonic() + SAVE_TIMEOUT / 2)
     except FAILURES as problem:
-        raise Unreachable("The archive at %s: %s" % (url, describe(problem))) from problem
+        maybe = "" if isinstance(problem, NOT_SENT) else MAYBE if sbd_id else MAYBE_NEW
+        text = "The archive at %s cannot be reached: %s.%s" % (url, describe(problem), maybe)
+        raise Unreachable(text) from problem
     finally:
         client.close()
     if answer.status != 200:

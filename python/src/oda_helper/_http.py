@@ -26,6 +26,10 @@ SLOWEST = 4 << 10  # bytes of an answer in a second
 
 # What can go wrong between here and the archive.
 FAILURES = (OSError, http.client.HTTPException, ValueError)
+# After these a request cannot have arrived. After others it may be stored.
+NOT_SENT = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
+MAYBE = " It may or may not be stored: read it to find out."
+MAYBE_NEW = " It may or may not be stored: look for it before you post it again."
 
 # Problems with the body itself: it will never be accepted.
 _FINAL = {PROBLEM + code for code in ("invalid-json", "body-too-large", "key-reused")}
