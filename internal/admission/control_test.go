@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,8 +78,16 @@ func shared(c *Control, class Class, perSecond int) func() time.Duration {
 	}
 }
 
+// onTwoProcessors lets the bounds be those of a machine with two processors, for which the
+// figures of a test are meant.
+func onTwoProcessors(t *testing.T) {
+	before := runtime.GOMAXPROCS(2)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
 // That holds also for a machine on which others leave little of the processors.
 func TestPastSaturationWhatIsAcceptedKeepsItsPace(t *testing.T) {
+	onTwoProcessors(t)
 	for class, rates := range map[Class][]int{Reading: {2000, 200, 20}, Writing: {2000, 200, 20}, Searching: {100, 20}, Recording: {2000, 1000}} {
 		for _, perSecond := range rates {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,6 +107,7 @@ func TestPastSaturationWhatIsAcceptedKeepsItsPace(t *testing.T) {
 
 // Some wait for a lock of somebody else, as for an entity that another program holds.
 func TestAFewThatAreHeldUpDoNotShutOutOthers(t *testing.T) {
+	onTwoProcessors(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := New()
 		var group sync.WaitGroup
@@ -119,6 +129,7 @@ func TestAFewThatAreHeldUpDoNotShutOutOthers(t *testing.T) {
 }
 
 func TestOthersGiveWayToRecording(t *testing.T) {
+	onTwoProcessors(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := New()
 		quick := func() time.Duration { return 20 * time.Millisecond }
