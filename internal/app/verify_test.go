@@ -196,7 +196,19 @@ var damages = []damage{
 	{
 		"a change overtakes another", "", `UPDATE versions SET number = number + 1000000 WHERE SBD AND version = 2;
 		UPDATE rounds SET last = last - 1 WHERE after = (SELECT max(after) FROM rounds)`,
-		[]string{"log: SBDefinition sbd-m51, version 3: has the position "},
+		[]string{"log: SBDefinition sbd-m51, version 3: comes in the log of changes before what precedes it"},
+	},
+	{
+		"before its first round, a change overtakes another", "", `DELETE FROM rounds; UPDATE versions SET number = number + 1000000 WHERE SBD AND version = 2`,
+		[]string{"log: SBDefinition sbd-m51, version 3: comes in the log of changes before what precedes it"},
+	},
+	{
+		"before its first round, a number is none", "", `DELETE FROM rounds; UPDATE versions SET number = -5 WHERE SBD AND version = 1`,
+		[]string{"log: the log: has number -5, which is never given, in 1 rows"},
+	},
+	{
+		"before its first round, a recording says another number of records", "", `DELETE FROM rounds; UPDATE recordings SET width = width + 1 WHERE number = (SELECT max(number) FROM recordings)`,
+		[]string{"log: the log: recording ", " records that it says"},
 	},
 	{"a count is edited", `UPDATE state SET projects = projects + 1`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
 	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
@@ -223,7 +235,10 @@ var damages = []damage{
 
 // exportable is damage that only "oda verify" finds: an import of what is exported then
 // says that the order is wrong, and the key of a creation can be used again.
-var exportable = []string{"a recording is in the log twice", "a change overtakes another", "a key of creation leads elsewhere"}
+var exportable = []string{
+	"a recording is in the log twice", "a change overtakes another", "before its first round, a change overtakes another",
+	"before its first round, a number is none", "a key of creation leads elsewhere",
+}
 
 // TestEachDamageIsFoundAndNamed damages an archive. What is damaged is found, and is
 // exported as it was, or not at all.

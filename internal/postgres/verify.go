@@ -256,7 +256,8 @@ func scanEntry(rows pgx.Rows) (r audit.EntryRow, err error) {
 }
 
 // This says which round has which number, and at which position it ends. Each run
-// comes before its numbers, and groups them.
+// comes before its numbers, and groups them. What is in no round yet stands behind
+// audit.Unnumbered.
 const (
 	runsOfRounds = `runs AS (SELECT r.after, r.runs[i] AS first, r.runs[i + 1] AS last FROM rounds r
 			CROSS JOIN LATERAL generate_series(1, cardinality(r.runs), 2) AS i)`
@@ -272,13 +273,14 @@ const (
 	), placed AS (
 		SELECT *, CASE WHEN number <= max(last) OVER (PARTITION BY nth) THEN max(after) OVER (PARTITION BY nth) END AS round FROM grouped
 	), positioned AS (
-		SELECT *, round + sum(width) OVER (PARTITION BY round ORDER BY number) AS position FROM placed WHERE width IS NOT NULL
+		SELECT *, least(coalesce(round, 4611686018427387904) + sum(width) OVER (PARTITION BY round ORDER BY number), 9223372036854775807) AS position
+		FROM placed WHERE width IS NOT NULL
 	)`
 
 	// The entries of a recording end where the next one begins.
 	loggedChanges = placedNumbers + `
 	SELECT kind, identifier, version, 0::bigint AS first, 0::bigint AS last, stored_by, stored_on,
-		coalesce(position, 9223372036854775807)::bigint FROM positioned WHERE kind IS NOT NULL
+		position::bigint FROM positioned WHERE kind IS NOT NULL
 	UNION ALL
 	SELECT 3, coalesce(n[2 * i - 1], ''), coalesce(p[4 * i - 3], 0), coalesce(p[4 * i - 2], 0), coalesce(p[4 * i - 1], 0), coalesce(n[2 * i], ''), coalesce(p[4 * i], 0),
 		coalesce(position - sum(p[4 * i - 1] - p[4 * i - 2] + 1) OVER (PARTITION BY number ORDER BY i DESC) + p[4 * i - 1] - p[4 * i - 2] + 1, 9223372036854775807)::bigint
@@ -309,6 +311,15 @@ var logFaults = []struct{ query, fault string }{
 			LEFT JOIN (SELECT round, sum(width) AS width FROM positioned GROUP BY round) p ON p.round = r.after
 			WHERE r.last - r.after <> coalesce(p.width, 0) ORDER BY r.after`,
 		"in the round behind position %d, nothing stands at %d of the positions",
+	},
+	{
+		placedNumbers + ` SELECT number, count(*) FROM positioned WHERE number <= 0 GROUP BY number`,
+		"has number %d, which is never given, in %d rows",
+	},
+	{
+		`SELECT number, width FROM recordings CROSS JOIN LATERAL (SELECT ARRAY(SELECT unnest(places)) AS p) a
+			WHERE width IS DISTINCT FROM (SELECT sum(p[4 * i - 1] - p[4 * i - 2] + 1) FROM generate_series(1, cardinality(p) / 4) AS i)`,
+		"recording %d does not have the %d records that it says",
 	},
 	{
 		placedNumbers + ` SELECT number, count(*) FROM positioned GROUP BY number HAVING count(*) > 1`,

@@ -165,12 +165,12 @@ type DayRow struct {
 // ChangeRow is an entry of the log of changes, if the log has rows of its own.
 type ChangeRow struct {
 	Entity     Key
-	oda.Change // its position may be Unnumbered
+	oda.Change // its position may be behind Unnumbered
 }
 
-// Unnumbered stands for the position of a change that has none yet. It sorts after
-// all others.
-const Unnumbered = math.MaxInt64
+// Unnumbered comes before the positions of changes that have none yet. They stand in the
+// order in which they will get theirs, behind all others.
+const Unnumbered = 1 << 62
 
 // Rows yields all rows of an archive, from one snapshot, ordered by entity and then
 // by version or sequence number. Changes are ordered by version and then by sequence

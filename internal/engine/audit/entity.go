@@ -41,7 +41,7 @@ func (a *auditor) entity(key Key) {
 	}
 	versions, records := a.report.Versions.Load(), a.report.Records.Load()
 	e.log()
-	e.unknown(Unnumbered, 0)
+	e.unknown(math.MaxInt64, 0)
 	entry, days := e.entry(), e.indexedDays()
 	if e.head == nil {
 		versions, records = a.report.Versions.Load()-versions, a.report.Records.Load()-records
@@ -199,7 +199,11 @@ func (e *entity) checkRecord(r *RecordRow) {
 
 // inOrder checks that positions grow.
 func (e *entity) inOrder(place string, position int64) {
-	if position <= e.position && position != Unnumbered {
+	switch {
+	case position > e.position:
+	case e.position > Unnumbered:
+		e.report.Add(Log, place, "comes in the log of changes before what precedes it")
+	default:
 		e.report.Add(Log, place, "has the position %d, which is not after %d", position, e.position)
 	}
 	e.position = max(e.position, position)
@@ -222,10 +226,7 @@ func (e *entity) logged(place string, version, sequence, position int64, by stri
 	if c.row.By != by || last && c.row.On != on {
 		e.report.Add(Log, place, "the log of changes names another user or time")
 	}
-	if position = int64(c.row.Position); position != Unnumbered {
-		position -= c.row.LastSequence - sequence
-	}
-	e.inOrder(place, position)
+	e.inOrder(place, int64(c.row.Position)-(c.row.LastSequence-sequence))
 	if last {
 		c.advance()
 	} else {
