@@ -71,7 +71,7 @@ func (p *stream[T]) lines(out io.Writer, follow bool, list iter.Seq2[T, error], 
 type calls struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier of the ExecutionBlock."`
 	After  int64  `placeholder:"SEQUENCE" help:"Print those after this sequence (default all)."`
-	Limit  int    `placeholder:"N" help:"Print at most N."`
+	Limit  int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Output string `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one record per line (default elsewhere)."`
 	following
 	coloring
@@ -138,7 +138,7 @@ type changes struct {
 	After  *position `placeholder:"POSITION" help:"Print those after this position, or after now (default all of them; with --follow only new ones)."`
 	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
 	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
-	Limit  int       `placeholder:"N" help:"Print at most N."`
+	Limit  int       `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Output string    `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one change per line (default elsewhere)."`
 	following
 	coloring

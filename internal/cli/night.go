@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,8 +16,8 @@ import (
 
 // nightReport reports on a night.
 type nightReport struct {
-	Date      string `arg:"" optional:"" help:"Date on which the night began, yesterday or last-night (default), or today; or a time in the night, such as 2026-01-31T22:00Z or 3d, which is three days ago."`
-	Zone      string `default:"UTC" placeholder:"ZONE" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
+	Date      string `arg:"" optional:"" default:"last-night" help:"Date on which the night began, yesterday or last-night (default), or today; or a time in the night, such as 2026-01-31T22:00Z or 3d, which is three days ago."`
+	Zone      string `narrows:"" default:"UTC" placeholder:"ZONE" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
 	Telescope string `narrows:"" placeholder:"NAME" help:"Of this telescope only."`
 	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml" placeholder:"FORMAT" help:"Print tables (default), json or yaml."`
 	coloring
@@ -25,6 +26,9 @@ type nightReport struct {
 
 // Validate checks which night is meant.
 func (n *nightReport) Validate() error {
+	if n.Date == "" {
+		return errors.New("the date is empty; is a variable not set?")
+	}
 	if _, err := time.Parse(time.DateOnly, nightDate(n.Date, n.Zone, time.Now())); err != nil {
 		return fmt.Errorf("%q is not a night; write the date on which it began, such as 2026-01-31, or last-night, today, or a time in it", n.Date)
 	}
@@ -60,7 +64,7 @@ func nightDate(text, zone string, now time.Time) string {
 		now = now.In(place)
 	}
 	switch text {
-	case "", "yesterday", "last-night":
+	case "yesterday", "last-night":
 		return oda.LastNight(now)
 	case "today", "tonight":
 		return now.Format(time.DateOnly)

@@ -54,7 +54,7 @@ func (c *criteria) check() error {
 // query lists entities by one criterion.
 type query struct {
 	criteria
-	Limit  int    `placeholder:"N" help:"Print at most N."`
+	Limit  int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	JSON   bool   `name:"json" help:"Print a JSON array of identifiers, like -o json."`
 	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), or the identifiers: one per line with id (default elsewhere), as json or as yaml."`
 	coloring
@@ -170,7 +170,7 @@ type search struct {
 	Where      []string `sep:"none" placeholder:"CONDITION" group:"Query" help:"With a value in the document for which this is true: a JSON pointer, one of = != < <= > >= ~ and a JSON value, such as '/scans/*/duration > 60'. May be given several times."`
 
 	Sort      string `default:"-created" enum:"created,-created,modified,-modified,id,-id" placeholder:"ORDER" help:"Order: created, modified or id; with - the last comes first (default ${default})."`
-	Limit     int    `placeholder:"N" help:"Print at most N."`
+	Limit     int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Documents bool   `help:"Print whole documents."`
 	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), identifiers with id (default elsewhere), or what the archive knows of each as json or yaml."`
 	coloring

@@ -55,7 +55,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 		faults = append(faults, f)
 		if !v.JSON {
 			p.clear()
-			fmt.Fprintf(to.out, "%s: %s: %s\n", f.Class, f.Place, f.Detail)
+			fmt.Fprintln(to.out, visible(fmt.Sprintf("%s: %s: %s", f.Class, f.Place, f.Detail)))
 		}
 	})
 	began := time.Now()

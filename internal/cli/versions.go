@@ -16,7 +16,7 @@ import (
 type versions struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier."`
 	Number int64  `arg:"" optional:"" help:"Print this version, instead of a list of all versions."`
-	Limit  int    `placeholder:"N" help:"Print the newest N only."`
+	Limit  int    `placeholder:"N" help:"Print the newest N only; 0 is no limit."`
 	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), json, yaml, or with id the numbers of the versions."`
 	coloring
 	remote

@@ -60,7 +60,7 @@ func TestWhichNightIsMeant(t *testing.T) {
 		now        time.Time
 		want       string
 	}{
-		{"", "UTC", early, "2026-03-01"},
+		{"last-night", "UTC", early, "2026-03-01"},
 		{"last-night", "UTC", late, "2026-03-01"},
 		{"yesterday", "UTC", late, "2026-03-01"},
 		{"today", "UTC", early, "2026-03-02"},

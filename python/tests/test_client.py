@@ -47,6 +47,9 @@ class Documents(ClientCase):
                 stored = self.archive.put(read)
                 self.assertEqual((stored["name"], stored["metadata"]["version"]), ("b", 2))
                 self.assertEqual(self.archive.get(made[field], version=1), made)
+                for wrong in (1.9, "1"):
+                    self.assertRaises(TypeError, self.archive.get, made[field], version=wrong)
+                self.assertRaises(ValueError, self.archive.at, made[field], None)
 
     def test_change_only_where_they_are_changed(self):
         odd = b'{"f":0.35e9,"n":[1.10,123456789012345678901234567890.123456789,1e400,-0.0,-0],"s":"\\u00e9","prj_id":"prj-odd"}'
@@ -221,6 +224,11 @@ class Lists(ClientCase):
         after = self.archive.changes(rest[-1]["position"], id=self.ids[0])
         self.assertEqual([each["version"] for each in after], [2])
 
+    def test_of_changes_behind_the_end_are_refused(self):
+        self.assertEqual(list(self.archive.changes("now")), [])
+        with self.assertRaisesRegex(OdaError, "position"):
+            list(self.archive.changes(10**9))
+
     def test_of_changes_have_records_that_later_ones_have_joined(self):
         block = self.archive.post("ebs")["eb_id"]
         record = ("POST", "/ebs/%s/request_response" % block, json.dumps(CALLS[0]).encode())
@@ -233,7 +241,8 @@ class Lists(ClientCase):
 
     def test_a_night(self):
         self.archive.post("ebs", {"telescope": "ska_night", "request_responses": CALLS})
-        for day in ("2026-03-01", date(2026, 3, 1), datetime(2026, 3, 1, 5)):
+        early = datetime(2026, 3, 2, 9, 59, tzinfo=timezone.utc)  # before noon there
+        for day in ("2026-03-01", date(2026, 3, 1), datetime(2026, 3, 1, 12), datetime(2026, 3, 2, 5), early):
             night = self.archive.night(day, telescope="ska_night", zone="Africa/Johannesburg")
             self.assertEqual((night["calls"], night["failures"]), (2, 1))
 

@@ -1,12 +1,14 @@
 """The operations on an archive."""
 
 import logging
+import operator
 import random
 import time
 import uuid
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import parse_qsl, quote, urlsplit
+from zoneinfo import ZoneInfo
 
 from oda_helper import _settings
 from oda_helper._errors import Conflict, OdaError
@@ -86,11 +88,13 @@ class Archive:
         """The document as it is stored now, or a version of it."""
         path = self._path(id, kind)
         if version is not None:
-            path += "/versions/%d" % version
+            path += "/versions/%d" % operator.index(version)
         return self._document(path)
 
     def at(self, id: str, time: Time, *, kind: Optional[str] = None) -> Document:
         """The document as it was at a time, with the records that it then had."""
+        if time is None:
+            raise ValueError("There is no time; get() gives the document as it is now.")
         return self._document(self._path(id, kind), _words.query({"at": time}))
 
     def put(
@@ -243,7 +247,7 @@ class Archive:
 
     def changes(
         self,
-        after: int = 0,
+        after: Union[int, str] = 0,
         *,
         limit: Optional[int] = None,
         kind: Several = None,
@@ -255,9 +259,10 @@ class Archive:
         """
         return Listing(self._changed(after, _filters(kind, id)), limit, columns=_tables.CHANGES)
 
-    def _changed(self, after: int, filters: Query) -> Iterator[Document]:
+    def _changed(self, after: Union[int, str], filters: Query) -> Iterator[Document]:
         end = self._end()
-        while after < end:
+        after = end if after == "now" else int(after)
+        while after != end:  # what is behind the end is refused
             query = _words.query({"after": after, "limit": CHANGE_PAGE})
             page = self._sender.read(CHANGES, "/changes", query + filters)
             for change in page["changes"]:
@@ -266,7 +271,7 @@ class Archive:
                 if change["position"] - more > end:
                     return
                 yield change
-            if page["next"] <= after:
+            if not after < page["next"] < end:
                 return
             after = page["next"]
 
@@ -316,10 +321,13 @@ class Archive:
     ) -> Document:
         """What was done in the night that began on a date: calls, failures, blocks, the slowest.
 
-        A night lasts from noon to noon, in UTC or in the time zone with an IANA name.
+        A night lasts from noon to noon, in UTC or in the time zone with an IANA name. A
+        datetime stands for the night in which it lies.
         """
         if isinstance(date, datetime):
-            date = date.date()
+            if date.tzinfo is not None:
+                date = date.astimezone(ZoneInfo(zone) if zone else timezone.utc)
+            date = (date - timedelta(hours=12)).date()
         query = _words.query({"date": date, "telescope": telescope, "zone": zone})
         found: Document = self._sender.read({"calls": int}, "/night", query)
         return found
