@@ -86,15 +86,20 @@ func (v *callsView) callHref(sequence int64) string {
 }
 
 // timelinePart serves a part of the page of a block by itself: a call, by its
-// sequence, or the summary of all.
+// sequence, the links to those around it, which are none if it is not there, or the
+// summary of all.
 func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 	part := r.PathValue("part")
-	name, params := "callsummary", r.URL.Query()
-	if part != "summary" {
+	name, params := "callpanel", r.URL.Query()
+	switch part {
+	case "summary":
+		name = "callsummary"
+	case "around":
+		name = "callsaround"
+	default:
 		if sequence, err := strconv.ParseInt(part, 10, 64); err != nil || sequence < 1 {
-			return oda.Errorf(oda.NoSuchPath, "A timeline has the parts \"summary\" and the numbers of its calls.")
+			return oda.Errorf(oda.NoSuchPath, "A timeline has the parts \"summary\", \"around\" and the numbers of its calls.")
 		}
-		name = "callpanel"
 		params.Set("call", part)
 	}
 	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
@@ -105,11 +110,11 @@ func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if name == "callpanel" && v.Call == nil {
+		return oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %s.", v.Block, part)
+	}
 	var data any = v
-	if name == "callpanel" {
-		if v.Call == nil {
-			return oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %s.", v.Block, part)
-		}
+	if name != "callsummary" {
 		data = v.Call
 	}
 	text, err := s.renderPart(name, data)

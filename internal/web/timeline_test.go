@@ -424,6 +424,9 @@ func TestThePanelKnowsTheCallsAround(t *testing.T) {
 	around("‹ Call before2,Call after ›4,Failure after ›4")
 	evaluate[bool](t, ctx, `document.querySelector("[name=function]").value = "m.f", document.querySelector(".callfilter").dispatchEvent(new Event("change"))`)
 	around("‹ Call before1")
+	if got := s.get(t, "ebs/eb-1/timeline/around?call=99"); got.Status != 200 || strings.Contains(got.Text(), "nav") {
+		t.Errorf("around a call that is not there is %d %s", got.Status, got.Text())
+	}
 }
 
 // A link to the calls of a function works before there are any.

@@ -733,7 +733,7 @@ let wanted = 0; // the call that was asked for last
 async function select(call, opened = true) {
   wanted = call;
   try {
-    const text = await readCall(call);
+    const text = await (await fetched(`${block}/timeline/${call}?${filter()}`)).text();
     if (wanted !== call) return;
     panel.replaceChildren(...parse(text));
     returns ||= opened && !selected;
@@ -746,11 +746,6 @@ async function select(call, opened = true) {
   } catch (error) {
     if (wanted === call) tell(error.message);
   }
-}
-
-// readCall asks for a call, with links to those around it as the filter leaves them.
-async function readCall(call) {
-  return (await fetched(`${block}/timeline/${call}?${filter()}`)).text();
 }
 
 // parse makes elements of what the archive wrote, which runs nothing.
@@ -890,11 +885,14 @@ async function renewParts() {
   if (selected) await renewAround(selected.call);
 }
 
-// renewAround asks for the calls around the one in the panel.
+// renewAround asks for the links to the calls around the one in the panel. There are none
+// if another version is stored meanwhile, which has no such call.
 async function renewAround(call) {
-  const [article] = parse(await readCall(call));
+  const wanted = filter();
+  wanted.set("call", call);
+  const [links] = parse(await (await fetched(`${block}/timeline/around?${wanted}`)).text());
   await released();
-  if (selected?.call === call) renewPart(panel.querySelector("nav"), [...article.querySelector("nav").children]);
+  if (links && selected?.call === call) renewPart(panel.querySelector("nav"), [...links.children]);
 }
 
 // renewTable asks for the table anew, or for the rows behind a call.
