@@ -22,6 +22,9 @@ type Answer struct {
 	Status     int
 	RequestID  string        // as in the archive's log
 	RetryAfter time.Duration // 0 if the archive did not set it
+	More       bool          // a search goes on behind what is damaged
+
+	behind string // where it does: a cursor
 }
 
 func (a *Answer) Error() string {
@@ -57,6 +60,10 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	answer := &Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds < 1e6 {
 		answer.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	if link, err := linked(response.Header); err == nil {
+		answer.behind = link.Get("cursor")
+		answer.More = answer.behind != ""
 	}
 	var p struct {
 		Type   string      `json:"type"`

@@ -147,7 +147,22 @@ func (l *list) broken(err error) error {
 // next returns the query of the next page, or nil if there is none. Only the
 // query of the link counts; its path is the collection that was asked for.
 func next(r *reply, asked url.Values) (url.Values, error) {
-	link := r.header.Get("Link")
+	values, err := linked(r.header)
+	if values == nil && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, garbled(r, errors.New("its link to the next page cannot be read"))
+	}
+	if cursor := values.Get("cursor"); cursor == "" || cursor == asked.Get("cursor") {
+		return nil, garbled(r, errors.New("its link does not lead to a next page"))
+	}
+	return values, nil
+}
+
+// linked returns the query of the link in an answer, nil if it has none.
+func linked(header http.Header) (url.Values, error) {
+	link := header.Get("Link")
 	if link == "" {
 		return nil, nil
 	}
@@ -155,11 +170,7 @@ func next(r *reply, asked url.Values) (url.Values, error) {
 	link, _, _ = strings.Cut(link, ">")
 	place, err := url.Parse(link)
 	if err != nil {
-		return nil, garbled(r, errors.New("its link to the next page cannot be read"))
+		return nil, err
 	}
-	values := place.Query()
-	if cursor := values.Get("cursor"); cursor == "" || cursor == asked.Get("cursor") {
-		return nil, garbled(r, errors.New("its link does not lead to a next page"))
-	}
-	return values, nil
+	return place.Query(), nil
 }

@@ -64,8 +64,8 @@ func (s Search) values(fields oda.ItemFields) url.Values {
 }
 
 // Search gives what matches, in the order of its sort: of each entity what the
-// archive knows of its current version. It reads page after page, and ends after
-// an error.
+// archive knows of its current version. It reads page after page. An error is the
+// last that it gives, unless the archive goes on behind what is damaged (Answer.More).
 func (c *Client) Search(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[*oda.Found, error] {
 	return each(c.SearchPages(ctx, kind, search))
 }
@@ -105,8 +105,9 @@ func each[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 		for page, err := range pages {
 			if err != nil {
 				var nothing T
-				yield(nothing, err)
-				return
+				if !yield(nothing, err) {
+					return
+				}
 			}
 			for _, item := range page {
 				if !yield(item, nil) {
@@ -123,10 +124,10 @@ func searchPages[T any](ctx context.Context, c *Client, kind oda.Kind, values ur
 		values := maps.Clone(values) // so that a second loop over the sequence begins anew
 		for {
 			items, next, err := searchPage(ctx, c, "/"+kind.Collection()+"/search?"+values.Encode(), read)
-			if err == nil && next != "" && next == values.Get("cursor") {
-				err = errors.New("the archive's search does not go on")
+			if next != "" && next == values.Get("cursor") {
+				next, err = "", errors.New("the archive's search does not go on")
 			}
-			if !yield(items, err) || err != nil || next == "" {
+			if !yield(items, err) || next == "" {
 				return
 			}
 			values.Set("cursor", next)
@@ -137,7 +138,10 @@ func searchPages[T any](ctx context.Context, c *Client, kind oda.Kind, values ur
 func searchPage[T any](ctx context.Context, c *Client, path string, read func(json.RawMessage) (T, error)) (items []T, next string, err error) {
 	r, err := c.read(ctx, path, nil)
 	if err != nil {
-		return nil, "", err
+		if a, ok := errors.AsType[*Answer](err); ok {
+			next = a.behind
+		}
+		return nil, next, err
 	}
 	var page struct {
 		Items []json.RawMessage `json:"items"`

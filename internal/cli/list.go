@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
+
+	"oda/client"
 )
 
 // lister prints a list: for people a table, for programs a line for each thing.
@@ -120,9 +123,32 @@ func limited[T any](list iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
 		for one, err := range list {
-			if n++; !yield(one, err) || n == limit {
+			if err == nil {
+				n++
+			}
+			if !yield(one, err) || n == limit {
 				return
 			}
+		}
+	}
+}
+
+// passing gives what a search finds beside what is damaged. It says what that is as it
+// comes to it, and in the end that something is missing.
+func passing[T any](list iter.Seq2[T, error], say func(error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		damaged := int64(0)
+		for one, err := range list {
+			if a, ok := errors.AsType[*client.Answer](err); ok && a.More {
+				damaged++
+				say(err)
+			} else if !yield(one, err) {
+				return
+			}
+		}
+		if damaged > 0 {
+			var none T
+			yield(none, fmt.Errorf("what was found is not complete: %s could not be read", manyOf(damaged, "entity")))
 		}
 	}
 }

@@ -89,6 +89,7 @@ func TestScripts(t *testing.T) {
 				p := env.Oda(t, "serve", "--db=sqlite:"+ts.MkAbs(args[0]))
 				ts.Defer(p.Kill)
 				ts.Setenv("PID", fmt.Sprint(p.PID()))
+				ts.Setenv("HOST", p.Host())
 			},
 			"serves": func(ts *testscript.TestScript, _ bool, args []string) {
 				p := env.Oda(t, append([]string{"serve"}, args[1:]...)...)

@@ -243,6 +243,7 @@ func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		return err
 	}
 	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
+	damaged := func(err error) { fmt.Fprintf(to.err, "oda: %s\n", shownError(to.err, failed(err))) }
 	look, asked := s.look(to.out), s.searched()
 	format := s.Output
 	if format == "auto" && !look.people {
@@ -250,17 +251,17 @@ func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	}
 	switch {
 	case s.Documents:
-		return s.documents(to, look, limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), failed)
+		return s.documents(to, look, passing(limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), damaged), failed)
 	case format == "id":
 		itself := func(id string) string { return id }
 		print := lister[string]{look: look, id: itself}
-		return print.all(to.out, format, limited(archive.SearchIDs(ctx, kind, asked), s.Limit), failed)
+		return print.all(to.out, format, passing(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
 	}
 	if format == "json" || format == "yaml" {
 		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }}
-		return print.all(to.out, format, limited(archive.SearchJSON(ctx, kind, asked), s.Limit), failed)
+		return print.all(to.out, format, passing(limited(archive.SearchJSON(ctx, kind, asked), s.Limit), damaged), failed)
 	}
-	return foundLister(look).all(to.out, "table", limited(archive.Search(ctx, kind, asked), s.Limit), failed)
+	return foundLister(look).all(to.out, "table", passing(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
 }
 
 // documents prints documents one after the other.

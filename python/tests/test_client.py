@@ -1,9 +1,11 @@
 """oda_client against a real archive."""
 
+import contextlib
 import io
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -562,6 +564,24 @@ class CutAnswers(ClientCase):
                     archive.diff_text(made["sbd_id"])
                 self.assertEqual(len(cuts), 4)  # it was asked for again
                 self.assertIn("yyy", archive.diff_text(made["sbd_id"]))
+
+
+class Damage(ClientCase):
+    def test_of_a_document_hides_no_other_from_a_search(self):
+        server = Server().start()
+        self.addCleanup(server.remove)
+        with Archive(server.url) as archive:
+            for n in range(1, 5):
+                archive.put({"sbd_id": "sbd-%d" % n, "name": "number %d" % n})
+            server.stop()
+            with contextlib.closing(sqlite3.connect(os.path.join(server.folder, "archive.db"))) as database, database:
+                database.execute("UPDATE versions SET text = CAST(replace(text, 'number 2', 'number 7') AS BLOB)")
+            server.start()
+            found = archive.search("sbds", sort="id", fields="document")
+            with self.assertLogs("oda_client", "WARNING") as logs, self.assertRaisesRegex(OdaError, "sbd-2 is damaged"):
+                self.assertEqual([next(found)["sbd_id"] for _ in range(3)], ["sbd-1", "sbd-3", "sbd-4"])
+                next(found)
+        self.assertEqual(len(logs.output), 1)
 
 
 class LostAnswers(ClientCase):

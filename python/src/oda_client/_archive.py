@@ -156,7 +156,8 @@ class Archive:
         declination and radius in degrees), ``where`` (a condition, or a list of them), those
         of query, and ``sort`` (-created, created, modified, -modified, id, -id). The items
         are summaries; with ``fields="document"`` the documents, with ``fields="id"`` the
-        identifiers.
+        identifiers. If some cannot be read because they are damaged, the others come first,
+        and then an OdaError.
         """
         kind = _words.collection(kind)
         wanted = {**filters, "fields": fields, "limit": min(limit or SEARCH_PAGE, SEARCH_PAGE)}
@@ -166,13 +167,23 @@ class Archive:
         return Listing(items, limit, columns=_tables.IDENTIFIERS if fields == "id" else None)
 
     def _found(self, kind: str, fields: str, query: Query) -> Iterator[Any]:
+        damaged: Optional[OdaError] = None
         while True:
-            page = self._sender.read({"items": list}, "/%s/search" % kind, query)
+            try:
+                page = self._sender.read({"items": list}, "/%s/search" % kind, query)
+            except OdaError as problem:
+                if not problem._link:
+                    raise
+                _log.warning("%s The search goes on behind it.", problem)
+                damaged, query = problem, _linked_query(problem._link)
+                continue
             for item in page["items"]:
                 yield _shown(kind, item) if fields == "document" else item
             if page.get("next") is None:
-                return
+                break
             query = [pair for pair in query if pair[0] != "cursor"] + [("cursor", page["next"])]
+        if damaged is not None:
+            raise damaged
 
     # History.
 
@@ -349,12 +360,17 @@ class Archive:
             link = answer.headers.get("Link")
             if not link:
                 return
-            following = parse_qsl(urlsplit(link.partition("<")[2].partition(">")[0]).query)
+            following = _linked_query(link)
             if following == query:
                 raise OdaError(
                     "The archive at %s links a page to itself." % self.url, answer.status
                 )
             query = following
+
+
+def _linked_query(link: str) -> Query:
+    """The query of the address in a Link header."""
+    return parse_qsl(urlsplit(link.partition("<")[2].partition(">")[0]).query)
 
 
 class _Following(Iterator[Document]):

@@ -120,7 +120,7 @@ class Sender:
                     maybe = MAYBE if once else MAYBE_NEW
                 wait = max(wait, answer.retry_after or 0)
                 if once or attempt == tries or answer.status not in _NOT_NOW or wait > LAST_PAUSE:
-                    raise self._error(error, maybe)
+                    raise self._error(error, maybe, answer.headers.get("Link"))
             time.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -152,11 +152,13 @@ class Sender:
         except IndexError:
             return Client(self.url, CONNECT_TIMEOUT, ANSWER_TIMEOUT, self._token)
 
-    def _error(self, error: OdaError, maybe: str) -> OdaError:
+    def _error(self, error: OdaError, maybe: str, link: Optional[str] = None) -> OdaError:
         kind, text = type(error), error.detail
         if error.type == PROBLEM + "no-such-path" or _foreign(error):
             text = self._wrong_address(text)
-        return kind(text + maybe, error.status, error.type, error.errors)
+        problem = kind(text + maybe, error.status, error.type, error.errors)
+        problem._link = link
+        return problem
 
     def _wrong_address(self, why: str) -> str:
         return (
