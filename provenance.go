@@ -118,6 +118,7 @@ func (t *tracer) remember(f *Found) {
 	if t.known[f.Ref] != nil {
 		return
 	}
+	t.truncated = t.truncated || f.Summary.full()
 	one := &traced{version: f.Metadata.Version, name: strings.Clone(f.Summary.Name)}
 	t.known[f.Ref] = one
 	t.kept += 256 + len(one.name)

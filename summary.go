@@ -29,6 +29,20 @@ func (s *Summary) size() int {
 	return n
 }
 
+// full reports whether the document may have more references or blocks than the
+// summary, which is then at its bounds.
+func (s *Summary) full() bool {
+	references, blocks := 0, 0
+	for i := range s.References {
+		references += len(s.References[i].ID)
+	}
+	for _, block := range s.Blocks {
+		blocks += len(block)
+	}
+	return len(s.References) == maxReferences || references+maxName > maxReferenceBytes ||
+		len(s.Blocks) == maxBlocks || blocks+maxName > maxBlockBytes
+}
+
 // Target is a position on the sky that a document gives, in degrees, ICRS.
 type Target struct {
 	Name    string // empty: none

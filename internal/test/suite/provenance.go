@@ -126,6 +126,27 @@ var provenance = []scenario{
 			t.Fatalf("%d nodes, %d edges between %d pairs, truncated: %t", len(p.Nodes), len(p.Edges), len(linked), p.Truncated)
 		}
 	}},
+	{"a document with more references or blocks than are known has more", func(t *testing.T, d *desk) {
+		ids := func(n int, id string) string {
+			var list []string
+			for i := range n {
+				list = append(list, fmt.Sprintf(id, i))
+			}
+			return strings.Join(list, ",")
+		}
+		for name, test := range map[string]struct {
+			blocks string
+			more   bool
+		}{
+			"few-blocks":      {ids(999, `{"obs_block_id":"ob-%d"}`), false},
+			"many-blocks":     {ids(1100, `{"obs_block_id":"ob-%d"}`), true},
+			"long-blocks":     {ids(100, `{"obs_block_id":"`+strings.Repeat("long-", 180)+`%d"}`), true},
+			"long-references": {`{"sbd_ids":[` + ids(300, `"`+strings.Repeat("long-", 180)+`%d"`) + `]}`, true},
+		} {
+			d.mustPut(prj(name), fmt.Sprintf(`{"obs_blocks":[%s]}`, test.blocks))
+			same(t, name+": whether there is more", d.provenance(prj(name)).Truncated, test.more)
+		}
+	}},
 	{"an unknown entity has none", func(t *testing.T, d *desk) {
 		d.mustPut(sbi("sbi"), `{"sbd_ref":"unknown"}`)
 		for _, id := range []string{"unknown", "no identifier/", ""} {
