@@ -61,10 +61,6 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds < 1e6 {
 		answer.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	if link, err := linked(response.Header); err == nil {
-		answer.behind = link.Get("cursor")
-		answer.More = answer.behind != ""
-	}
 	var p struct {
 		Type   string      `json:"type"`
 		Detail string      `json:"detail"`
@@ -73,6 +69,12 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	err := json.Unmarshal(body, &p)
 	code, ours := strings.CutPrefix(p.Type, oda.CodePrefix)
 	ours = ours && err == nil
+	if ours && oda.Code(code) == oda.DamagedText {
+		if link, err := linked(response.Header); err == nil {
+			answer.behind = link.Get("cursor")
+			answer.More = answer.behind != ""
+		}
+	}
 	if ours && codes[oda.Code(code)] {
 		return &oda.Error{Code: oda.Code(code), Detail: p.Detail, Faults: p.Errors, Err: answer}
 	}

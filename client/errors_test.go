@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,6 +131,43 @@ func TestEveryCallRefusesAnInvalidAnswer(t *testing.T) {
 	f := front(t, http.NotFoundHandler(), env.Answering(200, `["a",`))
 	if err := list(0)(dialing(t, f.URL)); !errors.Is(err, client.ErrNoAnswer) {
 		t.Errorf("a list that ends early: %v", err)
+	}
+}
+
+// A search goes on behind what is damaged, and ends after every other error.
+func TestASearchGoesOnBehindDamage(t *testing.T) {
+	t.Parallel()
+	const link = `<search?cursor=c&fields=id&limit=50>; rel="next"`
+	found := env.Answering(200, `{"items":["sbd-2"],"next":null}`)
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		found  []string
+	}{
+		"damaged":          {env.Answering(500, `{"type":"urn:oda:problem:damaged","detail":"sbd-1"}`, "Link", link), []string{"sbd-2"}},
+		"damaged, the end": {env.Answering(500, `{"type":"urn:oda:problem:damaged","detail":"sbd-1"}`), nil},
+		"refused":          {env.Answering(404, `{"type":"urn:oda:problem:no-such-path","detail":"x"}`, "Link", link), nil},
+		"of a gateway":     {env.Answering(500, `<html>`, "Link", link), nil},
+	} {
+		var got []string
+		failed := 0
+		for id, err := range dialing(t, front(t, found, test.answer).URL).SearchIDs(bg, oda.SBDefinition, client.Search{}) {
+			if err != nil {
+				failed++
+			} else {
+				got = append(got, id)
+			}
+		}
+		if failed != 1 || !slices.Equal(got, test.found) {
+			t.Errorf("%s: %d errors and %v", name, failed, got)
+		}
+	}
+	f := front(t, env.Answering(500, `{"type":"urn:oda:problem:damaged","detail":"x"}`, "Link", link))
+	failed := 0
+	for range dialing(t, f.URL).SearchIDs(bg, oda.SBDefinition, client.Search{}) {
+		failed++
+	}
+	if failed != 2 {
+		t.Errorf("a link that leads to itself is followed %d times", failed)
 	}
 }
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from zoneinfo import ZoneInfo
 
 from oda_helper import _settings
-from oda_helper._errors import Conflict, OdaError
+from oda_helper._errors import PROBLEM, Conflict, OdaError
 
 from . import _sending, _tables, _words
 from ._block import Block
@@ -25,6 +25,7 @@ Several = Union[None, str, Sequence[str]]
 
 LIST_PAGE, SEARCH_PAGE, VERSION_PAGE, RECORD_PAGE, CHANGE_PAGE = 10000, 1000, 1000, 1000, 1000
 CHANGES: Shape = {"changes": list, "next": int}
+DAMAGED = PROBLEM + "damaged"
 FOLLOW_WAIT = 20  # seconds that the archive may hold back an empty answer
 
 _log = logging.getLogger("oda_client")
@@ -172,10 +173,11 @@ class Archive:
             try:
                 page = self._sender.read({"items": list}, "/%s/search" % kind, query)
             except OdaError as problem:
-                if not problem._link:
+                behind = _linked_query(problem._link or "")
+                if problem.type != DAMAGED or behind in ([], query):
                     raise
                 _log.warning("%s The search goes on behind it.", problem)
-                damaged, query = problem, _linked_query(problem._link)
+                damaged, query = problem, behind
                 continue
             for item in page["items"]:
                 yield _shown(kind, item) if fields == "document" else item
