@@ -171,11 +171,12 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	if errors.Is(err, errPool) {
 		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)
 	}
-	if isHeld(err) || errors.Is(err, errHeld) {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	canceled := ok && e.Code == codeCanceled && outcome == "" // reads wait for nobody
+	if isHeld(err) && !canceled || errors.Is(err, errHeld) {
 		return oda.Errorf(oda.Overloaded, "Another database session has locked what this request changes.%s Try again shortly.", outcome).Because(err)
 	}
 	unavailable := oda.Errorf(oda.Unavailable, "The archive's database is unavailable.%s Try again shortly.", outcome).Because(err)
-	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return unavailable
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,10 +36,12 @@ const setPatience = "SELECT set_config('lock_timeout', $1, true)"
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // isHeld reports whether a transaction was rolled back because another session
-// holds a lock.
+// holds a lock. If the wait for a lock ends just when the session gets another one, as
+// where several wait for one row, PostgreSQL forgets why, and says that a user canceled
+// the statement. It says so in the language of its messages, of which this is one.
 func isHeld(err error) bool {
 	e := rolledBack(err)
-	return e != nil && e.Code == codeHeld
+	return e != nil && (e.Code == codeHeld || e.Code == codeCanceled && strings.HasSuffix(e.Message, "due to user request"))
 }
 
 // patiently runs a statement as a transaction, in one round trip. It waits for locks

@@ -270,6 +270,31 @@ func TestAWriteIsStoredWhenItsEntityBecomesFree(t *testing.T) {
 	}
 }
 
+// If several sessions wait for one row, PostgreSQL now and then calls the end of a wait a
+// cancellation by a user. A write that this happens to is tried again like any other.
+func TestAWriteWhoseWaitIsCanceledIsStored(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	stored := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	mustPut(t, s, write(t, block("b"), `{}`))
+	letStore, letRecord := hold(t, dsn, sbd("a")), hold(t, dsn, block("b"))
+	errs := make([]error, 2)
+	var group sync.WaitGroup
+	group.Go(func() { _, errs[0] = s.Put(context.Background(), []oda.Put{next(t, sbd("a"), stored)}) })
+	group.Go(func() { _, errs[1] = one(context.Background(), s, adding("b", "x", "")) })
+	await(t, "both wait", patience, func() bool { return waiting(t, watch) == 2 })
+	do(t, watch, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	letStore()
+	letRecord()
+	group.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+}
+
 // Several processes wait in vain for an entity that another session holds. The second one waits
 // for the first to give up and then for the session, each time for as long as PostgreSQL lets
 // it wait for one lock. All get the answer that nothing was stored.
