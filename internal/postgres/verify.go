@@ -313,7 +313,7 @@ var logFaults = []struct{ query, fault string }{
 		"in the round behind position %d, nothing stands at %d of the positions",
 	},
 	{
-		placedNumbers + ` SELECT number, count(*) FROM positioned WHERE number <= 0 GROUP BY number`,
+		`SELECT number, count(*) FROM (SELECT number FROM versions WHERE number <= 0 UNION ALL SELECT number FROM recordings WHERE number <= 0) n GROUP BY number`,
 		"has number %d, which is never given, in %d rows",
 	},
 	{
