@@ -210,6 +210,18 @@ var damages = []damage{
 		"before its first round, a recording says another number of records", "", `DELETE FROM rounds; UPDATE recordings SET width = width + 1 WHERE number = (SELECT max(number) FROM recordings)`,
 		[]string{"log: the log: recording ", " records that it says"},
 	},
+	{
+		"before its first round, a recording says absurd numbers", "", `DELETE FROM rounds; UPDATE recordings SET places[2] = 9000000000000000000 WHERE number = (SELECT max(number) FROM recordings WHERE array_ndims(places) = 1)`,
+		[]string{"log: the log: recording ", "gap: ExecutionBlock eb-"},
+	},
+	{
+		"a recording says even more absurd numbers", "", `UPDATE recordings SET places[1][2] = -9223372036854775807 WHERE number = (SELECT max(number) FROM recordings WHERE array_ndims(places) = 2)`,
+		[]string{"log: the log: recording ", "log: ExecutionBlock eb-"},
+	},
+	{
+		"a version came with absurdly many records", "", `UPDATE versions SET sequence_after = 9223372036854775807, sequence_before = -5 WHERE SBD AND version = 2`,
+		[]string{"SBDefinition sbd-m51, version 2"},
+	},
 	{"a count is edited", `UPDATE state SET projects = projects + 1`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
 	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
 	{"a summary is another's", `UPDATE catalogue SET summary = (SELECT c.summary FROM catalogue c WHERE c.SBD) WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches know another summary"}},

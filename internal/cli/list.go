@@ -42,7 +42,7 @@ func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], 
 	none := true
 	for one, err := range list {
 		if err != nil {
-			if format != "table" { // a list that lacks its end is not closed
+			if _, ended := errors.AsType[incompleteError](err); !ended && format != "table" { // a list that lacks its end is not closed
 				end = w.Flush
 			}
 			return errors.Join(end(), w.Flush(), explain(err))
@@ -148,7 +148,14 @@ func passing[T any](list iter.Seq2[T, error], say func(error)) iter.Seq2[T, erro
 		}
 		if damaged > 0 {
 			var none T
-			yield(none, fmt.Errorf("what was found is not complete: %s could not be read", manyOf(damaged, "entity")))
+			yield(none, incompleteError(damaged))
 		}
 	}
+}
+
+// incompleteError says how many entities are missing in a list that came to its end.
+type incompleteError int64
+
+func (e incompleteError) Error() string {
+	return fmt.Sprintf("what was found is not complete: %s could not be read", manyOf(int64(e), "entity"))
 }

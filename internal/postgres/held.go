@@ -70,7 +70,7 @@ func patiently(ctx context.Context, conn *pgx.Conn, patience time.Duration, sql 
 // connections. Stores take turns at these places. So a head that becomes free is
 // noticed, even if others are held for long.
 func (s *Store) insist(ctx context.Context, deadline time.Time, err error, try func(patience time.Duration) error) error {
-	for patience := 2 * putPatience; isHeld(err); patience *= 2 {
+	for patience := 2 * putPatience; isHeld(err); patience = min(2*patience, alonePatience) {
 		left := time.Until(deadline)
 		if left <= 0 && patience > 2*putPatience {
 			return err

@@ -295,6 +295,32 @@ func TestAWriteWhoseWaitIsCanceledIsStored(t *testing.T) {
 	}
 }
 
+// Somebody may cancel again and again. The write then gets the answer of one that waits in
+// vain.
+func TestAWriteThatIsCanceledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	dsn := env.Postgres(t)
+	s, watch := open(t, dsn), connect(t, dsn)
+	stored := mustPut(t, s, write(t, sbd("a"), `{}`)).Metadata
+	defer hold(t, dsn, sbd("a"))()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.Put(context.Background(), []oda.Put{next(t, sbd("a"), stored)})
+		answered <- err
+	}()
+	for {
+		select {
+		case err := <-answered:
+			if wantCode(t, err, oda.Overloaded); !nothingStored(err) {
+				t.Errorf("the answer is %v", err)
+			}
+			return
+		case <-time.After(5 * time.Millisecond):
+			do(t, watch, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		}
+	}
+}
+
 // Several processes wait in vain for an entity that another session holds. The second one waits
 // for the first to give up and then for the session, each time for as long as PostgreSQL lets
 // it wait for one lock. All get the answer that nothing was stored.

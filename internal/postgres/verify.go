@@ -262,7 +262,7 @@ const (
 	runsOfRounds = `runs AS (SELECT r.after, r.runs[i] AS first, r.runs[i + 1] AS last FROM rounds r
 			CROSS JOIN LATERAL generate_series(1, cardinality(r.runs), 2) AS i)`
 	placedNumbers = `WITH ` + runsOfRounds + `, written AS (
-		SELECT number, sequence_after - sequence_before + 1 AS width, kind, identifier, version, stored_by, stored_on,
+		SELECT number, sequence_after::numeric - sequence_before + 1 AS width, kind, identifier, version, stored_by, stored_on,
 			NULL::text[] AS names, NULL::bigint[] AS places, NULL::bigint AS after, NULL::bigint AS last FROM versions
 		UNION ALL
 		SELECT number, width, NULL, NULL, NULL, NULL, NULL, names, places, NULL, NULL FROM recordings
@@ -273,21 +273,25 @@ const (
 	), placed AS (
 		SELECT *, CASE WHEN number <= max(last) OVER (PARTITION BY nth) THEN max(after) OVER (PARTITION BY nth) END AS round FROM grouped
 	), positioned AS (
-		SELECT *, least(coalesce(round, 4611686018427387904) + sum(width) OVER (PARTITION BY round ORDER BY number), 9223372036854775807) AS position
-		FROM placed WHERE width IS NOT NULL
+		SELECT *, coalesce(round, 4611686018427387904) + sum(width) OVER (PARTITION BY round ORDER BY number) AS position FROM placed WHERE width IS NOT NULL
 	)`
+)
 
-	// The entries of a recording end where the next one begins.
-	loggedChanges = placedNumbers + `
-	SELECT kind, identifier, version, 0::bigint AS first, 0::bigint AS last, stored_by, stored_on,
-		position::bigint FROM positioned WHERE kind IS NOT NULL
+// The entries of a recording end where the next one begins.
+var loggedChanges = placedNumbers + `
+	SELECT kind, identifier, version, first, last, stored_by, stored_on, ` + fitting("coalesce(position, 9223372036854775807)") + ` FROM (
+	SELECT kind, identifier, version, 0::bigint AS first, 0::bigint AS last, stored_by, stored_on, position FROM positioned WHERE kind IS NOT NULL
 	UNION ALL
 	SELECT 3, coalesce(n[2 * i - 1], ''), coalesce(p[4 * i - 3], 0), coalesce(p[4 * i - 2], 0), coalesce(p[4 * i - 1], 0), coalesce(n[2 * i], ''), coalesce(p[4 * i], 0),
-		coalesce(position - sum(p[4 * i - 1] - p[4 * i - 2] + 1) OVER (PARTITION BY number ORDER BY i DESC) + p[4 * i - 1] - p[4 * i - 2] + 1, 9223372036854775807)::bigint
+		position - sum(p[4 * i - 1]::numeric - p[4 * i - 2] + 1) OVER (PARTITION BY number ORDER BY i DESC) + p[4 * i - 1] - p[4 * i - 2] + 1
 	FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned WHERE names IS NOT NULL) r
 		CROSS JOIN LATERAL generate_series(1, greatest((cardinality(n) + 1) / 2, (cardinality(p) + 3) / 4)) AS i
-	ORDER BY 1, 2, 3, 4`
-)
+	) c ORDER BY 1, 2, 3, 4`
+
+// fitting selects a number. Damaged ones may add up to more than fits.
+func fitting(number string) string {
+	return "greatest(-9223372036854775808, least(9223372036854775807, " + number + "))::bigint"
+}
 
 // logFaults lists queries that find faults in the rounds. Each returns two numbers
 // for its message.
@@ -307,7 +311,7 @@ var logFaults = []struct{ query, fault string }{
 		"the round behind position %d has number %d, which another one has, or which is none",
 	},
 	{
-		placedNumbers + ` SELECT r.after, (r.last - r.after - coalesce(p.width, 0))::bigint FROM rounds r
+		placedNumbers + ` SELECT r.after, ` + fitting("r.last::numeric - r.after - coalesce(p.width, 0)") + ` FROM rounds r
 			LEFT JOIN (SELECT round, sum(width) AS width FROM positioned GROUP BY round) p ON p.round = r.after
 			WHERE r.last - r.after <> coalesce(p.width, 0) ORDER BY r.after`,
 		"in the round behind position %d, nothing stands at %d of the positions",
@@ -318,7 +322,7 @@ var logFaults = []struct{ query, fault string }{
 	},
 	{
 		`SELECT number, width FROM recordings CROSS JOIN LATERAL (SELECT ARRAY(SELECT unnest(places)) AS p) a
-			WHERE width IS DISTINCT FROM (SELECT sum(p[4 * i - 1] - p[4 * i - 2] + 1) FROM generate_series(1, cardinality(p) / 4) AS i)`,
+			WHERE width IS DISTINCT FROM (SELECT sum(p[4 * i - 1]::numeric - p[4 * i - 2] + 1) FROM generate_series(1, cardinality(p) / 4) AS i)`,
 		"recording %d does not have the %d records that it says",
 	},
 	{

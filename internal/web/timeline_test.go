@@ -424,6 +424,29 @@ func TestThePanelKnowsTheCallsAround(t *testing.T) {
 	around("‹ Call before2,Call after ›4,Failure after ›4")
 	evaluate[bool](t, ctx, `document.querySelector("[name=function]").value = "m.f", document.querySelector(".callfilter").dispatchEvent(new Event("change"))`)
 	around("‹ Call before1")
+	// What comes while a call is on its way counts as well.
+	evaluate[bool](t, ctx, `(() => {
+		const ask = fetch;
+		window.fetch = async (address, ...rest) => {
+			const answer = await ask(address, ...rest);
+			if (/timeline\/\d/.test(address)) await new Promise((done) => setTimeout(done, 500));
+			return answer;
+		};
+		document.querySelector("[name=function]").value = "";
+		document.querySelector(".callfilter").dispatchEvent(new Event("change"));
+		return true;
+	})()`)
+	around("‹ Call before2,Call after ›4,Failure after ›4")
+	evaluate[bool](t, ctx, `document.querySelector(".panel [rel=next]").click(), true`)
+	s.record(t, "eb-1", callIn("m.g", 6, 7, true))
+	around("‹ Call before3,Call after ›5,Failure after ›5")
+	// The links keep the part that is shown, and the focus.
+	showTimeline(t, ctx, s, "eb-1?call=5&from=2026-03-01T20:00:00Z&to=2026-03-01T20:00:09Z")
+	eventually(t, ctx, `document.querySelector(".live").dataset.connected === "true"`)
+	evaluate[bool](t, ctx, `document.querySelector(".panel [data-go=failureBefore]").focus(), true`)
+	s.record(t, "eb-1", callIn("m.g", 7, 8, true))
+	around("‹ Call before4,Call after ›6,‹ Failure before4,Failure after ›6")
+	eventually(t, ctx, `document.activeElement.dataset.go === "failureBefore" && new URL(document.querySelector(".panel [rel=next]").href).searchParams.has("from")`)
 	if got := s.get(t, "ebs/eb-1/timeline/around?call=99"); got.Status != 200 || strings.Contains(got.Text(), "nav") {
 		t.Errorf("around a call that is not there is %d %s", got.Status, got.Text())
 	}

@@ -230,6 +230,8 @@ class Lists(ClientCase):
         self.assertEqual(list(self.archive.changes("now")), [])
         with self.assertRaisesRegex(OdaError, "position"):
             list(self.archive.changes(10**9))
+        with self.assertRaisesRegex(OdaError, "whole number"):
+            list(self.archive.changes(1.9))
 
     def test_of_changes_have_records_that_later_ones_have_joined(self):
         block = self.archive.post("ebs")["eb_id"]
@@ -243,8 +245,9 @@ class Lists(ClientCase):
 
     def test_a_night(self):
         self.archive.post("ebs", {"telescope": "ska_night", "request_responses": CALLS})
-        early = datetime(2026, 3, 2, 9, 59, tzinfo=timezone.utc)  # before noon there
-        for day in ("2026-03-01", date(2026, 3, 1), datetime(2026, 3, 1, 12), datetime(2026, 3, 2, 5), early):
+        noon = datetime(2026, 3, 1, 10)  # there, which is UTC+2
+        early = datetime(2026, 3, 2, 11, 59, tzinfo=timezone(timedelta(hours=2)))
+        for day in ("2026-03-01", date(2026, 3, 1), noon, noon.replace(hour=23), early):
             night = self.archive.night(day, telescope="ska_night", zone="Africa/Johannesburg")
             self.assertEqual((night["calls"], night["failures"]), (2, 1))
 

@@ -4,8 +4,10 @@ import enum
 import json
 import os
 from typing import Dict, List, Optional
+from unittest import mock
 
 import oda_helper
+from oda_helper import _http
 from proxy import Proxy
 from support import Case, free_port, needs
 
@@ -156,6 +158,10 @@ class ADefinitionIsStored(Case):
             with self.assertRaisesRegex(oda_helper.OdaUnreachable, "may or may not be stored: " + advice):
                 oda_helper.save(sbd)
         self.assertEqual(self.server.get("/sbds/sbd-lost")["metadata"]["version"], 1)
+        lost = [ConnectionResetError("it was cut off"), ConnectionRefusedError()]
+        with mock.patch.object(_http.Client, "request", side_effect=lost):
+            with self.assertRaisesRegex(oda_helper.OdaUnreachable, "cut off.* may or may not be stored"):
+                oda_helper.save({})
 
     def test_or_an_exception_says_why_not(self):
         for sbd, kind in (("[]", ValueError), ({"sbd_id": 5}, ValueError), ({"sbd_id": "a/b"}, oda_helper.OdaError)):

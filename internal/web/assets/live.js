@@ -196,7 +196,7 @@ function renewPart(part, sent) {
     }
   });
   if (focused && !part.contains(document.activeElement)) {
-    const name = focused.rel ? "rel" : "href"; // further pages have other addresses now
+    const name = ["rel", "data-go", "href"].find((name) => focused.hasAttribute(name)); // their addresses may be others now
     part.querySelector(`[${name}="${CSS.escape(focused.getAttribute(name))}"]`)?.focus({ preventScroll: true });
   }
 }

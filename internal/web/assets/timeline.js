@@ -733,12 +733,14 @@ let wanted = 0; // the call that was asked for last
 async function select(call, opened = true) {
   wanted = call;
   try {
-    const text = await (await fetched(`${block}/timeline/${call}?${filter()}`)).text();
+    const before = renewals;
+    const text = await (await fetched(`${block}/timeline/${call}?${view()}`)).text();
     if (wanted !== call) return;
     panel.replaceChildren(...parse(text));
     returns ||= opened && !selected;
     shownCall();
     bring();
+    if (renewals !== before) renew(); // calls may have come meanwhile, or another filter
     said.textContent = ["h3", ".outcome", ".problem"].map((part) => panel.querySelector(part)?.textContent ?? "").join(". ");
     // Where the panel is below the timeline, its head comes into sight.
     const below = panel.getBoundingClientRect().top - innerHeight * 0.6;
@@ -857,7 +859,7 @@ function heard() {
 
 // renew asks for the parts of the page that new calls change, one after another, and for
 // the whole table if the filter has changed.
-let renewing = false, renewAgain = false, renewal = 0;
+let renewing = false, renewAgain = false, renewal = 0, renewals = 0;
 let filters = 0, inTable = 0; // how many were chosen, and which of them the table shows
 async function renew() {
   renewAgain = renewing;
@@ -874,6 +876,7 @@ async function renew() {
 }
 
 async function renewParts() {
+  renewals++;
   const sent = parse(await (await fetched(`${block}/timeline/summary?${filter()}`)).text());
   await released(); // in live.js, as renewPart is
   renewPart(summary, sent);
@@ -888,7 +891,7 @@ async function renewParts() {
 // renewAround asks for the links to the calls around the one in the panel. There are none
 // if another version is stored meanwhile, which has no such call.
 async function renewAround(call) {
-  const wanted = filter();
+  const wanted = view();
   wanted.set("call", call);
   const [links] = parse(await (await fetched(`${block}/timeline/around?${wanted}`)).text());
   await released();

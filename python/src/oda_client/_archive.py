@@ -157,8 +157,8 @@ class Archive:
         declination and radius in degrees), ``where`` (a condition, or a list of them), those
         of query, and ``sort`` (-created, created, modified, -modified, id, -id). The items
         are summaries; with ``fields="document"`` the documents, with ``fields="id"`` the
-        identifiers. If some cannot be read because they are damaged, the others come first,
-        and then an OdaError.
+        identifiers. What is damaged cannot be read: a warning names it, the others come
+        first, and then an OdaError, unless ``limit`` others were found.
         """
         kind = _words.collection(kind)
         wanted = {**filters, "fields": fields, "limit": min(limit or SEARCH_PAGE, SEARCH_PAGE)}
@@ -168,7 +168,7 @@ class Archive:
         return Listing(items, limit, columns=_tables.IDENTIFIERS if fields == "id" else None)
 
     def _found(self, kind: str, fields: str, query: Query) -> Iterator[Any]:
-        damaged: Optional[OdaError] = None
+        damaged: List[OdaError] = []
         while True:
             try:
                 page = self._sender.read({"items": list}, "/%s/search" % kind, query)
@@ -177,15 +177,19 @@ class Archive:
                 if problem.type != DAMAGED or behind in ([], query):
                     raise
                 _log.warning("%s The search goes on behind it.", problem)
-                damaged, query = problem, behind
+                damaged.append(problem)
+                query = behind
                 continue
             for item in page["items"]:
                 yield _shown(kind, item) if fields == "document" else item
             if page.get("next") is None:
                 break
             query = [pair for pair in query if pair[0] != "cursor"] + [("cursor", page["next"])]
-        if damaged is not None:
-            raise damaged
+        if len(damaged) > 1:
+            text = "%s And so are %d others." % (damaged[0], len(damaged) - 1)
+            raise OdaError(text, damaged[0].status, DAMAGED)
+        if damaged:
+            raise damaged[0]
 
     # History.
 
@@ -274,8 +278,8 @@ class Archive:
 
     def _changed(self, after: Union[int, str], filters: Query) -> Iterator[Document]:
         end = self._end()
-        after = end if after == "now" else int(after)
-        while after != end:  # what is behind the end is refused
+        after = end if after == "now" else after
+        while after != end:  # what is behind the end, or is no position, is refused
             query = _words.query({"after": after, "limit": CHANGE_PAGE})
             page = self._sender.read(CHANGES, "/changes", query + filters)
             for change in page["changes"]:
@@ -284,7 +288,7 @@ class Archive:
                 if change["position"] - more > end:
                     return
                 yield change
-            if not after < page["next"] < end:
+            if not int(after) < page["next"] < end:
                 return
             after = page["next"]
 
@@ -335,12 +339,10 @@ class Archive:
         """What was done in the night that began on a date: calls, failures, blocks, the slowest.
 
         A night lasts from noon to noon, in UTC or in the time zone with an IANA name. A
-        datetime stands for the night in which it lies.
+        datetime stands for the night in which it lies; without a zone of its own it is in UTC.
         """
         if isinstance(date, datetime):
-            if date.tzinfo is not None:
-                date = date.astimezone(ZoneInfo(zone) if zone else timezone.utc)
-            date = (date - timedelta(hours=12)).date()
+            date = _night_of(date, zone)
         query = _words.query({"date": date, "telescope": telescope, "zone": zone})
         found: Document = self._sender.read({"calls": int}, "/night", query)
         return found
@@ -368,6 +370,18 @@ class Archive:
                     "The archive at %s links a page to itself." % self.url, answer.status
                 )
             query = following
+
+
+def _night_of(time: datetime, zone: Optional[str]) -> date:
+    """The date on which the night began in which a time lies."""
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=timezone.utc)
+    try:
+        there = ZoneInfo(zone) if zone else timezone.utc
+    except (KeyError, ValueError, OSError):
+        text = "The time zone %r is not known here: give the date, or install tzdata." % zone
+        raise ValueError(text) from None
+    return (time.astimezone(there) - timedelta(hours=12)).date()
 
 
 def _linked_query(link: str) -> Query:

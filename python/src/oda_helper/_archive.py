@@ -95,12 +95,15 @@ def _post(client: Client, path: str, body: bytes, until: float) -> Answer:
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     try:
         return client.request("POST", path, body, _settings.user(), headers)
-    except ConnectionRefusedError:
+    except NOT_SENT:
         raise
-    except FAILURES:
+    except FAILURES as lost:
         if time.monotonic() > until:
             raise
-    return client.request("POST", path, body, _settings.user(), headers)
+        try:
+            return client.request("POST", path, body, _settings.user(), headers)
+        except NOT_SENT:
+            raise lost from None  # the first may have arrived
 
 
 def save(sbd: Any) -> Any:
