@@ -22,10 +22,12 @@ type Answer struct {
 	Status     int
 	RequestID  string        // as in the archive's log
 	RetryAfter time.Duration // 0 if the archive did not set it
-	More       bool          // a search goes on behind what is damaged
 
-	behind string // where it does: a cursor
+	behind string // the cursor with which a search goes on, if it does
 }
+
+// More reports whether a search goes on behind what is damaged.
+func (a *Answer) More() bool { return a.behind != "" }
 
 func (a *Answer) Error() string {
 	if a.RequestID == "" {
@@ -70,10 +72,8 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	code, ours := strings.CutPrefix(p.Type, oda.CodePrefix)
 	ours = ours && err == nil
 	if ours && oda.Code(code) == oda.DamagedText {
-		if link, err := linked(response.Header); err == nil {
-			answer.behind = link.Get("cursor")
-			answer.More = answer.behind != ""
-		}
+		link, _ := linked(response.Header) // without one, the search ends here
+		answer.behind = link.Get("cursor")
 	}
 	if ours && codes[oda.Code(code)] {
 		return &oda.Error{Code: oda.Code(code), Detail: p.Detail, Faults: p.Errors, Err: answer}

@@ -139,7 +139,7 @@ func passing[T any](list iter.Seq2[T, error], say func(error)) iter.Seq2[T, erro
 	return func(yield func(T, error) bool) {
 		damaged := int64(0)
 		for one, err := range list {
-			if a, ok := errors.AsType[*client.Answer](err); ok && a.More {
+			if a, ok := errors.AsType[*client.Answer](err); ok && a.More() {
 				damaged++
 				say(err)
 			} else if !yield(one, err) {

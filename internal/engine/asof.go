@@ -65,8 +65,8 @@ func (p *VersionPage) Add(m oda.Metadata, bytes int64, runs Runs) bool {
 }
 
 // All returns the versions. Asked is how many before the given one were asked for. If
-// there are fewer because some are missing, that is an error. Get reads the entity, to tell one that
-// is not stored from one whose versions are all missing.
+// there are fewer because some are missing, that is an error. Get reads the entity, to
+// tell one that is not stored from one whose versions are all missing.
 func (p *VersionPage) All(ref oda.Ref, before int64, asked int, get func() (*oda.Entity, error)) ([]oda.VersionInfo, error) {
 	n := len(p.Versions)
 	if n == 0 {

@@ -73,7 +73,7 @@ func (r *reader) failed(err error) error {
 	return r.damaged(1, fmt.Sprintf("it cannot be read (%v)", err))
 }
 
-// damaged returns the error for a line that comes after lines behind the last one read.
+// damaged returns the error for a line. After is how far it is behind the last one read.
 func (r *reader) damaged(after int64, reason string) error {
 	return &Damage{r.read + after, reason}
 }

@@ -284,7 +284,7 @@ func TestAWriteWhoseWaitIsCanceledIsStored(t *testing.T) {
 	group.Go(func() { _, errs[0] = s.Put(context.Background(), []oda.Put{next(t, sbd("a"), stored)}) })
 	group.Go(func() { _, errs[1] = one(context.Background(), s, adding("b", "x", "")) })
 	await(t, "both wait", patience, func() bool { return waiting(t, watch) == 2 })
-	do(t, watch, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	do(t, watch, cancelWaiting)
 	letStore()
 	letRecord()
 	group.Wait()
@@ -294,6 +294,9 @@ func TestAWriteWhoseWaitIsCanceledIsStored(t *testing.T) {
 		}
 	}
 }
+
+// cancelWaiting cancels the statements that wait for a lock.
+const cancelWaiting = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
 // Somebody may cancel again and again. The write then gets the answer of one that waits in
 // vain.
@@ -316,7 +319,7 @@ func TestAWriteThatIsCanceledAgainAndAgain(t *testing.T) {
 			}
 			return
 		case <-time.After(5 * time.Millisecond):
-			do(t, watch, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+			do(t, watch, cancelWaiting)
 		}
 	}
 }

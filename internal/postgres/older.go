@@ -81,7 +81,8 @@ const (
 )
 
 // excludedBy returns the number of the first step beside which a process that does not
-// know it cannot go on, 0 if there is none. Known is how many steps it knows. Most looks are one statement.
+// know it cannot go on, 0 if there is none. Known is how many steps it knows. Most looks
+// are one statement.
 func (s *Store) excludedBy(ctx context.Context, known int, look string) (step int, err error) {
 	var newer bool
 	if err = s.pool.QueryRow(ctx, look, known).Scan(&newer); err != nil || !newer {

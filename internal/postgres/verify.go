@@ -273,7 +273,7 @@ const (
 	), placed AS (
 		SELECT *, CASE WHEN number <= max(last) OVER (PARTITION BY nth) THEN max(after) OVER (PARTITION BY nth) END AS round FROM grouped
 	), positioned AS (
-		SELECT *, coalesce(round, 4611686018427387904) + sum(width) OVER (PARTITION BY round ORDER BY number) AS position FROM placed WHERE width IS NOT NULL
+		SELECT *, coalesce(round, 1::bigint << 62) + sum(width) OVER (PARTITION BY round ORDER BY number) AS position FROM placed WHERE width IS NOT NULL
 	)`
 )
 

@@ -168,7 +168,8 @@ class Archive:
         return Listing(items, limit, columns=_tables.IDENTIFIERS if fields == "id" else None)
 
     def _found(self, kind: str, fields: str, query: Query) -> Iterator[Any]:
-        damaged: List[OdaError] = []
+        first: Optional[OdaError] = None
+        damaged = 0
         while True:
             try:
                 page = self._sender.read({"items": list}, "/%s/search" % kind, query)
@@ -177,19 +178,18 @@ class Archive:
                 if problem.type != DAMAGED or behind in ([], query):
                     raise
                 _log.warning("%s The search goes on behind it.", problem)
-                damaged.append(problem)
-                query = behind
+                first, damaged, query = first or problem, damaged + 1, behind
                 continue
             for item in page["items"]:
                 yield _shown(kind, item) if fields == "document" else item
             if page.get("next") is None:
                 break
             query = [pair for pair in query if pair[0] != "cursor"] + [("cursor", page["next"])]
-        if len(damaged) > 1:
-            text = "%s And so are %d others." % (damaged[0], len(damaged) - 1)
-            raise OdaError(text, damaged[0].status, DAMAGED)
-        if damaged:
-            raise damaged[0]
+        if first is not None and damaged > 1:
+            text = "%s So it is with %d more." % (first, damaged - 1)
+            first = OdaError(text, first.status, DAMAGED)
+        if first is not None:
+            raise first
 
     # History.
 
