@@ -41,29 +41,32 @@ release-test: build release ## Test what is in dist: run, install, upgrade and r
 	cd release && ODA_BIN=$(CURDIR)/bin/oda ODA_DIST=$(CURDIR)/dist go test -count=1 -timeout 30m -v ./...
 	@scripts/reproducible release
 
-setup: ## Install what the tests need (a browser, PostgreSQL, Prometheus, Python, Node.js), if it is missing
+setup: ## Install what the tests need (Chromium, PostgreSQL, nginx, Caddy, Prometheus, Python, Node.js), if it is missing
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages
 
-test: setup build ## Run the tests ("make check" and "make proof" run more)
+test: ## Run the tests ("make check" and "make proof" run more)
+	@echo "This takes about 8 minutes on two cores. The first time it also installs what is missing:" \
+		"Chromium, PostgreSQL, pgbouncer, nginx, Caddy, Prometheus, Python and Node.js with the packages that the tests use."
+	@$(MAKE) --no-print-directory setup build
 	@$(MAKE) --no-print-directory --output-sync=line -j2 test-oda test-others
 
 # The longest come first, so that no processor is idle in the end.
 LONGEST = ./internal/web ./internal/postgres ./internal/app ./internal/httpapi ./client/recorder
 
 # Without what only a debugger needs, and what "make lint" looks at anyway, a quarter less
-# time goes into building them.
+# time goes into building them. The time-outs are for machines that are busy with something else.
 test-oda:
-	go test -vet=off -ldflags '-s -w' -timeout 14m $(LONGEST) ./...
+	go test -vet=off -ldflags '-s -w' -timeout 60m $(LONGEST) ./...
 
 # Tests also wait, for the disk, a browser or a database, so these run beside them.
 test-others:
-	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -timeout 5m .
-	cd bench && go test -timeout 5m ./...
+	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -timeout 30m .
+	cd bench && go test -timeout 30m ./...
 	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python/.venv/bin/python -m unittest discover -s python/tests
 
 check: lint secure build ## Before a commit: lint, secure, then the tests, those in Go with the race detector
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages compiler
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 60m ./...
 	@$(MAKE) --no-print-directory test-others
 	cd release && go vet ./chart && go test -timeout 10m ./chart
 
@@ -86,9 +89,11 @@ secure: ## Known vulnerabilities, insecure code, and whether two builds are the 
 	$(TOOL) gosec -quiet -exclude=G104,G304 -exclude-dir=internal/test -exclude-dir=internal/demo -exclude-dir=deploy -exclude-dir=api -exclude-dir=bench -exclude-dir=release ./...
 	@scripts/reproducible
 
-proof: setup linear feed drill release-test ## Long tests: linear, feed, drill, release-test, 200 kills, overload, all generators, schemathesis (half an hour)
+# Tests that judge how fast something is run one package at a time.
+proof: setup linear feed drill release-test ## Long tests: linear, feed, drill, release-test, and all tests at full length: speed, 200 kills, overload, all generators, schemathesis, all benchmarks (an hour)
 	@scripts/setup proof
-	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -v -run 'Proof|SurvivesKill9|Overload|RecordingCosts' ./api/clients ./client/recorder ./internal/app
+	ODA_PROOF=1 ODA_OVERLOAD=1m go test -count=1 -timeout 60m -p 1 ./...
+	cd bench && ODA_PROOF=1 go test -count=1 -timeout 30m ./...
 
 fuzz: ## Run each fuzzer for FUZZTIME (default 30s)
 	@scripts/fuzz $(FUZZTIME)

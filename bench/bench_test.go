@@ -28,7 +28,12 @@ var tiny = plan{
 	entities: 1000, records: 4000, versions: 20, past: 100, moved: 200, shares: []float64{0.5}, soak: 12 * time.Second,
 }
 
+// All scenarios take minutes, so only "make proof" runs them all.
 func TestEveryScenarioRuns(t *testing.T) {
+	list := scenarios()
+	if os.Getenv("ODA_PROOF") == "" {
+		list = named(t, "reading", "quiet")
+	}
 	// PostgreSQL's user cannot enter t.TempDir.
 	dir, err := os.MkdirTemp("", "oda-bench-")
 	if err != nil {
@@ -51,9 +56,9 @@ func TestEveryScenarioRuns(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	found := runTiny(t, o, l, scenarios())
-	if len(found.Sections) != len(scenarios()) {
-		t.Errorf("the results have %d of %d scenarios", len(found.Sections), len(scenarios()))
+	found := runTiny(t, o, l, list)
+	if len(found.Sections) != len(list) {
+		t.Errorf("the results have %d of %d scenarios", len(found.Sections), len(list))
 	}
 	for _, s := range found.Sections {
 		for _, b := range s.Budgets {
@@ -67,7 +72,11 @@ func TestEveryScenarioRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, plot := range []string{"benchmarks/lengths.svg", "benchmarks/night.svg", "benchmarks/soak.svg"} {
+	for _, plotted := range []string{"lengths", "night", "soak"} {
+		if !slices.ContainsFunc(list, func(sc scenario) bool { return sc.name == plotted }) {
+			continue
+		}
+		plot := "benchmarks/" + plotted + ".svg"
 		if !strings.Contains(string(page), "("+plot+")") {
 			t.Errorf("the page does not show %s", plot)
 		}
@@ -79,8 +88,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 	t.Run("in turn with an earlier program", func(t *testing.T) {
 		l.odas = append(l.odas, program{l.odas[0].path, " at v1"})
 		o.against, o.out = "v1", filepath.Join(dir, "against")
-		quiet := slices.DeleteFunc(scenarios(), func(sc scenario) bool { return sc.name != "quiet" })
-		found := runTiny(t, o, l, quiet)
+		found := runTiny(t, o, l, named(t, "quiet"))
 		if len(found.Sections) != 1 || len(found.Sections[0].Budgets) != 2 {
 			t.Fatalf("got %+v", found.Sections)
 		}
@@ -90,6 +98,16 @@ func TestEveryScenarioRuns(t *testing.T) {
 			}
 		}
 	})
+}
+
+// named returns the scenarios with these names.
+func named(t *testing.T, names ...string) []scenario {
+	t.Helper()
+	list := slices.DeleteFunc(scenarios(), func(sc scenario) bool { return !slices.Contains(names, sc.name) })
+	if len(list) != len(names) {
+		t.Fatalf("not all of %q are scenarios", names)
+	}
+	return list
 }
 
 func runTiny(t *testing.T, o options, l *lab, list []scenario) *results {

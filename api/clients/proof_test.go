@@ -12,14 +12,6 @@ import (
 	"oda/internal/test/env"
 )
 
-// proof skips tests that take minutes, unless "make proof" runs them.
-func proof(t *testing.T) {
-	t.Helper()
-	if os.Getenv("ODA_PROOF") == "" {
-		t.Skip("this takes minutes: run \"make proof\"")
-	}
-}
-
 const importAll = `
 import importlib, pkgutil, sys
 sys.path.insert(0, "out/python")
@@ -32,7 +24,7 @@ package.SBDefinition.from_json('{"sbd_id": "sbd-1", "name": "M51", "metadata": {
 // Further generators, with their defaults. The generated code is compiled if
 // "make setup" installs what that needs.
 func TestProofOfFurtherGenerators(t *testing.T) {
-	proof(t)
+	env.ProofOnly(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			return // keep the folder for inspection
@@ -75,7 +67,7 @@ const longestWait = "70"
 // sequences. It must find no server error, no undescribed answer, and no
 // invalid request that succeeds.
 func TestProofBySchemathesis(t *testing.T) {
-	proof(t)
+	env.ProofOnly(t)
 	a := env.Start(t)
 	run(t, "proof", step{
 		".venv/bin/schemathesis", "run", a.URL() + "/openapi.json", "--seed", "1", "--max-examples", "30", "--request-timeout", longestWait,
@@ -105,7 +97,7 @@ func TestProofBySchemathesis(t *testing.T) {
 // The same with callers who are known: who may do most things, who may only read,
 // and who is not let in. The audit log must not be in the way.
 func TestProofBySchemathesisWithTokens(t *testing.T) {
-	proof(t)
+	env.ProofOnly(t)
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	callers := map[string]string{"nobody": "oda_nothing"}

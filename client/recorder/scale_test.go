@@ -3,7 +3,6 @@ package recorder_test
 import (
 	"crypto/rand"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,10 +17,8 @@ import (
 // recorded into in turn, so that other load affects them equally.
 // docs/recording.md quotes the ratio of the longest.
 func TestRecordingCostsTheSameForAnyLengthOfBlock(t *testing.T) {
-	lengths := []int{10, 1_000, 20_000}
-	if os.Getenv("ODA_PROOF") != "" {
-		lengths[2] = 100_000
-	}
+	env.ProofOnly(t)
+	lengths := []int{10, 1_000, 100_000}
 	for _, engine := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(engine, func(t *testing.T) {
 			database := "sqlite:" + filepath.Join(benchDir(t), "archive.db")

@@ -15,7 +15,7 @@ import (
 const (
 	binaryBudget = 40 << 20
 	memoryBudget = 48 << 20
-	startBudget  = 3 * time.Second // on a machine that is busy with other tests
+	startBudget  = time.Second
 )
 
 func TestTheProgramIsSmallStartsFastAndUsesLittleMemory(t *testing.T) {
@@ -32,8 +32,8 @@ func TestTheProgramIsSmallStartsFastAndUsesLittleMemory(t *testing.T) {
 		t.Errorf("readyz says %q", got)
 	}
 	took := time.Since(begin)
-	if took > startBudget {
-		t.Errorf("the archive was ready after %v, want at most %v", took, startBudget)
+	if took > env.AtMost(startBudget) {
+		t.Errorf("the archive was ready after %v, want at most %v", took, env.AtMost(startBudget))
 	}
 	memory := resident(t, p.PID())
 	if memory > memoryBudget {

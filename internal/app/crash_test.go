@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -53,7 +52,7 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 		)
 	}
 	times := kills
-	if os.Getenv("ODA_PROOF") != "" {
+	if env.InProof() {
 		times = proofKills
 	}
 	for i := range times {

@@ -121,7 +121,7 @@ func (g *gathering) stop(t *testing.T, p *env.Process) {
 	if code := p.Stop(); code != 0 {
 		t.Errorf("the stop ended with %d", code)
 	}
-	if took := time.Since(started); took > 4*time.Second {
+	if took := time.Since(started); took > env.AtMost(4*time.Second) {
 		t.Errorf("the stop took %v", took)
 	}
 	g.reading.Wait()

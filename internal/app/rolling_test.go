@@ -49,9 +49,7 @@ func TestAnUpgradeNamesTheEarlierProgramsThatMustEnd(t *testing.T) {
 
 // Two processes of an earlier program are replaced one after the other, under load.
 func TestProofOfAnUpgradeFromAnEarlierProgram(t *testing.T) {
-	if os.Getenv("ODA_PROOF") == "" {
-		t.Skip("builds an earlier program; run \"make proof\"")
-	}
+	env.ProofOnly(t)
 	earlier := buildRevision(t, cmp.Or(os.Getenv("ODA_UPGRADE_FROM"), "HEAD~20"))
 	dsn := env.Postgres(t)
 	processes := []*env.Process{env.OdaOf(t, earlier, "serve", "--db", dsn), env.OdaOf(t, earlier, "serve", "--db", dsn)}

@@ -392,7 +392,7 @@ func TestStreamsEndWhenTheArchiveStops(t *testing.T) {
 	if err := a.Stop(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(started); took > 5*time.Second {
+	if took := time.Since(started); took > env.AtMost(5*time.Second) {
 		t.Errorf("the stop took %v", took)
 	}
 	for _, s := range streams {

@@ -111,7 +111,7 @@ func TestHeldBlocksDoNotDelayOthers(t *testing.T) {
 		for range 20 {
 			mustRecord(t, s, "free", "x")
 		}
-		return time.Since(began) < time.Second && waiting(t, watch) > 0
+		return time.Since(began) < env.AtMost(time.Second) && waiting(t, watch) > 0
 	})
 	do(t, holder, "ROLLBACK")
 	group.Wait()
@@ -187,7 +187,7 @@ func TestHeldEntitiesTakeNoConnectionsFromOthers(t *testing.T) {
 			switch {
 			case i >= held && err != nil:
 				t.Errorf("%s to %s, which is free: %v (after %v)", what, name(i), err, took)
-			case i >= held && took > 5*time.Second:
+			case i >= held && took > env.AtMost(5*time.Second):
 				t.Errorf("%s to %s, which is free, took %v", what, name(i), took)
 			case i < held && (oda.CodeOf(err) != oda.Overloaded || !nothingStored(err)):
 				t.Errorf("%s to %s, which is held: %v (after %v)", what, name(i), err, took)
@@ -365,7 +365,7 @@ func TestTheRecordsOfABlockShareTheirTime(t *testing.T) {
 	}
 	began := time.Now()
 	_, errs := s.AppendSince(t.Context(), began.Add(time.Second-postgres.BatchTime), adds)
-	if took := time.Since(began); took > 6*time.Second { // each alone would be 8
+	if took := time.Since(began); took > env.AtMost(6*time.Second) { // each alone would be 8
 		t.Errorf("the answers took %v", took)
 	}
 	for i, err := range errs {

@@ -184,13 +184,17 @@ func collated(t *testing.T) (dsn string) {
 // that the documentation gives, and no others, through pgbouncer in transaction mode.
 //
 // Without prepared statements, every statement is planned again, so the longest
-// scenarios would take a minute. They prove nothing new here.
+// scenarios would take a minute. They prove nothing new here. Of the others, only "make
+// proof" runs all, and the tests every fourth.
 func TestTheEngineIsAStoreBehindPgbouncerWithAnyCollationAndOnlyTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	database := collated(t)
 	dsns := behindBouncer(t, database, 200) // more than the suite has scenarios
-	var archives atomic.Int32
+	var archives, scenarios atomic.Int32
 	suite.Run(t, func(tb testing.TB) oda.Engine {
+		if n := scenarios.Add(1); n%4 != 0 && !env.InProof() {
+			tb.Skip(`"make proof" runs this scenario behind pgbouncer`)
+		}
 		for _, long := range []string{"/20,000_identifiers", "/properties/", "/nights/a_night_is_the_sum"} {
 			if strings.Contains(tb.Name(), long) {
 				tb.Skip("too slow without prepared statements")

@@ -146,6 +146,7 @@ func TestTheExamplesAreCopiedByTheirButtons(t *testing.T) {
 	server := httptest.NewServer(routes(t, ""))
 	defer server.Close()
 	ctx := env.Browser(t)
+	hurried(t, ctx)
 	for name, clipboard := range map[string]string{
 		"given":   `navigator.clipboard.writeText = async (text) => { copied = text; }`,
 		"refused": `navigator.clipboard.writeText = async () => { throw new Error("refused"); }`,

@@ -39,7 +39,14 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	s := newSite(t, "/ns/x")
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1280, 800))
+	kinds := map[string]bool{}
 	for _, at := range s.tour(t) {
+		// Addresses that differ in their filters lead to pages of the same kind.
+		kind, _, _ := strings.Cut(at, "?")
+		if kinds[kind] {
+			continue
+		}
+		kinds[kind] = true
 		var missed []string
 		for range 3 { // a page may renew itself meanwhile
 			do(t, ctx, chromedp.Navigate(s.base+"/"+at))

@@ -150,6 +150,7 @@ func enterToken(t *testing.T, ctx context.Context, token string) {
 // A session that ends on an open page leaves everything on it as it is, and leads the
 // person back to it.
 func TestASessionEndsOnAnOpenPage(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, desk := newTokenSite(t)
 	ctx := env.Browser(t)
 	page := s.base + "/ebs?telescope=ska_low#main"
@@ -158,7 +159,7 @@ func TestASessionEndsOnAnOpenPage(t *testing.T) {
 	if got := text(t, ctx, `[role="alert"]`); !strings.Contains(got, "not valid") {
 		t.Errorf("a misspelt token is answered %q", got)
 	}
-	enterToken(t, ctx, s.visitorToken(t, 12*time.Second))
+	enterToken(t, ctx, s.visitorToken(t, 15*time.Second))
 	if got := at(t, ctx); got != page {
 		t.Errorf("signing in leads to %s, want %s", got, page)
 	}

@@ -61,6 +61,7 @@ func TestListsSayWhichBlocksFailed(t *testing.T) {
 // Blocks that are too long to be counted at once are counted in the end, and a page that
 // is open says so by itself.
 func TestFailuresOfLongBlocksAreCountedInTheEnd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := emptySite(t)
 	calls := make([]string, 20_000)
 	for i := range calls {

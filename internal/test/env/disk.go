@@ -1,6 +1,7 @@
 package env
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,9 +30,15 @@ func SmallDisk(tb testing.TB, bytes int) string {
 		tb.Skipf("a small file system cannot be mounted here: %v", err)
 	}
 	tb.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			tb.Error(err)
-		}
+		// A process that another test is just starting has copies of all open files until
+		// its program is loaded, so the file system may be busy for a moment.
+		Await(tb, "the small file system is unmounted", func() bool {
+			err := syscall.Unmount(dir, 0)
+			if err != nil && !errors.Is(err, syscall.EBUSY) {
+				tb.Fatal(err)
+			}
+			return err == nil
+		})
 	})
 	return dir
 }

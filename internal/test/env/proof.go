@@ -1,0 +1,28 @@
+package env
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// InProof reports whether "make proof" runs the tests. They are longer there.
+func InProof() bool { return os.Getenv("ODA_PROOF") != "" }
+
+// ProofOnly skips a test that takes minutes, or that judges how fast something is,
+// unless "make proof" runs it. Busy machines fail such tests without a fault.
+func ProofOnly(tb testing.TB) {
+	tb.Helper()
+	if !InProof() {
+		tb.Skip(`only "make proof" runs this test`)
+	}
+}
+
+// AtMost returns how long a test lets something take that should take at most d. Only
+// "make proof" takes d at its word: elsewhere the machine may be busy with anything.
+func AtMost(d time.Duration) time.Duration {
+	if InProof() {
+		return d
+	}
+	return 10 * d
+}
