@@ -34,7 +34,8 @@ type Log struct {
 	probed   bool      // it is not a file, but can be written
 	stuck    time.Time // it is not a file, and nobody reads it: when to try again
 	dirty    bool      // something was written since the last sync
-	denied   attempts
+	last     int64     // the number of the last line
+	refused  refusals
 }
 
 // mostHeld bounds the lines that wait while the log cannot be written. Those of
@@ -45,11 +46,15 @@ const mostHeld = 1 << 20
 // Open opens the log at a path, and creates it if there is none. If mayFail is
 // set, writes go on even while the log cannot be written.
 func Open(path string, mayFail bool, log *slog.Logger) (*Log, error) {
-	l := &Log{path: path, mayFail: mayFail, log: log, stop: make(chan struct{}), denied: newAttempts(time.Now())}
+	now := time.Now()
+	l := &Log{path: path, mayFail: mayFail, log: log, stop: make(chan struct{}), refused: newRefusals(now)}
 	file, err := openFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the audit log (set it with --audit-log): %w", err)
 	}
+	// Earlier lines may be in files that were rotated away. There are fewer of them than
+	// microseconds; if the clock was set back, the file tells.
+	l.last = max(lastNumber(file), now.UnixMicro())
 	l.use(file)
 	_ = l.check(1) // on a full disk the archive starts, and can be read
 	l.ended.Go(l.run)
@@ -122,28 +127,29 @@ func (l *Log) Err() error {
 }
 
 // Write adds the lines of a write that was begun, together.
-func (l *Log) Write(entries ...Entry) { l.add(true, entries) }
-
-// Refused adds the line of a request that was not allowed.
-func (l *Log) Refused(entry Entry) { l.add(false, []Entry{entry}) }
-
-func (l *Log) add(must bool, entries []Entry) {
+func (l *Log) Write(entries ...Entry) {
 	if l == nil || len(entries) == 0 {
 		return
 	}
-	var text []byte
-	for _, e := range entries {
-		text = e.appendLine(text)
+	lines := make([][]byte, len(entries))
+	for i, e := range entries {
+		lines[i] = line(e.clipped())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(text, len(entries), must && !l.mayFail)
+	l.append(!l.mayFail, lines...)
 }
 
-// append writes lines, or keeps them for later.
-func (l *Log) append(text []byte, lines int, must bool) {
+// append writes lines, or keeps them for later. Those that must be written are kept in
+// any case.
+func (l *Log) append(must bool, lines ...[]byte) {
+	var text []byte
+	for _, line := range lines {
+		l.last++
+		text = appendNumbered(text, l.last, line)
+	}
 	if !must && l.held+len(text) > mostHeld {
-		l.lost += lines
+		l.lost += len(lines)
 		return
 	}
 	l.waiting, l.held = append(l.waiting, text), l.held+len(text)
@@ -160,7 +166,7 @@ func (l *Log) append(text []byte, lines int, must bool) {
 func (l *Log) check(lines int) error {
 	err := l.flush()
 	if err == nil {
-		err = l.reserve(lines)
+		err = l.reserve(int64(lines) * room)
 	}
 	l.note(err)
 	return err
@@ -193,7 +199,8 @@ func (l *Log) flush() error {
 		l.held -= len(l.waiting[0])
 		l.waiting, l.begun = l.waiting[1:], 0
 		if len(l.waiting) == 0 && l.lost > 0 {
-			text := appendLine(nil, gap{time.Now().UTC(), l.lost})
+			l.last++
+			text := appendNumbered(nil, l.last, line(gap{time.Now().UTC(), l.lost}))
 			l.waiting, l.held, l.lost = append(l.waiting, text), len(text), 0
 		}
 	}
@@ -242,8 +249,8 @@ func (l *Log) renew() (os.FileInfo, error) {
 }
 
 // reserve sees to it that there is space for the lines of all writes in progress
-// and of some more. Others may have cut the file.
-func (l *Log) reserve(lines int) error {
+// and for some more bytes. Others may have cut the file.
+func (l *Log) reserve(more int64) error {
 	info, err := l.renew()
 	if err != nil {
 		return err
@@ -252,7 +259,7 @@ func (l *Log) reserve(lines int) error {
 		l.reserved = 0
 	}
 	l.size = info.Size()
-	need := int64(l.promised+lines) * room
+	need := int64(l.promised)*room + more
 	if !info.Mode().IsRegular() {
 		return l.probe()
 	}

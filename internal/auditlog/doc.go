@@ -1,7 +1,8 @@
-// Package auditlog keeps the audit log: a file with one line of JSON for each
-// write, and for each request that was not allowed. It never has a document or a
-// credential in it. Failed attempts to get in are summed up, one line for each
-// address and minute.
+// Package auditlog keeps the audit log: a file with one numbered line of JSON for
+// each write. It never has a document or a credential in it. Requests that were
+// refused are summed up, one line for each caller, operation and minute, and failed
+// attempts to get in, one for each address and minute: whoever may not write here
+// cannot fill the log either, and its space is set aside for those who may.
 //
 // A write must not go unaudited. So Begin comes before it, and fails if the log
 // cannot be written; it also sets disk space aside, so that the line still fits

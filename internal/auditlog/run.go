@@ -22,7 +22,9 @@ func (l *Log) tick(now time.Time) {
 	if _, err := l.renew(); err != nil || l.broken != nil {
 		_ = l.check(1)
 	}
-	l.sumUp(l.denied.over(now))
+	if now.Sub(l.refused.since) >= time.Minute {
+		l.sumUp(now)
+	}
 	file, dirty := l.file, l.dirty
 	l.dirty = false
 	l.mu.Unlock()
@@ -34,10 +36,17 @@ func (l *Log) tick(now time.Time) {
 	}
 }
 
-func (l *Log) sumUp(lines []knocks) {
-	for _, line := range lines {
-		l.append(appendLine(nil, line), 1, false)
-	}
+// sumUp writes the sums of refused requests, if there is space for them besides that
+// which writes need. Else they are counted on.
+func (l *Log) sumUp(now time.Time) {
+	l.refused.take(now, func(s *sum) bool {
+		text := line(s)
+		if l.flush() != nil || l.reserve(int64(len(text))+room+ahead) != nil { // it gets a number, too
+			return false
+		}
+		l.append(false, text)
+		return true
+	})
 }
 
 // Denied counts a request without good credentials that was answered with this status.
@@ -47,7 +56,18 @@ func (l *Log) Denied(from string, status int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.denied.add(from, status)
+	l.refused.stranger(from, status)
+}
+
+// Refused counts a request that its caller was not allowed to make. There must not be
+// many operations of different names.
+func (l *Log) Refused(e Entry) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused.caller(e)
 }
 
 // Close writes what is left and closes the file.
@@ -59,7 +79,10 @@ func (l *Log) Close() error {
 	l.ended.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sumUp(l.denied.sums(time.Now()))
+	l.sumUp(time.Now())
+	if left := l.refused.left(); left > 0 {
+		l.log.Error("requests that were refused are missing from the audit log, which has no room for them", "requests", left)
+	}
 	if err := l.flush(); err != nil {
 		l.log.Error("lines are missing from the audit log, which cannot be written", "error", err)
 	}

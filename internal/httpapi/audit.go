@@ -72,11 +72,15 @@ func (c *call) audited() {
 		// Strangers could fill the log with lines of their own.
 		from, _ := auth.Address(c.r, c.api.cfg.Proxies)
 		log.Denied(from, c.status)
+	case c.status == http.StatusForbidden:
+		// So could callers who may not write. Nothing was stored.
+		if c.audit != nil {
+			c.audit.written = true
+		}
+		log.Refused(c.entry())
 	case c.audit != nil:
 		c.audit.written = true
 		log.Write(c.entries()...)
-	case c.status == http.StatusForbidden:
-		log.Refused(c.entry())
 	}
 }
 
@@ -121,11 +125,7 @@ func (c *call) entry() auditlog.Entry {
 		e.Caller, e.Means = c.caller.Name, string(c.caller.Means)
 		e.User = cmp.Or(c.caller.User, c.user)
 	}
-	if c.op != nil {
-		e.Operation = c.op.ID
-	} else {
-		e.Operation = c.r.Method + " " + loggedPath(c.r.URL)
-	}
+	e.Operation = c.api.operations[c.counted].name
 	if c.kind != 0 {
 		e.Kind = c.kind.String()
 	}
