@@ -40,7 +40,7 @@ var rooms = map[string][]string{
 	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web"},
 	"oda/internal/auth":              {"oda", "oda/internal/files"},
 	"oda/internal/auth/oidc":         {"oda", "oda/internal/auth"},
-	"oda/internal/auth/session":      {"oda", "oda/internal/auth"},
+	"oda/internal/auth/session":      {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":          {"oda"},
 	"oda/internal/backup":            {},
 	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling"},

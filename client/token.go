@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 )
 
 // ErrToken is in the chain of an error if there was no token to send, although
-// there should be one: its file cannot be read, or has none in it. Nothing was
-// sent.
+// there should be one: its file cannot be read, has none in it, or can be written by
+// others. Nothing was sent.
 var ErrToken = errors.New("there is no token to send")
 
 // WithToken sends a token with each request. By default it is the one in the
@@ -86,12 +88,21 @@ func inFile(path string) token {
 			return "", fmt.Errorf("%w: %w", ErrToken, err)
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && isShared(info) {
+			return "", fmt.Errorf("%w: others than its owner can write %s and so choose the token; change that with: chmod go-w %s", ErrToken, path, path)
+		}
 		text, err := io.ReadAll(io.LimitReader(f, mostToken))
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrToken, err)
 		}
 		return checked(strings.TrimSpace(string(text)), path)
 	}
+}
+
+// isShared reports whether others than its owner can write a file. It may also be a
+// pipe, and on Windows the mode says nothing about others.
+func isShared(file fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && file.Mode().IsRegular() && file.Mode().Perm()&0o022 != 0
 }
 
 // checked returns a token that can be sent in a header. The error does not repeat

@@ -105,10 +105,16 @@ func TestWithoutItsTokenNothingIsSent(t *testing.T) {
 	empty, two := filepath.Join(dir, "empty"), filepath.Join(dir, "two")
 	write(t, empty, "\n")
 	write(t, two, "secret-one\nsecret-two\n")
+	shared := filepath.Join(dir, "shared")
+	write(t, shared, "secret-one\n")
+	if err := os.Chmod(shared, 0o620); err != nil {
+		t.Fatal(err)
+	}
 	for name, option := range map[string]client.Option{
 		"there is no file":          client.WithTokenFile(filepath.Join(dir, "missing")),
 		"the file is a folder":      client.WithTokenFile(dir),
 		"the file is empty":         client.WithTokenFile(empty),
+		"others can write the file": client.WithTokenFile(shared),
 		"the file has two tokens":   client.WithTokenFile(two),
 		"the text is two tokens":    client.WithToken("secret-one secret-two"),
 		"the text is not printable": client.WithToken("secret-\x01"),

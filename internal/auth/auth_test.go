@@ -172,6 +172,26 @@ func TestFilesThatAreNotOfTokens(t *testing.T) {
 	}
 }
 
+// Whoever can write the file of tokens can make tokens.
+func TestAFileOfTokensThatOthersCanWriteIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if _, err := CreateToken(file, Token{Name: "a", Role: Reader}); err != nil {
+		t.Fatal(err)
+	}
+	for mode, good := range map[os.FileMode]bool{0o600: true, 0o640: true, 0o444: true, 0o620: false, 0o660: false, 0o602: false, 0o666: false} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(Config{Tokens: file}, slog.New(slog.DiscardHandler))
+		if good != (err == nil) || !good && !strings.Contains(err.Error(), "chmod go-w "+file) {
+			t.Errorf("with the mode %o: %v", mode, err)
+		}
+		if !good && RevokeToken(file, "a") == nil {
+			t.Errorf("with the mode %o, the file was changed", mode)
+		}
+	}
+}
+
 func TestWhichAddressesAreTrusted(t *testing.T) {
 	p := proxy{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/64")}
 	for remote, want := range map[string]bool{

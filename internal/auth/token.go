@@ -143,16 +143,12 @@ func ReadTokens(path string) ([]Token, error) {
 
 // readFile reads a file of tokens.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	text, err := files.ReadOwn(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file of tokens (%w); make it with \"oda token create --file %s\"", err, path)
 	}
-	if err == nil && info.Mode().Perm()&0o002 != 0 {
-		return nil, fmt.Errorf("anybody on this machine can write the file of tokens %s and so make tokens; change that with \"chmod o-w\"", path)
-	}
-	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the file of tokens: %w", err)
+		return nil, fmt.Errorf("cannot use the file of tokens: %w", err)
 	}
 	return text, nil
 }

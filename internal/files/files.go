@@ -1,11 +1,12 @@
 // Package files adds to the standard library what files shared between
-// processes need: a lock that ends with its process, and the atomic replacement
-// of a file.
+// processes need: a lock that ends with its process, the atomic replacement
+// of a file, and reading one that only its owner may write.
 package files
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,24 @@ import (
 
 // ErrLocked means that a running process holds the lock.
 var ErrLocked = errors.New("a running process holds the lock")
+
+// ReadOwn reads a file of secrets. It fails if others than its owner can write it: they
+// could put their own there.
+func ReadOwn(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("others than its owner can write %s and so put their own into it; change that with: chmod go-w %s", path, path)
+	}
+	return io.ReadAll(f)
+}
 
 // lockTries bounds how often a lock is tried while its holder removes the file, or
 // others look at it.

@@ -129,7 +129,13 @@ class TheEnvironment(unittest.TestCase):
             for path, text in ((empty, "\n"), (two, "secret-one\nsecret-two\n")):
                 with open(path, "w") as file:
                     file.write(text)
+                os.chmod(path, 0o600)
+            shared = os.path.join(folder, "shared")
+            with open(shared, "w") as file:
+                file.write("secret-one\n")
+            os.chmod(shared, 0o620)
             for text, path, says in (
+                ("", shared, "chmod go-w " + shared),
                 ("", os.path.join(folder, "none"), "cannot be read: No such file"),
                 ("", folder, "cannot be read: Is a directory"),
                 ("", empty, "is empty"),

@@ -10,7 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+
+	"oda/internal/files"
 )
 
 // seal makes what is kept in a browser unreadable, and notices if it was changed.
@@ -26,8 +27,8 @@ func newSeal(file string) (seal, error) {
 	_, _ = rand.Read(secret) // never fails
 	if file != "" {
 		var err error
-		if secret, err = os.ReadFile(file); err != nil {
-			return seal{}, fmt.Errorf("cannot read the file of --session-key-file: %w", err)
+		if secret, err = files.ReadOwn(file); err != nil {
+			return seal{}, fmt.Errorf("cannot use the file of --session-key-file: %w", err)
 		}
 		if len(secret) < keyLeast {
 			return seal{}, fmt.Errorf("the file %s of --session-key-file has only %d bytes; make one with: openssl rand -base64 48 > FILE", file, len(secret))

@@ -172,9 +172,15 @@ def token() -> Optional[str]:
         where = "the file that ODA_TOKEN_FILE names, %s," % path
         try:
             with open(path, "rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
                 text = file.read(_MOST_TOKEN).decode("latin-1").strip()
         except OSError as problem:
             raise OSError("%s cannot be read: %s" % (where, problem.strerror)) from None
+        if os.name == "posix" and stat.S_ISREG(mode) and mode & 0o022:
+            raise ValueError(
+                "others than its owner can write %s and so choose the token; "
+                "change that with: chmod go-w %s" % (where, path)
+            )
         if not text:
             raise ValueError("%s is empty" % where)
     return usable_token(text, where) or None
