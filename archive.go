@@ -188,7 +188,7 @@ func checkedCreator(d *Document, w Write) (string, error) {
 	creator := w.creator(d)
 	if !ValidUser(creator) {
 		return "", &Error{
-			Code: InvalidUser, Detail: "The acting user must be 1 to 256 characters without control characters.",
+			Code: InvalidUser, Detail: "The acting user must be " + UserRule + ".",
 			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is not a valid user name"}},
 		}
 	}

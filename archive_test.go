@@ -125,7 +125,7 @@ func TestTheActingUser(t *testing.T) {
 
 func TestAnInvalidUserIsRefused(t *testing.T) {
 	a := openArchive(t)
-	for _, user := range []string{"a\nb", "\xff", strings.Repeat("é", 257)} {
+	for _, user := range []string{"a\nb", "\xff", "\u202enimda", "a\u2028b", strings.Repeat("é", 257)} {
 		d := mustRead(t, "createSBD", oda.SBDefinition, `{}`)
 		_, err := a.Create(t.Context(), d, oda.Write{User: user})
 		refused(t, err, oda.InvalidUser, "1 to 256 characters")

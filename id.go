@@ -34,8 +34,20 @@ func ValidID(id string) bool {
 // maxUser is the longest user name, in characters.
 const maxUser = 256
 
+// UserRule says what ValidUser asks for, as a part of a sentence.
+const UserRule = "1 to 256 characters without control characters, line separators and bidirectional controls"
+
 // ValidUser reports whether a text can name a user: valid UTF-8 of 1 to 256
-// characters, none of them a control character.
+// characters, none of which ends a line or turns the direction of the text. Such a
+// name could look like another, or make a line of a log look like two.
 func ValidUser(name string) bool {
+	return wasValidUser(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+	})
+}
+
+// wasValidUser reports whether an archive may have stored the name of a user: earlier
+// ones refused fewer.
+func wasValidUser(name string) bool {
 	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxUser && !strings.ContainsFunc(name, unicode.IsControl)
 }

@@ -25,12 +25,15 @@ func TestIdentifiers(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
-	for _, name := range []string{"a", "DefaultUser", "Liz Bartlett", "248091c7-cd6f-40c3-847b-dd15644997a0", "Zoë \ufffd", strings.Repeat("é", 256)} {
+	for _, name := range []string{"a", "DefaultUser", "Liz Bartlett", "248091c7-cd6f-40c3-847b-dd15644997a0", "Zoë \ufffd", "שרה", "سارة", "a\u200db", strings.Repeat("é", 256)} {
 		if !ValidUser(name) {
 			t.Errorf("%q must be a user", name)
 		}
 	}
-	for _, name := range []string{"", "a\nb", "\x00", "a\x7f", "\u0085", "a\xff", strings.Repeat("é", 257)} {
+	for _, name := range []string{
+		"", "a\nb", "\x00", "a\x7f", "\u0085", "a\xff", strings.Repeat("é", 257), "a\u2028b", "a\u2029",
+		"\u061ca", "a\u200e", "a\u200f", "a\u202ab", "a\u202b", "a\u202c", "a\u202d", "\u202eadmin", "a\u2066", "a\u2067", "a\u2068", "a\u2069",
+	} {
 		if ValidUser(name) {
 			t.Errorf("%q must not be a user", name)
 		}

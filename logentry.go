@@ -111,7 +111,7 @@ func (e *LogEntry) checkValues() error {
 		return errors.New("its identifier is not valid")
 	case e.Version < 1 || e.Version == math.MaxInt64:
 		return errors.New("its version is not a number from 1")
-	case !ValidUser(e.By):
+	case !wasValidUser(e.By):
 		return errors.New("its user is not 1 to 256 characters without control characters")
 	case !e.On.storable() || !e.CreatedOn.storable():
 		return errors.New("its times are not in the years from 0000 to 9998")
@@ -120,7 +120,7 @@ func (e *LogEntry) checkValues() error {
 		return e.checkRecordValues()
 	}
 	switch {
-	case !ValidUser(e.CreatedBy):
+	case !wasValidUser(e.CreatedBy):
 		return errors.New("its creator is not 1 to 256 characters without control characters")
 	case e.Version == 1 && e.CreatedOn <= e.On && !CanHaveCreated(e.Metadata(), e.By, e.On):
 		return fmt.Errorf("it was created by %q at %s, which does not go with its first version, by %q at %s", e.CreatedBy, e.CreatedOn, e.By, e.On)

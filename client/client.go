@@ -77,7 +77,7 @@ func New(address string, options ...Option) (*Client, error) {
 		option(c)
 	}
 	if c.user != "" && !oda.ValidUser(c.user) {
-		return nil, oda.Errorf(oda.InvalidUser, "The user name must have 1 to 256 characters, and no control characters.")
+		return nil, oda.Errorf(oda.InvalidUser, "The user name must be "+oda.UserRule+".")
 	}
 	if c.http == nil {
 		c.http = &http.Client{Transport: transport()}

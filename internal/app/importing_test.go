@@ -187,6 +187,24 @@ func TestAnotherUserMayHaveCreatedAFirstVersion(t *testing.T) {
 	}
 }
 
+// A user whose name could pass for another is in the report, whoever says it.
+func TestAUserWhoseNameMisleadsIsSetAside(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "documents.ndjson")
+	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"\u202enimda","created_on":"2022-10-01T10:00:00Z","last_modified_by":"\u202enimda","last_modified_on":"2022-10-01T10:00:00Z"}}
+{"sbd_id":"sbd-2","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"a\u2028b","last_modified_on":"2022-10-02T10:00:00Z"}}
+{"sbd_id":"sbd-3","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}`
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []string{"sqlite", "postgres"} {
+		aside := imported(t, emptyDatabase(t, engine), path)
+		if len(aside) != 2 || !strings.Contains(aside[0], "sbd-1") || !strings.Contains(aside[1], "sbd-2") {
+			t.Errorf("%s: it sets aside:\n%s", engine, strings.Join(aside, "\n"))
+		}
+	}
+}
+
 // What follows a version that is set aside is set aside because of that.
 func TestABlockWithoutItsFirstVersionSaysSo(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func one(h http.Header, name string) (string, error) {
 
 func invalidUser() error {
 	return &oda.Error{
-		Code: oda.InvalidUser, Detail: "The acting user must be 1 to 256 characters without control characters. Nothing was stored.",
+		Code: oda.InvalidUser, Detail: "The acting user must be " + oda.UserRule + ". Nothing was stored.",
 		Faults: []oda.Fault{{Pointer: "header:" + forwardedUser, Detail: "is not a valid user name"}},
 	}
 }

@@ -64,7 +64,7 @@ func (t *Token) caller(done <-chan struct{}) *Caller {
 func (t *Token) check() error {
 	switch {
 	case !oda.ValidUser(t.Name):
-		return fmt.Errorf("the name %q is not valid: it must be 1 to 256 characters without control characters", t.Name)
+		return fmt.Errorf("the name %q is not valid: it must be %s", t.Name, oda.UserRule)
 	case t.Role < Reader:
 		return fmt.Errorf("the token %s has no role", t.Name)
 	}

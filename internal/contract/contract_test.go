@@ -363,7 +363,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 
 func TestParametersAreCheckedAgainstTheDescription(t *testing.T) {
 	const ident = "Must be 1 to 128 characters of A-Z a-z 0-9 . _ -, beginning with a letter or digit, and not create or search."
-	const user = "Must be 1 to 256 characters without control characters."
+	const user = "Must be " + oda.UserRule + "."
 	tests := []struct {
 		name, operation string
 		values          map[string]string
@@ -407,6 +407,18 @@ func TestParametersAreCheckedAgainstTheDescription(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The description and the rule say the same about each character of a user name.
+func TestUserNamesAreDescribedAsTheRuleIs(t *testing.T) {
+	operation := load(t).Operation("storeSeveral")
+	for r := rune(0); r <= 0x2100; r++ {
+		name := "a" + string(r)
+		err := operation.CheckParameters(func(_, parameter string) (string, bool) { return name, parameter == "X-Forwarded-User" })
+		if (err == nil) != oda.ValidUser(name) {
+			t.Errorf("%q: the description says %v, the rule %v", name, err, oda.ValidUser(name))
+		}
 	}
 }
 

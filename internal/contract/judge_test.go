@@ -183,7 +183,7 @@ func (g generator) text(s *openapi3.Schema) any {
 
 func (g generator) anything() any {
 	return g.pick(
-		nil, true, "", "mary", "create", "search", "-a", "a/b", "a\n", "\x7f", "\u0085", "é",
+		nil, true, "", "mary", "create", "search", "-a", "a/b", "a\n", "\x7f", "\u0085", "\u202e", "é",
 		strings.Repeat("a", 129), strings.Repeat("é", 257),
 		"2026-02-30", "2026-3-1", "2026-03-01T25:00:00Z", "2026-03-01T20:59:58,5Z", "soon",
 		json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("0.1e1"), json.Number("-1e20"),

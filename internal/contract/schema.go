@@ -287,6 +287,10 @@ func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) 
 	return nil
 }
 
+// codePoint is a character by its number, which a description writes in another way
+// than Go.
+var codePoint = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
+
 // texts compiles the keywords for strings.
 func (c *compiler) texts(s *schema, k *keywords) (err error) {
 	s.enum = k.Enum
@@ -305,7 +309,7 @@ func (c *compiler) texts(s *schema, k *keywords) (err error) {
 		if k.Rule == "" {
 			return errors.New("the pattern has no x-rule that says it to people")
 		}
-		if s.pattern, err = regexp.Compile(*k.Pattern); err != nil {
+		if s.pattern, err = regexp.Compile(codePoint.ReplaceAllString(*k.Pattern, `\x{$1}`)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,6 +76,26 @@ func TestActingUser(t *testing.T) {
 	}
 }
 
+// A document names its creator only on its first store, but in valid characters always.
+func TestInvalidCreatorsAreRefused(t *testing.T) {
+	a := env.Start(t)
+	for _, name := range []string{"a\u0085b", "a\u2028b", "a\u2029", "\u202enimda", "a\u2066b", "a\u200f"} {
+		body := fmt.Sprintf(`"metadata":{"created_by":"%s"}}`, name)
+		unchanged(t, a, func() {
+			for _, place := range [][2]string{
+				{"/sbds/n", `{`}, {"/ebs/n", `{`}, {"/", `{"sbds":[{"sbd_id":"n",`},
+			} {
+				text := place[1] + body
+				if place[0] == "/" {
+					text += "]}"
+				}
+				refused(t, a.Do("PUT", place[0], text), 400, oda.InvalidRequest)
+			}
+			refused(t, a.Do("POST", "/prjs", `{`+body), 400, oda.InvalidRequest)
+		})
+	}
+}
+
 func TestInvalidUsersAreRefused(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
@@ -83,6 +104,9 @@ func TestInvalidUsersAreRefused(t *testing.T) {
 		"257 characters":      strings.Repeat("é", 257),
 		"a tab":               "a\tb",
 		"a control character": "a\u0085b",
+		"a line separator":    "a\u2028b",
+		"another direction":   "\u202enimda",
+		"a directional mark":  "a\u061c",
 		"Latin-1":             "Zo\xeb",
 		"UTF-8 cut off":       "a\xe2\x82",
 	} {

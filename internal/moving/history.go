@@ -192,6 +192,9 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 		if err == nil {
 			err = e.Prepare()
 		}
+		if err == nil && (!oda.ValidUser(e.By) || !oda.ValidUser(e.CreatedBy)) {
+			err = errors.New("its users must be " + oda.UserRule)
+		}
 		if err != nil {
 			result.aside = append(result.aside, f.aside(err.Error()))
 			continue
