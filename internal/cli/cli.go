@@ -116,11 +116,11 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		return exit
 	}
 	if wrong, ok := errors.AsType[faults](err); ok {
-		fmt.Fprintf(errOut, "oda: %v\n", wrong)
+		fmt.Fprintf(errOut, "oda: %s\n", shownError(errOut, wrong))
 		return exitUsage
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "oda: %s\n", usageError(err))
+		fmt.Fprintf(errOut, "oda: %s\n", shownError(errOut, errors.New(usageError(err))))
 		return exitUsage
 	}
 	if selected := command.Selected(); lacksIdentifier(selected) {

@@ -43,7 +43,7 @@ func (c *configCheck) Run(from *settings, to streams) error {
 	wrong := c.mistakes(from, to.version)
 	for i, fault := range wrong {
 		if i < len(wrong)-1 { // the last one is the error
-			fmt.Fprintf(to.err, "oda: %v\n", fault)
+			fmt.Fprintf(to.err, "oda: %s\n", shownError(to.err, fault))
 		}
 	}
 	if len(wrong) > 0 {

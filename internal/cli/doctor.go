@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +50,8 @@ func (e *examine) Run(ctx context.Context, to streams) error {
 	p := newProgress(to.err, e.Quiet)
 	findings := []doctor.Finding{}
 	said := ""
+	// Servers and files are quoted, and may say anything.
+	advise := func(do string) { fmt.Fprintln(to.out, visible("    what to do: "+do)) }
 	report := doctor.NewReport(e.Most, func(f doctor.Finding) {
 		findings = append(findings, f)
 		if e.JSON {
@@ -62,16 +63,16 @@ func (e *examine) Run(ctx context.Context, to streams) error {
 			level = "wrong"
 		}
 		if said != "" && said != f.Do {
-			fmt.Fprintf(to.out, "    what to do: %s\n", said)
+			advise(said)
 		}
-		fmt.Fprintf(to.out, "%s: %s: %s: %s\n", level, f.Check, f.Place, f.Detail)
+		fmt.Fprintln(to.out, visible(fmt.Sprintf("%s: %s: %s: %s", level, f.Check, f.Place, f.Detail)))
 		said = f.Do
 	})
 	e.settings(report, to.version)
 	e.spools(report)
 	unseen, err := e.look(ctx, report, p, to.version)
 	if said != "" {
-		fmt.Fprintf(to.out, "    what to do: %s\n", said)
+		advise(said)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -181,7 +182,7 @@ func spooled(folder string, report *doctor.Report) {
 // print prints the result.
 func (e *examine) print(out io.Writer, report *doctor.Report, findings []doctor.Finding, unseen string) error {
 	if e.JSON {
-		return json.NewEncoder(out).Encode(map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
+		return printJSON(out, map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
 	}
 	if unseen != "" {
 		if _, err := fmt.Fprintf(out, "not looked at: %s\n", unseen); err != nil {

@@ -162,7 +162,7 @@ func (d *draft) store(ctx context.Context) (done bool, err error) {
 		if !d.to.terminal() {
 			return false, d.keep(exitFailed, "%s: %v; nothing was stored", d.ID, err)
 		}
-		fmt.Fprintf(d.to.err, "oda: %v. What you wrote is in %s.\n", err, d.file)
+		fmt.Fprintf(d.to.err, "oda: %s. What you wrote is in %s.\n", visibleLines(err.Error()), d.file)
 		d.over = false
 		if answer := d.to.ask("Edit it again? [Y/n] "); answer != "" && answer != "y" && answer != "yes" {
 			return false, d.keep(exitFailed, "%s: nothing was stored", d.ID)

@@ -129,7 +129,7 @@ func store(ctx context.Context, archive *client.Client, to streams, kind oda.Kin
 // reportStored prints what was stored. If that fails, the error says so too: nobody
 // should store it again.
 func reportStored(out io.Writer, what string) error {
-	if _, err := fmt.Fprintln(out, what); err != nil {
+	if _, err := fmt.Fprintln(out, visible(what)); err != nil {
 		return fmt.Errorf("%s is stored, but that cannot be printed: %w", what, err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func (r *restore) Run(ctx context.Context, to streams) error {
 		return err
 	}
 	_, err = fmt.Fprintf(to.out, "%s up to position %s restored in %s, as of %s (backed up by oda %s)\ncheck the archive with: oda verify --db %s\n",
-		manyOf(counted(end), "entity"), grouped(end.Position), time.Since(began).Round(10*time.Millisecond), end.Taken.Format(time.RFC3339), header.Program, r.Db)
+		manyOf(counted(end), "entity"), grouped(end.Position), time.Since(began).Round(10*time.Millisecond), end.Taken.Format(time.RFC3339), visible(header.Program), r.Db)
 	return err
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +81,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault, took time.Duration) error {
 	counts := report.Faults()
 	if v.JSON {
-		return json.NewEncoder(out).Encode(map[string]any{
+		return printJSON(out, map[string]any{
 			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(),
 			"faults": report.Faulty.Load(), "faults_by_class": counts, "listed": faults, "seconds": took.Seconds(),
 		})
