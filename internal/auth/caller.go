@@ -17,6 +17,7 @@ type Caller struct {
 	Bound map[string]Role // the roles that are bound, by telescope
 	Ends  time.Time       // when the credential ends; zero: never
 	Done  <-chan struct{} // closed when the credential ends or is revoked; nil: never
+	Key   string          // the fingerprint of the provider's key that signed the credential; empty without one
 }
 
 // Means is how a caller is known.

@@ -1,16 +1,15 @@
 package oidc
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
@@ -33,8 +32,15 @@ var algorithmNames = func() (names []string) {
 // keysMost bounds the keys of a provider: a token that names none is tried with each.
 const keysMost = 64
 
-// keys are the public keys of a provider.
-type keys []jose.JSONWebKey
+// key is a public key of a provider.
+type key struct {
+	jose.JSONWebKey
+	fingerprint string
+	withdrawn   chan struct{} // closed when the provider has it no more
+}
+
+// keys are the public keys of a provider, each once.
+type keys []*key
 
 // fetchKeys asks the provider for its keys. It ignores those that do not sign tokens.
 func (p *Provider) fetchKeys(ctx context.Context, address string) (keys, error) {
@@ -56,15 +62,23 @@ func (p *Provider) fetchKeys(ctx context.Context, address string) (keys, error) 
 	if err := json.NewDecoder(answer.Body).Decode(&set); err != nil {
 		return nil, fmt.Errorf("read the keys at %s: %w", address, err)
 	}
+	if set.Keys == nil {
+		return nil, fmt.Errorf("read the keys at %s: the provider answers with something else", address)
+	}
 	var usable keys
 	for _, text := range set.Keys {
-		var key jose.JSONWebKey
-		if json.Unmarshal(text, &key) == nil && signs(&key) && len(usable) < keysMost {
-			usable = append(usable, key)
+		one := &key{withdrawn: make(chan struct{})}
+		if json.Unmarshal(text, &one.JSONWebKey) != nil || !signs(&one.JSONWebKey) || len(usable) >= keysMost {
+			continue
 		}
-	}
-	if len(usable) == 0 {
-		return nil, fmt.Errorf("the provider has no key at %s that signs tokens", address)
+		canonical, err := one.MarshalJSON()
+		if err != nil {
+			continue
+		}
+		one.fingerprint = fmt.Sprintf("%x", sha256.Sum256(canonical))
+		if usable.find(one.fingerprint) == nil {
+			usable = append(usable, one)
+		}
 	}
 	return usable, nil
 }
@@ -92,13 +106,32 @@ func (k keys) ids() []string {
 	return ids
 }
 
-// equal reports whether these are the same keys.
-func (k keys) equal(other keys) bool {
-	return slices.EqualFunc(k, other, func(a, b jose.JSONWebKey) bool {
-		one, err := a.MarshalJSON()
-		two, err2 := b.MarshalJSON()
-		return err == nil && err2 == nil && bytes.Equal(one, two)
-	})
+// find returns the key with a fingerprint, nil if there is none.
+func (k keys) find(fingerprint string) *key {
+	for _, one := range k {
+		if one.fingerprint == fingerprint {
+			return one
+		}
+	}
+	return nil
+}
+
+// follow makes those the keys that were there before the same. It returns the keys that
+// were and are no longer, and whether there are new ones.
+func (k keys) follow(before keys) (withdrawn keys, added bool) {
+	for i, one := range k {
+		if was := before.find(one.fingerprint); was != nil {
+			k[i] = was
+		} else {
+			added = true
+		}
+	}
+	for _, was := range before {
+		if k.find(was.fingerprint) == nil {
+			withdrawn = append(withdrawn, was)
+		}
+	}
+	return withdrawn, added
 }
 
 var errNoKey = errors.New("no key of the provider verifies the token")
@@ -107,6 +140,7 @@ var errNoKey = errors.New("no key of the provider verifies the token")
 // that is where a token failed: other keys may help there, and only there.
 type signature struct {
 	keys    keys
+	by      *key // that has signed it
 	failed  bool
 	unknown bool // the token names a key that is not known
 }
@@ -121,8 +155,7 @@ func (s *signature) VerifySignature(_ context.Context, token string) ([]byte, er
 	}
 	header := jws.Signatures[0].Protected
 	s.failed, s.unknown = true, true
-	for i := range s.keys {
-		key := &s.keys[i]
+	for _, key := range s.keys {
 		if header.KeyID != "" && header.KeyID != key.KeyID {
 			continue
 		}
@@ -131,7 +164,7 @@ func (s *signature) VerifySignature(_ context.Context, token string) ([]byte, er
 			continue
 		}
 		if payload, err := jws.Verify(key.Key); err == nil {
-			s.failed = false
+			s.by, s.failed = key, false
 			return payload, nil
 		}
 	}

@@ -56,9 +56,9 @@ func loopback(host string) bool {
 const (
 	// fetchTime bounds one round of asking.
 	fetchTime = 10 * time.Second
-	// refreshEvery is how soon a key that the provider has withdrawn is no longer
-	// believed.
-	refreshEvery = 10 * time.Minute
+	// refreshEvery is how often a provider that answers is asked. A key that it has
+	// withdrawn must not be believed for longer than ten minutes, with what a round takes.
+	refreshEvery = 9 * time.Minute
 	// pause is the least time between two rounds that tokens with unknown keys cause.
 	// Anyone can make up such a token.
 	pause = 5 * time.Second
@@ -158,12 +158,44 @@ func (p *Provider) fetch(ctx context.Context) error {
 	if said.keys, err = p.fetchKeys(ctx, at.Keys); err != nil {
 		return err
 	}
-	before := p.known.Swap(said)
-	if before != nil && !before.keys.equal(said.keys) {
-		p.log.Info("the OpenID provider has other keys than before", "issuer", p.cfg.Issuer, "keys", said.keys.ids())
-		p.tokens.clear() // a key may have been withdrawn because somebody stole it
-	}
+	p.use(said)
 	return nil
+}
+
+// use makes this what is known of the provider. Only Run calls it.
+func (p *Provider) use(said *known) {
+	var withdrawn keys
+	added := true
+	if before := p.known.Load(); before != nil {
+		withdrawn, added = said.keys.follow(before.keys)
+	}
+	first := p.known.Swap(said) == nil
+	if len(withdrawn) == 0 && !added {
+		return
+	}
+	p.tokens.clear() // a key may have been withdrawn because somebody stole it
+	for _, key := range withdrawn {
+		close(key.withdrawn)
+	}
+	switch {
+	case len(said.keys) == 0:
+		p.log.Warn("the OpenID provider has no key that signs tokens; they are refused until it has", "issuer", p.cfg.Issuer)
+	case !first:
+		p.log.Info("the OpenID provider has other keys than before", "issuer", p.cfg.Issuer, "keys", said.keys.ids())
+	}
+}
+
+// Key returns what is closed when the provider withdraws the key with this fingerprint.
+func (p *Provider) Key(fingerprint string) (<-chan struct{}, error) {
+	said := p.known.Load()
+	if said == nil {
+		return nil, unreachable()
+	}
+	key := said.keys.find(fingerprint)
+	if key == nil {
+		return nil, refusal(errSignature)
+	}
+	return key.withdrawn, nil
 }
 
 // ended notes the outcome of a round, and says so when it is another than before.

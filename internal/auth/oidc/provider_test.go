@@ -162,6 +162,7 @@ func TestATokenIsJudgedByEverythingItSays(t *testing.T) {
 	for name, token := range map[string]string{
 		"expired":                          key.Sign(t, with(map[string]any{"exp": at(-time.Second)})),
 		"without an end":                   key.Sign(t, without("exp")),
+		"without the time of its issue":    key.Sign(t, without("iat")),
 		"an end that is text":              key.Sign(t, with(map[string]any{"exp": "tomorrow"})),
 		"not valid yet":                    key.Sign(t, with(map[string]any{"nbf": at(5 * time.Minute)})),
 		"issued in the future":             key.Sign(t, with(map[string]any{"iat": at(5 * time.Minute)})),
@@ -171,7 +172,7 @@ func TestATokenIsJudgedByEverythingItSays(t *testing.T) {
 		"of another issuer":                key.Sign(t, with(map[string]any{"iss": "https://elsewhere.example"})),
 		"of nearly the issuer":             key.Sign(t, with(map[string]any{"iss": provider.Issuer + "/"})),
 		"without an issuer":                key.Sign(t, without("iss")),
-		"without a subject":                key.Sign(t, map[string]any{"iss": provider.Issuer, "aud": audience, "exp": at(time.Hour)}),
+		"without a subject":                key.Sign(t, map[string]any{"iss": provider.Issuer, "aud": audience, "iat": at(0), "exp": at(time.Hour)}),
 		"the algorithm none":               none("none"),
 		"the algorithm None":               none("None"),
 		"HMAC with the public key as PEM":  hmac(asPEM),

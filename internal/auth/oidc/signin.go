@@ -117,6 +117,9 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, back string, answer ur
 	case err != nil:
 		p.log.Warn("the OpenID provider signs people in with a token that is not good", "issuer", p.cfg.Issuer, "reason", err)
 		return nil, notSignedIn("the provider's token is not valid: " + err.Error())
+	case !who.issuedTo(p.cfg.ClientID):
+		p.log.Warn("the OpenID provider signs people in with a token that was issued to another client (azp)", "issuer", p.cfg.Issuer)
+		return nil, notSignedIn("the provider's token was issued to another client")
 	case subtle.ConstantTimeCompare([]byte(who.nonce), []byte(a.Nonce)) != 1:
 		return nil, notSignedIn("the provider's token belongs to another attempt")
 	}

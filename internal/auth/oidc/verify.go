@@ -39,7 +39,7 @@ func (p *Provider) Caller(r *http.Request) (*auth.Caller, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	c.Means, c.Ends = auth.ByOIDC, claims.Expiry.time()
+	c.Means, c.Ends, c.Done, c.Key = auth.ByOIDC, claims.ends(), claims.key.withdrawn, claims.key.fingerprint
 	p.tokens.put(digest, c, func() bool { return p.known.Load() == by })
 	return c, true, nil
 }
@@ -55,6 +55,8 @@ var (
 	errExpired    = errors.New("it has expired")
 	errNotYet     = errors.New("it is not valid yet")
 	errNoEnd      = errors.New("it never ends")
+	errNoIssue    = errors.New("it does not say when it was issued")
+	errTooOld     = errors.New("it was issued more than 24 hours ago")
 	errNoUser     = errors.New("it names nobody whose name could be recorded")
 	errNoProvider = errors.New("the OpenID provider cannot be reached")
 )
@@ -123,7 +125,7 @@ func (p *Provider) judge(ctx context.Context, said *known, token, audience strin
 	case !slices.Contains(verified.Audience, audience):
 		return nil, s, errAudience
 	}
-	c := &claims{subject: verified.Subject, nonce: verified.Nonce}
+	c := &claims{subject: verified.Subject, nonce: verified.Nonce, audience: verified.Audience, key: s.by}
 	if verified.Claims(c) != nil || verified.Claims(&c.all) != nil {
 		return nil, s, errMalformed
 	}
@@ -143,9 +145,11 @@ func callType(of any) bool {
 
 // claims are what a token says.
 type claims struct {
-	subject string
-	nonce   string
-	all     map[string]json.RawMessage
+	subject  string
+	nonce    string
+	audience []string
+	key      *key // that has signed them
+	all      map[string]json.RawMessage
 
 	Username string   `json:"preferred_username"`
 	Expiry   *instant `json:"exp"`
@@ -161,16 +165,44 @@ const farOff = 253402300799
 
 func (i instant) time() time.Time { return time.Unix(int64(max(min(float64(i), farOff), 0)), 0) }
 
+// longest is how long a token counts after it was issued, whatever end it names: somebody
+// may have stolen it, or the key, long ago.
+const longest = 24 * time.Hour
+
 func (c *claims) timely(now time.Time) error {
 	switch {
 	case c.Expiry == nil:
 		return errNoEnd
+	case c.Issued == nil:
+		return errNoIssue
 	case !now.Before(c.Expiry.time()):
 		return errExpired
-	case c.Before != nil && c.Before.time().After(now.Add(skew)), c.Issued != nil && c.Issued.time().After(now.Add(skew)):
+	case c.Before != nil && c.Before.time().After(now.Add(skew)), c.Issued.time().After(now.Add(skew)):
 		return errNotYet
+	case !now.Before(c.ends()):
+		return errTooOld
 	}
 	return nil
+}
+
+// ends returns when the token ends here.
+func (c *claims) ends() time.Time {
+	end, latest := c.Expiry.time(), c.Issued.time().Add(longest)
+	if latest.Before(end) {
+		return latest
+	}
+	return end
+}
+
+// issuedTo reports whether an ID token is for this client: if it names one, and it must
+// if it has several audiences, then this.
+func (c *claims) issuedTo(client string) bool {
+	party, named := c.all["azp"]
+	if !named {
+		return len(c.audience) == 1
+	}
+	var name string
+	return json.Unmarshal(party, &name) == nil && name == client
 }
 
 // caller returns the caller that the claims describe.
