@@ -28,6 +28,12 @@ func newGate(cfg Config, public *url.URL) (gate *auth.Gate, signIn *web.SignIn, 
 		sessions, err := session.New(session.Config{
 			KeyFile: cfg.SessionKeyFile, PublicURL: public,
 			Token: func(digest []byte) *auth.Caller { return gate.Holder([sha256.Size]byte(digest)) },
+			Key: func(fingerprint string) (<-chan struct{}, error) {
+				if provider == nil { // there was one when the session began
+					return nil, auth.BadBearer("this archive has no provider any more")
+				}
+				return provider.Key(fingerprint)
+			},
 		})
 		if err != nil {
 			return nil, nil, err

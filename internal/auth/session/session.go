@@ -6,7 +6,6 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -24,6 +23,10 @@ type Config struct {
 	// Token returns the caller with the token of this digest, nil if it is not good
 	// any more.
 	Token func(digest []byte) *auth.Caller
+
+	// Key returns what is closed when the provider withdraws the key with this
+	// fingerprint, and an error if that has happened or cannot be told.
+	Key func(fingerprint string) (<-chan struct{}, error)
 }
 
 // Length is how long a person stays signed in: a night.
@@ -41,10 +44,9 @@ type Keeper struct {
 	ctx     context.Context // until Run ends
 	end     context.CancelFunc
 
-	mu      sync.Mutex
-	open    map[string]*opened   // sessions that were used here, by ID
-	signOut map[string]time.Time // sessions that people have ended, by ID, until when they would have lasted
-	since   time.Time            // sessions that began before have ended
+	mu    sync.Mutex
+	open  map[string]*opened // sessions that were used here, by ID
+	ended ended
 }
 
 // New returns a keeper.
@@ -53,10 +55,7 @@ func New(cfg Config) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{
-		cfg: cfg, seal: s, origins: http.NewCrossOriginProtection(),
-		open: make(map[string]*opened), signOut: make(map[string]time.Time),
-	}
+	k := &Keeper{cfg: cfg, seal: s, origins: http.NewCrossOriginProtection(), open: make(map[string]*opened), ended: newEnded(most)}
 	k.ctx, k.end = context.WithCancel(context.Background())
 	if cfg.PublicURL != nil {
 		if err := k.origins.AddTrustedOrigin(cfg.PublicURL.Scheme + "://" + cfg.PublicURL.Host); err != nil {
@@ -78,10 +77,19 @@ type ticket struct {
 	Begun  time.Time            `json:"begun"`
 	Ends   time.Time            `json:"ends"`
 	Digest []byte               `json:"token,omitempty"` // of the token that the person signed in with
-	User   string               `json:"user,omitempty"`  // or else who it is
+	Key    string               `json:"key,omitempty"`   // or else the fingerprint of the provider's key for it, if there was one
+	User   string               `json:"user,omitempty"`  // and who it is
 	Name   string               `json:"name,omitempty"`
 	Role   auth.Role            `json:"role,omitempty"`
 	Bound  map[string]auth.Role `json:"bound,omitempty"`
+}
+
+// holder names the token or the person of the session, for what is counted by them.
+func (t *ticket) holder() string {
+	if t.Digest != nil {
+		return "token " + string(t.Digest)
+	}
+	return "person " + t.Name
 }
 
 // Begin begins a session of the caller, who has signed in with the token of this
@@ -94,7 +102,7 @@ func (k *Keeper) Begin(w http.ResponseWriter, r *http.Request, c *auth.Caller, d
 		t.Ends = c.Ends
 	}
 	if digest == nil {
-		t.User, t.Name, t.Role, t.Bound = c.User, c.Name, c.Role, c.Bound
+		t.Key, t.User, t.Name, t.Role, t.Bound = c.Key, c.User, c.Name, c.Role, c.Bound
 	}
 	return k.set(w, r, cookieName, t, t.Ends)
 }
@@ -108,30 +116,13 @@ func (k *Keeper) End(w http.ResponseWriter, r *http.Request) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.signOut) >= most {
-		k.forget(time.Now())
+	more := k.ended.add(&t, time.Now())
+	for id, o := range k.open {
+		if id == t.ID || more && k.ended.has(&o.ticket) {
+			o.end()
+			delete(k.open, id)
+		}
 	}
-	k.signOut[t.ID] = t.Ends
-	if o := k.open[t.ID]; o != nil {
-		o.end()
-		delete(k.open, t.ID)
-	}
-}
-
-// forget makes room for sessions that people end. Those that would have lasted longer
-// must not be forgotten: if they are too many, all sessions end. It leaves room for many,
-// because it looks at all. The mutex is held.
-func (k *Keeper) forget(now time.Time) {
-	maps.DeleteFunc(k.signOut, func(_ string, until time.Time) bool { return !now.Before(until) })
-	if len(k.signOut) <= most/2 {
-		return
-	}
-	k.since = now
-	clear(k.signOut)
-	for _, o := range k.open {
-		o.end()
-	}
-	clear(k.open)
 }
 
 // ticket returns the session of a request. A browser may send several cookies with
@@ -151,14 +142,18 @@ func (k *Keeper) Has(r *http.Request) bool {
 	return ok
 }
 
-// most bounds what is remembered about sessions.
-const most = 1 << 14
-
 // opened is a session that was used here.
 type opened struct {
+	ticket
 	caller *auth.Caller
-	by     *auth.Caller // whose token it is; nil without one
+	by     backing
 	end    context.CancelFunc
+}
+
+// backing is what a session ends with.
+type backing struct {
+	token *auth.Caller    // whose token it is; nil without one
+	done  <-chan struct{} // closed when the token or the key is good no more; nil: never
 }
 
 // Caller implements auth.Way.
@@ -167,25 +162,43 @@ func (k *Keeper) Caller(r *http.Request) (*auth.Caller, bool, error) {
 	if !ok {
 		return nil, false, nil
 	}
-	var by *auth.Caller
-	if t.Digest != nil {
-		by = k.cfg.Token(t.Digest)
+	by, err := k.backing(&t)
+	if err == nil && (!time.Now().Before(t.Ends) || k.signedOut(&t)) {
+		err = errOver
 	}
-	switch {
-	case !time.Now().Before(t.Ends), t.Digest != nil && by == nil, k.signedOut(t):
-		return nil, false, oda.Errorf(oda.Unauthenticated, "Your session has ended. Sign in again.")
-	case !k.SameOrigin(r):
+	if err != nil {
+		return nil, false, err
+	}
+	if !k.SameOrigin(r) {
 		return nil, false, oda.Errorf(oda.CrossOrigin, "With a session one can write only from this archive's own pages. "+
 			"Nothing was stored. A program sends a token instead of the session.")
 	}
-	return k.caller(t, by), true, nil
+	return k.caller(&t, by), true, nil
 }
 
-func (k *Keeper) signedOut(t ticket) bool {
+var errOver = oda.Errorf(oda.Unauthenticated, "Your session has ended. Sign in again.")
+
+// backing returns what the session ends with, and an error if that is no longer good.
+func (k *Keeper) backing(t *ticket) (by backing, err error) {
+	switch {
+	case t.Digest != nil:
+		if by.token = k.cfg.Token(t.Digest); by.token == nil {
+			return by, errOver
+		}
+		by.done = by.token.Done
+	case t.Key != "":
+		by.done, err = k.cfg.Key(t.Key)
+		if oda.CodeOf(err) == oda.Unauthenticated {
+			err = errOver
+		}
+	}
+	return by, err
+}
+
+func (k *Keeper) signedOut(t *ticket) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, out := k.signOut[t.ID]
-	return out || t.Begun.Before(k.since)
+	return k.ended.has(t)
 }
 
 // SameOrigin reports whether a request that writes comes from one of the archive's
@@ -201,31 +214,31 @@ func (k *Keeper) SameOrigin(r *http.Request) bool {
 
 // caller returns the caller of a session. All requests of a session share it, so that
 // all their streams end with it.
-func (k *Keeper) caller(t ticket, by *auth.Caller) *auth.Caller {
+func (k *Keeper) caller(t *ticket, by backing) *auth.Caller {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o := k.open[t.ID]; o != nil && o.by == by {
 		return o.caller
 	}
-	c := &auth.Caller{User: t.User, Name: t.Name, Means: auth.BySession, Role: t.Role, Bound: t.Bound, Ends: t.Ends}
-	if by != nil {
-		c.User, c.Name, c.Role, c.Bound, c.Done = by.User, by.Name, by.Role, by.Bound, by.Done
+	c := &auth.Caller{User: t.User, Name: t.Name, Means: auth.BySession, Role: t.Role, Bound: t.Bound, Ends: t.Ends, Done: by.done}
+	if by.token != nil {
+		c.User, c.Name, c.Role, c.Bound = by.token.User, by.token.Name, by.token.Role, by.token.Bound
 	}
-	if len(k.open) >= most {
+	if len(k.open) >= k.ended.most && !k.makeRoom() {
 		return c // its streams go on when the person signs out, until the session ends
 	}
 	ctx, end := context.WithDeadline(k.ctx, t.Ends)
-	if c.Done != nil {
+	if by.done != nil {
 		go func() {
 			defer end()
 			select {
-			case <-by.Done:
+			case <-by.done:
 			case <-ctx.Done():
 			}
 		}()
 	}
 	c.Done = ctx.Done()
-	o := &opened{c, by, end}
+	o := &opened{*t, c, by, end}
 	k.open[t.ID] = o
 	context.AfterFunc(ctx, func() {
 		end()
@@ -236,4 +249,28 @@ func (k *Keeper) caller(t ticket, by *auth.Caller) *auth.Caller {
 		}
 	})
 	return c
+}
+
+// makeRoom forgets the open sessions of the token or person that has most of them, and
+// ends their streams, which may be begun again. It reports whether there is room now.
+// The mutex is held.
+func (k *Keeper) makeRoom() bool {
+	count := make(map[string]int)
+	busiest := ""
+	for _, o := range k.open {
+		who := o.holder()
+		if count[who]++; count[who] > count[busiest] {
+			busiest = who
+		}
+	}
+	if count[busiest] < 2 { // all are different people
+		return false
+	}
+	for id, o := range k.open {
+		if o.holder() == busiest {
+			o.end()
+			delete(k.open, id)
+		}
+	}
+	return true
 }

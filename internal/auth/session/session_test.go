@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -188,7 +189,8 @@ func TestASignedOutSessionStaysSignedOut(t *testing.T) {
 			k.End(httptest.NewRecorder(), get(t, begin(t, k, c, nil)))
 		}
 	}
-	const many = 20_000 // more than are remembered
+	k.SetMost(64)
+	const many = 100
 	cookie, other := begin(t, k, ada, nil), begin(t, k, ada, nil)
 	c := known(t, k, get(t, other))
 	k.End(httptest.NewRecorder(), get(t, cookie))
@@ -200,12 +202,90 @@ func TestASignedOutSessionStaysSignedOut(t *testing.T) {
 	refused(t, k, get(t, cookie), oda.Unauthenticated)
 	known(t, k, get(t, other))
 
-	// Where too many have not, everybody has to sign in again.
+	// Whoever ends too many that have not has to sign in again everywhere.
 	out(ada, many)
 	refused(t, k, get(t, cookie), oda.Unauthenticated)
 	refused(t, k, get(t, other), oda.Unauthenticated)
 	<-c.Done
 	known(t, k, get(t, begin(t, k, ada, nil)))
+}
+
+// Whoever signs in and out very often ends no session but their own, neither with a
+// token nor as a person.
+func TestNobodySignsOthersOut(t *testing.T) {
+	token := &auth.Caller{User: "desk", Name: "desk", Means: auth.ByToken, Role: auth.Reader}
+	k := keeper(t, session.Config{Token: func([]byte) *auth.Caller { return token }})
+	k.SetMost(64)
+	eve := *ada
+	eve.Name, eve.User = "subject-2", "eve"
+	mine, signedOut := begin(t, k, ada, nil), begin(t, k, ada, nil)
+	desk := begin(t, k, token, []byte("desk"))
+	c := known(t, k, get(t, mine))
+	k.End(httptest.NewRecorder(), get(t, signedOut))
+	for n := range 500 {
+		by, digest := &eve, []byte(nil)
+		if n%2 == 0 {
+			by, digest = token, []byte("eve's")
+		}
+		cookie := begin(t, k, by, digest)
+		k.End(httptest.NewRecorder(), get(t, cookie))
+		refused(t, k, get(t, cookie), oda.Unauthenticated)
+	}
+	refused(t, k, get(t, signedOut), oda.Unauthenticated)
+	known(t, k, get(t, desk))
+	if known(t, k, get(t, mine)) != c || c.Done == nil {
+		t.Error("the session is not the one that it was")
+	}
+	select {
+	case <-c.Done:
+		t.Error("the streams of another person have ended")
+	default:
+	}
+}
+
+// Whoever has very many sessions at a time does not keep the archive from ending the
+// streams of others when they sign out.
+func TestManySessionsOfOnePersonLeaveRoomForOthers(t *testing.T) {
+	k := keeper(t, session.Config{})
+	k.SetMost(64)
+	eve := *ada
+	eve.Name, eve.User = "subject-2", "eve"
+	mine := begin(t, k, ada, nil)
+	c := known(t, k, get(t, mine))
+	for range 500 {
+		known(t, k, get(t, begin(t, k, &eve, nil)))
+	}
+	for range 2 {
+		if known(t, k, get(t, mine)) != c {
+			t.Fatal("the session was forgotten")
+		}
+		k.End(httptest.NewRecorder(), get(t, mine))
+		<-c.Done
+		mine = begin(t, k, ada, nil)
+		c = known(t, k, get(t, mine))
+	}
+}
+
+// A session that began with a token of the provider ends with the key behind it.
+func TestASessionEndsWithTheKeyOfItsToken(t *testing.T) {
+	withdrawn := make(chan struct{})
+	var failed error
+	k := keeper(t, session.Config{Key: func(fingerprint string) (<-chan struct{}, error) {
+		if fingerprint != "key-1" {
+			t.Errorf("asked for the key %q", fingerprint)
+		}
+		return withdrawn, failed
+	}})
+	signed := *ada
+	signed.Key = "key-1"
+	cookie := begin(t, k, &signed, nil)
+	c := known(t, k, get(t, cookie))
+	failed = oda.Errorf(oda.Unavailable, "The provider cannot be reached.")
+	refused(t, k, get(t, cookie), oda.Unavailable)
+	failed = oda.Errorf(oda.Unauthenticated, "It was withdrawn.")
+	close(withdrawn)
+	<-c.Done
+	refused(t, k, get(t, cookie), oda.Unauthenticated)
 }
 
 func TestOnlyTheArchivesOwnPagesWriteWithASession(t *testing.T) {
@@ -242,10 +322,11 @@ func TestOnlyTheArchivesOwnPagesWriteWithASession(t *testing.T) {
 
 func TestAKeyFileMustHoldAKey(t *testing.T) {
 	short := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(short, []byte("secret\n"), 0o600); err != nil {
+	shared := filepath.Join(t.TempDir(), "shared")
+	if err := errors.Join(os.WriteFile(short, []byte("secret\n"), 0o600), os.WriteFile(shared, bytes.Repeat([]byte("k"), 48), 0o600), os.Chmod(shared, 0o660)); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{short, filepath.Join(t.TempDir(), "missing")} {
+	for _, file := range []string{short, shared, filepath.Join(t.TempDir(), "missing")} {
 		if _, err := session.New(session.Config{KeyFile: file}); err == nil || !strings.Contains(err.Error(), "--session-key-file") {
 			t.Errorf("%s: %v", file, err)
 		}
