@@ -365,7 +365,7 @@ func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 			database := emptyDatabase(t, "sqlite")
 			var aside []string
 			report := moving.NewReport(nil, func(s moving.SetAside) { aside = append(aside, s.Reason) })
-			err := app.Preserve(t.Context(), database, []string{server.URL}, report, quiet)
+			err := app.Preserve(t.Context(), database, []string{server.URL}, maxBody, report, quiet)
 			said := strings.Join(aside, "\n")
 			if err != nil {
 				said += err.Error()
@@ -422,7 +422,7 @@ func TestTheReportHasWhatAnotherArchiveSent(t *testing.T) {
 		defer server.Close()
 		var aside []moving.SetAside
 		report := moving.NewReport(nil, func(s moving.SetAside) { aside = append(aside, s) })
-		if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{server.URL}, report, quiet); err != nil {
+		if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{server.URL}, maxBody, report, quiet); err != nil {
 			t.Fatal(err)
 		}
 		if len(aside) != 1 || string(aside[0].Document) != sent {
@@ -460,7 +460,7 @@ func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 	}
 	into := func() (*odaclient.Client, error) { return odaclient.New(between.URL) }
 	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %s", s.Reason) })
-	if err := moving.Store(t.Context(), []string{path}, into, report, nil, nil); err != nil {
+	if err := moving.Store(t.Context(), []string{path}, maxBody, into, report, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"name":"second"`) || !strings.Contains(text, `"version":2`) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -55,9 +56,16 @@ func openExisting(ctx context.Context, database string, log *slog.Logger) (oda.E
 	return nil, unknownDatabase(database)
 }
 
-// Preserve brings sources into a database as they were. No other process may have the
-// database open.
-func Preserve(ctx context.Context, database string, sources []string, report *moving.Report, log *slog.Logger) (err error) {
+// Preserve brings sources into a database as they were, but no documents of more than
+// maxDocument bytes. No other process may have the database open.
+func Preserve(ctx context.Context, database string, sources []string, maxDocument int64, report *moving.Report, log *slog.Logger) error {
+	return loaded(ctx, database, log, func(into moving.Loader) error {
+		return moving.Preserve(ctx, sources, maxDocument, into, report)
+	})
+}
+
+// loaded opens a database for somebody who loads entries into it.
+func loaded(ctx context.Context, database string, log *slog.Logger, load func(moving.Loader) error) (err error) {
 	into := &opening{open: func() (store, error) {
 		s, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
 		if shared, ok := s.(*postgres.Store); ok && err == nil {
@@ -73,7 +81,7 @@ func Preserve(ctx context.Context, database string, sources []string, report *mo
 		}
 	}
 	defer func() { err = errors.Join(err, into.close()) }()
-	if err := moving.Preserve(ctx, sources, into, report); err != nil {
+	if err := load(into); err != nil {
 		return err
 	}
 	// Everything has its position once the end is known.
@@ -130,8 +138,8 @@ func (o *opening) Sync(ctx context.Context) error {
 }
 
 // Interface opens a database, and returns its interface to be called within this
-// process. Done closes the database.
-func Interface(ctx context.Context, database string, log *slog.Logger) (transport http.RoundTripper, done func() error, err error) {
+// process, with bodies of at most maxBody bytes. Done closes the database.
+func Interface(ctx context.Context, database string, maxBody int64, log *slog.Logger) (transport http.RoundTripper, done func() error, err error) {
 	store, _, err := openStore(ctx, Config{Database: database, Log: log}, func(migrate.Status) {})
 	if err != nil {
 		return nil, nil, err
@@ -151,7 +159,7 @@ func Interface(ctx context.Context, database string, log *slog.Logger) (transpor
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Archive: oda.NewArchive(store, minter), Gate: gate, Log: slog.New(slog.DiscardHandler),
-		Bounds: httpapi.Bounds{Body: 256 << 20, InFlight: 1 << 30, Depth: oda.MaxDepth},
+		Bounds: httpapi.Bounds{Body: maxBody, InFlight: math.MaxInt64, Depth: oda.MaxDepth}, // an import sends few at once
 	})
 	if err != nil {
 		return nil, nil, err

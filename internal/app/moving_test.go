@@ -28,6 +28,9 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
+// maxBody is the largest document that is imported, as of a server by default.
+const maxBody = 64 << 20
+
 // emptyDatabase returns a database without an archive.
 func emptyDatabase(t *testing.T, engine string) string {
 	t.Helper()
@@ -64,7 +67,7 @@ func imported(t *testing.T, database string, sources ...string) (aside []string)
 	report := moving.NewReport(nil, func(s moving.SetAside) {
 		aside = append(aside, fmt.Sprintf("%s %s version %d: %s", s.Place, s.ID, s.Version, s.Reason))
 	})
-	if err := app.Preserve(t.Context(), database, sources, report, quiet); err != nil {
+	if err := app.Preserve(t.Context(), database, sources, maxBody, report, quiet); err != nil {
 		t.Fatal(err)
 	}
 	return aside
@@ -248,7 +251,7 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 			}
 			database := emptyDatabase(t, "sqlite")
 			report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %v", s) })
-			err := app.Preserve(t.Context(), database, []string{path}, report, quiet)
+			err := app.Preserve(t.Context(), database, []string{path}, maxBody, report, quiet)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q", err, test.want)
 			}

@@ -130,7 +130,7 @@ func TestATableOfSKAsArchiveThatIsMissingIsSaid(t *testing.T) {
 	var notes []string
 	report := moving.NewReport(nil, func(moving.SetAside) {})
 	report.Note = func(text string) { notes = append(notes, text) }
-	if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{source}, report, quiet); err != nil {
+	if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{source}, maxBody, report, quiet); err != nil {
 		t.Fatal(err)
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "has no table tab_oda_sbi, so nothing was read there") {

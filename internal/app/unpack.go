@@ -22,9 +22,9 @@ const (
 	unpackedLock   = "lock"
 )
 
-// Unpack makes a temporary archive of an export, and returns its database. Done removes
-// it.
-func Unpack(ctx context.Context, export string, log *slog.Logger) (database string, done func() error, err error) {
+// Unpack makes a temporary archive of an export that has documents of at most maxDocument
+// bytes, or not much more, and returns its database. Done removes it.
+func Unpack(ctx context.Context, export string, maxDocument int64, log *slog.Logger) (database string, done func() error, err error) {
 	if err := CheckExport(export); err != nil {
 		return "", nil, err
 	}
@@ -48,8 +48,12 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 		return "", nil, err
 	}
 	database = "sqlite:" + filepath.Join(dir, "archive.db")
-	report := moving.NewReport(nil, func(moving.SetAside) {})
-	if err := Preserve(ctx, database, []string{export}, report, log); err != nil {
+	var aside int64
+	err = loaded(ctx, database, log, func(into moving.Loader) (err error) {
+		aside, err = moving.Unpack(ctx, export, maxDocument, into)
+		return err
+	})
+	if err != nil {
 		if refused, ok := errors.AsType[*oda.Error](err); ok && refused.Unwrap() != nil {
 			err = refused.Unwrap() // it is about the disk of this archive, which nobody has named
 		}
@@ -58,8 +62,8 @@ func Unpack(ctx context.Context, export string, log *slog.Logger) (database stri
 		}
 		return "", nil, errors.Join(err, lock.Close())
 	}
-	if n := report.Aside.Load(); n > 0 {
-		return "", nil, errors.Join(fmt.Errorf("%s: %d of its lines cannot be read; make the export again, or use another copy", export, n), lock.Close())
+	if aside > 0 {
+		return "", nil, errors.Join(fmt.Errorf("%s: %d of its lines cannot be read; make the export again, or use another copy", export, aside), lock.Close())
 	}
 	return database, func() error { return errors.Join(remove(), lock.Close()) }, nil
 }

@@ -22,6 +22,7 @@ type importing struct {
 	Sources  []string `arg:"" name:"source" help:"What to import: an export, a file or a folder of JSON documents, http(s)://... of a running archive, or postgres://... of a database of ska-db-oda."`
 	Db       database `placeholder:"DATABASE" help:"The archive to import into: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Preserve bool     `help:"Keep versions, users and times as they were. Needs --db, of an archive that no server has open."`
+	MaxBody  byteSize `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" help:"Largest document to import, as the archive's servers have it (default ${default}). Larger ones are set aside."`
 	Report   string   `placeholder:"FILE" help:"File in which to keep, as lines of JSON, what was set aside and why. It replaces an earlier report."`
 	Quiet    bool     `short:"q" help:"Print no progress."`
 	acting
@@ -43,6 +44,9 @@ Exit codes: 0 everything was imported; 5 something was set aside; 1 failed.`
 func (i *importing) Validate() error {
 	if i.Preserve && i.Db == "" {
 		return errors.New("--preserve needs --db: versions, users and times can be kept only straight into a database that no server has open")
+	}
+	if wrong := positive(map[string]int64{"--max-body": int64(i.MaxBody)}); len(wrong) > 0 {
+		return wrong
 	}
 	return nil
 }
@@ -170,7 +174,7 @@ func about(s moving.SetAside) string {
 func (i *importing) run(ctx context.Context, to streams, report *moving.Report) error {
 	log := quietLog(to.err)
 	if i.Preserve {
-		return ofArchive(app.Preserve(ctx, string(i.Db), i.Sources, report, log))
+		return ofArchive(app.Preserve(ctx, string(i.Db), i.Sources, int64(i.MaxBody), report, log))
 	}
 	archive, err := i.archive()
 	if err != nil {
@@ -183,7 +187,7 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 		done := func() error { return nil }
 		defer func() { _ = done() }()
 		into = sync.OnceValues(func() (*client.Client, error) {
-			transport, opened, err := app.Interface(ctx, string(i.Db), log)
+			transport, opened, err := app.Interface(ctx, string(i.Db), int64(i.MaxBody), log)
 			if err != nil {
 				return nil, ofArchive(err)
 			}
@@ -196,12 +200,12 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 			}
 		}
 	}
-	err = moving.Store(ctx, i.Sources, into, report, token, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
-		database, remove, err := app.Unpack(ctx, export, log)
+	err = moving.Store(ctx, i.Sources, int64(i.MaxBody), into, report, token, func(ctx context.Context, export string) (http.RoundTripper, func(), error) {
+		database, remove, err := app.Unpack(ctx, export, int64(i.MaxBody), log)
 		if err != nil {
 			return nil, nil, err
 		}
-		transport, closed, err := app.Interface(ctx, database, log)
+		transport, closed, err := app.Interface(ctx, database, int64(i.MaxBody), log)
 		if err != nil {
 			return nil, nil, errors.Join(err, remove())
 		}

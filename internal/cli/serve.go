@@ -133,7 +133,7 @@ func (s *serve) Run(ctx context.Context, command *kong.Context, to streams) erro
 		return err
 	}
 	if s.Export != "" {
-		database, remove, err := app.Unpack(ctx, s.Export, log)
+		database, remove, err := app.Unpack(ctx, s.Export, int64(s.MaxBody), log)
 		if ctx.Err() != nil {
 			return nil // it was asked to stop
 		}

@@ -16,6 +16,10 @@ import (
 // takes by default.
 const maxWindow = 128 << 20
 
+// maxExpansion is how many times its size a compressed file of documents may become, beyond
+// the size of one document. What people have compresses to a tenth or a hundredth.
+const maxExpansion = 1000
+
 // Begins is how an export begins: with a frame of zstd.
 const Begins = "\x28\xb5\x2f\xfd"
 
@@ -36,6 +40,21 @@ func decompressed(in io.Reader) (content io.ReadCloser, is bool, err error) {
 		return content, true, err
 	}
 	return io.NopCloser(r), false, nil
+}
+
+// expanding reads the content of a compressed file, and fails once that is suspiciously
+// large.
+type expanding struct {
+	io.Reader
+	left int64 // bytes
+}
+
+func (e *expanding) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if e.left -= int64(n); e.left < 0 {
+		return 0, fmt.Errorf("it is more than %d times as large as the file; if that is meant so, decompress the file, and import the result", maxExpansion)
+	}
+	return n, err
 }
 
 // IsExport reports whether a file begins as an export does, or at least has the name of

@@ -13,12 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"oda"
 )
-
-// maxDocument bounds a document in a file.
-const maxDocument = 256 << 20
 
 // kindsOfFolders are the names of folders that hold the documents of one kind.
 var kindsOfFolders = func() map[string]oda.Kind {
@@ -42,40 +40,68 @@ func uncompressed(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 }
 
-// files calls emit for the documents in a file, or in all files of a folder and its
-// folders. What cannot be read is set aside.
-func files(ctx context.Context, path string, report *Report, emit func(*found) error) error {
+// files reads the documents in files. What cannot be read is set aside.
+type files struct {
+	maxDocument int64 // bytes
+	report      *Report
+	emit        func(*found) error
+}
+
+// source hands over the documents in a file, or in all files of a folder and its folders.
+func (r *files) source(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() {
-		return documents(ctx, path, found{}, report, emit)
+	if info.IsDir() {
+		return r.folder(ctx, path)
 	}
+	f, err := os.Open(path)
+	return r.file(ctx, f, err, found{Place: Place{File: path}})
+}
+
+// folder hands over the documents in all files of a folder and its folders. It follows no
+// link in it, not even one that takes the place of a file or a folder meanwhile.
+func (r *files) folder(ctx context.Context, path string) error {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	any := false
-	folder := path + string(filepath.Separator) // so that a link is followed
-	err = filepath.WalkDir(folder, func(at string, entry fs.DirEntry, err error) error {
+	begin := path + string(filepath.Separator) // so that the folder itself may be a link
+	err = filepath.WalkDir(begin, func(at string, entry fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && at == folder:
+		case err != nil && at == begin:
 			return err
 		case err == nil && entry.IsDir():
 			return nil
 		}
+		about := found{Place: Place{File: at}}
 		wanted := false
 		if err == nil {
-			wanted, err = isWanted(at, entry, report)
+			wanted, err = isWanted(at, entry)
 		}
 		if err != nil {
 			any = true
-			return report.setAside(SetAside{Place: Place{File: at}, Reason: err.Error()})
+			return r.report.setAside(about.aside(err.Error()))
 		}
 		if !wanted {
 			return nil
 		}
+		relative, err := filepath.Rel(path, at)
+		if err != nil {
+			return err
+		}
+		f, err := openFile(root, relative)
+		if err == nil && r.report.replaces(f) {
+			return f.Close()
+		}
 		any = true
-		return documents(ctx, at, expected(path, at), report, emit)
+		about.Ref, about.version = expected(path, relative)
+		return r.file(ctx, f, err, about)
 	})
 	if err == nil && !any {
 		return fmt.Errorf("there is no file in %s whose name ends in .json, .ndjson or .jsonl", path)
@@ -83,108 +109,123 @@ func files(ctx context.Context, path string, report *Report, emit func(*found) e
 	return err
 }
 
+var errNotFile = errors.New("it is not an ordinary file")
+
 // isWanted reports whether a file in a folder is to be read. An error says why it
 // cannot be.
-func isWanted(path string, entry fs.DirEntry, report *Report) (bool, error) {
+func isWanted(path string, entry fs.DirEntry) (bool, error) {
 	is := isDocumentFile(entry.Name())
-	if !is && entry.Type()&fs.ModeSymlink == 0 {
-		return false, nil
-	}
-	info, err := os.Stat(path)
 	switch {
-	case err == nil && info.IsDir():
-		return false, errors.New("it is a link to a folder, and such links are not followed; import that folder by itself")
-	case !is:
+	case entry.Type()&fs.ModeSymlink != 0:
+		if info, err := os.Stat(path); is || err == nil && info.IsDir() {
+			return false, errors.New("it is a link, and links in a folder are not followed; import what it leads to by itself")
+		}
 		return false, nil
-	case err != nil:
-		return false, err
-	case !info.Mode().IsRegular():
-		return false, errors.New("it is not an ordinary file")
+	case is && !entry.Type().IsRegular():
+		return false, errNotFile
 	}
-	return !report.replaces(info), nil
+	return is, nil
+}
+
+// openFile opens a file below a folder. If it is a pipe by now, it does not wait for
+// whoever writes into it.
+func openFile(root *os.Root, path string) (*os.File, error) {
+	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotFile
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // expected returns what the path of a file in a folder says about its document: the
 // layout is KIND/ID/VERSION.json, below any folder.
-func expected(base, path string) found {
-	relative, err := filepath.Rel(base, path)
-	if err != nil {
-		return found{}
-	}
-	parts := strings.Split(filepath.ToSlash(filepath.Join(filepath.Base(base), relative)), "/")
+func expected(folder, path string) (ref oda.Ref, version int64) {
+	parts := strings.Split(filepath.ToSlash(filepath.Join(filepath.Base(folder), path)), "/")
 	n := len(parts)
 	name, isJSON := strings.CutSuffix(uncompressed(parts[n-1]), ".json")
 	version, err := strconv.ParseInt(name, 10, 64)
 	if n >= 3 && isJSON && err == nil && version > 0 {
 		if kind := kindsOfFolders[parts[n-3]]; kind != 0 {
-			return found{Ref: oda.Ref{Kind: kind, ID: parts[n-2]}, version: version}
+			return oda.Ref{Kind: kind, ID: parts[n-2]}, version
 		}
 	}
 	if n >= 2 {
-		return found{Ref: oda.Ref{Kind: kindsOfFolders[parts[n-2]]}}
+		return oda.Ref{Kind: kindsOfFolders[parts[n-2]]}, 0
 	}
-	return found{}
+	return oda.Ref{}, 0
 }
 
 // byteOrderMark is what some editors begin a file with.
 const byteOrderMark = "\ufeff"
 
-// documents calls emit for the documents in a file: one, or one on each line. What
-// cannot be read is set aside.
-func documents(ctx context.Context, path string, about found, report *Report, emit func(*found) error) error {
-	about.File = path
-	set := func(f found, why error) error {
-		return report.setAside(f.aside(why.Error()))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return set(about, err)
+// file hands over the documents in an open file, which it closes: one, or one on each line.
+// Failed says why it could not be opened.
+func (r *files) file(ctx context.Context, f *os.File, failed error, about found) error {
+	if failed != nil {
+		return r.setAside(about, failed)
 	}
 	defer f.Close()
-	in, compressed, err := decompressed(f)
+	in, content, err := r.content(f)
 	if err != nil {
-		return set(about, fmt.Errorf("it cannot be read: %w", err))
+		return r.setAside(about, err)
 	}
-	defer in.Close()
-	if !compressed && uncompressed(path) != strings.ToLower(path) {
-		return set(about, errors.New("it is not compressed as its name says, or it is damaged"))
+	defer content.Close()
+	if ext := filepath.Ext(uncompressed(about.File)); ext == ".ndjson" || ext == ".jsonl" {
+		return r.lines(ctx, in, about)
 	}
-	r := bufio.NewReaderSize(in, 1<<20)
-	if err := other(r); err != nil {
-		return set(about, err)
+	text, err := io.ReadAll(io.LimitReader(in, r.maxDocument+1))
+	if err != nil {
+		return r.setAside(about, fmt.Errorf("it cannot be read: %w", err))
 	}
-	if mark, _ := r.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-		_, _ = r.Discard(len(mark)) // these were peeked at
+	return r.document(about, text)
+}
+
+// content returns what is in a file of documents, and what is to be closed after it was
+// read.
+func (r *files) content(f *os.File) (in *bufio.Reader, content io.Closer, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, fmt.Errorf("it cannot be read: %w", err)
 	}
-	hand := func(f found, text []byte) error {
-		f.text = text
-		if err := identify(&f); err != nil {
-			report.Total.Add(1)
-			report.Read.Add(1)
-			return set(f, err)
-		}
-		return emit(&f)
+	text, compressed, err := decompressed(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("it cannot be read: %w", err)
 	}
-	if ext := filepath.Ext(uncompressed(path)); ext != ".ndjson" && ext != ".jsonl" {
-		text, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-		switch {
-		case err != nil:
-			return set(about, fmt.Errorf("it cannot be read: %w", err))
-		case len(text) > maxDocument:
-			return set(about, errTooLarge)
-		}
-		return hand(about, text)
+	if name := f.Name(); !compressed && uncompressed(name) != strings.ToLower(name) {
+		return nil, nil, errors.New("it is not compressed as its name says, or it is damaged")
 	}
+	in = bufio.NewReaderSize(text, 1<<20)
+	if compressed {
+		in = bufio.NewReaderSize(&expanding{text, r.maxDocument + maxExpansion*info.Size()}, 1<<20)
+	}
+	if err := other(in); err != nil {
+		return nil, nil, errors.Join(err, text.Close())
+	}
+	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = in.Discard(len(mark)) // these were peeked at
+	}
+	return in, text, nil
+}
+
+// lines hands over the documents on the lines of a file.
+func (r *files) lines(ctx context.Context, in *bufio.Reader, about found) (err error) {
 	for about.Line = 1; ctx.Err() == nil; about.Line++ {
-		text, failed := readLine(r)
+		text, failed := r.line(in)
 		ended := errors.Is(failed, io.EOF)
 		switch text = bytes.TrimSpace(text); {
 		case errors.Is(failed, errTooLarge):
-			err = set(about, failed)
+			err = r.setAside(about, failed)
 		case failed != nil && !ended:
-			return set(about, fmt.Errorf("it cannot be read from here on: %w", failed))
+			return r.setAside(about, fmt.Errorf("it cannot be read from here on: %w", failed))
 		case len(text) > 0:
-			err = hand(about, text)
+			err = r.document(about, text)
 		}
 		if err != nil || ended {
 			return err
@@ -192,6 +233,22 @@ func documents(ctx context.Context, path string, about found, report *Report, em
 	}
 	return ctx.Err()
 }
+
+// document hands a document over, or sets it aside if it is none.
+func (r *files) document(f found, text []byte) error {
+	if int64(len(text)) > r.maxDocument {
+		return r.setAside(f, tooLarge(r.maxDocument))
+	}
+	f.text = text
+	if err := identify(&f); err != nil {
+		r.report.Total.Add(1)
+		r.report.Read.Add(1)
+		return r.setAside(f, err)
+	}
+	return r.emit(&f)
+}
+
+func (r *files) setAside(f found, why error) error { return r.report.setAside(f.aside(why.Error())) }
 
 // other returns an error if a file has something else in it than documents.
 func other(r *bufio.Reader) error {
@@ -207,20 +264,28 @@ func other(r *bufio.Reader) error {
 	return nil
 }
 
-var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxDocument)
+// errTooLarge is what tooLarge returns.
+var errTooLarge = errors.New("it is too large")
 
-// readLine reads a line. If it is too large, it is skipped.
-func readLine(r *bufio.Reader) (line []byte, err error) {
+// tooLarge says that a document is larger than the archive takes.
+func tooLarge(maxDocument int64) error {
+	return fmt.Errorf("%w: it has more than %d bytes; if the archive is to take such documents, start its servers and this import with a larger --max-body", errTooLarge, maxDocument)
+}
+
+// line reads a line. If it is too large, it is skipped.
+func (r *files) line(in *bufio.Reader) (line []byte, err error) {
 	large := false
 	for {
-		part, err := r.ReadSlice('\n')
-		if large = large || len(line)+len(part) > maxDocument; !large {
+		part, err := in.ReadSlice('\n')
+		if large = large || int64(len(line)+len(part)-len("\r\n")) > r.maxDocument; large {
+			line = nil
+		} else {
 			line = append(line, part...)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case large && (err == nil || errors.Is(err, io.EOF)):
-			return nil, errTooLarge // if there is no more, the next call says so
+			return nil, tooLarge(r.maxDocument) // if there is no more, the next call says so
 		default:
 			return line, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,23 +15,40 @@ import (
 
 // Preserve brings sources into an archive as they were: versions, users and times are
 // kept. A source is an export, a file or a folder of documents, the address of a
-// running archive, or that of a database of ska-db-oda.
-func Preserve(ctx context.Context, sources []string, into Loader, report *Report) error {
-	groups, err := grouped(ctx, sources)
+// running archive, or that of a database of ska-db-oda. Documents of more than maxDocument
+// bytes are set aside.
+func Preserve(ctx context.Context, sources []string, maxDocument int64, into Loader, report *Report) error {
+	groups, err := grouped(ctx, sources, maxDocument)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
 		if g.isExport {
-			err = named(g.sources[0], load(ctx, g.sources[0], g.manifest, into, report))
+			err = named(g.sources[0], load(ctx, &g, into, maxDocument+addedBytes, report))
 		} else {
-			err = preserve(ctx, g, into, report)
+			err = preserve(ctx, &g, into, report)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addedBytes is more than an archive adds to a document that is created: its identifier and
+// its metadata.
+const addedBytes = 4 << 10
+
+// Unpack brings an export into an archive for reading, which takes every document that a
+// line can have. It returns how many versions and records that archive has not taken.
+func Unpack(ctx context.Context, export string, maxDocument int64, into Loader) (aside int64, err error) {
+	groups, err := grouped(ctx, []string{export}, maxDocument)
+	if err != nil {
+		return 0, err
+	}
+	report := NewReport(nil, func(SetAside) {})
+	err = named(export, load(ctx, &groups[0], into, math.MaxInt64, report))
+	return report.Aside.Load(), err
 }
 
 // group is what is imported together: an export, another archive, or all files of
@@ -40,20 +58,22 @@ type group struct {
 	isExport bool
 	manifest *Manifest // of the export
 	isFiles  bool
+
+	maxDocument int64 // bytes; larger ones are set aside
 }
 
 // grouped puts sources together. It reads every export to its end: if one is damaged,
 // nothing is imported.
-func grouped(ctx context.Context, sources []string) (groups []group, err error) {
+func grouped(ctx context.Context, sources []string, maxDocument int64) (groups []group, err error) {
 	for _, source := range sources {
-		g := group{sources: []string{source}, isFiles: isFile(source)}
+		g := group{sources: []string{source}, isFiles: isFile(source), maxDocument: maxDocument}
 		if g.isFiles {
 			g.isExport, err = IsExport(source)
 			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(source, "sqlite:") {
 				err = fmt.Errorf("an archive of oda is moved with an export; make one with \"oda export --db %s\", and import that", source)
 			}
 			if err == nil && g.isExport {
-				g.manifest, err = checkFile(ctx, source)
+				g.manifest, err = checkFile(ctx, source, maxLine(maxDocument))
 				err = named(source, err)
 			}
 			if err != nil {
@@ -78,7 +98,7 @@ func named(source string, err error) error {
 	return fmt.Errorf("%s: %w", source, err)
 }
 
-func preserve(ctx context.Context, g group, into Loader, report *Report) error {
+func preserve(ctx context.Context, g *group, into Loader, report *Report) error {
 	parser, err := newParser()
 	if err != nil {
 		return err
@@ -99,16 +119,17 @@ func preserve(ctx context.Context, g group, into Loader, report *Report) error {
 
 // Store stores the documents of sources as new ones: through the interface of an
 // archive, which gives them versions and times. Into is called when there is something to
-// store. An export must be unpacked before.
+// store. An export must be unpacked before. Documents of more than maxDocument bytes are set
+// aside.
 // Token is for archives that are read; nil: they are sent none.
-func Store(ctx context.Context, sources []string, into func() (*client.Client, error), report *Report, token func() (string, error),
+func Store(ctx context.Context, sources []string, maxDocument int64, into func() (*client.Client, error), report *Report, token func() (string, error),
 	unpack func(ctx context.Context, export string) (transport http.RoundTripper, done func(), err error),
 ) error {
 	parser, err := newParser()
 	if err != nil {
 		return err
 	}
-	groups, err := grouped(ctx, sources)
+	groups, err := grouped(ctx, sources, maxDocument)
 	if err != nil {
 		return err
 	}
@@ -116,15 +137,15 @@ func Store(ctx context.Context, sources []string, into func() (*client.Client, e
 	for _, g := range groups {
 		err := s.storeAll(ctx, func(ctx context.Context, emit func(*history) error) error {
 			if !g.isExport {
-				return histories(ctx, g, nil, token, report, emit)
+				return histories(ctx, &g, nil, token, report, emit)
 			}
 			transport, done, err := unpack(ctx, g.sources[0])
 			if err != nil {
 				return err
 			}
 			defer done()
-			report.unpacked = &unpacked{ctx: ctx, export: g.sources[0]}
-			return histories(ctx, group{sources: []string{unpackedAddress}}, transport, nil, report, emit)
+			report.unpacked = &unpacked{ctx: ctx, export: &g}
+			return histories(ctx, &group{sources: []string{unpackedAddress}, maxDocument: maxDocument}, transport, nil, report, emit)
 		})
 		report.unpacked = nil
 		if err != nil {
@@ -147,7 +168,7 @@ func isAt(source string, schemes ...string) bool {
 }
 
 // histories calls emit for the entities of a group of sources.
-func histories(ctx context.Context, g group, transport http.RoundTripper, token func() (string, error), report *Report, emit func(*history) error) error {
+func histories(ctx context.Context, g *group, transport http.RoundTripper, token func() (string, error), report *Report, emit func(*history) error) error {
 	switch source := g.sources[0]; {
 	case isPostgres(source):
 		database, err := openSKA(ctx, source)
@@ -155,9 +176,9 @@ func histories(ctx context.Context, g group, transport http.RoundTripper, token 
 			return err
 		}
 		defer database.close()
-		return database.histories(ctx, report, emit)
+		return database.histories(ctx, g.maxDocument, report, emit)
 	case isRemote(source):
-		archive, err := newRemote(source, transport, token)
+		archive, err := newRemote(source, g.maxDocument, transport, token)
 		if err != nil {
 			return err
 		}
@@ -172,12 +193,12 @@ func histories(ctx context.Context, g group, transport http.RoundTripper, token 
 		return err
 	}
 	defer spool.close()
+	from := &files{g.maxDocument, report, func(f *found) error {
+		report.Total.Add(1)
+		return spool.add(f)
+	}}
 	for _, source := range g.sources {
-		err := files(ctx, source, report, func(f *found) error {
-			report.Total.Add(1)
-			return spool.add(f)
-		})
-		if err != nil {
+		if err := from.source(ctx, source); err != nil {
 			return named(source, err)
 		}
 	}

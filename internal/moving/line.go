@@ -116,12 +116,14 @@ func (l *lines) check(dst []byte, begin int) []byte {
 	return dst
 }
 
-// headOf returns the head of a line.
-func headOf(line []byte) []byte {
-	if values, rest, ok := bytes.Cut(line, []byte(checkKey)); ok {
-		return line[:len(values)+len(checkKey)+min(checkLength, len(rest))]
+// headOf returns the head of a line, and whether it ends with a check. If not, it is all of
+// the line.
+func headOf(line []byte) (head []byte, ok bool) {
+	values, rest, ok := bytes.Cut(line, []byte(checkKey))
+	if !ok || len(rest) < checkLength {
+		return line, false
 	}
-	return line
+	return line[:len(values)+len(checkKey)+checkLength], true
 }
 
 // hasLines reports whether a text is not on one line.

@@ -22,16 +22,16 @@ type Loader interface {
 
 // checkFile reads an export from beginning to end, and returns its manifest. If its lines
 // are not those that were written, the error is a Damage.
-func checkFile(ctx context.Context, path string) (*Manifest, error) {
+func checkFile(ctx context.Context, path string, maxLine int64) (*Manifest, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	m, err := check(ctx, f)
-	if _, damaged := errors.AsType[*Damage](err); damaged {
+	m, err := check(ctx, f, maxLine)
+	if damage, ok := errors.AsType[*Damage](err); ok && !damage.tooLong {
 		// Reading what the lines say takes longer, and finds the one that is damaged.
-		found := through(ctx, path, func(*batch, []placed) error { return nil }, func(*placed) error { return nil })
+		found := through(ctx, path, maxLine, func(*batch, []placed) error { return nil }, func(*placed) error { return nil })
 		err = cmp.Or(found, err)
 	}
 	return m, err
@@ -44,7 +44,7 @@ func besideLoads() int { return max(runtime.GOMAXPROCS(0)-1, 1) }
 
 // through reads an export, and calls consume with its entries in order. Prepare is
 // called for each entry before, for several at a time.
-func through(ctx context.Context, path string, consume func(*batch, []placed) error, prepare func(*placed) error) error {
+func through(ctx context.Context, path string, maxLine int64, consume func(*batch, []placed) error, prepare func(*placed) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func through(ctx context.Context, path string, consume func(*batch, []placed) er
 		entries []placed
 	}
 	return pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*batch) error) error {
-		return scan(ctx, f, hand)
+		return scan(ctx, f, maxLine, hand)
 	}, func(b *batch) (parsed, error) {
 		entries, err := b.parse()
 		for i := range entries {
@@ -69,14 +69,18 @@ func through(ctx context.Context, path string, consume func(*batch, []placed) er
 
 // load brings an export that is checked into an archive as it was: versions, users, times,
 // records and keys, in the order of its log. It leaves out what the archive has
-// already, so it can be interrupted and called again.
-func load(ctx context.Context, path string, m *Manifest, into Loader, report *Report) error {
-	report.Total.Add(m.Versions + m.Records)
+// already, so it can be interrupted and called again. A version or a record of more than
+// most bytes is set aside.
+func load(ctx context.Context, g *group, into Loader, most int64, report *Report) error {
+	report.Total.Add(g.manifest.Versions + g.manifest.Records)
+	path := g.sources[0]
 	l := &loads{ctx: ctx, into: into, source: path, report: report}
-	err := through(ctx, path, func(b *batch, entries []placed) error {
+	err := through(ctx, path, maxLine(g.maxDocument), func(b *batch, entries []placed) error {
 		return l.add(entries, int64(len(b.lines)))
 	}, func(p *placed) error {
-		if err := p.Prepare(); err != nil {
+		if int64(p.Size()) > most {
+			p.fault = tooLarge(g.maxDocument)
+		} else if err := p.Prepare(); err != nil {
 			p.fault = err
 		}
 		return nil

@@ -17,16 +17,22 @@ import (
 	"oda"
 )
 
-// maxLine bounds a line: the largest document, all of it escaped.
-const maxLine = 1 << 30
+// maxLine returns how long a line may be that has such a document: every byte of it may be
+// escaped, and the list of its records is no longer than they are.
+func maxLine(maxDocument int64) int64 { return 3*min(maxDocument, 1<<60) + 1<<20 }
 
 // Damage says where an export is damaged.
 type Damage struct {
 	Line   int64
 	Reason string
+
+	tooLong bool // so nobody knows what the rest of the line is
 }
 
 func (d *Damage) Error() string {
+	if d.tooLong {
+		return fmt.Sprintf("line %d of the export %s; if it is not damaged there, give a larger --max-body", d.Line, d.Reason)
+	}
 	return fmt.Sprintf("the export is damaged at line %d: %s; make it again, or use another copy", d.Line, d.Reason)
 }
 
@@ -34,6 +40,7 @@ func (d *Damage) Error() string {
 type reader struct {
 	content io.ReadCloser
 	lines   *bufio.Reader
+	maxLine int64  // bytes
 	read    int64  // lines
 	long    []byte // a line that is longer than the buffer
 
@@ -47,35 +54,94 @@ func (r *reader) next() ([]byte, error) {
 	r.long = r.long[:0]
 	for {
 		text, err := r.lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) && len(r.long) < maxLine {
-			r.long = append(r.long, text...)
-			continue
-		}
-		if err != nil {
+		more := errors.Is(err, bufio.ErrBufferFull)
+		switch {
+		case err != nil && !more:
 			return nil, r.failed(err)
-		}
-		r.read++
-		if len(r.long) > 0 {
+		case int64(len(r.long)+len(text)) > r.maxLine:
+			return nil, r.tooLong()
+		case more || len(r.long) > 0:
 			r.long = append(r.long, text...)
 			text = r.long
 		}
-		return text[:len(text)-1], nil
+		if !more {
+			r.read++
+			return text[:len(text)-1], nil
+		}
 	}
 }
 
-func (r *reader) failed(err error) error {
+// pass adds the next line to the sums and counts, and returns it if it is the manifest. Of a
+// long line it keeps next to nothing, since nobody knows yet whether it is one of an export.
+func (r *reader) pass() (manifest []byte, err error) {
+	text, err := r.lines.ReadSlice('\n')
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return r.damaged(1, "it ends there, before its manifest")
 	case errors.Is(err, bufio.ErrBufferFull):
-		return r.damaged(1, "the line is too long")
+		return nil, r.passLong(text)
+	case err != nil:
+		return nil, r.failed(err)
+	}
+	r.read++
+	text = text[:len(text)-1]
+	if bytes.HasPrefix(text, []byte(manifestKey)) {
+		return text, nil
+	}
+	if !r.add(text) {
+		return nil, r.damaged(0, "it "+errLine.Error())
+	}
+	r.count.tally(text)
+	return nil, nil
+}
+
+// passLong passes a line that is longer than the buffer, which has its beginning.
+func (r *reader) passLong(text []byte) (err error) {
+	r.count.tally(text)
+	var head []byte // that is not in the sum yet
+	size, hasHead, more := int64(0), false, true
+	for {
+		if size += int64(len(text)); size > r.maxLine {
+			return r.tooLong()
+		}
+		r.crc.Write(text)
+		if !hasHead {
+			head = append(head, text...)
+			var all []byte
+			if all, hasHead = headOf(head); !hasHead {
+				all = head[:max(0, len(head)-len(checkKey)-checkLength)] // it may begin there
+			}
+			r.sum.Write(all)
+			head = append(head[:0], head[len(all):]...)
+		}
+		if !more {
+			break
+		}
+		text, err = r.lines.ReadSlice('\n')
+		if more = errors.Is(err, bufio.ErrBufferFull); err != nil && !more {
+			return r.failed(err)
+		}
+	}
+	r.read++
+	if !hasHead {
+		return r.damaged(0, "it "+errLine.Error())
+	}
+	r.sum.Write([]byte{'\n'})
+	return nil
+}
+
+func (r *reader) failed(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return r.damaged(1, "it ends there, before its manifest")
 	}
 	return r.damaged(1, fmt.Sprintf("it cannot be read (%v)", err))
 }
 
+func (r *reader) tooLong() error {
+	return &Damage{Line: r.read + 1, Reason: fmt.Sprintf("has more than %d bytes", r.maxLine), tooLong: true}
+}
+
 // damaged returns the error for a line. After is how far it is behind the last one read.
 func (r *reader) damaged(after int64, reason string) error {
-	return &Damage{r.read + after, reason}
+	return &Damage{Line: r.read + after, Reason: reason}
 }
 
 // anyForm matches the first line of exports of all forms.
@@ -97,13 +163,14 @@ type batch struct {
 	lines [][]byte
 }
 
-// newReader begins to read an export. The reader must be closed.
-func newReader(in io.Reader) (*reader, error) {
+// newReader begins to read an export with lines of at most so many bytes. The reader must
+// be closed.
+func newReader(in io.Reader, maxLine int64) (*reader, error) {
 	content, _, err := decompressed(in)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{content: content, lines: bufio.NewReaderSize(content, 1<<20), sum: sha256.New(), crc: crc32.New(castagnoli)}
+	r := &reader{content: content, lines: bufio.NewReaderSize(content, 1<<20), maxLine: maxLine, sum: sha256.New(), crc: crc32.New(castagnoli)}
 	first, err := r.next()
 	switch {
 	case err != nil:
@@ -123,30 +190,28 @@ func newReader(in io.Reader) (*reader, error) {
 }
 
 // check reads an export to its end, and returns its manifest, which fits the lines.
-func check(ctx context.Context, in io.Reader) (*Manifest, error) {
-	r, err := newReader(in)
+func check(ctx context.Context, in io.Reader, maxLine int64) (*Manifest, error) {
+	r, err := newReader(in, maxLine)
 	if err != nil {
 		return nil, err
 	}
 	defer r.content.Close()
 	for ctx.Err() == nil {
-		text, err := r.next()
+		manifest, err := r.pass()
 		if err != nil {
 			return nil, err
 		}
-		if bytes.HasPrefix(text, []byte(manifestKey)) {
-			return r.manifest(text)
+		if manifest != nil {
+			return r.manifest(manifest)
 		}
-		r.add(text)
-		r.count.tally(text)
 	}
 	return nil, ctx.Err()
 }
 
 // scan reads an export that is checked already, and hands its lines over in batches, in
 // order.
-func scan(ctx context.Context, in io.Reader, hand func(*batch) error) error {
-	r, err := newReader(in)
+func scan(ctx context.Context, in io.Reader, maxLine int64, hand func(*batch) error) error {
+	r, err := newReader(in, maxLine)
 	if err != nil {
 		return err
 	}
@@ -168,24 +233,30 @@ func scan(ctx context.Context, in io.Reader, hand func(*batch) error) error {
 			}
 			now, size, room = &batch{first: r.read}, 0, nil
 		}
+		size += len(text)
+		if len(r.long) > 0 { // it has room of its own already
+			now.lines, r.long = append(now.lines, text), nil
+			continue
+		}
 		if cap(room)-len(room) < len(text) {
 			room = make([]byte, 0, max(partBytes/4, len(text)))
 		}
 		at := len(room)
 		room = append(room, text...)
 		now.lines = append(now.lines, room[at:len(room):len(room)])
-		size += len(text)
 	}
 	return ctx.Err()
 }
 
-// add adds a line to the sums.
-func (r *reader) add(text []byte) {
+// add adds a line to the sums, and reports whether it has a check.
+func (r *reader) add(text []byte) bool {
 	end := []byte{'\n'}
-	r.sum.Write(headOf(text))
+	head, ok := headOf(text)
+	r.sum.Write(head)
 	r.sum.Write(end)
 	r.crc.Write(text)
 	r.crc.Write(end)
+	return ok
 }
 
 // manifest reads the manifest, and compares it with what was read.
@@ -224,7 +295,7 @@ func (b *batch) parse() ([]placed, error) {
 		at := b.first + int64(i)
 		e, came, err := parseLine(text)
 		if err != nil {
-			return nil, &Damage{at, "it " + err.Error()}
+			return nil, &Damage{Line: at, Reason: "it " + err.Error()}
 		}
 		if !came {
 			entries = append(entries, placed{LogEntry: e, line: at})
@@ -232,13 +303,13 @@ func (b *batch) parse() ([]placed, error) {
 		}
 		n := len(entries)
 		if n == 0 || !entries[n-1].takes(&e) {
-			return nil, &Damage{at, "it says that it came with a version, but no such version precedes it"}
+			return nil, &Damage{Line: at, Reason: "it says that it came with a version, but no such version precedes it"}
 		}
 		entries[n-1].Came = append(entries[n-1].Came, e.Body)
 	}
 	for i := range entries {
 		if e := &entries[i]; e.Stored() && e.Before+int64(len(e.Came)) != e.After {
-			return nil, &Damage{e.line, "records that came with it are missing"}
+			return nil, &Damage{Line: e.line, Reason: "records that came with it are missing"}
 		}
 	}
 	return entries, nil

@@ -3,6 +3,7 @@ package moving
 import (
 	"context"
 	"io"
+	"math"
 )
 
 // Receiver checks an export while it is received. A connection that is cut is an error of
@@ -22,8 +23,9 @@ func NewReceiver(ctx context.Context) *Receiver {
 	from, to := io.Pipe()
 	r := &Receiver{to, make(chan received, 1)}
 	go func() {
-		m, err := check(ctx, from)
-		from.CloseWithError(err) // if it is damaged, nobody needs the rest
+		m, err := check(ctx, from, math.MaxInt64) // long lines take no memory there
+		// If it is damaged, nobody needs the rest.
+		from.CloseWithError(err)
 		r.checked <- received{m, err}
 	}()
 	return r

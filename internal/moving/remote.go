@@ -27,6 +27,8 @@ type remote struct {
 	base  string // with /api/v1, or whatever its version is
 	http  *http.Client
 	token string
+
+	maxDocument int64 // bytes; larger ones are set aside
 }
 
 // Bounds of a request to another archive.
@@ -34,7 +36,7 @@ const (
 	remoteTries   = 4
 	remoteTime    = 5 * time.Minute // without a word of an answer
 	remotePause   = time.Second
-	remoteAnswer  = 256 << 20
+	remoteElement = 256 << 20 // bytes of one element of a list
 	remoteProblem = 64 << 10
 )
 
@@ -49,7 +51,7 @@ var apiVersion = regexp.MustCompile(`/api/v[0-9]+$`)
 
 // newRemote returns the archive at an address, with or without the path of its
 // interface.
-func newRemote(address string, transport http.RoundTripper, token func() (string, error)) (*remote, error) {
+func newRemote(address string, maxDocument int64, transport http.RoundTripper, token func() (string, error)) (*remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the address of the archive is not valid; write it as http://HOST:PORT or http://HOST/PATH/api/v1")
@@ -58,7 +60,7 @@ func newRemote(address string, transport http.RoundTripper, token func() (string
 	if !apiVersion.MatchString(base) {
 		base += "/api/v1"
 	}
-	r := &remote{base: base, http: &http.Client{Transport: transport, CheckRedirect: redirected}}
+	r := &remote{base: base, http: &http.Client{Transport: transport, CheckRedirect: redirected}, maxDocument: maxDocument}
 	if token != nil {
 		r.token, err = token()
 	}
@@ -199,14 +201,14 @@ func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
 			return nil, err
 		}
 		defer response.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(response.Body, remoteAnswer+1))
+		text, err := io.ReadAll(io.LimitReader(response.Body, r.maxDocument+1))
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
 			return nil, &refusedError{http.StatusOK, fmt.Sprintf("something that was cut off: %v", err), nil}
-		case len(text) > remoteAnswer:
-			return nil, finalError{&refusedError{http.StatusOK, fmt.Sprintf("more than %d bytes", remoteAnswer), nil}}
+		case int64(len(text)) > r.maxDocument:
+			return nil, finalError{&refusedError{http.StatusOK, tooLarge(r.maxDocument).Error(), nil}}
 		case !json.Valid(text):
 			return nil, &refusedError{http.StatusOK, "something that is not valid JSON", text}
 		}
@@ -270,7 +272,8 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}, func(id string) (*history, error) {
 		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id}, versioned)
 		if refused, ok := errors.AsType[*refusedError](err); ok && !refused.always() {
-			return &history{Ref: oda.Ref{Kind: kind, ID: id}, refused: refused}, nil
+			h.refused = refused
+			return h, nil
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", r.shown(path+"/"+id), err)
@@ -279,7 +282,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}, func(h *history) error {
 		if h.refused != nil {
 			report.Read.Add(1)
-			return report.setAside(SetAside{Place: Place{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Reason: h.refused.Error(), Document: h.refused.text})
+			return report.setAside(SetAside{Place: Place{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Version: int64(len(h.versions)), Reason: h.refused.Error(), Document: h.refused.text})
 		}
 		report.Total.Add(int64(len(h.versions)) - 1)
 		return emit(h)
@@ -300,7 +303,7 @@ func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}
 	defer response.Body.Close()
 	spooled := false
-	err = elements(response.Body, remoteAnswer, func(one json.RawMessage) error {
+	err = elements(response.Body, remoteElement, func(one json.RawMessage) error {
 		if one[0] == '"' {
 			var id string
 			err := json.Unmarshal(one, &id)
@@ -310,7 +313,11 @@ func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *
 		spooled = true
 		f := &found{Place: Place{File: r.shown(path)}, Ref: oda.Ref{Kind: kind}, text: one}
 		report.Total.Add(1)
-		if err := identify(f); err != nil {
+		err := identify(f)
+		if int64(len(one)) > r.maxDocument {
+			err = tooLarge(r.maxDocument)
+		}
+		if err != nil {
 			report.Read.Add(1)
 			return report.setAside(f.aside(err.Error()))
 		}
@@ -448,13 +455,16 @@ func (l *list) end() error {
 }
 
 // history reads an entity, with all its versions if the archive gives them out. If one of
-// them cannot be read, none is imported: what came after it would be numbered as it.
+// them cannot be read, it is the last in the history, and none is imported: what came after
+// it would be numbered as it.
 func (r *remote) history(ctx context.Context, ref oda.Ref, versioned bool) (*history, error) {
 	path := entityPath(ref)
 	h := &history{Ref: ref}
 	if !versioned {
 		f, err := r.document(ctx, ref, path, 0)
-		h.versions = []found{f}
+		if err == nil {
+			h.versions = []found{f}
+		}
 		return h, err
 	}
 	last, err := r.versions(ctx, path)

@@ -27,7 +27,7 @@ func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnArchiveThatFallsSilent(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r, err := newRemote("https://archive.example", silent{answers}, nil)
+			r, err := newRemote("https://archive.example", 1<<20, silent{answers}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

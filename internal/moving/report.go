@@ -96,11 +96,15 @@ type Report struct {
 func NewReport(out io.Writer, tell func(SetAside)) *Report { return &Report{out: out, tell: tell} }
 
 // replaces reports whether the report will replace a file.
-func (r *Report) replaces(info os.FileInfo) bool {
+func (r *Report) replaces(f *os.File) bool {
 	if r.Path == "" {
 		return false
 	}
 	own, err := os.Stat(r.Path)
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
 	return err == nil && os.SameFile(own, info)
 }
 

@@ -100,7 +100,7 @@ func (d *skaDatabase) find(ctx context.Context) error {
 }
 
 // histories calls emit for each entity, as one snapshot shows the database.
-func (d *skaDatabase) histories(ctx context.Context, report *Report, emit func(*history) error) error {
+func (d *skaDatabase) histories(ctx context.Context, maxDocument int64, report *Report, emit func(*history) error) error {
 	if len(d.missing) > 0 && report.Note != nil {
 		report.Note(fmt.Sprintf("%s has no table %s, so nothing was read there", d.shown, strings.Join(d.missing, " and no table ")))
 	}
@@ -113,7 +113,7 @@ func (d *skaDatabase) histories(ctx context.Context, report *Report, emit func(*
 			report.Total.Add(n)
 		}
 		for _, t := range d.tables {
-			if err := d.read(ctx, tx, t, report, emit); err != nil {
+			if err := d.read(ctx, tx, t, maxDocument, report, emit); err != nil {
 				return err
 			}
 		}
@@ -121,14 +121,15 @@ func (d *skaDatabase) histories(ctx context.Context, report *Report, emit func(*
 	})
 }
 
-// read reads a table.
-func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *Report, emit func(*history) error) error {
+// read reads a table. What is too large stays in the database.
+func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, maxDocument int64, report *Report, emit func(*history) error) error {
 	var meta []string
 	for _, column := range t.meta {
 		meta = append(meta, fmt.Sprintf("'%[1]s', t.%[1]s", column))
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s::text, t.version::bigint, t.info::text, json_build_object(%[3]s)::text FROM %[2]s t ORDER BY t.%[1]s, t.version, t.id`,
-		t.kind.IDField(), t.name.Sanitize(), strings.Join(meta, ", ")))
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s::text, t.version::bigint, octet_length(i.text) > $1::bigint, CASE WHEN octet_length(i.text) <= $1::bigint THEN i.text END, json_build_object(%[3]s)::text
+		FROM %[2]s t, LATERAL (SELECT t.info::text AS text OFFSET 0) i ORDER BY t.%[1]s, t.version, t.id`,
+		t.kind.IDField(), t.name.Sanitize(), strings.Join(meta, ", ")), maxDocument)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *R
 		return emit(full)
 	}
 	for rows.Next() {
-		f, whole, err := d.row(rows, t)
+		f, whole, err := d.row(rows, t, maxDocument)
 		if err != nil {
 			return err
 		}
@@ -171,12 +172,13 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, report *R
 }
 
 // row reads a row. Whole says why it is not a document that can be imported.
-func (d *skaDatabase) row(rows pgx.Rows, t skaTable) (f found, whole, err error) {
+func (d *skaDatabase) row(rows pgx.Rows, t skaTable, maxDocument int64) (f found, whole, err error) {
 	var row int64
 	var id, info *string
 	var version *int64
+	var large *bool
 	var columns string
-	if err := rows.Scan(&row, &id, &version, &info, &columns); err != nil {
+	if err := rows.Scan(&row, &id, &version, &large, &info, &columns); err != nil {
 		return f, nil, err
 	}
 	f = found{Place: Place{File: d.shown + "/" + t.name[1], Line: row}, Ref: oda.Ref{Kind: t.kind}}
@@ -190,6 +192,8 @@ func (d *skaDatabase) row(rows pgx.Rows, t skaTable) (f found, whole, err error)
 		f.version = *version
 	}
 	switch {
+	case large != nil && *large:
+		whole = tooLarge(maxDocument)
 	case info == nil:
 		whole = errors.New("its column info is null")
 	case id == nil:

@@ -10,7 +10,7 @@ import (
 // unpacked is an export whose documents are read from an archive that was made of it.
 type unpacked struct {
 	ctx    context.Context // of the import
-	export string
+	export *group
 	lines  map[uint64]int64 // of the versions, by a hash of their names; nil until one is asked for
 }
 
@@ -29,7 +29,7 @@ func (u *unpacked) place(ref oda.Ref, version int64) Place {
 	if u.lines == nil {
 		u.lines = make(map[uint64]int64)
 		// If it cannot be read any more, the name of the file must do.
-		_ = through(u.ctx, u.export, func(_ *batch, entries []placed) error {
+		_ = through(u.ctx, u.export.sources[0], maxLine(u.export.maxDocument), func(_ *batch, entries []placed) error {
 			for i := range entries {
 				if e := &entries[i]; e.Stored() {
 					u.lines[placeOf(e.Ref, e.Version)] = e.line
@@ -38,5 +38,5 @@ func (u *unpacked) place(ref oda.Ref, version int64) Place {
 			return nil
 		}, func(*placed) error { return nil })
 	}
-	return Place{u.export, u.lines[placeOf(ref, version)]}
+	return Place{u.export.sources[0], u.lines[placeOf(ref, version)]}
 }

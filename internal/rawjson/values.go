@@ -205,6 +205,12 @@ func AppendQuoted(dst []byte, text string) []byte {
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
+		case c == '\n': // no byte of a JSON text, which may have these three, becomes more than two
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
 		case c < 0x20:
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		default:
