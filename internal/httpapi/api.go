@@ -144,14 +144,14 @@ func (a *API) wholeServer(c *call) {
 // serverMethods lists the methods that at least one path supports.
 const serverMethods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
-// normal reports whether a path, as it was sent, has no empty, "." or ".."
-// segments, so that everything on its way interprets it the same way. An empty
-// path is the root.
+// normal reports whether a path has no "." or ".." segments and begins with a
+// slash, so that everything on its way interprets it the same way. An empty path
+// is the root.
 func normal(path string) bool {
 	if path == "" {
 		return true
 	}
-	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") {
+	if !strings.HasPrefix(path, "/") {
 		return false
 	}
 	if !strings.Contains(path, "/.") {

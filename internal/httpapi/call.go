@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"oda"
@@ -28,6 +29,7 @@ type call struct {
 	id        string              // of the entity, if the path or the answer names one
 	user      string              // the acting user; empty if the request names none
 	query     map[string][]string
+	merged    string // the address with single slashes, relative to the one that was sent; empty if they are the same
 	started   time.Time
 	requestID string
 	taken     int64            // bytes reserved from the budget
@@ -61,6 +63,7 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 	if !validRequestID(c.requestID) {
 		c.requestID = rand.Text()
 	}
+	c.mergeSlashes()
 	c.head("X-Request-Id", c.requestID)
 	c.head("X-Content-Type-Options", "nosniff")
 	if len(r.TransferEncoding) > 0 {
@@ -70,6 +73,31 @@ func newCall(a *API, w http.ResponseWriter, r *http.Request) *call {
 		c.head("Connection", "close")
 	}
 	return c
+}
+
+// mergeSlashes makes one slash of several in the path. Clients send them when they
+// put a path that begins with a slash after an address that ends in one. An
+// escaped slash is part of a segment and stays.
+func (c *call) mergeSlashes() {
+	sent := c.r.URL.EscapedPath()
+	if !strings.Contains(sent, "//") {
+		return
+	}
+	var one strings.Builder
+	for i := range len(sent) {
+		if sent[i] != '/' || i == 0 || sent[i-1] != '/' {
+			one.WriteByte(sent[i])
+		}
+	}
+	path, err := url.PathUnescape(one.String())
+	if err != nil {
+		return // cannot be: sent is valid
+	}
+	c.r.URL.Path, c.r.URL.RawPath = path, one.String()
+	c.merged = strings.Repeat("../", strings.Count(sent[1:], "/")) + strings.TrimPrefix(one.String(), "/")
+	if c.r.URL.RawQuery != "" {
+		c.merged += "?" + c.r.URL.RawQuery
+	}
 }
 
 // head sets a header of the answer. The name must be in canonical form.

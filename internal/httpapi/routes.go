@@ -215,6 +215,9 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	if rt.kind != 0 {
 		c.id = r.PathValue(rt.kind.IDField())
 	}
+	if c.merged != "" && rt.page && isRead(r) {
+		rt.handle = redirect(c.merged) // the links of a page are relative to its address
+	}
 	if c.besideTheInterface() || rt.page {
 		c.protectPage()
 	}

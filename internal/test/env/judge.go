@@ -312,12 +312,19 @@ func (j *Judge) input(request *http.Request, sent []byte) *openapi3filter.Reques
 	if as.Method == http.MethodHead {
 		as.Method = http.MethodGet // allowed wherever GET is
 	}
+	if escaped := slashes.ReplaceAllString(as.URL.EscapedPath(), "/"); escaped != as.URL.EscapedPath() {
+		as.URL.Path, _ = url.PathUnescape(escaped) // what was escaped before still is
+		as.URL.RawPath = escaped
+	}
 	if as.Method == http.MethodPut && as.URL.String() == j.server {
 		as.URL.Path += "/"
 	}
 	route, params := j.find(as)
 	return &openapi3filter.RequestValidationInput{Request: as, PathParams: params, Route: route, Options: j.options}
 }
+
+// slashes are as good as one.
+var slashes = regexp.MustCompile(`//+`)
 
 // find returns the operation of a request, with the parameters in its path.
 // Paths without parameters take precedence.
