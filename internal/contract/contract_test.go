@@ -50,7 +50,7 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 		{`{"type": "integer"}`, `123456789012345678901234567890`, `9007199254740993.5`, ` Must be an integer.`},
 		{`{"type": "integer"}`, `0.00e-9`, `0.001e2`, ` Must be an integer.`},
 		{`{"type": "string", "nullable": true}`, `null`, `{}`, ` Must be a string or null, not an object.`},
-		{`{"nullable": true}`, `null`, ``, ``},
+		{`{"description": "anything"}`, `null`, ``, ``},
 		{`{"properties": {"a": {"type": "string"}}}`, `{"a": ""}`, `{"a": 1}`, `/a Must be a string, not a number.`},
 		{`{"properties": {"a": {"type": "string"}}}`, `[1]`, `{"\u0061": 1}`, `/a Must be a string, not a number.`},
 		{`{"required": ["a"], "properties": {"a": {}}}`, `{"a": null}`, `{"b": 1}`, ` The member "a" is missing.`},
@@ -59,6 +59,7 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 			`{"a": 1, "b": 2}`, `{"c/d": 1}`, `/c~1d This member is unknown. Known members: a, b.`,
 		},
 		{`{"additionalProperties": true}`, `{"a": 1}`, ``, ``},
+		{`{"additionalProperties": {}}`, `{"a": 1}`, ``, ``},
 		{`{"minProperties": 1}`, `{"a": 1}`, `{}`, ` Must have at least 1 member.`},
 		{`{"maxProperties": 2}`, `{"a": 1, "b": 2}`, `{"a": 1, "b": 2, "c": 3}`, ` Must have at most 2 members.`},
 		{`{"items": {"type": "string"}}`, `["a"]`, `["a", 1]`, `/1 Must be a string, not a number.`},
@@ -79,9 +80,9 @@ func TestEveryKeywordIsEnforced(t *testing.T) {
 		{`{"maximum": 10}`, `-5`, `1e99`, ` Must be at most 10.`},
 		{`{"format": "timestamp"}`, `"2026-01-31 12:30"`, `"soon"`, ` Must be a time, such as 2026-01-31T12:30:00Z or 2026-01-31.`},
 		{`{"oneOf": [{"type": "object", "nullable": true}, {"type": "string"}]}`, `null`, `1`, ` Must be an object or a string or null, not a number.`},
-		{`{"oneOf": [{"type": "object", "additionalProperties": true}, {"type": "string"}], "nullable": true}`, `null`, `1`, ` Must be an object or a string or null, not a number.`},
+		{`{"oneOf": [{"type": "object", "nullable": true, "additionalProperties": {}}, {"type": "string"}]}`, `null`, `1`, ` Must be an object or a string or null, not a number.`},
 		{`{"allOf": [{"$ref": "#/components/schemas/Tree"}]}`, `{}`, `null`, ` Must be an object, not null.`},
-		{`{"allOf": [{"$ref": "#/components/schemas/Tree"}], "nullable": true}`, `null`, `{"children": 1}`, `/children Must be an array, not a number.`},
+		{`{"type": "object", "allOf": [{"$ref": "#/components/schemas/Tree"}], "nullable": true}`, `null`, `{"children": 1}`, `/children Must be an array, not a number.`},
 		{`{"anyOf": [{"type": "integer"}, {"type": "string"}]}`, `"a"`, `1.5`, ` Must be an integer.`},
 		{`{"anyOf": [{"type": "integer"}, {"type": "number"}]}`, `1.5`, `"a"`, ` Must be a number, not a string.`},
 		{
@@ -133,6 +134,11 @@ func TestLoadRefusesKeywordsThatItDoesNotEnforce(t *testing.T) {
 		`{"enum": [1]}`,
 		`{"minimum": 0.5}`,
 		`{"additionalProperties": {"type": "string"}}`,
+		`{"additionalProperties": 1}`,
+		`{"nullable": true}`,
+		`{"oneOf": [{"type": "object"}, {"type": "string"}], "nullable": true}`,
+		`{"allOf": [{"$ref": "#/components/schemas/Tree"}], "nullable": true}`,
+		`{"type": "string", "allOf": [{"$ref": "#/components/schemas/Tree"}]}`,
 		`{"required": ["a"]}`,
 		`{"not": {"type": "string"}}`,
 		`{"pattern": "(", "x-rule": "a parenthesis"}`,
@@ -311,8 +317,13 @@ func TestAnOptionalBodyMayBeEmpty(t *testing.T) {
 	if !op.HasBody() || op.BodyRequired() {
 		t.Error("the body of createEmptyEB is optional")
 	}
-	if nodes, err := op.CheckBody(nil, maxDepth); nodes != nil || err != nil {
-		t.Errorf("got %v, %v", nodes, err)
+	for _, none := range []string{"", "null", " null\r\n"} {
+		if nodes, err := op.CheckBody([]byte(none), maxDepth); nodes != nil || err != nil {
+			t.Errorf("%q: got %v, %v", none, nodes, err)
+		}
+		if _, err := load(t).Operation("createEB").CheckBody([]byte(none), maxDepth); err == nil {
+			t.Errorf("%q was accepted where a body is required", none)
+		}
 	}
 	if _, err := op.CheckBody([]byte(`{"eb_id": "any text/", "metadata": null, "request_responses": null}`), maxDepth); err != nil {
 		t.Error(err)

@@ -14,6 +14,7 @@
 package contract
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -109,8 +110,8 @@ func (op *Operation) HasBody() bool { return op.body != nil }
 // code InvalidJSON. If it does not match its schema, the code is
 // InvalidRequest, with the first faults. Otherwise CheckBody returns the index
 // of the declared values: the root, the declared members of indexed objects,
-// and the elements of indexed lists. An optional body may be empty; its index
-// is nil.
+// and the elements of indexed lists. An optional body may be empty or null; its
+// index is nil.
 func (op *Operation) CheckBody(data []byte, maxDepth int) ([]rawjson.Node, error) {
 	index, err := op.CheckWatched(data, maxDepth, nil)
 	return index.Nodes, err
@@ -122,7 +123,7 @@ func (op *Operation) CheckWatched(data []byte, maxDepth int, watch rawjson.Watch
 	if op.body == nil {
 		return rawjson.Index{}, fmt.Errorf("the operation %s takes no body to check", op.ID)
 	}
-	if len(data) == 0 && !op.bodyRequired {
+	if !op.bodyRequired && isNothing(data) {
 		return rawjson.Index{}, nil
 	}
 	c := checker{
@@ -144,6 +145,12 @@ func (op *Operation) CheckWatched(data []byte, maxDepth int, watch rawjson.Watch
 		return rawjson.Index{}, c.invalidRequest()
 	}
 	return rawjson.Index{Nodes: c.nodes, Notes: c.scan.Notes()}, nil
+}
+
+// isNothing reports whether a body is empty or null, which some generated clients
+// send for a body that was left out.
+func isNothing(data []byte) bool {
+	return len(data) == 0 || string(bytes.Trim(data, " \t\r\n")) == "null"
 }
 
 // operation compiles the requests of one operation.

@@ -43,6 +43,9 @@ func TestIndependentValidatorAgrees(t *testing.T) {
 				}
 				_, got := op.CheckBody(body, maxDepth)
 				want := judge(t, schema, body)
+				if !described.Required && string(body) == "null" {
+					want = nil // the description says in words that it is no body
+				}
 				if (got == nil) != (want == nil) {
 					t.Fatalf("%s\ncontract: %v\nvalidator: %v", body, got, want)
 				}
@@ -145,7 +148,7 @@ func (g generator) object(s *openapi3.Schema) any {
 			object[name] = g.value(s.Properties[name].Value)
 		}
 	}
-	if open := s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has; open && g.chance(30) || g.wrong() {
+	if open := s.AdditionalProperties.Schema != nil; open && g.chance(30) || g.wrong() {
 		object["other"] = g.anything()
 	}
 	return object

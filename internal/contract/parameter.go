@@ -113,7 +113,7 @@ func (p *parameter) check(value string, given bool) string {
 		return "This parameter is missing. It must be " + p.schema.rule + "."
 	case !given && p.required:
 		return "This parameter is missing."
-	case !given, p.ignorable, p.repeats():
+	case !given, p.ignorable, p.repeats(), p.code == oda.NotFound: // the rules look for it
 		return ""
 	case p.schema.integer && !isInteger(value):
 		return "Must be an integer."

@@ -75,7 +75,7 @@ type keywords struct {
 
 	Properties           map[string]json.RawMessage `json:"properties"`
 	Required             []string                   `json:"required"`
-	AdditionalProperties *bool                      `json:"additionalProperties"`
+	AdditionalProperties *openness                  `json:"additionalProperties"`
 	MinProperties        *int                       `json:"minProperties"`
 	MaxProperties        *int                       `json:"maxProperties"`
 
@@ -100,6 +100,23 @@ type keywords struct {
 	Rule string `json:"x-rule"`
 
 	annotations
+}
+
+// openness says whether an object may have members that are not described: {} or
+// true, or false. Some generators of clients keep such members only for {}.
+type openness bool
+
+// UnmarshalJSON reads it, and refuses a schema for such members.
+func (o *openness) UnmarshalJSON(raw []byte) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) == nil && members != nil && len(members) == 0 {
+		*o = true
+		return nil
+	}
+	if err := json.Unmarshal(raw, (*bool)(o)); err != nil {
+		return errors.New("additionalProperties must be {}, true or false")
+	}
+	return nil
 }
 
 // notOneOf is the only supported form of "not".
@@ -187,12 +204,16 @@ func (c *compiler) fill(s *schema, raw json.RawMessage) error {
 }
 
 // same compiles allOf with one schema, which is OpenAPI 3.0's way to make a
-// referenced schema nullable.
+// referenced schema nullable. The type, without which nullable means nothing, must
+// be that of the schema.
 func (c *compiler) same(s *schema, k *keywords) error {
 	rest := *k
-	rest.AllOf, rest.Nullable, rest.annotations = nil, false, annotations{}
+	rest.AllOf, rest.Type, rest.Nullable, rest.annotations = nil, "", false, annotations{}
 	if !rest.isZero() || len(k.AllOf) != 1 {
-		return errors.New("allOf may list one schema, and only nullable may accompany it")
+		return errors.New("allOf may list one schema, and only type and nullable may accompany it")
+	}
+	if k.Nullable && k.Type == "" {
+		return errors.New("nullable needs a type beside it")
 	}
 	one, err := c.schema(k.AllOf[0])
 	if err != nil {
@@ -200,6 +221,15 @@ func (c *compiler) same(s *schema, k *keywords) error {
 	}
 	if one.kinds == 0 {
 		return errors.New("allOf leads back to itself")
+	}
+	if k.Type != "" {
+		var typed schema
+		if err := c.kinds(&typed, &keywords{Type: k.Type}); err != nil {
+			return err
+		}
+		if typed.kinds != one.kinds || typed.integer != one.integer {
+			return fmt.Errorf("allOf has another type than %q", k.Type)
+		}
 	}
 	*s = *one
 	if k.Nullable {
@@ -216,6 +246,8 @@ func (c *compiler) kinds(s *schema, k *keywords) error {
 		return c.alternatives(s, k, alternatives)
 	case k.Nullable && k.Enum != nil:
 		return errors.New("nullable and enum contradict each other")
+	case k.Nullable && k.Type == "":
+		return errors.New("nullable needs a type beside it")
 	}
 	switch k.Type {
 	case "":
@@ -248,7 +280,7 @@ func (c *compiler) kinds(s *schema, k *keywords) error {
 // Their types become one set; in oneOf they must not overlap.
 func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) error {
 	rest := *k
-	rest.OneOf, rest.AnyOf, rest.Nullable, rest.Rule, rest.annotations = nil, nil, false, "", annotations{}
+	rest.OneOf, rest.AnyOf, rest.Rule, rest.annotations = nil, nil, "", annotations{}
 	if !rest.isZero() || len(k.OneOf) > 0 && len(k.AnyOf) > 0 {
 		return errors.New("oneOf or anyOf must stand alone")
 	}
@@ -261,7 +293,7 @@ func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) 
 		}
 		rest := typeOnly
 		rest.Type, rest.Nullable, rest.annotations = "", false, annotations{}
-		if open := rest.AdditionalProperties; open != nil && *open {
+		if open := rest.AdditionalProperties; open != nil && bool(*open) {
 			rest.AdditionalProperties = nil
 		}
 		if !rest.isZero() || typeOnly.Type == "" {
@@ -281,9 +313,6 @@ func (c *compiler) alternatives(s *schema, k *keywords, list []json.RawMessage) 
 		}
 	}
 	s.integer = s.integer && numbers
-	if k.Nullable {
-		s.kinds |= setOf(rawjson.Null)
-	}
 	return nil
 }
 
@@ -318,7 +347,7 @@ func (c *compiler) texts(s *schema, k *keywords) (err error) {
 
 // members compiles the keywords for objects.
 func (c *compiler) members(s *schema, k *keywords) error {
-	s.closed = k.AdditionalProperties != nil && !*k.AdditionalProperties
+	s.closed = k.AdditionalProperties != nil && !bool(*k.AdditionalProperties)
 	s.required = k.Required
 	s.properties = make(map[string]property, len(k.Properties))
 	for name, raw := range k.Properties {

@@ -5,7 +5,8 @@ import (
 	"oda/internal/rawjson"
 )
 
-// emptyObject stands for a body that a request for an empty block left out.
+// emptyObject stands for a body that a request for an empty block left out, or sent
+// as null.
 var emptyObject = []byte("{}")
 
 // createEmpty stores an ExecutionBlock without records.
@@ -14,7 +15,7 @@ func (a *API) createEmpty(c *call) error {
 	if err != nil {
 		return err
 	}
-	if len(text) == 0 {
+	if index.Nodes == nil {
 		text, index.Nodes = emptyObject, []rawjson.Node{{Kind: rawjson.Object, End: len(emptyObject), Next: 1}}
 	}
 	d := oda.NewDocument(oda.ExecutionBlock, text, index, 0, "")

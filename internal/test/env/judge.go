@@ -61,7 +61,8 @@ var Description = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, nil
 })
 
-// withAlso expresses x-also in standard OpenAPI.
+// withAlso expresses x-also in standard OpenAPI. A schema without a type also takes
+// null, which the validator must be told.
 func withAlso(description []byte) ([]byte, error) {
 	var doc map[string]any
 	description = bytes.ReplaceAll(description, []byte("#/components/x-schemas/"), []byte("#/components/schemas/"))
@@ -77,6 +78,14 @@ func withAlso(description []byte) ([]byte, error) {
 			if also, ok := node["x-also"]; ok {
 				node["schema"] = map[string]any{"allOf": []any{node["schema"], also}}
 			}
+			if open, ok := node["additionalProperties"].(map[string]any); ok {
+				allowNull(open)
+			}
+			if properties, ok := node["properties"].(map[string]any); ok {
+				for _, schema := range properties {
+					allowNull(schema.(map[string]any))
+				}
+			}
 			for _, member := range node {
 				add(member)
 			}
@@ -88,6 +97,16 @@ func withAlso(description []byte) ([]byte, error) {
 	}
 	add(doc)
 	return json.Marshal(doc)
+}
+
+// allowNull allows null if a schema says nothing about its values.
+func allowNull(schema map[string]any) {
+	for _, keyword := range []string{"type", "$ref", "allOf", "anyOf", "oneOf", "properties", "items", "required"} {
+		if schema[keyword] != nil {
+			return
+		}
+	}
+	schema["nullable"] = true
 }
 
 // NewJudge makes a judge for the archive whose API is at server, with documents
@@ -320,6 +339,9 @@ func (j *Judge) input(request *http.Request, sent []byte) *openapi3filter.Reques
 		as.URL.Path += "/"
 	}
 	route, params := j.find(as)
+	if body := route.Operation.RequestBody; body != nil && !body.Value.Required && string(bytes.TrimSpace(sent)) == "null" {
+		as.Body = http.NoBody // which null stands for
+	}
 	return &openapi3filter.RequestValidationInput{Request: as, PathParams: params, Route: route, Options: j.options}
 }
 
