@@ -26,6 +26,10 @@ class Installing(unittest.TestCase):
             self.assertIn("-%s-" % version, os.path.basename(wheel))
             for package in ("oda_client", "oda_helper"):
                 self.assertTrue(os.path.exists(os.path.join(target, package, "py.typed")), package)
+            with open(os.path.join(TREE, "LICENSE")) as own:
+                (shipped,) = glob.glob(os.path.join(target, "*.dist-info", "licenses", "LICENSE"))
+                with open(shipped) as file:
+                    self.assertEqual(file.read(), own.read())
             self.assertEqual(sorted(os.listdir(target)), ["oda_client", "oda_helper", "oda_helper-%s.dist-info" % version])
 
     def pip(self, *arguments):
