@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+import types
 import unittest
 from datetime import date, datetime, timedelta, timezone
 from unittest import mock
@@ -16,7 +17,7 @@ from unittest import mock
 from oda_client import Archive, Block, Conflict, NotFound, OdaError, Unreachable, _archive, _sending
 from oda_helper import _http, _json
 from proxy import Proxy
-from support import PATIENCE, Case, Server, binary, free_port, has, wait_until
+from support import PATIENCE, Case, Server, binary, free_port, has, needs, wait_until
 from test_delivery import PAGE, Gateway, problem
 
 CALLS = [
@@ -63,6 +64,45 @@ class Documents(ClientCase):
         self.archive.put(read)
         self.assertEqual([each["path"] for each in self.archive.diff("prj-odd") if "metadata" not in each["path"]], ["/name"])
 
+    def test_may_have_the_numbers_of_numpy_in_them(self):
+        numpy = needs("numpy")
+        odd = {
+            "gain": numpy.float32(0.5), "beams": numpy.int64(7), "on": numpy.bool_(True), "f": _json.read("0.35e9"),
+            "grid": numpy.arange(1500).reshape(2, 750), "long": numpy.longdouble(1.5), "longs": numpy.ones(1, numpy.longdouble),
+            "masked": numpy.ma.array([1, 2], mask=[True, False]), "one": numpy.array(3.5), "mixed": numpy.array(["a", None, numpy.int8(1)]),
+            "at": numpy.datetime64("2026-03-01T21:04:05.123456789"), "days": numpy.array(["2026-03-01"], "datetime64[D]"),
+            "by_beam": {numpy.int16(5): numpy.uint8(1)},
+        }  # fmt: skip
+        want = {
+            "gain": 0.5, "beams": 7, "on": True, "f": 0.35e9, "grid": [list(range(750)), list(range(750, 1500))], "long": 1.5, "longs": [1.0],
+            "masked": [None, 2], "one": 3.5, "mixed": ["a", None, 1], "at": "2026-03-01T21:04:05.123456789", "days": ["2026-03-01"],
+            "by_beam": {"5": 1},
+        }  # fmt: skip
+        stored = self.archive.put(types.MappingProxyType({"sbd_id": "sbd-numpy", **odd}))
+        self.assertEqual({name: stored[name] for name in want}, want)
+        self.assertEqual(stored["f"].spelling, "0.35e9")
+        self.assertEqual(self.archive.post("prjs", odd)["gain"], 0.5)
+        Archive(self.server.url, user="john").put({**stored, "gain": 2})
+        with self.assertRaises(Conflict) as caught:
+            self.archive.put({**stored, **odd})
+        self.assertEqual([place for place in caught.exception.differs if "metadata" not in place], ["/gain"])
+
+    def test_may_not_have_what_no_document_can_hold(self):
+        cases = [(object(), TypeError), (timedelta(1), TypeError), ({1, 2}, TypeError), (1j, TypeError), (float("nan"), ValueError)]
+        if has("numpy"):
+            numpy = needs("numpy")
+            cases += [(numpy.nan, ValueError), (numpy.array([numpy.inf]), ValueError), (numpy.complex64(1), TypeError),
+                      (numpy.datetime64("NaT"), TypeError), (numpy.timedelta64(1, "s"), TypeError)]  # fmt: skip
+        if has("astropy"):
+            cases.append((3 * needs("astropy.units").deg, TypeError))
+        if has("pandas"):
+            cases += [(needs("pandas").NaT, TypeError), (needs("pandas").NA, TypeError)]
+        loop = [object()]
+        loop.append(loop)
+        for value, problem in [*cases, (loop, (TypeError, ValueError))]:
+            with self.subTest(value=repr(value)), self.assertRaises(problem):
+                self.archive.post("sbds", {"x": [value]})
+
     def test_are_stored_under_the_identifier_in_them_whatever_else_they_name(self):
         stored = self.archive.put({"eb_id": "eb-old", "sbd_id": "sbd-1"})
         self.assertEqual(stored["eb_id"], "eb-old")
@@ -81,6 +121,9 @@ class Documents(ClientCase):
             ("sbds, sbis, ebs and prjs", lambda: archive.search("projects")),
             ("An identifier is a text", lambda: archive.versions("")),
             ("A limit", lambda: archive.changes(limit=-1)),
+            ("A cone is", lambda: archive.search("sbds", cone=(1, 2))),
+            ("A cone is", lambda: archive.search("sbds", cone=(1, 2, "wide"))),
+            ("A cone is", lambda: archive.search("sbds", cone=5)),
         ):
             with self.subTest(says), self.assertRaisesRegex(ValueError, says):
                 call()
@@ -171,6 +214,37 @@ class Lists(ClientCase):
                 self.assertEqual(len(sent), 2)
                 self.assertEqual(list(self.archive.query("sbds", user="lists", limit=0)), [])
 
+    def test_are_read_again_by_whoever_reads_them_again(self):
+        block = self.archive.post("ebs", {"request_responses": CALLS})["eb_id"]
+        with mock.patch.multiple(_archive, LIST_PAGE=10, SEARCH_PAGE=10, RECORD_PAGE=1, CHANGE_PAGE=10):
+            for make, want in (
+                (lambda: self.archive.query("sbds", user="lists"), 25),
+                (lambda: self.archive.search("sbds", user="lists"), 25),
+                (lambda: self.archive.search("sbds", user="lists", limit=12, fields="id"), 12),
+                (lambda: self.archive.versions(self.ids[1]), 1),
+                (lambda: self.archive.records(block), 2),
+                (lambda: self.archive.changes(id=self.ids, limit=3), 3),
+            ):
+                listing = make()
+                for first in listing:
+                    break
+                whole = list(listing)
+                self.assertEqual((len(whole), whole[0]), (want, first))
+                self.assertEqual(list(listing), whole)
+                self.assertEqual(sum(1 for _ in listing for _ in listing), want * want)
+
+    def test_go_on_after_next_to_the_end_and_then_begin_again(self):
+        listing = self.archive.query("sbds", user="lists", limit=3)
+        self.assertEqual([next(listing), *listing], self.ids[:3])
+        self.assertEqual(list(listing), self.ids[:3])
+        self.assertIsNone(next(listing, None))
+        listing = self.archive.query("prjs", user="again")
+        self.assertEqual(list(listing), [])
+        self.archive.put({"prj_id": "prj-again"})
+        self.assertEqual(list(listing), [])
+        Archive(self.server.url, user="again").put({"prj_id": "prj-later"})
+        self.assertEqual(list(listing), ["prj-later"])
+
     def test_take_times_in_any_form(self):
         first = datetime.fromisoformat(self.began[:-1] + "+00:00")
         for after in (self.began, first, first.astimezone(timezone(timedelta(hours=5))), first.replace(tzinfo=None), date(2026, 1, 1)):
@@ -184,6 +258,7 @@ class Lists(ClientCase):
         found = lambda **filters: [each["id"] for each in self.archive.search("prjs", **filters)]  # noqa: E731
         want = [with_target["prj_id"]]
         self.assertEqual(found(cone=(204.2, -29.9, 0.5)), want)
+        self.assertEqual(found(cone="204.2,-29.9,0.5"), want)
         self.assertEqual(found(cone=(10, -29.9, 0.5)), [])
         self.assertEqual(found(q="spiral", where=['/targets/*/name = "M83"', '/title ~ "ARMS"']), want)
         self.assertEqual(found(q="spiral", where=['/targets/*/name = "M83"', '/title ~ "legs"'], telescope=None), [])
@@ -191,6 +266,8 @@ class Lists(ClientCase):
     def test_refuse_a_filter_that_does_not_exist(self):
         with self.assertRaisesRegex(OdaError, "telescope"):
             list(self.archive.search("sbds", teleskope="ska_mid"))
+        with self.assertRaisesRegex(OdaError, "cone"):
+            list(self.archive.search("sbds", cone="1,2"))
         with self.assertRaisesRegex(OdaError, "needs a query"):
             list(self.archive.query("sbds"))
 

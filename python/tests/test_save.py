@@ -110,6 +110,36 @@ class AModelIsStored(Case):
         self.assertIs(type(stored), Own)
         self.assertEqual(stored.document["telescope"], "ska_low")
 
+    def test_that_has_to_dict_with_dates_and_models_in_it(self):
+        day = datetime.date(2026, 3, 1)
+        noon = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.timezone.utc)
+
+        class Inner:
+            def model_dump(self, mode):
+                return {"mode": mode}
+
+        class Own:
+            def __init__(self, document=None):
+                self.document = document or {"when": noon, "days": (day,), "scan": Scan(Band.ONE, 1.5), "inner": Inner(), "at": noon.time()}
+
+            def to_dict(self):
+                if "metadata" not in self.document:
+                    return self.document
+                metadata = dict(self.document["metadata"])
+                for name in ("created_on", "last_modified_on"):
+                    metadata[name] = datetime.datetime.fromisoformat(metadata[name].replace("Z", "+00:00"))
+                return dict(self.document, metadata=metadata)
+
+            from_dict = classmethod(lambda cls, document: cls(document))
+
+        stored = oda_helper.save(Own())
+        want = {"when": "2026-03-01T12:00:00+00:00", "days": ["2026-03-01"], "scan": {"band": "band 1", "seconds": 1.5},
+                "inner": {"mode": "json"}, "at": "12:00:00"}  # fmt: skip
+        self.assertEqual({name: stored.document[name] for name in want}, want)
+        again = oda_helper.save(stored)
+        self.assertEqual(again.document["metadata"]["version"], 2)
+        self.assertEqual(oda_helper.save({"when": day})["when"], "2026-03-01")
+
     def test_although_its_class_does_not_accept_what_is_stored(self):
         class Strict(Mapped):
             @classmethod

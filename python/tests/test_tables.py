@@ -4,7 +4,7 @@ import builtins
 import sys
 from unittest import mock
 
-from oda_client import Archive, _tables
+from oda_client import Archive, _sky, _tables
 from support import Case, needs
 from test_client import CALLS
 
@@ -48,11 +48,29 @@ class ADataFrame(TableCase):
     def test_of_what_was_found(self):
         frame = self.projects("frame").to_pandas()
         self.assertEqual(list(frame.columns), list(_tables.SUMMARIES))
-        self.assertEqual((frame.targets[0], frame.ra[0], frame.dec[0]), ("M83, M51", 204.25, -29.86))
+        self.assertEqual((frame.targets[0], frame.target[0], frame.ra[0], frame.dec[0]), ("M83, M51", "M83", 204.25, -29.86))
         self.assertTrue(self.pandas.isna(frame.ra[1]))
         self.assertEqual((list(frame.version), list(frame.created_by)), ([1, 1], ["ada", "ada"]))
         self.assertEqual(frame.references[1], "sbd-1, sbd-2")
         self.assertTrue(frame.created_on[0] < frame.created_on[1])
+
+    def test_of_a_cone_has_the_target_that_was_found(self):
+        self.projects("near")
+        found = self.archive.search("prjs", telescope="near", cone=(202.5, 47.2, 1))
+        frame = found.to_pandas()
+        self.assertEqual((list(frame.target), list(frame.targets)), (["M51"], ["M83, M51"]))
+        self.assertAlmostEqual(frame.ra[0], 202.469583, 5)
+        self.assertEqual(len(found.to_pandas()), 1)
+
+    def test_of_targets_has_a_row_for_each(self):
+        found = self.projects("each")
+        frame = found.targets().to_pandas()
+        self.assertEqual(list(frame.columns), list(_tables.TARGETS))
+        self.assertEqual((list(frame.target), frame.ra[0], list(frame.version)), (["M83", "M51"], 204.25, [1, 1]))
+        self.assertEqual([each["target"] for each in found.targets()], ["M83", "M51"])
+        for cone, want in (((204.25, -29.86, 0), ["M83"]), ((204, 10, 90), ["M83", "M51"]), ("202.5,47.2,1", ["M51"])):
+            within = self.archive.search("prjs", telescope="each", cone=cone).targets()
+            self.assertEqual([each["target"] for each in within], want, cone)
 
     def test_of_nothing_has_the_same_columns(self):
         frame = self.archive.records(self.archive.post("ebs", {})["eb_id"]).to_pandas()
@@ -93,6 +111,16 @@ class AnAstropyTable(TableCase):
         self.assertEqual((table["ra"][0], table["targets"][0]), (204.25, "M83, M51"))
         self.assertEqual((table["ra"].dtype, table["version"].dtype), (float, int))
 
+    def test_has_units(self):
+        from astropy.coordinates import SkyCoord
+
+        found = self.projects("units")
+        for table in (found.to_astropy(), found.targets().to_astropy(), self.archive.search("prjs", telescope="nobody").to_astropy()):
+            self.assertEqual(len(SkyCoord(table["ra"], table["dec"])), len(table))
+        at = SkyCoord(found.to_astropy()["ra"], found.to_astropy()["dec"])
+        self.assertAlmostEqual(at[0].separation(SkyCoord(204.25, -29.86, unit="deg")).arcsec, 0, 6)
+        self.assertEqual(str(self.archive.records(self.block()).to_astropy()["seconds"].unit), "s")
+
     def test_of_nothing_has_the_same_columns(self):
         table = self.archive.search("prjs", telescope="nobody").to_astropy()
         self.assertEqual((len(table), table.colnames), (0, list(_tables.SUMMARIES)))
@@ -102,8 +130,40 @@ class AnAstropyTable(TableCase):
         self.projects("cone")
         cone = (204.2 * units.deg, -29.9 * units.deg, 30 * units.arcmin)
         self.assertEqual(len(list(self.archive.search("prjs", telescope="cone", cone=cone))), 1)
+        self.assertEqual(len(list(self.archive.search("prjs", telescope="cone", cone=(204.2, -29.9, 30 * units.arcmin)))), 1)
+        with self.assertRaisesRegex(ValueError, "A cone is"):
+            self.archive.search("prjs", cone=(204.2, -29.9, 30 * units.m))
         now = __import__("astropy.time").time.Time.now()
         self.assertEqual(list(self.archive.search("prjs", created_after=now + 1 * units.day)), [])
+
+
+    def test_is_found_around_a_place_in_the_sky(self):
+        from astropy import units
+        from astropy.coordinates import SkyCoord
+
+        self.projects("place")
+        place = SkyCoord("13h37m00s", "-29d51m36s")
+        for centre in (place, place.galactic):
+            for radius in (0.1, 6 * units.arcmin):
+                table = self.archive.search("prjs", telescope="place", cone=(centre, radius)).to_astropy()
+                self.assertEqual(list(table["target"]), ["M83"])
+        for wrong in ((SkyCoord([1, 2], [3, 4], unit="deg"), 1), (place,), (place, 1, 2), (place, "1 deg")):
+            with self.assertRaisesRegex(ValueError, "A cone is"):
+                self.archive.search("prjs", cone=wrong)
+
+
+class Separations(Case):
+    needs_server = False
+
+    def test_are_those_on_the_sphere(self):
+        for ra, dec, target_ra, target_dec, want in (
+            (0, 0, 0, 0, 0), (10, 0, 350, 0, 20), (0, 90, 123, 89, 1), (0, -90, 50, 90, 180), (0, 0, 180, 0, 180), (0, 60, 180, 60, 60), (7, 1e-7, 7, 0, 1e-7),
+        ):  # fmt: skip
+            cone = _sky.Cone(ra, dec, want)
+            target = {"ra": target_ra, "dec": target_dec}
+            self.assertAlmostEqual(cone.separation(target), want, 12)
+            self.assertTrue(cone.holds(target))
+            self.assertFalse(_sky.Cone(ra, dec, want - 1e-6).holds(target))
 
 
 class ATableWithoutItsLibrary(Case):

@@ -12,14 +12,18 @@ oda_helper, which comes with it: that one keeps records while the archive is una
 this one raises an exception. docs/python.md is for its users.
 
 Modules: _archive has the operations, _sending sends and repeats requests, _words knows
-kinds and how values are written in a query, _listing is what lists are, _tables makes
-tables of them, _block is what a notebook shows.
+kinds and how values are written in a query, _types has what callers may give, _sky knows
+cones, _listing is what lists are, _tables makes tables of them, _block is what a notebook
+shows.
 """
 
 from oda_helper._errors import Conflict, NotFound, OdaError, Unreachable
 
 from ._archive import Archive
 from ._block import Block
-from ._listing import Listing
+from ._listing import Found, Listing
+from ._types import Kind
 
-__all__ = ["Archive", "Block", "Conflict", "Listing", "NotFound", "OdaError", "Unreachable"]
+__all__ = [
+    "Archive", "Block", "Conflict", "Found", "Kind", "Listing", "NotFound", "OdaError", "Unreachable",
+]  # fmt: skip

@@ -6,22 +6,25 @@ import random
 import time
 import uuid
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING, Any, Callable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Union, overload,
+)  # fmt: skip
 from urllib.parse import parse_qsl, quote, urlsplit
 from zoneinfo import ZoneInfo
 
-from oda_helper import _settings
+from oda_helper import _json, _models, _settings
 from oda_helper._errors import PROBLEM, Conflict, OdaError
 
-from . import _sending, _tables, _words
+from . import _sending, _sky, _tables, _words
 from ._block import Block
-from ._listing import Listing
+from ._listing import Found, Listing
 from ._sending import DOCUMENT, LIST, Sender, Shape
+from ._types import Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, Time
 
-Document = Dict[str, Any]
-Time = Union[str, date, datetime]
+if TYPE_CHECKING:  # a checker knows it by itself; nothing else is installed
+    from typing_extensions import Unpack
+
 Query = List[Tuple[str, str]]
-Several = Union[None, str, Sequence[str]]
 
 LIST_PAGE, SEARCH_PAGE, VERSION_PAGE, RECORD_PAGE, CHANGE_PAGE = 10000, 1000, 1000, 1000, 1000
 CHANGES: Shape = {"changes": list, "next": int}
@@ -40,8 +43,8 @@ class Archive:
     the archive does not know its callers; without it ODA_USER, or whoever works here.
 
     Kinds are sbds, sbis, ebs and prjs. An identifier tells its kind by its prefix, unless
-    ``kind`` is given. Documents are dicts. Lists are iterators, which ask for one page at a
-    time, or at most ``limit`` items. Requests that may be repeated are, a few times, if the
+    ``kind`` is given. Documents are dicts. Lists ask for one page at a time as they are read,
+    or for at most ``limit`` items; each loop reads them from the beginning. Requests that may be repeated are, a few times, if the
     archive is unavailable. An Archive can be used by several threads.
 
     What the archive refuses is an OdaError: NotFound, Conflict, Unreachable, or another one. What
@@ -84,7 +87,7 @@ class Archive:
     # Documents.
 
     def get(
-        self, id: str, *, version: Optional[int] = None, kind: Optional[str] = None
+        self, id: str, *, version: Optional[int] = None, kind: Optional[Kind] = None
     ) -> Document:
         """The document as it is stored now, or a version of it."""
         path = self._path(id, kind)
@@ -92,14 +95,14 @@ class Archive:
             path += "/versions/%d" % operator.index(version)
         return self._document(path)
 
-    def at(self, id: str, time: Time, *, kind: Optional[str] = None) -> Document:
+    def at(self, id: str, time: Time, *, kind: Optional[Kind] = None) -> Document:
         """The document as it was at a time, with the records that it then had."""
         if time is None:
             raise ValueError("There is no time; get() gives the document as it is now.")
         return self._document(self._path(id, kind), _words.query({"at": time}))
 
     def put(
-        self, document: Mapping[str, Any], *, kind: Optional[str] = None, keep_records: bool = False
+        self, document: Mapping[str, Any], *, kind: Optional[Kind] = None, keep_records: bool = False
     ) -> Document:
         """Stores a document under its identifier and returns it as it is stored.
 
@@ -108,36 +111,39 @@ class Archive:
         version of an ExecutionBlock has the records of the stored one, however many were
         added meanwhile, and those in the document do not count.
         """
-        kind, id = _words.identity(document, kind)
-        path = target = self._path(id, kind)
+        collection, id = _words.identity(document, kind)
+        path = target = self._path(id, collection)
         if keep_records:
             document = {
                 name: value for name, value in document.items() if name != "request_responses"
             }
             target += "?records=keep"
         try:
-            return _shown(kind, self._sender.store("PUT", target, document))
+            return _shown(collection, self._sender.store("PUT", target, document))
         except Conflict as conflict:
             try:
                 stored = self._document(path)
             except OdaError:
                 raise conflict from None
             conflict.stored = stored
-            conflict.differs = _words.differences(document, stored)
+            sent = _json.read(_models.write(document))
+            conflict.differs = _words.differences(sent, stored)
             if keep_records:
                 conflict.differs.pop("/request_responses", None)
             raise
 
-    def post(self, kind: str, document: Optional[Mapping[str, Any]] = None) -> Document:
+    def post(self, kind: Kind, document: Optional[Mapping[str, Any]] = None) -> Document:
         """Stores a document under a new identifier and returns it as it is stored."""
-        kind = _words.collection(kind)
+        collection, key = _words.collection(kind), str(uuid.uuid4())
         return _shown(
-            kind, self._sender.store("POST", "/" + kind, document or {}, str(uuid.uuid4()))
+            collection, self._sender.store("POST", "/" + collection, document or {}, key)
         )
 
     # Finding.
 
-    def query(self, kind: str, *, limit: Optional[int] = None, **filters: Any) -> "Listing[str]":
+    def query(
+        self, kind: Kind, *, limit: Optional[int] = None, **filters: "Unpack[ListFilters]"
+    ) -> Listing[str]:
         """The identifiers of a kind, by user, by time of creation or of modification.
 
         ``user`` with ``user_match_type`` (equals, starts_with, contains), or
@@ -146,26 +152,71 @@ class Archive:
         """
         path = "/" + _words.collection(kind)
         query = _words.query({**filters, "limit": min(limit or LIST_PAGE, LIST_PAGE)})
-        return Listing(self._linked(path, query), limit, columns=_tables.IDENTIFIERS)
+        return Listing(lambda: self._linked(path, query), limit, columns=_tables.IDENTIFIERS)
+
+    @overload
+    def search(
+        self,
+        kind: Kind,
+        *,
+        limit: Optional[int] = None,
+        fields: Literal["summary"] = "summary",
+        **filters: "Unpack[SearchFilters]",
+    ) -> Found: ...
+
+    @overload
+    def search(
+        self,
+        kind: Kind,
+        *,
+        limit: Optional[int] = None,
+        fields: Literal["id"],
+        **filters: "Unpack[SearchFilters]",
+    ) -> Listing[str]: ...
+
+    @overload
+    def search(
+        self,
+        kind: Kind,
+        *,
+        limit: Optional[int] = None,
+        fields: Literal["document"],
+        **filters: "Unpack[SearchFilters]",
+    ) -> Listing[Document]: ...
 
     def search(
-        self, kind: str, *, limit: Optional[int] = None, fields: str = "summary", **filters: Any
-    ) -> "Listing[Any]":
+        self,
+        kind: Kind,
+        *,
+        limit: Optional[int] = None,
+        fields: Literal["summary", "id", "document"] = "summary",
+        **filters: "Unpack[SearchFilters]",
+    ) -> Union[Found, Listing[Any]]:
         """What is found by any combination of filters; without any, everything.
 
         ``q`` (words), ``telescope``, ``ref`` with ``ref_version``, ``cone`` (right ascension,
-        declination and radius in degrees), ``where`` (a condition, or a list of them), those
-        of query, and ``sort`` (-created, created, modified, -modified, id, -id). The items
-        are summaries; with ``fields="document"`` the documents, with ``fields="id"`` the
-        identifiers. What is damaged cannot be read: a warning names it, the others come
-        first, and then an OdaError, unless ``limit`` others were found.
+        declination and radius in degrees, or a SkyCoord and a radius), ``where`` (a condition,
+        or a list of them), those of query, and ``sort`` (-created, created, modified,
+        -modified, id, -id). The items are summaries; with ``fields="document"`` the
+        documents, with ``fields="id"`` the identifiers. What is damaged cannot be read: a
+        warning names it, the others come first, and then an OdaError, unless ``limit`` others
+        were found.
         """
-        kind = _words.collection(kind)
-        wanted = {**filters, "fields": fields, "limit": min(limit or SEARCH_PAGE, SEARCH_PAGE)}
-        items = self._found(kind, fields, _words.query(wanted))
+        cone = _sky.cone(filters.get("cone"))
+        wanted = {
+            **filters,
+            "cone": filters.get("cone") if cone is None else str(cone),
+            "fields": fields,
+            "limit": min(limit or SEARCH_PAGE, SEARCH_PAGE),
+        }
+        collection, query = _words.collection(kind), _words.query(wanted)
+
+        def read() -> Iterator[Any]:
+            return self._found(collection, fields, query)
+
         if fields == "summary":
-            return Listing(items, limit, _tables.summary_row, _tables.SUMMARIES)
-        return Listing(items, limit, columns=_tables.IDENTIFIERS if fields == "id" else None)
+            return Found(read, limit, cone)
+        return Listing(read, limit, columns=_tables.IDENTIFIERS if fields == "id" else None)
 
     def _found(self, kind: str, fields: str, query: Query) -> Iterator[Any]:
         first: Optional[OdaError] = None
@@ -194,12 +245,14 @@ class Archive:
     # History.
 
     def versions(
-        self, id: str, *, limit: Optional[int] = None, kind: Optional[str] = None
-    ) -> "Listing[Document]":
+        self, id: str, *, limit: Optional[int] = None, kind: Optional[Kind] = None
+    ) -> Listing[Document]:
         """The versions of an entity, newest first: who stored them, when, and their size."""
         query = _words.query({"limit": min(limit or VERSION_PAGE, VERSION_PAGE)})
-        items = self._linked(self._path(id, kind) + "/versions", query, "versions")
-        return Listing(items, limit, columns=_tables.VERSIONS)
+        path = self._path(id, kind) + "/versions"
+        return Listing(
+            lambda: self._linked(path, query, "versions"), limit, columns=_tables.VERSIONS
+        )
 
     def diff(
         self,
@@ -207,7 +260,7 @@ class Archive:
         from_version: Optional[int] = None,
         to_version: Optional[int] = None,
         *,
-        kind: Optional[str] = None,
+        kind: Optional[Kind] = None,
     ) -> List[Document]:
         """What changed between two versions, as a JSON Patch (RFC 6902).
 
@@ -223,7 +276,7 @@ class Archive:
         from_version: Optional[int] = None,
         to_version: Optional[int] = None,
         *,
-        kind: Optional[str] = None,
+        kind: Optional[Kind] = None,
     ) -> str:
         """The same as diff, for people: a unified diff of the documents."""
         path, query = self._diff(id, from_version, to_version, kind)
@@ -234,7 +287,7 @@ class Archive:
     ) -> Tuple[str, Query]:
         return self._path(id, kind) + "/diff", _words.query({"from": start, "to": end})
 
-    def provenance(self, id: str, *, kind: Optional[str] = None) -> Document:
+    def provenance(self, id: str, *, kind: Optional[Kind] = None) -> Document:
         """Everything that can be reached over references: ``nodes``, ``edges``, ``truncated``."""
         path = self._path(id, kind) + "/provenance"
         found: Document = self._sender.read({"nodes": list}, path)
@@ -244,14 +297,16 @@ class Archive:
 
     def records(
         self, id: str, *, after: int = 0, limit: Optional[int] = None
-    ) -> "Listing[Document]":
+    ) -> Listing[Document]:
         """The records of an ExecutionBlock, in order.
 
         Each has ``sequence``, ``recorded_at`` and the ``record`` itself.
         """
         path = self._path(id, "ebs") + "/request_responses"
-        items = self._recorded(path, after, min(limit or RECORD_PAGE, RECORD_PAGE))
-        return Listing(items, limit, _tables.record_row, _tables.RECORDS)
+        most = min(limit or RECORD_PAGE, RECORD_PAGE)
+        return Listing(
+            lambda: self._recorded(path, after, most), limit, _tables.record_row, _tables.RECORDS
+        )
 
     def _recorded(self, path: str, after: int, most: int) -> Iterator[Document]:
         while True:
@@ -267,14 +322,15 @@ class Archive:
         after: Union[int, str] = 0,
         *,
         limit: Optional[int] = None,
-        kind: Several = None,
-        id: Several = None,
-    ) -> "Listing[Document]":
+        kind: Kinds = None,
+        id: Identifiers = None,
+    ) -> Listing[Document]:
         """What was stored and recorded behind a position, up to now.
 
         ``kind`` and ``id`` are one or several to look for.
         """
-        return Listing(self._changed(after, _filters(kind, id)), limit, columns=_tables.CHANGES)
+        filters = _filters(kind, id)
+        return Listing(lambda: self._changed(after, filters), limit, columns=_tables.CHANGES)
 
     def _changed(self, after: Union[int, str], filters: Query) -> Iterator[Document]:
         end = self._end()
@@ -297,7 +353,7 @@ class Archive:
         return int(self._sender.read(CHANGES, "/changes", [("after", "now")])["next"])
 
     def follow(
-        self, after: Union[int, str] = "now", *, kind: Several = None, id: Several = None
+        self, after: Union[int, str] = "now", *, kind: Kinds = None, id: Identifiers = None
     ) -> Iterator[Document]:
         """The changes behind a position, and then each new one as it comes, without end.
 
@@ -424,7 +480,7 @@ def _shown(kind: str, document: Document) -> Document:
     return Block(document) if kind == "ebs" else document
 
 
-def _filters(kind: Several, id: Several) -> Query:
+def _filters(kind: Kinds, id: Identifiers) -> Query:
     kinds = [kind] if isinstance(kind, str) else kind or []
     ids = [id] if isinstance(id, str) else id
     return _words.query({"kind": [_words.collection(each) for each in kinds], "id": ids})

@@ -1,49 +1,47 @@
-"""What lists are: iterators over all pages, which can become tables."""
+"""What lists are: read page by page, as often as somebody asks, and made into tables."""
 
 from itertools import islice
 from typing import Any, Callable, Dict, Generic, Iterator, Optional, TypeVar
 
 from oda_helper._errors import OdaError
 
-from . import _tables
+from . import _sky, _tables
 
 T = TypeVar("T")
 
 
 class Listing(Iterator[T], Generic[T]):
-    """An iterator that asks the archive for page after page, as it is read.
+    """A list in the archive, which is asked for page by page as it is read.
 
-    It holds one page. ``to_pandas`` and ``to_astropy`` read the rest of it into a table.
-    After an error or an interrupt it is not at its end, and cannot go on: it raises again.
+    Each loop, each list() and each table reads it again from its beginning, as the archive
+    has it then. After next(), they go on from there to the end. A reading holds one page.
     """
 
     def __init__(
         self,
-        items: Iterator[T],
+        read: Callable[[], Iterator[T]],
         limit: Optional[int] = None,
         row: Callable[[T], Dict[str, Any]] = _tables.row,
         columns: Optional[_tables.Columns] = None,
     ):
         if limit is not None and limit < 0:
             raise ValueError("A limit is a number from 0, not %r." % (limit,))
-        self._items = items if limit is None else islice(items, limit)
+        self._read, self._limit = read, limit
         self._row, self._columns = row, columns
-        self._broken = False
+        self._begun: Optional[_Reading[T]] = None  # by next()
 
-    def __iter__(self) -> "Listing[T]":
-        return self
+    def __iter__(self) -> Iterator[T]:
+        if self._begun is not None and not self._begun.ended:
+            return self._begun
+        return self._reading()
 
     def __next__(self) -> T:
-        if self._broken:
-            raise OdaError("The rest of this list could not be read. Ask the archive for it again.")
-        self._broken = True  # unless it gets there
-        try:
-            item = next(self._items)
-        except StopIteration:
-            self._broken = False
-            raise
-        self._broken = False
-        return item
+        if self._begun is None:
+            self._begun = self._reading()
+        return next(self._begun)
+
+    def _reading(self) -> "_Reading[T]":
+        return _Reading(islice(self._read(), self._limit))
 
     def __repr__(self) -> str:
         return "<Listing: use it in a for loop, or list(...), .to_pandas(), .to_astropy()>"
@@ -55,3 +53,59 @@ class Listing(Iterator[T], Generic[T]):
     def to_astropy(self) -> Any:
         """An astropy Table with a row for each item. Times are in UTC."""
         return _tables.to_astropy(map(self._row, self), self._columns)
+
+
+class Found(Listing[Dict[str, Any]]):
+    """The summaries that a search has found.
+
+    In a table of them, target, ra and dec are of the target nearest to the centre of the
+    cone that was searched, or of the first one if there was no cone.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Iterator[Dict[str, Any]]],
+        limit: Optional[int],
+        cone: Optional[_sky.Cone],
+    ):
+        super().__init__(
+            read, limit, lambda item: _tables.summary_row(item, cone), _tables.SUMMARIES
+        )
+        self._cone = cone
+
+    def targets(self) -> Listing[Dict[str, Any]]:
+        """Every target of what was found; of a search in a cone, those within it.
+
+        Each is a summary with ``target`` (its name), ``ra`` and ``dec`` in degrees instead
+        of ``targets``.
+        """
+        return Listing(self._targets, columns=_tables.TARGETS, row=_tables.target_row)
+
+    def _targets(self) -> Iterator[Dict[str, Any]]:
+        for item in self:
+            for target in item["targets"]:
+                if self._cone is None or self._cone.holds(target):
+                    yield _tables.with_target(item, target)
+
+
+class _Reading(Iterator[T]):
+    """One reading of a list.
+
+    After an error or an interrupt it is not at its end, and cannot go on: it raises again.
+    """
+
+    def __init__(self, items: Iterator[T]):
+        self._items = items
+        self._broken = self.ended = False
+
+    def __next__(self) -> T:
+        if self._broken:
+            raise OdaError("The rest of this list could not be read. Ask the archive for it again.")
+        self._broken = True  # unless it gets there
+        try:
+            item = next(self._items)
+        except StopIteration:
+            self._broken, self.ended = False, True
+            raise
+        self._broken = False
+        return item

@@ -6,7 +6,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import urlencode
 
-from oda_helper import _json, _settings
+from oda_helper import _json, _models, _settings
 from oda_helper._errors import PROBLEM, OdaError, Unreachable
 from oda_helper._http import FAILURES, MAYBE, MAYBE_NEW, NOT_SENT, Answer, Client, TooLong, describe
 
@@ -59,7 +59,7 @@ class Sender:
 
     def store(self, method: str, path: str, document: Any, key: Optional[str] = None) -> Any:
         """Sends a document and returns what is stored. With a key it may be repeated."""
-        body = _json.write(document)
+        body = _models.write(document)
         if key is not None:
             answer = self.send(method, path, body, {"Idempotency-Key": key})
         else:

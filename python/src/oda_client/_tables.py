@@ -7,9 +7,12 @@ from importlib import import_module
 from typing import Any, Dict, Iterable, List, Optional
 
 from ._block import failed
+from ._sky import Cone
 
-# What a column holds: time, whole, number, truth or text. Others are kept as they are.
+# What a column holds: time, whole, seconds, degrees, truth or text. Others are kept as they are.
 Columns = Dict[str, str]
+
+_UNITS = {"seconds": "s", "degrees": "deg"}  # of columns of numbers
 
 RECORDS: Columns = {
     "sequence": "whole",
@@ -18,7 +21,7 @@ RECORDS: Columns = {
     "failed": "truth",
     "request_sent_at": "time",
     "response_received_at": "time",
-    "seconds": "number",
+    "seconds": "seconds",
     "request_args": "any",
     "response": "any",
     "error": "text",
@@ -40,10 +43,13 @@ SUMMARIES: Columns = {
     "telescope": "text",
     **_MANAGED,
     "targets": "text",
-    "ra": "number",
-    "dec": "number",
+    "target": "text",
+    "ra": "degrees",
+    "dec": "degrees",
     "references": "text",
 }
+
+TARGETS: Columns = {name: holds for name, holds in SUMMARIES.items() if name != "targets"}
 
 IDENTIFIERS: Columns = {"id": "text"}
 VERSIONS: Columns = {**_MANAGED, "bytes": "whole", "records": "whole"}
@@ -96,17 +102,31 @@ def record_row(item: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def summary_row(item: Dict[str, Any]) -> Dict[str, Any]:
-    """The row of what a search has found: of several targets, the position of the first."""
+def summary_row(item: Dict[str, Any], cone: Optional[Cone] = None) -> Dict[str, Any]:
+    """The row of what a search has found, with the position of one target.
+
+    It is the one nearest to the centre of the cone, or the first if there is no cone.
+    """
     targets = item["targets"]
-    first = targets[0] if targets else {}
+    chosen = min(targets, key=cone.separation) if cone and targets else (targets or [{}])[0]
     return {
-        **row(item),
+        **target_row(with_target(item, chosen)),
         "targets": ", ".join(str(target.get("name") or "?") for target in targets),
-        "ra": first.get("ra"),
-        "dec": first.get("dec"),
-        "references": ", ".join(str(reference.get("id")) for reference in item["references"]),
     }
+
+
+def with_target(item: Dict[str, Any], target: Dict[str, Any]) -> Dict[str, Any]:
+    """A summary with one target instead of all."""
+    found = {name: value for name, value in item.items() if name != "targets"}
+    return {
+        **found, "target": target.get("name"), "ra": target.get("ra"), "dec": target.get("dec")
+    }  # fmt: skip
+
+
+def target_row(item: Dict[str, Any]) -> Dict[str, Any]:
+    """The row of a summary with one target."""
+    references = ", ".join(str(reference.get("id")) for reference in item["references"])
+    return {**row(item), "references": references}
 
 
 def moment(value: Any) -> Optional[datetime]:
@@ -153,7 +173,7 @@ def _gather(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Dict[
 def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any:
     """A DataFrame of the rows."""
     pandas = _library("pandas", "pandas")
-    kinds = {"whole": "int64", "number": "float64", "truth": "bool", "any": object}
+    kinds = {"whole": "int64", "truth": "bool", "any": object, **dict.fromkeys(_UNITS, "float64")}
     found = {}
     for name, values in _gather(rows, columns).items():
         holds = (columns or _MANAGED).get(name, "")
@@ -168,7 +188,7 @@ def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any
 
 
 def to_astropy(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any:
-    """A Table of the rows. What is missing is masked, or NaN among numbers."""
+    """A Table of the rows, with units. What is missing is masked, or NaN among numbers."""
     table = _library("astropy.table", "astropy")
 
     def column(values: List[Any], kind: type, filler: Any) -> Any:
@@ -180,13 +200,14 @@ def to_astropy(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> An
 
     found = table.Table()
     for name, values in _gather(rows, columns).items():
-        holds = (columns or _MANAGED).get(name)
+        holds = (columns or _MANAGED).get(name, "")
         if holds == "time":
             found[name] = _times(values)
         elif holds == "whole":
             found[name] = column(values, int, 0)
-        elif holds == "number":
+        elif holds in _UNITS:
             found[name] = column(values, float, float("nan"))
+            found[name].unit = _UNITS[holds]
         elif holds == "truth":
             found[name] = column(values, bool, False)
         else:

@@ -53,16 +53,9 @@ def query(values: Mapping[str, Any]) -> List[Tuple[str, str]]:
     """The parameters of a query. None is left out; a list is given several times."""
     found: List[Tuple[str, str]] = []
     for name, value in values.items():
-        if name == "cone" and not isinstance(value, str) and value is not None:
-            value = ",".join(repr(_degrees(number)) for number in value)
         several = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
         found += [(name, written(each)) for each in several if each is not None]
     return found
-
-
-def _degrees(value: Any) -> float:
-    """A number of degrees, also of an astropy quantity."""
-    return float(value.to_value("deg") if hasattr(value, "to_value") else value)
 
 
 def written(value: Any) -> str:

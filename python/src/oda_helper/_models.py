@@ -1,4 +1,4 @@
-"""Documents that come as objects of a model: pydantic, dataclasses, or with to_dict.
+"""Documents that come as objects: of pydantic, dataclasses, with to_dict, or with numbers of numpy.
 
 No such library is imported: a model is known by its methods.
 """
@@ -7,9 +7,9 @@ import dataclasses
 import logging
 import sys
 import typing
-from datetime import date, datetime
+from datetime import date, datetime, time
 from enum import Enum
-from typing import Any, Dict, Union
+from typing import Any, Dict, Mapping, Union
 
 from . import _json
 
@@ -24,15 +24,24 @@ def to_json(model: Any) -> bytes:
         return bytes(model)
     if hasattr(model, "model_dump_json"):  # pydantic 2
         return to_json(model.model_dump_json())
-    if hasattr(model, "model_dump"):
-        return _json.write(model.model_dump(mode="json"))
     if hasattr(type(model), "parse_obj") and hasattr(model, "json"):  # pydantic 1
         return to_json(model.json())
-    if hasattr(model, "to_dict"):
-        return _json.write(model.to_dict())
-    if dataclasses.is_dataclass(model) and not isinstance(model, type):
-        return _json.write(_plain(dataclasses.asdict(model)))
-    return _json.write(model)
+    return write(model)
+
+
+def write(document: Any) -> bytes:
+    """A document as JSON, also if it has dates, models or numpy's numbers in it.
+
+    Raises TypeError if it has something that JSON has no form for, else ValueError.
+    """
+    try:
+        return _json.write(document)
+    except TypeError:
+        pass
+    try:
+        return _json.write(_plain(document))
+    except RecursionError:
+        raise ValueError("the document contains itself, or is nested too deeply") from None
 
 
 def like(model: Any, stored: bytes) -> Any:
@@ -62,16 +71,49 @@ def like(model: Any, stored: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a dataclass as JSON has it."""
-    if isinstance(value, dict):
-        return {key: _plain(member) for key, member in value.items()}
+    """A value of a document as JSON has it, and all of it."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, date):
+        return _plain(value.value)
+    if isinstance(value, (date, time)) and value == value:  # unlike the NaT of pandas
         return value.isoformat()
-    return value
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)):
+        return _numbers(value, numpy)
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump(mode="json"))
+    if hasattr(value, "to_dict"):
+        return _plain(value.to_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    raise TypeError(
+        "A document cannot hold a value of type %s: give a number or a text instead."
+        % type(value).__name__
+    )
+
+
+def _numbers(value: Any, numpy: Any) -> Any:
+    """A number of numpy, or the list that an array is."""
+    if hasattr(value, "unit"):
+        raise TypeError(
+            "A document cannot hold a quantity: give its number, such as x.to_value('deg')."
+        )
+    if isinstance(value, numpy.ndarray):
+        # Of times, objects and the longest numbers, tolist() makes no plain values.
+        if value.dtype.kind in "biufU" and value.dtype.char != "g":
+            return value.tolist()
+        return [_plain(item) for item in value] if value.ndim else _plain(value[()])
+    convert = {"b": bool, "i": int, "u": int, "f": float, "M": str}.get(value.dtype.kind)
+    if convert is None or value != value and convert is str:
+        raise TypeError("A document cannot hold %s %s." % (type(value).__name__, value))
+    return convert(value)
 
 
 def _made(hint: Any, value: Any) -> Any:

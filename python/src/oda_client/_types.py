@@ -1,0 +1,44 @@
+"""What callers may give, for checkers of types and editors."""
+
+from datetime import date, datetime
+from typing import Any, Dict, Literal, Protocol, Sequence, SupportsFloat, Tuple, TypedDict, Union
+
+Document = Dict[str, Any]
+Kind = Literal["sbds", "sbis", "ebs", "prjs", "sbd", "sbi", "eb", "prj"]
+Kinds = Union[None, Kind, Sequence[Kind]]
+Identifiers = Union[None, str, Sequence[str]]
+
+
+class AstropyTime(Protocol):
+    """A Time of astropy, as far as it is needed here."""
+
+    def to_datetime(self, timezone: Any = None) -> Any:
+        """The time as a datetime."""
+
+
+Time = Union[str, date, datetime, AstropyTime]
+Angle = SupportsFloat  # degrees, or a quantity of astropy
+Cone = Union[str, Tuple[Angle, Angle, Angle], Tuple[Any, Angle]]
+
+
+class ListFilters(TypedDict, total=False):
+    """What Archive.query takes. None is as good as nothing."""
+
+    user: Union[None, str]
+    user_match_type: Literal[None, "equals", "starts_with", "contains"]
+    created_after: Union[None, Time]
+    created_before: Union[None, Time]
+    last_modified_after: Union[None, Time]
+    last_modified_before: Union[None, Time]
+
+
+class SearchFilters(ListFilters, total=False):
+    """What Archive.search takes."""
+
+    q: Union[None, str]
+    telescope: Union[None, str]
+    ref: Union[None, str]
+    ref_version: Union[None, int]
+    cone: Union[None, Cone]
+    where: Union[None, str, Sequence[str]]
+    sort: Literal[None, "created", "-created", "modified", "-modified", "id", "-id"]

@@ -1,0 +1,37 @@
+"""What a checker of types accepts and refuses. It is not run: test_types checks it.
+
+A line that mypy should refuse and does not is an "ignore" too many, which is an error as well.
+"""
+
+from datetime import datetime
+from typing import Any, Dict, List
+
+from oda_client import Archive, Found, Kind, Listing
+
+
+def accepted(archive: Archive, place: Any, kinds: List[Kind]) -> None:
+    ids: Listing[str] = archive.search("sbds", fields="id", q="light", where=["/a = 1"], sort="-id")
+    documents: List[Dict[str, Any]] = list(archive.search("ebs", fields="document", limit=5))
+    found: Found = archive.search("prjs", cone=(1, 2.5, 0.1), created_after=datetime.now(), user=None)
+    names: List[str] = [target["target"] for target in found.targets()]
+    archive.search("sbis", cone=(place, 0.1), ref="sbd-1", ref_version=1, telescope="ska_mid")
+    for kind in kinds:
+        archive.query(kind, user="a", user_match_type="contains", last_modified_before="2026-01-01")
+    archive.changes(kind=kinds)
+    print(ids, documents, names)
+
+
+def refused(archive: Archive) -> None:
+    archive.search("sbds", colour="red")  # type: ignore[call-overload]
+    archive.search("sbdz")  # type: ignore[call-overload]
+    archive.search("sbds", sort="name")  # type: ignore[call-overload]
+    archive.search("sbds", fields="all")  # type: ignore[call-overload]
+    archive.search("sbds", cone=(1, 2, 3, 4))  # type: ignore[call-overload]
+    archive.search("sbds", fields="id").targets()  # type: ignore[attr-defined]
+    archive.query("sbds", colour="red")  # type: ignore[call-arg]
+    archive.query("sbds", q="light")  # type: ignore[call-arg]
+    archive.query("sbds", user_match_type="like")  # type: ignore[arg-type]
+    archive.query("sbds", created_after=5)  # type: ignore[arg-type]
+    archive.post("blocks")  # type: ignore[arg-type]
+    archive.get("sbd-1", kind="definitions")  # type: ignore[arg-type]
+    archive.changes(kind=["sbdz"])  # type: ignore[list-item]
