@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // What a document says in YAML is what it says in JSON, however odd its texts are.
@@ -47,5 +47,38 @@ func TestYAMLQuotesWhatIsSpecialToReaders(t *testing.T) {
 	var out bytes.Buffer
 	if err := (look{}).printYAML(&out, []byte(`["<<","=","=="]`)); err != nil || out.String() != "- \"<<\"\n- \"=\"\n- ==\n" {
 		t.Errorf("printed as\n%s%v", &out, err)
+	}
+}
+
+// Numbers are printed as they are spelled, white space is kept, and no text looks like
+// another type, to readers of YAML 1.1 either.
+func TestYAMLConvertsNothing(t *testing.T) {
+	t.Parallel()
+	const document = `{"n":[0.35e9,1.10,1e400,-0,123456789012345678901234567890.5],"on":"yes","off":["no","y","~","null","1_000","0x1f","12:30:45","2026-01-01"],"text":"  a  b\n c \n","none":null}`
+	const want = `"n":
+  - 0.35e9
+  - 1.10
+  - 1e400
+  - -0
+  - 123456789012345678901234567890.5
+"on": "yes"
+"off":
+  - "no"
+  - "y"
+  - "~"
+  - "null"
+  - "1_000"
+  - "0x1f"
+  - "12:30:45"
+  - "2026-01-01"
+text: "  a  b\n c \n"
+none: null
+`
+	var out bytes.Buffer
+	if err := (look{}).printYAML(&out, []byte(document)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Error(d)
 	}
 }
