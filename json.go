@@ -10,6 +10,10 @@ import (
 	"oda/internal/rawjson"
 )
 
+// CheckJSON returns why a text is not one strict JSON document, with the line and the
+// column, or nil.
+func CheckJSON(text []byte) error { return rawjson.Check(text, MaxDepth) }
+
 // Moment is an instant that JSON has as a text, in the archive's form of a time.
 type Moment Instant
 

@@ -143,6 +143,9 @@ func parseValue(literal string) (value, error) {
 	if err == nil {
 		err = s.End()
 	}
+	if syntax, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
+		err = fmt.Errorf("%s (column %d of it)", syntax.Msg, syntax.Column)
+	}
 	if err != nil {
 		return value{}, fmt.Errorf("has no JSON value after its operator: %w; write strings in double quotes", err)
 	}

@@ -114,7 +114,7 @@ func batchBody(records []oda.NewRecord) ([]byte, error) {
 		if !json.Valid(r.Text) {
 			return nil, &oda.Error{
 				Code: oda.InvalidJSON, Detail: "A record is not JSON. Nothing was sent.",
-				Faults: []oda.Fault{{Pointer: fmt.Sprintf("/records/%d/record", i), Detail: "is not JSON"}},
+				Faults: []oda.Fault{{Pointer: fmt.Sprintf("/records/%d/record", i), Detail: fmt.Sprintf("is not JSON: %v", oda.CheckJSON(r.Text))}},
 			}
 		}
 		if r.Key == "" {

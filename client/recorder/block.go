@@ -66,7 +66,10 @@ func bareDocument(document []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(document)) == 0 {
 		return []byte("{}"), nil
 	}
-	if !json.Valid(document) || bytes.TrimSpace(document)[0] != '{' {
+	if !json.Valid(document) {
+		return nil, fmt.Errorf("the document of a new block is not JSON: %w", oda.CheckJSON(document))
+	}
+	if bytes.TrimSpace(document)[0] != '{' {
 		return nil, errors.New("the document of a new block must be a JSON object")
 	}
 	out := []byte{'{'}

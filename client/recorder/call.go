@@ -112,13 +112,10 @@ func stamp(at time.Time) string {
 
 // oneLine removes the white space between the parts of a JSON text.
 func oneLine(text []byte) ([]byte, error) {
-	if !utf8.Valid(text) {
-		return nil, errors.New("the record is not JSON: it is not valid UTF-8")
-	}
 	var out bytes.Buffer
 	out.Grow(len(text))
-	if err := json.Compact(&out, text); err != nil {
-		return nil, fmt.Errorf("the record is not JSON: %w", err)
+	if !utf8.Valid(text) || json.Compact(&out, text) != nil {
+		return nil, fmt.Errorf("the record is not JSON: %w", oda.CheckJSON(text))
 	}
 	return out.Bytes(), nil
 }

@@ -115,7 +115,10 @@ func parseTokens(path string, text []byte) ([]Token, error) {
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&file)
 	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("there is something behind its end")
+		err = errors.New("there is something after its end")
+	}
+	if place := oda.CheckJSON(text); err != nil && place != nil {
+		err = place
 	}
 	for i := range file.Tokens {
 		t := &file.Tokens[i]

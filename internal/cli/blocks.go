@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -61,13 +59,12 @@ type recording struct {
 	acting
 }
 
-// Bounds of a batch, and of one record. A batch does not wait longer for more records,
-// so that those of a running program are stored as they come.
+// Bounds of a batch. It does not wait longer for more records, so that those of a
+// running program are stored as they come.
 const (
 	batchRecords = 1000
 	batchBytes   = 4 << 20
 	batchWait    = 200 * time.Millisecond
-	maxRecord    = 64 << 20
 )
 
 var errInterrupted = errors.New("interrupted")
@@ -212,84 +209,4 @@ func (s *sender) numbered(err error) error {
 		}
 	}
 	return &in
-}
-
-// values passes on JSON values byte for byte: the elements of an array, or a
-// stream of values.
-func values(in io.Reader, do func(text []byte) error) error {
-	bounded := &bounded{in: in}
-	buffered := bufio.NewReader(bounded)
-	array, err := startsWithBracket(buffered, bounded)
-	if err != nil {
-		return err
-	}
-	decoder := json.NewDecoder(buffered)
-	if array {
-		if _, err := decoder.Token(); err != nil {
-			return notJSON(err)
-		}
-	}
-	for n := 1; !array || decoder.More(); n++ {
-		bounded.left = maxRecord
-		var text json.RawMessage
-		if err := decoder.Decode(&text); err == io.EOF && !array {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("record %d: %w", n, notJSON(err))
-		}
-		if err := do(text); err != nil {
-			return err
-		}
-	}
-	if _, err := decoder.Token(); err != nil {
-		return notJSON(err)
-	}
-	if decoder.More() {
-		return errors.New("there is data after the array of records")
-	}
-	return nil
-}
-
-// startsWithBracket looks at the first character that is not white space.
-func startsWithBracket(in *bufio.Reader, b *bounded) (bool, error) {
-	for {
-		b.left = maxRecord
-		c, err := in.ReadByte()
-		if err == io.EOF {
-			return false, nil
-		}
-		if err != nil {
-			return false, plainly(err)
-		}
-		if !strings.ContainsRune(" \t\r\n", rune(c)) {
-			return c == '[', in.UnreadByte()
-		}
-	}
-}
-
-func notJSON(err error) error {
-	if errors.Is(err, errRecordSize) {
-		return err
-	}
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("it is not JSON: %w", err)
-}
-
-// bounded limits how much is read for one record.
-type bounded struct {
-	in   io.Reader
-	left int
-}
-
-var errRecordSize = fmt.Errorf("it is larger than %d bytes", maxRecord)
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errRecordSize
-	}
-	n, err := b.in.Read(p)
-	b.left -= n
-	return n, err
 }

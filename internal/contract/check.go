@@ -205,7 +205,7 @@ func invalidJSON(err error) error {
 		return fmt.Errorf("scan a body: %w", err)
 	}
 	e := oda.Errorf(oda.InvalidJSON, "The body is not strict JSON: %v.", syntax)
-	e.Faults = []oda.Fault{{Pointer: syntax.Pointer, Detail: syntax.Msg}}
+	e.Faults = []oda.Fault{{Pointer: syntax.Pointer, Detail: syntax.Error()}}
 	return e
 }
 

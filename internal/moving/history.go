@@ -82,7 +82,11 @@ func reason(err error) error {
 
 // identify finds out what a document is: its kind, its identifier and its version.
 func identify(f *found) error {
-	if err := rawjson.Check(f.text, oda.MaxDepth); err != nil {
+	err := rawjson.Check(f.text, oda.MaxDepth)
+	if wrong, ok := errors.AsType[*rawjson.SyntaxError](err); ok && f.Line > 0 { // one of many in its file
+		wrong.Line += int(f.Line) - 1
+	}
+	if err != nil {
 		return fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	ids := make(map[oda.Kind]string)

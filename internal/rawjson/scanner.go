@@ -9,18 +9,13 @@ import (
 
 // SyntaxError says where and why a text is not a strict JSON document.
 type SyntaxError struct {
-	Offset  int    // of the byte that is wrong
-	Line    int    // with that byte, from 1
-	Pointer string // JSON pointer to the value that holds that byte
-	Msg     string
+	Line, Column int    // of the character that is wrong, from 1; columns are characters
+	Pointer      string // JSON pointer to the value that holds that character
+	Msg          string
 }
 
 func (e *SyntaxError) Error() string {
-	text := e.Msg
-	if e.Line > 1 {
-		text += " in line " + strconv.Itoa(e.Line)
-	}
-	return text + " at byte " + strconv.Itoa(e.Offset)
+	return e.Msg + " (line " + strconv.Itoa(e.Line) + ", column " + strconv.Itoa(e.Column) + ")"
 }
 
 // Check returns why a text is not a strict JSON document, as a *SyntaxError, or nil.
@@ -76,17 +71,22 @@ func NewScanner(data []byte, maxDepth int) *Scanner {
 	s := &Scanner{data: data, maxDepth: maxDepth}
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		s.err = &SyntaxError{Msg: "the text begins with a byte order mark; send it without"}
+		s.err = syntaxError(data, 0, "", "the text begins with a byte order mark; send it without")
 	case !utf8.Valid(data):
-		wrong := invalidUTF8(data)
-		s.err = &SyntaxError{Offset: wrong, Line: lineOf(data, wrong), Msg: "the text is not valid UTF-8"}
+		s.err = syntaxError(data, invalidUTF8(data), "", "the text is not valid UTF-8")
 	default:
 		s.frames, s.keys = s.frameRoom[:0], s.keyRoom[:0]
 	}
 	return s
 }
 
-func lineOf(data []byte, offset int) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }
+// syntaxError returns the error for the byte at an offset.
+func syntaxError(data []byte, offset int, pointer, msg string) *SyntaxError {
+	before := data[:offset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return &SyntaxError{line, column, pointer, msg}
+}
 
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
@@ -362,7 +362,7 @@ func (s *Scanner) expected(msg string) error {
 
 // fail returns an error for the current byte, with a pointer to it.
 func (s *Scanner) fail(msg string) error {
-	s.err = &SyntaxError{Offset: s.pos, Line: lineOf(s.data, s.pos), Pointer: s.Pointer(), Msg: msg}
+	s.err = syntaxError(s.data, s.pos, s.Pointer(), msg)
 	return s.err
 }
 

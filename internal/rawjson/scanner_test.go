@@ -93,8 +93,8 @@ func TestLooseDocumentsAreRefused(t *testing.T) {
 			if !strings.Contains(syntax.Msg, test.msg) {
 				t.Errorf("message %q does not contain %q", syntax.Msg, test.msg)
 			}
-			if syntax.Pointer != test.pointer || syntax.Offset != test.offset {
-				t.Errorf("at %q, byte %d; want %q, byte %d", syntax.Pointer, syntax.Offset, test.pointer, test.offset)
+			if at := offsetOf(test.text, syntax); syntax.Pointer != test.pointer || at != test.offset {
+				t.Errorf("at %q, byte %d; want %q, byte %d", syntax.Pointer, at, test.pointer, test.offset)
 			}
 		})
 	}
@@ -242,14 +242,23 @@ func TestTheFirstSpecialByteOfAStringIsFound(t *testing.T) {
 	}
 }
 
-func TestASyntaxErrorNamesItsLine(t *testing.T) {
+// offsetOf returns the offset of the byte that an error names by its line and column.
+func offsetOf(text string, at *SyntaxError) int {
+	lines := strings.SplitAfter(text, "\n")
+	before := strings.Join(lines[:at.Line-1], "")
+	return len(before) + len(string([]rune(lines[at.Line-1])[:at.Column-1]))
+}
+
+// As an editor counts them: a character is one column, however many bytes it has.
+func TestASyntaxErrorNamesItsLineAndColumn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"a":1,}`:              "a key in double quotes was expected here at byte 7",
-		"{\"a\":1,\n\"b\" 2}":   "a colon was expected here in line 2 at byte 12",
-		"{\"a\":\n\n\"\xff\"}":  "the text is not valid UTF-8 in line 3 at byte 8",
-		"\n{}\n[]":              "there is more data after the end of the document in line 3 at byte 4",
-		"\xef\xbb\xbf{}":        "the text begins with a byte order mark; send it without at byte 0",
+		`{"a":1,}`:              "a key in double quotes was expected here (line 1, column 8)",
+		"{\"a\":1,\n\"b\" 2}":   "a colon was expected here (line 2, column 5)",
+		"{\"a\":\n\n\"\xff\"}":  "the text is not valid UTF-8 (line 3, column 2)",
+		"\n{}\n[]":              "there is more data after the end of the document (line 3, column 1)",
+		"{\n\"é😀\" 1}":          "a colon was expected here (line 2, column 6)",
+		"\xef\xbb\xbf{}":        "the text begins with a byte order mark; send it without (line 1, column 1)",
 		"{\n\"a\":\n[\n1\n]\n}": "",
 	} {
 		got := ""
