@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -135,5 +136,67 @@ func TestATableOfSKAsArchiveThatIsMissingIsSaid(t *testing.T) {
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "has no table tab_oda_sbi, so nothing was read there") {
 		t.Errorf("it says %q", notes)
+	}
+}
+
+// What the columns of a row say counts, whatever is in its document, and what neither says is
+// in the report.
+func TestColumnsCountMoreThanTheDocument(t *testing.T) {
+	t.Parallel()
+	source := env.Postgres(t)
+	env.Exec(t, env.Connect(t, source), strings.Split(skaSchemas["1.7"], ";")...)
+	env.Exec(t, env.Connect(t, source), `INSERT INTO tab_oda_sbd (info, sbd_id, version, created_by, created_on, last_modified_by, last_modified_on) VALUES
+		('{"sbd_id": "sbd-1", "metadata": {"version": "1", "created_by": "", "pdm_version": "9"}}', 'sbd-1', 1, 'ada', '2022-10-01', 'ada', '2022-10-01'),
+		('{"sbd_id": "sbd-1", "metadata": {"version": "v2", "created_by": "ada"}}', 'sbd-1', 2, 'ada', '2022-10-01', 'eve', '2022-10-02'),
+		('{"sbd_id": "sbd-2", "metadata": {"version": 1, "created_by": ""}}', 'sbd-2', 1, '', '2022-10-01', NULL, NULL),
+		('{"sbd_id": "sbd-2"}', 'sbd-2', 2, NULL, '2022-10-01', '', '2022-10-02')`)
+	for _, how := range []string{"--preserve", "--quiet"} {
+		database := emptyDatabase(t, "sqlite")
+		o := run(t, "import", source, "--db="+database, how)
+		if !strings.Contains(o.out, "4 read, 4 imported, 0 already there, 0 set aside") {
+			t.Errorf("%s: it says %s%s", how, o.out, o.err)
+		}
+		if how != "--preserve" {
+			continue
+		}
+		for _, want := range []string{
+			`tab_oda_sbd:3: sbd-2 version 1: imported, but as created by "DefaultUser", since it does not say by whom` + "\n",
+			`tab_oda_sbd:4: sbd-2 version 2: imported, but as created by "DefaultUser", since it does not say by whom; and imported, but as modified by "DefaultUser", since it does not say by whom` + "\n",
+		} {
+			if o.code != 5 || !strings.Contains(o.err, want) {
+				t.Errorf("it exits with %d and does not say %q: %s", o.code, want, o.err)
+			}
+		}
+		a := env.Start(t, func(c *app.Config) { c.Database = database })
+		if text := a.Do("GET", "/sbds/sbd-1/versions/1", "").Text(); !strings.Contains(text, `"version":1,`) || !strings.Contains(text, `"created_by":"ada"`) || !strings.Contains(text, `"pdm_version":`) {
+			t.Errorf("the first version is %s", text)
+		}
+	}
+}
+
+// PostgreSQL sends texts as the client asks for, which is not UTF-8 unless it asks.
+func TestADatabaseThatIsNotInUTF8IsImported(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"LATIN1", "EUC_JP"} {
+		address := env.Postgres(t)
+		source, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Path += "_" + strings.ToLower(encoding)
+		name := strings.TrimPrefix(source.Path, "/")
+		env.Exec(t, env.Connect(t, address), fmt.Sprintf(`CREATE DATABASE %s ENCODING '%s' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`, name, encoding))
+		t.Cleanup(func() { env.Exec(t, env.Connect(t, address), "DROP DATABASE "+name+" WITH (FORCE)") })
+		text := map[string]string{"LATIN1": "Grüße, Å", "EUC_JP": "天文台"}[encoding]
+		env.Exec(t, env.Connect(t, source.String()), append([]string{"SET client_encoding = 'UTF8'"}, strings.Split(skaSchemas["1.7"], ";")...)...)
+		env.Exec(t, env.Connect(t, source.String()), "SET client_encoding = 'UTF8'", fmt.Sprintf(`INSERT INTO tab_oda_sbd (info, sbd_id, version, created_by, created_on) VALUES ('{"sbd_id": "sbd-1", "name": "%s"}', 'sbd-1', 1, '%[1]s', '2022-10-01')`, text))
+		database := emptyDatabase(t, "sqlite")
+		if aside := imported(t, database, source.String()); len(aside) > 0 {
+			t.Errorf("%s: it sets aside:\n%s", encoding, strings.Join(aside, "\n"))
+		}
+		a := env.Start(t, func(c *app.Config) { c.Database = database })
+		if got := a.Do("GET", "/sbds/sbd-1", "").Text(); strings.Count(got, text) != 3 {
+			t.Errorf("%s: the document is %s, want %q as name and users", encoding, got, text)
+		}
 	}
 }

@@ -223,7 +223,9 @@ func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered)
 	if err != nil {
 		return nil, nil, "", err
 	}
+	m, unnamed := withUsers(m, state.Metadata)
 	m, note = following(m, state.Metadata)
+	note = strings.Join(slices.DeleteFunc([]string{unnamed, note}, func(s string) bool { return s == "" }), "; and ")
 	e = &oda.LogEntry{
 		Ref: f.Ref, Version: m.Version, By: m.LastModifiedBy, On: m.LastModifiedOn,
 		CreatedBy: m.CreatedBy, CreatedOn: m.CreatedOn, Body: d.Body(f.ID), Before: state.LastSequence, After: state.LastSequence,
@@ -270,6 +272,22 @@ func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered)
 	return e, after, note, nil
 }
 
+// withUsers returns metadata with a user for those that are not named. A note says whom.
+func withUsers(m, before oda.Metadata) (_ oda.Metadata, note string) {
+	var notes []string
+	if m.CreatedBy == "" {
+		m.CreatedBy = cmp.Or(before.CreatedBy, oda.DefaultUser)
+		notes = append(notes, fmt.Sprintf("imported, but as created by %q, since it does not say by whom", m.CreatedBy))
+	}
+	if m.LastModifiedBy == "" {
+		m.LastModifiedBy = m.CreatedBy
+		if m.LastModifiedOn != m.CreatedOn {
+			notes = append(notes, fmt.Sprintf("imported, but as modified by %q, since it does not say by whom", m.LastModifiedBy))
+		}
+	}
+	return m, strings.Join(notes, "; and ")
+}
+
 // following returns metadata as it can follow that of the version before. A note says
 // what could not be kept.
 func following(m, before oda.Metadata) (_ oda.Metadata, note string) {
@@ -292,7 +310,7 @@ func following(m, before oda.Metadata) (_ oda.Metadata, note string) {
 	return m, strings.Join(notes, "; and ")
 }
 
-// metadataOf returns the metadata that a document is to keep.
+// metadataOf returns the metadata that a document is to keep. Users may be missing.
 func metadataOf(f *found, d *oda.Document) (oda.Metadata, error) {
 	r := d.Metadata
 	if f.meta != nil {
@@ -309,7 +327,7 @@ func metadataOf(f *found, d *oda.Document) (oda.Metadata, error) {
 		return oda.Metadata{}, errors.New("its metadata lacks version or created_on, so they cannot be kept; import it without --preserve")
 	}
 	return oda.Metadata{
-		Version: r.Version, CreatedBy: cmp.Or(r.CreatedBy, oda.DefaultUser), CreatedOn: oda.InstantOf(r.CreatedOn),
-		LastModifiedBy: cmp.Or(r.LastModifiedBy, r.CreatedBy, oda.DefaultUser), LastModifiedOn: oda.InstantOf(r.LastModifiedOn),
+		Version: r.Version, CreatedBy: r.CreatedBy, CreatedOn: oda.InstantOf(r.CreatedOn),
+		LastModifiedBy: r.LastModifiedBy, LastModifiedOn: oda.InstantOf(r.LastModifiedOn),
 	}, nil
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"oda"
+	"oda/internal/rawjson"
 )
 
 // The database of SKA's ska-db-oda has a table for each kind, with a row for each
@@ -49,7 +51,8 @@ func openSKA(ctx context.Context, address string) (*skaDatabase, error) {
 		return nil, errors.New("the address of the PostgreSQL database is not valid; write it as postgres://USER@HOST/NAME")
 	}
 	config.RuntimeParams["application_name"] = "oda import"
-	config.RuntimeParams["timezone"] = "UTC" // in which older databases keep times
+	config.RuntimeParams["client_encoding"] = "UTF8" // whatever the database has
+	config.RuntimeParams["timezone"] = "UTC"         // in which older databases keep times
 	config.RuntimeParams["default_transaction_read_only"] = "on"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -204,8 +207,59 @@ func (d *skaDatabase) row(rows pgx.Rows, t skaTable, maxDocument int64) (f found
 		if f.meta, whole = columnsOf(columns); whole == nil {
 			whole = identify(&f)
 		}
+		if whole == nil {
+			f.text = corrected(f.text, f.version)
+		}
 	}
 	return f, whole, nil
+}
+
+// corrected returns a document without what its columns say better: a version that is a
+// string, and users without a name. Other documents are returned as they are.
+func corrected(text []byte, version int64) []byte {
+	wrong := false
+	inMetadata := func(key, value []byte) []byte {
+		switch string(key) {
+		case "version":
+			if value[0] == '"' {
+				wrong = true
+				return strconv.AppendInt(nil, version, 10)
+			}
+		case "created_by", "last_modified_by":
+			if string(value) == `""` {
+				wrong = true
+				return []byte("null")
+			}
+		}
+		return value
+	}
+	for key, metadata := range rawjson.Members(text) {
+		if string(key) != "metadata" || metadata[0] != '{' {
+			continue
+		}
+		if metadata = rewritten(metadata, inMetadata); wrong {
+			return rewritten(text, func(key, value []byte) []byte {
+				if string(key) == "metadata" {
+					return metadata
+				}
+				return value
+			})
+		}
+	}
+	return text
+}
+
+// rewritten returns an object with other values.
+func rewritten(object []byte, value func(key, value []byte) []byte) []byte {
+	out := []byte{'{'}
+	for key, old := range rawjson.Members(object) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(rawjson.AppendQuoted(out, string(key)), ':')
+		out = append(out, value(key, old)...)
+	}
+	return append(out, '}')
 }
 
 // columnsOf reads what the columns of a row say about a version.
