@@ -1,0 +1,104 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"oda"
+	"oda/internal/app"
+	"oda/internal/test/env"
+)
+
+// Whoever has nothing but an export and its description must be able to read it.
+func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/moving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(page)
+	if match == nil {
+		t.Fatal("docs/moving.md has no program")
+	}
+	database := emptyDatabase(t, "sqlite")
+	a := env.Start(t, func(c *app.Config) { c.Database = database })
+	stored := func(path, body string) {
+		t.Helper()
+		if reply := a.Do(http.MethodPut, path, body); reply.Status != http.StatusOK {
+			t.Fatalf("PUT %s: %d: %s", path, reply.Status, reply.Text())
+		}
+	}
+	recorded := func(name, user string) {
+		t.Helper()
+		if reply := a.Do(http.MethodPatch, "/ebs/eb-1/request_response", fmt.Sprintf(`{"request":%q}`, name), "X-Forwarded-User", user); reply.Status != http.StatusOK {
+			t.Fatalf("record %s: %d: %s", name, reply.Status, reply.Text())
+		}
+	}
+	metadata := func() string {
+		var d struct{ Metadata json.RawMessage }
+		if err := json.Unmarshal(a.Do(http.MethodGet, "/ebs/eb-1", "").Body, &d); err != nil {
+			t.Fatal(err)
+		}
+		return string(d.Metadata)
+	}
+	stored("/ebs/eb-1", "{\n\"telescope\": \"ska_mid\"}")
+	recorded("a", "ada")
+	recorded("b", "eve")
+	stored("/ebs/eb-1", `{"request_responses":[{"request":"b"},{"request":"c",`+"\n"+`"n":1},{"request":"a"}],"metadata":`+metadata()+`}`)
+	recorded("d", "ada")
+	stored("/ebs/eb-1", `{"request_responses":[],"metadata":`+metadata()+`}`)
+	stored("/sbds/sbd-1", `{"name":"other"}`)
+	want := make(map[string]any)
+	paths := []string{"ebs eb-1 1", "ebs eb-1 2", "ebs eb-1 3", "sbds sbd-1 1"}
+	for _, path := range paths {
+		var kind, id, version string
+		fmt.Sscan(path, &kind, &id, &version)
+		want[path] = decoded(t, a.Do(http.MethodGet, "/"+kind+"/"+id+"/versions/"+version, "").Body)
+	}
+	if err := a.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := export(t, database, oda.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	lines, err := decoder.DecodeAll(content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		var kind, id, version string
+		fmt.Sscan(path, &kind, &id, &version)
+		cmd := exec.Command("python3", "-c", string(match[1]), kind, id, version)
+		cmd.Stdin = bytes.NewReader(lines)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if diff := cmp.Diff(want[path], decoded(t, out)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
+func decoded(t *testing.T, text []byte) (value any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
