@@ -70,7 +70,7 @@ check: lint secure build ## Before a commit: lint, secure, then the tests, those
 	@$(MAKE) --no-print-directory test-others
 	cd release && go vet ./chart && go test -timeout 10m ./chart
 
-lint: ## Format, vet, staticcheck, generated files
+lint: ## Format, vet, staticcheck, generated files, the API description
 	@unformatted="$$($(TOOL) gofumpt -l .)" || exit 1; \
 	if [ -n "$$unformatted" ]; then \
 		echo "Not formatted. Run: $(TOOL) gofumpt -w ." >&2; \
@@ -81,6 +81,8 @@ lint: ## Format, vet, staticcheck, generated files
 	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	cd release && go tool -modfile=../tools/go.mod staticcheck .
 	@scripts/check-generated
+	@scripts/setup description
+	@scripts/check-description
 
 # Files are named by the operator, never by a request (G304); errors of closing
 # what was only read are ignored (G104). The rest of the tree is not shipped.
