@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -125,6 +126,59 @@ func ParsePosition(text string) (ra, dec float64, ok bool) {
 	ra, isRA := rightAscension(parts[0])
 	dec, isDec := declination(parts[1])
 	return ra, dec, isRA && isDec
+}
+
+// DefaultRadius is that of a cone of which only the centre is given, in degrees.
+const DefaultRadius = 1
+
+// radiusUnits are how many of them a degree has.
+var radiusUnits = []struct {
+	mark string
+	size float64
+}{{"arcmin", 60}, {"arcsec", 3600}, {"deg", 1}, {"°", 1}, {"d", 1}, {"'", 60}, {"′", 60}, {"\"", 3600}, {"″", 3600}}
+
+// ParseCone reads a circle on the sky as people write it: RA,DEC,RADIUS in degrees; or
+// a position as ParsePosition takes it, or the name of a source that tells it, perhaps
+// with a radius after it, which may have a unit.
+func ParseCone(text string) (Cone, error) {
+	cone, err := parseCone(text)
+	if err == nil {
+		return cone, nil
+	}
+	if centre, ok := parseCentre(text); ok {
+		return centre, nil
+	}
+	text = strings.TrimSpace(text)
+	if at := strings.LastIndexAny(text, ", "); at > 0 {
+		centre, isCentre := parseCentre(text[:at])
+		radius, isRadius := parseRadius(text[at+1:])
+		if isCentre && isRadius {
+			centre.Radius = radius
+			return centre, nil
+		}
+	}
+	return Cone{}, fmt.Errorf("%w; or a position such as \"13:25:27.6 -43:01:08.8\", with or without a radius after it", err)
+}
+
+func parseCentre(text string) (Cone, bool) {
+	ra, dec, ok := ParsePosition(text)
+	if !ok {
+		ra, dec, ok = PositionInName(text)
+	}
+	return Cone{ra, dec, DefaultRadius}, ok
+}
+
+// parseRadius parses 0.5, 0.5deg, 30' or 30arcmin, and returns degrees.
+func parseRadius(text string) (float64, bool) {
+	size := 1.0
+	for _, unit := range radiusUnits {
+		if number, ok := strings.CutSuffix(text, unit.mark); ok {
+			text, size = number, unit.size
+			break
+		}
+	}
+	n, ok := decimalNumber(text)
+	return n / size, ok && n >= 0 && n/size <= 180
 }
 
 // designation is the part of a source's name that tells its position in J2000.

@@ -23,8 +23,8 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 	if from == 0 {
 		return Diff{}, &Error{
 			Code:   InvalidQuery,
-			Detail: "There is no version before version 1 to compare it with. Say which versions to compare, with from and to.",
-			Faults: []Fault{{"query:from", "is missing, and there is no version before version 1"}},
+			Detail: "There is no version before version 1 to compare it with. Name the versions to compare, in from and to.",
+			Faults: []Fault{{"query:from", "There is no version before version 1 to compare it with."}},
 		}
 	}
 	older, err := a.VersionInfo(ctx, ref, from)

@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -39,15 +40,23 @@ func degrees(rad float64) float64 { return rad * (180 / math.Pi) }
 // space.
 func parseCone(text string) (Cone, error) {
 	parts := strings.Split(text, ",")
-	if len(parts) != 3 {
-		return Cone{}, fmt.Errorf("must be three numbers, separated by commas: right ascension, declination and radius, in degrees, such as 201.365,-43.019,0.5")
-	}
 	var cone Cone
-	for i, bound := range [...]struct {
+	bounds := [...]struct {
 		name     string
 		low, top float64
 		value    *float64
-	}{{"the right ascension", 0, 360, &cone.RA}, {"the declination", -90, 90, &cone.Dec}, {"the radius", 0, 180, &cone.Radius}} {
+	}{{"the right ascension", 0, 360, &cone.RA}, {"the declination", -90, 90, &cone.Dec}, {"the radius", 0, 180, &cone.Radius}}
+	if len(parts) != len(bounds) {
+		const form = "must be three numbers, separated by commas: right ascension, declination and radius, in degrees, such as 201.365,-43.019,0.5"
+		switch {
+		case strings.TrimSpace(text) == "":
+			return Cone{}, errors.New(form)
+		case len(parts) > len(bounds):
+			return Cone{}, fmt.Errorf("%s; there are %d", form, len(parts))
+		}
+		return Cone{}, fmt.Errorf("%s; %s is missing", form, bounds[len(parts)].name)
+	}
+	for i, bound := range bounds {
 		n, ok := decimalNumber(strings.TrimPrefix(parts[i], " "))
 		if !ok || n < bound.low || n > bound.top {
 			return Cone{}, fmt.Errorf("is not valid: %s must be a number of degrees from %g to %g", bound.name, bound.low, bound.top)

@@ -119,6 +119,42 @@ func TestASmallConeAsksForFewCells(t *testing.T) {
 	}
 }
 
+func TestConesAsPeopleWriteThem(t *testing.T) {
+	for text, want := range map[string]Cone{
+		"201.365,-43.019,0.5":           {201.365, -43.019, 0.5},
+		"10,20,1":                       {10, 20, 1},
+		"201.365 -43.019":               {201.365, -43.019, 1},
+		"201.365,-43.019":               {201.365, -43.019, 1},
+		"13:00:00 -43:30:00":            {195, -43.5, 1},
+		"13:00:00,-43:30:00,0.5":        {195, -43.5, 0.5},
+		"13:00:00 -43:30:00 0.5":        {195, -43.5, 0.5},
+		"13h00m00s −43°30′00″, 30'":     {195, -43.5, 0.5},
+		"13 00 00 -43 30 00":            {195, -43.5, 1},
+		"13 00 00 -43 30 00 1800arcsec": {195, -43.5, 0.5},
+		"13:00:00, -43:30:00, 0.25°":    {195, -43.5, 0.25},
+		"PKS J1300-4330":                {195, -43.5, 1},
+		" 201.365  -43.019 2deg ":       {201.365, -43.019, 2},
+	} {
+		if got, err := ParseCone(text); err != nil || got != want {
+			t.Errorf("%q is read as %+v, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"":                         "three numbers",
+		"M51":                      "the declination is missing",
+		"1,2":                      "the radius is missing",
+		"201.365 -43.019 181":      "such as",
+		"201.365 -43.019 -1":       "such as",
+		"201.365 -43.019 0.5 1":    "such as",
+		"25:00:00 -43:30:00 0.5":   "such as",
+		"13:00:00 -43:30:00 1lamp": "such as",
+	} {
+		if got, err := ParseCone(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is read as %+v, %v", text, got, err)
+		}
+	}
+}
+
 func TestCones(t *testing.T) {
 	for text, want := range map[string]Cone{
 		"201.365,-43.019,0.5": {201.365, -43.019, 0.5},
@@ -133,8 +169,9 @@ func TestCones(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"":             "three numbers",
-		"1,2":          "three numbers",
-		"1,2,3,4":      "three numbers",
+		"1":            "the declination is missing",
+		"1,2":          "the radius is missing",
+		"1,2,3,4":      "three numbers, separated by commas: right ascension, declination and radius, in degrees, such as 201.365,-43.019,0.5; there are 4",
 		"-1,2,3":       "the right ascension",
 		"361,2,3":      "the right ascension",
 		"1,90.1,3":     "the declination",

@@ -34,7 +34,7 @@ type create struct {
 
 // Run creates the block.
 func (c *create) Run(ctx context.Context, to streams) error {
-	archive, err := c.archive()
+	archive, err := c.archive(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,6 +48,7 @@ func (c *create) Run(ctx context.Context, to streams) error {
 	if err != nil {
 		return explain(archive, "a new ExecutionBlock", err)
 	}
+	sayRenamed(to, oda.ExecutionBlock, body, d.ID)
 	return reportStored(to.out, d.ID)
 }
 
@@ -72,7 +73,7 @@ var errInterrupted = errors.New("interrupted")
 // Run sends the records in batches as it reads them. Each has a key, so that an
 // interrupted recording can be sent again.
 func (r *recording) Run(ctx context.Context, to streams) error {
-	archive, err := r.archive()
+	archive, err := r.archive(ctx)
 	if err != nil {
 		return err
 	}

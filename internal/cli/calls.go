@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/rawjson"
 )
 
 // following is the flag of commands that can wait for more.
@@ -28,12 +29,15 @@ type stream[T any] struct {
 	ends   bool // as in a table
 	row    func(T) []cell
 	json   func(T) []byte
+
+	columns []string       // as CSV has them
+	flat    func(T) []byte // an object with these members
 }
 
 // all prints what comes.
 func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
-	if format == "json" || format == "auto" && !p.people {
-		return p.lines(out, follow, list, explain)
+	if format != "table" && !(format == "auto" && p.people) {
+		return p.lines(out, format, follow, list, explain)
 	}
 	t := &table{look: p.look, header: p.header, ends: p.ends}
 	for one, err := range list {
@@ -50,14 +54,33 @@ func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq
 	return t.flush(out)
 }
 
-// lines prints a line of JSON for each thing.
-func (p *stream[T]) lines(out io.Writer, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
+// lines prints a line of JSON for each thing, or a document of YAML, or a row of CSV.
+func (p *stream[T]) lines(out io.Writer, format string, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
 	w := bufio.NewWriter(out)
+	write := func(one T) error {
+		_, err := w.WriteString(p.safe(string(p.json(one))) + "\n")
+		return err
+	}
+	switch format {
+	case "yaml":
+		write = func(one T) error {
+			w.WriteString("---\n")
+			return p.printYAML(w, p.json(one))
+		}
+	case "csv":
+		t, err := newCSV(w, p.look, p.columns)
+		if err != nil {
+			return err
+		}
+		write = func(one T) error { return t.add(p.flat(one)) }
+	}
 	for one, err := range list {
 		if err != nil {
 			return errors.Join(w.Flush(), explain(err))
 		}
-		w.WriteString(p.safe(string(p.json(one))) + "\n")
+		if err := write(one); err != nil {
+			return err
+		}
 		if follow {
 			if err := w.Flush(); err != nil {
 				return err
@@ -72,7 +95,7 @@ type calls struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier of the ExecutionBlock."`
 	After  int64  `placeholder:"SEQUENCE" help:"Print those after this sequence (default all)."`
 	Limit  int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
-	Output string `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one record per line (default elsewhere)."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print a table (default on a terminal), json: one record per line (default elsewhere), yaml, or csv: what each says about its call."`
 	following
 	coloring
 	remote
@@ -100,6 +123,7 @@ func (c *calls) Run(ctx context.Context, to streams) error {
 		look: c.look(to.out), header: []string{"SEQUENCE", "WHEN (UTC)", "STATUS", "SECONDS", "REQUEST"},
 		ends: true, // a request is the path of a function
 		row:  callRow, json: recordJSON,
+		columns: []string{"sequence", "request", "sent_at", "received_at", "seconds", "outcome", "recorded_at"}, flat: callJSON,
 	}
 	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, c.ID, err) })
 }
@@ -124,6 +148,28 @@ func recordJSON(r oda.Record) []byte {
 	return r.AppendJSON(nil)
 }
 
+// callJSON returns what a record says about its call.
+func callJSON(r oda.Record) []byte {
+	call := oda.CallOf(r.Text)
+	text := strconv.AppendInt([]byte(`{"sequence":`), r.Sequence, 10)
+	text = rawjson.AppendQuoted(append(text, `,"request":`...), call.Request)
+	if call.Sent != nil {
+		text = append(call.Sent.AppendTo(append(text, `,"sent_at":"`...)), '"')
+	}
+	if call.Received != nil {
+		text = append(call.Received.AppendTo(append(text, `,"received_at":"`...)), '"')
+	}
+	if took, known := call.Took(); known {
+		text = strconv.AppendFloat(append(text, `,"seconds":`...), took.Seconds(), 'f', -1, 64)
+	}
+	outcome := "ok"
+	if call.Failed {
+		outcome = "failed"
+	}
+	text = rawjson.AppendQuoted(append(text, `,"outcome":`...), outcome)
+	return append(r.RecordedOn.AppendTo(append(text, `,"recorded_at":"`...)), '"', '}')
+}
+
 // oneLine returns a JSON text without white space between its parts.
 func oneLine(text []byte) []byte {
 	var out bytes.Buffer
@@ -139,7 +185,7 @@ type changes struct {
 	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
 	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
 	Limit  int       `placeholder:"N" help:"Print at most N; 0 is no limit."`
-	Output string    `short:"o" default:"auto" enum:"auto,table,json" placeholder:"FORMAT" help:"Print a table (default on a terminal), or json: one change per line (default elsewhere)."`
+	Output string    `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print a table (default on a terminal), json: one change per line (default elsewhere), yaml or csv."`
 	following
 	coloring
 	remote
@@ -189,10 +235,13 @@ func (c *changes) Run(ctx context.Context, to streams) error {
 	}
 	print := stream[oda.Change]{
 		look: c.look(to.out), header: []string{"POSITION", "WHEN (UTC)", "WHO", "KIND", "IDENTIFIER", "CHANGE"},
-		row: changeRow, json: func(c oda.Change) []byte { return c.AppendJSON(nil) },
+		row: changeRow, json: changeJSON,
+		columns: []string{"position", "kind", "id", "change", "version", "first_sequence", "last_sequence", "by", "on"}, flat: changeJSON,
 	}
 	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, "changes", err) })
 }
+
+func changeJSON(c oda.Change) []byte { return c.AppendJSON(nil) }
 
 // pages returns the changes that there are.
 func pages(ctx context.Context, archive *client.Client, after oda.Position, filter oda.ChangeFilter) iter.Seq2[oda.Change, error] {

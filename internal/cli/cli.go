@@ -45,7 +45,7 @@ type commands struct {
 	Sbis    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
 	Ebs     blocks      `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
 	Prjs    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
-	Open    openAny     `cmd:"" group:"Entities" reads:"" help:"Print the address of the page of an entity."`
+	Open    openAny     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
 	Edit    editAny     `cmd:"" group:"Entities" help:"Change an entity in your editor."`
 	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored and recorded, in order; with -f also what comes."`
 	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
@@ -167,6 +167,7 @@ func newParser(out, errOut io.Writer, exit func(int)) (*kong.Kong, *commands, er
 		kong.Writers(out, errOut),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.Help(printHelp),
 		kong.ValueFormatter(withVariables),
 		kong.Vars{"generator": "a hash of host name and process", "archive": defaultArchive, "longest": strconv.Itoa(demo.DefaultLongest)},
 	)

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -198,14 +199,25 @@ func (t *typed) argument() *kong.Value {
 
 func (t *typed) commands(prefix string) (found []proposal) {
 	for _, child := range t.node.Children {
-		if !child.Hidden && strings.HasPrefix(child.Name, prefix) {
+		if child.Hidden {
+			continue
+		}
+		if strings.HasPrefix(child.Name, prefix) {
 			found = append(found, proposal{child.Name, child.Help})
+		}
+		for _, alias := range child.Aliases { // for who has begun to write it
+			if prefix != "" && strings.HasPrefix(alias, prefix) {
+				found = append(found, proposal{alias, child.Help})
+			}
 		}
 	}
 	return found
 }
 
 func (t *typed) flags(prefix string) (found []proposal) {
+	if t.node.Parent == nil && strings.HasPrefix("--version", prefix) {
+		found = append(found, proposal{"--version", versionFlag.Help})
+	}
 	for _, flags := range t.node.AllFlags(true) {
 		for _, flag := range flags {
 			if strings.HasPrefix("--"+flag.Name, prefix) {
@@ -218,13 +230,18 @@ func (t *typed) flags(prefix string) (found []proposal) {
 
 // values returns what a flag or an argument may be. Each stands behind a text.
 func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal) {
-	if of.Tag.Has("complete") {
-		for _, id := range t.identifiers(of, prefix) {
-			found = append(found, proposal{text: before + id})
-		}
-		return found
+	var texts []string
+	switch of.Tag.Get("complete") {
+	case "":
+		texts = of.EnumSlice()
+	case "telescope":
+		texts = t.telescopes()
+	case "zone":
+		texts = zones()
+	default:
+		texts = t.identifiers(of, prefix)
 	}
-	for _, one := range of.EnumSlice() {
+	for _, one := range texts {
 		if one != "" && strings.HasPrefix(one, prefix) {
 			found = append(found, proposal{text: before + one})
 		}
@@ -232,14 +249,67 @@ func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal)
 	return found
 }
 
-// Bounds of the question for identifiers: nobody waits for them.
+// zoneFolders are where systems keep time zones.
+var zoneFolders = []string{"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"}
+
+// zones returns the names of time zones that this system knows, or else those of the
+// telescopes.
+func zones() (found []string) {
+	for _, folder := range zoneFolders {
+		root := os.DirFS(folder)
+		_ = fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error { // what cannot be read is no zone
+			switch first := path[0]; {
+			case err != nil || path == ".":
+			case first < 'A' || first > 'Z': // posix, right, and tables
+				if entry.IsDir() {
+					return fs.SkipDir
+				}
+			case !entry.IsDir() && !strings.Contains(path, "."):
+				found = append(found, path)
+			}
+			return nil
+		})
+	}
+	if len(found) == 0 {
+		found = []string{"Africa/Johannesburg", "Australia/Perth", "UTC"}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// telescopes returns the telescopes of the SKA, and those of the newest SBDefinitions.
+func (t *typed) telescopes() []string {
+	found := []string{"ska_low", "ska_mid"}
+	archive, err := t.archive()
+	if err != nil {
+		return found
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	for one, err := range limited(archive.Search(ctx, oda.SBDefinition, client.Search{Page: completeMost}), completeMost) {
+		if err != nil {
+			break
+		}
+		found = append(found, one.Summary.Telescope)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// archive returns a client for the archive that was typed, which does not try for long.
+func (t *typed) archive() (*client.Client, error) {
+	address := cmp.Or(t.url, os.Getenv("ODA_URL"), os.Getenv("ODA_URI"), defaultArchive)
+	return client.New(address, client.WithRetries(0), client.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+// Bounds of the questions to the archive: nobody waits for them.
 const (
 	completeTime = time.Second
 	completeMost = 100
 )
 
-// identifiers asks the archive which identifiers begin with a text. If it does not
-// answer soon, there are none.
+// identifiers asks the archive for identifiers, some of which may begin with a text. If
+// it does not answer soon, there are none.
 func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
 	kind, known := oda.KindOf(t.top().Name)
 	if of.Tag.Get("complete") == "any" {
@@ -249,15 +319,12 @@ func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
 		var err error
 		if kind, err = kindNamed(prefix, ""); err != nil {
 			for _, one := range oda.Kinds {
-				if strings.HasPrefix(one.Prefix()+"-", prefix) {
-					found = append(found, one.Prefix()+"-")
-				}
+				found = append(found, one.Prefix()+"-")
 			}
 			return found
 		}
 	}
-	address := cmp.Or(t.url, os.Getenv("ODA_URL"), os.Getenv("ODA_URI"), defaultArchive)
-	archive, err := client.New(address, client.WithRetries(0), client.WithLogger(slog.New(slog.DiscardHandler)))
+	archive, err := t.archive()
 	if err != nil {
 		return nil
 	}
@@ -271,9 +338,7 @@ func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
 		if err != nil {
 			return nil
 		}
-		if strings.HasPrefix(id, prefix) {
-			found = append(found, id)
-		}
+		found = append(found, id)
 	}
 	return found
 }

@@ -22,7 +22,7 @@ type examine struct {
 	Most     int    `default:"20" placeholder:"N" help:"How many findings of each kind to list; all are counted (default ${default})."`
 	Strict   bool   `help:"Exit with 1 for warnings, too."`
 	Quiet    bool   `short:"q" help:"Print no progress."`
-	JSON     bool   `name:"json" help:"Print the findings as one JSON object."`
+	reporting
 }
 
 // Help is what "oda doctor --help" says besides the flags.
@@ -54,7 +54,7 @@ func (e *examine) Run(ctx context.Context, to streams) error {
 	advise := func(do string) { fmt.Fprintln(to.out, visible("    what to do: "+do)) }
 	report := doctor.NewReport(e.Most, func(f doctor.Finding) {
 		findings = append(findings, f)
-		if e.JSON {
+		if e.format() != "" {
 			return
 		}
 		p.clear()
@@ -181,8 +181,8 @@ func spooled(folder string, report *doctor.Report) {
 
 // print prints the result.
 func (e *examine) print(out io.Writer, report *doctor.Report, findings []doctor.Finding, unseen string) error {
-	if e.JSON {
-		return printJSON(out, map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
+	if format := e.format(); format != "" {
+		return printResult(out, format, map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
 	}
 	if unseen != "" {
 		if _, err := fmt.Fprintf(out, "not looked at: %s\n", unseen); err != nil {

@@ -21,6 +21,8 @@ func (l look) printDocument(out io.Writer, format string, text []byte) error {
 	switch {
 	case format == "yaml":
 		return l.printYAML(out, text)
+	case format == "csv":
+		return l.printPlaces(out, text)
 	case l.people:
 		return l.printLines(out, text)
 	}

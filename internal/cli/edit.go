@@ -50,7 +50,7 @@ type draft struct {
 
 // Run edits until the document is stored, or the person gives up.
 func (e *edit) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := e.archive()
+	archive, err := e.archive(ctx)
 	if err != nil {
 		return err
 	}

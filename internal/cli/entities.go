@@ -20,11 +20,11 @@ import (
 type entities struct {
 	Get        get        `cmd:"" reads:"" help:"Print entities."`
 	Query      query      `cmd:"" reads:"" help:"Find entities by one criterion."`
-	Search     search     `cmd:"" reads:"" help:"Find entities by any combination of criteria."`
+	Search     search     `cmd:"" reads:"" aliases:"list" help:"Find entities by any combination of criteria, or list all."`
 	Versions   versions   `cmd:"" reads:"" aliases:"history" help:"Print the versions of an entity, or one of them."`
 	Diff       diff       `cmd:"" reads:"" help:"Print what changed from one version to another."`
 	Provenance provenance `cmd:"" reads:"" help:"Print where an entity comes from, and what came of it."`
-	Open       opening    `cmd:"" reads:"" help:"Print the address of the page of an entity."`
+	Open       opening    `cmd:"" reads:"" help:"Open the page of an entity in the browser."`
 	Edit       edit       `cmd:"" help:"Change an entity in your editor."`
 	Put        put        `cmd:"" help:"Store documents under the identifiers in them."`
 	Post       post       `cmd:"" help:"Store documents under new identifiers."`
@@ -35,14 +35,19 @@ type get struct {
 	ID      []string `arg:"" name:"id" complete:"id" help:"Identifiers."`
 	Version int64    `placeholder:"N" xor:"state" help:"Print this version."`
 	At      moment   `placeholder:"TIME" xor:"state" help:"Print them as they were then."`
-	Output  string   `short:"o" default:"auto" enum:"auto,json,yaml" placeholder:"FORMAT" help:"Print json, as stored where it does not go to a terminal, or yaml."`
+	Output  string   `short:"o" default:"auto" enum:"auto,json,yaml,csv" placeholder:"FORMAT" help:"Print json, as stored where it does not go to a terminal, yaml, or csv: each value with the pointer to it, of one entity."`
 	coloring
 	remote
 	User string `hidden:"" env:"ODA_USER" help:"Accepted by the commands that store, too."`
 }
 
 // Validate checks the version: 0 would stand for the current one.
-func (g *get) Validate(ctx *kong.Context) error { return validVersion(ctx, "--version", g.Version) }
+func (g *get) Validate(ctx *kong.Context) error {
+	if g.Output == "csv" && len(g.ID) > 1 {
+		return errors.New("csv is a table of one entity; give one identifier")
+	}
+	return validVersion(ctx, "--version", g.Version)
+}
 
 // read reads the state of an entity that was asked for.
 func (g *get) read(ctx context.Context, archive *client.Client, kind oda.Kind, id string) (*client.Document, error) {
@@ -96,7 +101,7 @@ func (p *put) Validate() error {
 
 // Run stores one document after the other, and stops at the first failure.
 func (p *put) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := p.archive()
+	archive, err := p.archive(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,7 +148,7 @@ type post struct {
 
 // Run creates one entity after the other, and stops at the first failure.
 func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := p.archive()
+	archive, err := p.archive(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,8 +157,17 @@ func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		if err != nil {
 			return explain(archive, "a new "+kind.String(), err)
 		}
+		sayRenamed(to, kind, body, d.ID)
 		return reportStored(to.out, d.ID)
 	})
+}
+
+// sayRenamed says that a document was stored under another identifier than its own.
+func sayRenamed(to streams, kind oda.Kind, body []byte, id string) {
+	if named, err := identifier(kind, body); err == nil {
+		fmt.Fprintf(to.err, "oda: the document names %s, but was stored as a new entity, %s; \"oda %s put\" stores under the identifier in it\n",
+			visible(named), id, kind.Collection())
+	}
 }
 
 // identifier returns the identifier in a document, which the URL of a store

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"oda/internal/skuid"
 )
 
@@ -117,4 +119,26 @@ func positive(values map[string]int64) (wrong faults) {
 		}
 	}
 	return wrong
+}
+
+// order is the order of a search. That in which the last comes first begins with a
+// hyphen, which the parser would take for the beginning of a flag.
+type order string
+
+// Decode takes the order from the command line. The parser checks which there are.
+func (o *order) Decode(ctx *kong.DecodeContext) error {
+	text, err := popText(ctx, func(text string) bool { return slices.Contains(ctx.Value.EnumSlice(), text) })
+	*o = order(text)
+	return err
+}
+
+// popText takes the value of a flag from the command line. It may begin with a hyphen
+// if it is meant as a value.
+func popText(ctx *kong.DecodeContext, meant func(text string) bool) (text string, err error) {
+	if next, ok := ctx.Scan.Peek().Value.(string); ok && meant(next) {
+		ctx.Scan.Pop()
+		return next, nil
+	}
+	err = ctx.Scan.PopValueInto("string", &text)
+	return text, err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +26,19 @@ func (h *helping) Run(to streams) error {
 	}
 	return nil
 }
+
+// printHelp prints the help of a command. That of oda itself has --version, too. It is no
+// flag of the parser, which would hand it on to "oda KIND get" with its own --version.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if ctx.Selected() == nil {
+		ctx.Model.Flags = append(ctx.Model.Flags, versionFlag)
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+var versionFlag = &kong.Flag{Value: &kong.Value{
+	Name: "version", Help: "Print the version.", Tag: &kong.Tag{}, Target: reflect.ValueOf(new(bool)).Elem(),
+}}
 
 // wantsVersion reports whether a command line asks for the version of oda. To
 // "oda KIND get", --version is the version of an entity; other commands are not asked
@@ -51,8 +65,9 @@ func isKind(word string) bool {
 	return ok
 }
 
-// How the parser says that a flag has no value.
+// How the parser says that a flag has no value, and names a command with its aliases.
 var (
+	withAliases  = regexp.MustCompile(`^([a-z ]+) \([a-z, ]+\): `)
 	noValue      = regexp.MustCompile(`^(--[^ :]+): (?:expected \w+ value but got "EOL" \(<EOL>\)|missing value, expecting .*)$`)
 	flagForValue = regexp.MustCompile(`^(--[^ :]+): expected \w+ value but got (".*") \((?:short|long) flag\); perhaps try (.*)\?$`)
 )
@@ -61,6 +76,7 @@ var (
 // wrong, which reading command may have been meant, and where to read on.
 func usageError(err error) string {
 	text := strings.Replace(err.Error(), `,"" but got`, " but got", 1) // no value is no choice
+	text = withAliases.ReplaceAllString(text, "$1: ")
 	text = noValue.ReplaceAllString(text, "$1 needs a value")
 	text = flagForValue.ReplaceAllString(text, "$1 needs a value, but $2 looks like a flag; if it is meant, write $3")
 	text = strings.Replace(text, `must be one of "auto",`, "must be one of ", 1)
@@ -133,16 +149,8 @@ func meantCommand(word string, in *kong.Node) string {
 			names = append(append(names, child.Name), child.Aliases...)
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
 	if i := slices.IndexFunc(names, func(name string) bool { return len(word) > 1 && strings.HasPrefix(name, word) }); i >= 0 {
 		return names[i]
 	}
-	const most = 2 // letters that are wrong
-	nearest, changes := spelling.Nearest(word, names)
-	if changes > most {
-		return ""
-	}
-	return nearest
+	return spelling.Nearest(word, names)
 }

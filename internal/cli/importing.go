@@ -176,7 +176,7 @@ func (i *importing) run(ctx context.Context, to streams, report *moving.Report) 
 	if i.Preserve {
 		return ofArchive(app.Preserve(ctx, string(i.Db), i.Sources, int64(i.MaxBody), report, log))
 	}
-	archive, err := i.archive()
+	archive, err := i.archive(ctx)
 	if err != nil {
 		return err
 	}

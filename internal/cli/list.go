@@ -20,6 +20,8 @@ type lister[T any] struct {
 	line   func(T) string // for programs, unless they ask for something else
 	id     func(T) string
 	json   func(T) []byte
+
+	columns []string // as CSV has them; members of what json returns
 }
 
 // all prints a list as it arrives, and what explains its error.
@@ -38,6 +40,12 @@ func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], 
 		write, end = p.array(w)
 	case "yaml":
 		write, end = p.yaml(w)
+	case "csv":
+		t, err := newCSV(w, p.look, p.columns)
+		if err != nil {
+			return err
+		}
+		write = func(one T) error { return t.add(p.json(one)) }
 	}
 	none := true
 	for one, err := range list {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -107,16 +106,6 @@ func visible(text string) string {
 // may turn the direction of the text, or end the line.
 func hides(r rune) bool {
 	return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
-// printJSON prints a value as a line of JSON, in which a terminal finds no commands.
-func printJSON(out io.Writer, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, (coloring{}).look(out).safe(string(text)))
-	return err
 }
 
 // visibleLines is visible for a text of several lines.

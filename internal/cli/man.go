@@ -43,6 +43,8 @@ func rootPage(root *kong.Node, version string) string {
 	p.begin("oda", "the observation archive", version)
 	p.section("SYNOPSIS")
 	p.text("oda COMMAND ...")
+	p.line(".br")
+	p.text("oda --version")
 	p.section("DESCRIPTION")
 	p.paragraphs(description)
 	p.section("COMMANDS")

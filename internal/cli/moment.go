@@ -6,19 +6,28 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"oda"
 )
 
 // moment is a time in any format that the archive accepts, or as people say it.
 type moment struct{ time.Time }
 
-// UnmarshalText parses a time.
-func (m *moment) UnmarshalText(text []byte) error {
-	if at, ok := spoken(string(text), time.Now().UTC()); ok {
+// Decode takes the time from the command line: also -2h, as other programs write it.
+func (m *moment) Decode(ctx *kong.DecodeContext) error {
+	text, err := popText(ctx, func(text string) bool {
+		_, ok := spoken(text, time.Now().UTC())
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	if at, ok := spoken(text, time.Now().UTC()); ok {
 		m.Time = at
 		return nil
 	}
-	at, err := oda.ParseTime(string(text))
+	at, err := oda.ParseTime(text)
 	if err != nil {
 		return fmt.Errorf("%q %w, or as yesterday, last-night, or 2h, which is two hours ago", text, err)
 	}

@@ -17,9 +17,9 @@ import (
 // nightReport reports on a night.
 type nightReport struct {
 	Date      string `arg:"" optional:"" default:"last-night" help:"Date on which the night began, yesterday or last-night (default), or today; or a time in the night, such as 2026-01-31T22:00Z or 3d, which is three days ago."`
-	Zone      string `narrows:"" default:"UTC" placeholder:"ZONE" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
-	Telescope string `narrows:"" placeholder:"NAME" help:"Of this telescope only."`
-	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml" placeholder:"FORMAT" help:"Print tables (default), json or yaml."`
+	Zone      string `narrows:"" default:"UTC" placeholder:"ZONE" complete:"zone" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
+	Telescope string `narrows:"" placeholder:"NAME" complete:"telescope" help:"Of this telescope only."`
+	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print tables (default), json, yaml, or csv: the blocks."`
 	coloring
 	remote
 }
@@ -47,12 +47,21 @@ func (n *nightReport) Run(ctx context.Context, to streams) error {
 		return explain(archive, "the night of "+date, err)
 	}
 	look := n.look(to.out)
-	if n.Output == "json" || n.Output == "yaml" {
+	switch n.Output {
+	case "json", "yaml":
 		text, err := json.Marshal(night)
 		if err != nil {
 			return err
 		}
 		return look.printDocument(to.out, n.Output, text)
+	case "csv":
+		rows := make([]json.RawMessage, len(night.Blocks))
+		for i, block := range night.Blocks {
+			if rows[i], err = json.Marshal(block); err != nil {
+				return err
+			}
+		}
+		return look.printCSV(to.out, []string{"id", "telescope", "created_by", "first_call", "last_call", "calls", "failures", "seconds_in_calls"}, rows...)
 	}
 	return printNight(to.out, look, night)
 }

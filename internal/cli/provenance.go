@@ -3,9 +3,9 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"oda"
 )
@@ -13,7 +13,7 @@ import (
 // provenance prints what an entity comes from, and what came of it.
 type provenance struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier."`
-	Output string `short:"o" default:"auto" enum:"auto,json,yaml,id" placeholder:"FORMAT" help:"Print a tree (default), json, yaml, or with id one entity per line."`
+	Output string `short:"o" default:"auto" enum:"auto,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a tree (default), json, yaml, or one entity per line as csv or with id."`
 	coloring
 	remote
 }
@@ -25,10 +25,17 @@ func (p *provenance) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		return err
 	}
 	look := p.look(to.out)
-	if p.Output == "json" || p.Output == "yaml" {
+	if p.Output == "json" || p.Output == "yaml" || p.Output == "csv" {
 		text, err := archive.ProvenanceJSON(ctx, kind, p.ID)
 		if err != nil {
 			return explain(archive, p.ID, err)
+		}
+		if p.Output == "csv" {
+			var found struct{ Nodes []json.RawMessage }
+			if err := json.Unmarshal(text, &found); err != nil {
+				return err
+			}
+			return look.printCSV(to.out, []string{"kind", "id", "exists", "version", "name"}, found.Nodes...)
 		}
 		return look.printDocument(to.out, p.Output, text)
 	}
@@ -123,65 +130,4 @@ func printTree(out io.Writer, look look, root oda.Ref, found *oda.Provenance) er
 	}
 	print(root, "", "", "")
 	return w.Flush()
-}
-
-// opening prints the address of a page.
-type opening struct {
-	ID string `arg:"" name:"id" complete:"id" help:"Identifier."`
-	remote
-}
-
-// Run prints the address, if there is such an entity.
-func (o *opening) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := o.archive("")
-	if err != nil {
-		return err
-	}
-	for _, err := range archive.Versions(ctx, kind, o.ID) {
-		if err != nil {
-			return explain(archive, o.ID, err)
-		}
-		break
-	}
-	_, err = fmt.Fprintln(to.out, archive.Page(kind, o.ID))
-	return err
-}
-
-// kindNamed returns the kind of an identifier by its first part, for a command.
-func kindNamed(id, verb string) (oda.Kind, error) {
-	prefix, _, _ := strings.Cut(id, "-")
-	for _, kind := range oda.Kinds {
-		if kind.Prefix() == prefix {
-			return kind, nil
-		}
-	}
-	return 0, &failure{exitUsage, fmt.Sprintf("%s: an identifier of an unknown kind; say which, as in \"oda sbds %s %s\"", visible(id), verb, visible(id))}
-}
-
-// openAny is opening for an identifier that says its kind.
-type openAny struct {
-	opening
-}
-
-// Run prints the address.
-func (o *openAny) Run(ctx context.Context, to streams) error {
-	kind, err := kindNamed(o.ID, "open")
-	if err != nil {
-		return err
-	}
-	return o.opening.Run(ctx, kind, to)
-}
-
-// editAny is edit for an identifier that says its kind.
-type editAny struct {
-	edit
-}
-
-// Run edits the entity.
-func (e *editAny) Run(ctx context.Context, to streams) error {
-	kind, err := kindNamed(e.ID, "edit")
-	if err != nil {
-		return err
-	}
-	return e.edit.Run(ctx, kind, to)
 }

@@ -56,7 +56,7 @@ type query struct {
 	criteria
 	Limit  int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	JSON   bool   `name:"json" help:"Print a JSON array of identifiers, like -o json."`
-	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), or the identifiers: one per line with id (default elsewhere), as json or as yaml."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), or the identifiers: one per line with id (default elsewhere), as json, yaml or csv."`
 	coloring
 	remote
 }
@@ -126,7 +126,10 @@ func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		LastModifiedAfter: q.LastModifiedAfter.Time, LastModifiedBefore: q.LastModifiedBefore.Time,
 	})
 	itself := func(id string) string { return id }
-	print := lister[string]{look: look, line: itself, id: itself, json: func(id string) []byte { return rawjson.AppendQuoted(nil, id) }}
+	print := lister[string]{
+		look: look, line: itself, id: itself, columns: []string{"id"},
+		json: func(id string) []byte { return rawjson.AppendQuoted(nil, id) },
+	}
 	return print.all(to.out, q.Output, limited(list, q.Limit), failed)
 }
 
@@ -163,16 +166,16 @@ type search struct {
 	Words []string `arg:"" optional:"" help:"Words that must all occur in the identifier, or in a name, title, description or target; the last one may be the beginning of a word."`
 	criteria
 	Q          string   `name:"q" placeholder:"WORDS" group:"Query" help:"The words, like WORDS."`
-	Telescope  string   `placeholder:"NAME" group:"Query" help:"Of this telescope."`
+	Telescope  string   `placeholder:"NAME" complete:"telescope" group:"Query" help:"Of this telescope."`
 	Ref        string   `placeholder:"ID" complete:"any" group:"Query" help:"That refer to this identifier."`
 	RefVersion int64    `name:"ref_version" aliases:"ref-version" placeholder:"N" group:"Query" help:"That refer to this version of it."`
-	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle, in degrees (ICRS)."`
+	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle (ICRS): degrees, or sexagesimal such as '13:25:27.6 -43:01:08.8'; without a radius it is a degree."`
 	Where      []string `sep:"none" placeholder:"CONDITION" group:"Query" help:"With a value in the document for which this is true: a JSON pointer, one of = != < <= > >= ~ and a JSON value, such as '/scans/*/duration > 60'. May be given several times."`
 
-	Sort      string `default:"-created" enum:"created,-created,modified,-modified,id,-id" placeholder:"ORDER" help:"Order: created, modified or id; with - the last comes first (default ${default})."`
+	Sort      order  `default:"-created" enum:"created,-created,modified,-modified,id,-id" placeholder:"ORDER" help:"Order: created, modified or id; with - the last comes first (default ${default})."`
 	Limit     int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Documents bool   `help:"Print whole documents."`
-	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), identifiers with id (default elsewhere), or what the archive knows of each as json or yaml."`
+	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), identifiers with id (default elsewhere), or what the archive knows of each as json, yaml or csv."`
 	coloring
 	remote
 }
@@ -180,18 +183,13 @@ type search struct {
 // cone is a circle on the sky.
 type cone struct{ *oda.Cone }
 
-// UnmarshalText parses a circle. The archive checks its bounds.
+// UnmarshalText parses a circle.
 func (c *cone) UnmarshalText(text []byte) error {
-	parts := strings.Split(string(text), ",")
-	var numbers [3]float64
-	for i, part := range parts {
-		n, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil || len(parts) != len(numbers) {
-			return fmt.Errorf("%q is not a circle; write it as RA,DEC,RADIUS, three numbers of degrees", text)
-		}
-		numbers[i] = n
+	circle, err := oda.ParseCone(string(text))
+	if err != nil {
+		return fmt.Errorf("%q %w", text, err)
 	}
-	c.Cone = &oda.Cone{RA: numbers[0], Dec: numbers[1], Radius: numbers[2]}
+	c.Cone = &circle
 	return nil
 }
 
@@ -203,7 +201,7 @@ func (s *search) Validate(ctx *kong.Context) error {
 	if slices.ContainsFunc(s.words(), func(word string) bool { return strings.TrimSpace(word) == "" }) {
 		return errors.New("a word is empty; is a variable not set?")
 	}
-	if s.Documents && (s.Output == "table" || s.Output == "id") {
+	if s.Documents && (s.Output == "table" || s.Output == "csv" || s.Output == "id") {
 		return errors.New("--documents prints json or yaml")
 	}
 	return errors.Join(s.check(), validVersion(ctx, "--ref_version", s.RefVersion), validLimit(s.Limit))
@@ -226,7 +224,7 @@ func (s *search) searched() client.Search {
 		Telescope: s.Telescope, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
 	}
 	for order := oda.NewestFirst; order <= oda.ByIdentifierReversed; order++ {
-		if order.String() == s.Sort {
+		if order.String() == string(s.Sort) {
 			found.Sort = order
 		}
 	}
@@ -257,11 +255,16 @@ func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		print := lister[string]{look: look, id: itself}
 		return print.all(to.out, format, passing(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
 	}
-	if format == "json" || format == "yaml" {
-		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }}
+	if format == "json" || format == "yaml" || format == "csv" {
+		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
 		return print.all(to.out, format, passing(limited(archive.SearchJSON(ctx, kind, asked), s.Limit), damaged), failed)
 	}
 	return foundLister(look).all(to.out, "table", passing(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
+}
+
+// foundColumns are what CSV has of an entity that was found.
+var foundColumns = []string{
+	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
 }
 
 // documents prints documents one after the other.

@@ -122,7 +122,7 @@ func (s spoolIn) sessions() ([]recorder.SessionStatus, error) {
 // spoolStatus prints the sessions of a spool.
 type spoolStatus struct {
 	spoolIn
-	JSON bool `name:"json" help:"Print a JSON array."`
+	reporting
 }
 
 // sessionStatus is a session as printed.
@@ -153,10 +153,8 @@ func (s *spoolStatus) Run(to streams) error {
 			lines[i].Problem = found.Err.Error()
 		}
 	}
-	if s.JSON {
-		out := json.NewEncoder(to.out)
-		out.SetEscapeHTML(false)
-		return out.Encode(lines)
+	if format := s.format(); format != "" {
+		return printSessions(to.out, format, lines)
 	}
 	if len(lines) == 0 {
 		nothingWaits(to.out)
@@ -172,6 +170,21 @@ func (s *spoolStatus) Run(to streams) error {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, l.Dir)
 	}
 	return table.Flush()
+}
+
+// printSessions prints the sessions for programs.
+func printSessions(out io.Writer, format string, lines []sessionStatus) error {
+	if format != "csv" {
+		return printResult(out, format, lines)
+	}
+	rows := make([]json.RawMessage, len(lines))
+	for i, line := range lines {
+		var err error
+		if rows[i], err = json.Marshal(line); err != nil {
+			return err
+		}
+	}
+	return (coloring{}).look(out).printCSV(out, []string{"eb_id", "state", "records", "bytes", "refused", "damaged", "url", "folder", "problem"}, rows...)
 }
 
 // nothingWaits tells a person that a spool is empty. A program gets no line.

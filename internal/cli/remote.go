@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -43,10 +44,28 @@ type acting struct {
 	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as (default, without a token, the one of JupyterHub or of the operating system)."`
 }
 
-func (a acting) archive() (*client.Client, error) {
-	name, _ := a.acting()
-	return a.remote.archive(name)
+// archive returns a client that acts as the user. A token may be bound to its owner. The
+// archive then ignores the user that a request names, so such a command is refused.
+func (a acting) archive(ctx context.Context) (*client.Client, error) {
+	name, from := a.acting()
+	archive, err := a.remote.archive(name)
+	if err != nil || a.User == "" || !hasToken() {
+		return archive, err
+	}
+	switch caller, err := archive.Whoami(ctx); {
+	case oda.CodeOf(err) == oda.NoSuchPath: // an older archive, or none
+		return archive, nil
+	case err != nil:
+		return nil, explain(archive, from, err)
+	case caller.User != name:
+		return nil, &failure{exitUsage, fmt.Sprintf("the archive takes you for %s, and your token may not name another user, such as %s; "+
+			"leave out %s, or use a token made with \"oda token create --may-name-user\"", visible(caller.User), visible(name), from)}
+	}
+	return archive, nil
 }
+
+// hasToken reports whether requests carry a token.
+func hasToken() bool { return os.Getenv("ODA_TOKEN") != "" || os.Getenv("ODA_TOKEN_FILE") != "" }
 
 // acting returns the acting user, and where the name comes from. It is empty if the
 // archive decides: it knows the owner of a token.
@@ -54,7 +73,7 @@ func (a acting) acting() (name, from string) {
 	switch {
 	case a.User != "":
 		return a.User, "--user or ODA_USER"
-	case os.Getenv("ODA_TOKEN") != "" || os.Getenv("ODA_TOKEN_FILE") != "":
+	case hasToken():
 		return "", ""
 	}
 	if name = strings.TrimSpace(os.Getenv("JUPYTERHUB_USER")); oda.ValidUser(name) {
@@ -114,7 +133,11 @@ func explain(archive *client.Client, about string, err error) error {
 	text := refused.Detail
 	for _, fault := range refused.Faults {
 		if !strings.Contains(refused.Detail, fault.Detail) {
-			text += fmt.Sprintf(" %s: %s.", fault.Pointer, strings.TrimSuffix(fault.Detail, "."))
+			place := fault.Pointer
+			if name, ok := strings.CutPrefix(place, "query:"); ok { // which a person has written as a flag
+				place = "--" + name
+			}
+			text += fmt.Sprintf(" %s: %s.", place, strings.TrimSuffix(fault.Detail, "."))
 		}
 	}
 	text = fmt.Sprintf("%s: %s (%s", about, strings.Join(strings.Fields(text), " "), refused.Code)

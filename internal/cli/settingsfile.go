@@ -176,8 +176,8 @@ func typeOf(flag *kong.Flag) (tags []string, what string) {
 // nearest says which key may be meant by one that is not known.
 func nearest(key string, known map[string]*kong.Flag) string {
 	plain := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(strings.TrimLeft(key, "-")), "oda_"), "_", "-")
-	best, changes := spelling.Nearest(plain, slices.Sorted(maps.Keys(known)))
-	if changes > max(2, len(plain)/3) {
+	best := spelling.Nearest(plain, slices.Sorted(maps.Keys(known)))
+	if best == "" {
 		return "the keys are the names of the flags, without the hyphens before them"
 	}
 	return fmt.Sprintf("did you mean %q?", best)

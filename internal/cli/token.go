@@ -29,7 +29,7 @@ type tokenCreate struct {
 	tokensIn    `embed:""`
 	Name        string    `required:"" placeholder:"NAME" help:"Name of the token. It is the acting user of what is stored with it."`
 	Role        auth.Role `required:"" placeholder:"ROLE" help:"What the token allows: reader, recorder, editor or admin. Each includes the ones before."`
-	Telescope   names     `placeholder:"T,..." help:"Telescopes that the token may write for (default all)."`
+	Telescope   names     `placeholder:"T,..." complete:"telescope" help:"Telescopes that the token may write for (default all)."`
 	Expires     lifetime  `placeholder:"TIME" help:"How long the token is good, such as 90d, 12h, 30m or 45s (default for ever)."`
 	MayNameUser bool      `help:"Let requests with the token name the acting user in X-Forwarded-User."`
 }

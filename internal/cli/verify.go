@@ -19,7 +19,7 @@ type verify struct {
 	Db     database `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
 	Most   int      `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
 	Quiet  bool     `short:"q" help:"Print no progress."`
-	JSON   bool     `name:"json" help:"Print the result as one JSON object."`
+	reporting
 }
 
 // Help is what "oda verify --help" says besides the flags.
@@ -52,7 +52,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 	faults := []audit.Fault{}
 	report := audit.NewReport(v.Most, func(f audit.Fault) {
 		faults = append(faults, f)
-		if !v.JSON {
+		if v.format() == "" {
 			p.clear()
 			fmt.Fprintln(to.out, visible(fmt.Sprintf("%s: %s: %s", f.Class, f.Place, f.Detail)))
 		}
@@ -80,8 +80,8 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 // print prints the result.
 func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault, took time.Duration) error {
 	counts := report.Faults()
-	if v.JSON {
-		return printJSON(out, map[string]any{
+	if format := v.format(); format != "" {
+		return printResult(out, format, map[string]any{
 			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(),
 			"faults": report.Faulty.Load(), "faults_by_class": counts, "listed": faults, "seconds": took.Seconds(),
 		})

@@ -17,7 +17,7 @@ type versions struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier."`
 	Number int64  `arg:"" optional:"" help:"Print this version, instead of a list of all versions."`
 	Limit  int    `placeholder:"N" help:"Print the newest N only; 0 is no limit."`
-	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), json, yaml, or with id the numbers of the versions."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), json, yaml, csv, or with id the numbers of the versions."`
 	coloring
 	remote
 }
@@ -74,7 +74,8 @@ func (v *versions) Run(ctx context.Context, kind oda.Kind, to streams) error {
 			}
 			return plainCells(strconv.FormatInt(m.Version, 10), when(m.LastModifiedOn), m.LastModifiedBy, grouped(one.Bytes), records)
 		},
-		json: func(one oda.VersionInfo) []byte { return one.AppendJSON(nil) },
+		json:    func(one oda.VersionInfo) []byte { return one.AppendJSON(nil) },
+		columns: []string{"version", "created_by", "created_on", "last_modified_by", "last_modified_on", "bytes", "records"},
 	}
 	return print.all(to.out, v.Output, list, func(err error) error { return explain(archive, v.ID, err) })
 }

@@ -11,14 +11,14 @@ import (
 
 // whoami prints who the archive takes the caller for.
 type whoami struct {
-	Output string `short:"o" default:"auto" enum:"auto,json,yaml" placeholder:"FORMAT" help:"Print json or yaml, instead of text for people."`
+	Output string `short:"o" default:"auto" enum:"auto,json,yaml,csv" placeholder:"FORMAT" help:"Print json, yaml or csv, instead of text for people."`
 	coloring
 	acting
 }
 
 // Run asks the archive.
 func (w *whoami) Run(ctx context.Context, to streams) error {
-	archive, err := w.archive()
+	archive, err := w.archive(ctx)
 	if err != nil {
 		return err
 	}

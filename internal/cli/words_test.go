@@ -147,7 +147,7 @@ func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading := []string{"get", "query", "search", "versions", "history", "diff", "provenance", "open", "records"}
+	reading := []string{"get", "query", "search", "list", "versions", "history", "diff", "provenance", "open", "records"}
 	for _, node := range parser.Model.Children {
 		if node.Name != "ebs" {
 			continue
@@ -166,6 +166,7 @@ func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
 }
 
 func TestEveryCommandIsCompleted(t *testing.T) {
+	t.Setenv("ODA_URL", "http://127.0.0.1:1") // where nobody answers
 	parser, _, err := newParser(nil, nil, func(int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -173,10 +174,17 @@ func TestEveryCommandIsCompleted(t *testing.T) {
 	for line, want := range map[string]string{
 		"sb":                          "sbds sbis",
 		"sbds ver":                    "versions",
+		"sbds his":                    "history",
+		"ebs li":                      "list",
+		"--ver":                       "--version",
+		"sbds --ver":                  "",
+		"night --telescope ska_":      "ska_low ska_mid",
+		"night --zone=Africa/Johan":   "--zone=Africa/Johannesburg",
+		"night --zone Australia/Pert": "Australia/Perth",
 		"sbds search --sort=-mod":     "--sort=-modified",
 		"sbds search --sort = mod":    "modified",
 		"sbds search --sort -cr":      "-created",
-		"sbds get x -o ":              "auto json yaml",
+		"sbds get x -o ":              "auto json yaml csv",
 		"ebs records x --fol":         "--follow",
 		"completion ":                 "bash zsh fish",
 		"changes --kind e":            "ebs",

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,10 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 		name = oda.Clip(name)
 		advice := "This operation takes no query parameters. Leave it out."
 		if len(known) > 0 {
-			advice = "Did you mean " + meant(strings.ToLower(name), known) + "? This operation has: " + strings.Join(known, ", ") + "."
+			advice = "This operation has: " + strings.Join(known, ", ") + "."
+		}
+		if meant := meant(strings.ToLower(name), known); meant != "" {
+			advice = "Did you mean " + meant + "? " + advice
 		}
 		if problem == nil {
 			problem = oda.Errorf(oda.InvalidRequest, "The query parameter %s is unknown. %s", strconv.Quote(name), advice)
@@ -48,16 +52,15 @@ func (op *Operation) CheckQuery(query map[string][]string) error {
 	return problem
 }
 
-// meant returns the parameter that somebody probably meant: one that has a word of
-// the name, if there is one, such as last_modified_after for modified_on.
+// meant returns the parameter that somebody probably meant, or "": one that has a word
+// of the name, such as last_modified_after for modified_on, or else one that is near.
 func meant(name string, known []string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' })
 	akin := slices.DeleteFunc(slices.Clone(known), func(one string) bool {
 		return !slices.ContainsFunc(strings.Split(one, "_"), func(word string) bool { return slices.Contains(words, word) })
 	})
 	if len(akin) == 0 {
-		akin = known
+		return spelling.Nearest(name, known)
 	}
-	nearest, _ := spelling.Nearest(name, akin)
-	return nearest
+	return cmp.Or(spelling.Nearest(name, akin), akin[0])
 }

@@ -3,31 +3,41 @@ package spelling
 
 import "slices"
 
-// Nearest returns the word that takes the fewest changes to reach from another, and
-// how many those are. There must be at least one word.
-func Nearest(from string, words []string) (nearest string, changes int) {
-	nearest = slices.MinFunc(words, func(a, b string) int { return distance(from, a) - distance(from, b) })
-	return nearest, distance(from, nearest)
+// Nearest returns the word that takes the fewest changes to reach from another, or ""
+// if that takes so many that nobody can have meant it.
+func Nearest(from string, words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	nearest := slices.MinFunc(words, func(a, b string) int { return distance(from, a) - distance(from, b) })
+	changes := distance(from, nearest)
+	if changes > max(2, len(from)/3) || 2*changes > max(len(from), len(nearest)) {
+		return ""
+	}
+	return nearest
 }
 
-// distance counts the bytes to insert, remove or replace on the way from one
-// text to the other.
+// distance counts the bytes to insert, remove, replace or swap with the next one on the
+// way from one text to the other.
 func distance(from, to string) int {
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
+	var before, row, next []int // for the first i-1, i and i+1 bytes of from
+	for j := range len(to) + 1 {
+		row = append(row, j)
 	}
 	for i := range len(from) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next = append(make([]int, 0, len(row)), i+1)
 		for j := range len(to) {
-			replaced := diagonal
+			replaced := row[j]
 			if from[i] != to[j] {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+			least := min(replaced, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && from[i] == to[j-1] && from[i-1] == to[j] {
+				least = min(least, before[j-1]+1)
+			}
+			next = append(next, least)
 		}
+		before, row = row, next
 	}
 	return row[len(to)]
 }

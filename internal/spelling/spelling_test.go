@@ -3,19 +3,28 @@ package spelling
 import "testing"
 
 func TestNearest(t *testing.T) {
-	words := []string{"created_by", "last_modified_by", "limit", "sort"}
-	for _, c := range []struct {
-		from, want string
-		changes    int
-	}{
-		{"limit", "limit", 0},
-		{"limits", "limit", 1},
-		{"createdby", "created_by", 1},
-		{"modified_by", "last_modified_by", 5},
-		{"", "sort", 4},
+	words := []string{"created_by", "last_modified_by", "limit", "sort", "to", "date"}
+	for from, want := range map[string]string{
+		"limit":           "limit",
+		"limits":          "limit",
+		"createdby":       "created_by",
+		"lastmodified_by": "last_modified_by",
+		"day":             "date",
+		"ot":              "to",
+		"liimt":           "limit",
+		"sotr":            "sort",
+		"t":               "to",
+		"":                "",
+		"x":               "",
+		"foo":             "",
+		"modified_by":     "",
+		"frobnicate":      "",
 	} {
-		if got, changes := Nearest(c.from, words); got != c.want || changes != c.changes {
-			t.Errorf("%q: %s after %d changes, want %s after %d", c.from, got, changes, c.want, c.changes)
+		if got := Nearest(from, words); got != want {
+			t.Errorf("%q: %q, want %q", from, got, want)
 		}
+	}
+	if got := Nearest("x", nil); got != "" {
+		t.Errorf("of no words, %q is the nearest", got)
 	}
 }

@@ -39,6 +39,7 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 		"2026-03-02T03:00:00Z":                                  "night?date=2026-03-01",
 		"2026-03-02 13:00":                                      "night?date=2026-03-02",
 		"13:25:27.6 -43:01:08.8":                                "sbds?cone=201.365,-43.019111,1",
+		"13:25:27.6 -43:01:08.8 30'":                            "sbds?cone=201.365,-43.019111,0.5",
 		"//evil.example/ebs/eb-1":                               "ebs/eb-1",
 		"javascript:alert(1)/ebs/e 1":                           "",
 		"someone@example.org":                                   "",

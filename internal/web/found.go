@@ -52,8 +52,8 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ra, dec, ok := oda.ParsePosition(text); ok && to == "" {
-		to = coneHref(ra, dec)
+	if cone, ok := onTheSky(text); ok && to == "" {
+		to = coneHref(cone)
 	}
 	if to != "" {
 		seeOther(w, to)
@@ -63,7 +63,7 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	view.Crumbs = []crumb{{Name: "Search"}}
 	view.Query = text
 	if ra, dec, ok := oda.PositionInName(text); ok {
-		view.Near = &nearby{ra, dec, coneHref(ra, dec)}
+		view.Near = &nearby{ra, dec, coneHref(oda.Cone{RA: ra, Dec: dec, Radius: oda.DefaultRadius})}
 	}
 	for _, kind := range view.Kinds() {
 		group, err := s.group(r.Context(), kind, text)
@@ -79,10 +79,20 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r, "found", view)
 }
 
-// coneHref is the address of what is within a degree of a position.
-func coneHref(ra, dec float64) string {
+// onTheSky gives the circle that a text tells. Whole numbers may as well be words, and the
+// name of a source is that first.
+func onTheSky(text string) (oda.Cone, bool) {
+	if _, _, named := oda.PositionInName(text); named || !strings.ContainsAny(text, ".:") {
+		return oda.Cone{}, false
+	}
+	cone, err := oda.ParseCone(text)
+	return cone, err == nil
+}
+
+// coneHref is the address of what is within a circle.
+func coneHref(c oda.Cone) string {
 	degrees := func(v float64) string { return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64) }
-	return oda.SBDefinition.Collection() + question(url.Values{"cone": {degrees(ra) + "," + degrees(dec) + ",1"}})
+	return oda.SBDefinition.Collection() + question(url.Values{"cone": {degrees(c.RA) + "," + degrees(c.Dec) + "," + degrees(c.Radius)}})
 }
 
 // identified gives the entities that a text is the identifier of: identifiers

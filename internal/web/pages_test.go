@@ -371,7 +371,7 @@ func TestErrorsArePagesForBrowsers(t *testing.T) {
 		"sbds/" + "x?version=1":        {404, "could not be found"},
 		"nothing/at/all":               {404, "There is no such page"},
 		"ebs/eb-unknown?at=yesterday":  {400, "is not a valid time"},
-		"sbds?cone=1,2":                {400, "must be three numbers"},
+		"sbds?cone=1,2":                {400, "the radius is missing"},
 		"sbds?created_after=yesterday": {400, "is not a valid time"},
 	} {
 		page := s.get(t, at)

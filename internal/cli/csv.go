@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"oda/internal/rawjson"
+)
+
+// csvTable writes JSON values as the rows of a table for other programs. Its columns are
+// members of the values; those of the metadata count as members of the whole.
+type csvTable struct {
+	look
+	out     *csv.Writer
+	columns []string
+}
+
+// newCSV begins a table.
+func newCSV(w io.Writer, l look, columns []string) (*csvTable, error) {
+	t := &csvTable{l, csv.NewWriter(w), columns}
+	return t, t.write(columns)
+}
+
+// add writes a row. A value that is no object is the only cell of its row.
+func (t *csvTable) add(value []byte) error {
+	row := make([]string, len(t.columns))
+	if value[0] != '{' {
+		row[0] = csvCell(value)
+		return t.write(row)
+	}
+	for key, member := range rawjson.Members(value) {
+		if i := slices.Index(t.columns, string(key)); i >= 0 {
+			row[i] = csvCell(member)
+		}
+		if string(key) == "metadata" {
+			for key, member := range rawjson.Members(member) {
+				if i := slices.Index(t.columns, string(key)); i >= 0 {
+					row[i] = csvCell(member)
+				}
+			}
+		}
+	}
+	return t.write(row)
+}
+
+// write writes cells, so that nothing waits to be written.
+func (t *csvTable) write(row []string) error {
+	shown := make([]string, len(row))
+	for i, text := range row {
+		shown[i] = t.safe(text)
+	}
+	_ = t.out.Write(shown) // Error has it
+	t.out.Flush()
+	return t.out.Error()
+}
+
+// csvCell returns a JSON value as a cell. A text that a spreadsheet would take for a
+// formula has a ' before it.
+func csvCell(value []byte) string {
+	switch {
+	case string(value) == "null":
+		return ""
+	case value[0] != '"':
+		return string(oneLine(value))
+	}
+	text := rawjson.Unquote(value)
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// printCSV prints a list of values as a table.
+func (l look) printCSV(out io.Writer, columns []string, values ...json.RawMessage) error {
+	t, err := newCSV(out, l, columns)
+	for _, value := range values {
+		if err == nil {
+			err = t.add(value)
+		}
+	}
+	return err
+}
+
+// printPlaces prints a document as a table of its values, each with the JSON pointer to it.
+func (l look) printPlaces(out io.Writer, document []byte) error {
+	t, err := newCSV(out, l, []string{"pointer", "value"})
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	return t.places("", decoder)
+}
+
+// places writes the values in the next value of a document, which is at a pointer.
+func (t *csvTable) places(pointer string, from *json.Decoder) error {
+	var value json.RawMessage
+	if err := from.Decode(&value); err != nil {
+		return err
+	}
+	begin, n := value[0], 0
+	if begin == '{' || begin == '[' {
+		inner := json.NewDecoder(bytes.NewReader(value))
+		_, _ = inner.Token() // its beginning
+		for ; inner.More(); n++ {
+			name := fmt.Sprint(n)
+			if begin == '{' {
+				key, err := inner.Token()
+				if err != nil {
+					return err
+				}
+				name = strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(key))
+			}
+			if err := t.places(pointer+"/"+name, inner); err != nil {
+				return err
+			}
+		}
+	}
+	if n > 0 {
+		return nil
+	}
+	return t.write([]string{pointer, csvCell(value)})
+}
+
+// reporting is how commands print a result that people read as text.
+type reporting struct {
+	JSON   bool   `name:"json" help:"Print the result as JSON, like -o json."`
+	Output string `short:"o" default:"auto" enum:"auto,json,yaml,csv" placeholder:"FORMAT" help:"Print the result as json, yaml or csv, instead of text for people."`
+}
+
+// format returns the format that was asked for; empty for people.
+func (r *reporting) format() string {
+	switch {
+	case r.JSON:
+		return "json"
+	case r.Output == "auto":
+		return ""
+	}
+	return r.Output
+}
+
+// printResult prints a result for programs.
+func printResult(out io.Writer, format string, result any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(result); err != nil {
+		return err
+	}
+	return (coloring{}).look(out).printDocument(out, format, text.Bytes())
+}
