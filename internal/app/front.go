@@ -30,18 +30,22 @@ func newFront(cfg Config, base string) *front {
 // open sets the handler of the open archive.
 func (f *front) open(handler http.Handler) { f.handler.Store(&handler) }
 
-// tell receives the progress of the schema upgrade.
+// tell receives the progress of the steps of the schema.
 func (f *front) tell(at migrate.Status) { f.status.Store(&at) }
 
 // reason says why the archive is not open yet.
 func (f *front) reason() string {
-	if at := f.status.Load(); at != nil {
+	switch at := f.status.Load(); {
+	case at == nil:
+		return "its database is being opened"
+	case at.New:
+		return "its tables are being made: " + at.String()
+	default:
 		return "its schema is being upgraded: " + at.String()
 	}
-	return "its database is being opened"
 }
 
-// progress says why the archive is not open yet, and how much of the upgrade is
+// progress says why the archive is not open yet, and how many of the steps are
 // done: every step counts the same.
 func (f *front) progress() (reason string, share float64) {
 	at := f.status.Load()

@@ -323,3 +323,15 @@ func TestAnUpgradeDuringADumpHoldsNobodyUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheStepsOfANewDatabaseAreToldAsSuch(t *testing.T) {
+	var told []migrate.Status
+	s, err := postgres.Open(t.Context(), env.Postgres(t), slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if len(told) == 0 || slices.ContainsFunc(told, func(at migrate.Status) bool { return !at.New }) {
+		t.Errorf("of a new database, this was told: %+v", told)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,4 +123,16 @@ func TestAStepEndsWhenTheServerIsStopped(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	mustPut(t, open(t, path), put(t, "a", `{}`, 1))
+}
+
+func TestTheStepsOfANewFileAreToldAsSuch(t *testing.T) {
+	var told []migrate.Status
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if len(told) == 0 || slices.ContainsFunc(told, func(at migrate.Status) bool { return !at.New }) {
+		t.Errorf("of a new file, this was told: %+v", told)
+	}
 }

@@ -52,6 +52,7 @@ type Status struct {
 	Number  int // of the current step
 	Last    int // number of the last step
 	Name    string
+	New     bool // the database had no tables before: nothing is upgraded
 	Waiting bool // another process does the step, or stands in its way
 	Done    int64
 	Total   int64 // 0: not known
@@ -82,7 +83,7 @@ func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *sl
 	if err != nil || len(pending) == 0 {
 		return err
 	}
-	w := newWatcher(log, tell)
+	w := newWatcher(log, tell, len(state.Applied) == 0 && state.Begun == 0)
 	defer w.end()
 	for pause := firstPause; ; {
 		ended, err := advance(ctx, db, steps, w)
@@ -192,6 +193,7 @@ func status[Tx any](steps []Step[Tx], step Step[Tx], state State) Status {
 type watcher struct {
 	log    *slog.Logger
 	tell   []func(Status)
+	isNew  bool // the database was empty
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
@@ -200,9 +202,9 @@ type watcher struct {
 	since time.Time // when this process began the step
 }
 
-func newWatcher(log *slog.Logger, tell []func(Status)) *watcher {
+func newWatcher(log *slog.Logger, tell []func(Status), isNew bool) *watcher {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watcher{log: log, tell: tell, cancel: cancel}
+	w := &watcher{log: log, tell: tell, isNew: isNew, cancel: cancel}
 	w.done.Go(func() { w.run(ctx) })
 	return w
 }
@@ -232,6 +234,7 @@ func (w *watcher) note(at Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.at
+	at.New = w.isNew
 	w.at = at
 	if before.Number != at.Number {
 		w.since = time.Now()
