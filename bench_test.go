@@ -54,7 +54,7 @@ func BenchmarkRender(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		e := oda.Entity{Metadata: m, Body: body}
-		if err := e.Render(); err != nil {
+		if err := e.Render(1 << 20); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -36,6 +36,7 @@
 //   - Nights: call.go reads a call from its record, night.go reports on a night,
 //     nightsum.go adds up its calls. blocksum.go is the part of one block, which
 //     nightcache.go keeps for the next report.
+//   - room.go bounds the memory of what is read.
 //   - engine.go is what an engine must do, error.go how anything fails, json.go
 //     the form of some values on the wire.
 package oda

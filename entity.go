@@ -32,15 +32,19 @@ func (e *Entity) WriteTo(w io.Writer) (int64, error) {
 	return c.n, err
 }
 
-// Render renders the document in memory, so that it can be written many times.
-// It drops Body and Records.
-func (e *Entity) Render() error {
+// Render renders the document in memory, so that it can be written many times, unless
+// it has more than so many bytes. It drops Body and Records.
+func (e *Entity) Render(most int) error {
 	if e.rendered != nil {
 		return nil
 	}
 	var b bytes.Buffer
 	b.Grow(len(e.Body.Text) + 256)
-	if err := e.Body.WriteTo(&b, e.Metadata, e.Records); err != nil {
+	err := e.Body.WriteTo(&countingWriter{w: &b, most: int64(most) + 1}, e.Metadata, e.Records)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	e.rendered = b.Bytes()
@@ -70,7 +74,7 @@ func (e *Entity) AtLeast(n int) (int, error) {
 	return min(int(c.n), n), nil
 }
 
-// errEnough stops AtLeast once the document has reached the size in question.
+// errEnough stops AtLeast and Render once the document has reached the size in question.
 var errEnough = errors.New("the document is large enough")
 
 // Rendered returns the document if Render has been called, else nil.

@@ -184,7 +184,8 @@ func (a *Archive) night(ctx context.Context, q NightQuery) (*Night, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	// So many records are in memory at once as there are workers.
+	ctx, stop := context.WithCancelCause(WithRoom(ctx, nil))
 	defer stop(nil)
 	sums := make([]nightSum, min(nightWorkers, len(blocks)))
 	var next atomic.Int64

@@ -32,6 +32,7 @@ type RecordPage struct {
 	Records []Record
 	More    bool  // more follow
 	Last    int64 // the last sequence number that the block has given, also to a record that it no longer has
+	Room    int64 // bytes that large texts of the page have taken of the room, for who no longer needs them to give back
 }
 
 // NewRecord is a record to be added. It has been checked against the API

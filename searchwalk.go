@@ -319,7 +319,7 @@ func (a *Archive) judgeFew(ctx context.Context, j *judge, places []Place) error 
 			}
 			bytes += f.Summary.size()
 			err := j.see(part[i], f, func() (bool, error) {
-				e, err := a.Document(ctx, q, f)
+				e, err := a.Document(WithRoom(ctx, nil), q, f) // so many at once as there are turns
 				if e == nil || err != nil {
 					return false, err
 				}

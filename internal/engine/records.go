@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"iter"
 
 	"oda"
@@ -12,6 +13,9 @@ type Numbered struct {
 	RecordedOn oda.Instant
 	Text       []byte
 	Digest     oda.Digest
+
+	// Read reads a large text, which is not in Text. It gives its room back with done.
+	Read func() (text []byte, done func(), err error)
 }
 
 // InParts reads records of a version in order, and checks each. Records never
@@ -32,17 +36,48 @@ func InParts(of Version, runs Runs, read func(first, last int64) ([]Numbered, er
 					return
 				}
 				for _, r := range part {
-					if err := of.checkRecord(at, r); err != nil {
-						yield(Numbered{}, err)
-						return
-					}
-					if !yield(r, nil) {
+					if !one(of, at, r, yield) {
 						return
 					}
 					at++
 				}
 			}
 		}
+	}
+}
+
+// one yields a record that should have that sequence number, with its text. It reports
+// whether others are wanted.
+func one(of Version, asked int64, r Numbered, yield func(Numbered, error) bool) bool {
+	if r.Read != nil {
+		text, done, err := r.Read()
+		if err != nil {
+			yield(Numbered{}, err)
+			return false
+		}
+		defer done()
+		r.Text, r.Read = text, nil
+	}
+	if err := of.checkRecord(asked, r); err != nil {
+		yield(Numbered{}, err)
+		return false
+	}
+	return yield(r, nil)
+}
+
+// Later returns what reads a large text once there is room for it, for Numbered.Read.
+func Later(ctx context.Context, bytes int64, read func() ([]byte, error)) func() (text []byte, done func(), err error) {
+	return func() ([]byte, func(), error) {
+		room := oda.RoomIn(ctx)
+		if err := room.Take(ctx, bytes); err != nil {
+			return nil, nil, err
+		}
+		text, err := read()
+		if err != nil {
+			room.Give(bytes)
+			return nil, nil, err
+		}
+		return text, func() { room.Give(bytes) }, nil
 	}
 }
 

@@ -77,7 +77,7 @@ func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patie
 // answered, even if the first request did not wait for it. Nobody else ever locks
 // that row.
 const selectCreated = `SELECT 1::bigint, h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), coalesce(v.sequence_after, 0),
-	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, false, c.identifier, c.digest
+	coalesce(v.sequence_after, -1), v.runs, v.slots, ` + unlessLarge + `, v.digest, false, c.identifier, c.digest
 	FROM creation_keys c JOIN heads h USING (kind, identifier) LEFT JOIN versions v ON v.kind = h.kind AND v.identifier = h.identifier AND v.version = 1
 	WHERE c.kind = $1 AND c.key = $2 FOR NO KEY UPDATE OF c`
 

@@ -163,7 +163,7 @@ func (l *load) stored(ctx context.Context, store oda.Engine, refs []oda.Ref, mem
 		if err != nil {
 			return false, err
 		}
-		if err := e.Render(); err != nil {
+		if err := e.Render(1 << 20); err != nil {
 			return false, err
 		}
 		if holds(string(e.Rendered()), member) {

@@ -130,7 +130,7 @@ func hotOperations() []hot {
 				if err != nil {
 					return err
 				}
-				return e.Render()
+				return e.Render(1 << 20)
 			}, 24,
 		},
 		{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,14 +13,20 @@ import (
 	"oda/internal/engine"
 )
 
-// partRecords is how many records of a block are read at a time, so that a slow
-// client holds no connection.
-const partRecords = 512
+// Bounds of what is read from a block at a time, so that a slow client holds no
+// connection, and little memory.
+const (
+	partRecords = 512
+	partBytes   = 512 << 10
+)
+
+// unlessLarge is the text of a version, unless that is large (oda.LargeText), and its size.
+const unlessLarge = `CASE WHEN octet_length(v.text) <= 65536 THEN v.text END, coalesce(octet_length(v.text), 0)`
 
 // selectCurrent looks up the version after it has found the head. A plain join might
 // read all versions of the entity and then compare them with the head.
 const selectCurrent = `SELECT h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, false, '', ''::bytea
+	coalesce(v.sequence_after, -1), v.runs, v.slots, ` + unlessLarge + `, v.digest, false, '', ''::bytea
 	FROM heads h LEFT JOIN LATERAL (SELECT * FROM versions
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 	WHERE h.kind = $1 AND h.identifier = $2`
@@ -30,6 +37,7 @@ type row struct {
 	metadata     oda.Metadata
 	lastSequence int64
 	body         oda.Body
+	bytes        int64       // of the text; a large one is not read yet
 	runs         engine.Runs // nil: no list of records
 	superseded   bool        // there is a later version
 	damage       error       // why it must not be served
@@ -52,7 +60,7 @@ func (s *Store) read(ctx context.Context, run runner, ref oda.Ref, query string,
 		return run(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return conn.QueryRow(ctx, query, args...).Scan(
 				&m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &r.lastSequence,
-				&after, &runs, &slots, &r.body.Text, (*digest)(&r.body.Digest), &r.superseded, &id, &r.keyDigest)
+				&after, &runs, &slots, &r.body.Text, &r.bytes, (*digest)(&r.body.Digest), &r.superseded, &id, &r.keyDigest)
 		})
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -70,7 +78,7 @@ func (s *Store) read(ctx context.Context, run runner, ref oda.Ref, query string,
 	if r.runs, r.damage = currentRuns(r.Version, runs, after, r.lastSequence); r.damage != nil {
 		return &r, nil
 	}
-	if r.body.Slots, err = decodeSlots(slots, len(r.body.Text)); err != nil {
+	if r.body.Slots, err = decodeSlots(slots, int(r.bytes)); err != nil {
 		r.damage = oda.Damaged(ref, m.Version, 0).Because(err)
 	}
 	return &r, nil
@@ -107,6 +115,9 @@ func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 	if r.damage != nil {
 		return nil, r.damage
 	}
+	if err := s.readLarge(ctx, r); err != nil {
+		return nil, err
+	}
 	if err := r.Check(r.body); err != nil {
 		return nil, err
 	}
@@ -115,6 +126,36 @@ func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 		e.Records = s.texts(ctx, r.Version, r.runs)
 	}
 	return e, nil
+}
+
+// readLarge reads a text that was left out because it is large, once there is room for
+// it. What a version was stored with never changes, so no snapshot is needed.
+func (s *Store) readLarge(ctx context.Context, r *row) error {
+	if r.body.Text != nil || r.bytes == 0 {
+		return nil
+	}
+	if err := oda.RoomIn(ctx).Take(ctx, r.bytes); err != nil {
+		return err
+	}
+	var err error
+	r.body.Text, err = s.text(ctx, "SELECT text FROM versions WHERE kind = $1 AND identifier = $2 AND version = $3", int16(r.Kind), r.ID, r.Number)
+	return s.storageError(ctx, err)
+}
+
+// text reads one text, nil if it is not there.
+func (s *Store) text(ctx context.Context, query string, args ...any) (text []byte, err error) {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, query, args...).Scan(&text)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// recordText reads the text of one record.
+func (s *Store) recordText(ctx context.Context, ref oda.Ref, sequence int64) ([]byte, error) {
+	return s.text(ctx, "SELECT text FROM records WHERE kind = $1 AND identifier = $2 AND sequence = $3", int16(ref.Kind), ref.ID, sequence)
 }
 
 // texts reads the records of a version.
@@ -126,14 +167,23 @@ func (s *Store) texts(ctx context.Context, of engine.Version, runs engine.Runs) 
 	})
 }
 
-// parts reads records of a block a part at a time.
+// parts reads records of a block a part at a time. Large texts are read later, one by one.
 func (s *Store) parts(ctx context.Context, ref oda.Ref) func(first, last int64) ([]engine.Numbered, error) {
-	return func(first, last int64) (part []engine.Numbered, err error) {
+	p := part{ref: ref, most: oda.LargeText, later: func(sequence, bytes int64) func() ([]byte, func(), error) {
+		return engine.Later(ctx, bytes, func() ([]byte, error) {
+			text, err := s.recordText(ctx, ref, sequence)
+			return text, s.storageError(ctx, err)
+		})
+	}}
+	records := int64(partRecords)
+	return func(first, last int64) (read []engine.Numbered, err error) {
 		err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-			part, err = readPart(ctx, conn, ref, first, min(last, first+partRecords-1))
+			read, err = p.read(ctx, conn, first, min(last, first+records-1))
 			return err
 		})
-		return part, err
+		// Of a part that is full, the server has sent records in vain.
+		records = min(partRecords, 2*max(1, int64(len(read))))
+		return read, err
 	}
 }
 
@@ -141,9 +191,10 @@ func (s *Store) parts(ctx context.Context, ref oda.Ref) func(first, last int64) 
 // because a few records may be enough and the head is locked meanwhile.
 func textsWithin(ctx context.Context, tx pgx.Tx, of engine.Version, runs engine.Runs) oda.Texts {
 	size := int64(8)
+	p := part{ref: of.Ref, most: math.MaxInt64} // nothing may wait within a transaction
 	return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
 		size = min(2*size, partRecords)
-		return readPart(ctx, tx, of.Ref, first, min(last, first+size-1))
+		return p.read(ctx, tx, first, min(last, first+size-1))
 	})
 }
 
@@ -152,16 +203,37 @@ type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readPart reads the records from first to last.
-func readPart(ctx context.Context, q queryer, ref oda.Ref, first, last int64) ([]engine.Numbered, error) {
-	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, text, digest FROM records
-		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(ref.Kind), ref.ID, first, last)
+// part reads records of a block. Those with a text of more than most bytes are read by
+// what later returns.
+type part struct {
+	ref   oda.Ref
+	most  int64
+	later func(sequence, bytes int64) func() ([]byte, func(), error)
+}
+
+// read reads the records from first to last, or as many of them as fit.
+func (p part) read(ctx context.Context, q queryer, first, last int64) ([]engine.Numbered, error) {
+	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, CASE WHEN octet_length(text) <= $5 THEN text END, octet_length(text), digest FROM records
+		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(p.ref.Kind), p.ref.ID, first, last, p.most)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.Numbered, err error) {
-		return r, row.Scan(&r.Sequence, &r.RecordedOn, &r.Text, (*digest)(&r.Digest))
-	})
+	defer rows.Close()
+	var read []engine.Numbered
+	for size := 0; size <= partBytes && rows.Next(); {
+		var r engine.Numbered
+		var bytes int64
+		if err := rows.Scan(&r.Sequence, &r.RecordedOn, &r.Text, &bytes, (*digest)(&r.Digest)); err != nil {
+			return nil, err
+		}
+		if bytes > p.most {
+			r.Read = p.later(r.Sequence, bytes)
+		}
+		read = append(read, r)
+		size += len(r.Text)
+	}
+	rows.Close()
+	return read, rows.Err()
 }
 
 // Counts implements oda.Engine.

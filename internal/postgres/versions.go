@@ -22,7 +22,7 @@ const (
 )
 
 // selectVersion reads a version as it ended, in the form of selectCurrent.
-const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest,
+const selectVersion = `SELECT $3::bigint, ` + versionMetadata + `, e.sequence, coalesce(v.sequence_after, -1), v.runs, v.slots, ` + unlessLarge + `, v.digest,
 	h.version > $3, '', ''::bytea
 	FROM heads h
 	LEFT JOIN LATERAL (SELECT * FROM versions WHERE kind = $1 AND identifier = $2 AND version = $3 OFFSET 0) v ON true
@@ -47,13 +47,13 @@ const asOfVersion = `FROM heads h
 // first that is later; it is one of the sixty-four that begin with the last mark.
 const (
 	selectAsOf = `SELECT coalesce(v.version, h.version), h.created_by, h.created_on, coalesce(v.stored_by, ''), coalesce(v.stored_on, 0), 0::bigint, 0::bigint,
-		v.runs, v.slots, CASE WHEN v.version = h.version OR n.version IS NOT NULL THEN v.text END, v.digest, coalesce(h.version > v.version, false), '', ''::bytea
+		v.runs, v.slots, CASE WHEN t.bytes <= 65536 THEN v.text END, coalesce(t.bytes, 0), v.digest, coalesce(h.version > v.version, false), '', ''::bytea
 	` + asOfVersion + `
+	CROSS JOIN LATERAL (SELECT CASE WHEN v.version = h.version OR n.version IS NOT NULL THEN octet_length(v.text) END AS bytes) t
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.created_on <= $3`
 
 	selectBlockAsOf = `SELECT coalesce(v.version, h.version), ` + versionMetadata + `, coalesce(e.sequence, 0), coalesce(v.sequence_after, 0), v.runs, v.slots,
-		CASE WHEN (v.version = h.version OR n.version IS NOT NULL) AND (e.sequence = v.sequence_after OR r.recorded_on IS NOT NULL) THEN v.text END,
-		v.digest, coalesce(h.version > v.version, false), '', ''::bytea
+		CASE WHEN t.bytes <= 65536 THEN v.text END, coalesce(t.bytes, 0), v.digest, coalesce(h.version > v.version, false), '', ''::bytea
 	` + asOfVersion + `
 	CROSS JOIN LATERAL (SELECT ` + versionLast + ` AS sequence) l
 	CROSS JOIN LATERAL (SELECT CASE WHEN l.sequence < 64 THEN 0 ELSE coalesce((SELECT sequence FROM records WHERE kind = $1 AND identifier = $2 AND sequence % 64 = 0
@@ -62,6 +62,8 @@ const (
 		AND sequence >= s.sequence AND sequence <= s.sequence + 64 AND sequence <= l.sequence AND recorded_on > $3
 		ORDER BY sequence LIMIT 1), CASE WHEN l.sequence <= s.sequence + 64 THEN l.sequence ELSE -1 END) AS sequence OFFSET 0) e
 	` + lastRecord + `
+	CROSS JOIN LATERAL (SELECT CASE WHEN (v.version = h.version OR n.version IS NOT NULL)
+		AND (e.sequence = v.sequence_after OR r.recorded_on IS NOT NULL) THEN octet_length(v.text) END AS bytes) t
 	WHERE h.kind = $1 AND h.identifier = $2 AND h.created_on <= $3`
 )
 
@@ -88,7 +90,7 @@ func (s *Store) past(ctx context.Context, ref oda.Ref, missing error, query stri
 	if r == nil {
 		return nil, missing
 	}
-	if r.body.Text == nil && query != selectVersion {
+	if r.body.Text == nil && r.bytes == 0 && query != selectVersion {
 		return nil, oda.LostHistory(ref)
 	}
 	return s.entity(ctx, r)

@@ -16,7 +16,7 @@ import (
 func rendered(t *testing.T, id string, length int) *oda.Entity {
 	t.Helper()
 	e := &oda.Entity{Ref: block(id), Body: oda.Body{Text: []byte(strings.Repeat("x", length))}}
-	if err := e.Render(); err != nil {
+	if err := e.Render(1 << 20); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -84,7 +84,7 @@ func TestASlowReaderDoesNotBringAnOldStateBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Render(); err != nil {
+	if err := old.Render(1 << 20); err != nil {
 		t.Fatal(err)
 	}
 	second := mustPut(t, s, put(t, "b", nextText(first), 2))

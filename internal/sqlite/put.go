@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -283,7 +284,7 @@ func (t *txn) kept(ctx context.Context, of engine.Version, entity int64, runs en
 	records, err := engine.Ahead(runs,
 		func(runs engine.Runs) oda.Texts {
 			return engine.Texts(of, runs, func(first, last int64) ([]engine.Numbered, error) {
-				return t.conn.part(entity, first, last)
+				return t.conn.part(entity, first, last, math.MaxInt64, nil) // nothing may wait within a transaction
 			})
 		},
 		func(runs engine.Runs) oda.Texts { return t.store.texts(ctx, of, entity, runs) })

@@ -16,8 +16,8 @@ const (
 	partBytes   = 512 << 10
 )
 
-// renderRecords is the largest number of records of a block that is rendered in
-// memory and kept in the cache.
+// renderRecords is the largest number of records of a block that may be rendered in
+// memory and kept in the cache, if they are small.
 const renderRecords = 256
 
 // errPartFull stops the reading of a part.
@@ -29,6 +29,7 @@ type row struct {
 	entity   int64
 	metadata oda.Metadata
 	body     oda.Body
+	large    int64       // bytes of a large text, which is not read yet
 	runs     engine.Runs // nil: no list of records
 	damage   error       // why it must not be served
 
@@ -58,15 +59,20 @@ func (s *Store) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
 	if !r.renderable() {
 		return e, nil
 	}
-	if err := e.Render(); err != nil {
+	if err := e.Render(cacheEntry); err != nil {
 		return nil, readError(ref, err)
 	}
-	s.cache.put(e, ticket)
+	if e.Rendered() != nil {
+		s.cache.put(e, ticket)
+	}
 	return e, nil
 }
 
+// unlessLarge is the text of a version, or the size of a large one (oda.LargeText).
+const unlessLarge = `iif(length(v.text) <= 65536, v.text, length(v.text))`
+
 const selectCurrent = `SELECT h.entity, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
-	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, 0
+	coalesce(v.sequence_after, -1), v.runs, v.slots, ` + unlessLarge + `, v.digest, 0
 	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version WHERE h.kind = ? AND h.identifier = ?`
 
 // read reads the current version. It returns nil if the entity is not stored.
@@ -93,11 +99,17 @@ func (c *conn) row(ref oda.Ref, query string, args ...any) (r *row, err error) {
 			ref.ID, r.keyDigest = stmt.ColumnText(13), bytesOf(stmt, 14)
 		}
 		r.Version = engine.Version{Ref: ref, Number: r.metadata.Version}
-		r.body.Text, r.body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
+		size := int64(stmt.ColumnLen(10))
+		if r.body.Digest = digestOf(stmt, 11); stmt.ColumnType(10) == sqlite.TypeInteger {
+			r.large = stmt.ColumnInt64(10)
+			size = r.large
+		} else {
+			r.body.Text = bytesOf(stmt, 10)
+		}
 		if r.runs, r.damage = currentRuns(r.Version, bytesOf(stmt, 8), stmt.ColumnInt64(7), stmt.ColumnInt64(6)); r.damage != nil {
 			return nil
 		}
-		if r.body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(r.body.Text)); err != nil {
+		if r.body.Slots, err = decodeSlots(bytesOf(stmt, 9), int(size)); err != nil {
 			r.damage = oda.Damaged(ref, r.Number, 0).Because(err)
 		}
 		return nil
@@ -115,15 +127,15 @@ func currentRuns(of engine.Version, packed []byte, after, last int64) (engine.Ru
 	return of.Current(stored, after, last)
 }
 
-// renderable reports whether the document is small enough to be rendered in memory
+// renderable reports whether the document may be small enough to be rendered in memory
 // and kept in the cache.
 func (r *row) renderable() bool {
-	return len(r.body.Text) <= cacheEntry && r.runs.Count() <= renderRecords
+	return max(r.large, int64(len(r.body.Text))) <= cacheEntry && r.runs.Count() <= renderRecords
 }
 
 // selectCreated reads the first version as it was stored, without later records.
 const selectCreated = `SELECT h.entity, 1, h.created_by, h.created_on, v.stored_by, v.stored_on, v.sequence_after,
-	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, 0, h.identifier, h.create_digest
+	coalesce(v.sequence_after, -1), v.runs, v.slots, ` + unlessLarge + `, v.digest, 0, h.identifier, h.create_digest
 	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = 1 WHERE h.kind = ? AND h.create_key = ?`
 
 // Created implements oda.Engine.
@@ -144,6 +156,9 @@ func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 	if r.damage != nil {
 		return nil, r.damage
 	}
+	if err := s.readLarge(ctx, r); err != nil {
+		return nil, err
+	}
 	if err := r.Check(r.body); err != nil {
 		return nil, err
 	}
@@ -152,6 +167,39 @@ func (s *Store) entity(ctx context.Context, r *row) (*oda.Entity, error) {
 		e.Records = s.texts(ctx, r.Version, r.entity, r.runs)
 	}
 	return e, nil
+}
+
+// readLarge reads a text that was left out because it is large, once there is room for
+// it. What a version was stored with never changes, so no snapshot is needed.
+func (s *Store) readLarge(ctx context.Context, r *row) error {
+	if r.large == 0 {
+		return nil
+	}
+	if err := oda.RoomIn(ctx).Take(ctx, r.large); err != nil {
+		return err
+	}
+	var err error
+	r.body.Text, err = s.text(ctx, "SELECT text FROM versions WHERE entity = ? AND version = ?", r.entity, r.Number)
+	return readError(r.Ref, err)
+}
+
+// text reads one text, nil if it is not there.
+func (s *Store) text(ctx context.Context, query string, args ...any) (text []byte, err error) {
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.readers.give(c)
+	err = c.query(query, func(stmt *sqlite.Stmt) error {
+		text = bytesOf(stmt, 0)
+		return nil
+	}, args...)
+	return text, err
+}
+
+// recordText reads the text of one record.
+func (s *Store) recordText(ctx context.Context, entity, sequence int64) ([]byte, error) {
+	return s.text(ctx, "SELECT text FROM records WHERE entity = ? AND sequence = ?", entity, sequence)
 }
 
 // texts reads the records of a version.
@@ -163,7 +211,7 @@ func (s *Store) texts(ctx context.Context, of engine.Version, entity int64, runs
 	})
 }
 
-// parts reads records of a block a part at a time.
+// parts reads records of a block a part at a time. Large texts are read later, one by one.
 func (s *Store) parts(ctx context.Context, entity int64) func(first, last int64) ([]engine.Numbered, error) {
 	return func(first, last int64) ([]engine.Numbered, error) {
 		c, err := s.readers.take(ctx)
@@ -171,26 +219,36 @@ func (s *Store) parts(ctx context.Context, entity int64) func(first, last int64)
 			return nil, err
 		}
 		defer s.readers.give(c)
-		return c.part(entity, first, last)
+		return c.part(entity, first, last, oda.LargeText, func(sequence, bytes int64) func() ([]byte, func(), error) {
+			return engine.Later(ctx, bytes, func() ([]byte, error) {
+				text, err := s.recordText(ctx, entity, sequence)
+				return text, storageError(err)
+			})
+		})
 	}
 }
 
-// part reads records from first to last, or as many of them as fit.
-func (c *conn) part(entity, first, last int64) ([]engine.Numbered, error) {
+// part reads records from first to last, or as many of them as fit. Those with a text of
+// more than most bytes are read by what later returns.
+func (c *conn) part(entity, first, last, most int64, later func(sequence, bytes int64) func() ([]byte, func(), error)) ([]engine.Numbered, error) {
 	last = min(last, first+partRecords-1)
 	part := make([]engine.Numbered, 0, last-first+1)
 	size := 0
-	err := c.query("SELECT sequence, recorded_on, text, digest FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence",
+	err := c.query(`SELECT sequence, recorded_on, iif(length(text) <= ?4, text, length(text)), digest
+		FROM records WHERE entity = ?1 AND sequence BETWEEN ?2 AND ?3 ORDER BY sequence`,
 		func(stmt *sqlite.Stmt) error {
-			r := engine.Numbered{
-				Sequence: stmt.ColumnInt64(0), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Text: bytesOf(stmt, 2), Digest: digestOf(stmt, 3),
+			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Digest: digestOf(stmt, 3)}
+			if stmt.ColumnType(2) == sqlite.TypeInteger {
+				r.Read = later(r.Sequence, stmt.ColumnInt64(2))
+			} else {
+				r.Text = bytesOf(stmt, 2)
 			}
 			part = append(part, r)
 			if size += len(r.Text); size > partBytes {
 				return errPartFull
 			}
 			return nil
-		}, entity, first, last)
+		}, entity, first, last, most)
 	if err != nil && !errors.Is(err, errPartFull) {
 		return nil, err
 	}

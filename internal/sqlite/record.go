@@ -100,41 +100,54 @@ func (t *txn) recordedBefore(h *head, key string) (r oda.Receipt, digest []byte,
 const selectRuns = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_after, -1), v.runs, h.version
 	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version WHERE h.kind = ? AND h.identifier = ?`
 
-const selectRecords = `SELECT sequence, key, recorded_on, text, digest FROM records
+const selectRecords = `SELECT sequence, key, recorded_on, iif(length(text) <= 65536, text, NULL), digest, length(text) FROM records
 	WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?`
 
 // Records implements oda.Engine.
 func (s *Store) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
-	of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
-	if err := s.readable(of.Ref); err != nil {
+	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: block}
+	if err := s.readable(ref); err != nil {
 		return oda.RecordPage{}, err
 	}
+	entity, page, err := s.recordPage(ctx, ref, after, limit)
+	if err != nil {
+		return oda.RecordPage{}, readError(ref, err)
+	}
+	return page.Complete(ctx, func(sequence int64) ([]byte, error) {
+		text, err := s.recordText(ctx, entity, sequence)
+		return text, readError(ref, err)
+	})
+}
+
+// recordPage reads a page without its large texts.
+func (s *Store) recordPage(ctx context.Context, ref oda.Ref, after int64, limit int) (entity int64, page *engine.Page, err error) {
 	c, err := s.readers.take(ctx)
 	if err != nil {
-		return oda.RecordPage{}, err
+		return 0, nil, err
 	}
 	defer s.readers.give(c)
-	entity, last, runs := int64(0), int64(0), engine.Runs(nil)
+	of, last, runs := engine.Version{Ref: ref}, int64(0), engine.Runs(nil)
 	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
 		entity, last, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(4)
 		var err error
 		runs, err = currentRuns(of, bytesOf(stmt, 3), stmt.ColumnInt64(2), last)
 		return err
-	}, int64(oda.ExecutionBlock), block)
+	}, int64(ref.Kind), ref.ID)
+	if err == nil && entity == 0 {
+		err = oda.Missing(ref)
+	}
 	if err != nil {
-		return oda.RecordPage{}, readError(of.Ref, err)
+		return 0, nil, err
 	}
-	if entity == 0 {
-		return oda.RecordPage{}, oda.Missing(of.Ref)
-	}
-	page, err := engine.Page(of, runs.Behind(after), limit, func(run engine.Run, most int, add func(oda.Record, oda.Digest) error) error {
+	page, err = engine.ReadPage(of, runs.Behind(after), limit, func(run engine.Run, most int, add func(engine.Paged) error) error {
 		return c.query(selectRecords, func(stmt *sqlite.Stmt) error {
-			return add(oda.Record{
-				Sequence: stmt.ColumnInt64(0), Key: stmt.ColumnText(1),
-				RecordedOn: oda.Instant(stmt.ColumnInt64(2)), Text: bytesOf(stmt, 3),
-			}, digestOf(stmt, 4))
+			r := engine.Paged{Digest: digestOf(stmt, 4), Bytes: stmt.ColumnInt64(5)}
+			r.Sequence, r.Key, r.RecordedOn, r.Text = stmt.ColumnInt64(0), stmt.ColumnText(1), oda.Instant(stmt.ColumnInt64(2)), bytesOf(stmt, 3)
+			return add(r)
 		}, entity, run.First, run.Last, int64(most))
 	})
-	page.Last = last
-	return page, readError(of.Ref, err)
+	if page != nil {
+		page.Last = last
+	}
+	return entity, page, err
 }

@@ -26,7 +26,7 @@ const versionLast = `CASE WHEN h.version > v.version THEN coalesce(n.sequence_be
 // selectVersion reads a version in the form of selectCurrent, with its records up
 // to a sequence number.
 const selectVersion = `SELECT h.entity, ?3, ` + versionMetadata + `, min(` + versionLast + `, ?4),
-	coalesce(v.sequence_after, -1), v.runs, v.slots, v.text, v.digest, h.version > ?3
+	coalesce(v.sequence_after, -1), v.runs, v.slots, ` + unlessLarge + `, v.digest, h.version > ?3
 	FROM heads h LEFT JOIN versions v ON v.entity = h.entity AND v.version = ?3
 	` + versionEnd + `min(` + versionLast + `, ?4)
 	WHERE h.kind = ?1 AND h.identifier = ?2 AND h.version >= ?3`
@@ -59,10 +59,12 @@ func (s *Store) past(ctx context.Context, r *row, found state) (*oda.Entity, err
 	if err != nil || found.ended && !e.Superseded || !r.renderable() {
 		return e, err
 	}
-	if err := e.Render(); err != nil {
+	if err := e.Render(cacheEntry); err != nil {
 		return nil, storageError(err)
 	}
-	s.cache.keep(found.key, e)
+	if e.Rendered() != nil {
+		s.cache.keep(found.key, e)
+	}
 	return e, nil
 }
 

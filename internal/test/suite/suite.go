@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 		{"records", records},
 		{"record keys", recordKeys},
 		{"batches", batches},
+		{"room", room},
 		{"telescopes", telescopes},
 		{"days", days},
 		{"nights", nights},
