@@ -16,9 +16,9 @@ type AnswerBounds struct {
 	Stuck time.Duration // after which a client that takes nothing is cut off if others wait
 }
 
-// moderate is the size up to which an answer may use the part of the room that larger ones
-// leave free. So it hardly ever waits for them.
-const moderate = 1 << 20
+// moderate is the part of the room up to which an answer may use what larger ones leave
+// free. So it hardly ever waits for them.
+const moderate = 64
 
 // mostAnswersWaiting bounds how many answers wait for room.
 const mostAnswersWaiting = 1024
@@ -74,23 +74,31 @@ func (a *Answers) For(caller string, client Client) *Answer {
 	return &Answer{all: a, caller: caller, client: client}
 }
 
+// Try takes room for more bytes if there is some at once.
+func (h *Answer) Try(bytes int64) bool {
+	a, w := h.all, applicant{Answer: h, bytes: bytes}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.waiting) > 0 && !w.isModerate() || !a.fits(&w) {
+		return false
+	}
+	a.grant(&w)
+	return true
+}
+
 // Take waits until there is room for more bytes, as long as an answer waits, or longer if
 // it has begun already.
 func (h *Answer) Take(ctx context.Context, bytes int64, begun time.Duration) error {
-	a := h.all
-	w := &applicant{Answer: h, bytes: bytes}
-	a.mu.Lock()
-	if (len(a.waiting) == 0 || w.isModerate()) && a.fits(w) {
-		a.grant(w)
-		a.mu.Unlock()
+	if h.Try(bytes) {
 		return nil
 	}
+	a, w := h.all, &applicant{Answer: h, bytes: bytes, admitted: make(chan struct{})}
+	a.mu.Lock()
 	if len(a.waiting) >= mostAnswersWaiting {
 		a.refused++
 		a.mu.Unlock()
 		return errNoRoom()
 	}
-	w.admitted = make(chan struct{})
 	a.waiting = append(a.waiting, w)
 	a.admit() // it may be the first for whom there is room
 	a.mu.Unlock()
@@ -145,7 +153,7 @@ func (h *Answer) Give(bytes int64) {
 // Held returns how much room the answer has.
 func (h *Answer) Held() int64 { return h.held }
 
-func (w *applicant) isModerate() bool { return w.held+w.bytes <= moderate }
+func (w *applicant) isModerate() bool { return w.held+w.bytes <= w.all.bounds.Most/moderate }
 
 // fits reports whether there is room in all, and for that caller. What is larger than the
 // bounds is let through when nobody else has anything, so that it can be read at all.

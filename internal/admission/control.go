@@ -91,6 +91,9 @@ func (c *Control) Enter(ctx context.Context, class Class) (Pass, error) {
 	return Pass{d, time.Since(epoch)}, nil
 }
 
+// Held reports whether the request works and is counted.
+func (p *Pass) Held() bool { return p.desk != nil }
+
 // Leave ends the work. It may be called again.
 func (p *Pass) Leave() {
 	if p.desk != nil {

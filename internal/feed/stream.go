@@ -281,7 +281,9 @@ func (s *stream) records(t *blockTail, page oda.RecordPage) error {
 	for limit := 1; err == nil; {
 		frame := recordsFrame(page.Records)
 		page.Records = nil // not to be held while the frame is sent
-		if err = s.send(frame); err != nil {
+		err = s.send(frame)
+		oda.RoomIn(s.ctx).Give(page.Room) // the frame was as large
+		if err != nil {
 			return err
 		}
 		limit = nextRecords(limit, len(frame))

@@ -27,6 +27,10 @@ type Bounds struct {
 	Body     int64 // bytes of one body
 	InFlight int64 // bytes of all bodies in progress
 	Depth    int   // nesting of a document
+
+	Answers    int64         // bytes of all answers under way, without small ones; 0 means 256 MiB
+	AnswerWait time.Duration // that a large answer waits for room; 0 means 5 seconds
+	StuckTime  time.Duration // after which a client that takes nothing is cut off if others wait; 0 means 10 seconds
 }
 
 // Page answers with a page, or returns an error before it has written anything.
@@ -79,6 +83,7 @@ type API struct {
 	contract *contract.Description
 	mux      *http.ServeMux
 	inFlight budget
+	answers  *admission.Answers
 	exports  chan struct{} // places for exports
 	control  *admission.Control
 	access   atomic.Pointer[access] // what may change while it serves
@@ -96,7 +101,7 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}
 	a := &API{
-		cfg: cfg, contract: description, mux: http.NewServeMux(), inFlight: newBudget(cfg.Bounds),
+		cfg: cfg, contract: description, mux: http.NewServeMux(), inFlight: newBudget(cfg.Bounds), answers: admission.NewAnswers(cfg.Bounds.answers()),
 		exports: make(chan struct{}, exportsAtOnce), control: admission.New(), problems: newProblemCounts(),
 	}
 	a.operationNamed(otherRequests)

@@ -2,8 +2,7 @@ package httpapi
 
 import "sync/atomic"
 
-// budget limits the memory that all requests take together for bodies and for
-// comparisons.
+// budget limits the memory that all requests take together for bodies.
 type budget struct {
 	most  int64
 	spare int64 // part of it that is kept for recording

@@ -35,6 +35,8 @@ type call struct {
 	taken     int64            // bytes reserved from the budget
 	pass      admission.Pass   // while the archive works on the request
 	place     *admission.Place // of the caller; nil without limits
+	room      *room            // of the answer; nil while it is small
+	beside    int64            // bytes of a small answer that its connection counts
 	status    int
 	sent      int64
 	failure   error
@@ -142,7 +144,11 @@ func (c *call) Write(p []byte) (int, error) {
 		c.pass.Leave()
 		c.audited()
 	}
-	n, err := c.ResponseWriter.Write(p)
+	write := c.ResponseWriter.Write
+	if c.room != nil {
+		write = c.room.write
+	}
+	n, err := write(p)
 	c.sent += int64(n)
 	return n, err
 }
@@ -175,6 +181,7 @@ func (c *call) finish() {
 	}
 	c.endAudit()
 	c.api.inFlight.give(c.taken)
+	c.leaveRoom()
 	if c.awaitsContinue() {
 		// The client was never asked for its body. If it sends it anyway, the server
 		// reads it for a moment, since closing at once could destroy the answer.

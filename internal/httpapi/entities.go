@@ -17,7 +17,7 @@ func (a *API) get(c *call) error {
 	if at != "" {
 		return a.getAsOf(c, at)
 	}
-	e, err := a.cfg.Archive.Get(c.r.Context(), c.ref())
+	e, err := a.cfg.Archive.Get(c.work(), c.ref())
 	if err != nil {
 		return err
 	}

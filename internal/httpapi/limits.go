@@ -52,12 +52,7 @@ func (c *call) limit() error {
 	if c.access.callers == nil || c.probe {
 		return nil
 	}
-	from, _ := auth.Address(c.r, c.api.cfg.Proxies)
-	name := admission.Address(from)
-	if c.caller != nil && c.caller.Name != "" {
-		name = "user " + c.caller.Name
-	}
-	place, wait, err := c.access.callers.Enter(name, c.started)
+	place, wait, err := c.access.callers.Enter(c.callerName(), c.started)
 	if err != nil {
 		c.head("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 		return err

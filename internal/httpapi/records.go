@@ -103,12 +103,18 @@ func (a *API) readRecords(c *call) error {
 		if after, err = c.lastEvent(after); err != nil {
 			return err
 		}
-		return c.stream(func() (feed.Sent, error) { return a.cfg.Feed.StreamRecords(c, c.r, c.id, after) })
+		return c.stream(func() (feed.Sent, error) {
+			return a.cfg.Feed.StreamRecords(c, c.r.WithContext(oda.WithRoom(c.r.Context(), c)), c.id, after)
+		})
 	}
-	page, err := a.cfg.Archive.Records(c.r.Context(), c.id, after, int(limit))
+	if err := c.Keep(c.work(), pageRoom(limit)); err != nil {
+		return err
+	}
+	page, err := a.cfg.Archive.Records(c.work(), c.id, after, int(limit))
 	if err == nil && len(page.Records) == 0 && wait > 0 {
+		c.Give(c.held())
 		defer c.aside(wait)()
-		page, err = a.cfg.Feed.Records(c.r.Context(), c.id, after, int(limit), wait)
+		page, err = a.cfg.Feed.Records(c.work(), c.id, after, int(limit), wait)
 	}
 	if err != nil {
 		return err
@@ -124,6 +130,7 @@ func (a *API) readRecords(c *call) error {
 		}
 		out = page.Records[i].AppendJSON(out)
 	}
+	c.Give(c.held()) // the answer has a copy
 	if page.More {
 		c.head("Link", fmt.Sprintf(`<request_responses?after=%d&limit=%d>; rel="next"`, page.Records[len(page.Records)-1].Sequence, limit))
 	}

@@ -75,8 +75,15 @@ func (w *response) Write(p []byte) (int, error) {
 
 // start sends the headers and what was held back. The rest is streamed.
 func (w *response) start() error {
-	w.started = true
 	e := w.c.encoding(compressFrom)
+	room := streamRoom
+	if e != nil {
+		room += streamRoom
+	}
+	if err := w.c.hold(room); err != nil {
+		return err
+	}
+	w.started = true
 	w.headers(e)
 	w.c.WriteHeader(http.StatusOK)
 	var err error
@@ -123,6 +130,9 @@ func (w *response) close() error {
 
 // whole sends a complete response.
 func (w *response) whole(text []byte) error {
+	if err := w.c.hold(len(text)); err != nil {
+		return err
+	}
 	w.started = true
 	e := w.c.encoding(len(text))
 	w.headers(e)

@@ -244,6 +244,9 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 		c.problem(err)
 		return
 	}
+	if rt.page && rt.class != admission.Free {
+		c.r = c.r.WithContext(oda.WithRoom(c.r.Context(), c))
+	}
 	if err := rt.handle(c); err != nil {
 		c.problem(err)
 	}

@@ -83,11 +83,15 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 // written, since together they may be large.
 func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error, error) {
 	if q.Fields == oda.WholeDocument {
-		e, err := a.cfg.Archive.Document(c.r.Context(), q, f)
+		before := c.held()
+		e, err := a.cfg.Archive.Document(c.work(), q, f)
+		taken := c.held() - before
 		if err != nil || e == nil {
+			c.Give(taken)
 			return nil, err
 		}
 		return func(w *response) error {
+			defer c.Give(taken)
 			_, err := e.WriteTo(w)
 			return err
 		}, nil

@@ -107,6 +107,7 @@ type Stats struct {
 	Recorders  RecorderStats
 
 	Bodies, BodiesMost int64 // bytes that requests take in memory, and may take
+	Answers            admission.AnswerStats
 }
 
 // OperationStats counts the requests of an operation that had one outcome.
@@ -120,7 +121,7 @@ type OperationStats struct {
 func (a *API) Stats() Stats {
 	s := Stats{
 		Problems: make(map[oda.Code]int64, len(a.problems)), Classes: a.control.Stats(), Recorders: a.recorders.stats(time.Now()),
-		Bodies: a.inFlight.used.Load(), BodiesMost: a.inFlight.most,
+		Bodies: a.inFlight.used.Load(), BodiesMost: a.inFlight.most, Answers: a.answers.Stats(),
 	}
 	for _, o := range a.operations {
 		for i, outcome := range outcomes {

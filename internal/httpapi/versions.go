@@ -53,7 +53,7 @@ func (a *API) getVersion(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.cfg.Archive.Version(c.r.Context(), c.ref(), version)
+	e, err := a.cfg.Archive.Version(c.work(), c.ref(), version)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *API) getAsOf(c *call, at string) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.cfg.Archive.AsOf(c.r.Context(), c.ref(), instant)
+	e, err := a.cfg.Archive.AsOf(c.work(), c.ref(), instant)
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,11 @@ func (a *API) diff(c *call) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.cfg.Archive.Diff(c.r.Context(), c.ref(), from, to)
+	d, err := a.cfg.Archive.Diff(c.work(), c.ref(), from, to)
 	if err != nil {
 		return err
 	}
-	room := func(n int64) error {
-		if !c.reserve(n) {
-			return oda.Errorf(oda.Overloaded, "Too many large documents are being compared at once. Try again shortly.")
-		}
-		return nil
-	}
+	room := func(n int64) error { return c.Take(c.work(), n) }
 	older, newer, err := d.Documents(room)
 	if err != nil {
 		return err
@@ -116,6 +111,7 @@ func (a *API) diff(c *call) error {
 		if err != nil {
 			return err
 		}
+		c.Give(c.held()) // the documents are not needed any more
 		return c.sendError(c.respond(jsonPatch, "", held).whole(patch))
 	}
 	w := c.respond(plainText+"; charset=utf-8", "", held)

@@ -24,6 +24,11 @@ var (
 	connectionsMost = metric("oda_http_connections_limit", "Connections that may be open.")
 	bodies          = metric("oda_http_bodies_bytes", "Memory that the bodies of requests in progress take.")
 	bodiesMost      = metric("oda_http_bodies_limit_bytes", "Memory that they may take.")
+	answers         = metric("oda_http_answers_bytes", "Memory that answers under way take, without small ones.")
+	answersMost     = metric("oda_http_answers_limit_bytes", "Memory that they may take.")
+	answersWaiting  = metric("oda_http_answers_waiting", "Large answers that wait for memory.")
+	answersRefused  = metric("oda_http_answers_refused_total", "Large answers that were refused because there was no memory for them.")
+	answersCut      = metric("oda_http_answers_cut_total", "Answers that were cut off because their clients took nothing while others waited.")
 
 	working = metric("oda_admission_working", "Requests that the archive works on, by class of work.", "class")
 	waiting = metric("oda_admission_waiting", "Requests that wait to be worked on.", "class")
@@ -133,6 +138,11 @@ func (f found) requests(s httpapi.Stats) {
 	}
 	f.gauge(bodies, float64(s.Bodies))
 	f.gauge(bodiesMost, float64(s.BodiesMost))
+	f.gauge(answers, float64(s.Answers.Bytes))
+	f.gauge(answersMost, float64(s.Answers.Most))
+	f.gauge(answersWaiting, float64(s.Answers.Waiting))
+	f.counter(answersRefused, float64(s.Answers.Refused))
+	f.counter(answersCut, float64(s.Answers.Cut))
 	for _, c := range s.Classes {
 		f.gauge(working, float64(c.Working), c.Class)
 		f.gauge(waiting, float64(c.Waiting), c.Class)

@@ -146,6 +146,8 @@ type slot struct {
 	conn     net.Conn     // TCP
 	idle     atomic.Int64 // when the last request ended, in nanoseconds since the epoch; 0 during a request and before the first
 
+	beside atomic.Int64 // bytes of small answers under way, of HTTP/2
+
 	mu      sync.Mutex
 	counted bool // it takes a place
 	aside   int  // requests that wait aside

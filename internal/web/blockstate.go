@@ -52,6 +52,14 @@ func (s *Site) blockState(ctx context.Context, id string, params url.Values) (*b
 	return olderState(id, e, params), nil
 }
 
+// recordPage reads a page of records. Pages are made of one after the other, so each gives
+// its room back at once.
+func (s *Site) recordPage(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
+	page, err := s.cfg.Archive.Records(ctx, block, after, limit)
+	oda.RoomIn(ctx).Give(page.Room)
+	return page, err
+}
+
 // record reads a call by its number, nil if there is none.
 func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda.Record, error) {
 	if of.old != nil {
@@ -63,7 +71,7 @@ func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda
 		}
 		return nil, nil
 	}
-	page, err := s.cfg.Archive.Records(ctx, of.id, sequence-1, 1)
+	page, err := s.recordPage(ctx, of.id, sequence-1, 1)
 	if err != nil || len(page.Records) == 0 || page.Records[0].Sequence != sequence {
 		return nil, err
 	}
@@ -78,7 +86,7 @@ func (s *Site) records(ctx context.Context, of *blockState, after int64, atOnce 
 	}
 	return func(yield func(*oda.Record, error) bool) {
 		for more := true; more; {
-			page, err := s.cfg.Archive.Records(ctx, of.id, after, atOnce)
+			page, err := s.recordPage(ctx, of.id, after, atOnce)
 			if err != nil {
 				yield(nil, err)
 				return

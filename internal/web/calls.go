@@ -256,7 +256,7 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 	for {
 		var limit int
 		after, limit = v.nextRead(after)
-		page, err := s.cfg.Archive.Records(ctx, v.Block, after, limit)
+		page, err := s.recordPage(ctx, v.Block, after, limit)
 		if err != nil {
 			return 0, err
 		}

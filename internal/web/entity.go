@@ -144,6 +144,11 @@ func (v *entityView) After() int64 {
 
 // document fills in what the document says, and its text.
 func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) error {
+	if size := int64(len(e.Body.Text)); size > oda.LargeText {
+		if err := oda.RoomIn(ctx).Take(ctx, size); err != nil { // for a copy
+			return err
+		}
+	}
 	text, err := e.WithoutRecords()
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ func (f *relatives) describe(ctx context.Context, found []*oda.Found) error {
 // began writes when a block made its first call. It is empty if there is none, or if it
 // cannot be read, which the page of the block explains.
 func (s *Site) began(ctx context.Context, block string) string {
-	page, err := s.cfg.Archive.Records(ctx, block, 0, 1)
+	page, err := s.recordPage(ctx, block, 0, 1)
 	if err != nil || len(page.Records) == 0 {
 		return ""
 	}

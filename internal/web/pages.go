@@ -125,6 +125,10 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request, name string, view an
 	if err != nil {
 		return err
 	}
+	// What the page was made from is not needed any more.
+	if err := oda.RoomIn(r.Context()).Keep(r.Context(), int64(len(text))); err != nil {
+		return err
+	}
 	newFile(htmlType, text).serve(w, r, privateCache, pagePolicy)
 	return nil
 }

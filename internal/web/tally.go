@@ -91,7 +91,7 @@ func (s *Site) countCalls(ctx context.Context, rows []row) error {
 func (s *Site) count(ctx context.Context, r *row, late time.Time) tally {
 	t := r.tally
 	for t.calls < r.Calls && time.Now().Before(late) {
-		page, err := s.cfg.Archive.Records(ctx, r.ID, t.last, tallyAtOnce)
+		page, err := s.recordPage(ctx, r.ID, t.last, tallyAtOnce)
 		if err != nil || len(page.Records) == 0 {
 			break
 		}
