@@ -5,12 +5,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -60,6 +62,7 @@ type Config struct {
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
 	MaxConnections int
+	MaxPerAddress  int              // connections of one address; 0 means a quarter of all
 	MaxFollowers   int              // of the feed of changes
 	Limits         admission.Limits // of one caller
 	Origins        []string         // of web pages that may use the interface
@@ -148,6 +151,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	listener.Expect(serving.Crowd{PerAddress: cmp.Or(cfg.MaxPerAddress, max(1, cfg.MaxConnections/4)), Source: sources(cfg.Auth.Proxies), Spare: spareConnections})
 	if err := exposed(listener.Addr(), gate.IsOpen(), cfg); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -230,6 +234,25 @@ func exposed(addr net.Addr, open bool, cfg Config) error {
 	}
 	cfg.Log.Warn("everybody who can reach this address may read and write: the archive has no way to know who is calling", "address", addr.String())
 	return nil
+}
+
+// spareConnections are those on which probes are answered when all others are in use.
+const spareConnections = 16
+
+// sources names the address that has opened a connection. Those of this machine and of
+// proxies, which speak for many, have no name.
+func sources(proxies []netip.Prefix) func(net.Addr) string {
+	return func(client net.Addr) string {
+		tcp, ok := client.(*net.TCPAddr)
+		if !ok {
+			return ""
+		}
+		ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+		if ip.IsLoopback() || slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+			return ""
+		}
+		return admission.Address(ip.String())
+	}
 }
 
 // isLoopback reports whether only programs of this machine can reach the address.

@@ -47,16 +47,17 @@ type serve struct {
 	AuditLog     string `env:"ODA_AUDIT_LOG" reload:"reopened" placeholder:"FILE" group:"Callers" help:"File in which to keep, as lines of JSON, who wrote what, and who was not allowed to. SIGHUP begins a new file."`
 	AuditMayFail bool   `env:"ODA_AUDIT_MAY_FAIL" group:"Callers" help:"Let writes go on while the audit log cannot be written. Without this they are refused."`
 
-	MaxBody            byteSize      `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
-	MaxBodiesInFlight  byteSize      `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
-	MaxAnswersInFlight byteSize      `default:"256MiB" env:"ODA_MAX_ANSWERS_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the large answers in progress, of which one caller has at most a quarter; further ones wait for 5 s, and are then answered 503 (default ${default})."`
-	MaxDepth           int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document, at most 10000 (default ${default})."`
-	MaxConnections     int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones wait (default ${default})."`
-	MaxFollowers       int           `default:"4096" env:"ODA_MAX_FOLLOWERS" placeholder:"N" group:"Bounds" help:"Clients that follow changes at once, by streams or requests that wait; further ones are answered 503 (default ${default})."`
-	HeaderTimeout      time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
-	ReadTimeout        time.Duration `default:"60s" env:"ODA_READ_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole request to arrive (default ${default})."`
-	WriteTimeout       time.Duration `default:"120s" env:"ODA_WRITE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole response to be sent (default ${default})."`
-	IdleTimeout        time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"How long an idle connection stays open (default ${default})."`
+	MaxBody                  byteSize      `default:"64MiB" env:"ODA_MAX_BODY" placeholder:"SIZE" group:"Bounds" help:"Largest body of a request (default ${default})."`
+	MaxBodiesInFlight        byteSize      `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
+	MaxAnswersInFlight       byteSize      `default:"256MiB" env:"ODA_MAX_ANSWERS_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the large answers in progress, of which one caller has at most a quarter; further ones wait for 5 s, and are then answered 503 (default ${default})."`
+	MaxDepth                 int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document, at most 10000 (default ${default})."`
+	MaxConnections           int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones take the places of those without a request, or wait (default ${default})."`
+	MaxConnectionsPerAddress int           `default:"0" env:"ODA_MAX_CONNECTIONS_PER_ADDRESS" placeholder:"N" group:"Bounds" help:"Connections of one address at once, except this machine and trusted proxies; further ones are closed. 0 means a quarter of --max-connections (default ${default})."`
+	MaxFollowers             int           `default:"4096" env:"ODA_MAX_FOLLOWERS" placeholder:"N" group:"Bounds" help:"Clients that follow changes at once, by streams or requests that wait; further ones are answered 503 (default ${default})."`
+	HeaderTimeout            time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
+	ReadTimeout              time.Duration `default:"60s" env:"ODA_READ_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole request to arrive (default ${default})."`
+	WriteTimeout             time.Duration `default:"120s" env:"ODA_WRITE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for a whole response to be sent (default ${default})."`
+	IdleTimeout              time.Duration `default:"120s" env:"ODA_IDLE_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"How long an idle connection stays open (default ${default})."`
 }
 
 // maxCallerRate bounds --caller-rate. With a rate that is too large to count with, every
@@ -86,6 +87,9 @@ func (s *serve) faults() (wrong faults) {
 	if s.CallerConcurrency < 0 {
 		wrong = append(wrong, errors.New("--caller-concurrency must not be negative; 0 means no limit"))
 	}
+	if s.MaxConnectionsPerAddress < 0 {
+		wrong = append(wrong, errors.New("--max-connections-per-address must not be negative; 0 means a quarter of --max-connections"))
+	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		wrong = append(wrong, errors.New("--tls-cert and --tls-key belong together: give both, or neither"))
 	}
@@ -114,7 +118,7 @@ func (s *serve) config(version string, log *slog.Logger) (app.Config, error) {
 		PublicURL: s.PublicURL, SessionKeyFile: s.SessionKeyFile,
 		Bounds:        httpapi.Bounds{Body: int64(s.MaxBody), InFlight: int64(s.MaxBodiesInFlight), Answers: int64(s.MaxAnswersInFlight), Depth: s.MaxDepth},
 		HeaderTimeout: s.HeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout,
-		MaxConnections: s.MaxConnections, MaxFollowers: s.MaxFollowers,
+		MaxConnections: s.MaxConnections, MaxPerAddress: s.MaxConnectionsPerAddress, MaxFollowers: s.MaxFollowers,
 		AuditLog: s.AuditLog, AuditMayFail: s.AuditMayFail,
 		Version: version, Log: log,
 	}, err

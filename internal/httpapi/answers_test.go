@@ -206,4 +206,3 @@ func TestASlowClientIsNotCutOff(t *testing.T) {
 		t.Errorf("the client that waited got %d", response.Status)
 	}
 }
-

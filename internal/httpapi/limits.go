@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strconv"
 
+	"oda"
 	"oda/internal/admission"
 	"oda/internal/auth"
+	"oda/internal/serving"
 )
 
 // classOf returns the class of work of a route: the one in the table, or else what its
@@ -59,6 +61,19 @@ func (c *call) limit() error {
 	}
 	c.place = place
 	return nil
+}
+
+// checkPlace returns an error if the request came on a spare connection, which is for
+// probes only.
+func (c *call) checkPlace() error {
+	if !serving.IsSpare(c.r.Context()) {
+		return nil
+	}
+	c.head("Connection", "close")
+	if c.probe {
+		return nil
+	}
+	return oda.Errorf(oda.Overloaded, "As many clients are connected to the archive as it takes, and all of their connections are in use. Try again shortly.")
 }
 
 // hasBody reports whether the request is judged once its body has arrived.

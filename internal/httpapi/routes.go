@@ -221,7 +221,10 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	if c.besideTheInterface() || rt.page {
 		c.protectPage()
 	}
-	err := c.admit(&rt)
+	err := c.checkPlace()
+	if err == nil {
+		err = c.admit(&rt)
+	}
 	if limited := c.limit(); limited != nil {
 		err = limited // also if nobody knows who is calling
 	}

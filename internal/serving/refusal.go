@@ -54,7 +54,7 @@ func Refuse(server *http.Server, answer Refusal) {
 		if !ok {
 			return
 		}
-		conn.slot.rest(state == http.StateIdle)
+		conn.slot.rest(state)
 		if conn.http1 != nil && state == http.StateIdle {
 			_ = conn.http1.release() // net/http will notice if the connection is broken
 			conn.http1.handled.Store(false)

@@ -15,7 +15,7 @@ import (
 )
 
 // Listen opens a TCP listener with at most n connections. Further ones take the places of
-// those that have been idle for a second, or wait. An error is a sentence for the operator, which
+// those that have sent no request for a second, or wait. An error is a sentence for the operator, which
 // names the flag of the address.
 func Listen(ctx context.Context, flag, address string, n int) (*Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -25,7 +25,7 @@ func Listen(ctx context.Context, flag, address string, n int) (*Listener, error)
 	case err != nil:
 		return nil, fmt.Errorf("cannot listen on %s (set it with %s, as HOST:PORT): %w", address, flag, err)
 	}
-	return &Listener{inner: listener, slots: make(chan struct{}, n), closed: make(chan struct{}), all: make(map[*slot]struct{})}, nil
+	return &Listener{inner: listener, slots: make(chan struct{}, n), closed: make(chan struct{}), all: make(map[*slot]struct{}), bySource: make(map[string]int)}, nil
 }
 
 // Until serves until ctx ends or the listener fails. When ctx ends, it accepts

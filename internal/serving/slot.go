@@ -4,13 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // When all slots are taken, a new connection takes that of another one on which there was
-// no request for this long, and looks for one this often.
+// no request for this long, and looks for one this often. If there is none for as long, it
+// and those that follow take spare places.
 const (
 	idleLeast = time.Second
 	idleLook  = 100 * time.Millisecond
@@ -22,10 +24,14 @@ type Listener struct {
 	slots  chan struct{}
 	once   sync.Once
 	closed chan struct{}
+	crowd  Crowd
+	stuck  bool // the last connection found no place; only Accept uses it
 
-	mu   sync.Mutex
-	over int                // connections that have come back when all slots were taken
-	all  map[*slot]struct{} // of all connections
+	mu       sync.Mutex
+	over     int                // connections that have come back when all slots were taken
+	all      map[*slot]struct{} // of all connections
+	bySource map[string]int     // those that count, by their sources
+	spares   int                // spare places that are taken
 }
 
 // Accept waits for a connection and for a slot.
@@ -38,57 +44,71 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 func (l *Listener) accept() (net.Conn, *slot, error) {
-	conn, err := l.inner.Accept()
-	if err != nil {
-		return nil, nil, err
+	for {
+		conn, err := l.inner.Accept()
+		if err != nil {
+			return nil, nil, err
+		}
+		s := &slot{listener: l, conn: conn, source: l.source(conn)}
+		if !l.welcome(s.source) {
+			_ = conn.Close()
+			continue
+		}
+		if s.spare, err = l.enter(); err != nil {
+			_ = conn.Close() // the client is told nothing, as those that wait behind it
+			return nil, nil, err
+		}
+		s.idle.Store(int64(time.Since(epoch)))
+		l.mu.Lock()
+		l.all[s] = struct{}{}
+		if s.counted = !s.spare; s.counted {
+			l.count(s, 1)
+		}
+		l.mu.Unlock()
+		return conn, s, nil
 	}
-	if !l.enter() {
-		_ = conn.Close() // the client is told nothing, as those that wait behind it
-		return nil, nil, net.ErrClosed
-	}
-	s := &slot{listener: l, conn: conn, counted: true}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all[s] = struct{}{}
-	return conn, s, nil
 }
 
-// enter waits for a slot. It returns false if the listener is closed meanwhile.
-func (l *Listener) enter() bool {
+// enter waits for a slot, or takes a spare place if that takes too long. It returns an
+// error if the listener is closed meanwhile.
+func (l *Listener) enter() (spare bool, err error) {
 	select {
 	case l.slots <- struct{}{}:
-		return true
+		l.stuck = false
+		return false, nil
 	default:
 	}
 	look := time.NewTicker(idleLook)
 	defer look.Stop()
-	for {
+	for began := time.Now(); ; {
 		l.endIdle()
+		if l.stuck = l.stuck || time.Since(began) > idleLeast; l.stuck && l.enterSpare() {
+			return true, nil
+		}
 		select {
 		case l.slots <- struct{}{}:
-			return true
+			return false, nil
 		case <-look.C:
 		case <-l.closed:
-			return false
+			return false, net.ErrClosed
 		}
 	}
 }
 
-// endIdle closes the connection that has been idle for longest. net/http notices and gives
-// up its slot. Otherwise clients that keep connections and ask for nothing would shut out
-// all others.
+// endIdle gives up the connection that is needed least, whoever has it.
 func (l *Listener) endIdle() {
-	var longest *slot
-	since := int64(time.Since(epoch) - idleLeast)
 	l.mu.Lock()
-	for s := range l.all {
-		if at := s.idle.Load(); at > 0 && at <= since {
-			longest, since = s, at
-		}
+	defer l.mu.Unlock()
+	l.giveUp(func(s *slot) bool { return !s.spare })
+}
+
+// count counts a connection for its source. The mutex is held.
+func (l *Listener) count(s *slot, n int) {
+	if s.source == "" {
+		return
 	}
-	l.mu.Unlock()
-	if longest != nil && longest.idle.CompareAndSwap(since, 0) {
-		_ = longest.conn.Close() // nothing is sent
+	if l.bySource[s.source] += n; l.bySource[s.source] == 0 {
+		delete(l.bySource, s.source)
 	}
 }
 
@@ -96,9 +116,10 @@ func (l *Listener) endIdle() {
 var epoch = time.Now()
 
 // comeBack counts a connection again, also if that makes too many.
-func (l *Listener) comeBack() {
+func (l *Listener) comeBack(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.count(s, 1)
 	select {
 	case l.slots <- struct{}{}:
 	default:
@@ -108,9 +129,10 @@ func (l *Listener) comeBack() {
 
 // leave stops counting a connection. While there are too many, its slot is not for a new
 // one.
-func (l *Listener) leave() {
+func (l *Listener) leave(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.count(s, -1)
 	if l.over > 0 {
 		l.over--
 	} else {
@@ -121,6 +143,9 @@ func (l *Listener) leave() {
 func (l *Listener) forget(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, known := l.all[s]; known && s.spare {
+		l.spares--
+	}
 	delete(l.all, s)
 }
 
@@ -144,7 +169,10 @@ func (l *Listener) Close() error {
 type slot struct {
 	listener *Listener
 	conn     net.Conn     // TCP
-	idle     atomic.Int64 // when the last request ended, in nanoseconds since the epoch; 0 during a request and before the first
+	source   string       // who has opened it, empty if that does not matter
+	spare    bool         // it has a spare place
+	asked    atomic.Bool  // there was a request
+	idle     atomic.Int64 // when the last request ended, or the connection began, in nanoseconds since the epoch; 0 during a request
 
 	beside atomic.Int64 // bytes of small answers under way, of HTTP/2
 
@@ -164,19 +192,22 @@ func (s *slot) close() {
 }
 
 // rest notes whether the connection is idle.
-func (s *slot) rest(idle bool) {
-	since := int64(0)
-	if idle {
-		since = int64(time.Since(epoch))
+func (s *slot) rest(state http.ConnState) {
+	switch state {
+	case http.StateNew:
+	case http.StateIdle:
+		s.idle.Store(int64(time.Since(epoch)))
+	default:
+		s.asked.Store(true)
+		s.idle.Store(0)
 	}
-	s.idle.Store(since)
 }
 
 // leave gives up the place. The mutex is held.
 func (s *slot) leave() {
 	if s.counted {
 		s.counted = false
-		s.listener.leave()
+		s.listener.leave(s)
 	}
 }
 
@@ -202,7 +233,7 @@ func Aside(ctx context.Context) (back func()) {
 			return
 		}
 		s.counted = true
-		s.listener.comeBack()
+		s.listener.comeBack(s)
 	}
 }
 
