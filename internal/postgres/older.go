@@ -65,7 +65,7 @@ func (d database) Alone(ctx context.Context, tx pgx.Tx, s step) error {
 	}
 	slices.Sort(older)
 	return fmt.Errorf("older processes cannot go on beside this step, and some are connected: %s; "+
-		"stop them and start this one again (docs/upgrading.md); nothing was changed", strings.Join(older, ", "))
+		"stop them and start this one again (docs/upgrading.md)", strings.Join(older, ", "))
 }
 
 // The time between two looks at the schema, and for one.

@@ -77,9 +77,12 @@ func TestAStepThatExcludesOlderProcessesWaitsForTheirEnd(t *testing.T) {
 	dsn := env.Postgres(t)
 	older := open(t, dsn)
 	early := connect(t, with(t, dsn, "application_name", "oda")) // of a release that did not say more
-	_, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), strict)
+	_, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), gentle, strict)
 	if err == nil {
 		t.Fatal("the step was done while an older process was connected")
+	}
+	if n := query[int](t, connect(t, dsn), "SELECT count(*) FROM migrations WHERE name = 'notes'"); n != 0 {
+		t.Error("the step before it was done, although the upgrade is refused")
 	}
 	for _, says := range []string{"(digits)", fmt.Sprintf(":%d", os.Getpid()), "an oda of an earlier release", "stop them and start this one again", "nothing was changed"} {
 		if !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
@@ -91,7 +94,7 @@ func TestAStepThatExcludesOlderProcessesWaitsForTheirEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave(t, dsn, older)
-	s := newer(t, dsn, strict)
+	s := newer(t, dsn, gentle, strict)
 	if got := mustGet(t, s, sbd("a")).Metadata.Version; got != 1 {
 		t.Errorf("it has version %d", got)
 	}

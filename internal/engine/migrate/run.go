@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,7 +21,7 @@ type Database[Tx any] interface {
 	Transact(ctx context.Context, work func(Tx) error) error
 
 	// Alone returns an error that names the processes that are connected and do not
-	// know a step.
+	// know a step, and says what to do about them.
 	Alone(ctx context.Context, tx Tx, step Step[Tx]) error
 
 	// StateOf is State within a transaction.
@@ -73,8 +74,8 @@ func (s Status) String() string {
 // Run applies the steps that a database lacks, however long that takes. Several
 // processes may do so at once: the one that has the lock does a part of a step, and
 // the others wait and do the next. Run calls tell with its progress, unless there
-// is nothing to do.
-func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *slog.Logger, tell ...func(Status)) error {
+// is nothing to do. Its error says what it has changed, if anything.
+func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *slog.Logger, tell ...func(Status)) (err error) {
 	state, err := db.State(ctx)
 	if err != nil {
 		return err
@@ -85,8 +86,10 @@ func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *sl
 	}
 	w := newWatcher(log, tell, len(state.Applied) == 0 && state.Begun == 0)
 	defer w.end()
+	var c changes
+	defer func() { err = c.explain(err) }()
 	for pause := firstPause; ; {
-		ended, err := advance(ctx, db, steps, w)
+		ended, err := advance(ctx, db, steps, w, &c)
 		switch {
 		case errors.Is(err, ErrLocked):
 			if ended, err = wait(ctx, db, steps, w, pause); err != nil || ended {
@@ -101,10 +104,50 @@ func Run[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], log *sl
 	}
 }
 
+// changes is what a run has changed.
+type changes struct {
+	first, last int // steps that it has completed
+	begun       int // the step of which it has done a part, or 0
+}
+
+func (c *changes) add(number int, complete bool) {
+	if !complete {
+		c.begun = number
+		return
+	}
+	c.last, c.begun = number, 0
+	if c.first == 0 {
+		c.first = number
+	}
+}
+
+// explain adds what was changed to an error. That nothing was changed is certain only
+// if the run was refused before it began.
+func (c *changes) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case c.begun > 0 && c.first == 0:
+		return fmt.Errorf("%w; a part of schema step %d was applied before", err, c.begun)
+	case c.first > 0 && c.first == c.last:
+		return fmt.Errorf("%w; schema step %d was applied before", err, c.first)
+	case c.first > 0:
+		return fmt.Errorf("%w; schema steps %d to %d were applied before", err, c.first, c.last)
+	}
+	if _, ok := errors.AsType[refused](err); ok {
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	return err
+}
+
+// refused is an error of Alone.
+type refused struct{ error }
+
 // advance does the next part in a transaction of its own. It reports whether all
 // steps have ended.
-func advance[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *watcher) (ended bool, err error) {
+func advance[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *watcher, c *changes) (ended bool, err error) {
 	var at Status
+	var complete bool
 	err = db.Transact(ctx, func(tx Tx) error {
 		// Another process may have done parts since.
 		state, err := db.StateOf(ctx, tx)
@@ -121,26 +164,46 @@ func advance[Tx any](ctx context.Context, db Database[Tx], steps []Step[Tx], w *
 		}
 		step := pending[0]
 		at = status(steps, step, state)
+		if err := admit(ctx, db, tx, pending, state); err != nil {
+			return err
+		}
 		w.note(at)
-		if at.Done, at.Total, err = do(ctx, db, tx, step, state); err != nil {
+		part, err := do(ctx, db, tx, step, state)
+		if err != nil {
 			return fmt.Errorf("schema step %d (%s): %w", step.Number, step.Name, err)
 		}
+		at.Done, at.Total, complete = part.Done, part.Total, part.End
 		return nil
 	})
 	if err == nil && !ended {
+		c.add(at.Number, complete)
 		w.note(at)
 	}
 	return ended, err
 }
 
-// do does the next part of a step.
-func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], state State) (done, total int64, err error) {
-	part := Part{End: true}
-	if !step.Beside && state.Begun != step.Number && len(state.Applied) > 0 {
-		if err := db.Alone(ctx, tx, step); err != nil {
-			return 0, 0, err
-		}
+// admit returns an error before a step begins if one of the pending steps is refused, so
+// that an upgrade does not end halfway. The last step that excludes older processes
+// excludes the most.
+func admit[Tx any](ctx context.Context, db Database[Tx], tx Tx, pending []Step[Tx], state State) error {
+	if len(state.Applied) == 0 || state.Begun == pending[0].Number {
+		return nil
 	}
+	for _, step := range slices.Backward(pending) {
+		if step.Beside {
+			continue
+		}
+		if err := db.Alone(ctx, tx, step); err != nil {
+			return refused{fmt.Errorf("schema step %d (%s): %w", step.Number, step.Name, err)}
+		}
+		break
+	}
+	return nil
+}
+
+// do does the next part of a step.
+func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], state State) (part Part, err error) {
+	part.End = true
 	if step.Work == nil {
 		err = db.Script(ctx, tx, step.SQL)
 	} else {
@@ -151,11 +214,11 @@ func do[Tx any](ctx context.Context, db Database[Tx], tx Tx, step Step[Tx], stat
 	}
 	switch {
 	case err != nil:
-		return 0, 0, err
+		return part, err
 	case part.End:
-		return part.Done, part.Total, db.Enter(ctx, tx, step)
+		return part, db.Enter(ctx, tx, step)
 	}
-	return part.Done, part.Total, db.Keep(ctx, tx, step, part)
+	return part, db.Keep(ctx, tx, step, part)
 }
 
 // wait waits while another process has the lock, and notes its progress. It
