@@ -140,7 +140,11 @@ func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logg
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the PostgreSQL database: %w", hideDSN(err))
 	}
-	if err := prepare(pool); err != nil {
+	err = checkEncoding(ctx, pool)
+	if err == nil {
+		err = prepare(pool)
+	}
+	if err != nil {
 		pool.Close()
 		where := fmt.Sprintf("%s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
 		return nil, fmt.Errorf("cannot open the archive in the PostgreSQL database %s: %w", where, hideDSN(err))
@@ -167,6 +171,18 @@ func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logg
 	s.done.Go(func() { s.numbering.run(background) })
 	hosts.open()
 	return s, nil
+}
+
+// checkEncoding returns an error unless the database takes all characters.
+func checkEncoding(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	var encoding string
+	err := pool.QueryRow(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding)
+	if err == nil && encoding != "UTF8" {
+		err = fmt.Errorf("its encoding is %s, and oda needs UTF8; make another database with 'createdb -T template0 -E UTF8', and name it with --db", encoding)
+	}
+	return err
 }
 
 // sessionSettings are the settings of new connections, unless the DSN has others.
@@ -201,6 +217,7 @@ func configure(config *pgxpool.Config) {
 			c.RuntimeParams[name] = value
 		}
 	}
+	c.RuntimeParams["client_encoding"] = "UTF8" // whatever the DSN, the role or the database says
 	watchReplication(&c.Config)
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBuffer), w)
