@@ -172,9 +172,9 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 		return oda.Errorf(oda.Overloaded, "All connections to the database are in use.%s Try again shortly.", outcome).Because(err)
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	canceled := ok && e.Code == codeCanceled && outcome == "" // reads wait for nobody
+	canceled := ok && e.Code == codeCanceled && outcome == "" // reads wait for locked tables only
 	if isHeld(err) && !canceled || errors.Is(err, errHeld) {
-		return oda.Errorf(oda.Overloaded, "Another database session has locked what this request changes.%s Try again shortly.", outcome).Because(err)
+		return oda.Errorf(oda.Overloaded, "Another database session has locked what this request needs.%s Try again shortly.", outcome).Because(err)
 	}
 	unavailable := oda.Errorf(oda.Unavailable, "The archive's database is unavailable.%s Try again shortly.", outcome).Because(err)
 	if !ok {

@@ -64,7 +64,7 @@ func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
 func TestTheWaitForAnExhaustedPoolIsBounded(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	s, watch := open(t, with(t, dsn, "pool_max_conns", "2")), connect(t, dsn)
+	s, watch := open(t, with(t, dsn, "pool_max_conns", "2", "lock_timeout", "0")), connect(t, dsn)
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	locker := connect(t, dsn)
 	do(t, locker, "BEGIN", "LOCK TABLE heads")

@@ -20,6 +20,7 @@ import (
 // lock. Its error is certain, whereas a connection that is given up may still
 // commit. The transaction is then repeated without the heads that are held.
 const (
+	tablePatience    = 2 * time.Second        // for a table that is locked
 	togetherPatience = time.Second            // of a transaction with records of several blocks
 	alonePatience    = 8 * time.Second        // for a head that is held, in several transactions: one may take twice its share, which must be less than answerTime
 	putPatience      = 500 * time.Millisecond // of the first try of a store; it doubles with each try, up to alonePatience in all

@@ -18,6 +18,9 @@ import (
 // loadTime is how long a load may take. The largest one has one huge version.
 const loadTime = 10 * time.Minute
 
+// loadPatience is how long a load waits for a lock.
+const loadPatience = time.Minute
+
 // Load implements oda.Mover. It is one transaction. Rows are copied, and numbers are
 // taken in the order of the entries, so that the rounds give positions in that order.
 // Its commit does not wait for the disk, so the next load may begin while it is written.
@@ -44,6 +47,10 @@ func (s *Store) Sync(ctx context.Context) error {
 }
 
 func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, error) {
+	// Who imports can wait longer for others than a client can.
+	if _, err := tx.Exec(ctx, setPatience, milliseconds(loadPatience)); err != nil {
+		return nil, err
+	}
 	l := loading{heads: make(map[oda.Ref]*loadedHead), days: make(map[dayKey]int64), keys: make(map[oda.Ref]map[string]bool)}
 	if err := l.readHeads(ctx, tx, entries); err != nil {
 		return nil, err

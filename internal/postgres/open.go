@@ -200,6 +200,10 @@ var sessionSettings = map[string]string{
 
 	// See replication.go.
 	"client_connection_check_interval": "1s",
+
+	// Somebody may lock a whole table. PostgreSQL waits for that before it runs a
+	// statement, and so before the statement can bound the wait itself (held.go).
+	"lock_timeout": tablePatience.String(),
 }
 
 // readBuffer holds what comes from the server. The driver's own buffer holds 8 KiB, so

@@ -111,9 +111,9 @@ const confirmLock = 0x6f646102
 // confirm writes nothing that anyone reads. But its commit waits for the disk and for
 // the synchronous standby, which then have everything before it.
 func (s *Store) confirm(ctx context.Context) error {
+	const emit = "SELECT pg_logical_emit_message(true, 'oda', '')::text FROM pg_advisory_xact_lock($1)"
 	return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		_, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'oda', '') FROM pg_advisory_xact_lock($1)", int64(confirmLock))
-		return err
+		return patiently(ctx, conn.Conn(), alonePatience, emit, []any{int64(confirmLock)}, []any{new(string)}, func() error { return nil })
 	})
 }
 

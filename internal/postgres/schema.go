@@ -52,7 +52,13 @@ const migrationLock = 0x6f646101
 func (d database) State(ctx context.Context) (migrate.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	return schemaState(ctx, d.pool)
+	for {
+		// A step may have locked the tables.
+		state, err := schemaState(ctx, d.pool)
+		if !isHeld(err) || ctx.Err() != nil {
+			return state, err
+		}
+	}
 }
 
 // StateOf implements migrate.Database.
