@@ -35,7 +35,7 @@ func (p *shipper) create(ctx context.Context) error {
 	}
 	p.created = true
 	p.settled(p.at, tally{})
-	if err := storePosition(p.s.dir, p.at); err != nil {
+	if err := storePosition(p.s.in, p.at); err != nil {
 		p.log.Warn("cannot note that the archive has the block; it will be asked again", "error", err)
 	}
 	return nil

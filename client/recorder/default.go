@@ -2,10 +2,10 @@ package recorder
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // DefaultDir returns the spool of programs that name none: the folder in the
@@ -27,28 +27,25 @@ func DefaultDir() (string, error) {
 }
 
 // Spools returns the folders in which programs that name none have left something:
-// DefaultDir, and the folder for temporary files that the Python helper uses if that
-// cannot be written. Those that do not exist are left out.
+// DefaultDir, and those among the temporary files that the Python helper uses if that
+// cannot be used. Those that do not exist are left out.
 func Spools() ([]string, error) {
 	var found []string
 	dir, err := DefaultDir()
 	if err != nil && os.Getenv("ODA_SPOOL") != "" {
 		return nil, err
 	}
-	spare := filepath.Join(os.TempDir(), fmt.Sprintf("oda-spool-%d", os.Getuid()))
-	for _, one := range []string{dir, spare} {
-		info, err := os.Stat(one)
-		if one == "" || err != nil || !info.IsDir() || one == spare && !owned(info) {
-			continue
-		}
-		found = append(found, one)
+	if _, err := os.Lstat(dir); err == nil { // whether it can be used is for others to say
+		found = append(found, dir)
 	}
-	return found, nil
-}
-
-// owned reports whether a file is this user's: others can make files among the
-// temporary ones.
-func owned(info os.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Getuid()
+	spare := fmt.Sprintf("oda-spool-%d", os.Geteuid())
+	more, err := fs.Glob(os.DirFS(os.TempDir()), spare+"-*")
+	for _, name := range append([]string{spare}, more...) {
+		path := filepath.Join(os.TempDir(), name)
+		// Others can make such names, too.
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && owned(info) && path != dir {
+			found = append(found, path)
+		}
+	}
+	return found, err
 }

@@ -3,6 +3,7 @@ package recorder
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,7 +16,19 @@ const discardedName = ".discarded"
 // IsSession reports whether a folder is a session of a spool.
 func IsSession(dir string) bool {
 	_, _, ok := splitName(filepath.Base(filepath.Clean(dir)))
-	return ok && exists(dir, ".")
+	_, err := os.Lstat(dir)
+	return ok && err == nil
+}
+
+// OpenAside opens the file of a session with the records that were put aside:
+// refused.log or damaged.log.
+func OpenAside(dir, name string) (*os.File, error) {
+	s, err := lookInto(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release()
+	return s.in.open(name, os.O_RDONLY)
 }
 
 // Discard takes a session out of its spool for good: nobody sends it any more. It is
@@ -27,25 +40,31 @@ func Discard(dir string) (kept string, err error) {
 			err = fmt.Errorf("discard the session %s: %w", dir, err)
 		}
 	}()
-	lock, err := files.Lock(filepath.Join(dir, lockName), 0o600)
-	if errors.Is(err, files.ErrLocked) {
-		return "", errors.New("a running process works on it")
-	}
+	s, err := lookInto(dir)
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close()
-	spool := filepath.Dir(filepath.Clean(dir))
-	aside := filepath.Join(spool, discardedName)
-	if err := makeDir(aside); err != nil {
+	defer s.release()
+	if err := s.take(); errors.Is(err, files.ErrLocked) {
+		return "", errors.New("a running process works on it")
+	} else if err != nil {
 		return "", err
 	}
-	kept = filepath.Join(aside, filepath.Base(dir))
-	for n := 2; exists(aside, filepath.Base(kept)); n++ { // it was discarded before, and put back
-		kept = fmt.Sprintf("%s-%d", filepath.Join(aside, filepath.Base(dir)), n)
-	}
-	if err := os.Rename(dir, kept); err != nil {
+	if err := s.spool.root.Mkdir(discardedName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return kept, errors.Join(files.SyncDir(aside), files.SyncDir(spool))
+	aside, err := s.spool.folder(discardedName)
+	if err != nil {
+		return "", err
+	}
+	defer aside.close()
+	name := filepath.Base(s.dir)
+	to := name
+	for n := 2; aside.exists(to); n++ { // it was discarded before, and put back
+		to = fmt.Sprintf("%s-%d", name, n)
+	}
+	if err := s.spool.root.Rename(name, filepath.Join(discardedName, to)); err != nil {
+		return "", err
+	}
+	return aside.at(to), errors.Join(aside.sync(), s.spool.sync())
 }

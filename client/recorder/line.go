@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -55,8 +53,8 @@ func parseLine(line []byte, session string) (r oda.NewRecord, reason string) {
 
 // putAside saves a line that cannot be shipped in a file of the session, after
 // a comment that says why. The line is on disk when putAside returns.
-func putAside(dir, name, why string, line []byte) error {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func putAside(in *folder, name, why string, line []byte) error {
+	f, err := in.extend(name)
 	if err == nil {
 		defer f.Close()
 		_, err = fmt.Fprintf(f, "# %s\n%s\n", strings.Join(strings.Fields(why), " "), line)

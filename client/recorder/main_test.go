@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 		script(strings.Split(arguments, "|"))
 		return
 	}
+	syscall.Umask(0o022) // spools are folders that the tests make
 	os.Exit(env.Main(m))
 }
 

@@ -49,7 +49,7 @@ func (s stretch) first(most int) stretch {
 
 // reader reads the lines of a session in order.
 type reader struct {
-	dir     string
+	in      *folder
 	session string
 	buffer  []byte
 }
@@ -81,19 +81,19 @@ func (r *reader) end(segment int, limit position) (int64, error) {
 	if segment == limit.segment {
 		return limit.offset, nil
 	}
-	info, err := os.Stat(segmentPath(r.dir, segment))
+	size, err := r.in.size(segmentName(segment))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read the spool: %w", err)
 	}
-	return info.Size(), nil
+	return size, nil
 }
 
 // following returns the beginning of the next segment that exists.
 func (r *reader) following(segment, last int) (position, error) {
-	found, err := segments(r.dir)
+	found, err := segments(r.in)
 	if err != nil {
 		return position{}, fmt.Errorf("read the spool: %w", err)
 	}
@@ -106,7 +106,7 @@ func (r *reader) following(segment, last int) (position, error) {
 
 // read reads at least one line of a segment.
 func (r *reader) read(from position, end int64) (stretch, error) {
-	file, err := os.Open(segmentPath(r.dir, from.segment))
+	file, err := r.in.open(segmentName(from.segment), os.O_RDONLY)
 	if err != nil {
 		return stretch{}, fmt.Errorf("read the spool: %w", err)
 	}

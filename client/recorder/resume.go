@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +21,10 @@ type ResumeOptions struct {
 	// URL is the archive to send to. By default it is the one that each session
 	// names.
 	URL string
+	// TokenFor is the address of the archive that the token is for, in the
+	// environment or in Client. It is sent to no other server, whatever a session
+	// names. The default is URL, else the environment variable ODA_URL.
+	TokenFor string
 	// Client has further options for the clients.
 	Client []client.Option
 	// Logger receives messages for people. The default is slog.Default().
@@ -64,12 +67,9 @@ func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Res
 	var results []Resumed
 	var unread error
 	for _, dir := range dirs {
-		names, others, err := sessions(dir)
+		names, err := sessions(dir, func(spool *folder, other string) { spool.tidy(other, options.Logger) })
 		if err != nil {
 			unread = errors.Join(unread, fmt.Errorf("resume the spool: %w", err))
-		}
-		for _, other := range others {
-			tidy(filepath.Join(dir, other), options.Logger)
 		}
 		for _, name := range names {
 			results = append(results, Resumed{Dir: filepath.Join(dir, name)})
@@ -79,7 +79,7 @@ func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Res
 	for i := range results {
 		waiting[i] = &results[i]
 	}
-	archives := archives{options: options, clients: make(map[archiveOf]*client.Client)}
+	archives := newArchives(options)
 	defer archives.close()
 	log := outage{log: options.Logger}
 	// Sessions are tried in turn, so that one unavailable archive does not
@@ -89,15 +89,13 @@ func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Res
 		var away []*Resumed
 		behind := make(map[[2]string]error)
 		for _, result := range waiting {
-			block, _, _ := splitName(filepath.Base(result.Dir))
-			file, _ := readBlock(result.Dir, block) // resume has the error
-			to := [2]string{cmp.Or(options.URL, file.URL), block}
+			to := result.target(options.URL)
 			if before := behind[to]; before != nil {
 				result.Err = result.postpone(before)
 			} else {
-				result.Err = result.resume(ctx, &archives)
+				result.Err = result.resume(ctx, archives)
 			}
-			if client.Denied(result.Err) {
+			if client.Denied(result.Err) && isAway(result.Err) {
 				if result.Left == 0 {
 					result.count()
 				}
@@ -121,14 +119,29 @@ func ResumeAll(ctx context.Context, dirs []string, options ResumeOptions) ([]Res
 	}), unread
 }
 
+// target returns the archive and the block of a session. If they cannot be read,
+// resume has the error.
+func (r *Resumed) target(url string) [2]string {
+	block, _, _ := splitName(filepath.Base(r.Dir))
+	if s, err := lookInto(r.Dir); err == nil && url == "" {
+		defer s.release()
+		file, _ := s.readBlock()
+		url = file.URL
+	}
+	return [2]string{url, block}
+}
+
 // count counts what still waits.
 func (r *Resumed) count() {
 	if r.rest == nil {
 		return
 	}
-	var uncounted error
-	r.Left, _, uncounted = waitingLines(r.Dir, *r.rest)
-	r.Err = errors.Join(r.Err, uncounted)
+	s, err := lookInto(r.Dir)
+	if err == nil {
+		defer s.release()
+		r.Left, _, err = waitingLines(s.in, *r.rest)
+	}
+	r.Err = errors.Join(r.Err, err)
 }
 
 // sleep waits, and returns false if the context ends first.
@@ -148,33 +161,6 @@ func isAway(err error) bool {
 	return !stuck && (errors.Is(err, client.ErrNoAnswer) || client.Status(err) != 0 || client.Denied(err))
 }
 
-// archives are the clients of the archives that sessions name, each made once.
-type archives struct {
-	options ResumeOptions
-	clients map[archiveOf]*client.Client
-}
-
-type archiveOf struct{ url, user string }
-
-func (a *archives) of(file blockFile) (*client.Client, error) {
-	to := archiveOf{cmp.Or(a.options.URL, file.URL), file.User}
-	if known := a.clients[to]; known != nil {
-		return known, nil
-	}
-	made, err := client.New(to.url, append([]client.Option{client.WithUser(to.user), client.WithLogger(a.options.Logger)}, a.options.Client...)...)
-	if err != nil {
-		return nil, err
-	}
-	a.clients[to] = made
-	return made, nil
-}
-
-func (a *archives) close() {
-	for _, made := range a.clients {
-		made.CloseIdleConnections()
-	}
-}
-
 // resume sends the records of the session until the first failure.
 func (r *Resumed) resume(ctx context.Context, archives *archives) error {
 	s, err := openSession(r.Dir)
@@ -187,14 +173,15 @@ func (r *Resumed) resume(ctx context.Context, archives *archives) error {
 	if err != nil {
 		return err
 	}
-	p := newShipper(s, archive, archives.options.Logger, func(position, tally) {})
-	limit, err := wholeSession(s.dir, p.at)
+	p := newShipper(s, archive.Client, archives.options.Logger, func(position, tally) {})
+	limit, err := wholeSession(s.in, p.at)
 	if err != nil {
 		return err
 	}
 	for more := true; more && err == nil; {
 		more, err = p.ship(ctx, limit)
 	}
+	err = archive.explain(err)
 	r.Stored, r.Refused, r.Damaged = r.Stored+p.count.stored, r.Refused+p.count.refused, r.Damaged+p.count.damaged
 	if err != nil {
 		r.rest = &p.at
@@ -211,47 +198,55 @@ func (r *Resumed) resume(ctx context.Context, archives *archives) error {
 // failed.
 func (r *Resumed) postpone(because error) error {
 	r.Block, _, _ = splitName(filepath.Base(r.Dir))
-	at, _ := loadPosition(r.Dir)
-	r.rest = &at
+	if s, err := lookInto(r.Dir); err == nil {
+		defer s.release()
+		at, _ := loadPosition(s.in)
+		r.rest = &at
+	}
 	return because
 }
 
 // wholeSession returns the end of a session that nobody writes to.
-func wholeSession(dir string, from position) (position, error) {
-	found, err := segments(dir)
+func wholeSession(in *folder, from position) (position, error) {
+	found, err := segments(in)
 	if err != nil || len(found) == 0 || found[len(found)-1] < from.segment {
 		return from, err
 	}
 	last := found[len(found)-1]
-	info, err := os.Stat(segmentPath(dir, last))
+	size, err := in.size(segmentName(last))
 	if err != nil {
 		return from, err
 	}
-	return position{last, info.Size()}, nil
+	return position{last, size}, nil
 }
 
-// sessions lists the sessions of a spool, oldest first, and the names of all
-// other entries.
-func sessions(dir string) (names, others []string, err error) {
-	entries, err := os.ReadDir(dir)
+// sessions lists the sessions of a spool, oldest first. What else is in it is handed
+// to other.
+func sessions(dir string, other func(spool *folder, name string)) ([]string, error) {
+	spool, err := openFolder(dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	defer spool.close()
+	entries, err := spool.entries()
+	if err != nil {
+		return nil, err
 	}
 	began := make(map[string]time.Time)
 	for _, entry := range entries {
 		name := entry.Name()
 		if _, _, ok := splitName(name); !ok || !entry.IsDir() {
-			others = append(others, name)
+			other(spool, name)
 			continue
 		}
 		began[name] = time.Time{}
-		if info, err := os.Stat(filepath.Join(dir, name, blockName)); err == nil {
+		if info, err := spool.root.Lstat(filepath.Join(name, blockName)); err == nil {
 			began[name] = info.ModTime()
 		}
 	}
 	return slices.SortedFunc(maps.Keys(began), func(a, b string) int {
 		return cmp.Or(began[a].Compare(began[b]), strings.Compare(a, b))
-	}), others, nil
+	}), nil
 }
 
 // longMade is longer than anybody takes to make a session.
@@ -259,21 +254,20 @@ const longMade = time.Hour
 
 // tidy removes what a process that was killed had begun to make or to remove. It leaves
 // anything else alone.
-func tidy(path string, log *slog.Logger) {
-	name := filepath.Base(path)
+func (f *folder) tidy(name string, log *slog.Logger) {
 	switch coming := strings.HasPrefix(name, comingPrefix); {
-	case coming && !olderThan(path, longMade), name == discardedName:
+	case coming && !f.olderThan(name, longMade), name == discardedName:
 	case coming, strings.HasPrefix(name, goingPrefix):
-		if err := os.RemoveAll(path); err != nil {
+		if err := f.root.RemoveAll(name); err != nil {
 			log.Warn("cannot remove what is left of a session", "error", err)
 		}
 	default:
-		log.Warn("not a session of a spool; left alone", "path", path)
+		log.Warn("not a session of a spool; left alone", "path", f.at(name))
 	}
 }
 
 // olderThan reports whether a file has not changed for some time.
-func olderThan(path string, age time.Duration) bool {
-	info, err := os.Stat(path)
+func (f *folder) olderThan(name string, age time.Duration) bool {
+	info, err := f.root.Lstat(name)
 	return err == nil && time.Since(info.ModTime()) > age
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -51,11 +50,11 @@ type shipped struct {
 func newShipper(s *session, archive *client.Client, log *slog.Logger, settled func(position, tally)) *shipper {
 	p := &shipper{
 		archive: archive.Once(), // the shipper has its own waits, which can be cut short
-		s:       s, settled: settled, most: batchRecords, read: reader{dir: s.dir, session: s.id},
+		s:       s, settled: settled, most: batchRecords, read: reader{in: s.in, session: s.id},
 		log: log.With("eb_id", s.block.Block, "spool", s.dir),
 	}
 	var begun bool
-	p.at, begun = loadPosition(s.dir)
+	p.at, begun = loadPosition(s.in)
 	p.created = begun || s.block.toCreate() == nil
 	return p
 }
@@ -194,7 +193,7 @@ func (p *shipper) refuse(it item, because error) error {
 	if e, ok := errors.AsType[*oda.Error](because); ok {
 		kind, detail = oda.CodePrefix+string(e.Code), e.Detail
 	}
-	if err := putAside(p.s.dir, refusedName, fmt.Sprintf("%d %s %s", client.Status(because), kind, detail), it.line); err != nil {
+	if err := putAside(p.s.in, refusedName, fmt.Sprintf("%d %s %s", client.Status(because), kind, detail), it.line); err != nil {
 		return err
 	}
 	p.count.refused++
@@ -213,7 +212,7 @@ func (p *shipper) settle(items []item, to position, stored int64) error {
 			continue
 		}
 		why := fmt.Sprintf("%d %d %s", it.at.segment, it.at.offset, it.damage)
-		if err := putAside(p.s.dir, damagedName, why, it.line); err != nil {
+		if err := putAside(p.s.in, damagedName, why, it.line); err != nil {
 			return err
 		}
 		p.count.damaged++
@@ -224,7 +223,7 @@ func (p *shipper) settle(items []item, to position, stored int64) error {
 	if p.at = to; before == to {
 		return nil
 	}
-	if err := storePosition(p.s.dir, to); err != nil {
+	if err := storePosition(p.s.in, to); err != nil {
 		// The disk may be full; clearing below makes room.
 		p.log.Warn("cannot save the position in the spool; records may be sent again, which is safe", "error", err)
 	}
@@ -238,7 +237,7 @@ func (p *shipper) settle(items []item, to position, stored int64) error {
 
 // clear removes segments that have been shipped.
 func (p *shipper) clear() error {
-	found, err := segments(p.s.dir)
+	found, err := segments(p.s.in)
 	if err != nil {
 		return fmt.Errorf("clear the spool: %w", err)
 	}
@@ -246,7 +245,7 @@ func (p *shipper) clear() error {
 		if segment >= p.at.segment {
 			break
 		}
-		if err := os.Remove(segmentPath(p.s.dir, segment)); err != nil {
+		if err := p.s.in.root.Remove(segmentName(segment)); err != nil {
 			return fmt.Errorf("clear the spool: %w", err)
 		}
 	}

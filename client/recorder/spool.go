@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,57 +60,70 @@ func (b blockFile) toCreate() []byte {
 
 // session is the folder of one recorder, with its lock.
 type session struct {
-	dir   string
+	dir   string // its path, for people
 	id    string // 16 hexadecimal digits
 	block blockFile
+	spool *folder
+	in    *folder // of the session itself
 	lock  *os.File
 }
 
 // createSession makes a new session in a spool. It appears complete and locked,
 // so that nobody mistakes it for abandoned.
 func createSession(spool string, block blockFile) (_ *session, err error) {
+	spool = filepath.Clean(spool) // with a slash at its end, a link would be followed
 	if err := makeDir(spool); err != nil {
 		return nil, fmt.Errorf("make the spool: %w", err)
 	}
+	in, err := openFolder(spool)
+	if err != nil {
+		return nil, fmt.Errorf("open the spool: %w", err)
+	}
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	s := &session{id: hex.EncodeToString(random[:]), block: block}
-	coming := filepath.Join(spool, comingPrefix+s.id)
+	s := &session{id: hex.EncodeToString(random[:]), block: block, spool: in}
+	coming := comingPrefix + s.id
 	defer func() {
 		if err != nil {
+			_ = in.root.RemoveAll(coming)
 			s.release()
-			_ = os.RemoveAll(coming)
 			err = fmt.Errorf("begin a session in the spool %s: %w", spool, err)
 		}
 	}()
-	if err := os.Mkdir(coming, 0o700); err != nil {
+	if err := in.root.Mkdir(coming, 0o700); err != nil {
 		return nil, err
 	}
-	if s.lock, err = files.Lock(filepath.Join(coming, lockName), 0o600); err != nil {
+	if s.in, err = in.folder(coming); err != nil {
+		return nil, err
+	}
+	if s.lock, err = s.in.create(lockName); err != nil {
+		return nil, err
+	}
+	if err := files.Hold(s.lock); err != nil {
 		return nil, err
 	}
 	text, err := plainJSON(block) // keeps the document as it was given
 	if err != nil {
 		return nil, err
 	}
-	if err := files.ReplaceSynced(filepath.Join(coming, blockName), append(text, '\n'), 0o600); err != nil {
+	if err := s.in.replace(blockName, append(text, '\n'), true); err != nil {
 		return nil, err
 	}
-	s.dir = filepath.Join(spool, block.Block+"."+s.id)
-	if err := os.Rename(coming, s.dir); err != nil {
+	s.dir = in.at(block.Block + "." + s.id)
+	s.in.path = s.dir
+	if err := in.root.Rename(coming, filepath.Base(s.dir)); err != nil {
 		return nil, err
 	}
-	return s, files.SyncDir(spool)
+	return s, in.sync()
 }
 
 // openSession takes over a session that nobody holds. With files.ErrLocked or
 // errGone there is nothing to take over.
 func openSession(dir string) (_ *session, err error) {
-	block, id, ok := splitName(filepath.Base(dir))
-	if !ok {
-		return nil, errors.New("its name is not that of a session")
+	s, err := lookInto(dir)
+	if err != nil {
+		return nil, err
 	}
-	s := &session{dir: dir, id: id}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -117,39 +131,74 @@ func openSession(dir string) (_ *session, err error) {
 	}()
 	// A folder without it is incomplete, and is left to the process that
 	// completes it.
-	if s.block, err = readBlock(dir, block); err != nil {
+	if s.block, err = s.readBlock(); err != nil {
 		return nil, err
 	}
-	if s.lock, err = files.Lock(filepath.Join(dir, lockName), 0o600); errors.Is(err, os.ErrNotExist) {
+	return s, s.take()
+}
+
+// lookInto opens a session without taking its lock, to read what is in it.
+func lookInto(dir string) (*session, error) {
+	dir = filepath.Clean(dir)
+	name := filepath.Base(dir)
+	_, id, ok := splitName(name)
+	if !ok {
+		return nil, errors.New("its name is not that of a session")
+	}
+	spool, err := openFolder(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	in, err := spool.folder(name)
+	if err != nil {
+		spool.close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errGone
 	}
-	return s, err
+	return &session{dir: dir, id: id, spool: spool, in: in}, err
 }
+
+// take takes the lock of a session, or returns files.ErrLocked or errGone.
+func (s *session) take() (err error) {
+	s.lock, err = s.in.open(lockName, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) && s.isNamed() { // other programs need not make it
+		s.lock, err = s.in.extend(lockName)
+	}
+	if err == nil {
+		err = files.Hold(s.lock)
+	}
+	// Its holder may have finished the session after it was opened here.
+	if (err == nil || errors.Is(err, fs.ErrNotExist)) && !s.isNamed() {
+		return errGone
+	}
+	return err
+}
+
+// isNamed reports whether the folder of the session still has its name.
+func (s *session) isNamed() bool { return s.spool.holds(filepath.Base(s.dir), s.in) }
 
 // release lets other processes work on the session.
 func (s *session) release() {
 	if s.lock != nil {
 		_ = s.lock.Close() // this also releases the lock
 	}
+	s.in.close()
+	s.spool.close()
 }
 
 // remove removes a session that has nothing left to keep. Other processes see
 // it complete or not at all.
 func (s *session) remove() error {
-	going := filepath.Join(filepath.Dir(s.dir), goingPrefix+s.id)
-	if err := os.Rename(s.dir, going); err != nil {
+	going := goingPrefix + s.id
+	if err := s.spool.root.Rename(filepath.Base(s.dir), going); err != nil {
 		return fmt.Errorf("remove the session %s: %w", s.dir, err)
 	}
-	return os.RemoveAll(going)
+	return s.spool.root.RemoveAll(going)
 }
 
 // keeps reports whether the session has something for a person to look at.
-func (s *session) keeps() bool { return exists(s.dir, damagedName) || exists(s.dir, refusedName) }
-
-func exists(dir, name string) bool {
-	_, err := os.Lstat(filepath.Join(dir, name))
-	return !errors.Is(err, os.ErrNotExist)
-}
+func (s *session) keeps() bool { return s.in.exists(damagedName) || s.in.exists(refusedName) }
 
 // splitName splits the name of a session.
 func splitName(name string) (block, id string, ok bool) {
@@ -162,11 +211,12 @@ func splitName(name string) (block, id string, ok bool) {
 	return block, id, err == nil && len(digits) == 8 && id == strings.ToLower(id) && oda.ValidID(block)
 }
 
-// readBlock reads the description of a session's block.
-func readBlock(dir, block string) (blockFile, error) {
+// readBlock reads the description of the session's block.
+func (s *session) readBlock() (blockFile, error) {
 	var b blockFile
-	text, err := os.ReadFile(filepath.Join(dir, blockName))
-	if errors.Is(err, os.ErrNotExist) && !exists(dir, ".") {
+	block, _, _ := splitName(filepath.Base(s.dir))
+	text, err := s.in.read(blockName)
+	if errors.Is(err, fs.ErrNotExist) && !s.isNamed() {
 		return b, errGone
 	}
 	if err != nil {
@@ -193,8 +243,8 @@ type position struct {
 // loadPosition returns the position up to which a session is shipped. If it was
 // not saved or cannot be read, known is false and the position is the
 // beginning: sending again is safe.
-func loadPosition(dir string) (at position, known bool) {
-	text, err := os.ReadFile(filepath.Join(dir, shippedName))
+func loadPosition(in *folder) (at position, known bool) {
+	text, err := in.read(shippedName)
 	segment, offset, ok := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
 	if err == nil && ok {
 		var errs [2]error
@@ -209,18 +259,16 @@ func loadPosition(dir string) (at position, known bool) {
 
 // storePosition saves the position up to which a session is shipped. It does
 // not sync: if the position is lost, records are sent again, which is safe.
-func storePosition(dir string, at position) error {
-	return files.Replace(filepath.Join(dir, shippedName), fmt.Appendf(nil, "%d %d\n", at.segment, at.offset), 0o600)
+func storePosition(in *folder, at position) error {
+	return in.replace(shippedName, fmt.Appendf(nil, "%d %d\n", at.segment, at.offset), false)
 }
 
-// segmentPath returns the file of a segment.
-func segmentPath(dir string, segment int) string {
-	return filepath.Join(dir, fmt.Sprintf("%08d.log", segment))
-}
+// segmentName returns the name of a segment's file.
+func segmentName(segment int) string { return fmt.Sprintf("%08d.log", segment) }
 
 // segments lists the segments of a session, in order.
-func segments(dir string) ([]int, error) {
-	entries, err := os.ReadDir(dir)
+func segments(in *folder) ([]int, error) {
+	entries, err := in.entries()
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +276,7 @@ func segments(dir string) ([]int, error) {
 	for _, entry := range entries {
 		digits, ok := strings.CutSuffix(entry.Name(), ".log")
 		n, err := strconv.Atoi(digits)
-		if ok && err == nil && n > 0 && segmentPath(dir, n) == filepath.Join(dir, entry.Name()) && entry.Type().IsRegular() {
+		if ok && err == nil && n > 0 && segmentName(n) == entry.Name() {
 			found = append(found, n)
 		}
 	}

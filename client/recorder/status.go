@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-
-	"oda/internal/files"
 )
 
 // SessionStatus is the state of a session of a spool.
@@ -31,7 +29,7 @@ type SessionStatus struct {
 // Status describes the sessions of a spool. It changes nothing, and may be
 // called while recorders work.
 func Status(dir string) ([]SessionStatus, error) {
-	names, _, err := sessions(dir)
+	names, err := sessions(dir, func(*folder, string) {})
 	if err != nil {
 		return nil, fmt.Errorf("read the spool: %w", err)
 	}
@@ -46,8 +44,12 @@ func Status(dir string) ([]SessionStatus, error) {
 }
 
 func (s *SessionStatus) read() error {
-	block, _, _ := splitName(filepath.Base(s.Dir))
-	file, err := readBlock(s.Dir, block)
+	found, err := lookInto(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer found.release()
+	file, err := found.readBlock()
 	if err != nil {
 		return err
 	}
@@ -55,21 +57,21 @@ func (s *SessionStatus) read() error {
 	if u, err := url.Parse(file.URL); err == nil { // else nobody knows what is the password in it
 		s.URL = u.Redacted()
 	}
-	s.Held = files.IsLocked(filepath.Join(s.Dir, lockName))
-	at, _ := loadPosition(s.Dir)
-	if s.Records, s.Bytes, err = waitingLines(s.Dir, at); err != nil {
+	s.Held = found.in.isLocked()
+	at, _ := loadPosition(found.in)
+	if s.Records, s.Bytes, err = waitingLines(found.in, at); err != nil {
 		return err
 	}
-	if s.Refused, err = countAside(s.Dir, refusedName); err != nil {
+	if s.Refused, err = countAside(found.in, refusedName); err != nil {
 		return err
 	}
-	s.Damaged, err = countAside(s.Dir, damagedName)
+	s.Damaged, err = countAside(found.in, damagedName)
 	return err
 }
 
 // waitingLines counts the lines after a position, and their bytes.
-func waitingLines(dir string, from position) (lines, size int64, err error) {
-	found, err := segments(dir)
+func waitingLines(in *folder, from position) (lines, size int64, err error) {
+	found, err := segments(in)
 	if err != nil {
 		return 0, 0, fmt.Errorf("count what waits: %w", err)
 	}
@@ -81,7 +83,7 @@ func waitingLines(dir string, from position) (lines, size int64, err error) {
 		if segment == from.segment {
 			begin = from.offset
 		}
-		n, length, err := countLines(segmentPath(dir, segment), begin)
+		n, length, err := countLines(in, segmentName(segment), begin)
 		if err != nil {
 			return 0, 0, fmt.Errorf("count what waits: %w", err)
 		}
@@ -91,15 +93,15 @@ func waitingLines(dir string, from position) (lines, size int64, err error) {
 }
 
 // countAside counts the lines that were put aside in a file.
-func countAside(dir, name string) (int64, error) {
-	n, _, err := countLines(filepath.Join(dir, name), 0)
+func countAside(in *folder, name string) (int64, error) {
+	n, _, err := countLines(in, name, 0)
 	return n / 2, err // each has a comment before it
 }
 
 // countLines counts the line breaks and bytes of a file from an offset. A
 // missing file has none.
-func countLines(path string, from int64) (lines, size int64, err error) {
-	f, err := os.Open(path)
+func countLines(in *folder, name string, from int64) (lines, size int64, err error) {
+	f, err := in.open(name, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, 0, nil
 	}

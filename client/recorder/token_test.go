@@ -170,7 +170,7 @@ func TestResumeWaitsForAGoodToken(t *testing.T) {
 	done := make(chan []recorder.Resumed)
 	go func() {
 		resumed, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{
-			Client: []client.Option{client.WithTokenFile(g.own)}, Logger: log.Logger(),
+			TokenFor: g.URL(), Client: []client.Option{client.WithTokenFile(g.own)}, Logger: log.Logger(),
 		})
 		if err != nil {
 			t.Error(err)

@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"oda/internal/files"
 )
 
 // Sync says when the spool is forced to disk. Even without a sync, records
@@ -133,7 +131,7 @@ func (w *writer) force() error {
 	}
 	w.dirty = false
 	if w.fresh {
-		if err := files.SyncDir(w.s.dir); err != nil {
+		if err := w.s.in.sync(); err != nil {
 			return err
 		}
 		w.fresh = false
@@ -150,7 +148,7 @@ func (w *writer) drop(why error) error {
 // rotate begins the next segment.
 func (w *writer) rotate() error {
 	next := w.at.segment + 1
-	file, err := os.OpenFile(segmentPath(w.s.dir, next), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := w.s.in.create(segmentName(next))
 	if err != nil {
 		return err
 	}
@@ -213,7 +211,7 @@ func (w *writer) sync() error {
 		errs = append(errs, file.Sync())
 	}
 	if fresh {
-		if err := files.SyncDir(w.s.dir); err != nil {
+		if err := w.s.in.sync(); err != nil {
 			errs = append(errs, err)
 			w.mu.Lock()
 			w.fresh = true // try again next time

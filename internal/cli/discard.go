@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -47,16 +46,18 @@ func (d *discard) Run(to streams) error {
 			return errors.New("nothing was discarded")
 		}
 	}
+	var failed error
 	for _, s := range sessions {
 		kept, err := recorder.Discard(s.Dir)
 		if err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		if _, err := fmt.Fprintf(to.out, "%s: discarded, a copy is in %s\n", filepath.Base(s.Dir), kept); err != nil {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 // sessions returns those to discard.
@@ -91,14 +92,14 @@ func showSession(to streams, s recorder.SessionStatus) {
 		fmt.Fprintf(to.out, "%s: %d waiting, %d refused, %d damaged\n", filepath.Base(s.Dir), s.Records, s.Refused, s.Damaged)
 	}
 	for _, name := range []string{"refused.log", "damaged.log"} {
-		showAside(to, filepath.Join(s.Dir, name))
+		showAside(to, s.Dir, name)
 	}
 }
 
 // showAside shows the first records of a file, each below the reason why it cannot be
 // sent.
-func showAside(to streams, path string) {
-	f, err := os.Open(path)
+func showAside(to streams, session, name string) {
+	f, err := recorder.OpenAside(session, name)
 	if err != nil {
 		return // the number of its records has been printed
 	}
@@ -119,6 +120,6 @@ func showAside(to streams, path string) {
 		}
 	}
 	if _, err := lines.Peek(1); err == nil {
-		fmt.Fprintf(to.out, "  … and more in %s\n", path)
+		fmt.Fprintf(to.out, "  … and more in %s\n", filepath.Join(session, name))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // spools are folders that the tests make
 	testscript.Main(cleaned{m}, map[string]func(){
 		"oda": func() { os.Exit(Run(os.Args[1:], os.Stdout, os.Stderr, "1.2.3")) },
 	})

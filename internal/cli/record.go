@@ -83,7 +83,7 @@ func (d *drain) report(to streams, dirs []string, sessions []recorder.Resumed) e
 	for _, s := range sessions {
 		reason := ""
 		if s.Err != nil {
-			reason = ": " + strings.Join(strings.Fields(s.Err.Error()), " ")
+			reason = ": " + visible(strings.Join(strings.Fields(s.Err.Error()), " "))
 			unsent++
 		}
 		aside += s.Refused + s.Damaged
@@ -164,10 +164,10 @@ func (s *spoolStatus) Run(to streams) error {
 	fmt.Fprintln(table, "BLOCK\tSTATE\tRECORDS\tBYTES\tREFUSED\tDAMAGED\tFOLDER")
 	for _, l := range lines {
 		if l.Problem != "" {
-			fmt.Fprintf(table, "-\t%s\t-\t-\t-\t-\t%s: %s\n", l.State, l.Dir, l.Problem)
+			fmt.Fprintf(table, "-\t%s\t-\t-\t-\t-\t%s\n", l.State, visible(l.Dir+": "+l.Problem))
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, l.Dir)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, visible(l.Dir))
 	}
 	return table.Flush()
 }

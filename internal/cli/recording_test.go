@@ -3,8 +3,12 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,4 +52,43 @@ func TestRecordsOfARunningProgramAreStoredAsTheyCome(t *testing.T) {
 		t.Errorf("the end: %v, %q", err, said.String())
 	}
 	calls.interrupt()
+}
+
+// What an archive answers commands no terminal, and a token is sent only where the
+// settings of the caller say.
+func TestASpoolIsDrainedCarefully(t *testing.T) {
+	var heard []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard = append(heard, r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"type":"urn:oda:problem:not-authenticated","title":"x","status":401,"detail":"No.\u001b]0;owned\u0007\u202e"}`))
+	}))
+	defer server.Close()
+	t.Setenv("ODA_TOKEN", "secret")
+	t.Setenv("ODA_URL", "http://127.0.0.1:1")
+	spool := t.TempDir()
+	session := filepath.Join(spool, "eb-1.0123456789abcdef")
+	for name, text := range map[string]string{
+		"block.json":   `{"spool":1,"eb_id":"eb-1","url":"` + server.URL + `/api/v1","create":null}`,
+		"00000001.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
+	} {
+		if err := errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, said bytes.Buffer
+	if code := Run([]string{"record", "drain", spool}, &out, &said, "1.2.3"); code != exitFailed {
+		t.Errorf("the exit code is %d", code)
+	}
+	if len(heard) != 1 || heard[0] != "" {
+		t.Errorf("a server that only the spool names was sent %q", heard)
+	}
+	all := out.String() + said.String()
+	if strings.ContainsFunc(strings.ReplaceAll(all, "\n", ""), hides) || !strings.Contains(all, `No.\u001b]0;owned\u0007\u202e`) {
+		t.Errorf("it prints %q", all)
+	}
+	if !strings.Contains(all, "no token was sent to "+server.URL) {
+		t.Errorf("it does not say why: %s", all)
+	}
 }

@@ -50,7 +50,7 @@ func Lock(path string, mode os.FileMode) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = hold(f)
+		err = Hold(f)
 		if err == nil && isNamed(f, path) {
 			return f, nil
 		}
@@ -62,9 +62,9 @@ func Lock(path string, mode os.FileMode) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: it keeps being removed", path)
 }
 
-// hold locks an open file, or returns ErrLocked. Who only looks, with IsLocked, has a
-// share in the lock for a moment and is no holder, so hold tries again.
-func hold(f *os.File) error {
+// Hold locks an open file, or returns ErrLocked. Who only looks, with IsLocked, has a
+// share in the lock for a moment and is no holder, so Hold tries again.
+func Hold(f *os.File) error {
 	fd := int(f.Fd())
 	for range lockTries {
 		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
@@ -106,6 +106,12 @@ func IsLocked(path string) bool {
 		return false
 	}
 	defer f.Close()
+	return IsHeld(f)
+}
+
+// IsHeld reports whether a process holds the lock of an open file. It leaves a share in
+// the lock, until the file is closed.
+func IsHeld(f *os.File) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 

@@ -56,7 +56,7 @@ func CreateFresh(path, begins string, replace bool) (*Fresh, error) {
 	if f.File, err = Anew(path+".part", mode); err != nil {
 		return nil, err
 	}
-	if err = hold(f.File); err == nil && !isNamed(f.File, f.Name()) {
+	if err = Hold(f.File); err == nil && !isNamed(f.File, f.Name()) {
 		err = ErrLocked // another process has found it before it was locked, and begun anew
 	}
 	if err != nil {
