@@ -26,6 +26,8 @@ SOURCE = os.path.join(os.path.dirname(HERE), "src")
 TREE = os.path.dirname(os.path.dirname(HERE))
 PATIENCE = 20.0  # the machine may be busy
 
+os.umask(0o022)  # sessions are folders that the tests make, and nobody else may write to them
+
 # Without a handler, Python prints log messages to stderr.
 logging.getLogger("oda_helper").addHandler(logging.NullHandler())
 

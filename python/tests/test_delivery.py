@@ -12,7 +12,7 @@ import urllib.request
 from unittest import mock
 
 import oda_helper
-from oda_helper import _archive, _process, _recorder, _session, _spool
+from oda_helper import _archive, _folder, _process, _recorder, _session, _spool
 from oda_helper import capture_request_response as capture
 from oda_helper._leftovers import Leftovers
 from oda_helper._outbox import Outbox
@@ -124,7 +124,7 @@ class TheArchiveIsTold(Case):
 
     def test_the_age_of_the_oldest_record(self):
         with tempfile.TemporaryDirectory() as spool, mock.patch.object(_session.time, "monotonic") as now:
-            session = _session.Session(spool, _spool.Block("eb-1", "http://x", None, None), 1 << 20, "never")
+            session = _session.Session(_folder.Folder(spool), _spool.Block("eb-1", "http://x", None, None), 1 << 20, "never")
             self.addCleanup(session.release)
             now.return_value = 100.0
             self.assertEqual(session.age(), 0)
@@ -847,9 +847,9 @@ class ForkedChildren(Case):
     def test_do_not_keep_a_session_that_their_parent_was_sending(self):
         self.script(
             """
-            from oda_helper import _spool
-            path = os.path.join(os.environ["ODA_SPOOL"], "lock")
-            guard = _spool.take_lock(path)
+            from oda_helper import _folder, _spool
+            session = _folder.Folder(os.environ["ODA_SPOOL"]).make("eb-1.0123456789abcdef")
+            guard = _spool.take_lock(session)
             reader, writer = os.pipe()
             child = os.fork()
             if child == 0:
@@ -857,7 +857,7 @@ class ForkedChildren(Case):
                 os.read(reader, 1)  # until the parent is done
                 os._exit(0)
             _spool.drop_lock(guard)
-            assert _spool.take_lock(path) is not None
+            assert _spool.take_lock(session) is not None
             os.close(writer)
             os.waitpid(child, 0)
             """

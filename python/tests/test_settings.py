@@ -71,15 +71,6 @@ class TheEnvironment(unittest.TestCase):
             with mock.patch.dict(os.environ, {}, clear=True):
                 self.assertIsNone(_settings.user())
 
-    def test_a_spare_spool_of_another_user_is_not_used(self):
-        with tempfile.TemporaryDirectory() as folder:
-            theirs = mock.Mock(st_uid=os.getuid() + 12345, st_mode=os.lstat(folder).st_mode)
-            with mock.patch.object(_settings.os, "lstat", return_value=theirs):
-                with mock.patch.dict(os.environ, {"ODA_SPOOL": folder}):
-                    _settings.make_spool(folder)  # it was asked for
-                with mock.patch.dict(os.environ, {"ODA_SPOOL": "/elsewhere"}), self.assertRaises(PermissionError):
-                    _settings.make_spool(folder)
-
     def test_one_server_has_many_addresses(self):
         for one, other, same in (
             ("http://a/api/v1", "http://A:80/oda/api/v1", True), ("https://a/api/v1", "https://a:443/api/v1", True),

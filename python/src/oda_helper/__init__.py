@@ -19,6 +19,7 @@ the thread that sends, and _delivery does the sending. docs/scripts.md is for sc
 authors, docs/spool.md describes the format of the spool.
 """
 
+import logging
 from typing import Any, Optional
 
 from . import _process, _settings
@@ -27,6 +28,7 @@ from ._capture import capture_request_response
 from ._errors import Conflict, NotFound, OdaError
 from ._errors import Unreachable as OdaUnreachable
 from ._status import Status, status
+from ._visible import escape
 
 __all__ = [
     "Conflict",
@@ -43,6 +45,8 @@ __all__ = [
     "save",
     "status",
 ]
+
+logging.getLogger("oda_helper").addFilter(escape)
 
 
 def __getattr__(name: str) -> Any:

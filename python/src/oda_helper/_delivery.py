@@ -34,6 +34,10 @@ DENIED = (
     "The archive at %s does not accept the token (%s). Records are kept in %s and sent when it "
     "does. Set a good one in ODA_TOKEN or in the file that ODA_TOKEN_FILE names."
 )
+WITHHELD = (
+    "The archive at %s wants a token (%s). It gets none, since only the spool names it. Records "
+    "are kept in %s. If it is your archive, set ODA_URL to its address."
+)
 
 _log = logging.getLogger("oda_helper")
 
@@ -57,6 +61,7 @@ class Archive:
         self.client = Client(url, answer=ANSWER_TIMEOUT, token=token)
         self.hurried = False
         self.quiet = False
+        self.trusted = True  # it may get the token
         self._elsewhere = elsewhere
         self.trouble = ""  # why nothing can be sent; empty if it can
         self.sent = 0  # records that it has stored
@@ -209,7 +214,7 @@ class Delivery:
             return None
         self._slow = time.monotonic() - begun >= SLOW or answer.status == 408
         if answer.status == 401:
-            self._unusable(answer, DENIED)
+            self._unusable(answer, DENIED if self.archive.trusted else WITHHELD)
             return None
         if not answer.passing():
             self.archive.worked()

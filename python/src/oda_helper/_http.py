@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from . import _json, _settings
 from ._errors import PROBLEM, OdaError, of_type
+from ._visible import visible
 
 CONNECT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 30.0
@@ -108,7 +109,7 @@ class Answer(NamedTuple):
         for fault in faults(found)[:5]:
             if str(fault.get("detail")) not in detail:
                 detail += " %s: %s" % (fault.get("pointer"), fault.get("detail"))
-        return {"type": kind, "detail": detail[:2000]}
+        return {"type": visible(kind), "detail": visible(detail[:2000])}
 
     def _not_an_archive(self, said: str) -> str:
         place = self.headers.get("Location")
@@ -332,4 +333,4 @@ def describe(problem: BaseException) -> str:
         return "its answer was cut off"
     if isinstance(problem, http.client.BadStatusLine) and not isinstance(problem, ConnectionError):
         return "its answer is not HTTP: %.60r" % str(problem)
-    return str(problem) or type(problem).__name__
+    return visible(str(problem)) or type(problem).__name__

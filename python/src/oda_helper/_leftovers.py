@@ -12,10 +12,11 @@ import logging
 import os
 import threading
 import time
-from typing import Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from . import _settings, _spool
 from ._delivery import Archive, Delivery
+from ._folder import Folder
 from ._outbox import BATCH_RECORDS, Outbox
 from ._spool import Block
 
@@ -203,17 +204,18 @@ class Leftovers:
     def _search(self, spools: List[str], held: Set[str]) -> None:
         """Finds new sessions, oldest first."""
         found: List[Tuple[int, str, str, Tuple[str, str]]] = []
-        for spool, name in [(spool, name) for spool in spools for name in os.listdir(spool)]:
-            folder = os.path.join(spool, name)
+        for spool, name in self._names(spools):
+            folder = os.path.join(spool.path, name)
             if name.startswith((_spool.COMING, _spool.GOING)):
-                _spool.tidy(folder)
+                _spool.tidy(spool, name)
             if not _spool.split_name(name) or name in held or name in self._nothing_to_do:
                 continue
             if name in self._found:
                 continue
             try:
-                block = _spool.read_block(folder)
-                began = os.stat(os.path.join(folder, _spool.BLOCK)).st_mtime_ns
+                session = spool.enter(name)
+                block = _spool.read_block(session)
+                began = session.stat(_spool.BLOCK).st_mtime_ns
                 found.append((began, name, folder, (block.eb_id, block.url)))
             except FileNotFoundError:
                 pass  # another process has finished it
@@ -223,12 +225,24 @@ class Leftovers:
             for _, name, folder, key in sorted(found):
                 self._found.setdefault(name, _Leftover(folder, key))
 
+    def _names(self, spools: List[str]) -> Iterator[Tuple[Folder, str]]:
+        """What is in the spools. One that cannot be used is reported."""
+        for path in spools:
+            try:
+                spool = Folder(path)
+            except PermissionError as problem:
+                self._unusable(path, path, False, problem)
+                continue
+            self.unsent.discard(path)
+            for name in spool.names():
+                yield spool, name
+
     def _unusable(self, folder: str, name: str, own: bool, problem: Exception) -> None:
         """Reports a session that cannot be sent. What the system refuses may work later."""
         level = logging.ERROR if own or self.draining else logging.INFO
         why = problem if isinstance(problem, (OSError, _spool.Unusable)) else repr(problem)
         if name not in self.unsent:
-            _log.log(level, "The session %s in the spool cannot be sent: %s.", folder, why)
+            _log.log(level, "What is in %s cannot be sent: %s.", folder, why)
         if isinstance(problem, OSError):
             self.unsent.add(name)
         else:
@@ -240,6 +254,7 @@ class Leftovers:
         archive = self._archives[url]
         archive.quiet = not self.draining
         archive.hurried = self.closing > 0
+        archive.trusted = self._trusted(url)
         return archive
 
     def _token(self, url: str) -> Optional[str]:
@@ -247,32 +262,34 @@ class Leftovers:
 
         Whoever can write to the spool must not choose who gets it.
         """
+        return _settings.token() if self._trusted(url) else None
+
+    def _trusted(self, url: str) -> bool:
+        """Whether the settings of this process name the server, and not only the spool."""
         own = _settings.archive_url()
-        if self.draining or self._uses(url) or own and _settings.same_server(url, own):
-            return _settings.token()
-        return None
+        return self._uses(url) or own is not None and _settings.same_server(url, own)
 
     def _visit(self, name: str, left: _Leftover) -> Optional[float]:
         """Sends what it can of a session. None means that it is finished."""
-        folder, path = left.folder, os.path.join(left.folder, _spool.LOCK)
-        guard = None
+        folder, guard = left.folder, None
         try:
             archive = self._archive(left.key[1])
             elsewhere = not (left.own or self.draining or self._uses(left.key[1]))
             if archive.wait() > 0:
                 return max(archive.wait(), ELSEWHERE if elsewhere else 0.0)
-            block = _spool.read_block(folder)
-            guard = self._guard = _spool.take_lock(path)
+            session = _spool.enter(folder)
+            block = _spool.read_block(session)
+            guard = self._guard = _spool.take_lock(session)
             if guard is None:
                 # This process itself keeps the order of its records.
                 return IN_OTHER_HANDS if left.own else None
-            if not _spool.still_there(guard, path):
+            if not session.named():
                 return None
 
             def settle(records: int, size: int) -> None:
                 left.lag = max(0, left.lag - records)
 
-            outbox = Outbox(folder, block, lambda: None)
+            outbox = Outbox(session, block, lambda: None)
             # It may not have been saved: the disk may be full.
             outbox.position = max(outbox.position, left.position)
             delivery = Delivery(outbox, archive, settle, self._stored)
@@ -289,7 +306,7 @@ class Leftovers:
                 self._nothing_to_do.add(name)
                 self.lost += left.own
             else:
-                _spool.remove(folder)
+                _spool.remove(session)
         except FileNotFoundError:
             pass  # another process has finished it
         except Exception as problem:  # the others must not wait for it

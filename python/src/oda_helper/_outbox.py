@@ -12,6 +12,7 @@ import zlib
 from typing import Callable, List, NamedTuple, Optional, Set, Tuple
 
 from . import _spool
+from ._folder import Folder
 from ._spool import Block
 
 BATCH_RECORDS = 1000
@@ -42,9 +43,9 @@ class Outbox:
     first, and None if nobody writes: then a line without an end is cut off for good.
     """
 
-    def __init__(self, folder: str, block: Block, writing: Callable[[], Optional[int]]):
-        self.folder, self.block = folder, block
-        self.name = os.path.basename(folder)
+    def __init__(self, files: Folder, block: Block, writing: Callable[[], Optional[int]]):
+        self.files, self.folder, self.block = files, files.path, block
+        self.name = os.path.basename(self.folder)
         self._key = self.name[-16:].encode() + b"-"
         self._writing = writing
         # Whether a position was saved, which also means that the archive has
@@ -59,8 +60,7 @@ class Outbox:
 
     def _load(self) -> Tuple[int, int]:
         try:
-            with open(os.path.join(self.folder, _spool.SHIPPED), "rb") as file:
-                segment, offset = map(int, file.read(64).split())
+            segment, offset = map(int, self.files.read(_spool.SHIPPED, 64).split())
             if segment >= 1 and offset >= 0:
                 return segment, offset
         except (OSError, ValueError):
@@ -70,7 +70,7 @@ class Outbox:
 
     def _known_damage(self) -> Set[Tuple[bytes, ...]]:
         try:
-            with open(os.path.join(self.folder, _spool.DAMAGED), "rb") as file:
+            with open(self.files.open(_spool.DAMAGED), "rb") as file:
                 return {tuple(text.split()[1:3]) for text in file if text.startswith(b"# ")}
         except OSError:
             return set()
@@ -109,7 +109,7 @@ class Outbox:
                 self._put_aside(segment, offset, "the line is cut off", text)
                 offset += len(text)
             else:
-                following = [n for n in _spool.segments(self.folder) if n > segment]
+                following = [n for n in _spool.segments(self.files) if n > segment]
                 if not following:
                     return []
                 segment, offset = following[0], 0
@@ -120,7 +120,8 @@ class Outbox:
     def _text(self, segment: int, offset: int, writing: Optional[int]) -> bytes:
         """The bytes from there: at least one complete line, if there is one."""
         try:
-            with open(_spool.segment_path(self.folder, segment), "rb", buffering=0) as file:
+            descriptor = self.files.open(_spool.segment_name(segment))
+            with open(descriptor, "rb", buffering=0) as file:
                 if offset > os.fstat(file.fileno()).st_size:
                     return b""
                 file.seek(offset)
@@ -181,8 +182,7 @@ class Outbox:
         self._keep(_spool.REFUSED, "%d %s %s" % (status, kind, detail), line.text)
 
     def _keep(self, name: str, why: str, text: bytes) -> None:
-        path = os.path.join(self.folder, name)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = self.files.extend(name)
         with open(descriptor, "wb") as file:
             comment = "# " + " ".join(why.split()) + "\n"
             file.write(comment.encode("utf-8", "replace") + text + b"\n")
@@ -203,18 +203,15 @@ class Outbox:
     def _move(self, position: Tuple[int, int]) -> None:
         self.position = position
         try:
-            _spool.replace(os.path.join(self.folder, _spool.SHIPPED), b"%d %d\n" % position)
+            _spool.replace(self.files, _spool.SHIPPED, b"%d %d\n" % position)
         except OSError as problem:
             # The disk may be full. Without the note, records are only sent
             # again.
             _log.debug("%s: %s", self.folder, problem)
-        for segment in _spool.segments(self.folder):
+        for segment in _spool.segments(self.files):
             if segment < position[0]:
-                os.unlink(_spool.segment_path(self.folder, segment))
+                self.files.unlink(_spool.segment_name(segment))
 
     def keeps(self) -> bool:
         """Whether there is something for a person to look at."""
-        return any(
-            os.path.lexists(os.path.join(self.folder, name))
-            for name in (_spool.DAMAGED, _spool.REFUSED)
-        )
+        return any(self.files.has(name) for name in (_spool.DAMAGED, _spool.REFUSED))

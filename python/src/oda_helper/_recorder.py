@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import _settings, _spool
 from ._delivery import Archive, Delivery
+from ._folder import Folder
 from ._leftovers import Leftovers
 from ._outbox import Outbox
 from ._session import CLOSED, NotSynced, Session
@@ -53,7 +54,7 @@ class _Live:
 
     def __init__(self, session: Session, archive: Archive, stored: Callable[[str], None]):
         self.session = session
-        outbox = Outbox(session.folder, session.block, lambda: session.segment)
+        outbox = Outbox(session.files, session.block, lambda: session.segment)
         self.delivery = Delivery(
             outbox, archive, session.settle, stored, lambda: (session.lag(), session.age())
         )
@@ -85,7 +86,7 @@ class Recorder:
         self._live: Dict[Tuple[str, str], _Live] = {}
         self._archives: Dict[str, _Used] = {}
         self._leftovers = Leftovers(lambda url: url in self._archives, self._stored)
-        self._spool: Optional[str] = None
+        self._spool: Optional[Folder] = None
         self._open_again = 0.0
         self._waiting = 0  # number of callers of flush
         self.missed_calls = 0  # calls that had no archive or block to go to
@@ -182,7 +183,7 @@ class Recorder:
             if first is not None and not first.session.closed:
                 # A signal handler has been here in the meantime.
                 session.release()
-                _spool.remove(session.folder)
+                _spool.remove(session.files)
                 return first
             self._live[(eb_id, url)] = live
         self.start()
@@ -212,7 +213,7 @@ class Recorder:
 
     def spool(self) -> Optional[str]:
         """The spool of this process, if it has one yet."""
-        return self._spool
+        return None if self._spool is None else self._spool.path
 
     def troubles(self) -> List[str]:
         """Why records of this process are not stored."""
@@ -224,7 +225,7 @@ class Recorder:
             if live.delivery.outbox.keeps():
                 found.append(ASIDE % live.session.folder)
         if self._aside or self._leftovers.lost:
-            found.append(ASIDE % (self._spool or _settings.spool_folder()))
+            found.append(ASIDE % (self.spool() or _settings.spool_folder()))
         if self._why_dropped:
             found.append("Records are lost: %s." % self._why_dropped)
         return [text for text in found if text]
@@ -297,7 +298,7 @@ class Recorder:
                     "%d records could not be sent in time. They are kept in %s. The next start "
                     "sends them to the address that ODA_URL had in this run, and so does: "
                     "oda record drain %s. If that address is wrong: oda record drain --url=URL %s",
-                    self.lag(), self._spool, self._spool, self._spool,
+                    self.lag(), self.spool(), self.spool(), self.spool(),
                 )  # fmt: skip
             return False
         finally:
@@ -373,7 +374,7 @@ class Recorder:
                 self._start_again = time.monotonic() + TRY_AGAIN
                 self._unstarted = (
                     "Records are kept in %s and not sent, since a thread cannot be started (%s). "
-                    "The next start sends them if this process cannot." % (self._spool, problem)
+                    "The next start sends them if this process cannot." % (self.spool(), problem)
                 )
                 _log.warning("%s", self._unstarted)
 
@@ -427,7 +428,7 @@ class Recorder:
                     if self._threads is not token:
                         break
                     spool = self._folder()
-                wait = self._leftovers.round(_settings.search_folders(spool), held)
+                wait = self._leftovers.round(_settings.search_folders(spool.path), held)
             except Exception as problem:
                 _log.error("The spool cannot be searched: %r.", problem)
                 self._spool = None
@@ -499,7 +500,7 @@ class Recorder:
                 if live.delivery.outbox.keeps():
                     self._aside += 1
                 else:
-                    _spool.remove(live.session.folder)
+                    _spool.remove(live.session.files)
             elif crowded:
                 # It continues as a leftover, without open files.
                 # Add it before it is closed: flush() looks for it in one of the two.
@@ -546,19 +547,15 @@ class Recorder:
                 self._archives[url] = _Used(url, lambda: self._leftovers.sent(url))
             return self._archives[url]
 
-    def _folder(self) -> str:
+    def _folder(self) -> Folder:
         """The spool of this process, created if necessary."""
         with self._lock:
-            if self._spool is None or not os.path.isdir(self._spool):
-                wished = _settings.spool_folder()
+            if self._spool is None or not self._spool.named():
                 try:
-                    _settings.make_spool(wished)
-                    self._spool = wished
+                    self._spool = _settings.make_spool(_settings.spool_folder())
                 except OSError as problem:
-                    spare = _settings.spare_folder()
-                    _settings.make_spool(spare)
-                    self._spool = spare
-                    _log.warning("Records are kept in %s, since %s.", spare, problem)
+                    self._spool = _settings.make_spare()
+                    _log.warning("Records are kept in %s, since %s.", self._spool.path, problem)
             return self._spool
 
 

@@ -8,13 +8,13 @@ network here, and nothing waits for a disk except under the policy "always".
 import errno
 import os
 import secrets
-import shutil
 import threading
 import time
 from collections import deque
 from typing import Callable, Deque, List, Optional, Tuple
 
 from . import _spool
+from ._folder import Folder
 from ._spool import Block
 
 CLOSED = "closed"  # returned by append if the session accepts no more records
@@ -34,10 +34,10 @@ class Session:
     take it again.
     """
 
-    def __init__(self, spool: str, block: Block, limit: int, policy: str):
+    def __init__(self, spool: Folder, block: Block, limit: int, policy: str):
         self.block = block
         self.name = "%s.%s" % (block.eb_id, secrets.token_hex(8))
-        self.folder = os.path.join(spool, self.name)
+        self.folder = os.path.join(spool.path, self.name)
         self.closed = False
         self.segment = 0  # the newest; 0 before the first record
         self.recorded = 0  # records written
@@ -60,29 +60,26 @@ class Session:
         self._fresh = True  # there are names and small files to sync
         self._syncing = threading.RLock()
         self._retired: List[int] = []
-        self._guard = self._make(spool)
-
-    def _make(self, spool: str) -> int:
         # It appears complete and locked, so that nobody mistakes it for
         # abandoned.
-        coming = os.path.join(spool, _spool.COMING + self.name[-16:])
+        self.files = spool.make(_spool.COMING + self.name[-16:])
+        self._guard = self._complete()
+
+    def _complete(self) -> int:
         guard = None
         try:
-            os.mkdir(coming, 0o700)
-            guard = _spool.take_lock(os.path.join(coming, _spool.LOCK))
+            guard = _spool.take_lock(self.files)
             if guard is None:
-                raise OSError(errno.EBUSY, "the new session %s is held" % coming)
+                raise OSError(errno.EBUSY, "the new session %s is held" % self.files.path)
             # Sync in the background, as for records: a slow disk must not delay
             # the call that opens the session.
-            block = os.path.join(coming, _spool.BLOCK)
-            _spool.replace(block, self.block.encode())
+            _spool.replace(self.files, _spool.BLOCK, self.block.encode())
             # Sessions of one block are sent in order of this time; file times
             # are too coarse for two that are made at once.
-            began = time.time_ns()
-            os.utime(block, ns=(began, began))
-            os.rename(coming, self.folder)
+            self.files.touch(_spool.BLOCK, time.time_ns())
+            self.files.rename(self.name)
         except BaseException:
-            shutil.rmtree(coming, ignore_errors=True)
+            self.files.remove()
             if guard is not None:
                 os.close(guard)
             raise
@@ -164,9 +161,8 @@ class Session:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _rotate(self) -> None:
-        path = _spool.segment_path(self.folder, self.segment + 1)
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            file = self.files.create(_spool.segment_name(self.segment + 1))
         except FileExistsError:  # made by a call that was interrupted, as by Ctrl-C
             self.segment += 1
             return self._rotate()
@@ -230,9 +226,10 @@ class Session:
                 for descriptor in retired + ([] if file is None else [file]):
                     os.fsync(descriptor)
                 if fresh:
-                    _spool.sync(os.path.join(self.folder, _spool.BLOCK))
-                    _spool.sync(self.folder)
-                    _spool.sync(os.path.dirname(self.folder))
+                    self.files.sync(_spool.BLOCK)
+                    self.files.sync()
+                    assert self.files.within is not None
+                    self.files.within.sync()
         except FileNotFoundError:
             pass  # everything has been shipped in the meantime
         except OSError:

@@ -14,6 +14,8 @@ import tempfile
 from typing import Callable, Dict, List, Optional
 from urllib.parse import SplitResult, urlsplit
 
+from ._folder import Folder, own
+
 DEFAULT_SPOOL = "~/.local/state/oda/spool"
 DEFAULT_LIMIT = 1 << 30
 DEFAULT_EXIT_TIMEOUT = 10.0
@@ -273,34 +275,61 @@ def spool_folder() -> str:
 
 def spare_folder() -> str:
     """The folder to use if that one cannot be; raises OSError if there is none."""
-    return os.path.join(tempfile.gettempdir(), "oda-spool-%d" % os.getuid())
+    return os.path.join(tempfile.gettempdir(), "oda-spool-%d" % os.geteuid())
+
+
+def spare_folders() -> List[str]:
+    """Those of this user among the temporary files, where everybody can make folders."""
+    try:
+        first = spare_folder()
+        temporary, name = os.path.split(first)
+        more = sorted(each for each in os.listdir(temporary) if each.startswith(name + "-"))
+    except OSError:
+        return []
+    found = []
+    for path in [first] + [os.path.join(temporary, each) for each in more]:
+        try:
+            info = os.lstat(path)
+        except OSError:
+            continue
+        if stat.S_ISDIR(info.st_mode) and own(info):
+            found.append(path)
+    return found
 
 
 def search_folders(spool: str) -> List[str]:
-    """The spool in use, and the other folder if something may have been left there."""
-    folders = [spool]
-    for folder in (spool_folder, spare_folder):
-        try:
-            other = folder()
-            found = os.lstat(other)
-        except OSError:
-            continue
-        # Everybody can make folders among the temporary files.
-        own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-        if other not in folders and own and os.access(other, os.R_OK | os.W_OK | os.X_OK):
-            folders.append(other)
-    return folders
+    """The spool in use, and other folders if something may have been left there."""
+    wished = spool_folder()
+    others = [wished] if os.path.lexists(wished) else []
+    return list(dict.fromkeys([spool] + others + spare_folders()))
 
 
-def make_spool(folder: str) -> None:
-    """Makes the folder, or raises OSError if it cannot be used."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    found = os.lstat(folder)
-    # In a folder that everybody can write to, another user may have created it
-    # first.
-    wanted = os.environ.get("ODA_SPOOL") and folder == spool_folder()
-    foreign = found.st_uid not in (os.getuid(), 0) and not wanted
-    if foreign or not (stat.S_ISDIR(found.st_mode) or os.path.isdir(folder)):
-        raise PermissionError("%s belongs to another user" % folder)
+def make_spool(folder: str) -> Folder:
+    """Makes the folder and opens it, or raises OSError if it cannot be used."""
+    _make(folder)
+    opened = Folder(folder)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError("%s cannot be written" % folder)
+    return opened
+
+
+def _make(folder: str) -> None:
+    """Makes a folder and those above it, all for this user alone."""
+    if not os.path.lexists(folder):
+        _make(os.path.dirname(folder))
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass  # another process was faster
+
+
+def make_spare() -> Folder:
+    """Makes a spool among the temporary files; raises OSError if that is not possible."""
+    for folder in [spare_folder()] + spare_folders():
+        try:
+            return make_spool(folder)
+        except PermissionError:
+            continue  # somebody else has taken the name
+    first = spare_folder()
+    name = os.path.basename(first) + "-"
+    return Folder(tempfile.mkdtemp(prefix=name, dir=os.path.dirname(first)))

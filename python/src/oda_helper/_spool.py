@@ -8,12 +8,12 @@ This module knows names and formats; _session writes, _outbox reads.
 import fcntl
 import os
 import re
-import shutil
 import time
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _json
+from ._folder import Folder
 from ._settings import normalise, valid_id
 
 VERSION = 1
@@ -56,10 +56,15 @@ def split_name(name: str) -> Optional[Tuple[str, str]]:
     return None
 
 
-def read_block(folder: str) -> Block:
+def enter(folder: str) -> Folder:
+    """Opens a session."""
+    spool, name = os.path.split(folder)
+    return Folder(spool).enter(name)
+
+
+def read_block(session: Folder) -> Block:
     """Reads block.json; raises Unusable or OSError."""
-    with open(os.path.join(folder, BLOCK), "rb") as file:
-        text = file.read()
+    text = session.read(BLOCK)
     try:
         found = _json.read(text)
         block = Block(found["eb_id"], found["url"], found.get("user"), found["create"])
@@ -68,7 +73,7 @@ def read_block(folder: str) -> Block:
         raise Unusable("its %s is damaged (%r)" % (BLOCK, problem)) from None
     if version != VERSION:
         raise Unusable("its %s has format %r; use a newer program" % (BLOCK, version))
-    name = split_name(os.path.basename(folder))
+    name = split_name(os.path.basename(session.path))
     if name is None or name[0] != block.eb_id:
         raise Unusable("its %s names the block %s" % (BLOCK, block.eb_id))
     typed = isinstance(block.url, str) and isinstance(block.user, (str, type(None)))
@@ -81,9 +86,14 @@ def read_block(folder: str) -> Block:
     return block
 
 
-def take_lock(path: str) -> Optional[int]:
-    """Locks a file and returns its descriptor, or None if another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+def take_lock(session: Folder) -> Optional[int]:
+    """Locks a session and returns the descriptor, or None if another process holds it."""
+    try:
+        descriptor = session.open(LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        if not session.named():
+            raise  # it has been finished meanwhile
+        descriptor = session.extend(LOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -101,22 +111,14 @@ def drop_lock(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def still_there(descriptor: int, path: str) -> bool:
-    """Whether the locked file still has its name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def segment_path(folder: str, number: int) -> str:
+def segment_name(number: int) -> str:
     """The file of a segment."""
-    return os.path.join(folder, "%08d.log" % number)
+    return "%08d.log" % number
 
 
-def segments(folder: str) -> List[int]:
-    """The numbers of the segments in a folder, in order."""
-    found = [_SEGMENT.match(name) for name in os.listdir(folder)]
+def segments(session: Folder) -> List[int]:
+    """The numbers of the segments of a session, in order."""
+    found = [_SEGMENT.match(name) for name in session.names()]
     return sorted(int(match.group(1)) for match in found if match and int(match.group(1)) > 0)
 
 
@@ -126,44 +128,22 @@ def line(session: bytes, number: int, record: bytes) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 
-def replace(path: str, content: bytes) -> None:
+def replace(session: Folder, name: str, content: bytes) -> None:
     """Replaces the content of a file, completely or not at all."""
-    temporary = path + ".tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        try:
-            os.unlink(temporary)
-        except OSError:
-            pass  # report the first problem
-        raise
+    session.replace(name, content)
 
 
-def remove(folder: str) -> None:
+def remove(session: Folder) -> None:
     """Removes a session; others see it complete or not at all."""
-    spool, name = os.path.split(folder)
-    going = os.path.join(spool, GOING + name.rsplit(".", 1)[-1])
-    os.rename(folder, going)
-    shutil.rmtree(going, ignore_errors=True)
+    if session.named():  # else somebody has taken it away
+        session.rename(GOING + session.path[-16:])
+        session.remove()
 
 
-def tidy(folder: str) -> None:
+def tidy(spool: Folder, name: str) -> None:
     """Removes what a process that was killed had begun to make or to remove."""
     try:
-        coming = os.path.basename(folder).startswith(COMING)
-        if not coming or time.time() - os.stat(folder).st_mtime > LONG_MADE:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not name.startswith(COMING) or time.time() - spool.stat(name).st_mtime > LONG_MADE:
+            spool.enter(name).remove()
     except OSError:
         pass  # it is gone, or left to somebody else
-
-
-def sync(path: str) -> None:
-    """Syncs a file or folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

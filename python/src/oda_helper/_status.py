@@ -3,6 +3,7 @@
 from typing import List, NamedTuple, Optional
 
 from . import _process, _settings
+from ._visible import visible
 
 
 class Status(NamedTuple):
@@ -30,7 +31,7 @@ class Status(NamedTuple):
             lines.append("%d calls of this process were not recorded." % self.not_recorded)
         if self.dropped:
             lines.append("%d records of this process were lost." % self.dropped)
-        return "\n".join(lines)
+        return "\n".join(visible(line) for line in lines)
 
     def __repr__(self) -> str:
         return str(self)
