@@ -24,8 +24,12 @@ func TestADatabaseThatIsNotInUTF8IsRefused(t *testing.T) {
 		t.Cleanup(func() { do(t, connect(t, dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
 		other := strings.Replace(dsn, "/"+query[string](t, conn, "SELECT current_database()"), "/"+strings.Trim(name, `"`), 1)
 		for how, open := range map[string]func() (*postgres.Store, error){
-			"open":          func() (*postgres.Store, error) { return postgres.Open(t.Context(), other, slog.New(slog.DiscardHandler)) },
-			"open existing": func() (*postgres.Store, error) { return postgres.OpenExisting(t.Context(), other, slog.New(slog.DiscardHandler)) },
+			"open": func() (*postgres.Store, error) {
+				return postgres.Open(t.Context(), other, slog.New(slog.DiscardHandler))
+			},
+			"open existing": func() (*postgres.Store, error) {
+				return postgres.OpenExisting(t.Context(), other, slog.New(slog.DiscardHandler))
+			},
 		} {
 			s, err := open()
 			if err == nil {

@@ -22,7 +22,10 @@ func TestWritesToALockedTableAreCertainlyNotStored(t *testing.T) {
 			answers := make(chan error, 3)
 			go func() { _, err := one(t.Context(), s, adding("b", "two", "")); answers <- err }()
 			go func() { _, err := s.Put(t.Context(), []oda.Put{next(t, sbd("s"), m)}); answers <- err }()
-			go func() { _, err := s.Create(t.Context(), write(t, block("c"), `{}`), &oda.Key{Value: "k"}); answers <- err }()
+			go func() {
+				_, err := s.Create(t.Context(), write(t, block("c"), `{}`), &oda.Key{Value: "k"})
+				answers <- err
+			}()
 			failed := 0
 			for range 3 {
 				err := <-answers
