@@ -16,6 +16,7 @@ import (
 
 // Codes of PostgreSQL that this package treats specially.
 const (
+	codeNull          = "23502"
 	codeUnique        = "23505"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
@@ -135,7 +136,7 @@ func isStrange(e *pgconn.PgError) bool {
 	case codeSerialization, codeDeadlock, codeHeld, codeCanceled, codeUnique, codeReadOnly:
 		return false
 	}
-	return refusal(e) == ""
+	return refusal(e) == "" && !isOldNumber(e)
 }
 
 // storageError turns an error of a read into one for the caller.
@@ -179,6 +180,9 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 	unavailable := oda.Errorf(oda.Unavailable, "The archive's database is unavailable.%s Try again shortly.", outcome).Because(err)
 	if !ok {
 		return unavailable
+	}
+	if isOldNumber(e) {
+		return s.oldNumber(ctx, err)
 	}
 	if reason := refusal(e); reason != "" {
 		s.health.Refused(reason, err)

@@ -81,12 +81,14 @@ func (s *Store) Ping(ctx context.Context) error {
 	err := s.with(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, "SELECT current_setting('transaction_read_only')::boolean").Scan(&readOnly)
 	})
-	outdated := s.outdated.Load()
+	outdated, lag := s.outdated.Load(), s.lagging.Load()
 	switch {
 	case err != nil:
 		return s.storageError(ctx, err)
 	case outdated != nil:
 		return outdated
+	case lag != nil:
+		return lag.problem("")
 	case readOnly:
 		// New connections may find a server that accepts writes.
 		s.reconnect()

@@ -390,9 +390,9 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	l.writeChanged(&batch)
-	var numbers []int64
-	batch.Queue("SELECT nextval('numbers') FROM generate_series(1, $1)", len(l.log)).Query(func(rows pgx.Rows) (err error) {
-		numbers, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+	var numbers []*int64
+	batch.Queue("SELECT "+nextNumber+" FROM generate_series(1, $1)", len(l.log)).Query(func(rows pgx.Rows) (err error) {
+		numbers, err = pgx.CollectRows(rows, pgx.RowTo[*int64])
 		return err
 	})
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {

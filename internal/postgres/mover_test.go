@@ -72,7 +72,7 @@ func TestVersionsWithExchangedNumbersAreNotExported(t *testing.T) {
 	if err := export(); err != nil {
 		t.Fatal(err)
 	}
-	do(t, conn, "UPDATE versions v SET number = w.number FROM versions w WHERE w.version = 3 - v.version")
+	do(t, conn, "UPDATE versions SET number = -number", "UPDATE versions v SET number = -w.number FROM versions w WHERE w.version = 3 - v.version")
 	err = export()
 	wantCode(t, err, oda.DamagedText)
 	if !strings.Contains(err.Error(), "Version 2 of SBDefinition a") {

@@ -54,8 +54,8 @@ const (
 const (
 	// selectRound reads in one snapshot how far the rounds have come, and what there
 	// is to number: new numbers, at most $1 of each table, and those that have
-	// appeared in gaps.
-	selectRound = `SELECT coalesce(l.last, 0), coalesce(l.seen, 0), coalesce(l.gaps, '{}'), coalesce(l.since, '{}'),
+	// appeared in gaps. It also says how far the sequence has come.
+	selectRound = `SELECT ` + numbersTaken + `, coalesce(l.last, 0), coalesce(l.seen, 0), coalesce(l.gaps, '{}'), coalesce(l.since, '{}'),
 			pg_snapshot_xmin(s.shot)::text::bigint, pg_snapshot_xmax(s.shot)::text::bigint,
 			current_setting('synchronous_standby_names') <> '', coalesce(f.numbers, '{}'), coalesce(f.widths, '{}')
 		FROM (SELECT pg_current_snapshot() AS shot) s
@@ -136,12 +136,15 @@ func (e ending) next(found []numbered, xmin, xmax int64) *round {
 	return r
 }
 
-// take assigns the next positions to a number.
+// take assigns the next positions to a number. If a version and a recording have one
+// number (lagging.go), both are in its run.
 func (r *round) take(one numbered) {
 	r.last += oda.Position(one.width)
-	if n := len(r.runs); n > 0 && r.runs[n-1] == one.number-1 {
+	switch n := len(r.runs); {
+	case n > 0 && r.runs[n-1] == one.number:
+	case n > 0 && r.runs[n-1] == one.number-1:
 		r.runs[n-1] = one.number
-	} else {
+	default:
 		r.runs = append(r.runs, one.number, one.number)
 	}
 }
@@ -318,6 +321,7 @@ func (n *numbering) rounds(ctx context.Context) (full bool, err error) {
 func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 	s := n.store
 	var (
+		at, taken      int64
 		e              ending
 		xmin, xmax     int64
 		synchronous    bool
@@ -325,11 +329,12 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 		numbers, wides []int64
 	)
 	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, selectRound, roundNumbers).Scan(&e.last, &e.seen, &gaps, &since, &xmin, &xmax, &synchronous, &numbers, &wides)
+		return conn.QueryRow(ctx, selectRound, roundNumbers).Scan(&at, &taken, &e.last, &e.seen, &gaps, &since, &xmin, &xmax, &synchronous, &numbers, &wides)
 	})
 	if err != nil {
 		return false, false, err
 	}
+	s.compareNumbers(at, taken)
 	if len(gaps) != 2*len(since) || len(numbers) != len(wides) {
 		return false, false, errRound
 	}
@@ -368,14 +373,19 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 var errRound = errors.New("the last row of the table rounds is damaged; restore the archive from a backup")
 
 // cut sorts what was found and keeps as much as fits into a round. Each table has
-// returned its first new numbers, so the first ones of both together are complete.
+// returned its first new numbers, so the first ones of both together are complete. What
+// has the same number stays together.
 func cut(found []numbered, seen int64) (fit []numbered, more bool) {
 	slices.SortFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	old, _ := slices.BinarySearchFunc(found, seen+1, func(one numbered, number int64) int { return cmp.Compare(one.number, number) })
-	if most := old + roundNumbers; len(found) >= most {
-		return found[:most], true
+	most := old + roundNumbers
+	if len(found) < most {
+		return found, false
 	}
-	return found, false
+	for most < len(found) && found[most].number == found[most-1].number {
+		most++
+	}
+	return found[:most], true
 }
 
 // insert makes a round. It reports whether it did, or another process was faster.
@@ -391,7 +401,7 @@ func (n *numbering) insert(ctx context.Context, after oda.Position, r *round) (m
 		}
 	}
 	var tag pgconn.CommandTag
-	err = n.store.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+	err = n.store.writeUnnumbered(ctx, answerTime, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		tag, err = conn.Exec(ctx, insertRound, int64(after), int64(r.last), r.seen, r.runs, gaps, since, fresh)
 		return err
 	})

@@ -50,7 +50,8 @@ type Store struct {
 	done  sync.WaitGroup // the gatherer, the numbering and the watch over the schema
 
 	unwatch  context.CancelFunc
-	outdated atomic.Pointer[oda.Error] // why this process may not write any more; nil if it may
+	outdated atomic.Pointer[oda.Error]   // why this process may not write any more; nil if it may
+	lagging  atomic.Pointer[sequenceLag] // of the sequence of numbers; nil if it does not lag
 
 	updates, creations *together
 
@@ -156,6 +157,10 @@ func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logg
 	}
 	s.updates, s.creations = &together{Store: s, run: s.updateTogether}, &together{Store: s, run: s.createTogether}
 	s.health = engine.NewHealth(log, s.tryWrite)
+	if err := s.lookAtNumbers(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("cannot read the log of changes in the PostgreSQL database: %w", hideDSN(err))
+	}
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.gatherer = &gatherer{

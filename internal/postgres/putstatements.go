@@ -53,8 +53,8 @@ const (
 			archive_seal_of_record($2, r.sequence, head.version, head.last_modified_by, head.last_modified_on, NULL, r.digest)
 		FROM head CROSS JOIN LATERAL (SELECT head.last_sequence - cardinality($15::bytea[]) + nth AS sequence, text, digest
 			FROM unnest($15::bytea[], $26::bytea[]) WITH ORDINALITY AS u (text, digest, nth)) r),
-	body AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
-		SELECT $1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $18, $25,
+	body AS (INSERT INTO versions (kind, identifier, version, number, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
+		SELECT $1, $2, version, ` + nextNumber + `, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $18, $25,
 			archive_seal_of_version($1, $2, version, last_modified_by, last_modified_on, last_sequence - cardinality($15::bytea[]), last_sequence, runs, $17, $25)
 		FROM (SELECT head.*, `
 	storeBody = storeRest + `$16::bigint[] AS runs FROM head) h)
@@ -164,7 +164,7 @@ const (
 			AND (p.last_sequence IS NULL OR h.last_sequence = p.last_sequence) AND h.summary_hash = p.hash
 		RETURNING h.*, p.runs::bigint[] AS runs, p.slots::integer[] AS slots, p.digest`
 	updateBody = `),
-	body AS (` + newBody + `SELECT $1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, `
+	body AS (` + newBody + `SELECT $1, identifier, version, ` + nextNumber + `, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, `
 	updateSeal = `, digest,
 			archive_seal_of_version($1, identifier, version, last_modified_by, last_modified_on, last_sequence, last_sequence, runs, slots, digest) FROM head)`
 )
@@ -184,7 +184,7 @@ const (
 	creation AS (` + newCreation + `SELECT $1, $2, $3, $4, $11 FROM head),
 	entry AS (` + newEntry + `SELECT $1, $2, $13, array_to_tsvector(string_to_array($14, ' ')), $4 FROM head),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $5 AND EXISTS (SELECT FROM head)),
-	body AS (` + newBody + `SELECT $1, $2, 1, $3, $4, 0, 0, CASE WHEN $6::boolean THEN '{}'::bigint[] END, $7::text::integer[], $8, $9, $10 FROM head)
+	body AS (` + newBody + `SELECT $1, $2, 1, ` + nextNumber + `, $3, $4, 0, 0, CASE WHEN $6::boolean THEN '{}'::bigint[] END, $7::text::integer[], $8, $9, $10 FROM head)
 	SELECT nth FROM head`
 
 	newTogether = `WITH put AS (
@@ -196,14 +196,14 @@ const (
 	creation AS (` + newCreation + `SELECT $1, identifier, by, at, telescope FROM new),
 	entry AS (` + newEntry + `SELECT $1, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')), at FROM new),
 	counted AS (UPDATE counts SET n = n + (SELECT count(*) FROM head) WHERE kind = $1 AND shard = $5),
-	body AS (` + newBody + `SELECT $1, identifier, 1, by, at, 0, 0, CASE WHEN listed THEN '{}'::bigint[] END, slots::integer[], text, digest, seal FROM new)
+	body AS (` + newBody + `SELECT $1, identifier, 1, ` + nextNumber + `, by, at, 0, 0, CASE WHEN listed THEN '{}'::bigint[] END, slots::integer[], text, digest, seal FROM new)
 	SELECT nth - 1 FROM new`
 
 	newHead = `INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
 			last_sequence, listed_on, telescope, summary_hash) `
 	newCreation = `INSERT INTO creations (kind, identifier, created_by, created_on, telescope) `
 	newEntry    = `INSERT INTO catalogue (kind, identifier, summary, terms, created_on) `
-	newBody     = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
+	newBody     = `INSERT INTO versions (kind, identifier, version, number, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
 )
 
 // store is the statement for one entity, and its result.

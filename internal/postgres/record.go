@@ -90,7 +90,7 @@ const (
 			b.key, b.digest, b.text, b.same
 	), logged AS (
 		INSERT INTO recordings (number, width, names, places)
-		SELECT nextval('numbers'), sum((last - first + 1)::integer), array_agg(ARRAY[identifier, by]), array_agg(ARRAY[version, first, last, recorded_on])
+		SELECT ` + nextNumber + `, sum((last - first + 1)::integer), array_agg(ARRAY[identifier, by]), array_agg(ARRAY[version, first, last, recorded_on])
 		FROM (SELECT m.identifier, u.by, m.version, m.last_sequence - u.first AS first, m.last_sequence - u.last AS last,
 				m.last_modified_on - u.last AS recorded_on
 			FROM unnest($20::integer[], $21::integer[], $22::integer[], $23::text[]) AS u (block, first, last, by) JOIN moved m ON m.nth = u.block
@@ -250,7 +250,7 @@ const addRecordRest = `
 		RETURNING h.version, h.created_by, h.created_on, h.last_modified_on, h.last_sequence
 	), logged AS (
 		INSERT INTO recordings (number, width, names, places)
-		SELECT nextval('numbers'), 1, ARRAY[$1, $3], ARRAY[version, last_sequence, last_sequence, last_modified_on] FROM moved
+		SELECT ` + nextNumber + `, 1, ARRAY[$1, $3], ARRAY[version, last_sequence, last_sequence, last_modified_on] FROM moved
 	), added AS (
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, $1, last_sequence, version, $3, last_modified_on, $6, $7, $8,
@@ -292,11 +292,11 @@ func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, telescopes []stri
 }
 
 // keyKnown reports whether a transaction was rolled back because of a known key. No
-// other unique index can be violated. The name of the index is not compared, since
-// that of a partition differs.
+// other unique index can be violated, except those of numbers. The name of the index is
+// not compared, since that of a partition differs.
 func keyKnown(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == codeUnique
+	return ok && e.Code == codeUnique && !isOldNumber(e)
 }
 
 // rows holds parameters of addRecords, with one element for each row.

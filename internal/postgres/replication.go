@@ -112,7 +112,7 @@ const confirmLock = 0x6f646102
 // the synchronous standby, which then have everything before it.
 func (s *Store) confirm(ctx context.Context) error {
 	const emit = "SELECT pg_logical_emit_message(true, 'oda', '')::text FROM pg_advisory_xact_lock($1)"
-	return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+	return s.writeUnnumbered(ctx, answerTime, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return patiently(ctx, conn.Conn(), alonePatience, emit, []any{int64(confirmLock)}, []any{new(string)}, func() error { return nil })
 	})
 }
@@ -124,6 +124,15 @@ func (s *Store) write(ctx context.Context, work func(context.Context, *pgxpool.C
 
 // writeWithin is within, for work that writes.
 func (s *Store) writeWithin(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
+	if lag := s.lagging.Load(); lag != nil {
+		return lag.problem(" Nothing was stored by this request.")
+	}
+	return s.writeUnnumbered(ctx, limit, work)
+}
+
+// writeUnnumbered is writeWithin for work that takes no number, which goes on while the
+// sequence of numbers lags.
+func (s *Store) writeUnnumbered(ctx context.Context, limit time.Duration, work func(context.Context, *pgxpool.Conn) error) error {
 	if outdated := s.outdated.Load(); outdated != nil {
 		return outdated
 	}

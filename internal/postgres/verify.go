@@ -369,11 +369,11 @@ func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	// Who may only read tables cannot see the sequence.
-	var last, next int64
-	err := tx.QueryRow(ctx, `SELECT greatest((SELECT coalesce(max(number), 0) FROM versions), (SELECT coalesce(max(number), 0) FROM recordings)),
-		CASE WHEN has_sequence_privilege('numbers', 'SELECT') THEN coalesce(pg_sequence_last_value('numbers'), 0) ELSE 9223372036854775807 END`).Scan(&last, &next)
-	if err == nil && last > next {
-		v.report.Add(audit.Log, "the log", "has number %d, but the sequence that gives numbers stands at %d, and will give some twice", last, next)
+	var at, taken int64
+	err := tx.QueryRow(ctx, "SELECT "+numbersTaken).Scan(&at, &taken)
+	if err == nil && at < taken {
+		v.report.Add(audit.Log, "the log", "has number %d, but the sequence that gives numbers stands at %d, so nothing can be written; run SELECT setval('numbers', %d) in the database",
+			taken, at, taken)
 	}
 	return err
 }
@@ -453,7 +453,7 @@ var madeBySteps = []string{
 func (v verifier) schema(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT CASE WHEN i.indexrelid IS NULL THEN 'the index ' || name || ' is missing' ELSE 'the index ' || name || ' is not unique' END
 		FROM unnest($1::text[]) AS name LEFT JOIN (pg_index i JOIN pg_class c ON c.oid = i.indexrelid) ON c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid)
-		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name = 'records_key')
+		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name IN ('records_key', 'versions_number'))
 		UNION ALL
 		SELECT 'the function ' || name || ' is missing' FROM unnest(ARRAY['archive_seal_of_version', 'archive_seal_of_record']) AS name WHERE to_regproc(name) IS NULL`, madeBySteps)
 	if err != nil {

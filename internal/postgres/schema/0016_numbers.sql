@@ -1,0 +1,8 @@
+-- No number is given twice, even if the sequence was set back. That of recordings is
+-- their primary key.
+--
+-- While somebody reads the table for long, such as a dump, this would wait, and everybody
+-- else with it. So it gives up soon and is tried again.
+SET LOCAL lock_timeout = '200ms';
+DROP INDEX versions_number;
+CREATE UNIQUE INDEX versions_number ON versions (number);
