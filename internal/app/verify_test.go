@@ -192,6 +192,10 @@ var damages = []damage{
 		"a recording is in the log twice", "", `INSERT INTO recordings SELECT number + 1000000, width, names, places FROM recordings ORDER BY number DESC LIMIT 1`,
 		[]string{"in the log of changes twice, or not in the archive"},
 	},
+	{
+		"the last round is lost", "", `DELETE FROM rounds WHERE after = (SELECT max(after) FROM rounds)`,
+		[]string{"log: the log: the counts say that the log ends at position ", ", but the last round ends at "},
+	},
 	{"a round begins later", "", `UPDATE rounds SET after = after + 1`, []string{"log: the log: a round begins behind position 1, but the one before it ends at 0"}},
 	{
 		"a change overtakes another", "", `UPDATE versions SET number = number + 1000000 WHERE SBD AND version = 2;

@@ -72,10 +72,13 @@ const (
 				SELECT number, width FROM recordings WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1]) c) n) f`
 
 	// insertRound makes a round, unless another process was faster. The last $7 gaps
-	// are new, and noted with the statement's own transaction.
-	insertRound = `INSERT INTO rounds (after, last, seen, runs, gaps, since)
-		VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
-		ON CONFLICT DO NOTHING`
+	// are new, and noted with the statement's own transaction. The counts also say where
+	// the log ends, for "oda verify": nothing else shows that the last round was lost.
+	insertRound = `WITH made AS (INSERT INTO rounds (after, last, seen, runs, gaps, since)
+			VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
+			ON CONFLICT DO NOTHING RETURNING last),
+		counted AS (UPDATE counts SET n = made.last FROM made WHERE kind = 0 AND shard = 0)
+		SELECT FROM made`
 )
 
 // numbered is a number, and how many positions it takes.

@@ -336,7 +336,7 @@ func TestStoringSeveralAndRecordingOverTheSameBlocksNeverDeadlocks(t *testing.T)
 	if n := deadlocks(t, conn); n != 0 {
 		t.Errorf("there were %d deadlocks", n)
 	}
-	if n := query[int](t, conn, "SELECT (sum(n) - (SELECT count(*) FROM heads))::int FROM counts"); n != 0 {
+	if n := query[int](t, conn, "SELECT (sum(n) - (SELECT count(*) FROM heads))::int FROM counts WHERE kind > 0"); n != 0 {
 		t.Errorf("the counts are wrong by %d", n)
 	}
 	if stored[0]+stored[1]+stored[2]+stored[3] == 0 {

@@ -6,3 +6,7 @@
 SET LOCAL lock_timeout = '200ms';
 DROP INDEX versions_number;
 CREATE UNIQUE INDEX versions_number ON versions (number);
+
+-- The count of kind 0 is that of the positions of the log. It tells whether the last
+-- round was lost.
+INSERT INTO counts SELECT 0, 0, coalesce(max(last), 0) FROM rounds ON CONFLICT (kind, shard) DO UPDATE SET n = excluded.n;
