@@ -37,6 +37,13 @@ type history struct {
 	oda.Ref
 	versions []found
 	refused  *refusedError // why it could not be read
+	parts    *progress     // if these are not all versions; the parts share it
+}
+
+// progress is what precedes a version of a history.
+type progress struct {
+	state   oda.LogState
+	records []engine.Numbered // of the version before
 }
 
 // parser reads documents as the archive's interface does.
@@ -178,21 +185,24 @@ func (f *found) twice() string {
 
 // preserved is what becomes of a history that keeps its versions, users and times.
 type preserved struct {
+	part    *history // that waits for the part before it; nil: the rest is there
 	entries []placed
 	aside   []SetAside
 	read    int64 // documents
 	present int64 // of these, those that were read before
 }
 
-// preserve turns a history into entries of a log.
+// preserve turns a history into entries of a log. Parts of one must come one after the other.
 func (p *parser) preserve(h *history) (*preserved, error) {
 	result := &preserved{read: int64(len(h.versions))}
 	result.aside, result.present = h.sort()
-	var state oda.LogState
-	var records []engine.Numbered // of the version before
+	before := h.parts
+	if before == nil {
+		before = new(progress)
+	}
 	for i := range h.versions {
 		f := &h.versions[i]
-		e, list, note, err := p.entry(f, &state, records)
+		e, list, note, err := p.entry(f, &before.state, before.records)
 		if err == nil {
 			err = e.Prepare()
 		}
@@ -206,7 +216,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 		if note != "" {
 			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note, Changed: true})
 		}
-		state, records = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}, list
+		before.state, before.records = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}, list
 		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place, text: f.text})
 	}
 	return result, nil

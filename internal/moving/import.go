@@ -60,6 +60,7 @@ type group struct {
 	isFiles  bool
 
 	maxDocument int64 // bytes; larger ones are set aside
+	inParts     bool  // whether a long history may come in parts
 }
 
 // grouped puts sources together. It reads every export to its end: if one is damaged,
@@ -104,9 +105,20 @@ func preserve(ctx context.Context, g *group, into Loader, report *Report) error 
 		return err
 	}
 	l := &loads{ctx: ctx, into: into, source: g.sources[0], report: report}
+	g.inParts = true
 	err = pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*history) error) error {
 		return histories(ctx, g, nil, client.EnvironmentToken, report, hand)
-	}, parser.preserve, func(p *preserved) error {
+	}, func(h *history) (*preserved, error) {
+		if h.parts != nil {
+			return &preserved{part: h}, nil
+		}
+		return parser.preserve(h)
+	}, func(p *preserved) (err error) {
+		if p.part != nil {
+			if p, err = parser.preserve(p.part); err != nil {
+				return err
+			}
+		}
 		if err := report.setAside(p.aside...); err != nil {
 			return err
 		}
@@ -202,5 +214,5 @@ func histories(ctx context.Context, g *group, transport http.RoundTripper, token
 			return named(source, err)
 		}
 	}
-	return spool.histories(ctx, emit)
+	return spool.histories(ctx, g.inParts, emit)
 }

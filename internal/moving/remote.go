@@ -290,7 +290,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	if err != nil {
 		return err
 	}
-	return spool.histories(ctx, emit)
+	return spool.histories(ctx, false, emit)
 }
 
 // list returns the identifiers of a kind. Documents that are listed instead go into the

@@ -91,8 +91,8 @@ func (s *spool) add(f *found) error {
 	return err
 }
 
-// histories calls emit for each entity.
-func (s *spool) histories(ctx context.Context, emit func(*history) error) error {
+// histories calls emit for each entity, or for each part of one if it has many versions.
+func (s *spool) histories(ctx context.Context, inParts bool, emit func(*history) error) error {
 	if err := s.out.Flush(); err != nil {
 		return err
 	}
@@ -120,19 +120,27 @@ func (s *spool) histories(ctx context.Context, emit func(*history) error) error 
 	}
 	one, err := next()
 	for err == nil {
-		byRef := make(map[oda.Ref]*history)
+		byRef := make(map[oda.Ref]*gathered)
 		for entity := one.entity; err == nil && one.entity == entity; one, err = next() {
 			f, err := s.read(one)
 			if err != nil {
 				return err
 			}
-			if byRef[f.Ref] == nil {
-				byRef[f.Ref] = &history{Ref: f.Ref}
+			g := byRef[f.Ref]
+			if g == nil {
+				g = &gathered{history: &history{Ref: f.Ref}}
+				byRef[f.Ref] = g
 			}
-			byRef[f.Ref].versions = append(byRef[f.Ref].versions, *f)
+			if inParts && g.endsBefore(f) {
+				if err := emit(g.part()); err != nil {
+					return err
+				}
+			}
+			g.versions = append(g.versions, *f)
+			g.size += len(f.text) + lineBytes
 		}
-		for _, h := range byRef {
-			if err := emit(h); err != nil {
+		for _, g := range byRef {
+			if err := emit(g.history); err != nil {
 				return err
 			}
 		}
@@ -141,6 +149,29 @@ func (s *spool) histories(ctx context.Context, emit func(*history) error) error 
 		return err
 	}
 	return ctx.Err()
+}
+
+// gathered is what was read of a history.
+type gathered struct {
+	*history
+	size int
+}
+
+// endsBefore reports whether a part is large enough. Documents of the same version stay
+// together.
+func (g *gathered) endsBefore(f *found) bool {
+	n := len(g.versions)
+	return n > 0 && g.size >= partBytes && (f.version == 0 || f.version != g.versions[n-1].version)
+}
+
+// part returns what was gathered as a part of the history, and begins the next one.
+func (g *gathered) part() *history {
+	if g.parts == nil {
+		g.parts = new(progress)
+	}
+	full := *g.history
+	g.versions, g.size = nil, 0
+	return &full
 }
 
 // sorted moves the index, which is sorted, to the end of the file, so that it takes no
