@@ -12,14 +12,20 @@ import (
 
 // The tour in the README works as written: its commands run in a shell, from
 // top to bottom, and the answers look like those shown.
-func TestTheTourInTheREADMEWorks(t *testing.T) {
+func TestTheTourInTheREADMEWorks(t *testing.T) { follow(t, tour(t)) }
+
+func tour(t *testing.T) string {
+	t.Helper()
 	_, tour, ok := strings.Cut(page(t, "README.md"), "## A tour in five minutes")
 	if !ok {
 		t.Fatal("the README has no tour")
 	}
 	tour, _, _ = strings.Cut(tour, "\n## ")
-	follow(t, tour)
+	return tour
 }
+
+// The page about the past goes on where the tour ends.
+func TestThePageAboutHistoryWorks(t *testing.T) { follow(t, tour(t)+page(t, "docs/history.md")) }
 
 // So do the commands of pages that have a whole example.
 func TestThePageAboutNightsWorks(t *testing.T)    { follow(t, page(t, "docs/night.md")) }

@@ -152,5 +152,5 @@ func meantCommand(word string, in *kong.Node) string {
 	if i := slices.IndexFunc(names, func(name string) bool { return len(word) > 1 && strings.HasPrefix(name, word) }); i >= 0 {
 		return names[i]
 	}
-	return spelling.Nearest(word, names)
+	return spelling.Near(word, names)
 }

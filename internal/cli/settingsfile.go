@@ -176,7 +176,7 @@ func typeOf(flag *kong.Flag) (tags []string, what string) {
 // nearest says which key may be meant by one that is not known.
 func nearest(key string, known map[string]*kong.Flag) string {
 	plain := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(strings.TrimLeft(key, "-")), "oda_"), "_", "-")
-	best := spelling.Nearest(plain, slices.Sorted(maps.Keys(known)))
+	best := spelling.Near(plain, slices.Sorted(maps.Keys(known)))
 	if best == "" {
 		return "the keys are the names of the flags, without the hyphens before them"
 	}

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ func meant(name string, known []string) string {
 		return !slices.ContainsFunc(strings.Split(one, "_"), func(word string) bool { return slices.Contains(words, word) })
 	})
 	if len(akin) == 0 {
-		return spelling.Nearest(name, known)
+		return spelling.Near(name, known)
 	}
-	return cmp.Or(spelling.Nearest(name, akin), akin[0])
+	return spelling.Nearest(name, akin)
 }

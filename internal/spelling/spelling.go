@@ -3,13 +3,19 @@ package spelling
 
 import "slices"
 
-// Nearest returns the word that takes the fewest changes to reach from another, or ""
-// if that takes so many that nobody can have meant it.
+// Nearest returns the word that takes the fewest changes to reach from another. There
+// must be at least one word.
 func Nearest(from string, words []string) string {
+	return slices.MinFunc(words, func(a, b string) int { return distance(from, a) - distance(from, b) })
+}
+
+// Near returns the nearest word, or "" if it takes so many changes that nobody can have
+// meant it.
+func Near(from string, words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	nearest := slices.MinFunc(words, func(a, b string) int { return distance(from, a) - distance(from, b) })
+	nearest := Nearest(from, words)
 	changes := distance(from, nearest)
 	if changes > max(2, len(from)/3) || 2*changes > max(len(from), len(nearest)) {
 		return ""

@@ -2,7 +2,7 @@ package spelling
 
 import "testing"
 
-func TestNearest(t *testing.T) {
+func TestNear(t *testing.T) {
 	words := []string{"created_by", "last_modified_by", "limit", "sort", "to", "date"}
 	for from, want := range map[string]string{
 		"limit":           "limit",
@@ -20,11 +20,14 @@ func TestNearest(t *testing.T) {
 		"modified_by":     "",
 		"frobnicate":      "",
 	} {
-		if got := Nearest(from, words); got != want {
+		if got := Near(from, words); got != want {
 			t.Errorf("%q: %q, want %q", from, got, want)
 		}
 	}
-	if got := Nearest("x", nil); got != "" {
-		t.Errorf("of no words, %q is the nearest", got)
+	if got := Near("x", nil); got != "" {
+		t.Errorf("of no words, %q is near", got)
+	}
+	if got := Nearest("modified_by", words); got != "last_modified_by" {
+		t.Errorf("%q is the nearest of all", got)
 	}
 }

@@ -75,7 +75,14 @@ func TestAComparisonShowsTheChange(t *testing.T) {
 		t.Errorf("the unified comparison is\n%s", got)
 	}
 
-	// The form takes a version of the same entity, or another entity.
+	// The form takes a version of the same entity, or another entity. It never suggests
+	// the version that is shown.
+	for at, want := range map[string]string{"": "@2, or an identifier", "?version=2": "@3, or an identifier", "?version=1": "@3, or an identifier"} {
+		page := s.get(t, "sbds/sbd-long"+at).Text()
+		if !strings.Contains(page, `placeholder="`+want+`"`) {
+			t.Errorf("sbd-long%s does not suggest %s", at, want)
+		}
+	}
 	do(t, ctx, chromedp.Navigate(s.base+"/sbds/sbd-long?version=1"), chromedp.SendKeys(chromedp.CSS(`#with`), "@3"))
 	follow(t, ctx, `form[action$=compare] button`)
 	if got := text(t, ctx, `.views`); !strings.Contains(got, "2 changes") {

@@ -142,6 +142,15 @@ func (v *entityView) After() int64 {
 	return v.Metadata.Version + 1
 }
 
+// Another is a version to compare the shown one with: the current one, or else the one
+// before it, 0 if there is none.
+func (v *entityView) Another() int64 {
+	if v.Metadata.Version != v.Current {
+		return v.Current
+	}
+	return v.Before()
+}
+
 // document fills in what the document says, and its text.
 func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) error {
 	if size := int64(len(e.Body.Text)); size > oda.LargeText {

@@ -140,6 +140,7 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
 		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
 		"ebs/eb-absurd?function=unknown", // lists no calls
+		"api/v1/guide", "api/v1/problems",
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
 		// Tools say something when they are used.
@@ -276,6 +277,26 @@ func TestPaperHasNoTools(t *testing.T) {
 		}
 		if evaluate[bool](t, ctx, `document.querySelector(".graph svg")?.getBoundingClientRect().right > innerWidth`) {
 			t.Errorf("/%s is printed with a part of its graph", at)
+		}
+	}
+}
+
+// hintCut is by how many pixels the hint in the search box is too long for it. The cross
+// that empties a box takes no room from it: the style sheet leaves it out while a hint is seen.
+const hintCut = `(() => {
+	const box = document.querySelector(".find input"), style = getComputedStyle(box), pen = document.createElement("canvas").getContext("2d");
+	pen.font = getComputedStyle(box, "::placeholder").font;
+	return Math.ceil(pen.measureText(box.placeholder).width - box.clientWidth + parseFloat(style.paddingLeft) + parseFloat(style.paddingRight));
+})()`
+
+func TestTheSearchBoxShowsItsWholeHint(t *testing.T) {
+	s := emptySite(t)
+	ctx := env.Browser(t)
+	do(t, ctx, chromedp.Navigate(s.base+"/"))
+	for _, width := range append([]int64{1024, 1100, 1440, 1920}, narrow...) {
+		do(t, ctx, chromedp.EmulateViewport(width, 800))
+		if cut := evaluate[int](t, ctx, hintCut); cut > 0 {
+			t.Errorf("at a width of %d, %d pixels of the hint are not seen", width, cut)
 		}
 	}
 }
