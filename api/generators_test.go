@@ -119,6 +119,24 @@ func TestWhatGeneratorsNameHasAName(t *testing.T) {
 	}
 }
 
+// Some generators for Go make constants of the values of all enums in one namespace.
+func TestValuesOfEnumsAreUnique(t *testing.T) {
+	enum := map[string]string{}
+	eachSchema(t, func(where string, schema map[string]any) {
+		values, _ := schema["enum"].([]any)
+		if names, ok := schema["x-enum-varnames"].([]any); ok && len(names) == len(values) {
+			values = names
+		}
+		for _, value := range values {
+			key := strings.ToLower(value.(string))
+			if other, ok := enum[key]; ok {
+				t.Errorf("%v is in %s and in %s", value, other, where)
+			}
+			enum[key] = where
+		}
+	})
+}
+
 // In OpenAPI 3.0, nullable adds to the type beside it and means nothing without one.
 func TestNullableHasAType(t *testing.T) {
 	eachSchema(t, func(where string, schema map[string]any) {

@@ -71,6 +71,14 @@ func main() {
 	})
 	check(err)
 	must(several.JSON200 != nil && *(*several.JSON200.Sbds)[0].Metadata.Version == 3, string(several.Body))
+
+	// Read a document of many members, and store it again as it is.
+	real, err := client.GetSBDWithResponse(ctx, os.Getenv("ODA_SBD"), nil)
+	check(err)
+	must(real.JSON200 != nil, string(real.Body))
+	again, err := client.StoreSBDWithResponse(ctx, os.Getenv("ODA_SBD"), nil, *real.JSON200)
+	check(err)
+	must(again.JSON200 != nil, string(again.Body))
 }
 
 func check(err error) {

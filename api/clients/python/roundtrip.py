@@ -76,3 +76,9 @@ several = store_several.sync(client=archive, body=Entities(sbds=[again], prjs=[P
 assert isinstance(several, Entities) and several.sbds and several.prjs, several
 assert version(several.sbds[0]) == 3
 assert several.prjs[0].prj_id == "prj-python"
+
+# Read a document of many members, and store it again as it is.
+document = get_sbd.sync(os.environ["ODA_SBD"], client=archive)
+assert isinstance(document, SBDefinition), document
+stored = store_sbd.sync(os.environ["ODA_SBD"], client=archive, body=document)
+assert version(stored) == 2, stored

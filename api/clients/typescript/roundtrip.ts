@@ -58,3 +58,10 @@ const several = await archive.PUT("/", {
 });
 assert.equal(several.data?.sbds?.[0]?.metadata?.version, 3, several.error?.detail);
 assert.equal(several.data?.prjs?.[0]?.prj_id, "prj-typescript");
+
+// Read a document of many members, and store it again as it is.
+const params = { path: { sbd_id: process.env.ODA_SBD! } };
+const document = await archive.GET("/sbds/{sbd_id}", { params });
+assert(document.data, document.error?.detail);
+const stored = await archive.PUT("/sbds/{sbd_id}", { params, body: document.data });
+assert.equal(stored.data?.metadata?.version, 2, stored.error?.detail);
