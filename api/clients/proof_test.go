@@ -63,7 +63,7 @@ func TestProofOfFurtherGenerators(t *testing.T) {
 
 // These are modules and crates of their own.
 func TestProofOfOgenAndProgenitor(t *testing.T) {
-	proof(t)
+	env.ProofOnly(t)
 	t.Run("ogen", func(t *testing.T) {
 		run(t, "ogen", step{"go", "tool", "ogen", "--config", "ogen.yml", "--target", "archive", "--package", "archive", "--clean", description})
 		copies(t, "ogen", step{"go", "run", "."})
@@ -81,7 +81,7 @@ func TestProofOfOgenAndProgenitor(t *testing.T) {
 // file, and what is in it if members that the description does not know are kept.
 // docs/generated-clients.md says the same to people.
 func TestProofOfWhatDropsMembers(t *testing.T) {
-	proof(t)
+	env.ProofOnly(t)
 	for generator, test := range map[string]struct {
 		file, keeps string
 		kept        bool

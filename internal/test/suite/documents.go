@@ -40,7 +40,7 @@ var documents = []scenario{
 		same(t, "the document", d.text(sbd("s")), strings.Replace(text, "%s", fill("<M>", "", e.Metadata), 1))
 	}},
 	{"user names are written as JSON", func(t *testing.T, d *desk) {
-		for i, user := range []string{`Åsa "the" O'Neill \ 100%`, "日本 😀", "<script>&", strings.Repeat("ü", 256), "a\u2028b"} {
+		for i, user := range []string{`Åsa "the" O'Neill \ 100%`, "日本 😀", "<script>&", strings.Repeat("ü", 256), "a\u00a0b"} {
 			ref := sbd(fmt.Sprintf("s%d", i))
 			e := d.as(user).mustPut(ref, `{"n":1}`)
 			same(t, "the user", e.Metadata.CreatedBy, user)
