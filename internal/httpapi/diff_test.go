@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
-	"oda/internal/app"
 	"oda/internal/test/env"
 )
 
@@ -149,11 +149,14 @@ func TestLargeDocumentsAreNotCompared(t *testing.T) {
 }
 
 func TestTheMemoryOfAllComparisonsIsBounded(t *testing.T) {
-	a := env.Start(t, func(cfg *app.Config) { cfg.Bounds.InFlight = 4 << 20 })
-	store(t, a, "/sbds/a", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)
+	a := tight(t, 50*time.Millisecond, time.Hour)
+	store(t, a, "/sbds/a", `{"text":"`+strings.Repeat("x", 2<<20)+`"}`)
 	want(t, 200, a.Do("PUT", "/sbds/a", a.Do("GET", "/sbds/a", "").Text()))
+	want(t, 200, a.Do("GET", "/sbds/a/diff", "")) // alone
+	asks(t, a, "127.0.0.2")
+	awaitHeld(t, a, largeDocument)
 	r := a.Do("GET", "/sbds/a/diff", "")
-	if refused(t, r, 503, oda.Overloaded, "compared"); r.Header.Get("Retry-After") == "" {
+	if refused(t, r, 503, oda.Overloaded, "memory"); r.Header.Get("Retry-After") == "" {
 		t.Error("the answer does not say when to try again")
 	}
 	store(t, a, "/sbds/b", `{"text":"`+strings.Repeat("x", 100<<10)+`"}`)

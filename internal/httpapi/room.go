@@ -173,9 +173,13 @@ func (m *room) write(p []byte) (n int, err error) {
 // connection, but then the network has delivered some of it.
 func (m *room) Moved() bool {
 	sent := m.sent.Load()
-	taken, waiting := serving.Taken(m.c.r.Context())
-	moved := !m.writing.Load() || sent != m.seen || waiting && taken != m.taken
-	m.seen, m.taken = sent, taken
+	moved := !m.writing.Load() || sent != m.seen
+	m.seen = sent
+	if raw := serving.Raw(m.c.r.Context()); raw != nil {
+		taken, waiting := received(raw)
+		moved = moved || waiting && taken != m.taken
+		m.taken = taken
+	}
 	return moved
 }
 

@@ -2,7 +2,7 @@ package serving
 
 import (
 	"context"
-	"net"
+	"syscall"
 )
 
 // besideMost bounds the small answers that are under way on one connection of HTTP/2.
@@ -20,20 +20,20 @@ func Beside(ctx context.Context, bytes int64) bool {
 	return false
 }
 
-// Taken returns how many bytes of all that was sent the client of a request has received,
-// as far as the system knows, and whether there are others on their way.
-func Taken(ctx context.Context) (bytes uint64, waiting bool) {
-	c, ok := ctx.Value(connKey{}).(conn)
-	if !ok {
-		return 0, false
+// Raw returns the connection of a request as the system knows it, or nil. Other requests
+// of HTTP/2 may share it.
+func Raw(ctx context.Context) syscall.RawConn {
+	c, _ := ctx.Value(connKey{}).(conn)
+	if c.slot == nil {
+		return nil
 	}
-	tcp, ok := c.slot.conn.(*net.TCPConn)
+	tcp, ok := c.slot.conn.(syscall.Conn)
 	if !ok {
-		return 0, false
+		return nil
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return 0, false
+		return nil
 	}
-	return received(raw)
+	return raw
 }

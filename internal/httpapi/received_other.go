@@ -1,8 +1,8 @@
 //go:build !linux
 
-package serving
+package httpapi
 
 import "syscall"
 
-// received knows nothing: what counts is what can be written to the connection.
+// received knows nothing here: what counts is what can be written to the connection.
 func received(syscall.RawConn) (bytes uint64, waiting bool) { return 0, false }
