@@ -198,7 +198,7 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 		{"SELECT recorded_on FROM records", "SEARCH records USING INDEX records_sequence (entity=? AND sequence=?)"},
 		{"SELECT create_digest FROM heads", "SEARCH heads USING INDEX heads_create_key (kind=? AND create_key=?)"},
 		{"FROM records WHERE entity = ? AND key = ?", "SEARCH records USING INDEX records_key (entity=? AND key=?)"},
-		{"FROM records WHERE entity = ? AND sequence", "SEARCH records USING INDEX records_sequence (entity=? AND sequence>? AND sequence<?)"},
+		{"FROM records WHERE entity = ?1 AND sequence BETWEEN", "SEARCH records USING INDEX records_sequence (entity=? AND sequence>? AND sequence<?)"},
 		{selectFound, "SEARCH h USING INDEX heads_identifier (kind=? AND identifier=?)"},
 		{selectFound, "SEARCH c USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"FROM heads h WHERE h.entity = ?", "SEARCH h USING INTEGER PRIMARY KEY (rowid=?)"},
