@@ -22,7 +22,7 @@ import (
 
 // nextNumber is the next number, or null if the last round has seen it or a later one.
 // The column does not take null, so nothing is written then.
-const nextNumber = "nullif(greatest(nextval('numbers'), " + lastSeen + "), " + lastSeen + ")"
+const nextNumber = "CASE WHEN nextval('numbers') > coalesce(" + lastSeen + ", 0) THEN currval('numbers') END"
 
 const lastSeen = "(SELECT seen FROM rounds ORDER BY after DESC LIMIT 1)"
 
