@@ -53,7 +53,7 @@ func numbered(connections int, nth func(n int) request) []worker {
 func identifier(prefix string, n int) string { return fmt.Sprintf("%s-%09d", prefix, n) }
 
 // template renders documents, which differ only in the identifier. Building
-// each one anew would cost the generator more than storing it costs the
+// each one again would cost the generator more than storing it costs the
 // archive.
 var (
 	blank    = identifier("sbd-~~~", 0)

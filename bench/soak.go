@@ -48,7 +48,7 @@ type bound struct {
 // bounds of a soak. In the first third connections are made and small caches fill. The
 // large one fills for hours, and Go lets the heap grow to several times what is in use:
 // so the memory of the process has a limit, and what is in use must not grow. The
-// write-ahead log of SQLite goes up and down: it begins anew at 32 MiB, and 64 MiB of
+// write-ahead log of SQLite goes up and down: it begins again at 32 MiB, and 64 MiB of
 // it are kept. The server logs a line for each request that it refuses because the
 // machine is busy with something else.
 var bounds = []bound{

@@ -138,7 +138,7 @@ func batchBody(records []oda.NewRecord) ([]byte, error) {
 // ends after an error.
 func (c *Client) Records(ctx context.Context, block string, after int64) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
-		after := after // so that a second loop over the sequence begins anew
+		after := after // so that a second loop over the sequence begins again
 		for more := true; more; {
 			page, a, err := c.page(ctx, block, after)
 			if err != nil {

@@ -121,7 +121,7 @@ func each[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 // searchPages reads the pages of a search.
 func searchPages[T any](ctx context.Context, c *Client, kind oda.Kind, values url.Values, read func(json.RawMessage) (T, error)) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		values := maps.Clone(values) // so that a second loop over the sequence begins anew
+		values := maps.Clone(values) // so that a second loop over the sequence begins again
 		for {
 			items, next, err := searchPage(ctx, c, "/"+kind.Collection()+"/search?"+values.Encode(), read)
 			if next != "" && next == values.Get("cursor") {

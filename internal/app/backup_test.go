@@ -96,7 +96,7 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 					t.Errorf("%s has %d records in the copy, and %d were acknowledged before", path, got, want)
 				}
 			}
-			// A dump may have changes that were not numbered yet, and are numbered anew.
+			// A dump may have changes that were not numbered yet, and are numbered again.
 			if copied, changes := followed(t, again.URL), followed(t, p.URL); name == "pg_dump" {
 				t.Logf("%d changes, of %d", len(copied), len(changes))
 			} else if len(copied) >= len(changes) {

@@ -162,7 +162,7 @@ func (t *tokens) Run(ctx context.Context) {
 func (t *tokens) follow() {
 	text, err := readFile(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// An editor may remove a file for a moment to write it anew.
+		// An editor may remove a file for a moment to write it again.
 		if t.missing && !t.gone {
 			t.gone, t.text = true, nil
 			t.accept(nil)

@@ -12,7 +12,7 @@ import (
 
 // Fresh is a file that appears under its name when it is complete and on disk. Until
 // then it has the name with .part appended, and is locked, so that two processes do
-// not write the same one. What an interrupted process left is begun anew.
+// not write the same one. What an interrupted process left is begun again.
 type Fresh struct {
 	*os.File
 	path    string
@@ -34,7 +34,7 @@ var (
 
 // CreateFresh begins a file. If one exists that may not be replaced, the error is
 // ErrExists. An empty one, as mktemp makes it, may always be. Begins is how the content
-// begins: an unfinished file with such content is begun anew, and any other is in the way.
+// begins: an unfinished file with such content is begun again, and any other is in the way.
 // Only the user may read it.
 func CreateFresh(path, begins string, replace bool) (*Fresh, error) {
 	const mode = 0o600
@@ -57,7 +57,7 @@ func CreateFresh(path, begins string, replace bool) (*Fresh, error) {
 		return nil, err
 	}
 	if err = Hold(f.File); err == nil && !isNamed(f.File, f.Name()) {
-		err = ErrLocked // another process has found it before it was locked, and begun anew
+		err = ErrLocked // another process has found it before it was locked, and begun again
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -408,7 +408,7 @@ func TestADamagedRowOfTheLogIsCalledDamaged(t *testing.T) {
 }
 
 // A process that waits looks for what others write all the time, however often it begins
-// to wait anew.
+// to wait again.
 func TestAChangeOfAnotherProcessIsSeenSoon(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)

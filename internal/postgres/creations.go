@@ -11,7 +11,7 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// creationsStep seals first versions anew whose entities were created by somebody else, or
+// creationsStep seals first versions again whose entities were created by somebody else, or
 // earlier, as some that were imported: the seal did not cover that. A row that does not fit
 // its seal keeps it.
 func creationsStep(rows int) step {
@@ -63,8 +63,8 @@ func sealCreations(ctx context.Context, tx pgx.Tx, after oda.Ref, rows int) (mig
 			return nil
 		}
 		one.OfEntity(m)
-		anew := one.Seal()
-		batch.Queue("UPDATE versions SET seal = $3 WHERE kind = $1 AND identifier = $2 AND version = 1", kind, after.ID, anew[:])
+		again := one.Seal()
+		batch.Queue("UPDATE versions SET seal = $3 WHERE kind = $1 AND identifier = $2 AND version = 1", kind, after.ID, again[:])
 		return nil
 	})
 	if err == nil {

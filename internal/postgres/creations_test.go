@@ -8,7 +8,7 @@ import (
 )
 
 // What was imported before the seal of a first version covered who created the entity is
-// sealed anew by an upgrade.
+// sealed again by an upgrade.
 func TestAnUpgradeSealsCreations(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)

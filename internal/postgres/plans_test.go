@@ -427,7 +427,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 }
 
 // PostgreSQL keeps the plan that it made while the tables were empty. After a restore
-// it plans anew, but knows nothing of the tables until it has analyzed them.
+// it plans again, but knows nothing of the tables until it has analyzed them.
 func TestHotStatementsUseTheirIndexesAfterTheTablesHaveGrown(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)

@@ -9,7 +9,7 @@ import (
 	"oda/internal/engine/migrate"
 )
 
-// creationsStep seals first versions anew whose entities were created by somebody else, or
+// creationsStep seals first versions again whose entities were created by somebody else, or
 // earlier, as some that were imported: the seal did not cover that. A row that does not fit
 // its seal keeps it.
 func creationsStep(rows int) step {

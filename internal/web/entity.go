@@ -188,7 +188,7 @@ func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) er
 	return nil
 }
 
-// longSummary is how long a document is of which the summary is not made anew.
+// longSummary is how long a document is of which the summary is not made again.
 const longSummary = 500_000
 
 // summary returns the summary of a document. That of a long one was made when it was

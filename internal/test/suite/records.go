@@ -258,7 +258,7 @@ func longBlock(t *testing.T, d *desk) {
 	same(t, "the number of records", len(d.records("b")), 3000)
 
 	// A PUT that edits one record and moves the last to the front stores only
-	// the edited one anew.
+	// the edited one again.
 	want[700] = call("edited")
 	want = append([]string{want[2999]}, want[:2999]...)
 	d.mustUpdate(eb("b"), listing(want...))

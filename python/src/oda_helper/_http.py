@@ -44,7 +44,7 @@ _plain: Set[str] = set()  # the hosts that this has been said of
 class _Timed(io.RawIOBase):
     """What a connection receives until a moment, however it drips.
 
-    A time-out of a socket begins anew with each byte that is waited for.
+    A time-out of a socket begins again with each byte that is waited for.
     """
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase):
