@@ -25,10 +25,10 @@ type Archive struct {
 	minter Minter
 	now    func() time.Time
 
-	nights    chan struct{} // places for reports on nights
+	nights    Turns // for reports
 	nightSums nightCache
 
-	searches   chan struct{} // places for searches that walk
+	searches   Turns         // for those that walk
 	searchTime time.Duration // after which a search returns the page as it is
 }
 
@@ -36,8 +36,8 @@ type Archive struct {
 // from minter.
 func NewArchive(engine Engine, minter Minter) *Archive {
 	return &Archive{
-		engine: engine, minter: minter, now: time.Now, nights: make(chan struct{}, nightsAtOnce),
-		searches: make(chan struct{}, searchTurns()), searchTime: searchTime,
+		engine: engine, minter: minter, now: time.Now, nights: NewTurns(nightsAtOnce),
+		searches: NewTurns(searchTurns()), searchTime: searchTime,
 	}
 }
 

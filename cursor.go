@@ -54,16 +54,16 @@ const wrongCursor = "is not a cursor of this archive; take it from the Link head
 
 // cursor reads a cursor into the query. A request with a cursor may leave the
 // query fields out; if it has any, they must be those of the cursor.
-func (p *queryParser) cursor(q *Query, text string) {
+func (p *Params) cursor(q *Query, text string) {
 	var c cursor
 	if !readCursor(text, &c) || !c.valid() {
-		p.fault("cursor", wrongCursor)
+		p.Fault("cursor", wrongCursor)
 		return
 	}
 	carried := Query{Order: c.Order, User: c.User, Match: c.Match, After: c.After, Before: c.Before}
 	asked := Query{Order: q.Order, User: q.User, Match: q.Match, After: q.After, Before: q.Before}
 	if c.Collection != q.Kind.Collection() || q.Order != 0 && !reflect.DeepEqual(carried, asked) {
-		p.fault("cursor", "belongs to another query; send it with the query it came from, or alone")
+		p.Fault("cursor", "belongs to another query; send it with the query it came from, or alone")
 		return
 	}
 	q.Order, q.User, q.Match, q.After, q.Before = c.Order, c.User, c.Match, c.After, c.Before

@@ -36,7 +36,8 @@
 //   - Nights: call.go reads a call from its record, night.go reports on a night,
 //     nightsum.go adds up its calls. blocksum.go is the part of one block, which
 //     nightcache.go keeps for the next report.
-//   - room.go bounds the memory of what is read.
+//   - params.go reads the parameters of queries.
+//   - room.go bounds the memory of what is read, turns.go how much is done at once.
 //   - engine.go is what an engine must do, error.go how anything fails, json.go
 //     the form of some values on the wire.
 package oda

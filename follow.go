@@ -31,9 +31,9 @@ type Following struct {
 // ParseFollowing parses the parameters of a query for changes. Last is the last
 // position that the follower has seen, or empty. It takes precedence over "after".
 func ParseFollowing(params map[string][]string, last string) (Following, error) {
-	p := queryParser{params: params}
+	p := Params{Values: params}
 	f := Following{Limit: changesDefault}
-	after, given := p.one("after")
+	after, given := p.One("after")
 	if last != "" {
 		after, given = last, true
 	}
@@ -45,28 +45,28 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 		case err == nil && n >= 0:
 			f.After = Position(n)
 		case last != "":
-			p.faults = append(p.faults, Fault{"header:Last-Event-ID", "must be a position, which is a whole number from 0"})
+			p.Faults = append(p.Faults, Fault{"header:Last-Event-ID", "must be a position, which is a whole number from 0"})
 		default:
-			p.fault("after", "must be a position, which is a whole number from 0, or now")
+			p.Fault("after", "must be a position, which is a whole number from 0, or now")
 		}
 	}
-	f.Limit = int(p.whole("limit", 1, MaxChanges, changesDefault))
-	f.Wait = time.Duration(p.whole("wait", 0, maxWait, 0)) * time.Second
+	f.Limit = int(p.Whole("limit", 1, MaxChanges, changesDefault))
+	f.Wait = time.Duration(p.Whole("wait", 0, maxWait, 0)) * time.Second
 	for _, name := range params["kind"] {
 		kind, known := KindOf(name)
 		if !known {
-			p.fault("kind", "must be one of sbds, sbis, ebs and prjs")
+			p.Fault("kind", "must be one of sbds, sbis, ebs and prjs")
 			break
 		}
 		f.Filter.Kinds = append(f.Filter.Kinds, kind)
 	}
 	if slices.Contains(params["id"], "") {
-		p.fault("id", "is empty; give it a value or leave it out")
+		p.Fault("id", "is empty; give it a value or leave it out")
 	}
 	if f.Filter.IDs = params["id"]; len(f.Filter.IDs) > maxChangeIDs {
-		p.fault("id", "is given %d times; give it at most %d times, or filter what you receive", len(f.Filter.IDs), maxChangeIDs)
+		p.Fault("id", "is given %d times; give it at most %d times, or filter what you receive", len(f.Filter.IDs), maxChangeIDs)
 	}
-	if err := p.err("Invalid query"); err != nil {
+	if err := p.Err("Invalid query"); err != nil {
 		return Following{}, err
 	}
 	return f, nil
@@ -74,23 +74,9 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 
 // ParseWait parses how long to wait for something new.
 func ParseWait(params map[string][]string) (time.Duration, error) {
-	p := queryParser{params: params}
-	wait := p.whole("wait", 0, maxWait, 0)
-	return time.Duration(wait) * time.Second, p.err("Invalid query")
-}
-
-// whole returns the value of a parameter that is a whole number within bounds, or
-// otherwise if it is not given.
-func (p *queryParser) whole(name string, least, most, otherwise int64) int64 {
-	text, given := p.one(name)
-	if !given {
-		return otherwise
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		p.fault(name, "must be a whole number from %d to %d", least, most)
-	}
-	return n
+	p := Params{Values: params}
+	wait := p.Whole("wait", 0, maxWait, 0)
+	return time.Duration(wait) * time.Second, p.Err("Invalid query")
 }
 
 // ChangePage is a page of changes, in the order of their positions.

@@ -23,30 +23,30 @@ func (q NightQuery) days() Days { return Days{DayOf(q.From), DayOf(q.To - 1)} }
 // ParseNight parses the parameters of a report. A night lasts from noon of the
 // date to noon of the next day in the zone.
 func ParseNight(params map[string][]string) (NightQuery, error) {
-	p := queryParser{params: params}
+	p := Params{Values: params}
 	var q NightQuery
 	zone := time.UTC
-	if name, ok := p.one("zone"); ok {
+	if name, ok := p.One("zone"); ok {
 		var known bool
 		if zone, known = zoneNamed(name); !known {
-			p.fault("zone", "is not the name of a time zone; write it as Africa/Johannesburg, or UTC")
+			p.Fault("zone", "is not the name of a time zone; write it as Africa/Johannesburg, or UTC")
 		}
 	}
-	switch text, ok := p.one("date"); {
+	switch text, ok := p.One("date"); {
 	case !ok:
-		p.fault("date", "is missing; give the date on which the night began, as 2026-01-31")
-	case p.faults == nil:
+		p.Fault("date", "is missing; give the date on which the night began, as 2026-01-31")
+	case p.Faults == nil:
 		if q.From, q.To, ok = nightOf(text, zone); !ok {
-			p.fault("date", "is not a date between 0001-01-01 and 9999-12-30; write it as 2026-01-31")
+			p.Fault("date", "is not a date between 0001-01-01 and 9999-12-30; write it as 2026-01-31")
 		}
 	}
-	if telescope, ok := p.one("telescope"); ok {
+	if telescope, ok := p.One("telescope"); ok {
 		if !utf8.ValidString(telescope) {
-			p.fault("telescope", "is not valid UTF-8")
+			p.Fault("telescope", "is not valid UTF-8")
 		}
 		q.Telescope = telescope
 	}
-	if err := p.err("This night cannot be reported"); err != nil {
+	if err := p.Err("This night cannot be reported"); err != nil {
 		return NightQuery{}, err
 	}
 	return q, nil
@@ -175,7 +175,7 @@ func (a *Archive) Night(ctx context.Context, q NightQuery) (*Night, error) {
 
 // enterNight waits until a report may begin. The caller must call leave.
 func (a *Archive) enterNight(ctx context.Context) (leave func(), err error) {
-	return enter(ctx, a.nights,
+	return a.nights.Take(ctx,
 		Errorf(Overloaded, "Too many reports on nights at once: at most %d can be made at the same time. Try again shortly.", nightsAtOnce))
 }
 

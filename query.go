@@ -2,7 +2,6 @@ package oda
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -96,13 +95,13 @@ var spans = [...]span{
 // ParseQuery parses the parameters of a listing. A listing has one query field:
 // user, else creation, else modification. ParseQuery ignores the others.
 func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
-	p := queryParser{params: params}
+	p := Params{Values: params}
 	q := p.field(kind)
-	q.Limit = int(p.whole("limit", 1, MaxLimit, 0))
-	if text, ok := p.one("cursor"); ok {
+	q.Limit = int(p.Whole("limit", 1, MaxLimit, 0))
+	if text, ok := p.One("cursor"); ok {
 		p.cursor(&q, text)
 	}
-	if err := p.err("Invalid list query"); err != nil {
+	if err := p.Err("Invalid list query"); err != nil {
 		return Query{}, err
 	}
 	if q.Order == 0 {
@@ -112,87 +111,32 @@ func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 	return q, nil
 }
 
-type queryParser struct {
-	params map[string][]string
-	faults []Fault
-}
-
-// err returns an error that names the first fault and lists all, nil if there is none.
-// What begins its sentence.
-func (p *queryParser) err(what string) error {
-	if len(p.faults) == 0 {
-		return nil
-	}
-	_, name, _ := strings.Cut(p.faults[0].Pointer, ":")
-	return &Error{Code: InvalidQuery, Faults: p.faults, Detail: what + ": " + name + " " + p.faults[0].Detail + "."}
-}
-
-func (p *queryParser) fault(name, format string, args ...any) {
-	p.faults = append(p.faults, Fault{"query:" + name, fmt.Sprintf(format, args...)})
-}
-
-// one returns the value of a parameter. It is a fault if the parameter is empty
-// or given twice.
-func (p *queryParser) one(name string) (string, bool) {
-	values := p.params[name]
-	switch {
-	case len(values) == 0:
-		return "", false
-	case len(values) > 1:
-		p.fault(name, "is given %d times; give it once", len(values))
-	case values[0] == "":
-		p.fault(name, "is empty; give it a value or leave it out")
-	}
-	return values[0], true
-}
-
-func (p *queryParser) has(name string) bool { return len(p.params[name]) > 0 }
-
 // field parses the query field of highest precedence. If there is none, the order
 // of the query is 0.
-func (p *queryParser) field(kind Kind) Query {
+func (p *Params) field(kind Kind) Query {
 	q := Query{Kind: kind}
 	match := UserEquals
-	if text, ok := p.one("user_match_type"); ok {
+	if text, ok := p.One("user_match_type"); ok {
 		var known bool
 		if match, known = matchTypes[text]; !known {
-			p.fault("user_match_type", "must be equals, starts_with or contains")
+			p.Fault("user_match_type", "must be equals, starts_with or contains")
 		}
 	}
-	if user, ok := p.one("user"); ok {
+	if user, ok := p.One("user"); ok {
 		if !utf8.ValidString(user) {
-			p.fault("user", "is not valid UTF-8")
+			p.Fault("user", "is not valid UTF-8")
 		}
 		q.Order, q.User, q.Match = ByCreation, user, match
 		return q
 	}
 	for _, s := range spans {
-		if p.has(s.after) || p.has(s.before) {
+		if p.Has(s.after) || p.Has(s.before) {
 			q.Order = s.order
-			q.After, q.Before = p.instant(s.after, true), p.instant(s.before, false)
+			q.After, q.Before = p.Instant(s.after, true), p.Instant(s.before, false)
 			return q
 		}
 	}
 	return q
-}
-
-// instant parses one end of a range. It rounds a time that is finer than a
-// microsecond into the range.
-func (p *queryParser) instant(name string, up bool) *Instant {
-	text, ok := p.one(name)
-	if !ok {
-		return nil
-	}
-	t, err := parseQueryTime(text)
-	if err != nil {
-		p.fault(name, "%v", err)
-		return nil
-	}
-	i := InstantOf(t)
-	if up && i.Time().Before(t) {
-		i++
-	}
-	return &i
 }
 
 // parseQueryTime is ParseTime, but also accepts an offset whose plus sign

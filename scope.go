@@ -18,21 +18,21 @@ type Scope struct {
 
 // ParseScope parses the parameters of an export.
 func ParseScope(params map[string][]string) (Scope, error) {
-	p := queryParser{params: params}
+	p := Params{Values: params}
 	var s Scope
-	if name, given := p.one("kind"); given {
+	if name, given := p.One("kind"); given {
 		var known bool
 		if s.Kind, known = KindOf(name); !known {
-			p.fault("kind", "must be one of sbds, sbis, ebs and prjs")
+			p.Fault("kind", "must be one of sbds, sbis, ebs and prjs")
 		}
 	}
-	s.Since = p.instant("since", true)
-	if id, given := p.one("prj_id"); given {
+	s.Since = p.Instant("since", true)
+	if id, given := p.One("prj_id"); given {
 		if s.Project = id; !ValidID(id) {
-			p.fault("prj_id", "is not a valid identifier")
+			p.Fault("prj_id", "is not a valid identifier")
 		}
 	}
-	if err := p.err("Invalid query"); err != nil {
+	if err := p.Err("Invalid query"); err != nil {
 		return Scope{}, err
 	}
 	return s, nil

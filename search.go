@@ -2,10 +2,7 @@ package oda
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 )
 
 // Search asks for entities of one kind by any combination of filters. A filter
@@ -109,8 +106,6 @@ func (f ItemFields) String() string { return fieldNames[f] }
 const (
 	MaxSearchLimit     = 1000
 	DefaultSearchLimit = 50
-
-	maxSearchText = 1024 // bytes of one filter
 )
 
 // filters lists the parameters that must be those of the cursor. The others say
@@ -122,119 +117,92 @@ var filters = [...]string{
 
 // ParseSearch parses the parameters of a search.
 func ParseSearch(kind Kind, params map[string][]string) (Search, error) {
-	p := queryParser{params: params}
+	p := Params{Values: params}
 	q := Search{Kind: kind}
 	p.user(&q)
-	q.Created = Span{p.instant("created_after", true), p.instant("created_before", false)}
-	q.Modified = Span{p.instant("last_modified_after", true), p.instant("last_modified_before", false)}
-	q.Telescope = p.text("telescope")
+	q.Created = Span{p.Instant("created_after", true), p.Instant("created_before", false)}
+	q.Modified = Span{p.Instant("last_modified_after", true), p.Instant("last_modified_before", false)}
+	q.Telescope = p.Text("telescope")
 	p.reference(&q)
 	p.words(&q)
 	p.cone(&q)
 	p.where(&q)
-	q.Sort = Sort(p.named("sort", sortNames[:]))
-	if text, ok := p.one("cursor"); ok {
+	q.Sort = Sort(p.Named("sort", sortNames[:]))
+	if text, ok := p.One("cursor"); ok {
 		p.searchCursor(&q, text)
 	}
-	if p.has("fields") {
-		q.Fields = ItemFields(p.named("fields", fieldNames[:]))
+	if p.Has("fields") {
+		q.Fields = ItemFields(p.Named("fields", fieldNames[:]))
 	}
-	q.Limit = int(p.whole("limit", 1, MaxSearchLimit, int64(cmp.Or(q.Limit, DefaultSearchLimit))))
-	if err := p.err("Invalid search"); err != nil {
+	q.Limit = int(p.Whole("limit", 1, MaxSearchLimit, int64(cmp.Or(q.Limit, DefaultSearchLimit))))
+	if err := p.Err("Invalid search"); err != nil {
 		return Search{}, err
 	}
 	return q, nil
 }
 
-// text returns the value of a filter that is a text.
-func (p *queryParser) text(name string) string {
-	text, ok := p.one(name)
-	switch {
-	case !ok:
-	case !utf8.ValidString(text):
-		p.fault(name, "is not valid UTF-8")
-	case len(text) > maxSearchText:
-		p.fault(name, "is longer than %d bytes", maxSearchText)
-	}
-	return text
-}
-
-// named returns the index of the name that a parameter has, 0 if it is left out.
-func (p *queryParser) named(name string, names []string) int {
-	text, ok := p.one(name)
-	if !ok {
-		return 0
-	}
-	i := slices.Index(names, text)
-	if i < 0 {
-		p.fault(name, "must be one of %s", strings.Join(names, ", "))
-		return 0
-	}
-	return i
-}
-
-func (p *queryParser) user(q *Search) {
-	if q.User = p.text("user"); q.User != "" {
+func (p *Params) user(q *Search) {
+	if q.User = p.Text("user"); q.User != "" {
 		q.Match = UserEquals
 	}
-	text, ok := p.one("user_match_type")
+	text, ok := p.One("user_match_type")
 	if !ok {
 		return
 	}
 	match, known := matchTypes[text]
 	switch {
 	case !known:
-		p.fault("user_match_type", "must be equals, starts_with or contains")
-	case !p.has("user"):
-		p.fault("user_match_type", "is given without user; give both, or neither")
+		p.Fault("user_match_type", "must be equals, starts_with or contains")
+	case !p.Has("user"):
+		p.Fault("user_match_type", "is given without user; give both, or neither")
 	default:
 		q.Match = match
 	}
 }
 
-func (p *queryParser) reference(q *Search) {
-	q.Reference = p.text("ref")
-	text, ok := p.one("ref_version")
+func (p *Params) reference(q *Search) {
+	q.Reference = p.Text("ref")
+	text, ok := p.One("ref_version")
 	if !ok {
 		return
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil || n < 1:
-		p.fault("ref_version", "must be a whole number, 1 or greater")
-	case !p.has("ref"):
-		p.fault("ref_version", "is given without ref; give both, or neither")
+		p.Fault("ref_version", "must be a whole number, 1 or greater")
+	case !p.Has("ref"):
+		p.Fault("ref_version", "is given without ref; give both, or neither")
 	}
 	q.ReferenceVersion = n
 }
 
-func (p *queryParser) words(q *Search) {
-	text := p.text("q")
+func (p *Params) words(q *Search) {
+	text := p.Text("q")
 	if text == "" {
 		return
 	}
 	if q.Words = Words(text); q.Words == nil {
-		p.fault("q", "has no words; a word has letters and digits only")
+		p.Fault("q", "has no words; a word has letters and digits only")
 	}
 }
 
-func (p *queryParser) cone(q *Search) {
-	text, ok := p.one("cone")
+func (p *Params) cone(q *Search) {
+	text, ok := p.One("cone")
 	if !ok {
 		return
 	}
 	cone, err := parseCone(text)
 	if err != nil {
-		p.fault("cone", "%v", err)
+		p.Fault("cone", "%v", err)
 		return
 	}
 	q.Cone = &cone
 }
 
-func (p *queryParser) where(q *Search) {
-	where, err := parseAllWhere(p.params["where"])
+func (p *Params) where(q *Search) {
+	where, err := parseAllWhere(p.Values["where"])
 	if err != nil {
-		p.fault("where", "%v", err)
+		p.Fault("where", "%v", err)
 	}
 	q.Where = where
 }

@@ -44,16 +44,16 @@ func (q *Search) Cursor(behind Place) string {
 
 // searchCursor reads a cursor into the search. A request with a cursor may leave
 // the filters out; if it has any, they must be those of the cursor.
-func (p *queryParser) searchCursor(q *Search, text string) {
+func (p *Params) searchCursor(q *Search, text string) {
 	carried, ok := readSearchCursor(text)
 	if !ok {
-		p.fault("cursor", "is not a cursor of this archive; take it from next, or from the Link header, of the previous page")
+		p.Fault("cursor", "is not a cursor of this archive; take it from next, or from the Link header, of the previous page")
 		return
 	}
 	asked := *q
 	asked.Limit, asked.Fields, asked.Start = carried.Limit, carried.Fields, carried.Start
-	if carried.Kind != q.Kind || slices.ContainsFunc(filters[:], p.has) && !reflect.DeepEqual(carried, asked) {
-		p.fault("cursor", "belongs to another search; send it with the search it came from, or alone")
+	if carried.Kind != q.Kind || slices.ContainsFunc(filters[:], p.Has) && !reflect.DeepEqual(carried, asked) {
+		p.Fault("cursor", "belongs to another search; send it with the search it came from, or alone")
 		return
 	}
 	*q = carried
@@ -79,7 +79,7 @@ func readSearchCursor(text string) (Search, bool) {
 // valid reports whether Search.Cursor can have made the cursor.
 func (c searchCursor) valid() bool {
 	for _, text := range []string{c.User, c.Telescope, c.Reference} {
-		if len(text) > maxSearchText || !utf8.ValidString(text) {
+		if len(text) > MaxParam || !utf8.ValidString(text) {
 			return false
 		}
 	}
@@ -93,7 +93,7 @@ func (c searchCursor) valid() bool {
 	words := strings.Join(c.Words, " ")
 	// A few letters are longer in lower case than in upper case. No words are nil, never
 	// an empty list.
-	return len(words) <= 2*maxSearchText && reflect.DeepEqual(c.Words, Words(words))
+	return len(words) <= 2*MaxParam && reflect.DeepEqual(c.Words, Words(words))
 }
 
 // valid reports whether parseCone can have returned the cone.

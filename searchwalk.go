@@ -86,26 +86,8 @@ func searchTurns() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
 // turn waits until the search may walk. The caller must call giveBack.
 func (a *Archive) turn(ctx context.Context) (giveBack func(), err error) {
-	return enter(ctx, a.searches, Errorf(Overloaded, "Too many searches at once. Try again shortly, "+
+	return a.searches.Take(ctx, Errorf(Overloaded, "Too many searches at once. Try again shortly, "+
 		"or narrow yours down by words, a reference, a position, a user or a range of times."))
-}
-
-// enterWait is how long a search or a report waits for its turn.
-const enterWait = 5 * time.Second
-
-// enter waits for a free place, which the caller holds until it calls leave. If none
-// becomes free in time, it returns the error full.
-func enter(ctx context.Context, places chan struct{}, full *Error) (leave func(), err error) {
-	timer := time.NewTimer(enterWait)
-	defer timer.Stop()
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, full
-	}
 }
 
 // Search returns a page of entities. It asks the indexes first and judges what

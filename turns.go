@@ -1,0 +1,30 @@
+package oda
+
+import (
+	"context"
+	"time"
+)
+
+// Turns bounds how many callers do something costly at once.
+type Turns struct{ places chan struct{} }
+
+// turnWait is how long a caller waits for its turn.
+const turnWait = 5 * time.Second
+
+// NewTurns returns turns for so many callers at once.
+func NewTurns(atOnce int) Turns { return Turns{make(chan struct{}, atOnce)} }
+
+// Take waits for a turn, which the caller has until it calls giveBack. If none
+// becomes free in time, Take returns the error full.
+func (t Turns) Take(ctx context.Context, full *Error) (giveBack func(), err error) {
+	timer := time.NewTimer(turnWait)
+	defer timer.Stop()
+	select {
+	case t.places <- struct{}{}:
+		return func() { <-t.places }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+		return nil, full
+	}
+}
