@@ -244,6 +244,7 @@ func TestAPageFollowsWithoutSharedWorkers(t *testing.T) {
 	for name, script := range map[string]string{
 		"none":       `delete window.SharedWorker`,
 		"not loaded": `SharedWorker = class extends SharedWorker { constructor(address) { super(new URL("none.js", address)); } }`,
+		"silent":     `SharedWorker = class { port = { postMessage() {} } }`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, "")

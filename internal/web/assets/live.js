@@ -72,6 +72,7 @@ function keepStream() {
     });
   };
   addEventListener("connect", ({ ports: [port] }) => {
+    port.postMessage({}); // the worker works
     port.onmessage = ({ data: { follow } }) => {
       if (follow === undefined) {
         pages.delete(port);
@@ -114,13 +115,21 @@ function follow({ id = "", changed, state = () => {} }) {
     }
     if (!worker) {
       const shared = new SharedWorker(ownAddress);
-      shared.onerror = () => { // it could not be loaded
+      worker = shared.port;
+      const giveUp = () => {
+        clearTimeout(silent);
+        worker.onmessage = undefined;
         alone = true;
         part();
         join();
       };
-      worker = shared.port;
-      worker.onmessage = ({ data }) => { if (leave) hear(data); };
+      // Browsers do not always say that a worker could not be loaded.
+      const silent = setTimeout(giveUp, 5000);
+      shared.onerror = giveUp;
+      worker.onmessage = ({ data }) => {
+        clearTimeout(silent);
+        if (leave) hear(data);
+      };
     }
     worker.postMessage({ follow: id });
     leave = () => worker.postMessage({});
