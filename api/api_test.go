@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -17,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"oda"
 	"oda/api"
 )
 
@@ -126,6 +128,54 @@ func TestProblemTypesAreTheCodesOfTheRootPackage(t *testing.T) {
 	}
 	if diff := cmp.Diff(codes, slices.Sorted(maps.Keys(shown))); diff != "" {
 		t.Errorf("codes of error.go (-) and of the examples (+):\n%s", diff)
+	}
+}
+
+// The description has every row of the specification's tables.
+func TestEveryOperationOfTheSpecificationIsDescribed(t *testing.T) {
+	doc := load(t, api.JSON)
+	rows := []struct {
+		method, path, revision, statuses string
+	}{
+		{"GET", "/", "B", "200"},
+		{"PUT", "/", "A, B", "200 400 422 500"},
+		{"PATCH", "/ebs/{eb_id}/request_response", "A", "200 400 404 500"},
+		{"POST", "/ebs/{eb_id}/request_response", "B", "200 400 404 500"},
+		{"POST", "/ebs/create", "B", "200 500"},
+		{"GET", "/ui", "A", "200"},
+	}
+	for _, k := range oda.Kinds {
+		one := fmt.Sprintf("/%s/{%s}", k.Collection(), k.IDField())
+		rows = append(rows, []struct{ method, path, revision, statuses string }{
+			{"GET", "/" + k.Collection(), "A, B", "200 400 500"},
+			{"POST", "/" + k.Collection(), "A", "200 400 404 422 500"},
+			{"GET", one, "A, B", "200 404 500"},
+			{"PUT", one, "A, B", "200 400 404 422 500"},
+		}...)
+	}
+	for _, row := range rows {
+		t.Run(row.method+" "+row.path, func(t *testing.T) {
+			op := doc.Paths.Value(row.path).GetOperation(row.method)
+			if op == nil {
+				t.Fatal("it is not described")
+			}
+			if got := op.Extensions["x-revision"]; got != row.revision {
+				t.Errorf("it is described as of revision %v, want %s", got, row.revision)
+			}
+			for status := range strings.FieldsSeq(row.statuses) {
+				if op.Responses.Value(status) == nil {
+					t.Errorf("the status %s is not described", status)
+				}
+			}
+		})
+	}
+	for _, name := range []string{"user", "user_match_type", "created_before", "created_after", "last_modified_before", "last_modified_after"} {
+		for _, k := range oda.Kinds {
+			p := doc.Paths.Value("/"+k.Collection()).Get.Parameters.GetByInAndName("query", name)
+			if p == nil || p.Required || !p.Schema.Value.Type.Is("string") {
+				t.Errorf("%s: %s is not described as an optional string", k.Collection(), name)
+			}
+		}
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
-	"oda/internal/test/env"
+	"oda/internal/test/judge"
 )
 
 // An independent validator must reach the same verdict on every body. The
 // bodies are generated from the description as that validator reads it, so the
 // compiler is not tested against itself.
 func TestIndependentValidatorAgrees(t *testing.T) {
-	openapi3.DefineStringFormatValidator("timestamp", openapi3.NewCallbackValidator(env.IsTimestamp))
-	doc, err := env.Description()
+	openapi3.DefineStringFormatValidator("timestamp", openapi3.NewCallbackValidator(judge.IsTimestamp))
+	doc, err := judge.Description()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestIndependentValidatorAgrees(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, got := op.CheckBody(body, maxDepth)
-				want := judge(t, schema, body)
+				want := verdict(t, schema, body)
 				if !described.Required && string(body) == "null" {
 					want = nil // the description says in words that it is no body
 				}
@@ -65,7 +65,7 @@ func TestIndependentValidatorAgrees(t *testing.T) {
 	}
 }
 
-func judge(t *rapid.T, schema *openapi3.Schema, body []byte) error {
+func verdict(t *rapid.T, schema *openapi3.Schema, body []byte) error {
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
 		t.Fatal(err)

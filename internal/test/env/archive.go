@@ -15,6 +15,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/httpapi"
+	"oda/internal/test/judge"
 )
 
 // Archive is a complete archive in the process of the test: the real API on the
@@ -60,12 +61,12 @@ func Start(tb testing.TB, configure ...func(*app.Config)) *Archive {
 		a.base = "/" + trimmed
 	}
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64, ExpectContinueTimeout: 10 * time.Second}
-	judge, err := NewJudge(a.URL(), cfg.Bounds.Depth, transport, func(complaint string) { tb.Error(complaint) })
+	checked, err := judge.New(a.URL(), cfg.Bounds.Depth, transport, func(complaint string) { tb.Error(complaint) })
 	if err != nil {
 		tb.Fatalf("set up the judge: %v", err)
 	}
 	a.client = &http.Client{
-		Transport: judge,
+		Transport: checked,
 		Timeout:   60 * time.Second,
 		// Tests see redirects as they are.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -195,7 +196,7 @@ func Read(response *http.Response) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := decoded(response.Header.Get("Content-Encoding"), raw)
+	body, err := judge.Decoded(response.Header.Get("Content-Encoding"), raw)
 	return &Reply{Status: response.StatusCode, Header: response.Header, Body: body, Raw: raw, Close: response.Close}, err
 }
 

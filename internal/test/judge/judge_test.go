@@ -1,18 +1,13 @@
-package httpapi_test
+package judge_test
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
-	"oda/api"
-	"oda/internal/test/env"
+	"oda/internal/test/judge"
 )
 
 const (
@@ -113,9 +108,9 @@ func TestTheJudgeCatches(t *testing.T) {
 			}))
 			defer liar.Close()
 			var complaints []string
-			transport := &http.Transport{DisableCompression: true}
-			defer transport.CloseIdleConnections()
-			judge, err := env.NewJudge(liar.URL+"/api/v1", 100, transport, func(c string) { complaints = append(complaints, c) })
+			connections := &http.Transport{DisableCompression: true}
+			defer connections.CloseIdleConnections()
+			transport, err := judge.New(liar.URL+"/api/v1", 100, connections, func(c string) { complaints = append(complaints, c) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +118,7 @@ func TestTheJudgeCatches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			response, err := judge.RoundTrip(request)
+			response, err := transport.RoundTrip(request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,85 +132,5 @@ func TestTheJudgeCatches(t *testing.T) {
 				t.Errorf("the judge does not complain about %q, but says: %s", test.complaint, got)
 			}
 		})
-	}
-}
-
-// The server answers every operation of the description.
-func TestEveryDescribedOperationIsServed(t *testing.T) {
-	a := env.Start(t)
-	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			n++
-			t.Run(method+" "+path, func(t *testing.T) {
-				path := strings.NewReplacer("{file}", "ui.css", "{code}", "not-found").Replace(path)
-				path = strings.ReplaceAll(strings.ReplaceAll(path, "{", ""), "}", "")
-				r := a.Do(method, path, "")
-				if r.Status == http.StatusMethodNotAllowed || r.Status == http.StatusNotFound && strings.Contains(r.Text(), "no-such-path") {
-					t.Errorf("it is described but not served: %d %s", r.Status, r.Body)
-				}
-			})
-		}
-	}
-	if n < 25 {
-		t.Errorf("only %d operations were found", n)
-	}
-}
-
-// The description has every row of the specification's tables.
-func TestEveryOperationOfTheSpecificationIsDescribed(t *testing.T) {
-	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := []struct {
-		method, path, revision, statuses string
-	}{
-		{"GET", "/", "B", "200"},
-		{"PUT", "/", "A, B", "200 400 422 500"},
-		{"PATCH", "/ebs/{eb_id}/request_response", "A", "200 400 404 500"},
-		{"POST", "/ebs/{eb_id}/request_response", "B", "200 400 404 500"},
-		{"POST", "/ebs/create", "B", "200 500"},
-		{"GET", "/ui", "A", "200"},
-	}
-	for _, k := range kinds {
-		one := fmt.Sprintf("/%s/{%s}", k.collection, k.idField)
-		rows = append(rows, []struct{ method, path, revision, statuses string }{
-			{"GET", "/" + k.collection, "A, B", "200 400 500"},
-			{"POST", "/" + k.collection, "A", "200 400 404 422 500"},
-			{"GET", one, "A, B", "200 404 500"},
-			{"PUT", one, "A, B", "200 400 404 422 500"},
-		}...)
-	}
-	for _, row := range rows {
-		t.Run(row.method+" "+row.path, func(t *testing.T) {
-			op := doc.Paths.Value(row.path).GetOperation(row.method)
-			if op == nil {
-				t.Fatal("it is not described")
-			}
-			if got := op.Extensions["x-revision"]; got != row.revision {
-				t.Errorf("it is described as of revision %v, want %s", got, row.revision)
-			}
-			for status := range strings.FieldsSeq(row.statuses) {
-				if op.Responses.Value(status) == nil {
-					t.Errorf("the status %s is not described", status)
-				}
-			}
-		})
-	}
-	for _, name := range []string{"user", "user_match_type", "created_before", "created_after", "last_modified_before", "last_modified_after"} {
-		for _, k := range kinds {
-			p := doc.Paths.Value("/"+k.collection).Get.Parameters.GetByInAndName("query", name)
-			if p == nil || p.Required || !p.Schema.Value.Type.Is("string") {
-				t.Errorf("%s: %s is not described as an optional string", k.collection, name)
-			}
-		}
 	}
 }

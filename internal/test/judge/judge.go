@@ -1,4 +1,6 @@
-package env
+// Package judge checks what goes over the wire against the API description, with a
+// validator that shares no code with the server's.
+package judge
 
 import (
 	"bytes"
@@ -27,11 +29,10 @@ import (
 	"oda/api"
 )
 
-// Judge is a transport that checks every request and response against the API
-// description, with a validator that shares no code with the server's. It
-// complains if a response is not as described, if an invalid request succeeds,
-// and if a valid request is refused as invalid.
-type Judge struct {
+// Transport sends requests and checks them and their responses. It complains if a
+// response is not as described, if an invalid request succeeds, and if a valid
+// request is refused as invalid.
+type Transport struct {
 	next        http.RoundTripper
 	server      string // URL of the API, including /api/v1
 	depth       int    // maximum nesting
@@ -109,9 +110,9 @@ func allowNull(schema map[string]any) {
 	schema["nullable"] = true
 }
 
-// NewJudge makes a judge for the archive whose API is at server, with documents
+// New makes a judge for the archive whose API is at server, with documents
 // of at most depth levels. It passes requests on to next.
-func NewJudge(server string, depth int, next http.RoundTripper, complain func(string)) (*Judge, error) {
+func New(server string, depth int, next http.RoundTripper, complain func(string)) (*Transport, error) {
 	doc, err := Description()
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 		openapi3.WithStatus(http.StatusServiceUnavailable, responses["Unavailable"]), // from /readyz
 	)
 	undescribed.Delete("default")
-	return &Judge{
+	return &Transport{
 		next: next, server: server, depth: depth, doc: doc, complain: complain,
 		undescribed: &routers.Route{Spec: doc, PathItem: &openapi3.PathItem{}, Operation: &openapi3.Operation{OperationID: "undescribed", Responses: undescribed}},
 		options: &openapi3filter.Options{
@@ -142,7 +143,7 @@ func NewJudge(server string, depth int, next http.RoundTripper, complain func(st
 }
 
 // RoundTrip sends a request, reads the whole response, and judges both.
-func (j *Judge) RoundTrip(request *http.Request) (*http.Response, error) {
+func (j *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	var sent []byte
 	if request.Body != nil {
 		var err error
@@ -164,18 +165,18 @@ func (j *Judge) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(raw))
-	for _, complaint := range j.judge(request, sent, response, raw) {
+	for _, complaint := range j.complaints(request, sent, response, raw) {
 		j.complain(fmt.Sprintf("%s %s: answered %d: %s\nsent: %s\nanswer: %s",
 			request.Method, request.URL, response.StatusCode, complaint, clip(sent), clip(raw)))
 	}
 	return response, nil
 }
 
-// judge returns everything that is wrong with a request and its response.
-func (j *Judge) judge(request *http.Request, sent []byte, response *http.Response, raw []byte) []string {
+// complaints returns everything that is wrong with a request and its response.
+func (j *Transport) complaints(request *http.Request, sent []byte, response *http.Response, raw []byte) []string {
 	var complaints []string
 	note := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
-	body, err := decoded(response.Header.Get("Content-Encoding"), raw)
+	body, err := Decoded(response.Header.Get("Content-Encoding"), raw)
 	if err != nil {
 		note("the body cannot be decoded: %v", err)
 		return complaints
@@ -236,7 +237,7 @@ func strangers(input *openapi3filter.RequestValidationInput) error {
 // verdict says why a request does not match the description. The validator
 // cannot read a text parameter whose schema contains "not", so those are
 // removed and checked separately.
-func (j *Judge) verdict(input *openapi3filter.RequestValidationInput) error {
+func (j *Transport) verdict(input *openapi3filter.RequestValidationInput) error {
 	if err := strangers(input); err != nil {
 		return err
 	}
@@ -322,7 +323,7 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 // input finds the operation of a request. If the description spells a thing in
 // one of two ways, or says in words what its paths cannot, the request is
 // changed to match the description.
-func (j *Judge) input(request *http.Request, sent []byte) *openapi3filter.RequestValidationInput {
+func (j *Transport) input(request *http.Request, sent []byte) *openapi3filter.RequestValidationInput {
 	as := request.Clone(request.Context())
 	as.Body = io.NopCloser(bytes.NewReader(sent))
 	if as.Header.Get("Content-Type") == "" {
@@ -350,7 +351,7 @@ var slashes = regexp.MustCompile(`//+`)
 
 // find returns the operation of a request, with the parameters in its path.
 // Paths without parameters take precedence.
-func (j *Judge) find(request *http.Request) (*routers.Route, map[string]string) {
+func (j *Transport) find(request *http.Request) (*routers.Route, map[string]string) {
 	address := *request.URL
 	address.RawQuery, address.ForceQuery = "", false
 	rest, ok := strings.CutPrefix(address.String(), j.server)
@@ -391,7 +392,7 @@ func matchPath(described, segments []string) (map[string]string, bool) {
 }
 
 // response checks a response against the description.
-func (j *Judge) response(input *openapi3filter.RequestValidationInput, head bool, response *http.Response, body []byte) error {
+func (j *Transport) response(input *openapi3filter.RequestValidationInput, head bool, response *http.Response, body []byte) error {
 	if response.Header.Get("X-Request-Id") == "" {
 		return errors.New("there is no X-Request-Id")
 	}
@@ -545,8 +546,8 @@ func IsTimestamp(text string) error {
 	return err
 }
 
-// decoded undoes a Content-Encoding.
-func decoded(encoding string, raw []byte) ([]byte, error) {
+// Decoded undoes a Content-Encoding.
+func Decoded(encoding string, raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return raw, nil // the answer to HEAD
 	}
