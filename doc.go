@@ -8,8 +8,8 @@
 //
 // Start reading at Archive: its methods are the operations of the service. They
 // store in an Engine and take new identifiers from a Minter. This package knows
-// neither HTTP nor SQL. It imports only the standard library and the project's
-// own JSON scanner.
+// neither HTTP nor SQL. It imports only the standard library and small packages
+// of this project that import nothing else.
 //
 // The files, by subject:
 //
@@ -26,13 +26,13 @@
 //   - Lists: query.go and cursor.go.
 //   - Searches: search.go is what a search asks, searchjudge.go decides what matches,
 //     searchwalk.go makes the pages, searchcursor.go continues them. Filters with rules
-//     of their own are in words.go, sky.go and where.go. terms.go says what the
+//     of their own are in where.go and package sky. terms.go says what the
 //     engines index.
 //   - Summaries, which searches, provenance.go and lists need: summary.go is what
 //     one holds, summarykeys.go which keys of a document matter,
 //     summaryextract.go what the scan of a document notes of them, summarize.go
-//     makes the summary from that, with positions from angle.go, and
-//     summarypacking.go is the form in which engines store it.
+//     makes the summary from that, and summarypacking.go is the form in which engines
+//     store it.
 //   - Nights: call.go reads a call from its record, night.go reports on a night,
 //     nightsum.go adds up its calls. blocksum.go is the part of one block, which
 //     nightcache.go keeps for the next report.

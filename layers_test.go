@@ -27,12 +27,12 @@ type graph map[string]goPackage
 // package oda. Only app knows the engines by name. Only tests, benchmarks and the
 // drill import packages for tests.
 var rooms = map[string][]string{
-	"oda":                            {"oda/internal/rawjson"},
+	"oda":                            {"oda/internal/rawjson", "oda/internal/words", "oda/sky"},
 	"oda/api":                        {},
 	"oda/api/clients":                {},
 	"oda/api/gen":                    {},
 	"oda/docs":                       {},
-	"oda/client":                     {"oda"},
+	"oda/client":                     {"oda", "oda/sky"},
 	"oda/client/recorder":            {"oda", "oda/client", "oda/internal/files", "oda/internal/skuid"},
 	"oda/cmd/oda":                    {"oda/internal/cli"},
 	"oda/deploy/drill":               {"oda/internal/test/fault", "oda/internal/test/history"},
@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 	"oda/internal/auth/session":      {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":          {"oda"},
 	"oda/internal/backup":            {},
-	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling"},
+	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/sky"},
 	"oda/internal/content":           {"oda"},
 	"oda/internal/contract":          {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
 	"oda/internal/demo":              {"oda", "oda/client"},
@@ -72,12 +72,14 @@ var rooms = map[string][]string{
 	"oda/internal/test/history":      {"oda", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web"},
 	"oda/internal/test/judge":        {"oda/api"},
 	"oda/internal/test/suite":        {"oda", "oda/api", "oda/internal/contract", "oda/internal/engine", "oda/internal/test/history"},
-	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson"},
+	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/sky"},
+	"oda/internal/words":             {},
+	"oda/sky":                        {},
 }
 
 // alone lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling"}
+var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

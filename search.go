@@ -3,6 +3,9 @@ package oda
 import (
 	"cmp"
 	"strconv"
+
+	"oda/internal/words"
+	"oda/sky"
 )
 
 // Search asks for entities of one kind by any combination of filters. A filter
@@ -17,7 +20,7 @@ type Search struct {
 	Reference         string // an identifier that the entity refers to
 	ReferenceVersion  int64  // 0: any version, or no version
 	Words             []string
-	Cone              *Cone
+	Cone              *sky.Cone
 	Where             []Where
 
 	Sort   Sort
@@ -181,7 +184,7 @@ func (p *Params) words(q *Search) {
 	if text == "" {
 		return
 	}
-	if q.Words = Words(text); q.Words == nil {
+	if q.Words = words.Of(text); q.Words == nil {
 		p.Fault("q", "has no words; a word has letters and digits only")
 	}
 }
@@ -191,7 +194,7 @@ func (p *Params) cone(q *Search) {
 	if !ok {
 		return
 	}
-	cone, err := parseCone(text)
+	cone, err := sky.ParseCone(text)
 	if err != nil {
 		p.Fault("cone", "%v", err)
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/sky"
 )
 
 // seek parses the raw query of a search.
@@ -57,7 +58,7 @@ func TestSearches(t *testing.T) {
 		{"a reference with its version", "ref=sbd-1&ref_version=3", oda.Search{Reference: "sbd-1", ReferenceVersion: 3}},
 		{"words", "q=Centaurus+A,+CAL", oda.Search{Words: []string{"centaurus", "a", "cal"}}},
 		{"a whole identifier", "q=eb-1j8w4r0q3t6m", oda.Search{Words: []string{"eb", "1j8w4r0q3t6m"}}},
-		{"a cone", "cone=201.365,-43.019,0.5", oda.Search{Cone: &oda.Cone{RA: 201.365, Dec: -43.019, Radius: 0.5}}},
+		{"a cone", "cone=201.365,-43.019,0.5", oda.Search{Cone: &sky.Cone{RA: 201.365, Dec: -43.019, Radius: 0.5}}},
 		{
 			"conditions", "where=" + url.QueryEscape(`/status = "x"`) + "&where=" + url.QueryEscape(`/n < 3`),
 			oda.Search{Where: where(`/status = "x"`, `/n < 3`)},

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oda/internal/words"
+	"oda/sky"
 )
 
 // searchCursor is what the opaque text holds: the search, so that the cursor
@@ -20,7 +23,7 @@ type searchCursor struct {
 	Reference  string     `json:"r,omitempty"`
 	Version    int64      `json:"v,omitempty"`
 	Words      []string   `json:"w,omitempty"`
-	Cone       *Cone      `json:"co,omitempty"`
+	Cone       *sky.Cone  `json:"co,omitempty"`
 	Where      []string   `json:"wh,omitempty"`
 	Sort       Sort       `json:"s,omitempty"`
 	Limit      int        `json:"l"`
@@ -87,16 +90,16 @@ func (c searchCursor) valid() bool {
 	case !ValidID(c.ID), c.Match > UserContains, (c.Match == AnyUser) != (c.User == ""),
 		c.Version < 0, c.Version > 0 && c.Reference == "",
 		int(c.Sort) >= len(sortNames), int(c.Fields) >= len(fieldNames), c.Limit < 1, c.Limit > MaxSearchLimit,
-		c.Cone != nil && !c.Cone.valid():
+		c.Cone != nil && !validCone(*c.Cone):
 		return false
 	}
-	words := strings.Join(c.Words, " ")
+	text := strings.Join(c.Words, " ")
 	// A few letters are longer in lower case than in upper case. No words are nil, never
 	// an empty list.
-	return len(words) <= 2*MaxParam && reflect.DeepEqual(c.Words, Words(words))
+	return len(text) <= 2*MaxParam && reflect.DeepEqual(c.Words, words.Of(text))
 }
 
-// valid reports whether parseCone can have returned the cone.
-func (c Cone) valid() bool {
+// validCone reports whether sky.ParseCone can have returned the cone.
+func validCone(c sky.Cone) bool {
 	return c.RA >= 0 && c.RA <= 360 && math.Abs(c.Dec) <= 90 && c.Radius >= 0 && c.Radius <= 180
 }

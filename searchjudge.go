@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oda/internal/words"
 )
 
 func (s Span) open() bool { return s.After == nil && s.Before == nil }
@@ -18,7 +20,7 @@ func (q *Search) matches(f *Found) bool {
 	return q.matchesMetadata(f.Metadata) &&
 		(q.Telescope == "" || f.Summary.Telescope == q.Telescope) &&
 		(q.Reference == "" || slices.ContainsFunc(f.Summary.References, q.matchesReference)) &&
-		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t Target) bool { return q.Cone.holds(t.RA, t.Dec) })) &&
+		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t Target) bool { return q.Cone.Holds(t.RA, t.Dec) })) &&
 		q.matchesWords(f)
 }
 
@@ -49,7 +51,7 @@ func (q *Search) matchesWords(f *Found) bool {
 		return true
 	}
 	last := len(q.Words) - 1
-	own := Words(f.ID)
+	own := words.Of(f.ID)
 	for _, word := range q.Words[:last] {
 		if _, found := slices.BinarySearch(f.Summary.Words, word); !found && !slices.Contains(own, word) {
 			return false
@@ -90,7 +92,7 @@ func (q *Search) clauses() []Clause {
 		add(referenceTerm, plain(q.Reference))
 	}
 	if q.Cone != nil {
-		add(cellTerm, q.Cone.cells()...)
+		add(cellTerm, q.Cone.Cells()...)
 	}
 	if list != nil && q.Telescope != "" {
 		add(telescopeTerm, plain(q.Telescope))

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"oda/internal/rawjson"
+	"oda/internal/words"
+	"oda/sky"
 )
 
 // about is what the notes say about one object.
@@ -53,9 +55,9 @@ func (x *Extract) summarize() Summary {
 			values = values[length:]
 		}
 	}
-	s.summary.Name = cut(s.objects[0].name, maxName)
+	s.summary.Name = words.Cut(s.objects[0].name, maxName)
 	if s.summary.Name == "" {
-		s.summary.Name = cut(s.title, maxName)
+		s.summary.Name = words.Cut(s.title, maxName)
 	}
 	s.fields()
 	s.targets()
@@ -140,12 +142,12 @@ func (s *summarizer) take(n *rawjson.Note, value string) {
 	object := &s.objects[n.In-s.root]
 	switch n.Of {
 	case ofRA, ofRAText:
-		if ra, ok := rightAscension(text); ok && isMember && (n.Of == ofRA || !object.hasRA) {
+		if ra, ok := sky.RightAscension(text); ok && isMember && (n.Of == ofRA || !object.hasRA) {
 			object.ra, object.hasRA = ra, true
 		}
 		return
 	case ofDec, ofDecText:
-		if dec, ok := declination(text); ok && isMember && (n.Of == ofDec || !object.hasDec) {
+		if dec, ok := sky.Declination(text); ok && isMember && (n.Of == ofDec || !object.hasDec) {
 			object.dec, object.hasDec = dec, true
 		}
 		return
@@ -187,7 +189,7 @@ func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember
 	if n.In == s.root && isMember && (n.Of == ofName || n.Of == ofTitle) {
 		list = &s.called
 	}
-	words(text, list.add)
+	words.Each(text, list.add)
 	if !isMember {
 		return
 	}
@@ -262,7 +264,7 @@ func (s *summarizer) targets() {
 		for p := s.Places[int(s.root)+i].In; name == "" && p >= s.root; p = s.Places[p].In {
 			name = s.objects[p-s.root].label()
 		}
-		s.summary.Targets = append(s.summary.Targets, Target{Name: cut(name, maxName), RA: o.ra, Dec: o.dec})
+		s.summary.Targets = append(s.summary.Targets, Target{Name: words.Cut(name, maxName), RA: o.ra, Dec: o.dec})
 	}
 }
 

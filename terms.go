@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"oda/internal/words"
+	"oda/sky"
 )
 
 // The classes of terms. Search narrows down what it reads with an inverted index
@@ -84,7 +87,7 @@ func (s *Summary) TermList(ref Ref) string {
 		list = append(append(list, '0'+byte(ref.Kind), class), value...)
 		list = append(list, ' ')
 	}
-	words(ref.ID, func(word string) { add(wordTerm, word) })
+	words.Each(ref.ID, func(word string) { add(wordTerm, word) })
 	for _, word := range s.Words {
 		add(wordTerm, word)
 	}
@@ -98,7 +101,7 @@ func (s *Summary) TermList(ref Ref) string {
 		add(blockTerm, plain(block))
 	}
 	for _, t := range s.Targets {
-		for _, cell := range cells(t.RA, t.Dec) {
+		for _, cell := range sky.CellsAt(t.RA, t.Dec) {
 			add(cellTerm, string(cell[:]))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"oda/internal/rawjson"
+	"oda/internal/words"
 )
 
 // Where is a condition on the text of a document: it compares the values at a
@@ -180,7 +181,7 @@ func readValue(s *rawjson.Scanner, text string) (value, error) {
 		switch literal := []byte(text[start:end]); kind {
 		case rawjson.String:
 			v.text = rawjson.Unquote(literal)
-			v.folded = strings.Map(fold, v.text)
+			v.folded = strings.Map(words.Fold, v.text)
 		case rawjson.Number:
 			v.number = rawjson.ParseDecimal(literal)
 		default:
@@ -318,7 +319,7 @@ func (t textWalk) compare(kind rawjson.Kind) error {
 	case rawjson.String:
 		text := rawjson.Unquote(literal)
 		if t.where.op == "~" {
-			return holds(strings.Contains(strings.Map(fold, text), v.folded))
+			return holds(strings.Contains(strings.Map(words.Fold, text), v.folded))
 		}
 		return t.order(strings.Compare(text, v.text))
 	}

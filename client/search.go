@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/sky"
 )
 
 // Search says what to find. What is left at its zero value is not asked for;
@@ -29,7 +30,7 @@ type Search struct {
 	Telescope        string
 	Reference        string // an identifier that the entity refers to
 	ReferenceVersion int64  // that it names beside it
-	Cone             *oda.Cone
+	Cone             *sky.Cone
 	Where            []string // conditions: POINTER OP VALUE
 
 	Sort oda.Sort // the zero value: what was created last comes first

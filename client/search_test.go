@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/env"
+	"oda/sky"
 )
 
 func TestASearchAnswersEveryQuestion(t *testing.T) {
@@ -32,7 +33,7 @@ func TestASearchAnswersEveryQuestion(t *testing.T) {
 		"part of a user":   {client.Search{User: "o", Match: oda.UserContains}, []string{"s2"}},
 		"telescope":        {client.Search{Telescope: "ska_low"}, []string{"s2"}},
 		"reference":        {client.Search{Reference: "p1"}, []string{"s1"}},
-		"cone":             {client.Search{Cone: &oda.Cone{RA: 201, Dec: -43, Radius: 1}}, []string{"s1"}},
+		"cone":             {client.Search{Cone: &sky.Cone{RA: 201, Dec: -43, Radius: 1}}, []string{"s1"}},
 		"conditions":       {client.Search{Where: []string{"/n > 1", "/n < 3"}}, []string{"s2"}},
 		"created":          {client.Search{CreatedAfter: last.Metadata.CreatedOn.Time()}, []string{"s3"}},
 		"modified":         {client.Search{LastModifiedBefore: first.Metadata.LastModifiedOn.Time().In(time.FixedZone("", 3600))}, []string{"s1"}},

@@ -15,6 +15,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/rawjson"
+	"oda/sky"
 )
 
 // criteria are those that a query and a search have in common. Their flags are
@@ -181,11 +182,11 @@ type search struct {
 }
 
 // cone is a circle on the sky.
-type cone struct{ *oda.Cone }
+type cone struct{ *sky.Cone }
 
 // UnmarshalText parses a circle.
 func (c *cone) UnmarshalText(text []byte) error {
-	circle, err := oda.ParseCone(string(text))
+	circle, err := sky.ReadCone(string(text))
 	if err != nil {
 		return fmt.Errorf("%q %w", text, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"oda"
+	"oda/sky"
 )
 
 // foundView is the data for the page of what the search box found.
@@ -62,8 +63,8 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	view := foundView{frame: s.newFrame(r, "Search: "+clipped(text, briefText), ""), None: true}
 	view.Crumbs = []crumb{{Name: "Search"}}
 	view.Query = text
-	if ra, dec, ok := oda.PositionInName(text); ok {
-		view.Near = &nearby{ra, dec, coneHref(oda.Cone{RA: ra, Dec: dec, Radius: oda.DefaultRadius})}
+	if ra, dec, ok := sky.PositionInName(text); ok {
+		view.Near = &nearby{ra, dec, coneHref(sky.Cone{RA: ra, Dec: dec, Radius: sky.DefaultRadius})}
 	}
 	for _, kind := range view.Kinds() {
 		group, err := s.group(r.Context(), kind, text)
@@ -81,16 +82,16 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 
 // onTheSky gives the circle that a text tells. Whole numbers may as well be words, and the
 // name of a source is that first.
-func onTheSky(text string) (oda.Cone, bool) {
-	if _, _, named := oda.PositionInName(text); named || !strings.ContainsAny(text, ".:") {
-		return oda.Cone{}, false
+func onTheSky(text string) (sky.Cone, bool) {
+	if _, _, named := sky.PositionInName(text); named || !strings.ContainsAny(text, ".:") {
+		return sky.Cone{}, false
 	}
-	cone, err := oda.ParseCone(text)
+	cone, err := sky.ReadCone(text)
 	return cone, err == nil
 }
 
 // coneHref is the address of what is within a circle.
-func coneHref(c oda.Cone) string {
+func coneHref(c sky.Cone) string {
 	degrees := func(v float64) string { return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64) }
 	return oda.SBDefinition.Collection() + question(url.Values{"cone": {degrees(c.RA) + "," + degrees(c.Dec) + "," + degrees(c.Radius)}})
 }

@@ -1,4 +1,4 @@
-package oda
+package words
 
 import (
 	"math/rand/v2"
@@ -20,9 +20,9 @@ func TestWordsAreLettersAndDigitsInAnyCase(t *testing.T) {
 		}
 		var want []string
 		for _, word := range strings.FieldsFunc(b.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-			want = append(want, cut(strings.Map(fold, word), maxWord))
+			want = append(want, Cut(strings.Map(Fold, word), maxWord))
 		}
-		if got := Words(b.String()); !slices.Equal(got, want) {
+		if got := Of(b.String()); !slices.Equal(got, want) {
 			t.Fatalf("%q:\ngot  %q\nwant %q", b.String(), got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package oda
+package sky
 
 import (
 	"math"
@@ -37,7 +37,7 @@ func awkward() [][2]float64 {
 func checkCone(t *testing.T, cone Cone, ra, dec float64) {
 	t.Helper()
 	plain := vectorSeparation(cone.RA, cone.Dec, ra, dec)
-	within := cone.holds(ra, dec)
+	within := cone.Holds(ra, dec)
 	// Unit vectors lose digits, so near the rim they prove nothing.
 	if math.Abs(plain-cone.Radius) > 1e-7 && within != (plain <= cone.Radius) {
 		t.Fatalf("%+v and %v,%v: within is %v, and they are %v apart", cone, ra, dec, within, plain)
@@ -45,9 +45,9 @@ func checkCone(t *testing.T, cone Cone, ra, dec float64) {
 	if !within {
 		return
 	}
-	asked := cone.cells()
-	own := cells(ra, dec)
-	if !slices.ContainsFunc(own[:], func(c cell) bool { return slices.Contains(asked, string(c[:])) }) {
+	asked := cone.Cells()
+	own := CellsAt(ra, dec)
+	if !slices.ContainsFunc(own[:], func(c Cell) bool { return slices.Contains(asked, string(c[:])) }) {
 		t.Fatalf("%+v holds %v,%v, whose cells %s are not among its %d", cone, ra, dec, own, len(asked))
 	}
 }
@@ -57,7 +57,7 @@ func TestConesAgreeWithPlainTrigonometry(t *testing.T) {
 	for n, centre := range awkward() {
 		for _, radius := range radii {
 			cone := Cone{centre[0], centre[1], radius}
-			if asked := cone.cells(); len(asked) > manyCells {
+			if asked := cone.Cells(); len(asked) > manyCells {
 				t.Fatalf("%+v asks for %d cells", cone, len(asked))
 			}
 		}
@@ -100,7 +100,7 @@ func TestPositionsOnTheRimAreWithin(t *testing.T) {
 		{Cone{10, 20, 180}, 190, -20},
 		{Cone{360, 5, 0}, 0, 5},
 	} {
-		if !test.cone.holds(test.ra, test.dec) {
+		if !test.cone.Holds(test.ra, test.dec) {
 			t.Errorf("%+v does not hold %v,%v: they are %v apart", test.cone, test.ra, test.dec, separation(test.cone.RA, test.cone.Dec, test.ra, test.dec))
 		}
 		checkCone(t, test.cone, test.ra, test.dec)
@@ -113,7 +113,7 @@ func TestASmallConeAsksForFewCells(t *testing.T) {
 		cone Cone
 		most int
 	}{{Cone{120, 0, 0.1}, 4}, {Cone{0, 45, 0.5}, 9}, {Cone{0, 89.9, 0.05}, 8}, {Cone{0, 60, 5}, 115}, {Cone{200, -20, 3}, 50}} {
-		if n := len(test.cone.cells()); n > test.most {
+		if n := len(test.cone.Cells()); n > test.most {
 			t.Errorf("%+v asks for %d cells", test.cone, n)
 		}
 	}
@@ -135,7 +135,7 @@ func TestConesAsPeopleWriteThem(t *testing.T) {
 		"PKS J1300-4330":                {195, -43.5, 1},
 		" 201.365  -43.019 2deg ":       {201.365, -43.019, 2},
 	} {
-		if got, err := ParseCone(text); err != nil || got != want {
+		if got, err := ReadCone(text); err != nil || got != want {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestConesAsPeopleWriteThem(t *testing.T) {
 		"25:00:00 -43:30:00 0.5":   "such as",
 		"13:00:00 -43:30:00 1lamp": "such as",
 	} {
-		if got, err := ParseCone(text); err == nil || !strings.Contains(err.Error(), says) {
+		if got, err := ReadCone(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestCones(t *testing.T) {
 		"1e1, 4.5,1.5E-3":     {10, 4.5, 1.5e-3}, // the space was a plus
 		"+1,+2,.5":            {1, 2, 0.5},
 	} {
-		if got, err := parseCone(text); err != nil || got != want {
+		if got, err := ParseCone(text); err != nil || got != want {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestCones(t *testing.T) {
 		"1,2,1e999":    "the radius",
 		"1,2,1_0":      "the radius",
 	} {
-		if got, err := parseCone(text); err == nil || !strings.Contains(err.Error(), says) {
+		if got, err := ParseCone(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
 	}

@@ -1,4 +1,5 @@
-package oda
+// Package words finds the words of texts, in the form in which they are searched for.
+package words
 
 import (
 	"strings"
@@ -13,9 +14,9 @@ const maxWord = 200
 // than doing it word by word.
 const loweredAtOnce = 4 << 10
 
-// words calls yield for each word of a text. A word is a sequence of letters and
+// Each calls yield for each word of a text. A word is a sequence of letters and
 // digits, folded so that case does not matter.
-func words(text string, yield func(word string)) {
+func Each(text string, yield func(word string)) {
 	lower, from := "", 0 // a part of the text, and where it begins
 	for i := 0; i < len(text); i++ {
 		start, seen := i, byte(0)
@@ -27,7 +28,7 @@ func words(text string, yield func(word string)) {
 		switch {
 		case seen == 0:
 		case seen == asItIs:
-			yield(cut(word, maxWord))
+			yield(Cut(word, maxWord))
 		case seen&notASCII == 0:
 			end := min(i, start+maxWord)
 			if end > from+len(lower) {
@@ -36,7 +37,7 @@ func words(text string, yield func(word string)) {
 			yield(lower[start-from : end-from])
 		default:
 			for word := range strings.FieldsFuncSeq(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-				yield(cut(strings.Map(fold, word), maxWord))
+				yield(Cut(strings.Map(Fold, word), maxWord))
 			}
 		}
 	}
@@ -77,8 +78,8 @@ func lowerASCII(text string) string {
 	return string(b)
 }
 
-// cut shortens a text to at most the given number of bytes, at the end of a character.
-func cut(text string, most int) string {
+// Cut shortens a text to at most the given number of bytes, at the end of a character.
+func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -89,19 +90,13 @@ func cut(text string, most int) string {
 	return text[:end]
 }
 
-// fold returns the same letter for all cases of a letter. It goes by way of the
+// Fold returns the same letter for all cases of a letter. It goes by way of the
 // upper case, since two lower cases (σ and ς) may share one.
-func fold(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
+func Fold(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
-// Words returns the words of a text, in order.
-func Words(text string) []string {
+// Of returns the words of a text, in order.
+func Of(text string) []string {
 	var all []string
-	words(text, func(word string) { all = append(all, word) })
+	Each(text, func(word string) { all = append(all, word) })
 	return all
-}
-
-// isPlainText reports whether every engine can store a text as text: it has no
-// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
-func isPlainText(text string) bool {
-	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -1,70 +1,6 @@
-package oda
+package sky
 
-import (
-	"errors"
-	"fmt"
-	"math"
-	"strings"
-)
-
-// Cone is a circle on the sky: a centre and a radius, in degrees, ICRS.
-type Cone struct {
-	RA, Dec, Radius float64
-}
-
-// edge is added to the radius of a cone, so that a position on the rim lies
-// within it. It is larger than the errors of the arithmetic, and smaller than
-// what any telescope can resolve.
-const edge = 1e-9
-
-// holds reports whether a position lies within the cone.
-func (c Cone) holds(ra, dec float64) bool {
-	return separation(c.RA, c.Dec, ra, dec) <= c.Radius+edge
-}
-
-// separation returns the angle between two positions. This formula is accurate
-// for near, distant and opposite positions, and at the poles.
-func separation(ra1, dec1, ra2, dec2 float64) float64 {
-	sin1, cos1 := math.Sincos(radians(dec1))
-	sin2, cos2 := math.Sincos(radians(dec2))
-	sinRA, cosRA := math.Sincos(radians(ra2 - ra1))
-	across := math.Hypot(cos2*sinRA, cos1*sin2-sin1*cos2*cosRA)
-	along := sin1*sin2 + cos1*cos2*cosRA
-	return degrees(math.Atan2(across, along))
-}
-
-func radians(deg float64) float64 { return deg * (math.Pi / 180) }
-func degrees(rad float64) float64 { return rad * (180 / math.Pi) }
-
-// parseCone parses RA,DEC,RADIUS. It also accepts a plus sign that arrived as a
-// space.
-func parseCone(text string) (Cone, error) {
-	parts := strings.Split(text, ",")
-	var cone Cone
-	bounds := [...]struct {
-		name     string
-		low, top float64
-		value    *float64
-	}{{"the right ascension", 0, 360, &cone.RA}, {"the declination", -90, 90, &cone.Dec}, {"the radius", 0, 180, &cone.Radius}}
-	if len(parts) != len(bounds) {
-		const form = "must be three numbers, separated by commas: right ascension, declination and radius, in degrees, such as 201.365,-43.019,0.5"
-		switch {
-		case strings.TrimSpace(text) == "":
-			return Cone{}, errors.New(form)
-		case len(parts) > len(bounds):
-			return Cone{}, fmt.Errorf("%s; there are %d", form, len(parts))
-		}
-		return Cone{}, fmt.Errorf("%s; %s is missing", form, bounds[len(parts)].name)
-	}
-	for i, bound := range bounds {
-		n, ok := decimalNumber(strings.TrimPrefix(parts[i], " "))
-		if !ok || n < bound.low || n > bound.top {
-			return Cone{}, fmt.Errorf("is not valid: %s must be a number of degrees from %g to %g", bound.name, bound.low, bound.top)
-		}
-		*bound.value = n
-	}
-	return cone, nil
-}
+import "math"
 
 // grid divides the sky into zones of declination, and each zone into cells of
 // about the same width on the sky.
@@ -83,20 +19,20 @@ var (
 // manyCells is the largest number of fine cells that a cone asks for.
 const manyCells = 300
 
-// cell is the name of a cell: a letter and six digits.
-type cell [7]byte
+// Cell is the name of a cell: a letter and six digits.
+type Cell [7]byte
 
-// cells returns the cells of a position.
-func cells(ra, dec float64) [2]cell { return [...]cell{fine.at(ra, dec), coarse.at(ra, dec)} }
+// CellsAt returns the cells of a position.
+func CellsAt(ra, dec float64) [2]Cell { return [...]Cell{fine.at(ra, dec), coarse.at(ra, dec)} }
 
 // at returns the cell of a position.
-func (g grid) at(ra, dec float64) cell {
+func (g grid) at(ra, dec float64) Cell {
 	zone := g.zone(dec)
 	return g.cell(zone, g.column(ra, g.columns(zone)))
 }
 
-func (g grid) cell(zone, column int) cell {
-	name := cell{g.name, '0', '0', '0', '0', '0', '0'}
+func (g grid) cell(zone, column int) Cell {
+	name := Cell{g.name, '0', '0', '0', '0', '0', '0'}
 	for i, n := len(name)-1, zone*1000+column; n > 0; i, n = i-1, n/10 {
 		name[i] += byte(n % 10)
 	}
@@ -120,9 +56,9 @@ func (g grid) column(ra float64, columns int) int {
 	return min(max(int(math.Floor(ra/360*float64(columns))), 0), columns-1)
 }
 
-// cells returns the names of the cells that a cone touches, and perhaps of some
+// Cells returns the names of the cells that a cone touches, and perhaps of some
 // next to it.
-func (c Cone) cells() []string {
+func (c Cone) Cells() []string {
 	if list := c.within(fine, manyCells); list != nil {
 		return list
 	}
