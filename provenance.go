@@ -244,7 +244,7 @@ func (t *tracer) resolve(ctx context.Context, ring []Ref) error {
 			}
 			t.byBlock[r.ID] = nil
 			refs = append(refs, Ref{r.Kind, r.ID})
-			blocks = append(blocks, term(Project, blockTerm, plain(r.ID)))
+			blocks = append(blocks, BlockTerm(r.ID))
 		}
 	}
 	if err := t.look(ctx, refs); err != nil {
@@ -280,7 +280,7 @@ func (t *tracer) back(ctx context.Context, ring []Ref) ([]Ref, error) {
 	terms := make(map[Kind][]string)
 	for name := range names {
 		for _, from := range name.Kind.Referring() {
-			terms[from] = append(terms[from], term(from, referenceTerm, plain(name.ID)))
+			terms[from] = append(terms[from], ReferenceTerm(from, name.ID))
 		}
 	}
 	var back []Ref

@@ -70,32 +70,28 @@ func (q *Search) holdsOf(text []byte) bool {
 // clauses returns what the search asks the inverted index, or nil. It asks for a
 // telescope only along with other terms: many entities share one, and there is a
 // better index for a telescope alone.
-func (q *Search) clauses() []Clause {
-	var list []Clause
-	add := func(class byte, values ...string) {
-		c := Clause{}
-		for _, value := range values {
-			c.Any = append(c.Any, term(q.Kind, class, value))
-		}
-		list = append(list, c)
-	}
+func (q *Search) clauses() (list []Clause) {
 	for _, word := range q.Words {
-		add(wordTerm, word)
+		list = append(list, Clause{Any: []string{WordTerm(q.Kind, word)}})
 	}
 	if list != nil {
 		list[len(list)-1].Prefix = true
 	}
 	switch {
 	case q.ReferenceVersion > 0:
-		add(versionTerm, atVersion(q.Reference, q.ReferenceVersion))
+		list = append(list, Clause{Any: []string{VersionTerm(q.Kind, q.Reference, q.ReferenceVersion)}})
 	case q.Reference != "":
-		add(referenceTerm, plain(q.Reference))
+		list = append(list, Clause{Any: []string{ReferenceTerm(q.Kind, q.Reference)}})
 	}
 	if q.Cone != nil {
-		add(cellTerm, q.Cone.Cells()...)
+		var cells []string
+		for _, cell := range q.Cone.Cells() {
+			cells = append(cells, CellTerm(q.Kind, cell))
+		}
+		list = append(list, Clause{Any: cells})
 	}
 	if list != nil && q.Telescope != "" {
-		add(telescopeTerm, plain(q.Telescope))
+		list = append(list, Clause{Any: []string{TelescopeTerm(q.Kind, q.Telescope)}})
 	}
 	return list
 }

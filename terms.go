@@ -19,12 +19,12 @@ import (
 // value that has only letters, digits and the characters . _ - @. The index need
 // not tell upper from lower case.
 const (
-	wordTerm      = 'w' // a word of its names or of its identifier
-	referenceTerm = 'r' // an identifier that it refers to
-	versionTerm   = 'v' // the same with a version: sbd-1@3
-	blockTerm     = 'o' // an obs_block_id of a Project
-	cellTerm      = 'c' // a cell of the sky in which it has a target
-	telescopeTerm = 't'
+	wordClass      = 'w' // a word of its names or of its identifier
+	referenceClass = 'r' // an identifier that it refers to
+	versionClass   = 'v' // the same with a version: sbd-1@3
+	blockClass     = 'o' // an obs_block_id of a Project
+	cellClass      = 'c' // a cell of the sky in which it has a target
+	telescopeClass = 't'
 )
 
 // Clause is a part of a question to the index: the entity must have one of the
@@ -36,7 +36,7 @@ type Clause struct {
 
 // Cased reports whether the terms are identifiers, which may differ only in case.
 func (c Clause) Cased() bool {
-	return len(c.Any) > 0 && (c.Any[0][1] == referenceTerm || c.Any[0][1] == versionTerm || c.Any[0][1] == blockTerm)
+	return len(c.Any) > 0 && (c.Any[0][1] == referenceClass || c.Any[0][1] == versionClass || c.Any[0][1] == blockClass)
 }
 
 // Question asks the index for entities of a kind that satisfy all clauses.
@@ -51,6 +51,26 @@ type Question struct {
 func (q Question) Empty() bool {
 	return slices.ContainsFunc(q.Clauses, func(c Clause) bool { return len(c.Any) == 0 })
 }
+
+// WordTerm returns the term of a word.
+func WordTerm(kind Kind, word string) string { return term(kind, wordClass, word) }
+
+// ReferenceTerm returns the term of entities that refer to an identifier.
+func ReferenceTerm(kind Kind, id string) string { return term(kind, referenceClass, plain(id)) }
+
+// VersionTerm returns the term of entities that refer to a version of an identifier.
+func VersionTerm(kind Kind, id string, version int64) string {
+	return term(kind, versionClass, atVersion(id, version))
+}
+
+// BlockTerm returns the term of Projects with an obs_block_id.
+func BlockTerm(id string) string { return term(Project, blockClass, plain(id)) }
+
+// CellTerm returns the term of entities with a target in a cell of the sky.
+func CellTerm(kind Kind, cell string) string { return term(kind, cellClass, cell) }
+
+// TelescopeTerm returns the term of entities of a telescope.
+func TelescopeTerm(kind Kind, name string) string { return term(kind, telescopeClass, plain(name)) }
 
 // term returns a term. The value must have no other characters than a term may.
 func term(kind Kind, class byte, value string) string {
@@ -87,26 +107,26 @@ func (s *Summary) TermList(ref Ref) string {
 		list = append(append(list, '0'+byte(ref.Kind), class), value...)
 		list = append(list, ' ')
 	}
-	words.Each(ref.ID, func(word string) { add(wordTerm, word) })
+	words.Each(ref.ID, func(word string) { add(wordClass, word) })
 	for _, word := range s.Words {
-		add(wordTerm, word)
+		add(wordClass, word)
 	}
 	for _, r := range s.References {
-		add(referenceTerm, plain(r.ID))
+		add(referenceClass, plain(r.ID))
 		if r.Version > 0 {
-			add(versionTerm, atVersion(r.ID, r.Version))
+			add(versionClass, atVersion(r.ID, r.Version))
 		}
 	}
 	for _, block := range s.Blocks {
-		add(blockTerm, plain(block))
+		add(blockClass, plain(block))
 	}
 	for _, t := range s.Targets {
 		for _, cell := range sky.CellsAt(t.RA, t.Dec) {
-			add(cellTerm, string(cell[:]))
+			add(cellClass, string(cell[:]))
 		}
 	}
 	if s.Telescope != "" {
-		add(telescopeTerm, plain(s.Telescope))
+		add(telescopeClass, plain(s.Telescope))
 	}
 	return string(list)
 }
