@@ -14,10 +14,13 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build wheel release release-test setup test test-oda test-others check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
+.PHONY: help demo run build wheel release release-test setup test test-oda test-others check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+demo: build ## Serve a made-up week of observations on 127.0.0.1:8080 from ./oda-demo, and go on recording (LISTEN=HOST:PORT)
+	bin/oda demo --serve oda-demo $(if $(LISTEN),--listen $(LISTEN))
 
 run: build ## Build oda and serve on 127.0.0.1:8080 from ./oda-data
 	bin/oda serve

@@ -177,6 +177,16 @@ func newParser(out, errOut io.Writer, exit func(int)) (*kong.Kong, *commands, er
 	return parser, read, takeVariables(parser)
 }
 
+// parsed returns what a command line says, without running it.
+func parsed(args ...string) (*commands, error) {
+	parser, read, err := newParser(io.Discard, io.Discard, func(int) {})
+	if err != nil {
+		return nil, err
+	}
+	_, err = parser.Parse(args)
+	return read, err
+}
+
 // version prints the version.
 type version struct{}
 

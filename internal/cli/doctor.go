@@ -133,11 +133,8 @@ func (e *examine) settings(report *doctor.Report, version string) {
 // mistakesIn returns what is wrong with the settings of a server in a file and the
 // environment.
 func mistakesIn(file, version string) []error {
-	parser, read, err := newParser(io.Discard, io.Discard, func(int) {})
+	read, err := parsed("config", "check", "--config", file)
 	if err != nil {
-		return []error{err}
-	}
-	if _, err := parser.Parse([]string{"config", "check", "--config", file}); err != nil {
 		return []error{err}
 	}
 	return read.Config.Check.mistakes(&read.settings, version)
