@@ -71,7 +71,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/fixture/make": {"oda/internal/test/fault", "oda/internal/test/fixture"},
 	"oda/internal/test/history":      {"oda", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web"},
 	"oda/internal/test/judge":        {"oda/api"},
-	"oda/internal/test/suite":        {"oda", "oda/api", "oda/internal/contract", "oda/internal/engine", "oda/internal/test/history"},
+	"oda/internal/test/suite":        {"oda", "oda/api", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge"},
 	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/sky"},
 	"oda/internal/words":             {},
 	"oda/sky":                        {},

@@ -12,7 +12,7 @@ import (
 // look gives an entity as search sees it, nil if it is unknown.
 func (d *desk) look(ref oda.Ref) *oda.Found {
 	d.tb.Helper()
-	found, err := d.store.Look(d.ctx, []oda.Ref{ref})
+	found, err := d.engine.Look(d.ctx, []oda.Ref{ref})
 	if err != nil {
 		d.tb.Fatalf("look at %s: %v", ref.ID, err)
 	}
@@ -45,7 +45,7 @@ func (d *desk) mustBeCatalogued(ref oda.Ref) {
 func (d *desk) candidates(kind oda.Kind, clauses ...oda.Clause) []string {
 	d.tb.Helper()
 	ids := []string{}
-	places, complete, err := d.store.Candidates(d.ctx, oda.Question{Kind: kind, Clauses: clauses, Most: 1000})
+	places, complete, err := d.engine.Candidates(d.ctx, oda.Question{Kind: kind, Clauses: clauses, Most: 1000})
 	for _, place := range places {
 		ids = append(ids, place.ID)
 	}
@@ -70,7 +70,7 @@ var catalogue = []scenario{
 		d.mustUpdate(sbd("s"), `"n":3`)
 		same(t, "the summary of a document without anything", d.look(sbd("s")).Summary, oda.Summary{})
 
-		if _, err := d.store.Create(d.ctx, d.write(eb("b"), `{"sbd_ref":"s","sbd_version":2,"request_responses":[{"request":"x","name":"no"}]}`), keyOf("k", "")); err != nil {
+		if _, err := d.store.Create(d.ctx, d.write(eb("b"), `{"sbd_ref":"s","sbd_version":2,"request_responses":[{"request":"x","name":"no"}]}`), "k"); err != nil {
 			t.Fatal(err)
 		}
 		d.mustBeCatalogued(eb("b"))
@@ -87,7 +87,7 @@ var catalogue = []scenario{
 		}
 		d.mustBeCatalogued(eb("b"))
 
-		several := []oda.Put{
+		several := []writing{
 			d.write(sbd("s"), document(d.mustGet(sbd("s")).Metadata, `"name":"of several"`)),
 			d.write(eb("b"), document(d.mustGet(eb("b")).Metadata, listing(`{"request":"z"}`)+`,"name":"of several too"`)),
 			d.write(oda.Ref{Kind: oda.Project, ID: "p"}, `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["s"]}]}`),
@@ -109,7 +109,7 @@ var catalogue = []scenario{
 		d.mustUpdate(sbd("s"), `"name":"b"`)
 		_, err := d.put(sbd("s"), document(m, `"name":"c"`))
 		refused(t, err, oda.MetadataMismatch)
-		_, err = d.store.Put(d.ctx, []oda.Put{d.write(sbd("other"), `{"name":"d"}`), d.write(sbd("s"), document(m, `"name":"e"`))})
+		_, err = d.store.Put(d.ctx, []writing{d.write(sbd("other"), `{"name":"d"}`), d.write(sbd("s"), document(m, `"name":"e"`))})
 		refused(t, err, oda.MetadataMismatch)
 		d.mustBeCatalogued(sbd("s"))
 		if d.look(sbd("other")) != nil || len(d.candidates(oda.SBDefinition, anyOf("1wd"))) > 0 {
@@ -129,7 +129,7 @@ var catalogue = []scenario{
 		same(t, "those that refer to another", d.candidates(oda.ExecutionBlock, anyOf("3rsbd-9")), []string{})
 		same(t, "those with a word of their identifier", d.candidates(oda.ExecutionBlock, anyOf("3w13"), anyOf("3web")), []string{"eb-13"})
 		same(t, "those with none of no terms", d.candidates(oda.ExecutionBlock, anyOf()), []string{})
-		places, complete, err := d.store.Candidates(d.ctx, oda.Question{Kind: oda.ExecutionBlock, Clauses: []oda.Clause{anyOf("3wscan")}, Most: 5})
+		places, complete, err := d.engine.Candidates(d.ctx, oda.Question{Kind: oda.ExecutionBlock, Clauses: []oda.Clause{anyOf("3wscan")}, Most: 5})
 		if err != nil || complete || len(places) != 5 {
 			t.Fatalf("of 20 there are %d, complete: %t, %v", len(places), complete, err)
 		}

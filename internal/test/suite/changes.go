@@ -91,6 +91,19 @@ var changes = []scenario{
 		d.paged(0, 10, oda.ChangeFilter{Kinds: []oda.Kind{oda.Project, oda.SBDefinition}}, 9, "sbds/a v1 by anna")
 		d.paged(0, 10, oda.ChangeFilter{IDs: []string{"x"}}, 9)
 	}},
+	{"a position that the log does not reach is refused", func(t *testing.T, d *desk) {
+		d.mustPut(sbd("a"), `{}`)
+		_, err := d.store.Changes(d.ctx, oda.Following{After: d.end() + 1, Limit: 10})
+		refused(t, err, oda.UnknownPosition)
+		page, err := d.store.Changes(d.ctx, oda.Following{Now: true, Limit: 10})
+		if err != nil || page.Next != d.end() || len(page.Changes) != 0 {
+			t.Errorf("from now on there is %+v, %v", page, err)
+		}
+	}},
+}
+
+// changesInside need an engine itself.
+var changesInside = []scenario{
 	{"the newest changes come first, page by page", func(_ *testing.T, d *desk) {
 		d.mustPut(eb("a"), `{`+listing(record(1), record(2))+`}`)
 		d.mustPut(eb("b"), `{}`)
@@ -124,20 +137,8 @@ var changes = []scenario{
 		d.recent(0, 10, nil, 0, "ebs/a v1 1-600 by anna", "ebs/a v1 by anna")
 		d.recent(400, 10, nil, 0, "ebs/a v1 1-398 by anna", "ebs/a v1 by anna")
 	}},
-	{"a position that the log does not reach is refused", func(t *testing.T, d *desk) {
-		d.mustPut(sbd("a"), `{}`)
-		archive := oda.NewArchive(d.store, nil)
-		_, err := archive.Changes(d.ctx, oda.Following{After: d.end() + 1, Limit: 10})
-		refused(t, err, oda.UnknownPosition)
-		_, err = archive.Start(d.ctx, oda.Following{After: d.end() + 1})
-		refused(t, err, oda.UnknownPosition)
-		page, err := archive.Changes(d.ctx, oda.Following{Now: true, Limit: 10})
-		if err != nil || page.Next != d.end() || len(page.Changes) != 0 {
-			t.Errorf("from now on there is %+v, %v", page, err)
-		}
-	}},
 	{"somebody who waits is told of a change", func(t *testing.T, d *desk) {
-		log := d.store
+		log := d.engine
 		d.mustPut(sbd("a"), `{}`)
 		end := d.end()
 		told := make(chan error, 1)
@@ -152,10 +153,10 @@ var changes = []scenario{
 		}
 	}},
 	{"the end of the engine ends the waiting", func(t *testing.T, d *desk) {
-		log := d.store
+		log := d.engine
 		told := make(chan error, 1)
 		go func() { told <- log.Await(t.Context(), 0) }()
-		if err := d.store.Close(); err != nil {
+		if err := d.engine.Close(); err != nil {
 			t.Fatal(err)
 		}
 		refused(t, <-told, oda.Unavailable)
@@ -167,42 +168,25 @@ func record(n int) string { return fmt.Sprintf(`{"request":"call %d"}`, n) }
 
 func (d *desk) end() oda.Position {
 	d.tb.Helper()
-	end, err := d.store.End(d.ctx)
+	page, err := d.store.Changes(d.ctx, oda.Following{Now: true})
 	if err != nil {
 		d.tb.Fatalf("the end of the log: %v", err)
 	}
-	return end
+	return page.Next
 }
 
-// changed checks which changes there are behind a position, and returns them. A
-// page is asked for; it may take several calls.
+// changed checks which changes there are after a position, and returns them.
 func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Change {
 	d.tb.Helper()
-	var found []oda.Change
-	told := []string{}
-	for len(found) < limit {
-		changes, next, err := d.store.Changes(d.ctx, after, limit-len(found))
-		if err != nil {
-			d.tb.Fatalf("changes after %d: %v", after, err)
+	page := d.read(oda.Following{After: after, Limit: limit})
+	for _, c := range page.Changes {
+		if c.Position <= after || c.Position > page.Next {
+			d.tb.Fatalf("a change at %d, between %d and %d", c.Position, after, page.Next)
 		}
-		if next == after {
-			break
-		}
-		for _, c := range changes {
-			if c.Position <= after || c.Position > next {
-				d.tb.Fatalf("a change at %d, between %d and %d", c.Position, after, next)
-			}
-			after = c.Position
-			told = append(told, tell(c))
-		}
-		found = append(found, changes...)
-		after = next
+		after = c.Position
 	}
-	if want == nil {
-		want = []string{}
-	}
-	same(d.tb, "the changes", told, want)
-	return found
+	same(d.tb, "the changes", tellAll(page.Changes), want)
+	return page.Changes
 }
 
 // paged checks a page of the changes that a filter leaves, and where the next one
@@ -210,31 +194,30 @@ func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Chan
 // record.
 func (d *desk) paged(after oda.Position, limit int, filter oda.ChangeFilter, next oda.Position, want ...string) {
 	d.tb.Helper()
-	page, err := oda.NewArchive(d.store, nil).Changes(d.ctx, oda.Following{After: after, Limit: limit, Filter: filter})
-	if err != nil {
-		d.tb.Fatalf("changes after %d: %v", after, err)
-	}
-	var told []string
-	for _, c := range page.Changes {
-		told = append(told, tell(c))
-	}
-	same(d.tb, "the changes", told, want)
+	page := d.read(oda.Following{After: after, Limit: limit, Filter: filter})
+	same(d.tb, "the changes", tellAll(page.Changes), want)
 	same(d.tb, "where the next page begins", page.Next, next)
+}
+
+// read reads a page of the changes.
+func (d *desk) read(f oda.Following) oda.ChangePage {
+	d.tb.Helper()
+	page, err := d.store.Changes(d.ctx, f)
+	if err != nil {
+		d.tb.Fatalf("changes after %d: %v", f.After, err)
+	}
+	return page
 }
 
 // recent checks a page of the changes in reverse, and before which position the next
 // one begins.
 func (d *desk) recent(before oda.Position, limit int, wants func(*oda.Change) bool, next oda.Position, want ...string) {
 	d.tb.Helper()
-	page, err := oda.NewArchive(d.store, nil).Recent(d.ctx, oda.RecentQuery{Before: before, Limit: limit, Wants: wants})
+	page, err := oda.NewArchive(d.engine, nil).Recent(d.ctx, oda.RecentQuery{Before: before, Limit: limit, Wants: wants})
 	if err != nil {
 		d.tb.Fatalf("changes before %d: %v", before, err)
 	}
-	var told []string
-	for _, c := range page.Changes {
-		told = append(told, tell(c))
-	}
-	same(d.tb, "the newest changes", told, want)
+	same(d.tb, "the newest changes", tellAll(page.Changes), want)
 	same(d.tb, "before what the next page begins", page.Next, next)
 	same(d.tb, "the end", page.End, d.end())
 }
@@ -246,4 +229,11 @@ func tell(c oda.Change) string {
 		text += fmt.Sprintf("%d-%d ", c.FirstSequence, c.LastSequence)
 	}
 	return text + "by " + c.By
+}
+
+func tellAll(changes []oda.Change) (told []string) {
+	for _, c := range changes {
+		told = append(told, tell(c))
+	}
+	return told
 }

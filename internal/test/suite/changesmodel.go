@@ -59,10 +59,9 @@ func unit(c oda.Change) string {
 // part of a page and goes on where it was. What stands as one change for several
 // records is taken apart; their instants are the model's, but for the last.
 func (m *machine) follow(t *rapid.T, after oda.Position) []oda.Change {
-	archive := oda.NewArchive(m.desk.store, nil)
 	seen := []oda.Change{}
 	for {
-		page, err := archive.Changes(m.desk.ctx, oda.Following{After: after, Limit: rapid.IntRange(1, 5).Draw(t, "limit")})
+		page, err := m.desk.store.Changes(m.desk.ctx, oda.Following{After: after, Limit: rapid.IntRange(1, 5).Draw(t, "limit")})
 		if err != nil {
 			t.Fatalf("changes after %d: %v", after, err)
 		}

@@ -14,27 +14,27 @@ const atOnce = 2 * time.Second
 var closing = []scenario{
 	{"a closed store says at once that it is unavailable", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		if err := d.store.Close(); err != nil {
+		if err := d.engine.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for name, call := range map[string]func() error{
-			"Get": func() error { _, err := d.store.Get(d.ctx, eb("b")); return err },
+			"Get": func() error { _, err := d.engine.Get(d.ctx, eb("b")); return err },
 			"Put": func() error { _, err := d.put(eb("c"), `{}`); return err },
 			"Put of a list of records": func() error {
 				_, err := d.put(eb("b"), `{"request_responses":[{"request":"one"}]}`)
 				return err
 			},
 			"Create": func() error {
-				_, err := d.store.Create(d.ctx, d.write(eb("d"), `{}`), nil)
+				_, err := d.store.Create(d.ctx, d.write(eb("d"), `{}`), "")
 				return err
 			},
-			"Created": func() error { _, err := d.store.Created(d.ctx, oda.ExecutionBlock, oda.Key{Value: "k"}); return err },
+			"Created": func() error { _, err := d.engine.Created(d.ctx, oda.ExecutionBlock, oda.Key{Value: "k"}); return err },
 			"Record":  func() error { _, err := d.record("b", `{"request":"one"}`); return err },
-			"Records": func() error { _, err := d.store.Records(d.ctx, "b", 0, 10); return err },
+			"Records": func() error { _, err := d.engine.Records(d.ctx, "b", 0, 10); return err },
 			"List": func() error {
-				return d.store.List(d.ctx, oda.Query{Kind: oda.ExecutionBlock}, func(string, oda.Instant) error { return nil })
+				return d.engine.List(d.ctx, oda.Query{Kind: oda.ExecutionBlock}, func(string, oda.Instant) error { return nil })
 			},
-			"Ping": func() error { return d.store.Ping(d.ctx) },
+			"Ping": func() error { return d.engine.Ping(d.ctx) },
 		} {
 			started := time.Now()
 			if err := call(); oda.CodeOf(err) != oda.Unavailable {

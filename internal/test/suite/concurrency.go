@@ -53,7 +53,7 @@ var concurrency = []scenario{
 		const n = 16
 		m := d.mustPut(sbd("s"), `{}`).Metadata
 		for round := range 12 {
-			puts, errs := make([]oda.Put, n), make([]error, n)
+			puts, errs := make([]writing, n), make([]error, n)
 			for i := range puts {
 				puts[i] = d.write(sbd("s"), document(m, fmt.Sprintf(`"n":%d`, i)))
 			}
@@ -72,7 +72,7 @@ var concurrency = []scenario{
 	{"of many first stores exactly one creates", func(t *testing.T, d *desk) {
 		const n = 16
 		for round := range 8 {
-			puts, errs := make([]oda.Put, n), make([]error, n)
+			puts, errs := make([]writing, n), make([]error, n)
 			for i := range puts {
 				puts[i] = d.write(sbd(fmt.Sprintf("s%d", round)), `{}`)
 				if i%2 == 0 {
@@ -94,12 +94,12 @@ var concurrency = []scenario{
 		const n = 16
 		for round := range 8 {
 			key := fmt.Sprintf("key-%d", round)
-			puts, texts := make([]oda.Put, n), make([]string, n)
+			puts, texts := make([]writing, n), make([]string, n)
 			for i := range puts {
 				puts[i] = d.write(eb(fmt.Sprintf("b-%d-%d", round, i)), `{"a":1}`)
 			}
 			together(t, n, func(i int) error {
-				e, err := d.store.Create(d.ctx, puts[i], keyOf(key, `{"a":1}`))
+				e, err := d.store.Create(d.ctx, puts[i], key)
 				if err != nil {
 					return err
 				}
@@ -205,14 +205,14 @@ func keepers(t *testing.T, d *desk) {
 		for n := 0; recording.Load() > 0; n++ {
 			m := created
 			m.Version = version.Load() + int64(n%2)
-			puts := []oda.Put{d.keep(eb("b"), document(m, ""))}
+			puts := []writing{d.keep(eb("b"), document(m, ""))}
 			if i >= recorders+keepers {
 				e := d.mustGet(eb("b"))
 				records, err := recordsIn(Render(t, e))
 				if err != nil {
 					return err
 				}
-				puts = []oda.Put{d.write(eb("b"), document(e.Metadata, listing(records...)))}
+				puts = []writing{d.write(eb("b"), document(e.Metadata, listing(records...)))}
 				if i > recorders+keepers {
 					puts = append(puts, d.write(sbd("s"), document(d.mustGet(sbd("s")).Metadata, "")))
 				}
@@ -257,15 +257,15 @@ func overlapping(t *testing.T, d *desk) {
 		return found, nil
 	}
 	var stored atomic.Int64
-	var writing atomic.Int32
+	var running atomic.Int32
 	const writers, each = 4, 30
-	writing.Store(writers)
+	running.Store(writers)
 	together(t, writers+2, func(i int) error {
 		if i < writers {
-			defer writing.Add(-1)
+			defer running.Add(-1)
 			pair := [][]oda.Ref{{a, b}, {b, c}, {b, a}, {c, b}}[i]
 			for range each {
-				var puts []oda.Put
+				var puts []writing
 				for _, ref := range pair {
 					puts = append(puts, d.write(ref, document(d.mustGet(ref).Metadata, "")))
 				}
@@ -277,7 +277,7 @@ func overlapping(t *testing.T, d *desk) {
 			}
 			return nil
 		}
-		for writing.Load() > 0 {
+		for running.Load() > 0 {
 			if i == writers {
 				if v, err := read(a, c, b); err != nil || v[2] < v[0]+v[1]-1 {
 					return fmt.Errorf("a is at %d, c at %d, but b only at %d (%w)", v[0], v[1], v[2], err)

@@ -12,11 +12,7 @@ import (
 // body and, unless empty, this key.
 func (d *desk) create(ref oda.Ref, key, text string) (*oda.Entity, error) {
 	d.tb.Helper()
-	put := d.write(ref, text)
-	if key == "" {
-		return d.store.Create(d.ctx, put, nil)
-	}
-	return d.store.Create(d.ctx, put, keyOf(key, text))
+	return d.store.Create(d.ctx, d.write(ref, text), key)
 }
 
 func (d *desk) mustCreate(ref oda.Ref, key, text string) *oda.Entity {
@@ -56,12 +52,6 @@ var creation = []scenario{
 			e := d.as("carol").mustCreate(eb("second"), "key", text)
 			same(t, "the entity", e.Ref, eb("first"))
 			same(t, "the answer", Render(t, e), want)
-			e, err := d.store.Created(d.ctx, oda.ExecutionBlock, *keyOf("key", text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "what the key created", Render(t, e), want)
-			same(t, "its metadata", e.Metadata.Version, int64(1))
 		}
 		_, err := d.store.Get(d.ctx, eb("second"))
 		refused(t, err, oda.NotFound)
@@ -76,17 +66,12 @@ var creation = []scenario{
 		d.mustCreate(sbd("a"), "key", `{"n":1}`)
 		_, err := d.create(sbd("b"), "key", `{"n": 1}`)
 		refused(t, err, oda.KeyReused)
-		_, err = d.store.Created(d.ctx, oda.SBDefinition, *keyOf("key", `{"n":2}`))
-		refused(t, err, oda.KeyReused)
 		_, err = d.store.Get(d.ctx, sbd("b"))
 		refused(t, err, oda.NotFound)
 	}},
 	{"a key belongs to one kind", func(t *testing.T, d *desk) {
 		for i, kind := range oda.Kinds {
 			ref := oda.Ref{Kind: kind, ID: "e"}
-			if e, err := d.store.Created(d.ctx, kind, *keyOf("key", `{}`)); e != nil || err != nil {
-				t.Fatalf("an unused key returned %v, %v", e, err)
-			}
 			e := d.mustCreate(ref, "key", `{"n":`+strings.Repeat("1", i+1)+`}`)
 			same(t, "the entity", e.Ref, ref)
 		}
@@ -97,10 +82,40 @@ var creation = []scenario{
 			same(t, "the entity", d.mustCreate(ref, key, `{}`).Ref, ref)
 		}
 	}},
+	{"a created entity is updated like any other", func(t *testing.T, d *desk) {
+		d.mustCreate(sbd("s"), "key", `{"n":1}`)
+		same(t, "the version", d.mustUpdate(sbd("s"), `"n":2`).Metadata.Version, int64(2))
+	}},
+}
+
+// creationInside need an engine itself.
+var creationInside = []scenario{
+	{"what a key has created is known, as it was created", func(t *testing.T, d *desk) {
+		created := func(kind oda.Kind, body string) (*oda.Entity, error) {
+			return d.engine.Created(d.ctx, kind, *keyOf("key", body))
+		}
+		if e, err := created(oda.ExecutionBlock, `{}`); e != nil || err != nil {
+			t.Fatalf("an unused key returned %v, %v", e, err)
+		}
+		want := Render(t, d.mustCreate(eb("b"), "key", `{}`))
+		d.mustRecord("b", `{"request":"one"}`)
+		d.mustUpdate(eb("b"), `"n":2`)
+		e, err := created(oda.ExecutionBlock, `{}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "what the key created", Render(t, e), want)
+		same(t, "its version", e.Metadata.Version, int64(1))
+		_, err = created(oda.ExecutionBlock, `{"n":2}`)
+		refused(t, err, oda.KeyReused)
+		if e, err := created(oda.SBDefinition, `{}`); e != nil || err != nil {
+			t.Fatalf("a key of another kind returned %v, %v", e, err)
+		}
+	}},
 	{"a block is created with an empty list of records", func(t *testing.T, d *desk) {
 		document := Document(t, oda.ExecutionBlock, `{"a":1}`)
 		document.Listed = true
-		e, err := d.store.Create(d.ctx, Put(document, "b", "anna", d.clock.Now()), nil)
+		e, err := d.engine.Create(d.ctx, Put(document, "b", "anna", d.clock.Now()), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,13 +125,9 @@ var creation = []scenario{
 		same(t, "the document", d.text(eb("b")),
 			fill(`{"eb_id":"b","a":1,"request_responses":[{"request":"one"}],"metadata":{<M>}}`, "", r.Metadata))
 	}},
-	{"a created entity is updated like any other", func(t *testing.T, d *desk) {
-		d.mustCreate(sbd("s"), "key", `{"n":1}`)
-		same(t, "the version", d.mustUpdate(sbd("s"), `"n":2`).Metadata.Version, int64(2))
-	}},
 	{"the archive asks for another identifier if one is in use, but not for ever", func(t *testing.T, d *desk) {
 		minter := &Minter{}
-		archive := oda.NewArchive(d.store, minter)
+		archive := oda.NewArchive(d.engine, minter)
 		d.mustPut(sbd("old"), `{"n":1}`)
 		before := d.text(sbd("old"))
 		create := func(key string) (*oda.Entity, error) {

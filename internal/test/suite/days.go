@@ -49,7 +49,7 @@ var days = []scenario{
 		for range 3 {
 			d.mustRecord("b", call("r"))
 		}
-		if _, err := d.store.Append(d.ctx, d.adding("b", d.keyed("1", call("r")), d.keyed("2", call("r")))); err != nil {
+		if _, err := d.engine.Append(d.ctx, d.adding("b", d.keyed("1", call("r")), d.keyed("2", call("r")))); err != nil {
 			t.Fatal(err)
 		}
 		d.mustFind("1969-12-29", "1969-12-30", map[string][]int64{"b": {1, 2}, "listed": {1}})
@@ -63,7 +63,7 @@ var days = []scenario{
 			d.keyed("5", sentOn("2026-03-07")), d.keyed("6", sentOn("2026-03-05")),
 		}
 		for _, some := range [][]oda.NewRecord{batch[:4], batch, batch} {
-			if _, err := d.store.Append(d.ctx, d.adding("b", some...)); err != nil {
+			if _, err := d.engine.Append(d.ctx, d.adding("b", some...)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -93,7 +93,7 @@ var days = []scenario{
 	}},
 	{"a block that is created with a list", func(t *testing.T, d *desk) {
 		put := d.write(eb("b"), `{`+listing(sentOn("2026-03-01"), sentOn("2026-03-02"))+`}`)
-		if _, err := d.store.Create(d.ctx, put, keyOf("k", "")); err != nil {
+		if _, err := d.store.Create(d.ctx, put, "k"); err != nil {
 			t.Fatal(err)
 		}
 		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {2}})
@@ -112,7 +112,7 @@ var days = []scenario{
 		}
 		d.mustPut(eb("b"), `{`+listing(list...)+`}`)
 		read := 0
-		for _, err := range d.store.RecordsOn(d.ctx, "b", oda.Days{First: day("2026-03-08"), Last: day("2026-03-08")}) {
+		for _, err := range d.engine.RecordsOn(d.ctx, "b", oda.Days{First: day("2026-03-08"), Last: day("2026-03-08")}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ var days = []scenario{
 		for range 5 { // one by one, and three at a time
 			want = append(want, d.mustRecord("b", sentOn("2026-03-01T12:00:00Z")).Sequence)
 			one := d.keyed("", sentOn("2026-03-01"))
-			receipts, err := d.store.Append(d.ctx, d.adding("b", one, one, one))
+			receipts, err := d.engine.Append(d.ctx, d.adding("b", one, one, one))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +169,7 @@ var days = []scenario{
 			want[id] = []int64{1, 2}
 		}
 		d.mustFind("2026-03-01", "2026-03-02", want)
-		ids, err := d.store.BlocksOn(d.ctx, oda.Days{First: day("2026-03-01"), Last: day("2026-03-02")}, 7)
+		ids, err := d.engine.BlocksOn(d.ctx, oda.Days{First: day("2026-03-01"), Last: day("2026-03-02")}, 7)
 		if err != nil || len(ids) != 7 {
 			t.Errorf("got %d blocks and %v, want 7", len(ids), err)
 		}
@@ -195,7 +195,7 @@ func day(date string) oda.Day { return oda.DayOf(oda.InstantOf(at(date))) }
 // from another on; empty if there is none.
 func (d *desk) mustBeAround(until, from, before, after string) {
 	d.tb.Helper()
-	gotBefore, gotAfter, err := d.store.DaysAround(d.ctx, day(until), day(from))
+	gotBefore, gotAfter, err := d.engine.DaysAround(d.ctx, day(until), day(from))
 	if err != nil {
 		d.tb.Fatalf("the days around: %v", err)
 	}
@@ -214,7 +214,7 @@ func (d *desk) mustBeAround(until, from, before, after string) {
 func (d *desk) mustFind(first, last string, want map[string][]int64) {
 	d.tb.Helper()
 	days := oda.Days{First: day(first), Last: day(last)}
-	ids, err := d.store.BlocksOn(d.ctx, days, 1000)
+	ids, err := d.engine.BlocksOn(d.ctx, days, 1000)
 	if err != nil {
 		d.tb.Fatalf("blocks on %s to %s: %v", first, last, err)
 	}
@@ -227,7 +227,7 @@ func (d *desk) mustFind(first, last string, want map[string][]int64) {
 			d.tb.Errorf("the block %s was not found on %s to %s, but %v", block, first, last, ids)
 		}
 		var got []int64
-		for r, err := range d.store.RecordsOn(d.ctx, block, days) {
+		for r, err := range d.engine.RecordsOn(d.ctx, block, days) {
 			if err != nil {
 				d.tb.Fatalf("calls of %s on %s to %s: %v", block, first, last, err)
 			}

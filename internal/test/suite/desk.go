@@ -2,7 +2,6 @@ package suite
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -16,16 +15,17 @@ import (
 // desk is a caller of a store. It turns texts into writes, as the rules do with
 // requests. Methods that begin with must end the test on an error.
 type desk struct {
-	tb    TB
-	ctx   context.Context
-	store oda.Engine
-	clock *Clock
-	user  string
-	fresh func() *desk // makes one at another empty store
+	tb     TB
+	ctx    context.Context
+	store  archive
+	engine oda.Engine // of the store; nil where only the client may speak to it
+	clock  *Clock
+	user   string
+	fresh  func() *desk // makes one at another empty store
 }
 
-func newDesk(t *testing.T, store oda.Engine) *desk {
-	return &desk{tb: t, ctx: t.Context(), store: store, clock: NewClock(), user: "anna"}
+func newDesk(t *testing.T, store archive, engine oda.Engine) *desk {
+	return &desk{tb: t, ctx: t.Context(), store: store, engine: engine, clock: NewClock(), user: "anna"}
 }
 
 // as returns a desk for another user, with the same store and clock.
@@ -36,9 +36,9 @@ func (d *desk) as(user string) *desk {
 }
 
 // write returns the write of a document.
-func (d *desk) write(ref oda.Ref, text string) oda.Put {
+func (d *desk) write(ref oda.Ref, text string) writing {
 	d.tb.Helper()
-	return Put(Document(d.tb, ref.Kind, text), ref.ID, d.user, d.clock.Now())
+	return writing{Put(Document(d.tb, ref.Kind, text), ref.ID, d.user, d.clock.Now()), text}
 }
 
 // put stores a document.
@@ -48,8 +48,8 @@ func (d *desk) put(ref oda.Ref, text string) (*oda.Entity, error) {
 }
 
 // send sends one write.
-func (d *desk) send(put oda.Put) (*oda.Entity, error) {
-	entities, err := d.store.Put(d.ctx, []oda.Put{put})
+func (d *desk) send(put writing) (*oda.Entity, error) {
+	entities, err := d.store.Put(d.ctx, []writing{put})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (d *desk) mustUpdate(ref oda.Ref, members string) *oda.Entity {
 }
 
 // keep returns the write of a document that keeps the stored records.
-func (d *desk) keep(ref oda.Ref, text string) oda.Put {
+func (d *desk) keep(ref oda.Ref, text string) writing {
 	d.tb.Helper()
 	put := d.write(ref, text)
 	put.KeepRecords, put.Compare = true, oda.KeptFields
@@ -146,18 +146,17 @@ func recordsIn(text string) ([]string, error) {
 	return records, nil
 }
 
-// list returns the places that a query lists.
-func (d *desk) list(q oda.Query) []oda.Place {
+// list returns what a query lists.
+func (d *desk) list(q oda.Query) []string { return d.pages(q, 0, nil) }
+
+// pages reads a listing page by page, and calls between after each.
+func (d *desk) pages(q oda.Query, limit int, between func()) []string {
 	d.tb.Helper()
-	places := []oda.Place{}
-	err := d.store.List(d.ctx, q, func(id string, at oda.Instant) error {
-		places = append(places, oda.Place{At: at, ID: id})
-		return nil
-	})
+	ids, err := d.store.List(d.ctx, q, limit, between)
 	if err != nil {
 		d.tb.Fatalf("list %+v: %v", q, err)
 	}
-	return places
+	return ids
 }
 
 func (d *desk) counts() map[oda.Kind]int64 {
@@ -186,11 +185,6 @@ func document(m oda.Metadata, members string) string {
 // listing returns the member that lists records.
 func listing(records ...string) string {
 	return `"request_responses":[` + strings.Join(records, ",") + `]`
-}
-
-// keyOf returns an idempotency key for a request with this body.
-func keyOf(value, body string) *oda.Key {
-	return &oda.Key{Value: value, Digest: sha256.Sum256([]byte(body))}
 }
 
 // refused checks that err is an Error with this code, and returns it.

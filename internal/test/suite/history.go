@@ -8,7 +8,7 @@ import (
 
 var histories = []scenario{
 	{"concurrent callers see one history of each entity", func(t *testing.T, d *desk) {
-		report, err := history.Play(t.Context(), history.Serve(t, d.store), history.Options{Teams: 3, Players: 4, Turns: 40, Games: 5})
+		report, err := history.Play(t.Context(), history.Serve(t, d.engine), history.Options{Teams: 3, Players: 4, Turns: 40, Games: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

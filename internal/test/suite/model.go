@@ -259,8 +259,8 @@ func (m *model) record(block, text, key, user string, at oda.Instant) (oda.Recei
 	return answer, ""
 }
 
-// list returns the places that a query lists.
-func (m *model) list(q oda.Query) []oda.Place {
+// list returns what a query lists.
+func (m *model) list(q oda.Query) []string {
 	places := []oda.Place{}
 	for ref, e := range m.entities {
 		at := e.metadata.CreatedOn
@@ -280,9 +280,5 @@ func (m *model) list(q oda.Query) []oda.Place {
 		}
 		places = append(places, oda.Place{At: at, ID: ref.ID})
 	}
-	places = sorted(places)
-	if q.Limit > 0 && len(places) > q.Limit {
-		places = places[:q.Limit]
-	}
-	return places
+	return ids(sorted(places))
 }

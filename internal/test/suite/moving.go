@@ -132,7 +132,7 @@ func everyRef(oda.Ref) bool { return true }
 // entries returns the entries of the log up to a position.
 func (d *desk) entries(until oda.Position, wanted func(oda.Ref) bool) (entries []oda.LogEntry) {
 	d.tb.Helper()
-	err := d.store.Entries(d.ctx, until, wanted, func(e *oda.LogEntry) error {
+	err := d.engine.Entries(d.ctx, until, wanted, func(e *oda.LogEntry) error {
 		entries = append(entries, *e)
 		return nil
 	})
@@ -180,7 +180,7 @@ func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
 			d.tb.Fatalf("prepare entry %d: %v", i, err)
 		}
 	}
-	answers, err := d.store.Load(d.ctx, prepared)
+	answers, err := d.engine.Load(d.ctx, prepared)
 	if err != nil {
 		d.tb.Fatalf("load: %v", err)
 	}
@@ -198,9 +198,5 @@ func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
 // allChanges returns the changes from the beginning.
 func (d *desk) allChanges() []oda.Change {
 	d.tb.Helper()
-	changes, _, err := d.store.Changes(d.ctx, 0, 100)
-	if err != nil {
-		d.tb.Fatalf("changes: %v", err)
-	}
-	return changes
+	return d.read(oda.Following{Limit: 100}).Changes
 }

@@ -26,7 +26,7 @@ var nights = []scenario{
 			own.tb = rt
 			o := &observatory{
 				desk: &own, name: fmt.Sprint("r", round), noon: at("2020-01-01T12:00:00Z").AddDate(0, 0, 30*round),
-				archive: oda.NewArchive(own.store, nil),
+				archive: oda.NewArchive(own.engine, nil),
 			}
 			for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 				o.step(rt)
@@ -41,7 +41,7 @@ var nights = []scenario{
 	}},
 	{"what was read of a night is not read again until it changes", func(t *testing.T, d *desk) {
 		q := oda.NightQuery{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
-		store := &reading{Engine: d.store}
+		store := &reading{Engine: d.engine}
 		archive := oda.NewArchive(store, nil)
 		mustRead := func(what string, most int64, calls int64) {
 			t.Helper()
@@ -73,7 +73,7 @@ var nights = []scenario{
 	}},
 	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		archive := oda.NewArchive(d.store, nil)
+		archive := oda.NewArchive(d.engine, nil)
 		q := oda.NightQuery{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		stop, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -85,7 +85,7 @@ var nights = []scenario{
 				default:
 				}
 				pair := d.adding("b", oda.NewRecord{Text: []byte(sentOn("2026-03-01T23:00:00Z"))}, oda.NewRecord{Text: []byte(sentOn("2026-03-02T01:00:00Z"))})
-				if _, err := d.store.Append(d.ctx, pair); err != nil {
+				if _, err := d.engine.Append(d.ctx, pair); err != nil {
 					ended <- err
 					return
 				}
@@ -148,7 +148,7 @@ func (o *observatory) block(t *rapid.T) string {
 func (o *observatory) step(t *rapid.T) {
 	o.clock.Set(oda.InstantOf(o.moment(t)), time.Microsecond)
 	ref := eb(o.block(t))
-	stored, err := o.store.Get(o.ctx, ref)
+	stored, err := o.engine.Get(o.ctx, ref)
 	if err != nil {
 		o.mustPut(ref, `{`+o.members(t, true)+`}`)
 		return
@@ -166,7 +166,7 @@ func (o *observatory) step(t *rapid.T) {
 			key := rapid.SampledFrom([]string{"", "", fmt.Sprint(i), fmt.Sprint(i, text)}).Draw(t, "key")
 			batch = append(batch, o.keyed(key, text))
 		}
-		if _, err := o.store.Append(o.ctx, o.adding(ref.ID, batch...)); err != nil && oda.CodeOf(err) != oda.KeyReused {
+		if _, err := o.engine.Append(o.ctx, o.adding(ref.ID, batch...)); err != nil && oda.CodeOf(err) != oda.KeyReused {
 			t.Fatalf("record: %v", err)
 		}
 	}
@@ -242,15 +242,15 @@ func (o *observatory) compare(t *rapid.T) {
 func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) oda.Night {
 	night := oda.Night{From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []oda.NightBlock{}, Slowest: []oda.SlowCall{}, FailuresByRequest: []oda.FailedRequest{}}
 	requests, failedIn := map[string]oda.FailedRequest{}, map[string][]string{}
-	for _, place := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
-		if !strings.HasPrefix(place.ID, o.name) {
+	for _, id := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
+		if !strings.HasPrefix(id, o.name) {
 			continue
 		}
-		block := o.observed(place.ID)
+		block := o.observed(id)
 		if telescope != "" && (block.Telescope == nil || *block.Telescope != telescope) {
 			continue
 		}
-		page, err := o.store.Records(o.ctx, place.ID, 0, 10_000)
+		page, err := o.engine.Records(o.ctx, id, 0, 10_000)
 		if err != nil {
 			t.Fatalf("records: %v", err)
 		}
@@ -281,7 +281,7 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 			}
 			if c.Sent != "" && c.Received != "" && !oda.InstantOf(at(c.Received)).Time().Before(oda.InstantOf(at(c.Sent)).Time()) {
 				tally.Took = oda.Elapsed(oda.InstantOf(at(c.Received)) - oda.InstantOf(at(c.Sent)))
-				night.Slowest = append(night.Slowest, oda.SlowCall{Block: place.ID, Sequence: r.Sequence, Request: c.Request, SentAt: oda.Moment(oda.InstantOf(at(c.Sent))), Took: tally.Took})
+				night.Slowest = append(night.Slowest, oda.SlowCall{Block: id, Sequence: r.Sequence, Request: c.Request, SentAt: oda.Moment(oda.InstantOf(at(c.Sent))), Took: tally.Took})
 			}
 			i := oda.Moment(oda.InstantOf(when))
 			if block.Calls == 0 {
@@ -294,7 +294,7 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 			request := requests[c.Request]
 			requests[c.Request] = oda.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
 			if tally.Failures > 0 {
-				failedIn[c.Request] = append(failedIn[c.Request], place.ID)
+				failedIn[c.Request] = append(failedIn[c.Request], id)
 			}
 		}
 		if block.Calls > 0 {

@@ -14,7 +14,7 @@ func prj(id string) oda.Ref { return oda.Ref{Kind: oda.Project, ID: id} }
 // provenance gives that of an entity.
 func (d *desk) provenance(ref oda.Ref) *oda.Provenance {
 	d.tb.Helper()
-	p, err := oda.NewArchive(d.store, nil).Provenance(d.ctx, ref)
+	p, err := oda.NewArchive(d.engine, nil).Provenance(d.ctx, ref)
 	if err != nil {
 		d.tb.Fatalf("provenance of %s: %v", ref.ID, err)
 	}
@@ -98,7 +98,7 @@ var provenance = []scenario{
 		same(t, "the nodes of the others", refs(d.provenance(sbd("x"))), []oda.Ref{sbd("x"), sbi("x"), eb("x")})
 	}},
 	{"there are at most 1,000 nodes", func(t *testing.T, d *desk) {
-		var puts []oda.Put
+		var puts []writing
 		for i := range 1100 {
 			puts = append(puts, d.write(eb(fmt.Sprintf("eb-%04d", i)), `{"sbd_ref":"hub","sbd_version":3}`))
 		}
@@ -150,7 +150,7 @@ var provenance = []scenario{
 	{"an unknown entity has none", func(t *testing.T, d *desk) {
 		d.mustPut(sbi("sbi"), `{"sbd_ref":"unknown"}`)
 		for _, id := range []string{"unknown", "no identifier/", ""} {
-			_, err := oda.NewArchive(d.store, nil).Provenance(d.ctx, sbd(id))
+			_, err := oda.NewArchive(d.engine, nil).Provenance(d.ctx, sbd(id))
 			refused(t, err, oda.NotFound)
 		}
 	}},

@@ -64,7 +64,7 @@ var recordKeys = []scenario{
 	}},
 	{"the same record with another key, or with none, is another record", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		for i, key := range []string{"k", "K", "", "", "k ", "k%", `'"\`, strings.Repeat("k", 255)} {
+		for i, key := range []string{"k", "K", "", "", "k~", "k%", `'"\`, strings.Repeat("k", 255)} {
 			same(t, "the sequence", d.mustRecordOnce("b", key, call("one")).Sequence, int64(i+1))
 		}
 		same(t, "the number of records", len(d.records("b")), 8)

@@ -41,7 +41,7 @@ var room = []scenario{
 			size := oda.LargeText + more
 			d.mustPut(sbd(id), padded(size-frame))
 			m := &meter{most: 1 << 20}
-			if _, err := d.store.Get(oda.WithRoom(d.ctx, m), sbd(id)); err != nil {
+			if _, err := d.engine.Get(oda.WithRoom(d.ctx, m), sbd(id)); err != nil {
 				t.Fatal(err)
 			}
 			same(t, "the room", m.held, int64(more*size))
@@ -50,10 +50,10 @@ var room = []scenario{
 	{"a large document is not read before there is room", func(t *testing.T, d *desk) {
 		first := d.mustPut(sbd("large"), padded(300<<10))
 		for name, read := range map[string]func(context.Context) (*oda.Entity, error){
-			"Get":     func(ctx context.Context) (*oda.Entity, error) { return d.store.Get(ctx, sbd("large")) },
-			"Version": func(ctx context.Context) (*oda.Entity, error) { return d.store.Version(ctx, sbd("large"), 1) },
+			"Get":     func(ctx context.Context) (*oda.Entity, error) { return d.engine.Get(ctx, sbd("large")) },
+			"Version": func(ctx context.Context) (*oda.Entity, error) { return d.engine.Version(ctx, sbd("large"), 1) },
 			"AsOf": func(ctx context.Context) (*oda.Entity, error) {
-				return d.store.AsOf(ctx, sbd("large"), first.Metadata.LastModifiedOn)
+				return d.engine.AsOf(ctx, sbd("large"), first.Metadata.LastModifiedOn)
 			},
 		} {
 			if _, err := read(oda.WithRoom(d.ctx, &meter{})); !errors.Is(err, errFull) {
@@ -77,7 +77,7 @@ var room = []scenario{
 				d.mustRecord("b", text)
 			}
 		}
-		e, err := d.store.Get(oda.WithRoom(d.ctx, &meter{}), eb("b"))
+		e, err := d.engine.Get(oda.WithRoom(d.ctx, &meter{}), eb("b"))
 		if err == nil { // an engine may also read some of the records at once
 			_, err = e.WriteTo(io.Discard)
 		}
@@ -85,7 +85,7 @@ var room = []scenario{
 			t.Errorf("without room: %v", err)
 		}
 		m := &meter{most: 1 << 20}
-		if e, err = d.store.Get(oda.WithRoom(d.ctx, m), eb("b")); err != nil {
+		if e, err = d.engine.Get(oda.WithRoom(d.ctx, m), eb("b")); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "the document", Render(t, e), d.text(eb("b")))
@@ -99,11 +99,11 @@ var room = []scenario{
 		for range 3 {
 			d.mustRecord("b", padded(large))
 		}
-		if _, err := d.store.Records(oda.WithRoom(d.ctx, &meter{}), "b", 0, 10); !errors.Is(err, errFull) {
+		if _, err := d.engine.Records(oda.WithRoom(d.ctx, &meter{}), "b", 0, 10); !errors.Is(err, errFull) {
 			t.Errorf("without room: %v", err)
 		}
 		m := &meter{most: 64 << 20}
-		page, err := d.store.Records(oda.WithRoom(d.ctx, m), "b", 0, 10)
+		page, err := d.engine.Records(oda.WithRoom(d.ctx, m), "b", 0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

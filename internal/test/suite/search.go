@@ -31,7 +31,7 @@ func (d *desk) seek(kind oda.Kind, raw string) oda.Search {
 // find gives what a search finds, page by page, and calls between after each.
 func (d *desk) find(kind oda.Kind, raw string, between func()) []oda.Found {
 	d.tb.Helper()
-	archive := oda.NewArchive(d.store, nil)
+	archive := oda.NewArchive(d.engine, nil)
 	all := []oda.Found{}
 	for range 10_000 {
 		q := d.seek(kind, raw)

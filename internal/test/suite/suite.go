@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"slices"
 	"testing"
 
 	"oda"
@@ -12,47 +13,68 @@ type scenario struct {
 	run  func(t *testing.T, d *desk)
 }
 
+// groups has the scenarios by their subjects. Those inside need an engine itself; the
+// others may speak to it through the client as well.
+var groups = []struct {
+	name              string
+	scenarios, inside []scenario
+}{
+	{"versions", versions, versionsInside},
+	{"past", past, pastInside},
+	{"documents", documents, documentsInside},
+	{"conditions", conditions, conditionsInside},
+	{"several", several, severalInside},
+	{"creation", creation, creationInside},
+	{"records", records, recordsInside},
+	{"record keys", recordKeys, nil},
+	{"batches", batches, batchesInside},
+	{"room", nil, room},
+	{"telescopes", nil, telescopes},
+	{"days", nil, days},
+	{"nights", nil, nights},
+	{"listing", listings, listingsInside},
+	{"paging", paging, pagingInside},
+	{"catalogue", nil, catalogue},
+	{"provenance", nil, provenance},
+	{"search", nil, searches},
+	{"changes", changes, changesInside},
+	{"moving", nil, moving},
+	{"closing", nil, closing},
+	{"concurrency", concurrency, nil},
+	{"histories", nil, histories},
+	{"properties", properties, nil},
+}
+
 // Run runs the suite against an engine. open returns an empty store that is
 // closed when the test ends; it may be called concurrently.
 func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
-	for _, group := range []struct {
-		name      string
-		scenarios []scenario
-	}{
-		{"versions", versions},
-		{"past", past},
-		{"documents", documents},
-		{"conditions", conditions},
-		{"several", several},
-		{"creation", creation},
-		{"records", records},
-		{"record keys", recordKeys},
-		{"batches", batches},
-		{"room", room},
-		{"telescopes", telescopes},
-		{"days", days},
-		{"nights", nights},
-		{"listing", listings},
-		{"paging", paging},
-		{"catalogue", catalogue},
-		{"provenance", provenance},
-		{"search", searches},
-		{"changes", changes},
-		{"moving", moving},
-		{"closing", closing},
-		{"concurrency", concurrency},
-		{"histories", histories},
-		{"properties", properties},
-	} {
-		t.Run(group.name, func(t *testing.T) {
-			for _, s := range group.scenarios {
-				t.Run(s.name, func(t *testing.T) {
-					t.Parallel()
-					d := newDesk(t, open(t))
-					d.fresh = func() *desk { return newDesk(t, open(t)) }
-					s.run(t, d)
-				})
-			}
-		})
+	desk := func(t *testing.T) *desk {
+		engine := open(t)
+		return newDesk(t, direct{engine, engine}, engine)
 	}
+	for _, group := range groups {
+		run(t, group.name, slices.Concat(group.scenarios, group.inside), desk)
+	}
+}
+
+// RunSpoken runs the part of the suite that clients can see: the Go client speaks
+// to a server with an engine behind it.
+func RunSpoken(t *testing.T, open func(tb testing.TB) oda.Engine) {
+	for _, group := range groups {
+		run(t, group.name, group.scenarios, func(t *testing.T) *desk { return newDesk(t, speak(t, open(t)), nil) })
+	}
+}
+
+// run runs scenarios, each with a desk of its own.
+func run(t *testing.T, name string, scenarios []scenario, open func(t *testing.T) *desk) {
+	t.Run(name, func(t *testing.T) {
+		for _, s := range scenarios {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				d := open(t)
+				d.fresh = func() *desk { return open(t) }
+				s.run(t, d)
+			})
+		}
+	})
 }

@@ -68,7 +68,7 @@ var forms = []struct {
 	{name: "with others", send: func(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error {
 		beside := Document(d.tb, oda.SBDefinition, `{"sbd_id":"beside-`+id+`","telescope":"aux"}`)
 		_, err := a.StoreAll(d.ctx, []*oda.Document{beside, doc}, w)
-		if _, found := d.store.Get(d.ctx, sbd("beside-"+id)); (found == nil) != (err == nil) {
+		if _, found := d.engine.Get(d.ctx, sbd("beside-"+id)); (found == nil) != (err == nil) {
 			d.tb.Fatalf("%s: of two documents one was stored: %v, %v", id, err, found)
 		}
 		return err
@@ -82,7 +82,7 @@ func storeAlone(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Wri
 
 var telescopes = []scenario{
 	{"a bound caller stores only where the stored and the new telescope are theirs", func(t *testing.T, d *desk) {
-		a := oda.NewArchive(d.store, &Minter{})
+		a := oda.NewArchive(d.engine, &Minter{})
 		w := oda.Write{User: "eve", Telescopes: boundTo("mid", "aux")}
 		n := 0
 		for _, kind := range oda.Kinds {
@@ -113,7 +113,7 @@ var telescopes = []scenario{
 						case !may && stored != absent:
 							same(t, what, d.text(ref), before)
 						case !may:
-							_, err := d.store.Get(d.ctx, ref)
+							_, err := d.engine.Get(d.ctx, ref)
 							refused(t, err, oda.NotFound)
 						}
 					}
@@ -122,7 +122,7 @@ var telescopes = []scenario{
 		}
 	}},
 	{"a bound caller creates only for their telescopes", func(t *testing.T, d *desk) {
-		a := oda.NewArchive(d.store, &Minter{})
+		a := oda.NewArchive(d.engine, &Minter{})
 		for _, kind := range oda.Kinds {
 			for _, sent := range []string{none, "mid", "low"} {
 				for _, key := range []string{"", "key " + sent} {
@@ -148,7 +148,7 @@ var telescopes = []scenario{
 				}
 				add := d.adding(block, records...)
 				add.Telescopes = boundTo("mid", "aux")
-				_, err := d.store.Append(d.ctx, add)
+				_, err := d.engine.Append(d.ctx, add)
 				if telescope == "low" {
 					refused(t, err, oda.Forbidden)
 				} else if err != nil {
@@ -160,7 +160,7 @@ var telescopes = []scenario{
 		same(t, "the records of the own telescope", len(d.records("b1")), 6)
 		add := d.adding("unknown", d.keyed("", call("one")))
 		add.Telescopes = boundTo("mid")
-		_, err := d.store.Append(d.ctx, add)
+		_, err := d.engine.Append(d.ctx, add)
 		refused(t, err, oda.NotFound)
 	}},
 	{"a retry is refused once the block is of another telescope", func(t *testing.T, d *desk) {
@@ -168,15 +168,15 @@ var telescopes = []scenario{
 		add := d.adding("b", d.keyed("k", call("one")))
 		add.Telescopes = boundTo("mid")
 		for range 2 {
-			if _, err := d.store.Append(d.ctx, add); err != nil {
+			if _, err := d.engine.Append(d.ctx, add); err != nil {
 				t.Fatal(err)
 			}
 		}
 		d.mustUpdate(eb("b"), of("low")+","+listing(call("one")))
-		_, err := d.store.Append(d.ctx, add)
+		_, err := d.engine.Append(d.ctx, add)
 		refused(t, err, oda.Forbidden)
 		add.Telescopes = nil
-		if _, err := d.store.Append(d.ctx, add); err != nil {
+		if _, err := d.engine.Append(d.ctx, add); err != nil {
 			t.Fatal(err)
 		}
 	}},
@@ -217,7 +217,7 @@ func movingTelescopes(t *testing.T, d *desk) {
 				}
 				add.Telescopes = bounds[i%len(bounds)]
 				for range 1 + j%3/2 { // some are sent again
-					receipts, err := d.store.Append(d.ctx, add)
+					receipts, err := d.engine.Append(d.ctx, add)
 					switch {
 					case err == nil:
 						accepted[i] = append(accepted[i], write{block, add.Telescopes, receipts[0].Metadata.Version, false})
@@ -263,7 +263,7 @@ func movingTelescopes(t *testing.T, d *desk) {
 		return nil
 	})
 	telescopeOf := func(block string, version int64) string {
-		found, err := d.store.Version(d.ctx, eb(block), version)
+		found, err := d.engine.Version(d.ctx, eb(block), version)
 		if err != nil {
 			t.Fatal(err)
 		}

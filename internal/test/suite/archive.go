@@ -1,0 +1,85 @@
+package suite
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"oda"
+)
+
+// archive is an archive as a scenario sees it: an engine, or a server that the Go
+// client speaks to.
+type archive interface {
+	oda.Reader
+	Put(ctx context.Context, writes []writing) ([]*oda.Entity, error)
+	Create(ctx context.Context, w writing, key string) (*oda.Entity, error)
+	Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error)
+	// List reads pages of this length and calls between after each; without a
+	// length there is one answer.
+	List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error)
+	Counts(ctx context.Context) (map[oda.Kind]int64, error)
+	Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error)
+}
+
+// writing is a document to be stored: as an engine gets it, and as a caller sends it.
+type writing struct {
+	oda.Put
+	text string
+}
+
+// direct is an engine.
+type direct struct {
+	oda.Reader
+	engine oda.Engine
+}
+
+func (a direct) Put(ctx context.Context, writes []writing) ([]*oda.Entity, error) {
+	puts := make([]oda.Put, len(writes))
+	for i, w := range writes {
+		puts[i] = w.Put
+	}
+	return a.engine.Put(ctx, puts)
+}
+
+func (a direct) Create(ctx context.Context, w writing, key string) (*oda.Entity, error) {
+	if key == "" {
+		return a.engine.Create(ctx, w.Put, nil)
+	}
+	return a.engine.Create(ctx, w.Put, keyOf(key, w.text))
+}
+
+func (a direct) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
+	return a.engine.Append(ctx, add)
+}
+
+func (a direct) List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error) {
+	ids := []string{}
+	for q.Limit = page; ; between() {
+		var last oda.Place
+		n := 0
+		err := a.engine.List(ctx, q, func(id string, at oda.Instant) error {
+			n, last = n+1, oda.Place{At: at, ID: id}
+			ids = append(ids, id)
+			return nil
+		})
+		if page > 0 && n > page {
+			return nil, fmt.Errorf("a page has %d identifiers, but the limit is %d", n, page)
+		}
+		if err != nil || page == 0 || n < page {
+			return ids, err
+		}
+		q.Start = &last
+	}
+}
+
+func (a direct) Counts(ctx context.Context) (map[oda.Kind]int64, error) { return a.engine.Counts(ctx) }
+
+func (a direct) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error) {
+	return oda.NewArchive(a.engine, nil).Changes(ctx, f)
+}
+
+// keyOf returns an idempotency key for a request with this body.
+func keyOf(value, body string) *oda.Key {
+	return &oda.Key{Value: value, Digest: sha256.Sum256([]byte(body))}
+}
