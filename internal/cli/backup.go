@@ -70,7 +70,7 @@ func (b *backUp) take(ctx context.Context, file io.Writer, version string, writt
 		}
 		return app.Backup(ctx, string(b.Db), counting{file, written}, version)
 	}
-	archive, err := b.archive("")
+	archive, err := b.archive(ctx)
 	if err != nil {
 		return backup.End{}, err
 	}

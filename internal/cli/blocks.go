@@ -33,13 +33,10 @@ type create struct {
 }
 
 // Run creates the block.
-func (c *create) Run(ctx context.Context, to streams) error {
-	archive, err := c.archive(ctx)
-	if err != nil {
-		return err
-	}
+func (c *create) Run(ctx context.Context, archive *client.Client, to streams) error {
 	var body []byte
 	if c.File != "" {
+		var err error
 		if body, err = readFile(c.File, to.in); err != nil {
 			return fmt.Errorf("%s: %w", called(c.File), err)
 		}
@@ -72,11 +69,7 @@ var errInterrupted = errors.New("interrupted")
 
 // Run sends the records in batches as it reads them. Each has a key, so that an
 // interrupted recording can be sent again.
-func (r *recording) Run(ctx context.Context, to streams) error {
-	archive, err := r.archive(ctx)
-	if err != nil {
-		return err
-	}
+func (r *recording) Run(ctx context.Context, archive *client.Client, to streams) error {
 	in, err := open(r.File, to.in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", called(r.File), err)

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"strconv"
 
@@ -19,75 +17,6 @@ import (
 // following is the flag of commands that can wait for more.
 type following struct {
 	Follow bool `short:"f" help:"Go on with what comes, until interrupted with Ctrl-C."`
-}
-
-// stream prints things as they come: for people a table, for programs a line of
-// JSON for each. While it follows, nothing waits to be printed.
-type stream[T any] struct {
-	look
-	header []string
-	ends   bool // as in a table
-	row    func(T) []cell
-	json   func(T) []byte
-
-	columns []string       // as CSV has them
-	flat    func(T) []byte // an object with these members
-}
-
-// all prints what comes.
-func (p *stream[T]) all(out io.Writer, format string, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
-	if format != "table" && !(format == "auto" && p.people) {
-		return p.lines(out, format, follow, list, explain)
-	}
-	t := &table{look: p.look, header: p.header, ends: p.ends}
-	for one, err := range list {
-		if err != nil {
-			return errors.Join(t.flush(out), explain(err))
-		}
-		t.add(p.row(one)...)
-		if follow || len(t.rows) == tableRows {
-			if err := t.flush(out); err != nil {
-				return err
-			}
-		}
-	}
-	return t.flush(out)
-}
-
-// lines prints a line of JSON for each thing, or a document of YAML, or a row of CSV.
-func (p *stream[T]) lines(out io.Writer, format string, follow bool, list iter.Seq2[T, error], explain func(error) error) error {
-	w := bufio.NewWriter(out)
-	write := func(one T) error {
-		_, err := w.WriteString(p.safe(string(p.json(one))) + "\n")
-		return err
-	}
-	switch format {
-	case "yaml":
-		write = func(one T) error {
-			w.WriteString("---\n")
-			return p.printYAML(w, p.json(one))
-		}
-	case "csv":
-		t, err := newCSV(w, p.look, p.columns)
-		if err != nil {
-			return err
-		}
-		write = func(one T) error { return t.add(p.flat(one)) }
-	}
-	for one, err := range list {
-		if err != nil {
-			return errors.Join(w.Flush(), explain(err))
-		}
-		if err := write(one); err != nil {
-			return err
-		}
-		if follow {
-			if err := w.Flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return w.Flush()
 }
 
 // calls prints the records of a block.
@@ -110,22 +39,19 @@ func (c *calls) Validate() error {
 }
 
 // Run prints the records in their order.
-func (c *calls) Run(ctx context.Context, to streams) error {
-	archive, err := c.archive("")
-	if err != nil {
-		return err
-	}
+func (c *calls) Run(ctx context.Context, archive *client.Client, to streams) error {
 	list := archive.Records(ctx, c.ID, c.After)
 	if c.Follow {
 		list = archive.FollowRecords(ctx, c.ID, c.After)
 	}
-	print := stream[oda.Record]{
-		look: c.look(to.out), header: []string{"SEQUENCE", "WHEN (UTC)", "STATUS", "SECONDS", "REQUEST"},
-		ends: true, // a request is the path of a function
-		row:  callRow, json: recordJSON,
+	print := printer[oda.Record]{
+		look: c.look(to.out), single: true, follow: c.Follow,
+		header: []string{"SEQUENCE", "WHEN (UTC)", "STATUS", "SECONDS", "REQUEST"},
+		ends:   true, // a request is the path of a function
+		row:    callRow, json: recordJSON,
 		columns: []string{"sequence", "request", "sent_at", "received_at", "seconds", "outcome", "recorded_at"}, flat: callJSON,
 	}
-	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, c.ID, err) })
+	return print.all(to.out, c.Output, limited(list, c.Limit), func(err error) error { return explain(archive, c.ID, err) })
 }
 
 // callRow returns a call as people see it.
@@ -212,11 +138,7 @@ func (p *position) UnmarshalText(text []byte) error {
 func (c *changes) Validate() error { return validLimit(c.Limit) }
 
 // Run prints the changes in their order.
-func (c *changes) Run(ctx context.Context, to streams) error {
-	archive, err := c.archive("")
-	if err != nil {
-		return err
-	}
+func (c *changes) Run(ctx context.Context, archive *client.Client, to streams) error {
 	var after oda.Position
 	switch {
 	case c.After != nil:
@@ -233,12 +155,13 @@ func (c *changes) Run(ctx context.Context, to streams) error {
 	if c.Follow {
 		list = archive.Follow(ctx, after, filter)
 	}
-	print := stream[oda.Change]{
-		look: c.look(to.out), header: []string{"POSITION", "WHEN (UTC)", "WHO", "KIND", "IDENTIFIER", "CHANGE"},
-		row: changeRow, json: changeJSON,
-		columns: []string{"position", "kind", "id", "change", "version", "first_sequence", "last_sequence", "by", "on"}, flat: changeJSON,
+	print := printer[oda.Change]{
+		look: c.look(to.out), single: true, follow: c.Follow,
+		header: []string{"POSITION", "WHEN (UTC)", "WHO", "KIND", "IDENTIFIER", "CHANGE"},
+		row:    changeRow, json: changeJSON,
+		columns: []string{"position", "kind", "id", "change", "version", "first_sequence", "last_sequence", "by", "on"},
 	}
-	return print.all(to.out, c.Output, c.Follow, limited(list, c.Limit), func(err error) error { return explain(archive, "changes", err) })
+	return print.all(to.out, c.Output, limited(list, c.Limit), func(err error) error { return explain(archive, "changes", err) })
 }
 
 func changeJSON(c oda.Change) []byte { return c.AppendJSON(nil) }

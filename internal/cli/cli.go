@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"oda"
+	"oda/client"
 	"oda/internal/demo"
 )
 
@@ -45,8 +46,8 @@ type commands struct {
 	Sbis    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
 	Ebs     blocks      `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
 	Prjs    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
-	Open    openAny     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
-	Edit    editAny     `cmd:"" group:"Entities" help:"Change an entity in your editor."`
+	Open    opening     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
+	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
 	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored and recorded, in order; with -f also what comes."`
 	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
 	Whoami  whoami      `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
@@ -128,9 +129,6 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		return exitUsage
 	}
 	ctx := context.Background()
-	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
-		command.Bind(kind)
-	}
 	if group := command.Selected().ClosestGroup(); group == nil || group.Key != entityGroup {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -139,6 +137,7 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 	} // else a signal ends the command at once, even while it waits for input
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.Bind(command, parser, &read.settings)
+	bindArchive(command)
 	if err := command.Run(streams{os.Stdin, out, errOut, programVersion, args}); err != nil {
 		f := failureOf(err)
 		if f.text != "" {
@@ -147,6 +146,26 @@ func Run(args []string, out, errOut io.Writer, programVersion string) int {
 		return f.exit
 	}
 	return exitOK
+}
+
+// bindArchive lets a method Run have a parameter for the archive that its command
+// asks, and one for the kind of the entities that it is about.
+func bindArchive(command *kong.Context) {
+	selected := command.Selected().Target.Addr().Interface()
+	var wrong error
+	if asks, ok := selected.(interface {
+		archive(ctx context.Context) (*client.Client, error)
+	}); ok {
+		wrong = command.BindToProvider(asks.archive)
+	}
+	if kind, ok := oda.KindOf(strings.Fields(command.Command())[0]); ok {
+		command.Bind(kind)
+	} else if names, ok := selected.(interface{ kind() (oda.Kind, error) }); ok {
+		wrong = errors.Join(wrong, command.BindToProvider(names.kind))
+	}
+	if wrong != nil {
+		panic(wrong) // they are functions
+	}
 }
 
 // shownError returns what a person is told. It may quote a document, or another

@@ -316,8 +316,7 @@ func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
 		known = false
 	}
 	if !known {
-		var err error
-		if kind, err = kindNamed(prefix, ""); err != nil {
+		if kind, known = kindOf(prefix); !known {
 			for _, one := range oda.Kinds {
 				found = append(found, one.Prefix()+"-")
 			}

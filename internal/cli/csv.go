@@ -75,17 +75,6 @@ func csvCell(value []byte) string {
 	return text
 }
 
-// printCSV prints a list of values as a table.
-func (l look) printCSV(out io.Writer, columns []string, values ...json.RawMessage) error {
-	t, err := newCSV(out, l, columns)
-	for _, value := range values {
-		if err == nil {
-			err = t.add(value)
-		}
-	}
-	return err
-}
-
 // printPlaces prints a document as a table of its values, each with the JSON pointer to it.
 func (l look) printPlaces(out io.Writer, document []byte) error {
 	t, err := newCSV(out, l, []string{"pointer", "value"})
@@ -144,12 +133,24 @@ func (r *reporting) format() string {
 }
 
 // printResult prints a result for programs.
-func printResult(out io.Writer, format string, result any) error {
+func (l look) printResult(out io.Writer, format string, result any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(result); err != nil {
 		return err
 	}
-	return (coloring{}).look(out).printDocument(out, format, text.Bytes())
+	return l.printDocument(out, format, text.Bytes())
+}
+
+// printRows prints values as a table of CSV.
+func printRows[T any](l look, out io.Writer, columns []string, values []T) error {
+	t, err := newCSV(out, l, columns)
+	for i := 0; i < len(values) && err == nil; i++ {
+		var text []byte
+		if text, err = json.Marshal(values[i]); err == nil {
+			err = t.add(text)
+		}
+	}
+	return err
 }

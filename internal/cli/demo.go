@@ -82,7 +82,7 @@ func (d *demonstration) serve(ctx context.Context, to streams) error {
 
 // play stores the week, and goes on if that was asked for.
 func (d *demonstration) play(ctx context.Context, to streams) error {
-	archive, err := d.archive("")
+	archive, err := d.archive(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (d *demonstration) play(ctx context.Context, to streams) error {
 			"Use a new archive, or add another week with --add and another --seed")
 	}
 	if err == nil && d.Live {
-		err = demo.Live(ctx, d.archive, d.options(to), demo.Sleep)
+		err = demo.Live(ctx, d.as, d.options(to), demo.Sleep)
 		if ctx.Err() != nil { // it was asked to stop
 			return nil
 		}
@@ -118,7 +118,7 @@ func (d *demonstration) fill(ctx context.Context, to streams, archive *client.Cl
 		return errors.New("the archive at " + archive.Address() + " is not empty, and nothing is ever removed from an archive; " +
 			"use one that is meant for it, or give --add")
 	}
-	done, err := demo.Fill(ctx, d.archive, d.options(to))
+	done, err := demo.Fill(ctx, d.as, d.options(to))
 	switch {
 	case errors.Is(err, demo.ErrPresent) && d.Live:
 		return nil

@@ -93,7 +93,7 @@ func (e *examine) Run(ctx context.Context, to streams) error {
 // at.
 func (e *examine) look(ctx context.Context, report *doctor.Report, p *progress, version string) (unseen string, err error) {
 	if e.Db == "" {
-		archive, err := e.archive("")
+		archive, err := e.archive(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -179,7 +179,7 @@ func spooled(folder string, report *doctor.Report) {
 // print prints the result.
 func (e *examine) print(out io.Writer, report *doctor.Report, findings []doctor.Finding, unseen string) error {
 	if format := e.format(); format != "" {
-		return printResult(out, format, map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
+		return coloring{}.look(out).printResult(out, format, map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
 	}
 	if unseen != "" {
 		if _, err := fmt.Fprintf(out, "not looked at: %s\n", unseen); err != nil {

@@ -18,12 +18,12 @@ import (
 
 // edit changes an entity in an editor.
 type edit struct {
-	ID string `arg:"" name:"id" complete:"id" help:"Identifier."`
+	named
 	coloring
 	acting
 }
 
-// Help is what "oda KIND edit --help" says besides the flags.
+// Help is what "oda edit --help" says besides the flags.
 func (*edit) Help() string {
 	return `Opens the document in the editor of $VISUAL or $EDITOR, else in vi. When you leave
 the editor, it checks what you wrote, shows what has changed, and stores it. If
@@ -49,11 +49,7 @@ type draft struct {
 }
 
 // Run edits until the document is stored, or the person gives up.
-func (e *edit) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := e.archive(ctx)
-	if err != nil {
-		return err
-	}
+func (e *edit) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	base, err := archive.Get(ctx, kind, e.ID)
 	if err != nil {
 		return explain(archive, e.ID, err)

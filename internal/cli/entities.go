@@ -24,8 +24,6 @@ type entities struct {
 	Versions   versions   `cmd:"" reads:"" aliases:"history" help:"Print the versions of an entity, or one of them."`
 	Diff       diff       `cmd:"" reads:"" help:"Print what changed from one version to another."`
 	Provenance provenance `cmd:"" reads:"" help:"Print where an entity comes from, and what came of it."`
-	Open       opening    `cmd:"" reads:"" help:"Open the page of an entity in the browser."`
-	Edit       edit       `cmd:"" help:"Change an entity in your editor."`
 	Put        put        `cmd:"" help:"Store documents under the identifiers in them."`
 	Post       post       `cmd:"" help:"Store documents under new identifiers."`
 }
@@ -49,6 +47,9 @@ func (g *get) Validate(ctx *kong.Context) error {
 	return validVersion(ctx, "--version", g.Version)
 }
 
+// archive returns a client for the archive.
+func (g *get) archive(context.Context) (*client.Client, error) { return g.as(g.User) }
+
 // read reads the state of an entity that was asked for.
 func (g *get) read(ctx context.Context, archive *client.Client, kind oda.Kind, id string) (*client.Document, error) {
 	switch {
@@ -61,11 +62,7 @@ func (g *get) read(ctx context.Context, archive *client.Client, kind oda.Kind, i
 }
 
 // Run prints the documents as they are stored, one after the other.
-func (g *get) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := g.archive(g.User)
-	if err != nil {
-		return err
-	}
+func (g *get) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	look := g.look(to.out)
 	for i, id := range g.ID {
 		d, err := g.read(ctx, archive, kind, id)
@@ -100,11 +97,7 @@ func (p *put) Validate() error {
 }
 
 // Run stores one document after the other, and stops at the first failure.
-func (p *put) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := p.archive(ctx)
-	if err != nil {
-		return err
-	}
+func (p *put) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	return each(p.File, to.in, func(body []byte) error {
 		id, err := identifier(kind, body)
 		if err != nil {
@@ -147,11 +140,7 @@ type post struct {
 }
 
 // Run creates one entity after the other, and stops at the first failure.
-func (p *post) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := p.archive(ctx)
-	if err != nil {
-		return err
-	}
+func (p *post) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	return each(p.File, to.in, func(body []byte) error {
 		d, err := archive.Create(ctx, kind, body, "")
 		if err != nil {

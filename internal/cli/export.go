@@ -89,7 +89,7 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 	frugal(64 << 20)
 	var done, total atomic.Int64
 	if e.Db == "" {
-		archive, err := e.archive("")
+		archive, err := e.archive(ctx)
 		if err != nil {
 			return "", err
 		}

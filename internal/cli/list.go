@@ -12,115 +12,144 @@ import (
 	"oda/client"
 )
 
-// lister prints a list: for people a table, for programs a line for each thing.
-type lister[T any] struct {
+// printer prints a list as it arrives: for people a table, for programs a line for each
+// thing, or what they ask for.
+type printer[T any] struct {
 	look
 	header []string
+	ends   bool // as in a table
 	row    func(T) []cell
-	line   func(T) string // for programs, unless they ask for something else
-	id     func(T) string
-	json   func(T) []byte
 
-	columns []string // as CSV has them; members of what json returns
+	line func(T) string // for programs that ask for nothing; else the identifier, else the JSON
+	id   func(T) string
+	json func(T) []byte
+
+	columns []string       // as CSV has them
+	flat    func(T) []byte // an object with these members, if the JSON is none
+
+	single bool // JSON and YAML have a text for each thing, instead of one for all
+	follow bool // more things come, and nothing waits to be printed
 }
 
-// all prints a list as it arrives, and what explains its error.
-func (p *lister[T]) all(out io.Writer, format string, list iter.Seq2[T, error], explain func(error) error) error {
+// writing writes the things of a list, and the end of the list.
+type writing[T any] struct {
+	one func(T) error
+	end func() error
+}
+
+// all prints a list, and what explains its error.
+func (p *printer[T]) all(out io.Writer, format string, list iter.Seq2[T, error], explain func(error) error) error {
 	if format == "auto" && p.people {
 		format = "table"
 	}
 	w := bufio.NewWriter(out)
-	write, end := p.lines(w, p.line), w.Flush
-	switch format {
-	case "table":
-		write, end = p.table(w)
-	case "id":
-		write = p.lines(w, p.id)
-	case "json":
-		write, end = p.array(w)
-	case "yaml":
-		write, end = p.yaml(w)
-	case "csv":
-		t, err := newCSV(w, p.look, p.columns)
-		if err != nil {
-			return err
-		}
-		write = func(one T) error { return t.add(p.json(one)) }
+	write, err := p.writing(w, format)
+	if err != nil {
+		return err
 	}
-	none := true
+	none := !p.follow
 	for one, err := range list {
 		if err != nil {
-			if _, ended := errors.AsType[incompleteError](err); !ended && format != "table" { // a list that lacks its end is not closed
-				end = w.Flush
+			if _, ended := errors.AsType[incompleteError](err); !ended && format != "table" {
+				write.end = w.Flush // a list that lacks its end is not closed
 			}
-			return errors.Join(end(), w.Flush(), explain(err))
+			return errors.Join(write.end(), w.Flush(), explain(err))
 		}
 		none = false
-		if err := write(one); err != nil {
+		err := write.one(one)
+		if err == nil && p.follow {
+			err = w.Flush()
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if none && format == "table" && p.people {
 		w.WriteString("nothing was found\n")
 	}
-	if err := end(); err != nil {
+	if err := write.end(); err != nil {
 		return err
 	}
 	return w.Flush()
 }
 
-func (p *lister[T]) lines(w *bufio.Writer, text func(T) string) func(T) error {
-	return func(one T) error {
+// writing returns how to write a list in a format.
+func (p *printer[T]) writing(w *bufio.Writer, format string) (writing[T], error) {
+	switch {
+	case format == "table":
+		return p.table(w), nil
+	case format == "csv":
+		return p.csv(w)
+	case format == "yaml" && p.single:
+		return writing[T]{func(one T) error {
+			w.WriteString("---\n")
+			return p.printYAML(w, p.json(one))
+		}, w.Flush}, nil
+	case format == "yaml":
+		return p.gathered(func(text []byte) error { return p.printYAML(w, text) }), nil
+	case format == "json" && !p.single && p.people: // it is read when it is complete
+		return p.gathered(func(text []byte) error { return p.printLines(w, text) }), nil
+	case format == "json" && !p.single:
+		return p.array(w), nil
+	}
+	text := func(one T) string { return string(p.json(one)) }
+	if format == "id" || format == "auto" && p.id != nil {
+		text = p.id
+	}
+	if format == "auto" && p.line != nil {
+		text = p.line
+	}
+	return writing[T]{func(one T) error {
 		_, err := w.WriteString(p.safe(text(one)) + "\n")
 		return err
-	}
+	}, w.Flush}, nil
 }
 
-func (p *lister[T]) table(w *bufio.Writer) (func(T) error, func() error) {
-	t := &table{look: p.look, header: p.header}
-	return func(one T) error {
-			if t.add(p.row(one)...); len(t.rows) < tableRows {
-				return nil
-			}
-			return errors.Join(t.flush(w), w.Flush())
-		}, func() error {
-			return t.flush(w)
+func (p *printer[T]) table(w *bufio.Writer) writing[T] {
+	t := &table{look: p.look, header: p.header, ends: p.ends}
+	return writing[T]{func(one T) error {
+		if t.add(p.row(one)...); !p.follow && len(t.rows) < tableRows {
+			return nil
 		}
+		return errors.Join(t.flush(w), w.Flush())
+	}, func() error { return t.flush(w) }}
+}
+
+func (p *printer[T]) csv(w *bufio.Writer) (writing[T], error) {
+	flat := p.flat
+	if flat == nil {
+		flat = p.json
+	}
+	t, err := newCSV(w, p.look, p.columns)
+	return writing[T]{func(one T) error { return t.add(flat(one)) }, w.Flush}, err
 }
 
 // array writes a JSON array. It is closed only if the list is complete.
-func (p *lister[T]) array(w *bufio.Writer) (func(T) error, func() error) {
-	if p.people { // it is read when it is complete
-		return p.gathered(func(text []byte) error { return p.printLines(w, text) })
-	}
-	before := byte('[')
-	return func(one T) error {
-			w.WriteByte(before)
-			before = ','
-			_, err := w.Write(p.json(one))
-			return err
-		}, func() error {
-			if before == '[' {
-				w.WriteByte('[')
-			}
-			_, err := w.WriteString("]\n")
-			return err
+func (p *printer[T]) array(w *bufio.Writer) writing[T] {
+	before := "["
+	return writing[T]{func(one T) error {
+		w.WriteString(before)
+		before = ","
+		_, err := w.Write(p.json(one))
+		return err
+	}, func() error {
+		if before == "[" {
+			w.WriteString("[")
 		}
-}
-
-func (p *lister[T]) yaml(w *bufio.Writer) (func(T) error, func() error) {
-	return p.gathered(func(text []byte) error { return p.printYAML(w, text) })
+		_, err := w.WriteString("]\n")
+		return err
+	}}
 }
 
 // gathered prints the list as one JSON array when it is complete.
-func (p *lister[T]) gathered(print func([]byte) error) (func(T) error, func() error) {
+func (p *printer[T]) gathered(print func([]byte) error) writing[T] {
 	all := [][]byte{}
-	return func(one T) error {
-			all = append(all, p.json(one))
-			return nil
-		}, func() error {
-			return print(slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")))
-		}
+	return writing[T]{func(one T) error {
+		all = append(all, p.json(one))
+		return nil
+	}, func() error {
+		return print(slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")))
+	}}
 }
 
 // limited ends a list at a limit; 0 is none.

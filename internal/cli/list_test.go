@@ -13,7 +13,7 @@ func TestAListThatBreaksOffIsPrintedSoFar(t *testing.T) {
 	list := func(yield func(string, error) bool) {
 		_ = yield("sbd-1", nil) && yield("sbd-2", nil) && yield("", broken)
 	}
-	print := lister[string]{
+	print := printer[string]{
 		header: []string{"IDENTIFIER"}, row: func(id string) []cell { return plainCells(id) },
 		line: strings.Clone, id: strings.Clone, json: func(id string) []byte { return []byte(`"` + id + `"`) },
 	}

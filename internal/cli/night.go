@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,11 +35,7 @@ func (n *nightReport) Validate() error {
 }
 
 // Run prints the report.
-func (n *nightReport) Run(ctx context.Context, to streams) error {
-	archive, err := n.archive("")
-	if err != nil {
-		return err
-	}
+func (n *nightReport) Run(ctx context.Context, archive *client.Client, to streams) error {
 	date := nightDate(n.Date, n.Zone, time.Now())
 	night, err := archive.Night(ctx, client.Night{Date: date, Zone: n.Zone, Telescope: n.Telescope})
 	if err != nil {
@@ -49,19 +44,10 @@ func (n *nightReport) Run(ctx context.Context, to streams) error {
 	look := n.look(to.out)
 	switch n.Output {
 	case "json", "yaml":
-		text, err := json.Marshal(night)
-		if err != nil {
-			return err
-		}
-		return look.printDocument(to.out, n.Output, text)
+		return look.printResult(to.out, n.Output, night)
 	case "csv":
-		rows := make([]json.RawMessage, len(night.Blocks))
-		for i, block := range night.Blocks {
-			if rows[i], err = json.Marshal(block); err != nil {
-				return err
-			}
-		}
-		return look.printCSV(to.out, []string{"id", "telescope", "created_by", "first_call", "last_call", "calls", "failures", "seconds_in_calls"}, rows...)
+		columns := []string{"id", "telescope", "created_by", "first_call", "last_call", "calls", "failures", "seconds_in_calls"}
+		return printRows(look, to.out, columns, night.Blocks)
 	}
 	return printNight(to.out, look, night)
 }

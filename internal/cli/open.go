@@ -9,12 +9,42 @@ import (
 	"strings"
 
 	"oda"
+	"oda/client"
 )
+
+// named names an entity whose identifier may tell its kind.
+type named struct {
+	ID   string `arg:"" name:"id" complete:"id" help:"Identifier."`
+	Kind string `narrows:"" enum:"sbds,sbis,ebs,prjs," default:"" placeholder:"KIND" help:"Its kind, if the identifier does not tell it: sbds, sbis, ebs or prjs."`
+}
+
+// kind returns the kind of the entity.
+func (n *named) kind() (oda.Kind, error) {
+	kind, ok := oda.KindOf(n.Kind)
+	if !ok {
+		kind, ok = kindOf(n.ID)
+	}
+	if !ok {
+		return 0, &failure{exitUsage, visible(n.ID) + ": the identifier does not tell the kind; add --kind=sbds, sbis, ebs or prjs"}
+	}
+	return kind, nil
+}
+
+// kindOf returns the kind that an identifier tells by its first part.
+func kindOf(id string) (oda.Kind, bool) {
+	prefix, _, _ := strings.Cut(id, "-")
+	for _, kind := range oda.Kinds {
+		if kind.Prefix() == prefix {
+			return kind, true
+		}
+	}
+	return 0, false
+}
 
 // opening opens a page.
 type opening struct {
-	ID    string `arg:"" name:"id" complete:"id" help:"Identifier."`
-	Print bool   `help:"Print the address of the page, instead of opening it."`
+	named
+	Print bool `help:"Print the address of the page, instead of opening it."`
 	remote
 }
 
@@ -25,11 +55,7 @@ none, the address is printed.`
 }
 
 // Run opens the page, if there is such an entity.
-func (o *opening) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := o.archive("")
-	if err != nil {
-		return err
-	}
+func (o *opening) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	for _, err := range archive.Versions(ctx, kind, o.ID) {
 		if err != nil {
 			return explain(archive, o.ID, err)
@@ -43,7 +69,7 @@ func (o *opening) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		}
 		fmt.Fprintln(to.err, "oda: no browser could be opened; this is the address (choose a browser with BROWSER, or print the address with --print)")
 	}
-	_, err = fmt.Fprintln(to.out, page)
+	_, err := fmt.Fprintln(to.out, page)
 	return err
 }
 
@@ -82,43 +108,4 @@ func browsers() []string {
 		return []string{"xdg-open"}
 	}
 	return nil
-}
-
-// kindNamed returns the kind of an identifier by its first part, for a command.
-func kindNamed(id, verb string) (oda.Kind, error) {
-	prefix, _, _ := strings.Cut(id, "-")
-	for _, kind := range oda.Kinds {
-		if kind.Prefix() == prefix {
-			return kind, nil
-		}
-	}
-	return 0, &failure{exitUsage, fmt.Sprintf("%s: an identifier of an unknown kind; say which, as in \"oda sbds %s %s\"", visible(id), verb, visible(id))}
-}
-
-// openAny is opening for an identifier that says its kind.
-type openAny struct {
-	opening
-}
-
-// Run opens the page.
-func (o *openAny) Run(ctx context.Context, to streams) error {
-	kind, err := kindNamed(o.ID, "open")
-	if err != nil {
-		return err
-	}
-	return o.opening.Run(ctx, kind, to)
-}
-
-// editAny is edit for an identifier that says its kind.
-type editAny struct {
-	edit
-}
-
-// Run edits the entity.
-func (e *editAny) Run(ctx context.Context, to streams) error {
-	kind, err := kindNamed(e.ID, "edit")
-	if err != nil {
-		return err
-	}
-	return e.edit.Run(ctx, kind, to)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"oda"
+	"oda/client"
 )
 
 // provenance prints what an entity comes from, and what came of it.
@@ -19,11 +20,7 @@ type provenance struct {
 }
 
 // Run prints a tree: below each entity those that are reached from it first.
-func (p *provenance) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := p.archive("")
-	if err != nil {
-		return err
-	}
+func (p *provenance) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	look := p.look(to.out)
 	if p.Output == "json" || p.Output == "yaml" || p.Output == "csv" {
 		text, err := archive.ProvenanceJSON(ctx, kind, p.ID)
@@ -35,7 +32,7 @@ func (p *provenance) Run(ctx context.Context, kind oda.Kind, to streams) error {
 			if err := json.Unmarshal(text, &found); err != nil {
 				return err
 			}
-			return look.printCSV(to.out, []string{"kind", "id", "exists", "version", "name"}, found.Nodes...)
+			return printRows(look, to.out, []string{"kind", "id", "exists", "version", "name"}, found.Nodes)
 		}
 		return look.printDocument(to.out, p.Output, text)
 	}

@@ -100,11 +100,7 @@ func (q *query) Validate() error {
 }
 
 // Run prints what it finds as it arrives.
-func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := q.archive("")
-	if err != nil {
-		return err
-	}
+func (q *query) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	if asked := q.fields(); len(asked) > 1 {
 		var ignored []string
 		for _, names := range asked[1:] {
@@ -120,18 +116,13 @@ func (q *query) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
 	if q.Output == "table" || q.Output == "auto" && look.people {
 		found := limited(archive.Search(ctx, kind, q.search()), q.Limit)
-		return foundLister(look).all(to.out, "table", found, failed)
+		return foundPrinter(look).all(to.out, "table", found, failed)
 	}
 	list := archive.List(ctx, kind, client.Query{
 		User: q.User, Match: q.match(), CreatedAfter: q.CreatedAfter.Time, CreatedBefore: q.CreatedBefore.Time,
 		LastModifiedAfter: q.LastModifiedAfter.Time, LastModifiedBefore: q.LastModifiedBefore.Time,
 	})
-	itself := func(id string) string { return id }
-	print := lister[string]{
-		look: look, line: itself, id: itself, columns: []string{"id"},
-		json: func(id string) []byte { return rawjson.AppendQuoted(nil, id) },
-	}
-	return print.all(to.out, q.Output, limited(list, q.Limit), failed)
+	return idPrinter(look).all(to.out, q.Output, limited(list, q.Limit), failed)
 }
 
 // search returns the search that finds the same, in the same order.
@@ -149,9 +140,17 @@ func (q *query) search() client.Search {
 	return s
 }
 
-// foundLister prints entities as a table.
-func foundLister(l look) *lister[*oda.Found] {
-	return &lister[*oda.Found]{
+// idPrinter prints identifiers.
+func idPrinter(l look) *printer[string] {
+	return &printer[string]{
+		look: l, columns: []string{"id"}, id: func(id string) string { return id },
+		json: func(id string) []byte { return rawjson.AppendQuoted(nil, id) },
+	}
+}
+
+// foundPrinter prints entities as a table.
+func foundPrinter(l look) *printer[*oda.Found] {
+	return &printer[*oda.Found]{
 		look: l, header: []string{"IDENTIFIER", "VERSION", "WHO", "WHEN (UTC)", "NAME"},
 		row: func(f *oda.Found) []cell {
 			m := f.Metadata
@@ -236,11 +235,7 @@ func (s *search) searched() client.Search {
 }
 
 // Run prints what it finds, page by page.
-func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := s.archive("")
-	if err != nil {
-		return err
-	}
+func (s *search) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
 	damaged := func(err error) { fmt.Fprintf(to.err, "oda: %s\n", shownError(to.err, failed(err))) }
 	look, asked := s.look(to.out), s.searched()
@@ -252,15 +247,13 @@ func (s *search) Run(ctx context.Context, kind oda.Kind, to streams) error {
 	case s.Documents:
 		return s.documents(to, look, passing(limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), damaged), failed)
 	case format == "id":
-		itself := func(id string) string { return id }
-		print := lister[string]{look: look, id: itself}
-		return print.all(to.out, format, passing(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
+		return idPrinter(look).all(to.out, format, passing(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
 	}
 	if format == "json" || format == "yaml" || format == "csv" {
-		print := lister[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
+		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
 		return print.all(to.out, format, passing(limited(archive.SearchJSON(ctx, kind, asked), s.Limit), damaged), failed)
 	}
-	return foundLister(look).all(to.out, "table", passing(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
+	return foundPrinter(look).all(to.out, "table", passing(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
 }
 
 // foundColumns are what CSV has of an entity that was found.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -153,8 +152,13 @@ func (s *spoolStatus) Run(to streams) error {
 			lines[i].Problem = found.Err.Error()
 		}
 	}
-	if format := s.format(); format != "" {
-		return printSessions(to.out, format, lines)
+	look := coloring{}.look(to.out)
+	switch format := s.format(); format {
+	case "csv":
+		columns := []string{"eb_id", "state", "records", "bytes", "refused", "damaged", "url", "folder", "problem"}
+		return printRows(look, to.out, columns, lines)
+	case "json", "yaml":
+		return look.printResult(to.out, format, lines)
 	}
 	if len(lines) == 0 {
 		nothingWaits(to.out)
@@ -170,21 +174,6 @@ func (s *spoolStatus) Run(to streams) error {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, visible(l.Dir))
 	}
 	return table.Flush()
-}
-
-// printSessions prints the sessions for programs.
-func printSessions(out io.Writer, format string, lines []sessionStatus) error {
-	if format != "csv" {
-		return printResult(out, format, lines)
-	}
-	rows := make([]json.RawMessage, len(lines))
-	for i, line := range lines {
-		var err error
-		if rows[i], err = json.Marshal(line); err != nil {
-			return err
-		}
-	}
-	return (coloring{}).look(out).printCSV(out, []string{"eb_id", "state", "records", "bytes", "refused", "damaged", "url", "folder", "problem"}, rows...)
 }
 
 // nothingWaits tells a person that a spool is empty. A program gets no line.

@@ -24,7 +24,10 @@ type remote struct {
 const defaultArchive = "http://127.0.0.1:8080"
 
 // archive returns a client for the archive.
-func (r remote) archive(user string) (*client.Client, error) {
+func (r remote) archive(context.Context) (*client.Client, error) { return r.as("") }
+
+// as returns a client for the archive that acts as a user.
+func (r remote) as(user string) (*client.Client, error) {
 	if r.URL == "" {
 		r.URL = defaultArchive
 	}
@@ -48,7 +51,7 @@ type acting struct {
 // archive then ignores the user that a request names, so such a command is refused.
 func (a acting) archive(ctx context.Context) (*client.Client, error) {
 	name, from := a.acting()
-	archive, err := a.remote.archive(name)
+	archive, err := a.as(name)
 	if err != nil || a.User == "" || !hasToken() {
 		return archive, err
 	}

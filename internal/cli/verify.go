@@ -81,7 +81,7 @@ func (v *verify) Run(ctx context.Context, to streams) error {
 func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault, took time.Duration) error {
 	counts := report.Faults()
 	if format := v.format(); format != "" {
-		return printResult(out, format, map[string]any{
+		return coloring{}.look(out).printResult(out, format, map[string]any{
 			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(),
 			"faults": report.Faulty.Load(), "faults_by_class": counts, "listed": faults, "seconds": took.Seconds(),
 		})

@@ -46,11 +46,7 @@ func validVersion(ctx *kong.Context, name string, number int64) error {
 }
 
 // Run prints the versions, newest first, or a document.
-func (v *versions) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := v.archive("")
-	if err != nil {
-		return err
-	}
+func (v *versions) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	look := v.look(to.out)
 	if v.Number != 0 {
 		d, err := archive.Version(ctx, kind, v.ID, v.Number)
@@ -60,7 +56,7 @@ func (v *versions) Run(ctx context.Context, kind oda.Kind, to streams) error {
 		return look.printDocument(to.out, v.Output, d.Body)
 	}
 	list := limited(archive.Versions(ctx, kind, v.ID), v.Limit)
-	print := lister[oda.VersionInfo]{
+	print := printer[oda.VersionInfo]{
 		look: look, header: []string{"VERSION", "WHEN (UTC)", "WHO", "BYTES", "RECORDS"},
 		line: func(one oda.VersionInfo) string {
 			m := one.Metadata
@@ -102,11 +98,7 @@ func (d *diff) Validate(ctx *kong.Context) error {
 }
 
 // Run prints the difference, or nothing if there is none.
-func (d *diff) Run(ctx context.Context, kind oda.Kind, to streams) error {
-	archive, err := d.archive("")
-	if err != nil {
-		return err
-	}
+func (d *diff) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	from, newer := max(d.From, d.Older), max(d.To, d.Newer)
 	if d.Patch {
 		return d.printPatch(ctx, archive, kind, to, from, newer)

@@ -17,11 +17,7 @@ type whoami struct {
 }
 
 // Run asks the archive.
-func (w *whoami) Run(ctx context.Context, to streams) error {
-	archive, err := w.archive(ctx)
-	if err != nil {
-		return err
-	}
+func (w *whoami) Run(ctx context.Context, archive *client.Client, to streams) error {
 	caller, err := archive.Whoami(ctx)
 	if oda.CodeOf(err) == oda.NoSuchPath {
 		return &failure{exitFailed, fmt.Sprintf("the archive at %s cannot be asked: the address is wrong (set it with --url or ODA_URL), or its version of oda is too old", archive.Address())}
