@@ -24,6 +24,7 @@ from oda_helper import _capture, _process
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(os.path.dirname(HERE), "src")
 TREE = os.path.dirname(os.path.dirname(HERE))
+NOBODY = "http://127.0.0.1:9"  # an address where nothing listens
 PATIENCE = 20.0  # the machine may be busy
 
 os.umask(0o022)  # sessions are folders that the tests make, and nobody else may write to them
@@ -182,8 +183,7 @@ class Case(unittest.TestCase):
         for name in CLEARED:
             os.environ.pop(name, None)
         os.environ.update(ODA_SPOOL=self.spool, ODA_EXIT_TIMEOUT="5", TMPDIR=temporary)
-        if self.needs_server:
-            os.environ["ODA_URL"] = self.server.url
+        os.environ["ODA_URL"] = self.server.url if self.needs_server else NOBODY
         self.fresh()
         self.addCleanup(self.fresh)
 

@@ -443,10 +443,9 @@ class TheCallerNoticesNothing(Case):
             with self.assertRaises(base):
                 capture(functools.partial(next, (_ for _ in ()).throw(base())))()
 
-    def test_without_variables_a_warning_is_logged_once(self):
+    def test_without_a_block_or_an_address_a_warning_is_logged_once(self):
         for env, variable in [
-            ({}, "ODA_URL"),
-            ({"EB_ID": "eb-1"}, "ODA_URL"),
+            ({}, "EB_ID"),
             ({"ODA_URL": "nonsense://x", "EB_ID": "eb-1"}, "ODA_URL"),
             ({"ODA_URL": "http://127.0.0.1:9"}, "EB_ID"),
             ({"ODA_URL": "http://127.0.0.1:9", "EB_ID": "../x"}, "EB_ID"),

@@ -480,6 +480,8 @@ class Addresses(ClientCase):
                 self.assertEqual(Archive(self.server.url + end).get(want["sbd_id"]), want)
         self.assertEqual(Archive(self.server.url[7:]).get(want["sbd_id"]), want)  # without http://
         self.assertEqual(Archive().get(want["sbd_id"]), want)  # ODA_URL
+        del os.environ["ODA_URL"]
+        self.assertEqual(Archive().url, "http://127.0.0.1:8080/api/v1")
         self.assertEqual(repr(Archive("http://u:geheim@h/x")), "Archive('http://h/x/api/v1')")
 
     def test_below_a_prefix_are_found_from_any_page(self):
@@ -490,8 +492,7 @@ class Addresses(ClientCase):
             self.assertEqual(list(Archive(server.url + end).query("sbds", user="x")), [])
 
     def test_that_cannot_work_say_so_and_what_to_give_instead(self):
-        del os.environ["ODA_URL"]
-        for url, says in ((None, "ODA_URL"), ("ftp://x", "http://"), ("http://", "no host"), ("http://h:port", "port"), ("", "no host")):
+        for url, says in (("ftp://x", "http://"), ("http://", "no host"), ("http://h:port", "port"), ("", "no host")):
             with self.subTest(url), self.assertRaisesRegex(OdaError, says):
                 Archive(url)
         for says, answer in (

@@ -11,8 +11,9 @@ import time
 import urllib.request
 from unittest import mock
 
+import oda_client
 import oda_helper
-from oda_helper import _archive, _folder, _process, _recorder, _session, _spool
+from oda_helper import _archive, _folder, _process, _recorder, _session, _settings, _spool
 from oda_helper import capture_request_response as capture
 from oda_helper._leftovers import Leftovers
 from oda_helper._outbox import Outbox
@@ -460,8 +461,8 @@ class ManyBlocks(Case):
 class ACaller(Case):
     """A caller is never told that something is stored if it is not."""
 
-    def test_learns_that_there_is_no_archive(self):
-        del os.environ["ODA_URL"]
+    def test_learns_that_a_block_is_not_stored(self):
+        os.environ["ODA_URL"] = "ftp://x"
         with self.assertLogs("oda_helper", "WARNING"):
             oda_helper.create_eb()
         self.assertFalse(oda_helper.flush(PATIENCE))
@@ -475,12 +476,11 @@ class ACaller(Case):
         self.assertEqual(len(logs.output), 2)
         for line in logs.output:
             self.assertIn("ODA_URL must begin with http:// or https://", line)
-            self.assertNotIn("is not set", line)
         with self.assertRaisesRegex(oda_helper.OdaError, "ODA_URL must begin with http:// or https://"):
             oda_helper.save({})
 
     def test_learns_that_calls_are_not_recorded(self):
-        del os.environ["ODA_URL"]
+        os.environ["ODA_URL"] = "ftp://x"
         with self.assertLogs("oda_helper", "WARNING"):
             scan(1)
         self.assertFalse(oda_helper.flush(PATIENCE))
@@ -508,7 +508,7 @@ class ACaller(Case):
         self.assertFalse(oda_helper.flush(PATIENCE))
 
     def test_learns_when_a_block_reaches_the_archive_later(self):
-        del os.environ["ODA_URL"]
+        os.environ["ODA_URL"] = "ftp://x"
         with self.assertLogs("oda_helper", "WARNING"):
             eb_id = oda_helper.create_eb()
         self.assertFalse(oda_helper.flush(PATIENCE))
@@ -516,6 +516,38 @@ class ACaller(Case):
         scan(1)
         self.assertTrue(oda_helper.flush(PATIENCE))
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+
+class WithoutAnAddress(Case):
+    """Everything goes to where an archive listens by default."""
+
+    def setUp(self):
+        super().setUp()
+        del os.environ["ODA_URL"]
+
+    def at(self, url):
+        """Makes this the default address."""
+        patched = mock.patch.object(_settings, "DEFAULT_URL", url)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def test_records_go_to_the_default(self):
+        self.at(self.server.url)
+        eb_id = oda_helper.create_eb()
+        scan(1)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+    def test_whoever_gets_no_answer_learns_what_to_set(self):
+        self.at("http://127.0.0.1:%d" % free_port())
+        os.environ["EB_ID"] = "eb-1"
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            scan(1)
+            wait_until(lambda: logs.output, "the warning")
+        self.assertIn("; ODA_URL is not set)", logs.output[0])
+        for ask in (lambda: oda_helper.save({}), lambda: oda_client.Archive().get("sbd-1")):
+            with self.assertRaisesRegex(oda_helper.OdaUnreachable, "; ODA_URL is not set"):
+                ask()
 
 
 class TheStatus(Case):

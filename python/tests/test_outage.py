@@ -150,7 +150,7 @@ class AnUnavailableArchive(Case):
         self.assertGreaterEqual(int(back[0].split(" records sent")[0].split()[-1]), _recorder.MAX_SESSIONS + 2)
 
     def test_that_is_known_only_later(self):
-        del os.environ["ODA_URL"]
+        os.environ["ODA_URL"] = "ftp://x"
         eb_id = oda_helper.create_eb()
         self.server.start()
         os.environ["ODA_URL"] = self.server.url

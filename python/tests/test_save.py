@@ -203,6 +203,6 @@ class ADefinitionIsStored(Case):
         self.assertNotIn("may or may not", str(caught.exception))
         with self.assertRaises(ConnectionError):
             oda_helper.save({"sbd_id": "sbd-1"})
-        del os.environ["ODA_URL"]
+        os.environ["ODA_URL"] = "ftp://x"
         with self.assertRaisesRegex(oda_helper.OdaError, "ODA_URL"):
             oda_helper.save({})

@@ -6,6 +6,7 @@ import unittest
 from unittest import mock
 
 from oda_helper import _mint, _settings
+from support import binary
 
 
 class TheEnvironment(unittest.TestCase):
@@ -23,9 +24,14 @@ class TheEnvironment(unittest.TestCase):
         self.assertEqual(doctest.testmod(_settings).failed, 0)
         self.assertEqual(_settings.normalise("http://[::1]:80"), "http://[::1]:80/api/v1")
 
+    def test_the_default_url_is_that_of_the_commands(self):
+        with mock.patch.dict(os.environ, clear=True):
+            self.assertEqual(_settings.archive_url(), _settings.DEFAULT_URL + "/api/v1")
+        help = subprocess.run([binary(), "whoami", "--help"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("(default %s)" % _settings.DEFAULT_URL, " ".join(help.split()))
+
     def test_says_what_is_wrong_with_the_url(self):
         for raw, says in (
-            ("", "is not set"),
             ("ftp://x", "must begin with http:// or https://"),
             ("http://", "names no host"),
             ("http://x:port", "names a port that is not a number from 1 to 65535"),

@@ -38,9 +38,10 @@ class Archive:
     """An observation archive.
 
     ``url`` is its address: that of its home page, of its interface, or of any of its pages.
-    Without it, ODA_URL says which. ``token`` is sent with each request; without it, ODA_TOKEN
-    or the file in ODA_TOKEN_FILE, which is read for each. ``user`` is the acting user, where
-    the archive does not know its callers; without it ODA_USER, or whoever works here.
+    Without it, it is the one in ODA_URL, or else http://127.0.0.1:8080. ``token`` is sent with
+    each request; without it, ODA_TOKEN or the file in ODA_TOKEN_FILE, which is read for each.
+    ``user`` is the acting user, where the archive does not know its callers; without it
+    ODA_USER, or whoever works here.
 
     Kinds are sbds, sbis, ebs and prjs. An identifier tells its kind by its prefix, unless
     ``kind`` is given. Documents are dicts. Lists ask for one page at a time as they are read,
@@ -463,7 +464,7 @@ class _Following(Iterator[Document]):
 
 
 def _address(url: Optional[str]) -> str:
-    """The address of the interface, which somebody gave or ODA_URL says."""
+    """The address of the interface: of this URL, or without one as ODA_URL says."""
     try:
         found = _settings.archive_url() if url is None else _settings.normalise(url)
     except ValueError as problem:

@@ -108,8 +108,9 @@ class Sender:
                 if body is not None and not isinstance(problem, NOT_SENT):
                     maybe = MAYBE if once else MAYBE_NEW
                 if attempt == tries or once and maybe:
-                    text = "The archive at %s cannot be reached: %s."
-                    raise Unreachable(text % (self.url, describe(problem)) + maybe) from problem
+                    why = describe(problem) + _settings.default_hint(self.url)
+                    text = "The archive at %s cannot be reached: %s." % (self.url, why)
+                    raise Unreachable(text + maybe) from problem
             else:
                 if answer.status == 200:
                     return answer

@@ -65,8 +65,8 @@ def flush(timeout: Optional[float] = None) -> bool:
     """Waits until everything recorded so far is stored; returns whether it is.
 
     Without a timeout it waits as long as the archive is unavailable. It also returns
-    False if a part will never be stored: a call without ODA_URL or EB_ID, a block
-    created without ODA_URL, a record that was refused or dropped.
+    False if a part will never be stored: a call without EB_ID, a call or a block
+    while ODA_URL was not an address, a record that was refused or dropped.
     """
     return _process.recorder().flush(timeout)
 

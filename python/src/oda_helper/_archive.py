@@ -129,7 +129,8 @@ def save(sbd: Any) -> Any:
             answer = _post(client, "/sbds", body, time.monotonic() + SAVE_TIMEOUT / 2)
     except FAILURES as problem:
         maybe = "" if isinstance(problem, NOT_SENT) else MAYBE if sbd_id else MAYBE_NEW
-        text = "The archive at %s cannot be reached: %s.%s" % (url, describe(problem), maybe)
+        why = describe(problem) + _settings.default_hint(url)
+        text = "The archive at %s cannot be reached: %s.%s" % (url, why, maybe)
         raise Unreachable(text) from problem
     finally:
         client.close()

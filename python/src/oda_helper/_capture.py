@@ -52,9 +52,9 @@ def capture_request_response(function: Any = None) -> Any:
 
     Works on functions, coroutine functions, generator functions of both kinds, and
     methods, with or without parentheses. A call of a generator function is recorded at its
-    end. The record goes to the ExecutionBlock in EB_ID of the archive at ODA_URL (or
-    ODA_URI). If one of them is missing, a warning is logged once and the function is simply
-    called.
+    end. The record goes to the ExecutionBlock in EB_ID of the archive at ODA_URL (or ODA_URI),
+    by default http://127.0.0.1:8080. Without EB_ID, a warning is logged once and the
+    function is simply called.
     """
     if function is None:
         return capture_request_response

@@ -210,7 +210,8 @@ class Delivery:
             # Something on the way may cut off what is long, or what takes long.
             self._slow = time.monotonic() - begun >= SLOW or isinstance(problem, BROKEN)
             self.failed = time.monotonic()
-            self.archive.failed(AWAY, describe(problem), None, self.outbox.folder)
+            why = describe(problem) + _settings.default_hint(self.archive.url)
+            self.archive.failed(AWAY, why, None, self.outbox.folder)
             return None
         self._slow = time.monotonic() - begun >= SLOW or answer.status == 408
         if answer.status == 401:

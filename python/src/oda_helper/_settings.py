@@ -16,11 +16,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from ._folder import Folder, own
 
+DEFAULT_URL = "http://127.0.0.1:8080"  # where "oda serve" listens
 DEFAULT_SPOOL = "~/.local/state/oda/spool"
 DEFAULT_LIMIT = 1 << 30
 DEFAULT_EXIT_TIMEOUT = 10.0
 
-# What to do about a variable that is missing or cannot be used.
+# What to do about a variable that cannot be used.
 URL_ADVICE = "Set ODA_URL to the address of the archive, such as http://archive.example:8080."
 BLOCK_ADVICE = "Create a block with oda_helper.create_eb(), or set EB_ID to the identifier of one."
 
@@ -46,10 +47,8 @@ _normalised: Dict[str, Optional[str]] = {}
 
 
 def archive_url() -> Optional[str]:
-    """The URL of the archive's API, or None if there is no usable one."""
-    raw = os.environ.get("ODA_URL") or os.environ.get("ODA_URI")
-    if not raw:
-        return None
+    """The URL of the archive's API, or None if the one in the environment is not usable."""
+    raw = os.environ.get("ODA_URL") or os.environ.get("ODA_URI") or DEFAULT_URL
     if raw not in _normalised:
         if len(_normalised) > 16:
             _normalised.clear()
@@ -66,14 +65,17 @@ def url_fault() -> str:
     The URL may contain a password, so it is not repeated.
     """
     name = "ODA_URL" if os.environ.get("ODA_URL") else "ODA_URI"
-    raw = os.environ.get(name)
-    if not raw:
-        return "ODA_URL is not set"
     try:
-        normalise(raw)
+        normalise(os.environ.get(name) or DEFAULT_URL)
     except ValueError as problem:
         return "%s %s" % (name, problem)
-    return "%s was set meanwhile" % name
+    return "%s has changed meanwhile" % name
+
+
+def default_hint(url: str) -> str:
+    """What to add to an error about the address if nobody chose it."""
+    chosen = os.environ.get("ODA_URL") or os.environ.get("ODA_URI")
+    return "" if chosen or url != normalise(DEFAULT_URL) else "; ODA_URL is not set"
 
 
 def normalise(raw: str) -> str:
