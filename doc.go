@@ -28,7 +28,7 @@
 //     searchwalk.go makes the pages, searchcursor.go continues them. Filters with rules
 //     of their own are in where.go and package sky. terms.go says what the
 //     engines index.
-//   - Summaries, which searches, provenance.go and lists need: summary.go is what
+//   - Summaries, which searches, package provenance and lists need: summary.go is what
 //     one holds, summarykeys.go which keys of a document matter,
 //     summaryextract.go what the scan of a document notes of them, summarize.go
 //     makes the summary from that, and summarypacking.go is the form in which engines

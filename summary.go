@@ -29,9 +29,9 @@ func (s *Summary) size() int {
 	return n
 }
 
-// full reports whether the document may have more references or blocks than the
+// Full reports whether the document may have more references or blocks than the
 // summary, which is then at its bounds.
-func (s *Summary) full() bool {
+func (s *Summary) Full() bool {
 	references, blocks := 0, 0
 	for i := range s.References {
 		references += len(s.References[i].ID)

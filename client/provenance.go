@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"oda"
+	"oda/provenance"
 )
 
 // named is an entity as a provenance names it.
@@ -31,7 +32,7 @@ func (c *Client) ProvenanceJSON(ctx context.Context, kind oda.Kind, id string) (
 // Provenance returns where an entity comes from and what came of it: everything
 // that can be reached over references in both directions, nearest first. If the
 // entity is unknown, the error is oda.NotFound.
-func (c *Client) Provenance(ctx context.Context, kind oda.Kind, id string) (*oda.Provenance, error) {
+func (c *Client) Provenance(ctx context.Context, kind oda.Kind, id string) (*provenance.Graph, error) {
 	a, err := c.read(ctx, path(kind, id)+"/provenance", nil)
 	if err != nil {
 		return nil, err
@@ -52,15 +53,15 @@ func (c *Client) Provenance(ctx context.Context, kind oda.Kind, id string) (*oda
 	if err := json.Unmarshal(a.body, &in); err != nil {
 		return nil, garbled(a, err)
 	}
-	p := &oda.Provenance{Nodes: make([]oda.Node, len(in.Nodes)), Edges: make([]oda.Edge, len(in.Edges)), Truncated: in.Truncated}
+	p := &provenance.Graph{Nodes: make([]provenance.Node, len(in.Nodes)), Edges: make([]provenance.Edge, len(in.Edges)), Truncated: in.Truncated}
 	for i, n := range in.Nodes {
-		p.Nodes[i] = oda.Node{Exists: n.Exists, Version: n.Version, Name: n.Name}
+		p.Nodes[i] = provenance.Node{Exists: n.Exists, Version: n.Version, Name: n.Name}
 		if p.Nodes[i].Ref, err = n.ref(); err != nil {
 			return nil, garbled(a, err)
 		}
 	}
 	for i, e := range in.Edges {
-		p.Edges[i] = oda.Edge{Version: e.To.Version, Field: e.Field}
+		p.Edges[i] = provenance.Edge{Version: e.To.Version, Field: e.Field}
 		if p.Edges[i].From, err = e.From.ref(); err != nil {
 			return nil, garbled(a, err)
 		}

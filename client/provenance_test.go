@@ -10,6 +10,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/provenance"
 )
 
 func TestProvenanceIsReadAsTheArchiveKnowsIt(t *testing.T) {
@@ -25,11 +26,11 @@ func TestProvenanceIsReadAsTheArchiveKnowsIt(t *testing.T) {
 		must(c.Store(t.Context(), e.kind, e.id, []byte(e.text)))(t)
 	}
 	definition, block, project := oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}, oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}, oda.Ref{Kind: oda.Project, ID: "ob-9"}
-	equal(t, "the provenance", must(c.Provenance(t.Context(), oda.ExecutionBlock, "eb-1"))(t), &oda.Provenance{
-		Nodes: []oda.Node{
+	equal(t, "the provenance", must(c.Provenance(t.Context(), oda.ExecutionBlock, "eb-1"))(t), &provenance.Graph{
+		Nodes: []provenance.Node{
 			{Ref: block, Exists: true, Version: 1}, {Ref: definition, Exists: true, Version: 1, Name: "Plan"}, {Ref: project},
 		},
-		Edges: []oda.Edge{
+		Edges: []provenance.Edge{
 			{From: block, To: definition, Version: 1, Field: "sbd_ref"}, {From: definition, To: project, Field: "ob_ref"},
 		},
 	})

@@ -36,8 +36,7 @@ func Export(ctx context.Context, database string, scope oda.Scope, to io.Writer,
 		return nil, err
 	}
 	defer store.Close()
-	archive := oda.NewArchive(store, nil)
-	until, wanted, err := archive.Scope(ctx, scope)
+	until, wanted, err := moving.Choose(ctx, store, scope)
 	if err != nil {
 		return nil, err
 	}

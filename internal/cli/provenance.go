@@ -9,10 +9,11 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/provenance"
 )
 
-// provenance prints what an entity comes from, and what came of it.
-type provenance struct {
+// trace prints what an entity comes from, and what came of it.
+type trace struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier."`
 	Output string `short:"o" default:"auto" enum:"auto,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a tree (default), json, yaml, or one entity per line as csv or with id."`
 	coloring
@@ -20,7 +21,7 @@ type provenance struct {
 }
 
 // Run prints a tree: below each entity those that are reached from it first.
-func (p *provenance) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
+func (p *trace) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	look := p.look(to.out)
 	if p.Output == "json" || p.Output == "yaml" || p.Output == "csv" {
 		text, err := archive.ProvenanceJSON(ctx, kind, p.ID)
@@ -49,7 +50,7 @@ func (p *provenance) Run(ctx context.Context, archive *client.Client, kind oda.K
 	return printTree(to.out, look, oda.Ref{Kind: kind, ID: p.ID}, found)
 }
 
-func printRefs(out io.Writer, found *oda.Provenance) error {
+func printRefs(out io.Writer, found *provenance.Graph) error {
 	w := bufio.NewWriter(out)
 	for _, n := range found.Nodes {
 		fmt.Fprintf(w, "%s %s\n", n.Kind.Collection(), visible(n.ID))
@@ -65,7 +66,7 @@ type branch struct {
 
 // branches returns the tree of a provenance: each entity once, below the nearest
 // one from which it is reached.
-func branches(root oda.Ref, found *oda.Provenance) map[oda.Ref][]branch {
+func branches(root oda.Ref, found *provenance.Graph) map[oda.Ref][]branch {
 	near := make(map[oda.Ref][]branch)
 	for _, e := range found.Edges {
 		field := e.Field
@@ -93,8 +94,8 @@ func branches(root oda.Ref, found *oda.Provenance) map[oda.Ref][]branch {
 	return tree
 }
 
-func printTree(out io.Writer, look look, root oda.Ref, found *oda.Provenance) error {
-	nodes := make(map[oda.Ref]oda.Node)
+func printTree(out io.Writer, look look, root oda.Ref, found *provenance.Graph) error {
+	nodes := make(map[oda.Ref]provenance.Node)
 	for _, n := range found.Nodes {
 		nodes[n.Ref] = n
 	}

@@ -19,6 +19,8 @@ import (
 	"oda/internal/auth"
 	"oda/internal/contract"
 	"oda/internal/feed"
+	"oda/internal/moving"
+	"oda/provenance"
 )
 
 // Bounds limits what requests may take. Time-outs and the number of connections
@@ -54,7 +56,10 @@ type Pages interface {
 
 // Config is what the interface needs.
 type Config struct {
-	Archive  *oda.Archive
+	Archive    *oda.Archive
+	Provenance *provenance.Tracer
+	Exports    moving.Source
+
 	Gate     *auth.Gate
 	Audit    *auditlog.Log  // nil without one
 	Proxies  []netip.Prefix // that tell where requests come from

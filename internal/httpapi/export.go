@@ -26,7 +26,7 @@ func (a *API) export(c *call) error {
 	default:
 		return oda.Errorf(oda.Overloaded, "%d exports are being made already. Try again when one of them is done.", exportsAtOnce)
 	}
-	until, wanted, err := a.cfg.Archive.Scope(c.r.Context(), scope)
+	until, wanted, err := moving.Choose(c.r.Context(), a.cfg.Exports, scope)
 	if err != nil {
 		return err
 	}
@@ -39,6 +39,6 @@ func (a *API) export(c *call) error {
 		return nil
 	}
 	w := &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}
-	_, err = moving.Export(c.r.Context(), a.cfg.Archive.Mover(), until, wanted, w, func(int64) {})
+	_, err = moving.Export(c.r.Context(), a.cfg.Exports, until, wanted, w, func(int64) {})
 	return c.sendError(err)
 }

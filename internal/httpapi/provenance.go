@@ -10,7 +10,7 @@ import (
 // provenance answers with everything that can be reached from an entity over
 // references.
 func (a *API) provenance(c *call) error {
-	p, err := a.cfg.Archive.Provenance(c.r.Context(), c.ref())
+	p, err := a.cfg.Provenance.Graph(c.r.Context(), c.ref())
 	if err != nil {
 		return err
 	}

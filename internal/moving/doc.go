@@ -8,9 +8,9 @@
 // an export that was cut off has no manifest. Nothing in the file depends on when or
 // where it was made: the same log gives the same bytes, whichever engine keeps it.
 //
-// The files: line.go is the form of a line, export.go writes an export, read.go reads
-// one, receiver.go tells whether all of it was received, and load.go brings it into an
-// archive as it was.
+// The files: scope.go chooses what an export has, line.go is the form of a line,
+// export.go writes an export, read.go reads one, receiver.go tells whether all of it was
+// received, and load.go brings it into an archive as it was.
 //
 // import.go brings documents from other sources, which are in files.go, remote.go and
 // skaoda.go. Each gives the histories of its entities (history.go), which are kept as they

@@ -24,11 +24,6 @@ const (
 	lineBytes = 512     // roughly, of a line without its text
 )
 
-// Source is an archive that can be exported.
-type Source interface {
-	Entries(ctx context.Context, until oda.Position, wanted func(oda.Ref) bool, emit func(*oda.LogEntry) error) error
-}
-
 // Export writes the log up to a position, with everything of the wanted entities, and
 // returns its manifest. Progress is called with how many positions were written since
 // the last call.

@@ -85,7 +85,7 @@ func (s *spool) add(f *found) error {
 	}
 	n := len(header) + 1 + len(f.text)
 	version := int32(max(math.MinInt32, min(f.version, math.MaxInt32)))
-	s.index.add(spooled{f.Hash(), s.end, uint32(n), version})
+	s.index.add(spooled{hashOf(f.Ref), s.end, uint32(n), version})
 	s.end += int64(n)
 	_, err = s.out.Write(append(append(header, '\n'), f.text...))
 	return err

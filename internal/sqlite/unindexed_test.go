@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/internal/test/suite"
+	"oda/provenance"
 )
 
 // candidates returns how many entities the index has for a term.
@@ -288,7 +289,7 @@ func TestIdentifiersThatDifferOnlyInCaseAreDistinct(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitIndexed(t, s)
-	p, err := oda.NewArchive(s, nil).Provenance(t.Context(), oda.Ref{Kind: oda.SBDefinition, ID: "hub-x"})
+	p, err := provenance.New(s).Graph(t.Context(), oda.Ref{Kind: oda.SBDefinition, ID: "hub-x"})
 	if err != nil || len(p.Nodes) != 2 || p.Truncated {
 		t.Errorf("%d nodes, truncated: %t, %v", len(p.Nodes), p.Truncated, err)
 	}

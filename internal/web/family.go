@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oda"
+	"oda/provenance"
 )
 
 // family is the entities around one: what it refers to, what refers to it, and
@@ -41,6 +42,7 @@ type behind struct {
 // Bounds of a family.
 const (
 	shownBehind   = 8
+	shownAbove    = 3  // Projects of an SBDefinition that it comes from
 	shownChildren = 40 // entities that a Project names
 	shownBegins   = 16 // blocks of which the first call is read
 )
@@ -51,39 +53,28 @@ type relatives struct {
 	self  oda.Ref
 	nodes map[oda.Ref]*relative
 	order []oda.Ref
+	found map[oda.Ref]*oda.Found
 	edges []edge
+	refer []behind // to the entity itself
 }
 
-// family finds the entities around one. The summary is that of the version that
-// is shown; the others are as they are now.
+// family finds the entities around one: all that it comes from, and what came directly
+// of it. The summary is that of the version that is shown; the others are as they are now.
 func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (family, error) {
-	all := relatives{site: s, self: ref, nodes: map[oda.Ref]*relative{}}
-	all.add(relative{Ref: ref, Name: summary.Name, Exists: true, Self: true})
-	self := &oda.Found{Ref: ref, Summary: *summary}
-	found, err := all.follow(ctx, self)
-	if err != nil {
-		return family{}, err
-	}
-	var f family
-	for _, kind := range ref.Kind.Referring() {
-		b, err := all.behind(ctx, kind)
+	all := relatives{site: s, self: ref, nodes: map[oda.Ref]*relative{}, found: map[oda.Ref]*oda.Found{}}
+	for _, walk := range []provenance.Walk{{Direction: provenance.Up}, {Direction: provenance.Down, Depth: 1}} {
+		walk.References, walk.Referring, walk.Visit = all.references, all.behind, all.visit
+		nodes, err := s.cfg.Provenance.Walk(ctx, walk, &oda.Found{Ref: ref, Summary: *summary})
 		if err != nil {
 			return family{}, err
 		}
-		if len(b.Rows) > 0 {
-			f.Behind = append(f.Behind, b)
-		}
-		for i := range b.Rows {
-			found = append(found, &b.Rows[i])
-		}
+		all.add(nodes)
 	}
-	if err := all.up(ctx, found); err != nil {
+	all.join()
+	if err := all.describe(ctx); err != nil {
 		return family{}, err
 	}
-	all.join(found)
-	if err := all.describe(ctx, append([]*oda.Found{self}, found...)); err != nil {
-		return family{}, err
-	}
+	f := family{Behind: all.refer}
 	for _, ref := range all.order {
 		node := all.nodes[ref]
 		f.Nodes = append(f.Nodes, *node)
@@ -96,21 +87,85 @@ func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (f
 	return f, nil
 }
 
+// references returns the references that are followed, as many as are shown. The
+// Project of an SBDefinition is found by what refers to the definition.
+func (f *relatives) references(of *oda.Found) []oda.Reference {
+	var some []oda.Reference
+	for _, r := range of.Summary.References {
+		isShown := slices.ContainsFunc(some, func(other oda.Reference) bool { return other.Kind == r.Kind && other.ID == r.ID })
+		if isShown || r.Kind == oda.Project && (r.Field == "ob_ref" || of.Ref != f.self) {
+			continue
+		}
+		if some = append(some, r); len(some) == shownChildren {
+			break
+		}
+	}
+	return some
+}
+
+// behind returns the newest of what refers to an entity, of one kind.
+func (f *relatives) behind(ctx context.Context, to oda.Ref, kind oda.Kind) ([]oda.Found, error) {
+	q := oda.Search{Kind: kind, Reference: to.ID, Limit: shownBehind}
+	if to != f.self {
+		q.Limit = shownAbove
+	}
+	page, err := f.site.cfg.Archive.Search(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	rows := slices.DeleteFunc(page.Items, func(found oda.Found) bool { // it may refer to one of another kind
+		return !slices.ContainsFunc(found.Summary.References, func(r oda.Reference) bool { return r.Kind == to.Kind && r.ID == to.ID })
+	})
+	if to == f.self && len(rows) > 0 {
+		f.refer = append(f.refer, behind{Kind: kind, Rows: rows, All: "../" + kind.Collection() + "?ref=" + to.ID, More: page.Next != ""})
+	}
+	return rows, nil
+}
+
+func (f *relatives) visit(found *oda.Found) { f.found[found.Ref] = found }
+
+func (f *relatives) add(nodes []provenance.Node) {
+	for _, n := range nodes {
+		if f.nodes[n.Ref] == nil {
+			f.nodes[n.Ref] = &relative{Ref: n.Ref, Name: n.Name, Title: n.Name, Exists: n.Exists, Self: n.Ref == f.self}
+			f.order = append(f.order, n.Ref)
+		}
+	}
+}
+
+// join connects those that were found with each other.
+func (f *relatives) join() {
+	for _, from := range f.order {
+		if f.found[from] == nil {
+			continue
+		}
+		for _, r := range f.found[from].Summary.References {
+			to := oda.Ref{Kind: r.Kind, ID: r.ID}
+			if f.nodes[to] != nil && !slices.Contains(f.edges, edge{from, to}) && !slices.Contains(f.edges, edge{to, from}) {
+				f.edges = append(f.edges, edge{from, to})
+			}
+		}
+	}
+}
+
 // describe gives those that were found their titles, and says when blocks began: uses of
 // one SBDefinition cannot be told apart by its name.
-func (f *relatives) describe(ctx context.Context, found []*oda.Found) error {
+func (f *relatives) describe(ctx context.Context) error {
+	var found []*oda.Found
+	for _, ref := range f.order {
+		if one := f.found[ref]; one != nil {
+			found = append(found, one)
+		}
+	}
 	titles, err := f.site.titles(ctx, found)
 	if err != nil {
 		return err
-	}
-	for _, node := range f.nodes {
-		node.Title = node.Name
 	}
 	begins := 0
 	for i, one := range found {
 		node := f.nodes[one.Ref]
 		node.Title = titles[i]
-		if node.Kind == oda.ExecutionBlock && node.Began == "" && begins < shownBegins {
+		if node.Kind == oda.ExecutionBlock && begins < shownBegins {
 			begins++
 			node.Began = f.site.began(ctx, node.ID)
 		}
@@ -138,17 +193,6 @@ func (s *Site) began(ctx context.Context, block string) string {
 	return call.At(first.RecordedOn).Time().Format("2006-01-02 15:04")
 }
 
-// join connects those that were found with each other.
-func (f *relatives) join(found []*oda.Found) {
-	for _, one := range found {
-		for _, r := range one.Summary.References {
-			if to := (oda.Ref{Kind: r.Kind, ID: r.ID}); f.nodes[to] != nil {
-				f.connect(one.Ref, to)
-			}
-		}
-	}
-}
-
 // reduced are the edges without those that say no more than two others: from an
 // SBDefinition to a block, where there is an SBInstance between them.
 func (f *relatives) reduced() []edge {
@@ -164,99 +208,4 @@ func (f *relatives) reduced() []edge {
 			return between.Kind == oda.SBInstance && has(between, e.from) && has(between, e.to)
 		})
 	})
-}
-
-func (f *relatives) add(n relative) {
-	if old := f.nodes[n.Ref]; old != nil {
-		old.Exists = old.Exists || n.Exists
-		if old.Name == "" {
-			old.Name = n.Name
-		}
-		return
-	}
-	f.nodes[n.Ref] = &n
-	f.order = append(f.order, n.Ref)
-}
-
-func (f *relatives) connect(from, to oda.Ref) {
-	if e := (edge{from, to}); !slices.Contains(f.edges, e) && !slices.Contains(f.edges, edge{to, from}) {
-		f.edges = append(f.edges, e)
-	}
-}
-
-// follow adds what an entity refers to, and returns what of it is stored.
-func (f *relatives) follow(ctx context.Context, from *oda.Found) ([]*oda.Found, error) {
-	var refs []oda.Ref
-	for _, r := range from.Summary.References {
-		ref := oda.Ref{Kind: r.Kind, ID: r.ID}
-		if r.Field == "ob_ref" || slices.Contains(refs, ref) || len(refs) == shownChildren {
-			continue // a Project is found by what refers to the definition
-		}
-		refs = append(refs, ref)
-	}
-	found, err := f.site.cfg.Archive.Look(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	var stored []*oda.Found
-	for i, ref := range refs {
-		n := relative{Ref: ref}
-		if found[i] != nil {
-			n.Name, n.Exists = found[i].Summary.Name, true
-			stored = append(stored, found[i])
-		}
-		f.add(n)
-		f.connect(from.Ref, ref)
-	}
-	return stored, nil
-}
-
-// behind adds what refers to the entity itself, the newest of it.
-func (f *relatives) behind(ctx context.Context, kind oda.Kind) (behind, error) {
-	b := behind{Kind: kind, All: "../" + kind.Collection() + "?ref=" + f.self.ID}
-	q := oda.Search{Kind: kind, Reference: f.self.ID, Limit: shownBehind}
-	page, err := f.site.cfg.Archive.Search(ctx, &q)
-	if err != nil {
-		return b, err
-	}
-	b.More = page.Next != ""
-	for _, found := range page.Items {
-		if !slices.ContainsFunc(found.Summary.References, func(r oda.Reference) bool { return r.Kind == f.self.Kind && r.ID == f.self.ID }) {
-			continue // the identifier is that of another kind
-		}
-		b.Rows = append(b.Rows, found)
-		f.add(relative{Ref: found.Ref, Name: found.Summary.Name, Exists: true})
-		f.connect(found.Ref, f.self)
-	}
-	return b, nil
-}
-
-// up adds the SBDefinitions of an SBInstance that was found, and the Projects
-// of SBDefinitions.
-func (f *relatives) up(ctx context.Context, found []*oda.Found) error {
-	if f.self.Kind == oda.Project {
-		return nil
-	}
-	for _, one := range found {
-		if one.Kind == oda.SBInstance && f.self.Kind == oda.ExecutionBlock {
-			if _, err := f.follow(ctx, one); err != nil {
-				return err
-			}
-		}
-	}
-	for _, ref := range slices.Clone(f.order) {
-		if ref.Kind != oda.SBDefinition || ref == f.self {
-			continue
-		}
-		q := oda.Search{Kind: oda.Project, Reference: ref.ID, Limit: 3}
-		page, err := f.site.cfg.Archive.Search(ctx, &q)
-		if err != nil {
-			return err
-		}
-		for _, project := range page.Items {
-			f.add(relative{Ref: project.Ref, Name: project.Summary.Name, Exists: true})
-			f.connect(project.Ref, ref)
-		}
-	}
-	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 
 	"oda"
+	"oda/provenance"
 )
 
 // Config configures a Site.
@@ -30,6 +31,8 @@ type Config struct {
 	// Archive is what the pages are about. The page that says that it is being
 	// opened does without.
 	Archive *oda.Archive
+	// Provenance follows references for the drawings.
+	Provenance *provenance.Tracer
 	// BasePath is the prefix of all paths: empty, or /like/this.
 	BasePath string
 	// Closed says that the archive must know who is calling.

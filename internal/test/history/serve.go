@@ -15,6 +15,7 @@ import (
 	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/web"
+	"oda/provenance"
 )
 
 // Serve serves an archive on an engine with the real API, in this process,
@@ -42,10 +43,12 @@ func (s *Server) Close() {
 func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	tb.Helper()
 	archive := oda.NewArchive(engine, random{})
+	tracer := provenance.New(engine)
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Pages: web.New(web.Config{Archive: archive}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Provenance: tracer, Exports: engine,
+		Pages:  web.New(web.Config{Archive: archive, Provenance: tracer}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

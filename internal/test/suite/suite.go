@@ -35,7 +35,7 @@ var groups = []struct {
 	{"listing", listings, listingsInside},
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
-	{"provenance", nil, provenance},
+	{"provenance", nil, tracing},
 	{"search", nil, searches},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
