@@ -24,27 +24,23 @@ import (
 	"oda/internal/test/env"
 )
 
-func TestChangesComeInPages(t *testing.T) {
+func TestChangesAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	c := start(t, client.WithUser("ada"))
-	sbd := must(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
-	receipt := must(c.Record(t.Context(), block.ID, []byte(`{"request":"one"}`), ""))(t)
-	first := must(c.Changes(t.Context(), client.ChangesQuery{Limit: 1, Wait: 10 * time.Second}))(t)
-	equal(t, "the first page", first, oda.ChangePage{Next: 1, Changes: []oda.Change{{
-		Position: 1, Ref: oda.Ref{Kind: oda.SBDefinition, ID: sbd.ID}, Version: 1, By: "ada", On: sbd.Metadata.LastModifiedOn,
-	}}})
-	rest := must(c.Changes(t.Context(), client.ChangesQuery{
-		After: 2, Filter: oda.ChangeFilter{Kinds: []oda.Kind{oda.ExecutionBlock, oda.Project}, IDs: []string{block.ID}},
-	}))(t)
-	equal(t, "the rest", rest, oda.ChangePage{Next: 3, Changes: []oda.Change{{
-		Position: 3, Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block.ID}, Version: 1, FirstSequence: 1, LastSequence: 1,
-		By: "ada", On: receipt.Metadata.LastModifiedOn,
-	}}})
-	now := must(c.Changes(t.Context(), client.ChangesQuery{After: client.Now}))(t)
-	equal(t, "the end", now, oda.ChangePage{Next: 3, Changes: []oda.Change{}})
-	_, err := c.Changes(t.Context(), client.ChangesQuery{After: 4})
-	refused(t, err, oda.UnknownPosition, 400)
+	archive := env.Start(t)
+	c := connect(t, archive)
+	told := make(chan oda.ChangePage, 1)
+	go func() {
+		page, err := c.Changes(t.Context(), client.ChangesQuery{After: client.Now, Wait: time.Minute})
+		if err != nil {
+			t.Error(err)
+		}
+		told <- page
+	}()
+	archive.AwaitFollowers(1)
+	must(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
+	if page := <-told; page.Next != 1 || len(page.Changes) != 1 {
+		t.Errorf("the page is %+v", page)
+	}
 }
 
 // Now is when a loop begins, also if there was one over the same sequence before.

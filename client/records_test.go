@@ -23,50 +23,12 @@ func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
 	return list
 }
 
-func TestARecordIsStoredOncePerKey(t *testing.T) {
-	t.Parallel()
-	c := start(t, client.WithUser("ada"))
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
-	first := must(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t)
-	if first.Sequence != 1 || first.Metadata.LastModifiedBy != "ada" || first.Metadata.LastModifiedOn <= block.Metadata.LastModifiedOn {
-		t.Errorf("the first is %+v", first)
-	}
-	equal(t, "the same key", must(c.RecordPatch(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t), first)
-	for range 2 {
-		must(c.Record(t.Context(), block.ID, []byte(`{"request":"b"}`), ""))(t)
-	}
-	sequences := must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{
-		{Key: "key-2", Text: []byte(`{"request":"c"}`)},
-		{Key: "key-1", Text: []byte(`{"request":"a"}`)},
-		{Text: []byte(`{"request":"d"}`)},
-	}))(t)
-	equal(t, "the sequences of a batch", sequences, []int64{4, 1, 5})
-	_, err := c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-3", Text: []byte(`{"request":"e"}`)}, {Key: "key-1", Text: []byte(`{"request":"z"}`)}})
-	refused(t, err, oda.KeyReused, 422)
-	if n := len(collect(t, c.Records(t.Context(), block.ID, 0))); n != 5 {
-		t.Errorf("there are %d records", n)
-	}
-}
-
-func TestRecordsAreReadWithSequenceKeyAndTime(t *testing.T) {
+func TestPostAndPatchShareTheirKeys(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
-	const odd = `{ "request" : "scan" , "n" : 0.10e1, "s": "\u00e4</>" }`
-	must(c.RecordBatch(t.Context(), block.ID, []oda.NewRecord{{Key: "key-1", Text: []byte(odd)}}))(t)
-	recorded := must(c.Record(t.Context(), block.ID, []byte(odd), "key-2"))(t)
-	list := collect(t, c.Records(t.Context(), block.ID, 0))
-	for i, r := range list {
-		if r.Sequence != int64(i+1) || r.Key != fmt.Sprintf("key-%d", i+1) || string(r.Text) != odd ||
-			r.RecordedOn < block.Metadata.CreatedOn || r.RecordedOn > recorded.Metadata.LastModifiedOn {
-			t.Errorf("record %d is %+v", i+1, r)
-		}
-	}
-	if len(list) != 2 {
-		t.Errorf("there are %d records", len(list))
-	}
-	equal(t, "after the first", collect(t, c.Records(t.Context(), block.ID, 1)), list[1:])
-	equal(t, "after the last", collect(t, c.Records(t.Context(), block.ID, 2)), []oda.Record(nil))
+	first := must(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t)
+	equal(t, "the same key", must(c.RecordPatch(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t), first)
 }
 
 func TestALongBlockIsReadPageByPage(t *testing.T) {

@@ -14,37 +14,6 @@ import (
 	"oda/client"
 )
 
-func TestThePastCanBeRead(t *testing.T) {
-	t.Parallel()
-	c := start(t, client.WithUser("ada"))
-	ctx := t.Context()
-	for _, kind := range oda.Kinds {
-		versions := []*client.Document{must(c.Store(ctx, kind, "x-1", []byte(`{"n":1}`)))(t)}
-		for n := range 3 {
-			body := bytes.Replace(versions[n].Body, fmt.Appendf(nil, `"n":%d`, n+1), fmt.Appendf(nil, `"n":%d`, n+2), 1)
-			versions = append(versions, must(c.Store(ctx, kind, "x-1", body))(t))
-		}
-		for i, want := range versions {
-			equal(t, "the version", must(c.Version(ctx, kind, "x-1", int64(i)+1))(t), want)
-			on := want.Metadata.LastModifiedOn.Time()
-			equal(t, "the entity as of its change", must(c.AsOf(ctx, kind, "x-1", on))(t), want)
-			equal(t, "the entity just after its change", must(c.AsOf(ctx, kind, "x-1", on.Add(999).In(time.FixedZone("", 3600))))(t), want)
-		}
-		told := collect(t, c.Versions(ctx, kind, "x-1"))
-		for i, v := range told {
-			want := versions[len(versions)-1-i]
-			if v.Metadata != want.Metadata || v.Bytes <= 0 || v.Bytes >= int64(len(want.Body)) || v.Listed {
-				t.Errorf("version %d is told as %+v", want.Metadata.Version, v)
-			}
-		}
-		equal(t, "the number of versions", len(told), len(versions))
-		_, err := c.Version(ctx, kind, "x-1", 5)
-		refused(t, err, oda.NotFound, 404)
-		_, err = c.AsOf(ctx, kind, "x-1", versions[0].Metadata.CreatedOn.Time().Add(-time.Microsecond))
-		refused(t, err, oda.NotFound, 404)
-	}
-}
-
 func TestVersionsAreReadPageByPage(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -47,52 +47,31 @@ func (b batchAnswer) sequences() string {
 	return strings.Join(s, " ")
 }
 
-func TestABatchIsRecordedInOrderAndOnce(t *testing.T) {
+func TestABatchOnTheWire(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
-	got := recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`, "k2", `{ "request" : "b" }`), "X-Forwarded-User", "anna")
-	if got.ID != "eb" || got.sequences() != "k1=1 k2=2" || got.Metadata.LastModifiedBy != "anna" {
+	record(t, a, "PATCH", "eb", `{"request":"c"}`, key, "k3")
+	got := recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`, "k3", `{"request":"c"}`), user, "anna")
+	if got.ID != "eb" || got.sequences() != "k1=2 k3=1" || got.Metadata.LastModifiedBy != "anna" {
 		t.Errorf("got %+v", got)
 	}
-	// Single records and batches share their keys.
-	if again := record(t, a, "PATCH", "eb", `{"request":"a"}`, "Idempotency-Key", "k1"); again.Sequence != 1 {
-		t.Errorf("a key of a batch, sent by itself, is recorded as %d", again.Sequence)
-	}
-	record(t, a, "POST", "eb", `{"request":"c"}`, "Idempotency-Key", "k3")
-	got = recordBatch(t, a, "eb", batch("k3", `{"request":"c"}`, "k4", `{"request":"d"}`, "k2", `{ "request" : "b" }`))
-	if got.sequences() != "k3=3 k4=4 k2=2" {
-		t.Errorf("got %s", got.sequences())
-	}
-	list := `"request_responses":[{"request":"a"},{ "request" : "b" },{"request":"c"},{"request":"d"}]`
-	if text := block(t, a, "eb"); !strings.Contains(text, list) {
-		t.Errorf("the block is %s", text)
-	}
-}
-
-func TestABatchIsAllOrNothing(t *testing.T) {
-	a := env.Start(t)
-	store(t, a, "/ebs/eb", `{}`)
-	recordBatch(t, a, "eb", batch("k1", `{"request":"a"}`))
-	before := block(t, a, "eb")
 	path := "/ebs/eb/request_responses"
-	p := refused(t, a.Do("POST", path, batch("k0", `{"request":"z"}`, "k1", `{"request":"other"}`)), 422, oda.KeyReused, "another body")
-	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/records/1/key" {
-		t.Errorf("the faults are %v", p.Errors)
-	}
-	refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k3", `{"request":"c"}`, "k2", `{"request":"b"}`)), 422, oda.KeyReused, "twice")
-	refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k3", `{}`)), 400, oda.InvalidRequest, "request")
-	refused(t, a.Do("POST", "/ebs/unknown/request_responses", batch("k", `{"request":"b"}`)), 404, oda.NotFound, "could not be found")
-	for _, body := range []string{
-		`{}`, `[]`, `{"records":[]}`, `{"records":{}}`, `{"records":[{"record":{"request":"a"}}]}`, `{"records":[{"key":"k"}]}`,
-		batch("", `{"request":"a"}`), batch("with space", `{"request":"a"}`), batch(strings.Repeat("k", 256), `{"request":"a"}`),
-		`{"records":[{"key":"k","record":{"request":"a"}}],"more":1}`, `{"records":[{"key":"k","record":{"request":"a"},"more":1}]}`,
-		`{"records":[{"key":7,"record":{"request":"a"}}]}`,
-	} {
-		refused(t, a.Do("POST", path, body), 400, oda.InvalidRequest, "")
-	}
-	if after := block(t, a, "eb"); after != before {
-		t.Errorf("the block was %s and is now %s", before, after)
-	}
+	unchanged(t, a, func() {
+		p := refused(t, a.Do("POST", path, batch("k0", `{"request":"z"}`, "k1", `{"request":"other"}`)), 422, oda.KeyReused, "another body")
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != "/records/1/key" {
+			t.Errorf("the faults are %v", p.Errors)
+		}
+		refused(t, a.Do("POST", path, batch("k2", `{"request":"b"}`, "k4", `{"request":"c"}`, "k2", `{"request":"b"}`)), 422, oda.KeyReused, "twice")
+		refused(t, a.Do("POST", "/ebs/unknown/request_responses", batch("k", `{"request":"b"}`)), 404, oda.NotFound, "could not be found")
+		for _, body := range []string{
+			`{}`, `[]`, `{"records":[]}`, `{"records":{}}`, `{"records":[{"record":{"request":"a"}}]}`, `{"records":[{"key":"k"}]}`,
+			batch("", `{"request":"a"}`), batch("with space", `{"request":"a"}`), batch(strings.Repeat("k", 256), `{"request":"a"}`),
+			`{"records":[{"key":"k","record":{"request":"a"}}],"more":1}`, `{"records":[{"key":"k","record":{"request":"a"},"more":1}]}`,
+			`{"records":[{"key":7,"record":{"request":"a"}}]}`, batch("k2", `{"request":"b"}`, "k4", `{}`),
+		} {
+			refused(t, a.Do("POST", path, body), 400, oda.InvalidRequest, "")
+		}
+	})
 }
 
 func TestABatchMayHaveThousandsOfRecords(t *testing.T) {

@@ -119,17 +119,6 @@ func TestPutConditions(t *testing.T) {
 	}
 }
 
-// A condition on an ExecutionBlock sees records too.
-func TestIfMatchSeesRecords(t *testing.T) {
-	a := env.Start(t)
-	store(t, a, "/ebs/e", `{}`)
-	r := a.Do("GET", "/ebs/e", "")
-	record(t, a, "POST", "e", `{"request":"a"}`)
-	body := `{"metadata":` + metadataOf(t, r.Body).text() + `}`
-	refused(t, a.Do("PUT", "/ebs/e?records=keep", body, "If-Match", r.Header.Get("ETag")), 412, oda.Precondition, "Read it")
-	want(t, 200, a.Do("PUT", "/ebs/e?records=keep", body))
-}
-
 func TestGetIfMatch(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)

@@ -75,28 +75,9 @@ func TestChangesByPolling(t *testing.T) {
 	if got := r.Header.Get("Vary"); got != "Accept, Accept-Encoding" {
 		t.Errorf("Vary is %q", got)
 	}
-	for query, expected := range map[string]struct {
-		next int64
-		told []int // lines of all
-	}{
-		"after=0&limit=1":           {1, []int{0}},
-		"after=1&limit=1":           {4, []int{1}},
-		"after=4":                   {7, []int{2}},
-		"after=7":                   {7, nil},
-		"after=now":                 {7, nil},
-		"kind=sbds":                 {7, []int{0}},
-		"kind=sbds&kind=prjs":       {7, []int{0}},
-		"id=b&limit=1":              {4, []int{1}},
-		"id=b&kind=sbds":            {7, nil},
-		"id=a&id=b&kind=ebs&wait=0": {7, []int{1, 2}},
-	} {
-		page := changes(t, a.Do("GET", "/changes?"+query, ""))
-		var lines []string
-		for _, i := range expected.told {
-			lines = append(lines, strings.Split(all, "\n")[i])
-		}
-		if got := page.told(t); got != strings.Join(lines, "\n") || page.Next != expected.next {
-			t.Errorf("%s answers up to %d\n%s\nwant up to %d\n%s", query, page.Next, got, expected.next, strings.Join(lines, "\n"))
+	for _, query := range []string{"after=now", "after=7&wait=0", "id=b&kind=sbds", "kind=sbis&kind=prjs"} {
+		if page := changes(t, a.Do("GET", "/changes?"+query, "")); page.Next != 7 || len(page.Changes) > 0 {
+			t.Errorf("%s answers %s up to %d", query, page.told(t), page.Next)
 		}
 	}
 	// In the middle of a change, the answer has the rest of it.

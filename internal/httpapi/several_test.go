@@ -53,16 +53,6 @@ func TestStoreSeveral(t *testing.T) {
 			}
 		})
 	}
-	t.Run("updates and creates together", func(t *testing.T) {
-		one := a.Do("GET", "/sbds/s1", "").Text()
-		two := a.Do("GET", "/ebs/e1", "").Text()
-		r := want(t, 200, a.Do("PUT", "/", `{"sbds":[`+one+`,{"sbd_id":"s9"}],"ebs":[`+two+`]}`))
-		for path, version := range map[string]int64{"/sbds/s1": 2, "/sbds/s9": 1, "/ebs/e1": 2} {
-			if m := metadataOf(t, a.Do("GET", path, "").Body); m.Version != version {
-				t.Errorf("%s has version %d: %s", path, m.Version, r.Body)
-			}
-		}
-	})
 }
 
 func TestStoreSeveralRefuses(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,5 +100,32 @@ func TestAClientThatDoesNotReadItsAnswer(t *testing.T) {
 		}
 		response.Body.Close()
 		fresh.CloseIdleConnections()
+	}
+}
+
+// A server that stops finishes the requests in progress and accepts no new ones.
+func TestGracefulStop(t *testing.T) {
+	a := env.Start(t)
+	conn := begin(t, a, "/sbds/late", 2)
+	stopped := make(chan error, 1)
+	go func() { stopped <- a.Stop() }()
+	env.Await(t, "the server takes no new connections", func() bool {
+		other, err := net.Dial("tcp", a.Addr())
+		if err == nil {
+			other.Close()
+		}
+		return err != nil
+	})
+	select {
+	case err := <-stopped:
+		t.Fatalf("the server stopped during a request: %v", err)
+	default:
+	}
+	if _, err := io.WriteString(conn, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 200, answer(t, conn))
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }

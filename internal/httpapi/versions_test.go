@@ -103,36 +103,6 @@ func versionsOf(t testing.TB, r *env.Reply) told {
 	return answer
 }
 
-func TestVersionsAreDescribedAsTheyLastWere(t *testing.T) {
-	a := env.Start(t)
-	const body = `{"eb_id":"b","metadata":{}}`
-	store(t, a, "/ebs/b", body, user, "anna")
-	first := metadataOf(t, a.Do("GET", "/ebs/b", "").Body)
-	second := metadataOf(t, change(t, a, "/ebs/b", `"metadata"`, `"request_responses":[{"request":"a"}],"metadata"`).Body)
-	third := record(t, a, "POST", "b", `{"request":"b"}`, user, "carl").Metadata
-	answer := versionsOf(t, a.Do("GET", "/ebs/b/versions", ""))
-	if len(answer.Versions) != 2 {
-		t.Fatalf("there are %+v", answer)
-	}
-	newest, oldest := answer.Versions[0], answer.Versions[1]
-	if diff := cmp.Diff(metadata{2, "anna", second.CreatedOn, "carl", third.LastModifiedOn}, newest.metadata); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(first, oldest.metadata); diff != "" {
-		t.Error(diff)
-	}
-	if newest.Records == nil || *newest.Records != 2 || oldest.Records != nil {
-		t.Errorf("the records are %v and %v", newest.Records, oldest.Records)
-	}
-	kept := `{"eb_id":"b","metadata":{"version":,"created_by":,"created_on":,"last_modified_by":,"last_modified_on":}}`
-	if oldest.Bytes != int64(len(kept)) {
-		t.Errorf("%d bytes are stored, want %d", oldest.Bytes, len(kept))
-	}
-	if r := a.Do("GET", "/ebs/b/versions", ""); r.Header.Get("Cache-Control") != revalidated || r.Header.Get("Link") != "" {
-		t.Errorf("the headers are %v", r.Header)
-	}
-}
-
 func TestVersionsComeInPagesWhileOthersAreStored(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{"n":1}`)

@@ -119,9 +119,10 @@ var batches = []scenario{
 	{"records are read with sequence and key, from any sequence, in pages", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecordOnce("b", "k1", call("one"))
-		second := d.mustRecordOnce("b", "k2", call("two"))
+		const odd = `{ "request" : "two" , "n" : 0.10e1, "s": "\u00e4</>" }`
+		second := d.mustRecordOnce("b", "k2", odd)
 		d.mustRecordOnce("b", "k3", call("three"))
-		want := []string{"1 k1 " + call("one"), "2 k2 " + call("two"), "3 k3 " + call("three")}
+		want := []string{"1 k1 " + call("one"), "2 k2 " + odd, "3 k3 " + call("three")}
 		for _, limit := range []int{1, 2, 3, 10} {
 			same(t, "the records", d.readPages("b", limit), want)
 		}

@@ -63,7 +63,7 @@ var versions = []scenario{
 		d.clock.Set(oda.InstantOf(time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)), 0)
 		d.mustPut(sbd("s"), `{}`)
 		for version, spelling := range []string{
-			"2026-03-01T12:00:00.25Z", "2026-03-01T12:00:00.250000+00:00", "2026-03-01T17:30:00.25+05:30",
+			"2026-03-01T12:00:00.25Z", "2026-03-01t12:00:00.25z", "2026-03-01T12:00:00.250000+00:00", "2026-03-01T17:30:00.25+05:30",
 			"2026-03-01 12:00:00.25", "2026-03-01T04:00:00.25-08:00",
 		} {
 			m := d.mustGet(sbd("s")).Metadata
@@ -159,11 +159,11 @@ func oneFieldWrong(t *testing.T, d *desk) {
 	before := d.text(sbd("s"))
 	spelled := string(stored.AppendJSON(nil))
 	for field, wrong := range map[string][]string{
-		"version":          {"1", "3", "9223372036854775807", "1e300", "null"},
+		"version":          {"1", "3", "9223372036854775807", "1e300", "1e400", "null"},
 		"created_by":       {`"bob"`, `"Anna"`, `"anna "`, "null"},
 		"created_on":       {`"2026-01-01T00:00:00.000001Z"`, `"2026-01-01T00:00:00.0000001Z"`, `"2026-01-01T00:00:00+01:00"`, "null"},
 		"last_modified_by": {`"anna"`, `"bob\u0020"`, "null"},
-		"last_modified_on": {`"2026-01-01T00:00:00Z"`, `"2026-01-01T00:00:01.0000009Z"`, "null"},
+		"last_modified_on": {`"2026-01-01T00:00:00Z"`, `"2026-01-01"`, `"2026-01-01T00:00:01.0000009Z"`, "null"},
 	} {
 		value := memberOf(t, spelled, field)
 		texts := []string{ // without the field
@@ -176,6 +176,9 @@ func oneFieldWrong(t *testing.T, d *desk) {
 		for _, text := range texts {
 			_, err := d.put(sbd("s"), `{"metadata":`+text+`}`)
 			problem := refused(t, err, oda.MetadataMismatch)
+			if !strings.Contains(problem.Detail, "Read the entity") {
+				t.Errorf("the detail does not say what to do: %s", problem.Detail)
+			}
 			same(t, "the list of faults for "+text, pointers(problem), []string{"/metadata/" + field})
 			if !strings.Contains(problem.Faults[0].Detail, strings.Trim(value, `"`)) {
 				t.Errorf("%s: the fault %q does not say what is stored", text, problem.Faults[0].Detail)
