@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 	"oda/internal/auth/session":      {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":          {"oda"},
 	"oda/internal/backup":            {},
-	"oda/internal/cli":               {"oda", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/provenance", "oda/sky"},
+	"oda/internal/cli":               {"oda", "oda/api", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/provenance", "oda/sky"},
 	"oda/internal/content":           {"oda"},
 	"oda/internal/contract":          {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
 	"oda/internal/demo":              {"oda", "oda/client"},

@@ -217,7 +217,7 @@ func (d *draft) check(text []byte) ([]byte, error) {
 	if d.kind == oda.ExecutionBlock && hasMember(text, recordsField) {
 		return nil, fmt.Errorf("%s was added, but records cannot be edited; remove it", recordsField)
 	}
-	return rebased(text, d.base.Metadata)
+	return restated(d.kind, text, d.base.Metadata)
 }
 
 // resolve deals with what others have stored since the draft was begun.
@@ -239,7 +239,7 @@ func (d *draft) resolve(ctx context.Context, mine []byte, because *failure) erro
 	if answer == "" || answer[0] != 'e' && answer[0] != 's' {
 		return d.keep(exitConflict, "%s: nothing was stored", d.ID)
 	}
-	next, err := rebased(mine, m)
+	next, err := restated(d.kind, mine, m)
 	if err != nil {
 		return d.keep(exitFailed, "%s: %v", d.ID, err)
 	}

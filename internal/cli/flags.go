@@ -5,12 +5,16 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"oda"
+	"oda/internal/app"
 	"oda/internal/skuid"
 )
 
@@ -141,4 +145,98 @@ func popText(ctx *kong.DecodeContext, meant func(text string) bool) (text string
 	}
 	err = ctx.Scan.PopValueInto("string", &text)
 	return text, err
+}
+
+// moment is a time in any format that the archive accepts, or as people say it.
+type moment struct{ time.Time }
+
+// Decode takes the time from the command line: also -2h, as other programs write it.
+func (m *moment) Decode(ctx *kong.DecodeContext) error {
+	text, err := popText(ctx, func(text string) bool {
+		_, ok := spoken(text, time.Now().UTC())
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	if at, ok := spoken(text, time.Now().UTC()); ok {
+		m.Time = at
+		return nil
+	}
+	at, err := oda.ParseTime(text)
+	if err != nil {
+		return fmt.Errorf("%q %w, or as yesterday, last-night, or 2h, which is two hours ago", text, err)
+	}
+	m.Time = at
+	return nil
+}
+
+// spoken returns the time that a word means. As with dates, a day begins at
+// midnight in UTC; a night begins at noon.
+func spoken(text string, now time.Time) (time.Time, bool) {
+	const day = 24 * time.Hour
+	midnight := now.Truncate(day)
+	switch text {
+	case "now":
+		return now, true
+	case "today":
+		return midnight, true
+	case "yesterday":
+		return midnight.Add(-day), true
+	case "last-night":
+		return midnight.Add(-day / 2), true
+	}
+	text = strings.TrimPrefix(text, "-") // as other programs write it
+	for suffix, days := range map[string]int{"d": 1, "w": 7} {
+		if count, ok := strings.CutSuffix(text, suffix); ok {
+			n, err := strconv.ParseUint(count, 10, 16)
+			return now.AddDate(0, 0, -days*int(n)), err == nil
+		}
+	}
+	ago, err := time.ParseDuration(text)
+	return now.Add(-ago), err == nil && ago >= 0 && text != "0"
+}
+
+// network is a range of addresses, or one address.
+type network netip.Prefix
+
+// UnmarshalText parses a network. Addresses of IPv4 that are written in IPv6, as
+// ::ffff:10.0.0.7, are those of IPv4.
+func (n *network) UnmarshalText(text []byte) error {
+	prefix, err := netip.ParsePrefix(string(text))
+	if err != nil {
+		var one netip.Addr
+		if one, err = netip.ParseAddr(string(text)); err == nil {
+			prefix, err = one.Prefix(one.BitLen())
+		}
+	}
+	if err == nil && prefix.Addr().Is4In6() {
+		const before = 96 // bits
+		prefix, err = prefix.Addr().Unmap().Prefix(prefix.Bits() - before)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a network; write it as 10.0.0.0/24, 10.0.0.7 or fd00::/64", text)
+	}
+	*n = network(prefix.Masked())
+	return nil
+}
+
+// String returns the network as it is written.
+func (n network) String() string { return netip.Prefix(n).String() }
+
+func prefixes(networks []network) []netip.Prefix {
+	list := make([]netip.Prefix, len(networks))
+	for i, n := range networks {
+		list[i] = netip.Prefix(n)
+	}
+	return list
+}
+
+// database is the address of a database.
+type database string
+
+// UnmarshalText checks an address.
+func (d *database) UnmarshalText(text []byte) error {
+	*d = database(text)
+	return app.CheckDatabase(string(text))
 }

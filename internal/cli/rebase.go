@@ -1,95 +1,39 @@
 package cli
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
 	"oda"
+	"oda/api"
 	"oda/client"
+	"oda/internal/contract"
 	"oda/internal/jsondiff"
-	"oda/internal/rawjson"
 )
 
-// rebased returns a document with the managed metadata of another state of the
+// restated returns a document with the managed metadata of another state of the
 // entity, so that it is stored as what follows that state. Nothing else changes.
-func rebased(document []byte, m oda.Metadata) ([]byte, error) {
-	if claimed(document) == m {
-		return document, nil
-	}
-	scan := rawjson.NewScanner(document, oda.MaxDepth)
-	if _, err := scan.BeginObject(); err != nil {
+func restated(kind oda.Kind, text []byte, m oda.Metadata) ([]byte, error) {
+	description, err := contract.Load(api.JSON)
+	if err != nil {
 		return nil, err
 	}
-	comma := ""
-	for {
-		key, more, err := scan.NextKey()
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-		isMetadata := string(key) == "metadata"
-		start, end, err := scan.Skip()
-		if err != nil {
-			return nil, err
-		}
-		if isMetadata {
-			return slices.Concat(document[:start], managedIn(document[start:end], m), document[end:]), nil
-		}
-		comma = ","
+	index, err := description.Operation("store"+strings.ToUpper(kind.Prefix())).CheckWatched(text, oda.MaxDepth, oda.Watched)
+	if err != nil {
+		return nil, errors.New(strings.TrimSuffix(err.Error(), "."))
 	}
-	brace := scan.Pos() - 1
-	return slices.Concat(document[:brace], []byte(comma+`"metadata":`), m.AppendJSON(nil), document[brace:]), nil
-}
-
-// managedIn returns metadata with other managed fields. The caller's own stay.
-func managedIn(metadata []byte, m oda.Metadata) []byte {
-	out := []byte("{")
-	for key, value := range rawjson.Members(metadata) {
-		if !slices.Contains(oda.ManagedPointers(), "/metadata/"+string(key)) {
-			out = append(rawjson.AppendQuoted(out, string(key)), ':')
-			out = append(append(out, value...), ',')
-		}
+	d := oda.NewDocument(kind, text, index, 0, "")
+	if now, _ := d.Metadata.Matchable(oda.AllFields); now == m {
+		return text, nil
 	}
-	return append(out, m.AppendJSON(nil)[1:]...)
-}
-
-// claimed returns the managed metadata in a document. Fields that are missing or
-// cannot be read are left at zero, and so fit no stored state.
-func claimed(document []byte) oda.Metadata {
-	var in struct {
-		Metadata struct {
-			Version        int64  `json:"version"`
-			CreatedBy      string `json:"created_by"`
-			CreatedOn      string `json:"created_on"`
-			LastModifiedBy string `json:"last_modified_by"`
-			LastModifiedOn string `json:"last_modified_on"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(document, &in) != nil {
-		return oda.Metadata{}
-	}
-	instant := func(text string) oda.Instant {
-		at, err := oda.ParseTime(text)
-		if err != nil {
-			return 0
-		}
-		return oda.InstantOf(at)
-	}
-	m := in.Metadata
-	return oda.Metadata{
-		Version: m.Version, CreatedBy: m.CreatedBy, CreatedOn: instant(m.CreatedOn),
-		LastModifiedBy: m.LastModifiedBy, LastModifiedOn: instant(m.LastModifiedOn),
-	}
+	return d.Restated(d.ID, m)
 }
 
 // rebase returns a document as it can be stored after what others have stored. If
@@ -103,12 +47,12 @@ func (p *put) rebase(ctx context.Context, archive *client.Client, to streams, ki
 		return nil, explain(archive, id, err)
 	}
 	m := current.Metadata
-	if claimed(document) == m {
-		return document, nil
-	}
-	next, err := rebased(document, m)
+	next, err := restated(kind, document, m)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be stored: %w", err)
+	}
+	if bytes.Equal(next, document) {
+		return document, nil
 	}
 	fmt.Fprintf(to.err, "%s has been changed since, by %s on %s UTC. Storing this overwrites:\n", id, visible(m.LastModifiedBy), when(m.LastModifiedOn))
 	if !showDiff(to.err, p.look(to.err), fmt.Sprintf("%s version %d", id, m.Version), "what is stored instead", current.Body, next) {

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"reflect"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -70,4 +74,25 @@ func (r *reloading) apply(change func(next *commands) error) {
 
 func (r *reloading) failed(err error) {
 	r.log.Error("SIGHUP: all settings stay as they were", "error", err)
+}
+
+// hangups lets a server survive SIGHUP, which it gets when its terminal goes away,
+// or from someone who has changed its settings or rotated its files. One that nobody
+// has received yet waits.
+func hangups() <-chan os.Signal {
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGHUP)
+	return received
+}
+
+// onEach calls a function for each signal, until the context ends.
+func onEach(ctx context.Context, received <-chan os.Signal, do func()) {
+	for {
+		select {
+		case <-received:
+			do()
+		case <-ctx.Done():
+			return
+		}
+	}
 }

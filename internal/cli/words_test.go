@@ -123,19 +123,18 @@ func TestADocumentFollowsAnotherState(t *testing.T) {
 	managed := string(m.AppendJSON(nil))
 	managed = managed[1 : len(managed)-1]
 	for document, want := range map[string]string{
-		`{"a": 1.0}`:                  `{"a": 1.0,"metadata":{` + managed + `}}`,
-		`{}`:                          `{"metadata":{` + managed + `}}`,
-		`{ "metadata" : null, "b":2}`: `{ "metadata" : {` + managed + `}, "b":2}`,
-		`{"metadata":{"pdm_version":"1","version":1},"b":[ 2 ]}`: `{"metadata":{"pdm_version":"1",` + managed + `},"b":[ 2 ]}`,
-		`{"metadata": {` + managed + ` }}`:                       `{"metadata": {` + managed + ` }}`,
+		`{"sbd_id":"x","a": 1.0}`:                                 `{"sbd_id":"x","a": 1.0,"metadata":{` + managed + `}}`,
+		`{ "metadata" : null, "sbd_id":"x"}`:                      `{ "metadata" : {` + managed + `}, "sbd_id":"x"}`,
+		`{"sbd_id":"x","metadata":{"pdm_version":"1"},"b":[ 2 ]}`: `{"sbd_id":"x","metadata":{"pdm_version":"1",` + managed + `},"b":[ 2 ]}`,
+		`{"sbd_id":"x","metadata": {` + managed + ` }}`:           `{"sbd_id":"x","metadata": {` + managed + ` }}`,
 	} {
-		got, err := rebased([]byte(document), m)
+		got, err := restated(oda.SBDefinition, []byte(document), m)
 		if err != nil || string(got) != want {
 			t.Errorf("%s becomes\n%s, %v, want\n%s", document, got, err, want)
 		}
 	}
-	for _, broken := range []string{``, `[]`, `{"a":1,"a":2}`, `{"a"`} {
-		if got, err := rebased([]byte(broken), m); err == nil {
+	for _, broken := range []string{``, `[]`, `{"a":1,"a":2}`, `{"a"`, `{"metadata":{"version":"3"}}`} {
+		if got, err := restated(oda.SBDefinition, []byte(broken), m); err == nil {
 			t.Errorf("%s becomes %s", broken, got)
 		}
 	}
