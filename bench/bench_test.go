@@ -223,7 +223,7 @@ func TestAtAConstantRateLatencyIsMeasuredFromWhenARequestWasDue(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	got, err := load(t.Context(), server.Listener.Addr().String(), one, 200*time.Millisecond, 100)
+	got, err := send(t.Context(), server.Listener.Addr().String(), one, 200*time.Millisecond, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestARefusalEndsAMeasurement(t *testing.T) {
 		http.Error(w, "too busy", http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	_, err := load(t.Context(), server.Listener.Addr().String(), one, time.Second, 0)
+	_, err := send(t.Context(), server.Listener.Addr().String(), one, time.Second, 0)
 	if err == nil || !strings.Contains(err.Error(), "answered 503: too busy") {
 		t.Errorf("got %v", err)
 	}

@@ -98,7 +98,7 @@ func loadArm(srv *server, detail string, all []worker, each int) arm {
 			beside.Go(func() error { return srv.profile(ctx, name, length) })
 		}
 		beside.Go(func() (err error) {
-			got, err = load(ctx, srv.addr, all, length, 0)
+			got, err = send(ctx, srv.addr, all, length, 0)
 			return err
 		})
 		if err := beside.Wait(); err != nil {

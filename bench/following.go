@@ -141,7 +141,7 @@ func delay(ctx context.Context, srv *server, all []worker, length time.Duration)
 	}
 	reading := make(chan error, 1)
 	go func() { reading <- watched.read(body, []byte(identifier("eb-rec", 0))) }()
-	if _, err := load(ctx, srv.addr, all, length, 0); err != nil {
+	if _, err := send(ctx, srv.addr, all, length, 0); err != nil {
 		return nil, err
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {

@@ -35,7 +35,7 @@ type worker struct {
 	token   string // sent with each request, unless it is empty
 }
 
-// load sends the requests of each worker over its own connection, and waits for
+// send sends the requests of each worker over its own connection, and waits for
 // all answers. Every answer must be 200, or 503 if the worker may wait.
 //
 // Without a rate the loop is closed: the next request follows the answer, and
@@ -43,7 +43,7 @@ type worker struct {
 // requests are sent at that rate whatever the answers do, by any free
 // connection, and latency is measured from when a request was due, so that a
 // stall of the server shows in all requests that had to wait.
-func load(ctx context.Context, addr string, workers []worker, length time.Duration, perSecond float64) (sample, error) {
+func send(ctx context.Context, addr string, workers []worker, length time.Duration, perSecond float64) (sample, error) {
 	clients := make([]*fasthttp.HostClient, len(workers)) // opened before the clock starts
 	for i := range clients {
 		client, err := connect(addr)

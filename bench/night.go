@@ -43,7 +43,7 @@ func runNight(ctx context.Context, s *stage) error {
 			arms = append(arms, arm{
 				name: srv.arm(fmt.Sprintf(", %.0f %%", 100*share)), line: srv.arm(""), x: perSecond,
 				run: func(ctx context.Context, length time.Duration) (sample, error) {
-					return load(ctx, srv.addr, mixes[i], length, perSecond)
+					return send(ctx, srv.addr, mixes[i], length, perSecond)
 				},
 			})
 		}

@@ -267,9 +267,10 @@ func scenarios() []scenario {
 		},
 		{
 			name: "soak", title: "A mixed night without growth", asked: true,
-			text: fmt.Sprintf("%.0f requests per second, on both engines at once: 60 %% record into blocks of %d records; the others read entities, blocks and pages, store, update, search and list. "+
+			text: fmt.Sprintf("On both engines at once, %.0f requests per second read entities, blocks and pages, search and list, and %d writers record, store and update, about 60 times a second. "+
+				"At the end, everything that was acknowledged is there, once. "+
 				"%d followers stay, and %d more come and go. Each row is a tenth of the time; *per second* counts writes. The run fails if the live heap without caches, goroutines, open files or the log of the server grow from the second third to the last, or if the memory of the process, the write-ahead log or the space per write exceed their bounds.",
-				soakRate, soakBlock, soakFollowers, soakVisitors),
+				soakRate, soakConnections, soakFollowers, soakVisitors),
 			run: runSoak,
 		},
 	}

@@ -103,11 +103,11 @@ func runSearch(ctx context.Context, s *stage) error {
 			busy = append(busy, arm{name: srv.arm(name + whileWriting), run: func(ctx context.Context, length time.Duration) (found sample, err error) {
 				both, ctx := errgroup.WithContext(ctx)
 				both.Go(func() error {
-					_, err := load(ctx, srv.addr, writers, length, searchWrites)
+					_, err := send(ctx, srv.addr, writers, length, searchWrites)
 					return err
 				})
 				both.Go(func() (err error) {
-					found, err = load(ctx, srv.addr, one, length, 0)
+					found, err = send(ctx, srv.addr, one, length, 0)
 					return err
 				})
 				err = both.Wait()

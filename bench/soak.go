@@ -8,10 +8,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"oda/internal/test/load"
 )
 
 // What a soak watches besides the memory.
@@ -27,14 +28,18 @@ const (
 // The load of a soak. It is far below what a server can do: a soak looks for what
 // grows, and the servers have hours for it.
 const (
-	soakRate        = 100.0 // requests per second
-	soakConnections = 24
-	soakFollowers   = 10  // that stay
-	soakVisitors    = 4   // followers that come and go
-	soakBlock       = 200 // records in a block
+	soakRate        = 40.0                   // requests per second that read
+	soakPace        = 800 * time.Millisecond // 60 writes per second
+	soakConnections = 24                     // that read, and as many that write
+	soakEntities    = 400
+	soakFollowers   = 10 // that stay
+	soakVisitors    = 4  // followers that come and go
 	soakSamples     = 60
 	soakPoints      = 10 // in the report
 )
+
+// soakText makes documents and records about as long as they are.
+var soakText = strings.Repeat("it snowed ", 25)
 
 // bound says how much a figure may grow from the second third of a soak to the last,
 // and how large it may be then, if that is bounded.
@@ -139,10 +144,14 @@ func runSoak(ctx context.Context, s *stage) error {
 
 // soak lets a server work, and looks at it meanwhile.
 func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
-	night, writes, err := soakNight(ctx, srv)
+	if err := srv.storeEntities(ctx, "sbd-soak", soakEntities); err != nil {
+		return nil, err
+	}
+	writers, err := load.Start(load.Options{Writers: soakConnections, Pace: soakPace, Attempt: patience, Text: soakText}, srv.addr)
 	if err != nil {
 		return nil, err
 	}
+	defer writers.Stop()
 	end, err := follow(srv, soakFollowers, "gzip")
 	if err != nil {
 		return nil, err
@@ -152,7 +161,7 @@ func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
 	loading, loaded := context.WithCancel(working)
 	all.Go(func() error {
 		defer loaded()
-		_, err := load(working, srv.addr, night, s.plan.soak, soakRate)
+		_, err := send(working, srv.addr, soakReaders(writers), s.plan.soak, soakRate)
 		return err
 	})
 	all.Go(func() error { return visit(loading, srv) })
@@ -166,7 +175,7 @@ func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
 				return nil
 			case <-tick.C:
 			}
-			one, err := before.next(working, srv, writes.Load())
+			one, err := before.next(working, srv, int64(writers.Acknowledged()))
 			if err != nil {
 				return err
 			}
@@ -182,69 +191,39 @@ func (s *stage) soak(ctx context.Context, srv *server) ([]sample, error) {
 	if len(samples) < 2*soakPoints {
 		return nil, fmt.Errorf("the machine is too busy: it was looked at %d times", len(samples))
 	}
-	return samples, nil
+	writers.Pause()
+	stored, err := writers.Read(ctx, srv.addr)
+	if err != nil {
+		return nil, err
+	}
+	return samples, writers.Check(stored)
 }
 
-// soakNight returns what people and programs do in a night: 60 % record, each
-// connection into blocks of its own; the others read entities, blocks and pages,
-// store and update entities, search and list. It counts what is written.
-func soakNight(ctx context.Context, srv *server) ([]worker, *atomic.Int64, error) {
-	updates, err := updateEntities(ctx, srv, soakConnections)
-	if err != nil {
-		return nil, nil, err
-	}
-	var writes, entities atomic.Int64
+// soakReaders returns what people and programs read in a night: entities, blocks that
+// are recorded into, searches, listings, changes and pages.
+func soakReaders(writers *load.Load) []worker {
 	return workers(soakConnections, func(i int) worker {
 		random := rand.New(rand.NewPCG(11, uint64(i)))
-		var begun, current string // blocks: the one to be stored, and the one in use
-		var records []request
-		var recorded, blocks int
-		var updating bool
-		return worker{
-			mayWait: true,
-			next: func() request {
-				n := random.IntN(100)
-				begun, updating = "", false
-				switch {
-				case current == "" || n < 60 && recorded >= soakBlock:
-					blocks++
-					begun = fmt.Sprintf("eb-soak-%d-%d", i, blocks)
-					return request{"PUT", api + "/ebs/" + begun, block(begun)}
-				case n < 60:
-					recorded++
-					writes.Add(1)
-					return records[recorded%len(records)]
-				case n < 65:
-					updating = true
-					writes.Add(1)
-					return updates[i].next()
-				case n < 70:
-					writes.Add(1)
-					id := identifier("sbd-soak", int(entities.Add(1)))
-					return request{"PUT", api + "/sbds/" + id, documentOf(id)}
-				case n < 80:
-					return get(api + "/sbds/" + identifier("sbd-own", random.IntN(own*soakConnections)))
-				case n < 85:
-					return get(api + "/ebs/" + current)
-				case n < 90:
-					return get(api + "/sbds/search?q=field&limit=20")
-				case n < 93:
-					return get(api + "/ebs?created_after=2026-01-01&limit=100")
-				case n < 96:
-					return get(api + "/changes?after=0&limit=100")
-				}
-				return get([]string{"/", "/ebs", "/ebs/" + current, "/sbds"}[n%4])
-			},
-			answered: func(body []byte) {
-				switch {
-				case updating:
-					updates[i].answered(body)
-				case begun != "":
-					current, records, recorded = begun, recordings(begun), 0
-				}
-			},
-		}
-	}), &writes, nil
+		return worker{mayWait: true, next: func() request {
+			recent := writers.Recent()
+			switch n := random.IntN(40); {
+			case n < 10:
+				return get(api + "/sbds/" + identifier("sbd-soak", random.IntN(soakEntities)))
+			case n < 15:
+				return get(api + "/sbds/search?q=field&limit=20")
+			case n < 20:
+				return get(api + "/ebs?created_after=2026-01-01&limit=100")
+			case n < 25:
+				return get(api + "/changes?after=0&limit=100")
+			case n < 30 && recent != "":
+				return get(api + "/ebs/" + recent)
+			case n < 35 && recent != "":
+				return get("/ebs/" + recent)
+			default:
+				return get([]string{"/", "/ebs", "/sbds"}[n%3])
+			}
+		}}
+	})
 }
 
 // visit lets followers come and go, as pages do that are opened and closed.

@@ -54,3 +54,13 @@ func (n *node) write(ctx context.Context) bool {
 	_, err = conn.Exec(ctx, writeOwn)
 	return err == nil
 }
+
+// pause waits, and returns false if there is no time left.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

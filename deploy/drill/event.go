@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda/internal/test/fault"
+	"oda/internal/test/load"
 )
 
 // The longest waits after an event, and the pause before the next one.
@@ -62,7 +63,7 @@ func (e event) delay() time.Duration { return max(0, slices.Max(e.firsts[:])-e.d
 
 // strike harms the leader and waits until another leads, both servers store
 // again and, after the harm is undone, the cluster is complete.
-func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string) (event, error) {
+func (c *cluster) strike(ctx context.Context, p progress, l *load.Load, w *watch, kind string) (event, error) {
 	if !pause(ctx, calm) {
 		return event{}, ctx.Err()
 	}
@@ -71,17 +72,17 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 		return event{}, errors.New("the cluster has no leader before the event")
 	}
 	h := harms[kind]
-	before := t.acknowledgedSoFar()
+	before := l.Acknowledged()
 	p.say("%s: %s (%s)", kind, h.words, old.name)
 	e := event{kind: kind, from: old.name}
 	if err := h.do(c, old); err != nil {
 		return e, err
 	}
-	w := t.watch()
+	since := w.begin()
 	database := make(chan time.Duration, 1)
 	probing, enough := context.WithTimeout(ctx, electionTime+writesTime)
 	defer enough()
-	go func() { database <- c.takesWrites(probing, old, w.since) }()
+	go func() { database <- c.takesWrites(probing, old, since) }()
 	err := fault.Poll(ctx, electionTime, "another leader", func() (bool, error) {
 		n := c.leader(ctx, old)
 		if n != nil {
@@ -92,10 +93,10 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 	if err != nil {
 		return e, err
 	}
-	e.elected = time.Since(w.since)
+	e.elected = time.Since(since)
 	p.say("  %s leads", e.to)
 	err = fault.Poll(ctx, writesTime, "both servers to write again", func() (bool, error) {
-		e.firsts = t.firsts(w)
+		e.firsts = w.firsts()
 		return !slices.Contains(e.firsts[:], 0), nil
 	})
 	if err != nil {
@@ -118,6 +119,6 @@ func (c *cluster) strike(ctx context.Context, p progress, t *tally, kind string)
 		return e, err
 	}
 	e.whole = time.Since(back)
-	p.say("  the cluster is whole again; %d writes were acknowledged since the event", t.acknowledgedSoFar()-before)
+	p.say("  the cluster is whole again; %d versions and records were acknowledged since the event", l.Acknowledged()-before)
 	return e, nil
 }

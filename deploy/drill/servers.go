@@ -17,39 +17,39 @@ import (
 // serverCount is the number of oda processes.
 const serverCount = 2
 
-// startServers starts the oda processes and returns their addresses. It copies
+// startServers starts the oda processes and returns their addresses, as host:port. It copies
 // the program, since the user of the processes may not be able to read its
 // folder.
-func startServers(ctx context.Context, y *fault.Yard, program, dsn string) (urls [serverCount]string, err error) {
+func startServers(ctx context.Context, y *fault.Yard, program, dsn string) (hosts [serverCount]string, err error) {
 	copied := filepath.Join(y.Dir, "oda")
 	if err := copyProgram(copied, program); err != nil {
-		return urls, fmt.Errorf("copy oda (build it first: make build): %w", err)
+		return hosts, fmt.Errorf("copy oda (build it first: make build): %w", err)
 	}
-	for i := range urls {
+	for i := range hosts {
 		addr, err := fault.FreeAddr()
 		if err != nil {
-			return urls, err
+			return hosts, err
 		}
 		p, err := start(y, fmt.Sprintf("oda%d", i+1), nil, copied, "serve", "--listen", addr, "--db", dsn, "--generator", strconv.Itoa(i+1))
 		if err != nil {
-			return urls, err
+			return hosts, err
 		}
-		urls[i] = "http://" + addr
+		hosts[i] = addr
 		err = fault.Poll(ctx, time.Minute, "oda to be ready", func() (bool, error) {
-			return ready(ctx, urls[i]), p.running()
+			return ready(ctx, addr), p.running()
 		})
 		if err != nil {
-			return urls, err
+			return hosts, err
 		}
 	}
-	return urls, nil
+	return hosts, nil
 }
 
 // ready reports whether a server is ready.
-func ready(ctx context.Context, url string) bool {
+func ready(ctx context.Context, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/readyz", nil)
 	if err != nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/load"
 )
 
 // The recipes of docs/backup.md and docs/moving.md, each while clients write: the copy is
@@ -80,20 +81,24 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 			p := env.Oda(t, "serve", "--db", database)
 			must(t, "PUT", p.URL+"/sbds/before", `{"note":"kept"}`)
 			text := must(t, "GET", p.URL+"/sbds/before", "")
-			b := env.Balance(t, 4, p.URL)
-			b.More("before the backup")
-			acknowledged := b.Acknowledged()
+			l := env.NewLoad(t, load.Options{Writers: 8, Patient: true}, p.Host())
+			l.More()
+			acknowledged := l.Units()
 			restored := recipe.backup(t, p, database)
-			b.More("after the backup")
-			b.Whole()
+			l.More()
+			l.Whole(p.Host())
 			wantWhole(t, restored)
 			again := env.Oda(t, "serve", "--db", restored)
 			if got := must(t, "GET", again.URL+"/sbds/before", ""); got != text {
 				t.Errorf("the copy has %s, want %s", got, text)
 			}
-			for path, want := range acknowledged {
-				if got := strings.Count(must(t, "GET", again.URL+path, ""), `"request":"`); got < want {
-					t.Errorf("%s has %d records in the copy, and %d were acknowledged before", path, got, want)
+			stored, err := l.Read(t.Context(), again.Host())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, unit := range acknowledged {
+				if _, ok := stored[unit]; !ok {
+					t.Errorf("%v was acknowledged before, and is not in the copy", unit)
 				}
 			}
 			// A dump may have changes that were not numbered yet, and are numbered again.
@@ -111,12 +116,12 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 		t.Parallel()
 		cluster := env.NewCluster(t, env.ClusterOptions{})
 		p := env.Oda(t, "serve", "--db", cluster.DSN("postgres"))
-		b := env.Balance(t, 4, p.URL)
-		b.More("before the backup")
+		l := env.NewLoad(t, load.Options{Writers: 8, Patient: true}, p.Host())
+		l.More()
 		copied := cluster.Standby(t) // pg_basebackup
 		copied.Promote()
-		b.More("after the backup")
-		b.Whole()
+		l.More()
+		l.Whole(p.Host())
 		wantWhole(t, copied.DSN("postgres"))
 	})
 }

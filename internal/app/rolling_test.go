@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"oda/internal/test/env"
+	"oda/internal/test/load"
 )
 
 // A program that needs schema steps which exclude earlier ones names those that are
@@ -53,19 +54,19 @@ func TestProofOfAnUpgradeFromAnEarlierProgram(t *testing.T) {
 	earlier := buildRevision(t, cmp.Or(os.Getenv("ODA_UPGRADE_FROM"), "HEAD~20"))
 	dsn := env.Postgres(t)
 	processes := []*env.Process{env.OdaOf(t, earlier, "serve", "--db", dsn), env.OdaOf(t, earlier, "serve", "--db", dsn)}
-	b := env.Balance(t, 6, processes[0].URL, processes[1].URL)
-	b.More("by the earlier program")
+	l := env.NewLoad(t, load.Options{Patient: true}, processes[0].Host(), processes[1].Host())
+	l.More()
 	for i := range processes {
 		leaving := processes[i]
 		processes[i] = env.Oda(t, "serve", "--db", dsn)
-		b.Use(processes[0].URL, processes[1].URL)
-		b.More("by both programs")
+		l.Use(processes[0].Host(), processes[1].Host())
+		l.More()
 		if code := leaving.Stop(); code != 0 {
 			t.Errorf("the earlier program ended with %d:\n%s", code, leaving.Log())
 		}
-		b.More("after an earlier one has gone")
+		l.More()
 	}
-	b.Whole()
+	l.Whole(processes[0].Host())
 	wantWhole(t, dsn)
 }
 

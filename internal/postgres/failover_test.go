@@ -34,19 +34,19 @@ func TestThePrimaryDiesAndItsStandbyTakesOver(t *testing.T) {
 	first, second := open(t, dsn), open(t, dsn)
 	followers := []func() []oda.Change{startFollowing(t, first), startFollowing(t, second)}
 	l := startLoad(t, first, second)
-	l.goesOn(t)
+	l.More()
 	primary.Kill()
 	standby.Promote()
-	l.goesOn(t)
-	l.verify(t, first, standby.DSN("postgres"))
+	l.More()
+	wantStored(t, l, first, standby.DSN("postgres"))
 	log := tell(follow(t, first, 0, 10_000))
 	for i, stop := range followers {
 		if seen := tell(joined(stop())); seen != log {
 			t.Errorf("follower %d has seen\n%s\nbut the log has\n%s", i, seen, log)
 		}
 	}
-	if l.longest > 15*time.Second {
-		t.Errorf("nothing was acknowledged for %v", l.longest)
+	if l.Quiet() > 15*time.Second {
+		t.Errorf("nothing was acknowledged for %v", l.Quiet())
 	}
 }
 
@@ -61,18 +61,18 @@ func TestThePrimaryFallsSilentAndItsStandbyTakesOver(t *testing.T) {
 	time.AfterFunc(time.Second, func() { proxy.Stall(false) }) // a busy primary answers long after its standby
 	first, second := open(t, dsn), open(t, dsn)
 	l := startLoad(t, first, second)
-	l.goesOn(t)
+	l.More()
 	proxy.Stall(true)
 	standby.Promote()
-	l.goesOn(t)
+	l.More()
 	// Whoever promotes the standby must also fence off the old primary. Connections
 	// to it that come alive now find that done.
 	primary.Kill()
 	proxy.Stall(false)
-	l.goesOn(t)
-	l.verify(t, first, standby.DSN("postgres"))
-	if l.longest > 20*time.Second {
-		t.Errorf("nothing was acknowledged for %v", l.longest)
+	l.More()
+	wantStored(t, l, first, standby.DSN("postgres"))
+	if l.Quiet() > 20*time.Second {
+		t.Errorf("nothing was acknowledged for %v", l.Quiet())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/history"
+	"oda/internal/test/load"
 )
 
 // Steps of a later program. The first is one beside which older programs can go on.
@@ -52,21 +53,20 @@ func TestAnUpgradeOfOneProcessAfterTheOtherFailsNoRequest(t *testing.T) {
 	older := []*postgres.Store{open(t, dsn), open(t, dsn)}
 	servers := []*history.Server{history.NewServer(t, older[0]), history.NewServer(t, older[1])}
 	defer func() { servers[0].Close(); servers[1].Close() }()
-	const api = "/api/v1"
-	b := env.Balance(t, 6, servers[0].URL+api, servers[1].URL+api)
-	b.More("by the older processes")
+	l := env.NewLoad(t, load.Options{Patient: true}, servers[0].Host(), servers[1].Host())
+	l.More()
 	for i := range servers {
 		leaving := servers[i]
 		servers[i] = history.NewServer(t, newer(t, dsn, gentle))
-		b.Use(servers[0].URL+api, servers[1].URL+api)
-		b.More("by an older and a newer process")
+		l.Use(servers[0].Host(), servers[1].Host())
+		l.More()
 		leaving.Close()
 		if err := older[i].Close(); err != nil {
 			t.Error(err)
 		}
-		b.More("after an older process has gone")
+		l.More()
 	}
-	b.Whole()
+	l.Whole(servers[0].Host())
 	if n := query[int](t, connect(t, dsn), "SELECT count(*) FROM migrations WHERE name = 'notes' AND beside"); n != 1 {
 		t.Errorf("the step is listed %d times", n)
 	}

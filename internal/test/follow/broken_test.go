@@ -1,14 +1,12 @@
 package follow
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,10 +39,6 @@ func TestABrokenFeedIsCaught(t *testing.T) {
 		damage func(engine) engine
 		caught func(*verdict) bool
 	}{
-		"positions from a sequence before the commit": {
-			func(e engine) engine { return &sequence{engine: e} },
-			func(v *verdict) bool { return v.missed > 0 },
-		},
 		"records merged across other changes": {
 			func(e engine) engine { return merging{e} },
 			func(v *verdict) bool { return v.backward > 0 },
@@ -80,19 +74,14 @@ func TestABrokenFeedIsCaught(t *testing.T) {
 			t.Fatal("the fault was not caught")
 		})
 	}
-	for about, whole := range map[string]func(engine) engine{
-		"nothing is broken": func(e engine) engine { return e },
-		"positions from a sequence in the order of commits": func(e engine) engine { return &sequence{engine: e, ordered: true} },
-	} {
-		t.Run(about, func(t *testing.T) {
-			t.Parallel()
-			report, err := followFor(t, whole(embedded(t)), patience)
-			if err != nil {
-				t.Fatalf("a sound feed was found to be broken: %v", err)
-			}
-			t.Log(report)
-		})
-	}
+	t.Run("nothing is broken", func(t *testing.T) {
+		t.Parallel()
+		report, err := followFor(t, embedded(t), patience)
+		if err != nil {
+			t.Fatalf("a sound feed was found to be broken: %v", err)
+		}
+		t.Log(report)
+	})
 }
 
 // verdicts returns all verdicts in an error.
@@ -119,7 +108,7 @@ func followFor(t *testing.T, e engine, patience time.Duration) (report string, e
 	p := start(t, host, host)
 	p.patience = patience
 	err = fault.Poll(t.Context(), progressIn, "writes", func() (bool, error) {
-		return p.ledger.acknowledged() >= much, p.failure()
+		return p.Acknowledged() >= much, p.failure()
 	})
 	if err != nil {
 		t.Log(err) // the verdict says why
@@ -208,126 +197,4 @@ func (s moving) Changes(ctx context.Context, after oda.Position, limit int) ([]o
 		next++
 	}
 	return changes, next, err
-}
-
-// sequence has a log of its own, whose positions come from a sequence: before
-// the commit, or, if ordered, after it and in the order of commits.
-type sequence struct {
-	engine
-	ordered bool
-
-	writing sync.Mutex // one writes after the other, if ordered
-
-	mu    sync.Mutex
-	last  oda.Position
-	log   []oda.Change // visible, in the order of positions
-	known map[unit]bool
-}
-
-// take takes positions from the sequence.
-func (s *sequence) take(n int) oda.Position {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last += oda.Position(n)
-	return s.last - oda.Position(n) + 1
-}
-
-// write writes, and shows the changes that it makes.
-func (s *sequence) write(n int, write func() []oda.Change) {
-	if s.ordered {
-		s.writing.Lock()
-		defer s.writing.Unlock()
-	}
-	at := s.take(n)
-	if !s.ordered && rand.N(seldom) == 0 {
-		time.Sleep(rand.N(5 * time.Millisecond)) // the transaction takes a while
-	}
-	changes := write()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = make(map[unit]bool)
-	}
-	for _, c := range changes {
-		c.Position = at
-		at++
-		// A key that is used again gives the first answer again.
-		if u := (unit{c.Ref, c.Version, c.LastSequence}); !s.known[u] {
-			s.known[u] = true
-			s.log = append(s.log, c)
-		}
-	}
-	slices.SortFunc(s.log, func(a, b oda.Change) int { return cmp.Compare(a.Position, b.Position) })
-}
-
-func stored(e *oda.Entity) oda.Change {
-	return oda.Change{Ref: e.Ref, Version: e.Metadata.Version, By: e.Metadata.LastModifiedBy, On: e.Metadata.LastModifiedOn}
-}
-
-func (s *sequence) Put(ctx context.Context, puts []oda.Put) (entities []*oda.Entity, err error) {
-	s.write(len(puts), func() (changes []oda.Change) {
-		entities, err = s.engine.Put(context.WithoutCancel(ctx), puts)
-		for _, e := range entities {
-			changes = append(changes, stored(e))
-		}
-		return changes
-	})
-	return entities, err
-}
-
-func (s *sequence) Create(ctx context.Context, put oda.Put, key *oda.Key) (e *oda.Entity, err error) {
-	s.write(1, func() []oda.Change {
-		if e, err = s.engine.Create(context.WithoutCancel(ctx), put, key); err != nil {
-			return nil
-		}
-		return []oda.Change{stored(e)}
-	})
-	return e, err
-}
-
-func (s *sequence) Append(ctx context.Context, add oda.Append) (receipts []oda.Receipt, err error) {
-	s.write(len(add.Records), func() (changes []oda.Change) {
-		receipts, err = s.engine.Append(context.WithoutCancel(ctx), add)
-		for _, r := range receipts {
-			changes = append(changes, oda.Change{
-				Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}, Version: r.Metadata.Version,
-				FirstSequence: r.Sequence, LastSequence: r.Sequence, By: r.Metadata.LastModifiedBy, On: r.Metadata.LastModifiedOn,
-			})
-		}
-		return changes
-	})
-	return receipts, err
-}
-
-func (s *sequence) Changes(_ context.Context, after oda.Position, limit int) ([]oda.Change, oda.Position, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(s.log, after+1, func(c oda.Change, p oda.Position) int { return cmp.Compare(c.Position, p) })
-	changes := slices.Clone(s.log[i:min(len(s.log), i+limit)])
-	if len(changes) > 0 {
-		after = changes[len(changes)-1].Position
-	}
-	return changes, after, nil
-}
-
-func (s *sequence) End(context.Context) (oda.Position, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.log) == 0 {
-		return 0, nil
-	}
-	return s.log[len(s.log)-1].Position, nil
-}
-
-func (s *sequence) Await(ctx context.Context, after oda.Position) error {
-	for {
-		if end, _ := s.End(ctx); end > after {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Millisecond):
-		}
-	}
 }

@@ -6,26 +6,12 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/load"
 )
-
-// unit is what the feed tells of: a version that was stored, or a record that
-// was recorded. The other number is 0.
-type unit struct {
-	oda.Ref
-	version  int64
-	sequence int64
-}
-
-func (u unit) String() string {
-	if u.sequence != 0 {
-		return fmt.Sprintf("record %d of %s", u.sequence, u.ID)
-	}
-	return fmt.Sprintf("version %d of %s", u.version, u.ID)
-}
 
 // step is a unit as a follower sees it.
 type step struct {
-	unit
+	load.Unit
 	position oda.Position
 	block    int64 // for a record: the version of the block
 	by       string
@@ -74,12 +60,12 @@ func decodeChange(text []byte) ([]step, error) {
 // steps takes a change apart.
 func steps(c oda.Change) []step {
 	if c.LastSequence == 0 {
-		return []step{{unit: unit{c.Ref, c.Version, 0}, position: c.Position, by: c.By, on: c.On}}
+		return []step{{Unit: load.VersionOf(c.Ref, c.Version), position: c.Position, by: c.By, on: c.On}}
 	}
 	var all []step
 	for sequence := c.FirstSequence; sequence <= c.LastSequence; sequence++ {
 		s := step{
-			unit: unit{c.Ref, 0, sequence}, position: c.Position - oda.Position(c.LastSequence-sequence),
+			Unit: load.RecordOf(c.Ref, sequence), position: c.Position - oda.Position(c.LastSequence-sequence),
 			block: c.Version, by: c.By,
 		}
 		if sequence == c.LastSequence {

@@ -1,15 +1,13 @@
 // Package follow tests whether followers of the feed of changes see every change
 // exactly once and in order, whatever is done to them and to the archive.
 //
-// Writers store, keep, record and write several entities at once, and note in a
-// ledger when each write was sent and answered (writer.go, ledger.go). Meanwhile
-// followers read the feed by polling, by long polls, as a stream and with the Go
-// client, over connections that are cut at random (follower.go, page.go,
-// stream.go). A Proof has both, and stays in front of the archive while a test
-// kills, restarts and moves what is behind it (proof.go).
+// While a load writes (package load), followers read the feed by polling, by long
+// polls, as a stream and with the Go client, over connections that are cut at random
+// (follower.go, page.go, stream.go). A proof has both, and goes on while a test kills,
+// restarts and moves the servers (proof.go).
 //
-// At the end everything that is stored is read from the archive and compared
-// with the ledger (truth.go). Then each log that somebody read is judged: it
+// At the end everything that is stored is compared with what the load knows. Then
+// each log that somebody read is judged: it
 // has every stored version and record once, no change of an entity before an
 // earlier one of it, and none before one that was acknowledged when it was sent
 // (judge.go). All logs, and further readings from other places, have the same

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -13,19 +12,16 @@ import (
 	"time"
 
 	"oda"
-	"oda/client"
+	"oda/internal/test/load"
 )
 
 // end stops the writers, lets the followers come to the end, reads everything
 // from a server, and judges. The report says what happened.
 func (p *proof) end(ctx context.Context, host string) (report string, err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
-	p.stopWriters()
+	p.Pause()
 	errs := []error{p.failure()}
-	for _, w := range p.writers {
-		errs = append(errs, w.faults...)
-	}
-	whole, all, v, err := p.settle(ctx, apiAt(host))
+	whole, all, v, err := p.settle(ctx, host)
 	if errs = append(errs, err, v.err("a reading from the beginning")); err != nil {
 		return "", errors.Join(errs...)
 	}
@@ -56,23 +52,19 @@ func (p *proof) end(ctx context.Context, host string) (report string, err error)
 
 // settle reads what is stored and the log from the beginning, until both agree
 // or the time is over.
-func (p *proof) settle(ctx context.Context, api string) (whole []step, all truth, v *verdict, err error) {
-	reader := newFollower("reading", api, polling, nil, p.ledger.now)
+func (p *proof) settle(ctx context.Context, host string) (whole []step, all load.Truth, v *verdict, err error) {
+	reader := newFollower("reading", apiAt(host), polling, nil, p.Now)
 	reader.most = 10_000
-	c, err := client.New(api)
-	if err != nil {
-		return nil, nil, &verdict{}, err
-	}
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		if err = reader.readAll(ctx); err != nil {
 			return nil, nil, &verdict{}, err
 		}
-		if all, err = p.ledger.truth(ctx, c, reader.log); err != nil {
+		if all, err = p.Read(ctx, host); err != nil {
 			return nil, nil, &verdict{}, err
 		}
 		v = judge(reader.log, all)
 		if v.missed+v.unknown == 0 || time.Since(begun) > p.patience {
-			return reader.log, all, v, nil
+			return reader.log, all, v, p.Check(all)
 		}
 	}
 }
@@ -87,7 +79,7 @@ func (p *proof) reread(ctx context.Context, api string, whole []step) error {
 		return errors.New("the feed is empty")
 	}
 	end := whole[len(whole)-1].position
-	again := newFollower("reading again", api, polling, nil, p.ledger.now)
+	again := newFollower("reading again", api, polling, nil, p.Now)
 	again.most = 500
 	if err := again.readAll(ctx); err != nil {
 		return err
@@ -96,7 +88,7 @@ func (p *proof) reread(ctx context.Context, api string, whole []step) error {
 	v.compare(again.log, whole)
 	errs := []error{v.err(again.name)}
 
-	streamed := newFollower("streaming again", api, stream, nil, p.ledger.now)
+	streamed := newFollower("streaming again", api, stream, nil, p.Now)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -109,7 +101,7 @@ func (p *proof) reread(ctx context.Context, api string, whole []step) error {
 	errs = append(errs, v.err(streamed.name))
 
 	for range rereadings {
-		from := newFollower("reading from the middle", api, polling, nil, p.ledger.now)
+		from := newFollower("reading from the middle", api, polling, nil, p.Now)
 		from.at = oda.Position(rand.Int64N(int64(end)))
 		rest := only(whole, nil, from.at)
 		if err := from.readPage(context.WithoutCancel(ctx)); err != nil {
@@ -142,8 +134,8 @@ func only(log []step, filter url.Values, after oda.Position) []step {
 	return passed
 }
 
-func onlyTrue(all truth, filter url.Values) truth {
-	passed := make(truth)
+func onlyTrue(all load.Truth, filter url.Values) load.Truth {
+	passed := make(load.Truth)
 	for u, f := range all {
 		if matches(filter, u.Ref) {
 			passed[u] = f
@@ -155,15 +147,12 @@ func onlyTrue(all truth, filter url.Values) truth {
 // report says what happened.
 func (p *proof) report(units int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d versions and records;", units)
-	for _, action := range slices.Sorted(maps.Keys(p.ledger.counts)) {
-		fmt.Fprintf(&b, " %s %d,", action, p.ledger.counts[action])
-	}
+	fmt.Fprintf(&b, "%d versions and records; %v", units, p.Load)
 	for i, f := range p.followers {
 		var delays []time.Duration
 		for _, s := range f.log {
-			if fact, ok := p.ledger.acked[s.unit]; ok {
-				delays = append(delays, s.seen-fact.write.answered)
+			if fact, ok := p.Of(s.Unit); ok {
+				delays = append(delays, s.seen-fact.Write.Answered)
 			}
 		}
 		slices.Sort(delays)
@@ -182,10 +171,8 @@ func (p *proof) report(units int) string {
 // enough returns an error if one of the actions did not occur, or a follower
 // was never cut off, so that nothing is proved.
 func (p *proof) enough(actions ...string) error {
-	for _, action := range append(actions, "record", "record batch", "keep", "store", "several", "create", "refused") {
-		if p.ledger.counts[action] == 0 {
-			return fmt.Errorf("there was no %q, so nothing is proved about it", action)
-		}
+	if err := p.Enough(slices.Concat(load.Everything, actions)...); err != nil {
+		return err
 	}
 	for i, f := range p.followers {
 		if p.links[i].Cuts() == 0 {

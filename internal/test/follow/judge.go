@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/load"
 )
-
-// truth is every unit that is stored.
-type truth map[unit]fact
 
 // verdict counts what is wrong with a log. All must be 0.
 type verdict struct {
@@ -52,7 +50,7 @@ func (v *verdict) Error() string {
 }
 
 // judge judges a log that should have all of the truth.
-func judge(log []step, all truth) *verdict {
+func judge(log []step, all load.Truth) *verdict {
 	v := &verdict{}
 	v.once(log, all)
 	v.positions(log)
@@ -62,24 +60,24 @@ func judge(log []step, all truth) *verdict {
 }
 
 // once checks that each unit is there once, as it was answered.
-func (v *verdict) once(log []step, all truth) {
-	times := make(map[unit]int, len(log))
+func (v *verdict) once(log []step, all load.Truth) {
+	times := make(map[load.Unit]int, len(log))
 	for _, s := range log {
-		times[s.unit]++
-		f, stored := all[s.unit]
+		times[s.Unit]++
+		f, stored := all[s.Unit]
 		switch {
 		case !stored:
-			v.fault(&v.unknown, "position %d: %v is not stored", s.position, s.unit)
-		case times[s.unit] == 2:
-			v.fault(&v.twice, "position %d: %v was seen before", s.position, s.unit)
-		case s.by != f.write.user, s.on != 0 && f.on != 0 && s.on != f.on, f.block != 0 && s.block != f.block:
+			v.fault(&v.unknown, "position %d: %v is not stored", s.position, s.Unit)
+		case times[s.Unit] == 2:
+			v.fault(&v.twice, "position %d: %v was seen before", s.position, s.Unit)
+		case s.by != f.Write.User, s.on != 0 && f.On != 0 && s.on != f.On, f.Block != 0 && s.block != f.Block:
 			v.fault(&v.wrong, "position %d: %v is by %s on %v in version %d, not by %s on %v in version %d",
-				s.position, s.unit, s.by, s.on, s.block, f.write.user, f.on, f.block)
+				s.position, s.Unit, s.by, s.on, s.block, f.Write.User, f.On, f.Block)
 		}
 	}
 	for u, f := range all {
 		if times[u] == 0 {
-			v.fault(&v.missed, "%v, which %s wrote, was not seen", u, f.write.mark)
+			v.fault(&v.missed, "%v, which %s wrote, was not seen", u, f.Write.Mark)
 		}
 	}
 }
@@ -89,7 +87,7 @@ func (v *verdict) positions(log []step) {
 	var last oda.Position
 	for _, s := range log {
 		if s.position <= last {
-			v.fault(&v.backward, "position %d with %v comes after position %d", s.position, s.unit, last)
+			v.fault(&v.backward, "position %d with %v comes after position %d", s.position, s.Unit, last)
 		}
 		last = s.position
 	}
@@ -102,19 +100,19 @@ func (v *verdict) entities(log []step) {
 	states := make(map[oda.Ref]state)
 	for _, s := range log {
 		now := states[s.Ref]
-		if s.sequence == 0 {
-			if s.version <= now.version {
-				v.fault(&v.disordered, "position %d: %v comes after version %d", s.position, s.unit, now.version)
+		if s.Sequence == 0 {
+			if s.Version <= now.version {
+				v.fault(&v.disordered, "position %d: %v comes after version %d", s.position, s.Unit, now.version)
 			}
-			now.version = max(now.version, s.version)
+			now.version = max(now.version, s.Version)
 		} else {
-			if s.sequence <= now.sequence {
-				v.fault(&v.disordered, "position %d: %v comes after record %d", s.position, s.unit, now.sequence)
+			if s.Sequence <= now.sequence {
+				v.fault(&v.disordered, "position %d: %v comes after record %d", s.position, s.Unit, now.sequence)
 			}
 			if s.block != now.version {
-				v.fault(&v.disordered, "position %d: %v, recorded into version %d, comes after version %d", s.position, s.unit, s.block, now.version)
+				v.fault(&v.disordered, "position %d: %v, recorded into version %d, comes after version %d", s.position, s.Unit, s.block, now.version)
 			}
-			now.sequence = max(now.sequence, s.sequence)
+			now.sequence = max(now.sequence, s.Sequence)
 		}
 		states[s.Ref] = now
 	}
@@ -122,21 +120,13 @@ func (v *verdict) entities(log []step) {
 
 // overtaking checks that no unit stands before one that was acknowledged before
 // it was sent.
-func (v *verdict) overtaking(log []step, all truth) {
-	var first *write // the earliest answer of those after this one
-	var later unit
-	for i := len(log) - 1; i >= 0; i-- {
-		f, stored := all[log[i].unit]
-		if !stored {
-			continue
-		}
-		if first != nil && first.answered < f.write.sent {
-			v.fault(&v.overtaken, "position %d: %v was sent %v after %v was acknowledged, and comes before it",
-				log[i].position, log[i].unit, f.write.sent-first.answered, later)
-		}
-		if first == nil || f.write.answered < first.answered {
-			first, later = f.write, log[i].unit
-		}
+func (v *verdict) overtaking(log []step, all load.Truth) {
+	units := make([]load.Unit, len(log))
+	for i, s := range log {
+		units[i] = s.Unit
+	}
+	for early, late := range all.Overtaken(units) {
+		v.fault(&v.overtaken, "position %d: %v was sent after %v was acknowledged, and comes before it", log[early].position, log[early].Unit, log[late].Unit)
 	}
 }
 
@@ -146,13 +136,13 @@ func (v *verdict) compare(log, other []step) {
 	for i := range max(len(log), len(other)) {
 		switch {
 		case i >= len(log):
-			v.fault(&v.moved, "%v at position %d is missing", other[i].unit, other[i].position)
+			v.fault(&v.moved, "%v at position %d is missing", other[i].Unit, other[i].position)
 			return
 		case i >= len(other):
-			v.fault(&v.moved, "%v at position %d is not in another reading", log[i].unit, log[i].position)
+			v.fault(&v.moved, "%v at position %d is not in another reading", log[i].Unit, log[i].position)
 			return
-		case log[i].unit != other[i].unit || log[i].position != other[i].position:
-			v.fault(&v.moved, "%v at position %d is in the place of %v at position %d", log[i].unit, log[i].position, other[i].unit, other[i].position)
+		case log[i].Unit != other[i].Unit || log[i].position != other[i].position:
+			v.fault(&v.moved, "%v at position %d is in the place of %v at position %d", log[i].Unit, log[i].position, other[i].Unit, other[i].position)
 			return
 		}
 	}
@@ -170,18 +160,18 @@ type end struct {
 
 // promptly checks that nothing was missing at the ends that a follower was told
 // of, and had been acknowledged long before. Log is the whole feed.
-func (v *verdict) promptly(ends []end, log []step, all truth) {
+func (v *verdict) promptly(ends []end, log []step, all load.Truth) {
 	earliest := make([]int, len(log)+1) // answered of those from here on; len(log) for none
 	earliest[len(log)] = len(log)
 	answered := func(i int) time.Duration {
 		if i == len(log) {
-			return never
+			return load.Never
 		}
-		f, stored := all[log[i].unit]
+		f, stored := all[log[i].Unit]
 		if !stored {
-			return never
+			return load.Never
 		}
-		return f.write.answered
+		return f.Write.Answered
 	}
 	for i := len(log) - 1; i >= 0; i-- {
 		if earliest[i] = earliest[i+1]; answered(i) < answered(earliest[i]) {
@@ -191,7 +181,7 @@ func (v *verdict) promptly(ends []end, log []step, all truth) {
 	for _, e := range ends {
 		after, _ := slices.BinarySearchFunc(log, e.at+1, func(s step, at oda.Position) int { return cmp.Compare(s.position, at) })
 		if i := earliest[after]; i < len(log) && answered(i) < e.asked-promptness {
-			v.fault(&v.late, "position %d: %v was acknowledged %v before somebody asked, and was not there", log[i].position, log[i].unit, e.asked-answered(i))
+			v.fault(&v.late, "position %d: %v was acknowledged %v before somebody asked, and was not there", log[i].position, log[i].Unit, e.asked-answered(i))
 		}
 	}
 }

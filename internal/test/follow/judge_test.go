@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"oda"
+	"oda/internal/test/load"
 )
 
 var (
@@ -19,18 +20,18 @@ var (
 // known truth: the block is stored, two records are recorded into it, it is
 // stored again, and another record is recorded. The plan is stored meanwhile;
 // its second version has no answer.
-func story() (truth, []oda.Change) {
-	write := func(mark string, sent, answered time.Duration) *write {
-		return &write{mark: mark, user: "mary", sent: sent, answered: answered}
+func story() (load.Truth, []oda.Change) {
+	write := func(mark string, sent, answered time.Duration) *load.Write {
+		return &load.Write{Mark: mark, User: "mary", Sent: sent, Answered: answered}
 	}
-	all := truth{
-		{block, 1, 0}: {write: write("a", 0, 10), on: 1},
-		{block, 0, 1}: {write: write("b", 20, 30), block: 1, on: 2},
-		{block, 0, 2}: {write: write("c", 40, 50), block: 1, on: 3},
-		{plan, 1, 0}:  {write: write("d", 41, 90), on: 3},
-		{block, 2, 0}: {write: write("e", 60, 70), on: 4},
-		{block, 0, 3}: {write: write("f", 80, 100), block: 2, on: 5},
-		{plan, 2, 0}:  {write: write("g", 95, never)},
+	all := load.Truth{
+		load.VersionOf(block, 1): {Write: write("a", 0, 10), On: 1},
+		load.RecordOf(block, 1):  {Write: write("b", 20, 30), Block: 1, On: 2},
+		load.RecordOf(block, 2):  {Write: write("c", 40, 50), Block: 1, On: 3},
+		load.VersionOf(plan, 1):  {Write: write("d", 41, 90), On: 3},
+		load.VersionOf(block, 2): {Write: write("e", 60, 70), On: 4},
+		load.RecordOf(block, 3):  {Write: write("f", 80, 100), Block: 2, On: 5},
+		load.VersionOf(plan, 2):  {Write: write("g", 95, load.Never)},
 	}
 	stored := func(p oda.Position, ref oda.Ref, version int64, on oda.Instant) oda.Change {
 		return oda.Change{Position: p, Ref: ref, Version: version, By: "mary", On: on}
@@ -180,8 +181,8 @@ func TestAChangeIsThereASecondAfterItsAnswer(t *testing.T) {
 		"one after the next is late":         {end{promptness + 71, 4}, 1},
 		"the late one is there":              {end{promptness + 100, 6}, 0},
 		"another is late":                    {end{promptness + 101, 6}, 1},
-		"what has no answer is never late":   {end{never, 8}, 0},
-		"everything is there":                {end{never, 10}, 0},
+		"what has no answer is never late":   {end{load.Never, 8}, 0},
+		"everything is there":                {end{load.Never, 10}, 0},
 		"nothing is there and nothing early": {end{5, 0}, 0},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -190,21 +191,5 @@ func TestAChangeIsThereASecondAfterItsAnswer(t *testing.T) {
 				t.Errorf("late %d, want %d: %v", v.late, test.want, v.err(about))
 			}
 		})
-	}
-}
-
-func TestTheLedgerKnowsContradictions(t *testing.T) {
-	l := newLedger()
-	for _, mark := range []string{"a", "b"} {
-		l.acknowledge(l.send(mark, "mary", plan), "store", map[unit]fact{{plan, 1, 0}: {}})
-	}
-	if len(l.twice) != 1 {
-		t.Errorf("two writes were acknowledged as the same version: %q", l.twice)
-	}
-	l.refuse(l.send("c", "mary", plan))
-	for mark, want := range map[string]bool{"a": true, "c": false, "d": false} {
-		if _, err := l.writer(mark); (err == nil) != want {
-			t.Errorf("whether %s may be stored: %v, want %v", mark, err, want)
-		}
 	}
 }

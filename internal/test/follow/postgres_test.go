@@ -178,14 +178,14 @@ func TestFollowersOnPostgreSQLMissNothingThroughKillsAndARestore(t *testing.T) {
 		// is sent from now on is not acknowledged.
 		writing.Kill()
 		reading.Kill()
-		p.stopWriters()
+		p.Pause()
 		restored := env.NewCluster(t, env.ClusterOptions{})
 		restore(t, cluster, restored)
 		cluster.Stop("fast")
 		cluster, dsn = restored, restored.DSN("postgres")
 		writing, reading = env.Oda(t, "serve", "--db="+dsn), env.Oda(t, "serve", "--db="+dsn)
 		p.move(hosts(writing), hosts(reading))
-		p.startWriters()
+		p.Resume()
 	})
 	nothingMissed(t, p, reading.Host(), "unclear")
 }

@@ -3,87 +3,62 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"oda/internal/test/fault"
+	"oda/internal/test/load"
 )
 
-// How many write, and how many of them share entities.
+// Bounds of a proof.
 const (
-	writers    = 32
-	groupOf    = 4
 	harmPause  = 500 * time.Millisecond // the longest between a change that a follower sees and the next fault of its connection
 	stallTime  = 50 * time.Millisecond  // the longest
 	cutBytes   = 32 << 10               // at most so many pass before a cut
 	progressIn = time.Minute            // within which everything must go on after a fault
 	patience   = 30 * time.Second
+	lately     = 32 // how many changes of a log are looked at for a new one
 )
 
-// proof is writers and followers of an archive. They reach it through proxies,
-// so that what is behind can be replaced, and those of the followers are cut at
-// random.
+// proof is writers and followers of an archive. The followers reach it through
+// proxies, which are cut at random.
 type proof struct {
-	ledger    *ledger
-	fronts    []*fault.Proxy // of the writers
+	*load.Load
 	links     []*fault.Proxy // of the followers
-	writers   []*writer
 	followers []*follower
 
 	// patience bounds how late a write may take effect whose writer did not
 	// wait for the answer, and how late a follower may come to the end.
 	patience time.Duration
 
-	alive       context.Context // of everything
-	kill        context.CancelFunc
-	stopWriters func() // and wait for the end of their writes
-	stopHarm    func()
-	following   sync.WaitGroup
-	mu          sync.Mutex
-	failed      error // of a follower
+	alive     context.Context // of the followers
+	kill      context.CancelFunc
+	stopHarm  func()
+	following sync.WaitGroup
+	mu        sync.Mutex
+	failed    error // of a follower
 }
 
-// begin starts writers and followers at servers, each at one of them in turn.
+// begin starts writers and followers at servers.
 // The caller calls end.
 func begin(writeAt, followAt []string) (*proof, error) {
-	p := &proof{ledger: newLedger(), patience: patience, stopWriters: func() {}, stopHarm: func() {}}
+	writers, err := load.Start(load.Options{}, writeAt...)
+	if err != nil {
+		return nil, err
+	}
+	p := &proof{Load: writers, patience: patience, stopHarm: func() {}}
 	p.alive, p.kill = context.WithCancel(context.Background())
-	if err := errors.Join(p.hire(writeAt), p.enlist(followAt)); err != nil {
+	if err := p.enlist(followAt); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	p.startWriters()
 	p.startHarm()
 	return p, nil
 }
 
 func apiAt(host string) string { return "http://" + host + "/api/v1" }
-
-// hire makes the writers.
-func (p *proof) hire(at []string) error {
-	for _, host := range at {
-		front, err := fault.NewProxy(host)
-		if err != nil {
-			return err
-		}
-		p.fronts = append(p.fronts, front)
-	}
-	series := fmt.Sprintf("%06x", rand.N(1<<24))
-	var g *group
-	for i := range writers {
-		if i%groupOf == 0 {
-			g = &group{name: fmt.Sprintf("%s-g%d", series, i/groupOf)}
-		}
-		w, err := newWriter(p.ledger, apiAt(p.fronts[i%len(at)].Addr()), fmt.Sprintf("%s-w%d", series, i), g)
-		if err != nil {
-			return err
-		}
-		p.writers = append(p.writers, w)
-	}
-	return nil
-}
 
 // enlist starts the followers: two of each mode, of which one leaves out some
 // kinds, the Go client, and one that begins at the end.
@@ -95,7 +70,7 @@ func (p *proof) enlist(at []string) error {
 			return err
 		}
 		p.links = append(p.links, link)
-		p.followers = append(p.followers, newFollower(name, apiAt(link.Addr()), m, filter, p.ledger.now))
+		p.followers = append(p.followers, newFollower(name, apiAt(link.Addr()), m, filter, p.Now))
 		return nil
 	}
 	err := errors.Join(
@@ -127,19 +102,6 @@ func (p *proof) enlist(at []string) error {
 		})
 	}
 	return nil
-}
-
-// startWriters lets the writers write until stopWriters is called.
-func (p *proof) startWriters() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, w := range p.writers {
-		running.Go(func() { w.run(p.alive, ctx) })
-	}
-	p.stopWriters = func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // startHarm begins to harm the connections of the followers.
@@ -203,9 +165,7 @@ func harm(link *fault.Proxy) {
 // move leads everybody to other servers. Connections that are open stay as they
 // are.
 func (p *proof) move(writeAt, followAt []string) {
-	for i, front := range p.fronts {
-		front.SetTarget(writeAt[i%len(writeAt)])
-	}
+	p.Use(writeAt...)
 	for i, link := range p.links {
 		link.SetTarget(followAt[i%len(followAt)])
 	}
@@ -214,23 +174,21 @@ func (p *proof) move(writeAt, followAt []string) {
 // goesOn waits until more has been acknowledged than now, and every follower has
 // seen something that was sent after now.
 func (p *proof) goesOn(ctx context.Context) error {
-	before, since := p.ledger.acknowledged(), p.ledger.now()
-	waiting := ""
-	err := fault.Poll(ctx, progressIn, "progress", func() (bool, error) {
-		if p.ledger.acknowledged() < before+writers {
-			waiting = "the writers"
-			return false, p.failure()
+	since := p.Now()
+	if err := p.GoesOn(ctx); err != nil {
+		return errors.Join(err, p.failure())
+	}
+	for _, f := range p.followers {
+		err := fault.Poll(ctx, progressIn, "the follower by "+f.name, func() (bool, error) {
+			log, _ := f.saw()
+			return slices.ContainsFunc(log[max(0, len(log)-lately):], func(s step) bool {
+				known, ok := p.Of(s.Unit)
+				return ok && known.Write.Sent > since
+			}), p.failure()
+		})
+		if err != nil {
+			return err
 		}
-		for _, f := range p.followers {
-			if log, _ := f.saw(); !p.ledger.sentAfter(log, since) {
-				waiting = "the follower by " + f.name
-				return false, p.failure()
-			}
-		}
-		return true, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for %s: %w", waiting, err)
 	}
 	return nil
 }
@@ -244,11 +202,11 @@ func (p *proof) failure() error {
 // close ends everything.
 func (p *proof) close() error {
 	p.kill()
-	p.stopWriters()
+	p.Stop()
 	p.stopHarm()
 	p.following.Wait()
 	var err error
-	for _, proxy := range append(p.fronts, p.links...) {
+	for _, proxy := range p.links {
 		err = errors.Join(err, proxy.Close())
 	}
 	return err

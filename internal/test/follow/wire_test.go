@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/test/load"
 )
 
 const (
@@ -17,17 +18,17 @@ const (
 )
 
 var decoded = map[string][]step{
-	storedText: {{unit: unit{plan, 2, 0}, position: 3, by: "mary", on: 7}},
+	storedText: {{Unit: load.VersionOf(plan, 2), position: 3, by: "mary", on: 7}},
 	recordedText: {
-		{unit: unit{block, 0, 4}, position: 8, block: 1, by: "mary"},
-		{unit: unit{block, 0, 5}, position: 9, block: 1, by: "mary", on: 8},
+		{Unit: load.RecordOf(block, 4), position: 8, block: 1, by: "mary"},
+		{Unit: load.RecordOf(block, 5), position: 9, block: 1, by: "mary", on: 8},
 	},
 }
 
 func TestAChangeIsTakenApart(t *testing.T) {
 	for text, want := range decoded {
 		got, err := decodeChange([]byte(text))
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{}, unit{})); diff != "" || err != nil {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", text, err, diff)
 		}
 	}

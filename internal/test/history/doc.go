@@ -7,15 +7,12 @@
 // (client.go, play.go). Games are short and many, so that entities are often
 // created concurrently, and so that a history stays small enough to decide. At
 // the end of a game every entity is read once more. Then porcupine searches for
-// an order of the operations that the model allows (model.go, check.go), and
-// the ledger counts acknowledged writes without a search (ledger.go).
+// an order of the operations that the model allows (model.go, check.go).
 //
 // A write whose answer was lost may have taken effect, perhaps late, or not at
 // all. Such writes are settled before the search (settle.go).
 //
-// For histories that are too large for a search, as in the crash test and the
-// drill, Writes checks whether every acknowledged write is there, once and in
-// order (writes.go).
+// Histories that are too large for a search are for package load.
 //
 // The tests of this package play games against the engines while connections
 // are cut and processes killed, and against deliberately broken archives, which

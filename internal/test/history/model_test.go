@@ -2,7 +2,6 @@ package history
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,36 +154,6 @@ func TestAnUnansweredWriteMayOrMayNotTakeEffect(t *testing.T) {
 		"one of two entities":  {ops(created, lostBoth, ok(4, 5, get("c"), doc(m2, "y")), no(6, 7, get1("c"), missing)), false},
 	} {
 		t.Run(about, func(t *testing.T) { judged(t, test.history, test.legal) })
-	}
-}
-
-func TestTheLedgerFindsMissingAndDuplicateWrites(t *testing.T) {
-	m1, m2 := meta(1, "a", 10, "a", 10), meta(2, "a", 10, "b", 20)
-	created := ok(0, 1, puts("a", "x", put{}), doc(m1, "x"))
-	updated := ok(2, 3, puts("b", "y", put{Claim: &m1}), doc(m2, "y"))
-	first := noted(2, 3, "b", "r1", 1, meta(1, "a", 10, "b", 20))
-	end := func(d document) []response { return []response{{Outcome: done, Documents: []document{d}}} }
-	for about, test := range map[string]struct {
-		history []operation
-		finals  []response
-		want    string
-	}{
-		"everything is there":               {ops(created, updated), end(doc(m2, "y")), ""},
-		"a store is lost":                   {ops(created, updated), end(doc(m1, "x")), "acknowledged as version 2"},
-		"everything is lost":                {ops(created), []response{{Outcome: missing}}, "acknowledged as version 1"},
-		"two stores are one version":        {ops(created, updated, updated), end(doc(m2, "y")), "both acknowledged as version 2"},
-		"a version that nobody stored":      {ops(created), end(doc(m2, "y")), "only 1 stores"},
-		"a record is lost":                  {ops(created, first), end(doc(m1, "x")), "not there once"},
-		"a record is there twice":           {ops(created, first), end(doc(m1, "x", "r1", "r1")), "not there once"},
-		"a record was dropped by an update": {ops(created, first, updated), end(doc(m2, "y")), ""},
-		"two records have one number":       {ops(created, first, first), end(doc(m1, "x", "r1")), "both acknowledged as number 1"},
-	} {
-		t.Run(about, func(t *testing.T) {
-			err := audit(test.history, test.finals)
-			if got := fmt.Sprint(err); (err != nil || test.want != "") && !strings.Contains(got, test.want) || (err == nil) != (test.want == "") {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
 	}
 }
 

@@ -33,6 +33,9 @@ type Server struct {
 	stop func()
 }
 
+// Host returns the address that the server listens on, as host:port.
+func (s *Server) Host() string { return s.Listener.Addr().String() }
+
 // Close lets requests in progress end, and followers go.
 func (s *Server) Close() {
 	s.stop()

@@ -1,4 +1,4 @@
-package follow
+package load
 
 import (
 	"context"
@@ -16,8 +16,6 @@ import (
 
 // Bounds of a writer.
 const (
-	writePace    = 100 * time.Millisecond // the longest pause between two writes
-	attemptTime  = 10 * time.Second
 	keyedPause   = 50 * time.Millisecond // before a write with a key is sent again
 	haste        = 5 * time.Millisecond
 	hastyIn      = 60  // one in this many attempts is given up early
@@ -28,6 +26,7 @@ const (
 type group struct {
 	name   string
 	writes atomic.Int64
+	recent atomic.Pointer[string] // the block that was recorded into last
 }
 
 // block returns the ExecutionBlock that the group records into now.
@@ -38,7 +37,7 @@ func (g *group) block() oda.Ref {
 // writer makes one write after the other. Those that are answered before the
 // next is sent, and those of other writers, are what order is judged by.
 type writer struct {
-	ledger *ledger
+	load   *Load
 	client *client.Client
 	group  *group
 	name   string
@@ -52,13 +51,14 @@ type writer struct {
 // known is the last state of an entity that a writer has seen, the zero value
 // if it does not exist.
 type known struct {
+	Mark     string
 	Metadata json.RawMessage
 	Records  []json.RawMessage `json:"request_responses"`
 }
 
-func newWriter(l *ledger, url, name string, g *group) (*writer, error) {
-	c, err := client.New(url, client.WithUser(name), client.WithRetries(0))
-	return &writer{ledger: l, client: c, group: g, name: name, known: map[oda.Ref]*known{}}, err
+func newWriter(l *Load, through http.RoundTripper, name string, g *group) (*writer, error) {
+	c, err := client.New("http://archive", client.WithUser(name), client.WithRetries(0), client.WithHTTPClient(&http.Client{Transport: through}))
+	return &writer{load: l, client: c, group: g, name: name, known: map[oda.Ref]*known{}}, err
 }
 
 // run begins writes until beginning ends. The last is finished, unless ctx ends.
@@ -66,9 +66,8 @@ func (w *writer) run(ctx, beginning context.Context) {
 	w.beginning = beginning
 	for beginning.Err() == nil && ctx.Err() == nil {
 		w.act(ctx)
-		time.Sleep(rand.N(writePace))
+		time.Sleep(rand.N(w.load.options.Pace))
 	}
-	w.client.CloseIdleConnections()
 }
 
 // act makes one write of any kind.
@@ -80,6 +79,8 @@ func (w *writer) act(ctx context.Context) {
 	w.n++
 	mark := fmt.Sprintf("%s.%d", w.name, w.n)
 	switch dice := rand.N(100); {
+	case dice < 5:
+		w.look(ctx, shared)
 	case dice < 35:
 		w.record(ctx, mark, rand.N(2) == 0)
 	case dice < 48:
@@ -100,9 +101,9 @@ func (w *writer) act(ctx context.Context) {
 }
 
 // attempt sends a request once, and sometimes does not wait for the answer.
-func attempt[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
-	limit := attemptTime
-	if rand.N(hastyIn) == 0 {
+func attempt[T any](ctx context.Context, w *writer, send func(context.Context) (T, error)) (T, error) {
+	limit := w.load.options.Attempt
+	if !w.load.options.Patient && rand.N(hastyIn) == 0 {
 		limit = rand.N(haste)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -112,13 +113,13 @@ func attempt[T any](ctx context.Context, send func(context.Context) (T, error)) 
 
 // untilClear sends a request with a key until the answer is clear, or the writer
 // stops. A refusal is unclear if an earlier attempt may still take effect.
-func untilClear[T any](ctx, beginning context.Context, send func(context.Context) (T, error)) (T, error) {
+func untilClear[T any](ctx context.Context, w *writer, send func(context.Context) (T, error)) (T, error) {
 	for lost := error(nil); ; lost = client.ErrNoAnswer {
-		answer, err := attempt(ctx, send)
+		answer, err := attempt(ctx, w, send)
 		if err == nil {
 			return answer, nil
 		}
-		if !unclear(err) || beginning.Err() != nil || ctx.Err() != nil {
+		if !unclear(err) || w.beginning.Err() != nil || ctx.Err() != nil {
 			return answer, errors.Join(err, lost)
 		}
 		time.Sleep(rand.N(keyedPause))
@@ -131,22 +132,28 @@ func unclear(err error) bool {
 }
 
 // note notes the answer to a write, and reports whether it was acknowledged.
-func (w *writer) note(sent *write, action string, err error, wrote func() map[unit]fact) bool {
+func (w *writer) note(sent *Write, action string, err error, wrote func() map[Unit]Fact) bool {
 	switch {
 	case err == nil:
-		w.ledger.acknowledge(sent, action, wrote())
+		w.load.acknowledge(sent, action, wrote())
 		return true
-	case unclear(err):
-		w.ledger.lose()
+	case unclear(err) && !w.load.options.Patient:
+		w.load.lose()
 	case client.Status(err) == http.StatusNotFound, client.Status(err) == http.StatusPreconditionFailed, oda.CodeOf(err) == oda.MetadataMismatch:
-		w.ledger.refuse(sent)
+		w.load.refuse(sent)
 	default:
-		w.faults = append(w.faults, fmt.Errorf("%s %s: %w", action, sent.mark, err))
+		w.faults = append(w.faults, fmt.Errorf("%s %s: %w", action, sent.Mark, err))
 	}
 	return false
 }
 
-func recordText(mark string) []byte { return fmt.Appendf(nil, `{"request":%q}`, mark) }
+// record returns a record with a mark.
+func (o *Options) record(mark string) []byte {
+	if o.Text == "" {
+		return fmt.Appendf(nil, `{"request":%q}`, mark)
+	}
+	return fmt.Appendf(nil, `{"request":%q,"response":{"result":%q}}`, mark, o.Text)
+}
 
 // record records into the block of the group, which it stores if it is new.
 func (w *writer) record(ctx context.Context, mark string, keyed bool) {
@@ -155,19 +162,22 @@ func (w *writer) record(ctx context.Context, mark string, keyed bool) {
 	if rand.N(2) == 0 {
 		method = w.client.RecordPatch
 	}
-	sent := w.ledger.send(mark, w.name, block)
+	sent := w.load.send(mark, w.name, 1)
 	send := func(key string) func(context.Context) (oda.Receipt, error) {
-		return func(ctx context.Context) (oda.Receipt, error) { return method(ctx, block.ID, recordText(mark), key) }
+		return func(ctx context.Context) (oda.Receipt, error) {
+			return method(ctx, block.ID, w.load.options.record(mark), key)
+		}
 	}
 	var receipt oda.Receipt
 	var err error
 	if keyed {
-		receipt, err = untilClear(ctx, w.beginning, send(mark))
+		receipt, err = untilClear(ctx, w, send(mark))
 	} else {
-		receipt, err = attempt(ctx, send(""))
+		receipt, err = attempt(ctx, w, send(""))
 	}
-	w.note(sent, "record", err, func() map[unit]fact {
-		return map[unit]fact{{block, 0, receipt.Sequence}: {block: receipt.Metadata.Version, on: receipt.Metadata.LastModifiedOn}}
+	w.note(sent, "record", err, func() map[Unit]Fact {
+		w.group.recent.Store(&block.ID)
+		return map[Unit]Fact{RecordOf(block, receipt.Sequence): {Block: receipt.Metadata.Version, On: receipt.Metadata.LastModifiedOn}}
 	})
 	if oda.CodeOf(err) == oda.NotFound {
 		w.store(ctx, mark+".new", block)
@@ -179,14 +189,15 @@ func (w *writer) recordBatch(ctx context.Context, mark string, n int) {
 	block := w.group.block()
 	records := make([]oda.NewRecord, n)
 	for i := range records {
-		records[i] = oda.NewRecord{Key: fmt.Sprintf("%s/%d", mark, i), Text: recordText(mark)}
+		each := fmt.Sprintf("%s/%d", mark, i)
+		records[i] = oda.NewRecord{Key: each, Text: w.load.options.record(each)}
 	}
-	sent := w.ledger.send(mark, w.name, block)
-	sequences, err := untilClear(ctx, w.beginning, func(ctx context.Context) ([]int64, error) { return w.client.RecordBatch(ctx, block.ID, records) })
-	w.note(sent, "record batch", err, func() map[unit]fact {
-		wrote := make(map[unit]fact)
+	sent := w.load.send(mark, w.name, n)
+	sequences, err := untilClear(ctx, w, func(ctx context.Context) ([]int64, error) { return w.client.RecordBatch(ctx, block.ID, records) })
+	w.note(sent, "record batch", err, func() map[Unit]Fact {
+		wrote := make(map[Unit]Fact)
 		for _, sequence := range sequences {
-			wrote[unit{block, 0, sequence}] = fact{}
+			wrote[RecordOf(block, sequence)] = Fact{}
 		}
 		return wrote
 	})
@@ -198,12 +209,27 @@ func (w *writer) learn(ctx context.Context, ref oda.Ref) bool {
 	if w.known[ref] != nil {
 		return true
 	}
-	document, err := attempt(ctx, func(ctx context.Context) (*client.Document, error) { return w.client.Get(ctx, ref.Kind, ref.ID) })
-	if oda.CodeOf(err) == oda.NotFound {
+	document, err := attempt(ctx, w, func(ctx context.Context) (*client.Document, error) { return w.client.Get(ctx, ref.Kind, ref.ID) })
+	switch {
+	case err == nil:
+		if !w.remember(ref, document.Body) {
+			return false
+		}
+		w.load.see(VersionOf(ref, document.Metadata.Version), w.known[ref].Mark)
+		return true
+	case oda.CodeOf(err) == oda.NotFound:
 		w.known[ref] = &known{}
 		return true
+	case !unclear(err) || w.load.options.Patient:
+		w.faults = append(w.faults, fmt.Errorf("read %s: %w", ref.ID, err))
 	}
-	return err == nil && w.remember(ref, document.Body)
+	return false
+}
+
+// look reads an entity, whatever the writer has seen of it.
+func (w *writer) look(ctx context.Context, ref oda.Ref) {
+	delete(w.known, ref)
+	w.learn(ctx, ref)
 }
 
 func (w *writer) remember(ref oda.Ref, body []byte) bool {
@@ -222,11 +248,14 @@ func (w *writer) remember(ref oda.Ref, body []byte) bool {
 func (w *writer) next(mark string, ref oda.Ref) map[string]any {
 	k := w.known[ref]
 	document := map[string]any{"mark": mark, ref.Kind.IDField(): ref.ID}
+	if w.load.options.Text != "" {
+		document["text"] = w.load.options.Text
+	}
 	if len(k.Metadata) > 0 {
 		document["metadata"] = k.Metadata
 	}
 	if ref.Kind == oda.ExecutionBlock {
-		document["request_responses"] = append(k.Records, recordText(mark+listed))
+		document["request_responses"] = append(k.Records, w.load.options.record(mark+listed))
 	}
 	return document
 }
@@ -256,13 +285,13 @@ func (w *writer) put(ctx context.Context, action string, ref oda.Ref, mark strin
 		w.faults = append(w.faults, err)
 		return
 	}
-	sent := w.ledger.send(mark, w.name, ref)
+	sent := w.load.send(mark, w.name, 1)
 	delete(w.known, ref)
-	answer, err := attempt(ctx, func(ctx context.Context) (*client.Document, error) {
+	answer, err := attempt(ctx, w, func(ctx context.Context) (*client.Document, error) {
 		return w.client.Store(ctx, ref.Kind, ref.ID, body, options...)
 	})
-	stored := w.note(sent, action, err, func() map[unit]fact {
-		return map[unit]fact{{ref, answer.Metadata.Version, 0}: {on: answer.Metadata.LastModifiedOn}}
+	stored := w.note(sent, action, err, func() map[Unit]Fact {
+		return map[Unit]Fact{VersionOf(ref, answer.Metadata.Version): {On: answer.Metadata.LastModifiedOn}}
 	})
 	if stored {
 		w.remember(ref, answer.Body)
@@ -283,18 +312,18 @@ func (w *writer) several(ctx context.Context, mark string, refs ...oda.Ref) {
 		w.faults = append(w.faults, err)
 		return
 	}
-	sent := w.ledger.send(mark, w.name, refs...)
+	sent := w.load.send(mark, w.name, len(refs))
 	for _, ref := range refs {
 		delete(w.known, ref)
 	}
-	answer, err := attempt(ctx, func(ctx context.Context) ([]byte, error) { return w.client.StoreSeveral(ctx, body) })
-	w.note(sent, "several", err, func() map[unit]fact {
+	answer, err := attempt(ctx, w, func(ctx context.Context) ([]byte, error) { return w.client.StoreSeveral(ctx, body) })
+	w.note(sent, "several", err, func() map[Unit]Fact {
 		// Each collection has one document.
 		var collections map[string][]json.RawMessage
 		if err := json.Unmarshal(answer, &collections); err != nil {
 			w.faults = append(w.faults, err)
 		}
-		wrote := make(map[unit]fact)
+		wrote := make(map[Unit]Fact)
 		for _, ref := range refs {
 			var document struct {
 				Metadata struct {
@@ -310,7 +339,7 @@ func (w *writer) several(ctx context.Context, mark string, refs ...oda.Ref) {
 			if err != nil {
 				w.faults = append(w.faults, err)
 			}
-			wrote[unit{ref, document.Metadata.Version, 0}] = fact{on: oda.InstantOf(on)}
+			wrote[VersionOf(ref, document.Metadata.Version)] = Fact{On: oda.InstantOf(on)}
 		}
 		return wrote
 	})
@@ -320,14 +349,14 @@ func (w *writer) several(ctx context.Context, mark string, refs ...oda.Ref) {
 func (w *writer) create(ctx context.Context, mark string) {
 	kind := oda.Kinds[rand.N(len(oda.Kinds))]
 	body := fmt.Appendf(nil, `{"mark":%q}`, mark)
-	sent := w.ledger.send(mark, w.name)
-	document, err := untilClear(ctx, w.beginning, func(ctx context.Context) (*client.Document, error) {
+	sent := w.load.send(mark, w.name, 1)
+	document, err := untilClear(ctx, w, func(ctx context.Context) (*client.Document, error) {
 		if kind == oda.ExecutionBlock {
 			return w.client.CreateBlock(ctx, body, mark)
 		}
 		return w.client.Create(ctx, kind, body, mark)
 	})
-	w.note(sent, "create", err, func() map[unit]fact {
-		return map[unit]fact{{oda.Ref{Kind: kind, ID: document.ID}, 1, 0}: {on: document.Metadata.LastModifiedOn}}
+	w.note(sent, "create", err, func() map[Unit]Fact {
+		return map[Unit]Fact{VersionOf(oda.Ref{Kind: kind, ID: document.ID}, 1): {On: document.Metadata.LastModifiedOn}}
 	})
 }
