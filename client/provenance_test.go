@@ -6,37 +6,10 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"testing"
 
 	"oda"
 	"oda/client"
-	"oda/provenance"
 )
-
-func TestProvenanceIsReadAsTheArchiveKnowsIt(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	for _, e := range []struct {
-		kind     oda.Kind
-		id, text string
-	}{
-		{oda.SBDefinition, "sbd-1", `{"name":"Plan","ob_ref":"ob-9"}`},
-		{oda.ExecutionBlock, "eb-1", `{"sbd_ref":"sbd-1","sbd_version":1}`},
-	} {
-		must(c.Store(t.Context(), e.kind, e.id, []byte(e.text)))(t)
-	}
-	definition, block, project := oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}, oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}, oda.Ref{Kind: oda.Project, ID: "ob-9"}
-	equal(t, "the provenance", must(c.Provenance(t.Context(), oda.ExecutionBlock, "eb-1"))(t), &provenance.Graph{
-		Nodes: []provenance.Node{
-			{Ref: block, Exists: true, Version: 1}, {Ref: definition, Exists: true, Version: 1, Name: "Plan"}, {Ref: project},
-		},
-		Edges: []provenance.Edge{
-			{From: block, To: definition, Version: 1, Field: "sbd_ref"}, {From: definition, To: project, Field: "ob_ref"},
-		},
-	})
-	_, err := c.Provenance(t.Context(), oda.SBInstance, "sbd-1")
-	refused(t, err, oda.NotFound, 404)
-}
 
 // Where an ExecutionBlock comes from, and what else came of that.
 func ExampleClient_Provenance() {

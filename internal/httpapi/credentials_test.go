@@ -36,6 +36,7 @@ func until(t *testing.T, status int, send func() *env.Reply) *env.Reply {
 // The server accepts a new token and refuses a revoked one without a restart, and a
 // file that is not valid changes nothing.
 func TestTheServerFollowsTheFileOfTokens(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	admin := newToken(t, file, auth.Token{Name: "admin", Role: auth.Admin})
 	a := env.Start(t, tokensOf(file))
@@ -81,6 +82,7 @@ func TestTheServerFollowsTheFileOfTokens(t *testing.T) {
 // A stream ends when its credential does, and so does a request that waits. Others
 // go on.
 func TestAStreamEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	other := newToken(t, file, auth.Token{Name: "other", Role: auth.Editor})
 	revoked := newToken(t, file, auth.Token{Name: "revoked", Role: auth.Reader})
@@ -160,6 +162,7 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 
 // Nobody gets the rest of a copy of the archive with a token that was revoked meanwhile.
 func TestACopyEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	stays := newToken(t, file, auth.Token{Name: "stays", Role: auth.Editor})
 	a := env.Start(t, tokensOf(file))
@@ -198,6 +201,7 @@ func TestACopyEndsWithItsCredential(t *testing.T) {
 
 // Whoever sends slowly does not write with a token that was revoked meanwhile.
 func TestABodyThatArrivesAfterItsCredentialEndedIsRefused(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	stays := newToken(t, file, auth.Token{Name: "stays", Role: auth.Reader})
 	revoked := newToken(t, file, auth.Token{Name: "revoked", Role: auth.Editor})

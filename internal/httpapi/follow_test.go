@@ -172,6 +172,7 @@ func TestAnAnswerWaitsForAChange(t *testing.T) {
 }
 
 func TestAnAnswerWaitsNoLongerThanAsked(t *testing.T) {
+	t.Parallel()
 	a := env.Start(t, func(cfg *app.Config) {
 		// The time-outs of ordinary requests do not end it.
 		cfg.ReadTimeout, cfg.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
@@ -362,6 +363,7 @@ func TestFollowersAreBoundedSeparatelyFromConnections(t *testing.T) {
 
 // A stop does not wait for followers, but ends their streams properly.
 func TestStreamsEndWhenTheArchiveStops(t *testing.T) {
+	t.Parallel()
 	a := env.Start(t)
 	store(t, a, "/ebs/b", `{}`)
 	streams := []*env.Events{

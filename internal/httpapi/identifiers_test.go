@@ -76,6 +76,9 @@ func pretend(t *testing.T, answer http.HandlerFunc) (*env.Archive, *atomic.Int32
 }
 
 func TestIdentifierServiceThatFails(t *testing.T) {
+	t.Parallel()
+	var now http.HandlerFunc
+	a, asked := pretend(t, func(w http.ResponseWriter, r *http.Request) { now(w, r) })
 	for name, answer := range map[string]http.HandlerFunc{
 		"fails":              func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusInternalServerError) },
 		"knows no such path": http.NotFound,
@@ -101,8 +104,7 @@ func TestIdentifierServiceThatFails(t *testing.T) {
 		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a, asked := pretend(t, answer)
+			now = answer
 			unchanged(t, a, func() {
 				for _, c := range creations {
 					asked.Store(0)

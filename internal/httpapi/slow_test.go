@@ -105,6 +105,7 @@ func TestAClientThatDoesNotReadItsAnswer(t *testing.T) {
 
 // A server that stops finishes the requests in progress and accepts no new ones.
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	a := env.Start(t)
 	conn := begin(t, a, "/sbds/late", 2)
 	stopped := make(chan error, 1)

@@ -15,7 +15,7 @@ const user = "X-Forwarded-User"
 // else DefaultUser.
 func TestActingUser(t *testing.T) {
 	a := env.Start(t)
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name    string
 		body    string
 		headers []string
@@ -33,8 +33,8 @@ func TestActingUser(t *testing.T) {
 		{"spaces inside", `{}`, []string{user, "Anna  B"}, "Anna  B"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := env.Start(t)
-			first := store(t, a, "/sbds/a", test.body, test.headers...)
+			one, other := fmt.Sprint("/sbds/one-", i), fmt.Sprint("other-", i)
+			first := store(t, a, one, test.body, test.headers...)
 			if first.CreatedBy != test.want || first.LastModifiedBy != test.want {
 				t.Errorf("a first store is by %+v", first)
 			}
@@ -46,32 +46,32 @@ func TestActingUser(t *testing.T) {
 			if empty.CreatedBy != test.want {
 				t.Errorf("an empty block is by %+v", empty)
 			}
-			want(t, 200, a.Do("PUT", "/", `{"sbds":[`+strings.NewReplacer(`{}`, `{"sbd_id":"s"}`, `{"m`, `{"sbd_id":"s","m`).Replace(test.body)+`]}`, test.headers...))
-			if several := metadataOf(t, a.Do("GET", "/sbds/s", "").Body); several.CreatedBy != test.want {
+			want(t, 200, a.Do("PUT", "/", `{"sbds":[`+strings.NewReplacer(`{}`, `{"sbd_id":"`+other+`"}`, `{"m`, `{"sbd_id":"`+other+`","m`).Replace(test.body)+`]}`, test.headers...))
+			if several := metadataOf(t, a.Do("GET", "/sbds/"+other, "").Body); several.CreatedBy != test.want {
 				t.Errorf("one of several is by %+v", several)
 			}
 
 			// An update takes the user from the header only: the body always has the
 			// creator.
-			text := a.Do("GET", "/sbds/a", "").Text()
-			second := store(t, a, "/sbds/a", text)
+			text := a.Do("GET", one, "").Text()
+			second := store(t, a, one, text)
 			if second.CreatedBy != test.want || second.LastModifiedBy != "DefaultUser" {
 				t.Errorf("an update without a user is by %+v", second)
 			}
-			third := store(t, a, "/sbds/a", a.Do("GET", "/sbds/a", "").Text(), user, "carl")
+			third := store(t, a, one, a.Do("GET", one, "").Text(), user, "carl")
 			if third.CreatedBy != test.want || third.LastModifiedBy != "carl" {
 				t.Errorf("an update by carl is by %+v", third)
 			}
 		})
 	}
-	store(t, a, "/ebs/eb", `{}`, user, "anna")
+	store(t, a, "/ebs/eb", `{}`, user, "dora")
 	if got := record(t, a, "POST", "eb", `{"request":"a"}`); got.Metadata.LastModifiedBy != "DefaultUser" {
 		t.Errorf("a record without a user is by %+v", got.Metadata)
 	}
 	if got := record(t, a, "PATCH", "eb", `{"request":"a"}`, user, "Zoë"); got.Metadata.LastModifiedBy != "Zoë" {
 		t.Errorf("a record by Zoë is by %+v", got.Metadata)
 	}
-	if len(list(t, a, "ebs", "user=anna")) != 1 || len(list(t, a, "ebs", "user=Zo%C3%AB")) != 0 {
+	if len(list(t, a, "ebs", "user=dora")) != 1 || len(list(t, a, "ebs", "user=Zo%C3%AB")) != 0 {
 		t.Error("the user of a listing is not the creator")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"oda"
+	"oda/provenance"
 )
 
 // archive is an archive as a scenario sees it: an engine, or a server that the Go
@@ -20,6 +21,7 @@ type archive interface {
 	List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error)
 	Counts(ctx context.Context) (map[oda.Kind]int64, error)
 	Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error)
+	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
 }
 
 // writing is a document to be stored: as an engine gets it, and as a caller sends it.
@@ -77,6 +79,10 @@ func (a direct) Counts(ctx context.Context) (map[oda.Kind]int64, error) { return
 
 func (a direct) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error) {
 	return oda.NewArchive(a.engine, nil).Changes(ctx, f)
+}
+
+func (a direct) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
+	return provenance.New(a.engine).Graph(ctx, ref)
 }
 
 // keyOf returns an idempotency key for a request with this body.

@@ -15,7 +15,7 @@ func prj(id string) oda.Ref { return oda.Ref{Kind: oda.Project, ID: id} }
 // provenance gives that of an entity.
 func (d *desk) provenance(ref oda.Ref) *provenance.Graph {
 	d.tb.Helper()
-	p, err := provenance.New(d.engine).Graph(d.ctx, ref)
+	p, err := d.store.Provenance(d.ctx, ref)
 	if err != nil {
 		d.tb.Fatalf("provenance of %s: %v", ref.ID, err)
 	}
@@ -112,47 +112,6 @@ var tracing = []scenario{
 			t.Fatalf("%d nodes, truncated: %t, the second is %+v, %d edges", len(p.Nodes), p.Truncated, p.Nodes[1], len(p.Edges))
 		}
 	}},
-	{"a walk goes up or down, one step or all the way", func(t *testing.T, d *desk) {
-		d.mustPut(prj("prj"), `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["sbd"]}]}`)
-		d.mustPut(prj("other"), `{"obs_blocks":[{"obs_block_id":"ob-2","sbd_ids":["sbd"]}]}`)
-		d.mustPut(sbd("sbd"), `{}`)
-		d.mustPut(sbd("named"), `{"ob_ref":"ob-1"}`)
-		d.mustPut(sbi("sbi"), `{"sbd_ref":"named"}`)
-		d.mustPut(eb("eb"), `{"sbi_ref":"sbi","sbd_ref":"sbd"}`)
-		for about, test := range map[string]struct {
-			from oda.Ref
-			walk provenance.Walk
-			want []oda.Ref
-		}{
-			"up":               {sbi("sbi"), provenance.Walk{Direction: provenance.Up}, []oda.Ref{sbi("sbi"), sbd("named"), prj("prj")}},
-			"up from the end":  {eb("eb"), provenance.Walk{Direction: provenance.Up}, []oda.Ref{eb("eb"), sbd("sbd"), sbi("sbi"), sbd("named"), prj("other"), prj("prj")}},
-			"down":             {prj("prj"), provenance.Walk{Direction: provenance.Down}, []oda.Ref{prj("prj"), sbd("named"), sbd("sbd"), sbi("sbi"), eb("eb")}},
-			"one step down":    {prj("prj"), provenance.Walk{Direction: provenance.Down, Depth: 1}, []oda.Ref{prj("prj"), sbd("named"), sbd("sbd")}},
-			"one step":         {sbi("sbi"), provenance.Walk{Depth: 1}, []oda.Ref{sbi("sbi"), sbd("named"), eb("eb")}},
-			"to few":           {sbi("sbi"), provenance.Walk{Most: 2}, []oda.Ref{sbi("sbi"), sbd("named")}},
-			"down from an end": {eb("eb"), provenance.Walk{Direction: provenance.Down}, []oda.Ref{eb("eb")}},
-		} {
-			nodes, err := provenance.New(d.engine).Walk(d.ctx, test.walk, d.look(test.from))
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "what is reached "+about, refs(nodes), test.want)
-		}
-	}},
-	{"a walk without a bound leaves out nothing", func(t *testing.T, d *desk) {
-		const blocks = 2500 // more than one question to the index finds
-		puts := []writing{d.write(sbd("hub"), `{}`)}
-		for i := range blocks {
-			puts = append(puts, d.write(eb(fmt.Sprintf("eb-%04d", i)), `{"sbd_ref":"hub"}`))
-		}
-		if _, err := d.store.Put(d.ctx, puts); err != nil {
-			t.Fatal(err)
-		}
-		nodes, err := provenance.New(d.engine).Below(d.ctx, sbd("hub"))
-		if err != nil || len(nodes) != 1+blocks {
-			t.Fatalf("%d entities are reached, error %v", len(nodes), err)
-		}
-	}},
 	{"there are at most 10,000 edges, and all nodes hang together", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("hub"), `{}`)
 		text := `{"obs_blocks":[{"sbd_ids":["other"` + strings.Repeat(`,"hub"`, 3000) + `]}]}`
@@ -192,8 +151,53 @@ var tracing = []scenario{
 	{"an unknown entity has none", func(t *testing.T, d *desk) {
 		d.mustPut(sbi("sbi"), `{"sbd_ref":"unknown"}`)
 		for _, id := range []string{"unknown", "no identifier/", ""} {
-			_, err := provenance.New(d.engine).Graph(d.ctx, sbd(id))
+			_, err := d.store.Provenance(d.ctx, sbd(id))
 			refused(t, err, oda.NotFound)
+		}
+	}},
+}
+
+// tracingInside need an engine itself.
+var tracingInside = []scenario{
+	{"a walk goes up or down, one step or all the way", func(t *testing.T, d *desk) {
+		d.mustPut(prj("prj"), `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["sbd"]}]}`)
+		d.mustPut(prj("other"), `{"obs_blocks":[{"obs_block_id":"ob-2","sbd_ids":["sbd"]}]}`)
+		d.mustPut(sbd("sbd"), `{}`)
+		d.mustPut(sbd("named"), `{"ob_ref":"ob-1"}`)
+		d.mustPut(sbi("sbi"), `{"sbd_ref":"named"}`)
+		d.mustPut(eb("eb"), `{"sbi_ref":"sbi","sbd_ref":"sbd"}`)
+		for about, test := range map[string]struct {
+			from oda.Ref
+			walk provenance.Walk
+			want []oda.Ref
+		}{
+			"up":               {sbi("sbi"), provenance.Walk{Direction: provenance.Up}, []oda.Ref{sbi("sbi"), sbd("named"), prj("prj")}},
+			"up from the end":  {eb("eb"), provenance.Walk{Direction: provenance.Up}, []oda.Ref{eb("eb"), sbd("sbd"), sbi("sbi"), sbd("named"), prj("other"), prj("prj")}},
+			"down":             {prj("prj"), provenance.Walk{Direction: provenance.Down}, []oda.Ref{prj("prj"), sbd("named"), sbd("sbd"), sbi("sbi"), eb("eb")}},
+			"one step down":    {prj("prj"), provenance.Walk{Direction: provenance.Down, Depth: 1}, []oda.Ref{prj("prj"), sbd("named"), sbd("sbd")}},
+			"one step":         {sbi("sbi"), provenance.Walk{Depth: 1}, []oda.Ref{sbi("sbi"), sbd("named"), eb("eb")}},
+			"to few":           {sbi("sbi"), provenance.Walk{Most: 2}, []oda.Ref{sbi("sbi"), sbd("named")}},
+			"down from an end": {eb("eb"), provenance.Walk{Direction: provenance.Down}, []oda.Ref{eb("eb")}},
+		} {
+			nodes, err := provenance.New(d.engine).Walk(d.ctx, test.walk, d.look(test.from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "what is reached "+about, refs(nodes), test.want)
+		}
+	}},
+	{"a walk without a bound leaves out nothing", func(t *testing.T, d *desk) {
+		const blocks = 2500 // more than one question to the index finds
+		puts := []writing{d.write(sbd("hub"), `{}`)}
+		for i := range blocks {
+			puts = append(puts, d.write(eb(fmt.Sprintf("eb-%04d", i)), `{"sbd_ref":"hub"}`))
+		}
+		if _, err := d.store.Put(d.ctx, puts); err != nil {
+			t.Fatal(err)
+		}
+		nodes, err := provenance.New(d.engine).Below(d.ctx, sbd("hub"))
+		if err != nil || len(nodes) != 1+blocks {
+			t.Fatalf("%d entities are reached, error %v", len(nodes), err)
 		}
 	}},
 }

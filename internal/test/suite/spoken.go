@@ -18,6 +18,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/test/judge"
+	"oda/provenance"
 )
 
 // spoken is an archive that the Go client speaks to, over HTTP. What goes over the
@@ -32,7 +33,7 @@ type spoken struct {
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
 	api, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
+		Archive: oda.NewArchive(guided{engine}, named{}), Provenance: provenance.New(engine), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
 	if err != nil {
@@ -305,4 +306,8 @@ func (s spoken) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, e
 	page, err := s.as("").Changes(ctx, q)
 	page.AtEnd = page.Next == f.After
 	return page, err
+}
+
+func (s spoken) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
+	return s.as("").Provenance(ctx, ref.Kind, ref.ID)
 }

@@ -35,7 +35,7 @@ var groups = []struct {
 	{"listing", listings, listingsInside},
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
-	{"provenance", nil, tracing},
+	{"provenance", tracing, tracingInside},
 	{"search", nil, searches},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
