@@ -25,9 +25,6 @@ type Archive struct {
 	minter Minter
 	now    func() time.Time
 
-	nights    Turns // for reports
-	nightSums nightCache
-
 	searches   Turns         // for those that walk
 	searchTime time.Duration // after which a search returns the page as it is
 }
@@ -36,7 +33,7 @@ type Archive struct {
 // from minter.
 func NewArchive(engine Engine, minter Minter) *Archive {
 	return &Archive{
-		engine: engine, minter: minter, now: time.Now, nights: NewTurns(nightsAtOnce),
+		engine: engine, minter: minter, now: time.Now,
 		searches: NewTurns(searchTurns()), searchTime: searchTime,
 	}
 }

@@ -7,48 +7,21 @@ import (
 	"oda/internal/rawjson"
 )
 
-// call is what a record says about its call.
-type call struct {
+// Call is what a record says about its call. It shares memory with the record.
+type Call struct {
+	Failed bool
+
 	request        []byte  // a JSON string, as in the record
 	sent, received Instant // unsaid if the record does not say
-	failed         bool
-}
-
-// Call is what a record says about its call, for callers that show it.
-type Call struct {
-	Request        string
-	Sent, Received *Instant // nil: the record does not say
-	Failed         bool
-
-	read call
-}
-
-// At returns the time of the call, given when it was recorded.
-func (c *Call) At(recordedOn Instant) Instant { return c.read.at(recordedOn) }
-
-// Took returns how long the call took, and whether that is known.
-func (c *Call) Took() (Elapsed, bool) { return c.read.took() }
-
-// CallOf reads the call of a stored record.
-func CallOf(record []byte) Call {
-	read := readCall(record)
-	c := Call{Request: string(textIn(read.request)), Failed: read.failed, read: read}
-	if read.sent != unsaid {
-		c.Sent = &read.sent
-	}
-	if read.received != unsaid {
-		c.Received = &read.received
-	}
-	return c
 }
 
 // unsaid stands for a time that a record does not give.
 const unsaid Instant = math.MinInt64
 
-// readCall reads the call of a record. The record's form was checked when it was
+// CallOf reads the call of a record. The record's form was checked when it was
 // stored. A call has failed if it has a status other than OK, or an error.
-func readCall(record []byte) call {
-	c := call{sent: unsaid, received: unsaid}
+func CallOf(record []byte) Call {
+	c := Call{sent: unsaid, received: unsaid}
 	for key, value := range rawjson.Members(record) {
 		switch string(key) {
 		case "request":
@@ -58,12 +31,52 @@ func readCall(record []byte) call {
 		case "response_received_at":
 			c.received = instantIn(value)
 		case "status":
-			c.failed = c.failed || string(value) != "null" && !isOK(value)
+			c.Failed = c.Failed || string(value) != "null" && !isOK(value)
 		case "error":
-			c.failed = c.failed || string(value) != "null"
+			c.Failed = c.Failed || string(value) != "null"
 		}
 	}
 	return c
+}
+
+// Request returns the name of what was called.
+func (c *Call) Request() []byte { return textIn(c.request) }
+
+// Sent returns when the request was sent, nil if the record does not say.
+func (c *Call) Sent() *Instant {
+	if c.sent == unsaid {
+		return nil
+	}
+	return &c.sent
+}
+
+// Received returns when the response was received, nil if the record does not say.
+func (c *Call) Received() *Instant {
+	if c.received == unsaid {
+		return nil
+	}
+	return &c.received
+}
+
+// At returns the time of the call: when the request was sent, else when the
+// response was received, else when the call was recorded.
+func (c *Call) At(recordedOn Instant) Instant {
+	switch {
+	case c.sent != unsaid:
+		return c.sent
+	case c.received != unsaid:
+		return c.received
+	}
+	return recordedOn
+}
+
+// Took returns how long the call took, and whether that is known. It is not if the
+// record does not say, or if the response was received before the request was sent.
+func (c *Call) Took() (Elapsed, bool) {
+	if c.sent == unsaid || c.received < c.sent {
+		return 0, false
+	}
+	return Elapsed(c.received - c.sent), true
 }
 
 // isOK reports whether a status is OK, in upper or lower case.
@@ -88,27 +101,6 @@ func textIn(value []byte) []byte {
 		return []byte(rawjson.Unquote(value))
 	}
 	return value[1 : len(value)-1]
-}
-
-// at returns the time of the call: when the request was sent, else when the
-// response was received, else when the call was recorded.
-func (c *call) at(recordedOn Instant) Instant {
-	switch {
-	case c.sent != unsaid:
-		return c.sent
-	case c.received != unsaid:
-		return c.received
-	}
-	return recordedOn
-}
-
-// took returns how long the call took. It is unknown if the record does not say,
-// or if the response was received before the request was sent.
-func (c *call) took() (Elapsed, bool) {
-	if c.sent == unsaid || c.received < c.sent {
-		return 0, false
-	}
-	return Elapsed(c.received - c.sent), true
 }
 
 // Day is a day in UTC, counted from 1 January 1970.
@@ -142,8 +134,8 @@ func (d Day) Or(recordedOn Instant) Day {
 
 // CallDay returns the day of a record's call.
 func CallDay(record []byte) Day {
-	c := readCall(record)
-	if at := c.at(unsaid); at != unsaid {
+	c := CallOf(record)
+	if at := c.At(unsaid); at != unsaid {
 		return DayOf(at)
 	}
 	return DayOfRecording

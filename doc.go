@@ -33,9 +33,7 @@
 //     summaryextract.go what the scan of a document notes of them, summarize.go
 //     makes the summary from that, and summarypacking.go is the form in which engines
 //     store it.
-//   - Nights: call.go reads a call from its record, night.go reports on a night,
-//     nightsum.go adds up its calls. blocksum.go is the part of one block, which
-//     nightcache.go keeps for the next report.
+//   - call.go reads a call from its record.
 //   - params.go reads the parameters of queries.
 //   - room.go bounds the memory of what is read, turns.go how much is done at once.
 //   - engine.go is what an engine must do, error.go how anything fails, json.go

@@ -20,7 +20,7 @@ type Engine interface {
 	Reader
 	Writer
 	Finder
-	Diary
+	Calendar
 	Log
 	Mover
 
@@ -118,8 +118,8 @@ type Finder interface {
 	Places(ctx context.Context, walk Walk, order Sort) ([]Place, error)
 }
 
-// Diary finds records by the days of their calls.
-type Diary interface {
+// Calendar finds records by the days of their calls.
+type Calendar interface {
 	// BlocksOn returns the identifiers of up to most ExecutionBlocks that have
 	// calls on one of the days, or had some in an earlier version. It returns
 	// each once.

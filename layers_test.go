@@ -32,18 +32,18 @@ var rooms = map[string][]string{
 	"oda/api/clients":                {},
 	"oda/api/gen":                    {},
 	"oda/docs":                       {},
-	"oda/client":                     {"oda", "oda/provenance", "oda/sky"},
+	"oda/client":                     {"oda", "oda/night", "oda/provenance", "oda/sky"},
 	"oda/client/recorder":            {"oda", "oda/client", "oda/internal/files", "oda/internal/skuid"},
 	"oda/cmd/oda":                    {"oda/internal/cli"},
 	"oda/deploy/drill":               {"oda/internal/test/fault", "oda/internal/test/load"},
 	"oda/internal/admission":         {"oda"},
-	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web", "oda/provenance"},
+	"oda/internal/app":               {"oda", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web", "oda/night", "oda/provenance"},
 	"oda/internal/auth":              {"oda", "oda/internal/files"},
 	"oda/internal/auth/oidc":         {"oda", "oda/internal/auth"},
 	"oda/internal/auth/session":      {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":          {"oda"},
 	"oda/internal/backup":            {},
-	"oda/internal/cli":               {"oda", "oda/api", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/provenance", "oda/sky"},
+	"oda/internal/cli":               {"oda", "oda/api", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/provenance", "oda/sky"},
 	"oda/internal/content":           {"oda"},
 	"oda/internal/contract":          {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
 	"oda/internal/demo":              {"oda", "oda/client"},
@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	"oda/internal/engine/migrate":    {},
 	"oda/internal/feed":              {"oda", "oda/internal/content", "oda/internal/measure", "oda/internal/serving"},
 	"oda/internal/files":             {},
-	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/serving", "oda/provenance"},
+	"oda/internal/httpapi":           {"oda", "oda/api", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/serving", "oda/night", "oda/provenance"},
 	"oda/internal/jsondiff":          {"oda/internal/rawjson"},
 	"oda/internal/measure":           {},
 	"oda/internal/metrics":           {"oda", "oda/internal/engine", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/measure"},
@@ -69,19 +69,20 @@ var rooms = map[string][]string{
 	"oda/internal/test/follow":       {"oda", "oda/client", "oda/internal/test/fault", "oda/internal/test/load"},
 	"oda/internal/test/fixture":      {},
 	"oda/internal/test/fixture/make": {"oda/internal/test/fault", "oda/internal/test/fixture"},
-	"oda/internal/test/history":      {"oda", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web", "oda/provenance"},
+	"oda/internal/test/history":      {"oda", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/web", "oda/night", "oda/provenance"},
 	"oda/internal/test/judge":        {"oda/api"},
 	"oda/internal/test/load":         {"oda", "oda/client", "oda/internal/test/fault"},
-	"oda/internal/test/suite":        {"oda", "oda/api", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/provenance"},
-	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/provenance", "oda/sky"},
+	"oda/internal/test/suite":        {"oda", "oda/api", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/night", "oda/provenance"},
+	"oda/internal/web":               {"oda", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/night", "oda/provenance", "oda/sky"},
 	"oda/internal/words":             {},
+	"oda/night":                      {"oda"},
 	"oda/provenance":                 {"oda"},
 	"oda/sky":                        {},
 }
 
 // alone lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/provenance"}
+var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/provenance", "oda/night"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -117,4 +118,17 @@ func FuzzParseTime(f *testing.F) {
 			t.Fatalf("%q, written as %s, is read as %v, %v", text, i, again, err)
 		}
 	})
+}
+
+func TestElapsedTimeIsWrittenExactly(t *testing.T) {
+	for length, want := range map[Elapsed]string{0: "0", 1: "0.000001", 100_000: "0.1", 1_000_000: "1", 12_340_050: "12.34005", 1<<50 - 1: "1125899906.842623"} {
+		text, err := json.Marshal(length)
+		if err != nil || string(text) != want {
+			t.Errorf("%d microseconds are written %s, %v, want %s", length, text, err, want)
+		}
+		var back Elapsed
+		if err := json.Unmarshal(text, &back); err != nil || back != length {
+			t.Errorf("%s is read as %d, %v", text, back, err)
+		}
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 
-	"oda"
+	"oda/night"
 )
 
 // Night says which night to report on.
@@ -17,9 +17,9 @@ type Night struct {
 
 // Night reports what was done in a night: its calls, those that failed and the
 // slowest, and the ExecutionBlocks that they belong to.
-func (c *Client) Night(ctx context.Context, night Night) (*oda.Night, error) {
+func (c *Client) Night(ctx context.Context, which Night) (*night.Report, error) {
 	values := url.Values{}
-	for name, value := range map[string]string{"date": night.Date, "zone": night.Zone, "telescope": night.Telescope} {
+	for name, value := range map[string]string{"date": which.Date, "zone": which.Zone, "telescope": which.Telescope} {
 		if value != "" {
 			values.Set(name, value)
 		}
@@ -28,7 +28,7 @@ func (c *Client) Night(ctx context.Context, night Night) (*oda.Night, error) {
 	if err != nil {
 		return nil, err
 	}
-	var report oda.Night
+	var report night.Report
 	if err := json.Unmarshal(r.body, &report); err != nil {
 		return nil, garbled(r, err)
 	}

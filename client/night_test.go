@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/night"
 )
 
 func TestANightIsReported(t *testing.T) {
@@ -16,16 +17,16 @@ func TestANightIsReported(t *testing.T) {
 	c := start(t, client.WithUser("ada"))
 	block := must(c.CreateBlock(t.Context(), []byte(`{"telescope":"ska_mid","sbi_ref":"sbi-1"}`), ""))(t)
 	must(c.Record(t.Context(), block.ID, []byte(`{"request":"scan","status":"ERROR","request_sent_at":"2026-03-01T20:00:00Z","response_received_at":"2026-03-01T20:00:01.25Z"}`), ""))(t)
-	for _, night := range []client.Night{
+	for _, which := range []client.Night{
 		{Date: "2026-03-01"},
 		{Date: "2026-03-01", Zone: "Africa/Johannesburg", Telescope: "ska_mid"},
 		{Date: "2026-03-01", Zone: "Pacific/Honolulu"},
 	} {
-		got := must(c.Night(t.Context(), night))(t)
+		got := must(c.Night(t.Context(), which))(t)
 		if got.To-got.From != 24*3600*1_000_000 {
-			t.Errorf("%+v lasts from %s to %s", night, got.From, got.To)
+			t.Errorf("%+v lasts from %s to %s", which, got.From, got.To)
 		}
-		if night.Zone == "Pacific/Honolulu" {
+		if which.Zone == "Pacific/Honolulu" {
 			equal(t, "the calls before noon", got.Calls, int64(0))
 			continue
 		}
@@ -33,15 +34,15 @@ func TestANightIsReported(t *testing.T) {
 		if err := sent.UnmarshalText([]byte("2026-03-01T20:00:00Z")); err != nil {
 			t.Fatal(err)
 		}
-		tally := oda.Tally{Calls: 1, Failures: 1, Took: 1_250_000}
-		equal(t, "the night", *got, oda.Night{
+		tally := night.Tally{Calls: 1, Failures: 1, Took: 1_250_000}
+		equal(t, "the night", *got, night.Report{
 			From: got.From, To: got.To, Tally: tally,
-			Blocks: []oda.NightBlock{{
+			Blocks: []night.Block{{
 				ID: block.ID, Telescope: &telescope, CreatedBy: "ada", FirstCall: sent, LastCall: sent, Tally: tally,
 				References: []oda.Reference{{Kind: oda.SBInstance, ID: "sbi-1", Field: "sbi_ref"}},
 			}},
-			Slowest:           []oda.SlowCall{{Block: block.ID, Sequence: 1, Request: "scan", SentAt: sent, Took: 1_250_000}},
-			FailuresByRequest: []oda.FailedRequest{{Request: "scan", Failures: 1, Calls: 1}},
+			Slowest:           []night.SlowCall{{Block: block.ID, Sequence: 1, Request: "scan", SentAt: sent, Took: 1_250_000}},
+			FailuresByRequest: []night.FailedRequest{{Request: "scan", Failures: 1, Calls: 1}},
 		})
 	}
 	_, err := c.Night(t.Context(), client.Night{})

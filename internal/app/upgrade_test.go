@@ -14,6 +14,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/test/env"
 	"oda/internal/test/fixture"
+	"oda/night"
 )
 
 // upgraded checks an archive that an earlier program wrote, once this one has
@@ -216,7 +217,7 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *fixture.Archive) {
 		t.Error("the archive has no calls")
 	}
 	for date, calls := range nights {
-		var night oda.Night
+		var night night.Report
 		if err := json.Unmarshal(a.Do("GET", "/night?date="+date, "").Body, &night); err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func callRow(r oda.Record) []cell {
 	if took, known := call.Took(); known {
 		seconds = strconv.FormatFloat(took.Seconds(), 'f', 3, 64)
 	}
-	row := plainCells(strconv.FormatInt(r.Sequence, 10), when(call.At(r.RecordedOn)), "ok", seconds, call.Request)
+	row := plainCells(strconv.FormatInt(r.Sequence, 10), when(call.At(r.RecordedOn)), "ok", seconds, string(call.Request()))
 	if call.Failed {
 		row[2] = cell{"failed", red}
 	}
@@ -78,12 +78,12 @@ func recordJSON(r oda.Record) []byte {
 func callJSON(r oda.Record) []byte {
 	call := oda.CallOf(r.Text)
 	text := strconv.AppendInt([]byte(`{"sequence":`), r.Sequence, 10)
-	text = rawjson.AppendQuoted(append(text, `,"request":`...), call.Request)
-	if call.Sent != nil {
-		text = append(call.Sent.AppendTo(append(text, `,"sent_at":"`...)), '"')
+	text = rawjson.AppendQuoted(append(text, `,"request":`...), string(call.Request()))
+	if sent := call.Sent(); sent != nil {
+		text = append(sent.AppendTo(append(text, `,"sent_at":"`...)), '"')
 	}
-	if call.Received != nil {
-		text = append(call.Received.AppendTo(append(text, `,"received_at":"`...)), '"')
+	if received := call.Received(); received != nil {
+		text = append(received.AppendTo(append(text, `,"received_at":"`...)), '"')
 	}
 	if took, known := call.Took(); known {
 		text = strconv.AppendFloat(append(text, `,"seconds":`...), took.Seconds(), 'f', -1, 64)

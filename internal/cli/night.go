@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/night"
 )
 
 // nightReport reports on a night.
@@ -60,7 +61,7 @@ func nightDate(text, zone string, now time.Time) string {
 	}
 	switch text {
 	case "yesterday", "last-night":
-		return oda.LastNight(now)
+		return night.Last(now)
 	case "today", "tonight":
 		return now.Format(time.DateOnly)
 	}
@@ -79,7 +80,7 @@ func nightDate(text, zone string, now time.Time) string {
 }
 
 // printNight prints a report for people.
-func printNight(out io.Writer, look look, night *oda.Night) error {
+func printNight(out io.Writer, look look, night *night.Report) error {
 	took := time.Duration(min(night.Took, math.MaxInt64/1000)) * time.Microsecond // it may be longer than Go can say
 	fmt.Fprintf(out, "From %s to %s UTC: %s in %s, %s, %s in calls.\n",
 		when(oda.Instant(night.From)), when(oda.Instant(night.To)), manyOf(night.Calls, "call"), manyOf(int64(len(night.Blocks)), "block"),

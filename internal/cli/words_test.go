@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/night"
 )
 
 func TestTimesAsPeopleSayThem(t *testing.T) {
@@ -45,7 +46,7 @@ func TestTimesAsPeopleSayThem(t *testing.T) {
 // A record may have a response in the year 9999, which is later than Go can count from here.
 func TestANightOfEndlessCalls(t *testing.T) {
 	var out strings.Builder
-	if err := printNight(&out, look{}, &oda.Night{Tally: oda.Tally{Calls: 1, Took: math.MaxInt64}}); err != nil {
+	if err := printNight(&out, look{}, &night.Report{Tally: night.Tally{Calls: 1, Took: math.MaxInt64}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), " 2562047h47m16") {

@@ -20,6 +20,7 @@ import (
 	"oda/internal/contract"
 	"oda/internal/feed"
 	"oda/internal/moving"
+	"oda/night"
 	"oda/provenance"
 )
 
@@ -58,6 +59,7 @@ type Pages interface {
 type Config struct {
 	Archive    *oda.Archive
 	Provenance *provenance.Tracer
+	Nights     *night.Reporter
 	Exports    moving.Source
 
 	Gate     *auth.Gate

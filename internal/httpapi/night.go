@@ -4,16 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"oda"
+	"oda/night"
 )
 
 // night answers with what was done in a night.
 func (a *API) night(c *call) error {
-	q, err := oda.ParseNight(c.query)
+	q, err := night.Parse(c.query)
 	if err != nil {
 		return err
 	}
-	night, err := a.cfg.Archive.Night(c.r.Context(), q)
+	night, err := a.cfg.Nights.Report(c.r.Context(), q)
 	if err != nil {
 		return err
 	}

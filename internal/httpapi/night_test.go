@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/night"
 )
 
 // observed returns an archive with two blocks that have records.
@@ -50,11 +51,11 @@ func TestANightIsReported(t *testing.T) {
 	if r.Header.Get("Etag") != "" {
 		t.Error("a report has an entity tag")
 	}
-	var in oda.Night
+	var in night.Report
 	if err := json.Unmarshal(r.Body, &in); err != nil {
 		t.Fatal(err)
 	}
-	if in.Tally != (oda.Tally{Calls: 4, Failures: 2, Took: 601_500_000}) || len(in.Blocks[0].References) != 2 {
+	if in.Tally != (night.Tally{Calls: 4, Failures: 2, Took: 601_500_000}) || len(in.Blocks[0].References) != 2 {
 		t.Errorf("it is read as %+v", in)
 	}
 
@@ -69,7 +70,7 @@ func TestANightIsReported(t *testing.T) {
 		"telescope=ska_mid&date=2026-03-02&zone=Africa/Johannesburg": 1,
 		"date=1066-10-14": 0,
 	} {
-		var night oda.Night
+		var night night.Report
 		if err := json.Unmarshal(want(t, http.StatusOK, a.Do("GET", "/night?"+query, "")).Body, &night); err != nil {
 			t.Fatal(err)
 		}

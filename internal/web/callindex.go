@@ -124,7 +124,7 @@ func (x *callIndex) add(r *oda.Record) {
 	if took, known := call.Took(); known {
 		c.took = took
 	}
-	c.function = x.functions.number(call.Request)
+	c.function = x.functions.number(string(call.Request()))
 	arguments, problem := argumentsAndError(r.Text)
 	c.device = x.devices.number(deviceIn(arguments))
 	if c.failed {

@@ -298,7 +298,7 @@ func (v *callsView) readOld(e *oda.Entity, after int64) (more int64, err error) 
 // add adds a row if the filter leaves the call, and reports whether the page is full.
 func (v *callsView) add(r *oda.Record) bool {
 	call := oda.CallOf(r.Text)
-	if !(callFilter{v.Function, v.Outcome}).wants(keptName(call.Request), call.Failed) {
+	if !(callFilter{v.Function, v.Outcome}).wants(keptName(string(call.Request())), call.Failed) {
 		return false
 	}
 	row := newCallRow(r, call, shownText)
@@ -347,8 +347,8 @@ func (v *callsView) follows(sequence int64, others bool) bool {
 
 // newCallRow reads a record for people.
 func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
-	row := callRow{Sequence: r.Sequence, Sent: call.Sent, Received: call.Received, Failed: call.Failed}
-	row.Module, row.Name = lastName(call.Request)
+	row := callRow{Sequence: r.Sequence, Sent: call.Sent(), Received: call.Received(), Failed: call.Failed}
+	row.Module, row.Name = lastName(string(call.Request()))
 	if took, known := call.Took(); known {
 		row.Took = showElapsed(took)
 	}

@@ -104,5 +104,5 @@ func newCalledLine(r *oda.Record) calledLine {
 	if row.Problem != "" {
 		text += ": " + row.Problem
 	}
-	return calledLine{jsondiff.Line{Text: text, Key: call.Request}, r.Sequence, row.Failed, row.Took}
+	return calledLine{jsondiff.Line{Text: text, Key: string(call.Request())}, r.Sequence, row.Failed, row.Took}
 }

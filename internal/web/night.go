@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/night"
 )
 
 // nightView is the data for the page of a night.
@@ -20,7 +21,7 @@ type nightView struct {
 	frame
 	Date, Telescope, Zone string            // as they stand in the form
 	Faults                map[string]string // by the name of the parameter; then there is no report
-	*oda.Night
+	*night.Report
 	Rows             []nightRow
 	More             int // blocks that are not in the table
 	Plot             nightPlot
@@ -42,19 +43,19 @@ type otherNight struct{ Date, Href string }
 
 // nightRow is a block in the table of a night.
 type nightRow struct {
-	oda.NightBlock
+	night.Block
 	Name, Telescope, InCalls string
 }
 
 // slowRow is a slow call. The title is that of its block.
 type slowRow struct {
-	oda.SlowCall
+	night.SlowCall
 	Name, Title, Took, Href string
 }
 
 // failingRow is a function with calls that failed.
 type failingRow struct {
-	oda.FailedRequest
+	night.FailedRequest
 	Name string
 	In   []failedIn // blocks
 	More bool       // it failed in more blocks
@@ -101,7 +102,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
 	clean, already := tidied(params)
 	if !clean.Has("date") {
-		clean.Set("date", oda.LastNight(nowIn(clean.Get("zone"))))
+		clean.Set("date", night.Last(nowIn(clean.Get("zone"))))
 		already = false
 	}
 	if !already {
@@ -115,12 +116,12 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view := nightView{frame: s.newFrame(r, "Night", "night"), Date: clean.Get("date"), Telescope: clean.Get("telescope"), Zone: clean.Get("zone")}
 	view.Crumbs = []crumb{{Name: "Night"}}
-	q, err := oda.ParseNight(clean)
+	q, err := night.Parse(clean)
 	if err != nil {
 		view.Faults = faultsIn(err)
 		return s.unkept(w, http.StatusBadRequest, "night", view)
 	}
-	if view.Night, err = s.cfg.Archive.Night(r.Context(), q); err != nil {
+	if view.Report, err = s.cfg.Nights.Report(r.Context(), q); err != nil {
 		return err
 	}
 	view.Title, view.Crumbs = "Night of "+view.Date, []crumb{{Name: "Night of " + view.Date}}
@@ -144,7 +145,7 @@ func (s *Site) fillNight(ctx context.Context, view *nightView) error {
 		return err
 	}
 	for _, b := range blocks {
-		view.Rows = append(view.Rows, nightRow{NightBlock: b, Name: titles[b.ID], Telescope: telescopeOf(b), InCalls: showElapsed(b.Took)})
+		view.Rows = append(view.Rows, nightRow{Block: b, Name: titles[b.ID], Telescope: telescopeOf(b), InCalls: showElapsed(b.Took)})
 	}
 	view.More = len(view.Blocks) - len(view.Rows)
 	for _, call := range slowest {
@@ -190,7 +191,7 @@ func (v *nightView) lead(params url.Values, now time.Time) {
 			return ""
 		}
 		params := with(params, "date", date)
-		if _, err := oda.ParseNight(params); err != nil {
+		if _, err := night.Parse(params); err != nil {
 			return "" // before the first night of all, or after the last
 		}
 		return "night" + question(params)
@@ -198,7 +199,7 @@ func (v *nightView) lead(params url.Values, now time.Time) {
 	if day, err := time.Parse(time.DateOnly, v.Date); err == nil {
 		v.Earlier, v.Later = to(day.AddDate(0, 0, -1).Format(time.DateOnly)), to(day.AddDate(0, 0, 1).Format(time.DateOnly))
 	}
-	v.Tonight, v.LastNight = to(oda.Tonight(now)), to(oda.LastNight(now))
+	v.Tonight, v.LastNight = to(night.Tonight(now)), to(night.Last(now))
 	v.SoFar = oda.Moment(oda.InstantOf(now)) >= v.From && oda.Moment(oda.InstantOf(now)) < v.To
 }
 
@@ -210,21 +211,21 @@ const (
 
 // nightsAround finds the nearest nights with calls before and after one that has none. It
 // is a hint, so it takes little time.
-func (s *Site) nightsAround(ctx context.Context, q oda.NightQuery, params url.Values) (before, after *otherNight) {
+func (s *Site) nightsAround(ctx context.Context, q night.Query, params url.Values) (before, after *otherNight) {
 	ctx, cancel := context.WithTimeout(ctx, aroundTime)
 	defer cancel()
 	until, from := oda.DayOf(q.To-1), oda.DayOf(q.From)
 	for range aroundTries {
-		earlier, later, err := s.cfg.Archive.DaysAround(ctx, until, from)
+		earlier, later, err := s.cfg.Nights.DaysAround(ctx, until, from)
 		if err != nil {
 			break
 		}
 		if before == nil && earlier != nil {
-			before = s.nightOn(ctx, *earlier, params, []int{1, 0, -1, -2}, func(n oda.NightQuery) bool { return n.To <= q.From })
+			before = s.nightOn(ctx, *earlier, params, []int{1, 0, -1, -2}, func(n night.Query) bool { return n.To <= q.From })
 			until = *earlier - 1
 		}
 		if after == nil && later != nil {
-			after = s.nightOn(ctx, *later, params, []int{-2, -1, 0, 1}, func(n oda.NightQuery) bool { return n.From >= q.To })
+			after = s.nightOn(ctx, *later, params, []int{-2, -1, 0, 1}, func(n night.Query) bool { return n.From >= q.To })
 			from = *later + 1
 		}
 		if (before != nil || earlier == nil) && (after != nil || later == nil) {
@@ -236,15 +237,15 @@ func (s *Site) nightsAround(ctx context.Context, q oda.NightQuery, params url.Va
 
 // nightOn finds a night with calls on a day. Which dates it may have depends on the
 // zone.
-func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offsets []int, wanted func(oda.NightQuery) bool) *otherNight {
+func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offsets []int, wanted func(night.Query) bool) *otherNight {
 	for _, offset := range offsets {
 		date := time.Unix(0, 0).UTC().AddDate(0, 0, int(day)+offset).Format(time.DateOnly)
 		params := with(params, "date", date)
-		n, err := oda.ParseNight(params)
+		n, err := night.Parse(params)
 		if err != nil || !wanted(n) || oda.DayOf(n.From) > day || oda.DayOf(n.To-1) < day {
 			continue
 		}
-		if report, err := s.cfg.Archive.Night(ctx, n); err == nil && report.Calls > 0 {
+		if report, err := s.cfg.Nights.Report(ctx, n); err == nil && report.Calls > 0 {
 			return &otherNight{date, "night" + question(params)}
 		}
 	}
@@ -260,7 +261,7 @@ func (v *nightView) fillFailing() {
 	}
 	for i, name := range tellApart(names) {
 		row := failingRow{FailedRequest: requests[i], Name: name}
-		blocks := row.Blocks[:min(len(row.Blocks), oda.FailedBlocks-1)]
+		blocks := row.Blocks[:min(len(row.Blocks), night.FailedBlocks-1)]
 		row.More = len(blocks) < len(row.Blocks)
 		for _, id := range blocks {
 			params := url.Values{"calls": {"failed"}}
@@ -274,7 +275,7 @@ func (v *nightView) fillFailing() {
 	}
 	all := int64(len(v.FailuresByRequest))
 	v.OfFailing = thousands(all)
-	if slices.ContainsFunc(v.FailuresByRequest, func(r oda.FailedRequest) bool { return r.Request == oda.OtherRequests }) {
+	if slices.ContainsFunc(v.FailuresByRequest, func(r night.FailedRequest) bool { return r.Request == night.OtherRequests }) {
 		v.OfFailing = "more than " + thousands(all-1)
 	}
 }
@@ -285,7 +286,7 @@ func (v *nightView) blockHref(block string, params url.Values) string {
 }
 
 // nightTitles are the titles of blocks, by their identifiers.
-func (s *Site) nightTitles(ctx context.Context, blocks []oda.NightBlock, calls []oda.SlowCall) (map[string]string, error) {
+func (s *Site) nightTitles(ctx context.Context, blocks []night.Block, calls []night.SlowCall) (map[string]string, error) {
 	ids := make(map[string]string)
 	for _, b := range blocks {
 		ids[b.ID] = ""
@@ -391,7 +392,7 @@ func (v *nightView) hours() (first, last int) {
 	return first, min(all, max(last, first+nightHours))
 }
 
-func telescopeOf(b oda.NightBlock) string {
+func telescopeOf(b night.Block) string {
 	if b.Telescope == nil {
 		return ""
 	}

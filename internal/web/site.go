@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 
 	"oda"
+	"oda/night"
 	"oda/provenance"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	Archive *oda.Archive
 	// Provenance follows references for the drawings.
 	Provenance *provenance.Tracer
+	// Nights reports on nights.
+	Nights *night.Reporter
 	// BasePath is the prefix of all paths: empty, or /like/this.
 	BasePath string
 	// Closed says that the archive must know who is calling.

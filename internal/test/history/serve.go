@@ -15,6 +15,7 @@ import (
 	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/web"
+	"oda/night"
 	"oda/provenance"
 )
 
@@ -46,12 +47,12 @@ func (s *Server) Close() {
 func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	tb.Helper()
 	archive := oda.NewArchive(engine, random{})
-	tracer := provenance.New(engine)
+	tracer, nights := provenance.New(engine), night.New(engine)
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Provenance: tracer, Exports: engine,
-		Pages:  web.New(web.Config{Archive: archive, Provenance: tracer}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Provenance: tracer, Nights: nights, Exports: engine,
+		Pages:  web.New(web.Config{Archive: archive, Provenance: tracer, Nights: nights}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
+	"oda/night"
 )
 
 var nights = []scenario{
@@ -26,7 +27,7 @@ var nights = []scenario{
 			own.tb = rt
 			o := &observatory{
 				desk: &own, name: fmt.Sprint("r", round), noon: at("2020-01-01T12:00:00Z").AddDate(0, 0, 30*round),
-				archive: oda.NewArchive(own.engine, nil),
+				reporter: night.New(own.engine),
 			}
 			for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 				o.step(rt)
@@ -40,15 +41,15 @@ var nights = []scenario{
 		})
 	}},
 	{"what was read of a night is not read again until it changes", func(t *testing.T, d *desk) {
-		q := oda.NightQuery{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
+		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		store := &reading{Engine: d.engine}
-		archive := oda.NewArchive(store, nil)
+		reporter := night.New(store)
 		mustRead := func(what string, most int64, calls int64) {
 			t.Helper()
 			store.records.Store(0)
-			night, err := archive.Night(d.ctx, q)
-			if err != nil || night.Calls != calls {
-				t.Fatalf("%s: %d calls are reported, want %d, and %v", what, night.Calls, calls, err)
+			report, err := reporter.Report(d.ctx, q)
+			if err != nil || report.Calls != calls {
+				t.Fatalf("%s: %d calls are reported, want %d, and %v", what, report.Calls, calls, err)
 			}
 			if read := store.records.Load(); read > most {
 				t.Errorf("%s: %d records were read, want at most %d", what, read, most)
@@ -73,8 +74,8 @@ var nights = []scenario{
 	}},
 	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		archive := oda.NewArchive(d.engine, nil)
-		q := oda.NightQuery{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
+		reporter := night.New(d.engine)
+		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		stop, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
 			for i := 0; ; i++ {
@@ -93,14 +94,14 @@ var nights = []scenario{
 		}()
 		last := int64(0)
 		for range 30 {
-			night, err := archive.Night(d.ctx, q)
+			report, err := reporter.Report(d.ctx, q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if night.Calls < last || night.Calls%2 != 0 {
-				t.Errorf("%d calls are reported, after %d", night.Calls, last)
+			if report.Calls < last || report.Calls%2 != 0 {
+				t.Errorf("%d calls are reported, after %d", report.Calls, last)
 			}
-			last = night.Calls
+			last = report.Calls
 		}
 		close(stop)
 		if err := <-ended; err != nil {
@@ -135,9 +136,9 @@ func (r *reading) Records(ctx context.Context, block string, after int64, limit 
 // observatory makes random calls on the days around a date.
 type observatory struct {
 	*desk
-	name    string
-	noon    time.Time
-	archive *oda.Archive // that makes all reports, so it knows the blocks as they were before
+	name     string
+	noon     time.Time
+	reporter *night.Reporter // that makes all reports, so it knows the blocks as they were before
 }
 
 func (o *observatory) block(t *rapid.T) string {
@@ -219,11 +220,11 @@ func (o *observatory) compare(t *rapid.T) {
 	if telescope != "" {
 		params["telescope"] = []string{telescope}
 	}
-	q, err := oda.ParseNight(params)
+	q, err := night.Parse(params)
 	if err != nil {
 		t.Fatalf("%v: %v", params, err)
 	}
-	got, err := o.archive.Night(o.ctx, q)
+	got, err := o.reporter.Report(o.ctx, q)
 	if err != nil {
 		t.Fatalf("%v: %v", params, err)
 	}
@@ -239,9 +240,9 @@ func (o *observatory) compare(t *rapid.T) {
 }
 
 // night adds up, the plain way.
-func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) oda.Night {
-	night := oda.Night{From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []oda.NightBlock{}, Slowest: []oda.SlowCall{}, FailuresByRequest: []oda.FailedRequest{}}
-	requests, failedIn := map[string]oda.FailedRequest{}, map[string][]string{}
+func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) night.Report {
+	report := night.Report{From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []night.Block{}, Slowest: []night.SlowCall{}, FailuresByRequest: []night.FailedRequest{}}
+	requests, failedIn := map[string]night.FailedRequest{}, map[string][]string{}
 	for _, id := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
 		if !strings.HasPrefix(id, o.name) {
 			continue
@@ -275,13 +276,13 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 			if when.Before(from) || !when.Before(to) {
 				continue
 			}
-			tally := oda.Tally{Calls: 1}
+			tally := night.Tally{Calls: 1}
 			if c.Error != nil || c.Status != nil && !strings.EqualFold(*c.Status, "OK") {
 				tally.Failures = 1
 			}
 			if c.Sent != "" && c.Received != "" && !oda.InstantOf(at(c.Received)).Time().Before(oda.InstantOf(at(c.Sent)).Time()) {
 				tally.Took = oda.Elapsed(oda.InstantOf(at(c.Received)) - oda.InstantOf(at(c.Sent)))
-				night.Slowest = append(night.Slowest, oda.SlowCall{Block: id, Sequence: r.Sequence, Request: c.Request, SentAt: oda.Moment(oda.InstantOf(at(c.Sent))), Took: tally.Took})
+				report.Slowest = append(report.Slowest, night.SlowCall{Block: id, Sequence: r.Sequence, Request: c.Request, SentAt: oda.Moment(oda.InstantOf(at(c.Sent))), Took: tally.Took})
 			}
 			i := oda.Moment(oda.InstantOf(when))
 			if block.Calls == 0 {
@@ -290,45 +291,45 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) od
 			block.FirstCall, block.LastCall = min(block.FirstCall, i), max(block.LastCall, i)
 			block.LastResponse = max(block.LastResponse, i, i+oda.Moment(tally.Took))
 			block.Tally = sum(block.Tally, tally)
-			night.Tally = sum(night.Tally, tally)
+			report.Tally = sum(report.Tally, tally)
 			request := requests[c.Request]
-			requests[c.Request] = oda.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
+			requests[c.Request] = night.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
 			if tally.Failures > 0 {
 				failedIn[c.Request] = append(failedIn[c.Request], id)
 			}
 		}
 		if block.Calls > 0 {
-			night.Blocks = append(night.Blocks, block)
+			report.Blocks = append(report.Blocks, block)
 		}
 	}
-	slices.SortFunc(night.Blocks, func(a, b oda.NightBlock) int {
+	slices.SortFunc(report.Blocks, func(a, b night.Block) int {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), cmp.Compare(a.ID, b.ID))
 	})
-	slices.SortFunc(night.Slowest, func(a, b oda.SlowCall) int {
+	slices.SortFunc(report.Slowest, func(a, b night.SlowCall) int {
 		return cmp.Or(cmp.Compare(b.Took, a.Took), cmp.Compare(a.SentAt, b.SentAt), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Sequence, b.Sequence))
 	})
-	night.Slowest = night.Slowest[:min(20, len(night.Slowest))]
+	report.Slowest = report.Slowest[:min(20, len(report.Slowest))]
 	for _, r := range requests {
 		if r.Failures > 0 {
 			slices.Sort(failedIn[r.Request])
 			blocks := slices.Compact(failedIn[r.Request])
-			r.Blocks = blocks[:min(len(blocks), oda.FailedBlocks)]
-			night.FailuresByRequest = append(night.FailuresByRequest, r)
+			r.Blocks = blocks[:min(len(blocks), night.FailedBlocks)]
+			report.FailuresByRequest = append(report.FailuresByRequest, r)
 		}
 	}
-	slices.SortFunc(night.FailuresByRequest, func(a, b oda.FailedRequest) int {
+	slices.SortFunc(report.FailuresByRequest, func(a, b night.FailedRequest) int {
 		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.Request, b.Request))
 	})
-	return night
+	return report
 }
 
-func sum(a, b oda.Tally) oda.Tally {
-	return oda.Tally{Calls: a.Calls + b.Calls, Failures: a.Failures + b.Failures, Took: a.Took + b.Took}
+func sum(a, b night.Tally) night.Tally {
+	return night.Tally{Calls: a.Calls + b.Calls, Failures: a.Failures + b.Failures, Took: a.Took + b.Took}
 }
 
 // observed reads what a report says of a block as such.
-func (o *observatory) observed(id string) oda.NightBlock {
-	block := oda.NightBlock{ID: id, CreatedBy: o.mustGet(eb(id)).Metadata.CreatedBy, References: []oda.Reference{}}
+func (o *observatory) observed(id string) night.Block {
+	block := night.Block{ID: id, CreatedBy: o.mustGet(eb(id)).Metadata.CreatedBy, References: []oda.Reference{}}
 	var in struct {
 		Telescope *string `json:"telescope"`
 		SBI       string  `json:"sbi_ref"`

@@ -1,34 +1,38 @@
-package oda
+package night
 
-import "sync"
+import (
+	"sync"
 
-// nightCache keeps what reports have read of blocks, so that a block is read again
+	"oda"
+)
+
+// cache keeps what reports have read of blocks, so that a block is read again
 // only after it has changed. A report always asks the engine for the state of each
 // block, so it does not matter who changed it.
 //
 // What was used last is in recent. When that is full, it becomes older, and what
 // older had is forgotten unless it is used meanwhile.
-type nightCache struct {
+type cache struct {
 	mu            sync.Mutex
-	recent, older map[nightOfBlock]*blockSum
+	recent, older map[blockNight]*blockSum
 	size          int // of recent, in bytes
 }
 
 // Bounds of the cache. Because an entry takes at least entryBytes, they also bound
 // the number of entries.
 const (
-	nightCacheBytes = 16 << 20
-	entryBytes      = 640 // of an entry without calls
+	cacheBytes = 16 << 20
+	entryBytes = 640 // of an entry without calls
 )
 
-// nightOfBlock is what an entry is kept under.
-type nightOfBlock struct {
+// key is what an entry is kept under.
+type blockNight struct {
 	block    string
-	from, to Instant
+	from, to oda.Instant
 }
 
 // get returns what is kept, or nil.
-func (c *nightCache) get(key nightOfBlock) *blockSum {
+func (c *cache) get(key blockNight) *blockSum {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if sum := c.recent[key]; sum != nil {
@@ -42,21 +46,21 @@ func (c *nightCache) get(key nightOfBlock) *blockSum {
 }
 
 // add keeps a sum.
-func (c *nightCache) add(key nightOfBlock, sum *blockSum) {
+func (c *cache) add(key blockNight, sum *blockSum) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keep(key, sum)
 }
 
-func (c *nightCache) keep(key nightOfBlock, sum *blockSum) {
-	const most = nightCacheBytes / 2
+func (c *cache) keep(key blockNight, sum *blockSum) {
+	const most = cacheBytes / 2
 	size := sum.size() // always less than most, as the names of requests are bounded
 	if before := c.recent[key]; before != nil {
 		c.size -= before.size()
 		delete(c.recent, key)
 	}
 	if c.recent == nil || c.size+size > most {
-		c.recent, c.older, c.size = make(map[nightOfBlock]*blockSum), c.recent, 0
+		c.recent, c.older, c.size = make(map[blockNight]*blockSum), c.recent, 0
 	}
 	c.recent[key] = sum
 	c.size += size

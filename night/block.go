@@ -1,30 +1,32 @@
-package oda
+package night
 
 import (
 	"context"
 	"math"
+
+	"oda"
 )
 
 // blockSum is the sum of the calls that a block has in a night. Once made, it never
 // changes.
 type blockSum struct {
-	version  int64      // of the block
-	modified Instant    // when it last changed
-	last     Record     // that was read, without its text
-	block    NightBlock // only what follows from the calls
-	sum      nightSum   // of this block alone
+	version  int64       // of the block
+	modified oda.Instant // when it last changed
+	last     oda.Record  // that was read, without its text
+	block    Block       // only what follows from the calls
+	sum      total       // of this block alone
 }
 
 // newBlockSum returns the sum of no calls of a block.
-func newBlockSum(q NightQuery, block *Found) *blockSum {
+func newBlockSum(q Query, block *oda.Found) *blockSum {
 	return &blockSum{
-		version: block.Metadata.Version, modified: block.Metadata.LastModifiedOn, sum: newNightSum(q),
-		block: NightBlock{ID: block.ID, FirstCall: math.MaxInt64, LastCall: math.MinInt64, LastResponse: math.MinInt64},
+		version: block.Metadata.Version, modified: block.Metadata.LastModifiedOn, sum: newTotal(q),
+		block: Block{ID: block.ID, FirstCall: math.MaxInt64, LastCall: math.MinInt64, LastResponse: math.MinInt64},
 	}
 }
 
 // isOf reports whether the sum is of a block as it is.
-func (b *blockSum) isOf(block *Found) bool {
+func (b *blockSum) isOf(block *oda.Found) bool {
 	return b.version == block.Metadata.Version && b.modified == block.Metadata.LastModifiedOn
 }
 
@@ -37,15 +39,15 @@ func (b *blockSum) size() int {
 	return n
 }
 
-func (b *blockSum) add(r Record) {
+func (b *blockSum) add(r oda.Record) {
 	b.sum.add(&b.block, r)
-	b.last = Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn}
+	b.last = oda.Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn}
 }
 
 // blockSumOf adds up the calls of a block, given what was known of it before, or nil.
 // The sum is of the block as it was found, or of a later state, in which case nobody
 // finds the earlier one again.
-func blockSumOf(ctx context.Context, from Engine, q NightQuery, block *Found, known *blockSum) (*blockSum, error) {
+func blockSumOf(ctx context.Context, from Engine, q Query, block *oda.Found, known *blockSum) (*blockSum, error) {
 	if known != nil {
 		if b := known.extended(ctx, from, q, block); b != nil {
 			return b, nil
@@ -69,7 +71,7 @@ const tailMost = 2000
 // extended returns the sum with the records that the block was given since. It
 // returns nil if the block must be read again: a new version may have lost records,
 // and a database that was restored may have others.
-func (b *blockSum) extended(ctx context.Context, from Engine, q NightQuery, block *Found) *blockSum {
+func (b *blockSum) extended(ctx context.Context, from Engine, q Query, block *oda.Found) *blockSum {
 	if b.version != block.Metadata.Version || b.last.Sequence == 0 {
 		return nil
 	}
@@ -81,7 +83,7 @@ func (b *blockSum) extended(ctx context.Context, from Engine, q NightQuery, bloc
 		return nil
 	}
 	// If it is still the same version, it was when the records were read.
-	now, err := from.Look(ctx, []Ref{block.Ref})
+	now, err := from.Look(ctx, []oda.Ref{block.Ref})
 	if err != nil || now[0] == nil || now[0].Metadata.Version != b.version {
 		return nil
 	}

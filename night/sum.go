@@ -1,4 +1,4 @@
-package oda
+package night
 
 import (
 	"bytes"
@@ -9,16 +9,18 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"oda"
 )
 
-// nightSum adds up the calls of a night. Each block has one, and each worker, which
+// total adds up the calls of a night. Each block has one, and each worker, which
 // joins those of its blocks; reportOf joins all at the end.
-type nightSum struct {
-	query    NightQuery
-	blocks   []NightBlock
+type total struct {
+	query    Query
+	blocks   []Block
 	slowest  []SlowCall                // in order, at most slowestCalls
 	requests map[string]*FailedRequest // by name
-	others   FailedRequest             // the sum of those beyond nightRequests
+	others   FailedRequest             // the sum of those beyond maxRequests
 	records  int                       // read so far
 }
 
@@ -26,13 +28,13 @@ type nightSum struct {
 // requests are short, get the processor.
 const recordsBetween = 256
 
-func newNightSum(q NightQuery) nightSum {
-	return nightSum{query: q, blocks: []NightBlock{}, slowest: []SlowCall{}, requests: make(map[string]*FailedRequest)}
+func newTotal(q Query) total {
+	return total{query: q, blocks: []Block{}, slowest: []SlowCall{}, requests: make(map[string]*FailedRequest)}
 }
 
 // read adds the calls of a block.
-func (s *nightSum) read(ctx context.Context, from Engine, kept *nightCache, block *Found) error {
-	key := nightOfBlock{block.ID, s.query.From, s.query.To}
+func (s *total) read(ctx context.Context, from Engine, kept *cache, block *oda.Found) error {
+	key := blockNight{block.ID, s.query.From, s.query.To}
 	b := kept.get(key)
 	if b == nil || !b.isOf(block) {
 		var err error
@@ -46,40 +48,43 @@ func (s *nightSum) read(ctx context.Context, from Engine, kept *nightCache, bloc
 	if b.block.Calls == 0 {
 		return nil
 	}
-	sum := b.block
-	sum.CreatedBy, sum.References = block.Metadata.CreatedBy, block.Summary.References
-	if sum.References == nil {
-		sum.References = []Reference{}
+	one := b.block
+	one.CreatedBy, one.References = block.Metadata.CreatedBy, block.Summary.References
+	if one.References == nil {
+		one.References = []oda.Reference{}
 	}
 	if block.Summary.Telescope != "" {
-		sum.Telescope = &block.Summary.Telescope
+		one.Telescope = &block.Summary.Telescope
 	}
-	s.blocks = append(s.blocks, sum)
+	s.blocks = append(s.blocks, one)
 	return nil
 }
 
 // add counts a record if its call was made in the night.
-func (s *nightSum) add(block *NightBlock, r Record) {
+func (s *total) add(block *Block, r oda.Record) {
 	if s.records++; s.records%recordsBetween == 0 {
 		runtime.Gosched()
 	}
-	c := readCall(r.Text)
-	at := c.at(r.RecordedOn)
+	c := oda.CallOf(r.Text)
+	at := c.At(r.RecordedOn)
 	if at < s.query.From || at >= s.query.To {
 		return
 	}
-	took, known := c.took()
-	block.FirstCall, block.LastCall = min(block.FirstCall, Moment(at)), max(block.LastCall, Moment(at))
-	block.LastResponse = max(block.LastResponse, Moment(at), Moment(c.received)) // c.received is the least if it is unsaid
-	block.Tally.add(Tally{1, count(c.failed), took})
-	request := s.request(c.request)
+	took, known := c.Took()
+	block.FirstCall, block.LastCall = min(block.FirstCall, oda.Moment(at)), max(block.LastCall, oda.Moment(at))
+	block.LastResponse = max(block.LastResponse, oda.Moment(at))
+	if received := c.Received(); received != nil {
+		block.LastResponse = max(block.LastResponse, oda.Moment(*received))
+	}
+	block.Tally.add(Tally{1, count(c.Failed), took})
+	request := s.request(c.Request())
 	one := FailedRequest{Calls: 1}
-	if c.failed {
+	if c.Failed {
 		one.Failures, one.Blocks = 1, []string{block.ID}
 	}
 	request.add(&one)
 	if known {
-		s.slow(SlowCall{block.ID, r.Sequence, request.Request, Moment(c.sent), took})
+		s.slow(SlowCall{block.ID, r.Sequence, request.Request, oda.Moment(*c.Sent()), took})
 	}
 }
 
@@ -100,9 +105,8 @@ func (t *Tally) add(other Tally) {
 	}
 }
 
-// request returns the counts of a request, given its name as a JSON string.
-func (s *nightSum) request(literal []byte) *FailedRequest {
-	name := textIn(literal)
+// request returns the counts of a request.
+func (s *total) request(name []byte) *FailedRequest {
 	if len(name) > requestBytes {
 		name = append(bytes.ToValidUTF8(name[:requestBytes], nil), "…"...)
 	}
@@ -113,8 +117,8 @@ func (s *nightSum) request(literal []byte) *FailedRequest {
 }
 
 // distinct begins to count a request separately.
-func (s *nightSum) distinct(name string) *FailedRequest {
-	if len(s.requests) >= 2*nightRequests {
+func (s *total) distinct(name string) *FailedRequest {
+	if len(s.requests) >= 2*maxRequests {
 		s.bound()
 	}
 	known := &FailedRequest{Request: name}
@@ -122,14 +126,14 @@ func (s *nightSum) distinct(name string) *FailedRequest {
 	return known
 }
 
-// bound adds up the requests whose names sort after the first nightRequests. Which
+// bound adds up the requests whose names sort after the first maxRequests. Which
 // ones these are depends neither on the order in which blocks are read nor on the
 // sums that are joined.
-func (s *nightSum) bound() {
-	if len(s.requests) <= nightRequests {
+func (s *total) bound() {
+	if len(s.requests) <= maxRequests {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.requests))[nightRequests:] {
+	for _, name := range slices.Sorted(maps.Keys(s.requests))[maxRequests:] {
 		s.others.add(s.requests[name])
 		delete(s.requests, name)
 	}
@@ -147,7 +151,7 @@ func (r *FailedRequest) add(other *FailedRequest) {
 }
 
 // slow adds a call to the slowest if it is one of them.
-func (s *nightSum) slow(c SlowCall) {
+func (s *total) slow(c SlowCall) {
 	if n := len(s.slowest); n == slowestCalls {
 		if slower(c, s.slowest[n-1]) > 0 {
 			return
@@ -164,33 +168,33 @@ func slower(a, b SlowCall) int {
 }
 
 // reportOf makes the report from all sums.
-func reportOf(q NightQuery, sums []nightSum) *Night {
-	all := newNightSum(q)
-	for i := range sums {
-		all.join(&sums[i])
+func reportOf(q Query, totals []total) *Report {
+	all := newTotal(q)
+	for i := range totals {
+		all.join(&totals[i])
 	}
-	night := &Night{From: Moment(q.From), To: Moment(q.To), Blocks: all.blocks, Slowest: all.slowest, FailuresByRequest: []FailedRequest{}}
-	for i := range night.Blocks {
-		night.Tally.add(night.Blocks[i].Tally)
+	report := &Report{From: oda.Moment(q.From), To: oda.Moment(q.To), Blocks: all.blocks, Slowest: all.slowest, FailuresByRequest: []FailedRequest{}}
+	for i := range report.Blocks {
+		report.Tally.add(report.Blocks[i].Tally)
 	}
-	slices.SortFunc(night.Blocks, func(a, b NightBlock) int {
+	slices.SortFunc(report.Blocks, func(a, b Block) int {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
 	all.bound()
 	all.others.Request, all.others.Blocks = OtherRequests, nil // they are many
 	for _, r := range append(slices.Collect(maps.Values(all.requests)), &all.others) {
 		if r.Failures > 0 {
-			night.FailuresByRequest = append(night.FailuresByRequest, *r)
+			report.FailuresByRequest = append(report.FailuresByRequest, *r)
 		}
 	}
-	slices.SortFunc(night.FailuresByRequest, func(a, b FailedRequest) int {
+	slices.SortFunc(report.FailuresByRequest, func(a, b FailedRequest) int {
 		return cmp.Or(cmp.Compare(b.Failures, a.Failures), strings.Compare(a.Request, b.Request))
 	})
-	return night
+	return report
 }
 
 // join adds another sum.
-func (s *nightSum) join(other *nightSum) {
+func (s *total) join(other *total) {
 	s.blocks = append(s.blocks, other.blocks...)
 	for _, c := range other.slowest {
 		s.slow(c)

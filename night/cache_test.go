@@ -1,17 +1,19 @@
-package oda
+package night
 
 import (
 	"fmt"
 	"testing"
+
+	"oda"
 )
 
 // What is known of nights takes a bounded amount of memory, and what is asked for again
 // and again is kept.
 func TestWhatIsKnownOfNightsTakesBoundedMemory(t *testing.T) {
-	var c nightCache
-	key := func(block string) nightOfBlock { return nightOfBlock{block: block} }
+	var c cache
+	key := func(block string) blockNight { return blockNight{block: block} }
 	sumWith := func(requests int) *blockSum {
-		b := newBlockSum(NightQuery{}, &Found{})
+		b := newBlockSum(Query{}, &oda.Found{})
 		for i := range requests {
 			b.sum.distinct(fmt.Sprint("request ", i))
 		}
@@ -25,13 +27,13 @@ func TestWhatIsKnownOfNightsTakesBoundedMemory(t *testing.T) {
 		}
 	}
 	size := 0
-	for _, part := range []map[nightOfBlock]*blockSum{c.recent, c.older} {
+	for _, part := range []map[blockNight]*blockSum{c.recent, c.older} {
 		for _, sum := range part {
 			size += sum.size()
 		}
 	}
-	if size > nightCacheBytes || size < nightCacheBytes/4 {
-		t.Errorf("%d bytes are kept, the bound is %d", size, nightCacheBytes)
+	if size > cacheBytes || size < cacheBytes/4 {
+		t.Errorf("%d bytes are kept, the bound is %d", size, cacheBytes)
 	}
 	if c.get(key("eb-0")) != nil {
 		t.Error("a block that nobody asked for is still kept")

@@ -1,4 +1,4 @@
-package oda_test
+package night_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/night"
 )
 
 // stuck is an engine that does not answer until its caller gives up.
@@ -21,10 +22,10 @@ func (stuck) BlocksOn(ctx context.Context, _ oda.Days, _ int) ([]string, error) 
 
 func TestReportsOnNightsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := oda.NewArchive(stuck{}, nil)
+		a := night.New(stuck{})
 		began := time.Now()
 		ask := func(ctx context.Context) (time.Duration, error) {
-			_, err := a.Night(ctx, oda.NightQuery{From: 0, To: 1})
+			_, err := a.Report(ctx, night.Query{From: 0, To: 1})
 			return time.Since(began), err
 		}
 		type answer struct {

@@ -1,13 +1,14 @@
-package oda
+package night
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"oda"
 )
 
 func TestANightLastsFromNoonToNoon(t *testing.T) {
@@ -32,7 +33,7 @@ func TestANightLastsFromNoonToNoon(t *testing.T) {
 		if test.zone != "" {
 			params["zone"] = []string{test.zone}
 		}
-		q, err := ParseNight(params)
+		q, err := Parse(params)
 		if err != nil {
 			t.Errorf("%s in %s: %v", test.date, test.zone, err)
 			continue
@@ -40,7 +41,7 @@ func TestANightLastsFromNoonToNoon(t *testing.T) {
 		if q.From.String() != test.from || q.To.String() != test.to {
 			t.Errorf("%s in %s lasts from %s to %s, want from %s to %s", test.date, test.zone, q.From, q.To, test.from, test.to)
 		}
-		if days := DayOf(q.To-1) - DayOf(q.From) + 1; days > 3 {
+		if days := oda.DayOf(q.To-1) - oda.DayOf(q.From) + 1; days > 3 {
 			t.Errorf("%s in %s touches %d days", test.date, test.zone, days)
 		}
 	}
@@ -83,9 +84,9 @@ func TestAnInvalidNightQuerySaysWhatToDo(t *testing.T) {
 		{map[string][]string{"date": {"2026-03-01"}, "telescope": {"\xff"}}, []string{"query:telescope"}, "UTF-8"},
 		{map[string][]string{"zone": {"x"}}, []string{"query:zone", "query:date"}, "is not the name"},
 	} {
-		_, err := ParseNight(test.params)
-		e, ok := err.(*Error)
-		if !ok || e.Code != InvalidQuery {
+		_, err := Parse(test.params)
+		e, ok := err.(*oda.Error)
+		if !ok || e.Code != oda.InvalidQuery {
 			t.Errorf("%v: got %v", test.params, err)
 			continue
 		}
@@ -99,25 +100,12 @@ func TestAnInvalidNightQuerySaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestElapsedTimeIsWrittenExactly(t *testing.T) {
-	for length, want := range map[Elapsed]string{0: "0", 1: "0.000001", 100_000: "0.1", 1_000_000: "1", 12_340_050: "12.34005", 1<<50 - 1: "1125899906.842623"} {
-		text, err := json.Marshal(length)
-		if err != nil || string(text) != want {
-			t.Errorf("%d microseconds are written %s, %v, want %s", length, text, err, want)
-		}
-		var back Elapsed
-		if err := json.Unmarshal(text, &back); err != nil || back != length {
-			t.Errorf("%s is read as %d, %v", text, back, err)
-		}
-	}
-}
-
 // sumOf adds up the calls of one block.
-func sumOf(records ...string) nightSum {
-	s := newNightSum(NightQuery{From: 0, To: microsecondsOfDay})
-	block := NightBlock{ID: "b"}
+func sumOf(records ...string) total {
+	s := newTotal(Query{From: 0, To: oda.Day(1).Begin()})
+	block := Block{ID: "b"}
 	for i, text := range records {
-		s.add(&block, Record{Sequence: int64(i + 1), RecordedOn: 1, Text: []byte(text)})
+		s.add(&block, oda.Record{Sequence: int64(i + 1), RecordedOn: 1, Text: []byte(text)})
 	}
 	s.blocks = append(s.blocks, block)
 	return s
@@ -139,7 +127,7 @@ func TestWhichCallsHaveFailed(t *testing.T) {
 		`{"request":"r","error":{},"status":"OK"}`:     true,
 		`{"request":"r","response":{"error":{"a":1}}}`: false,
 	} {
-		night := reportOf(NightQuery{}, []nightSum{sumOf(text)})
+		night := reportOf(Query{}, []total{sumOf(text)})
 		if night.Calls != 1 || (night.Tally.Failures == 1) != failed || (len(night.FailuresByRequest) == 1) != failed {
 			t.Errorf("%s: %+v, want failed %v", text, night, failed)
 		}
@@ -153,15 +141,15 @@ func TestTheSlowestCallsHaveOneOrder(t *testing.T) {
 	}
 	records = append(records, `{"request":"r"}`, `{"request":"r","request_sent_at":"1970-01-01T05:00:00Z"}`,
 		`{"request":"r","request_sent_at":"1970-01-01T05:00:00Z","response_received_at":"1970-01-01T04:00:00Z"}`)
-	q := NightQuery{From: 0, To: microsecondsOfDay}
-	want := reportOf(q, []nightSum{sumOf(records...)})
+	q := Query{From: 0, To: oda.Day(1).Begin()}
+	want := reportOf(q, []total{sumOf(records...)})
 	if len(want.Slowest) != slowestCalls || want.Slowest[0].Took != 62_000_000 || want.Slowest[0].Sequence != 3 {
 		t.Errorf("the slowest are %+v", want.Slowest)
 	}
-	parts := []nightSum{newNightSum(q), newNightSum(q), newNightSum(q)}
-	block := NightBlock{ID: "b"}
+	parts := []total{newTotal(q), newTotal(q), newTotal(q)}
+	block := Block{ID: "b"}
 	for i := len(records) - 1; i >= 0; i-- {
-		parts[i%3].add(&block, Record{Sequence: int64(i + 1), RecordedOn: 1, Text: []byte(records[i])})
+		parts[i%3].add(&block, oda.Record{Sequence: int64(i + 1), RecordedOn: 1, Text: []byte(records[i])})
 	}
 	if got := reportOf(q, parts); fmt.Sprint(got.Slowest) != fmt.Sprint(want.Slowest) {
 		t.Errorf("added up in parts, the slowest are\n%+v, want\n%+v", got.Slowest, want.Slowest)
@@ -170,14 +158,14 @@ func TestTheSlowestCallsHaveOneOrder(t *testing.T) {
 
 func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 	var records []string
-	for i := range nightRequests + 500 {
+	for i := range maxRequests + 500 {
 		records = append(records, fmt.Sprintf(`{"request":"r%05d","status":"no"}`, i))
 	}
 	long := strings.Repeat("é", requestBytes)
 	records = append(records, `{"request":"r00000"}`)
 	s := sumOf(append([]string{`{"request":"` + long + `1","error":{}}`, `{"request":"` + long + `2","error":{}}`}, records...)...)
-	night := reportOf(NightQuery{}, []nightSum{s, s})
-	if len(s.requests) > 2*nightRequests || len(night.FailuresByRequest) > nightRequests+1 {
+	night := reportOf(Query{}, []total{s, s})
+	if len(s.requests) > 2*maxRequests || len(night.FailuresByRequest) > maxRequests+1 {
 		t.Errorf("%d requests are counted separately, %d are reported", len(s.requests), len(night.FailuresByRequest))
 	}
 	calls, failures := int64(0), int64(0)
@@ -187,7 +175,7 @@ func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 			t.Errorf("a name has %d bytes", len(r.Request))
 		}
 	}
-	if want := int64(2 * (nightRequests + 502)); failures != want || calls != want+2 || night.Tally.Failures != want {
+	if want := int64(2 * (maxRequests + 502)); failures != want || calls != want+2 || night.Tally.Failures != want {
 		t.Errorf("%d calls and %d failures by request, %d failures in all", calls, failures, night.Tally.Failures)
 	}
 	if first := night.FailuresByRequest[0]; first.Request != OtherRequests {
@@ -197,15 +185,15 @@ func TestTheNamesOfRequestsTakeBoundedMemory(t *testing.T) {
 
 func TestWhichRequestsAreCountedTogetherIsNoMatterOfChance(t *testing.T) {
 	var records []string
-	for i := range 3*nightRequests + 5 {
+	for i := range 3*maxRequests + 5 {
 		records = append(records, fmt.Sprintf(`{"request":"r%05d","status":"no"}`, i))
 	}
-	var want *Night
+	var want *Report
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 		cut := random.IntN(len(records))
-		night := reportOf(NightQuery{}, []nightSum{sumOf(records[:cut]...), sumOf(records[cut:]...)})
+		night := reportOf(Query{}, []total{sumOf(records[:cut]...), sumOf(records[cut:]...)})
 		if want == nil {
 			want = night
 		}
@@ -213,7 +201,7 @@ func TestWhichRequestsAreCountedTogetherIsNoMatterOfChance(t *testing.T) {
 			t.Fatalf("the same calls in another order are reported differently")
 		}
 	}
-	if others := want.FailuresByRequest[0]; !reflect.DeepEqual(others, FailedRequest{Request: OtherRequests, Failures: 2*nightRequests + 5, Calls: 2*nightRequests + 5}) {
+	if others := want.FailuresByRequest[0]; !reflect.DeepEqual(others, FailedRequest{Request: OtherRequests, Failures: 2*maxRequests + 5, Calls: 2*maxRequests + 5}) {
 		t.Errorf("the others are %+v", others)
 	}
 }
@@ -221,7 +209,7 @@ func TestWhichRequestsAreCountedTogetherIsNoMatterOfChance(t *testing.T) {
 func TestAbsurdlyLongCallsDoNotOverflow(t *testing.T) {
 	var t1 Tally
 	for range 100 {
-		t1.add(Tally{1, 0, Elapsed(315_537_897_599_999_999)}) // ten thousand years
+		t1.add(Tally{1, 0, oda.Elapsed(315_537_897_599_999_999)}) // ten thousand years
 	}
 	if t1.Took < 0 || t1.Calls != 100 {
 		t.Errorf("the sum is %+v", t1)
