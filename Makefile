@@ -19,7 +19,7 @@ FUZZTIME ?= 30s
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-demo: build ## Serve a made-up week of observations on 127.0.0.1:8080 from ./oda-demo, and go on recording (LISTEN=HOST:PORT)
+demo: build ## Serve a made-up week of observations on 127.0.0.1:8080 from ./oda-demo, and keep recording (LISTEN=HOST:PORT)
 	bin/oda demo --serve oda-demo $(if $(LISTEN),--listen $(LISTEN))
 
 run: build ## Build oda and serve on 127.0.0.1:8080 from ./oda-data

@@ -110,7 +110,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 		{"terms are lost", sql(`DELETE FROM terms WHERE rowid = 2`), 1, []string{"wrong: damage: SBDefinition sbd-1: the index of words and references"}},
 		{
 			"the clock went back", sql(`UPDATE versions SET stored_on = stored_on - 3600000000 WHERE position = 3`), 1,
-			[]string{"warning: clock: position 3 of the log: the clock of the archive went back from ", "what to do: check that the clock of the machine is set by NTP"},
+			[]string{"warning: clock: position 3 of the log: the clock of the archive went back from ", "what to do: check that the clock of the machine is synchronized with NTP"},
 		},
 		{"the clock was ahead", sql(`UPDATE versions SET stored_on = stored_on + 86400000000`), 1, []string{"warning: clock: the end of the log: something was stored at ", "in the future"}},
 		{"an older schema", sql(`DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)`), 1, []string{"wrong: schema: ", "older than this program"}},
@@ -184,7 +184,7 @@ func TestTheDoctorFindsWhatOnlyRootCanMake(t *testing.T) {
 	small := env.SmallDisk(t, 64<<20)
 	path := filepath.Join(small, "archive.db")
 	p := env.Oda(t, "serve", "--db", "sqlite:"+path)
-	finds(t, "little room at the server", run(t, "doctor", "--url", p.URL), 1, "wrong: space: "+p.URL+": its disk has ", "what to do: make room", "not looked at: damage, references")
+	finds(t, "little room at the server", run(t, "doctor", "--url", p.URL), 1, "wrong: space: "+p.URL+": its disk has ", "what to do: make room", "not checked: damage, references")
 	p.Kill() // so that its log is left
 	<-p.Ended()
 	if err := os.Chown(path+"-wal", 12345, 12345); err != nil {
@@ -197,9 +197,9 @@ func TestTheDoctorFindsWhatOnlyRootCanMake(t *testing.T) {
 func TestTheDoctorAsksTheServer(t *testing.T) {
 	t.Parallel()
 	p := env.Oda(t, "serve")
-	finds(t, "nothing", run(t, "doctor", "--url", p.URL), 0, "not looked at: damage", "nothing is wrong; 0 warnings\n")
+	finds(t, "nothing", run(t, "doctor", "--url", p.URL), 0, "not checked: damage", "nothing is wrong; 0 warnings\n")
 	apart := env.Oda(t, "serve", "--admin-listen", "127.0.0.1:0")
-	finds(t, "metrics elsewhere", run(t, "doctor", "--url", apart.URL), 0, "its metrics are at an address of their own")
+	finds(t, "metrics elsewhere", run(t, "doctor", "--url", apart.URL), 0, "its metrics have an address of their own")
 	fails(t, run(t, "doctor", "--url", "http://127.0.0.1:1"), 2, "no answer")
 }
 

@@ -29,11 +29,11 @@ type backUp struct {
 // Help is what "oda backup --help" says besides the flags.
 func (*backUp) Help() string {
 	return `Writes a copy of an archive of the embedded engine, as of one moment, to a file.
-Without --db it asks the running server for it, which takes the role admin; others go
-on reading and writing meanwhile. With --db it reads the file of a stopped server.
+Without --db it asks the running server, which requires the role admin; others can
+read and write in the meantime. With --db it reads the file of a stopped server.
 
-"oda restore" makes an archive from the file again. An archive on PostgreSQL is backed
-up with PostgreSQL's own tools; docs/backup.md has the commands.
+"oda restore" makes an archive from the file. For an archive on PostgreSQL, use
+PostgreSQL's own tools; docs/backup.md has the commands.
 
 Exit codes: 0 the backup is complete and on disk; 1 it is not, and there is no FILE;
 2 invalid command line.`
@@ -42,7 +42,7 @@ Exit codes: 0 the backup is complete and on disk; 1 it is not, and there is no F
 // Run takes the backup.
 func (b *backUp) Run(ctx context.Context, to streams) error {
 	if b.Output == "" || b.Output == "-" {
-		return &failure{exitUsage, "--output needs the name of a file: a backup appears when it is complete, and stdout has no such moment"}
+		return &failure{exitUsage, "--output needs the name of a file; a backup cannot be written to stdout"}
 	}
 	began := time.Now()
 	var written, total atomic.Int64
@@ -83,7 +83,7 @@ func (b *backUp) take(ctx context.Context, file io.Writer, version string, writt
 	defer stream.Close()
 	_, end, err := backup.Copy(counting{file, written}, stream, func(h backup.Header) { total.Store(h.Pages * int64(h.PageSize)) })
 	if damage, ok := errors.AsType[*backup.Damage](err); ok {
-		err = fmt.Errorf("what the archive at %s sent is not a whole backup: %w; see its log", archive.Address(), damage)
+		err = fmt.Errorf("the archive at %s did not send a complete backup: %w; see its log", archive.Address(), damage)
 	} else if errors.Is(err, client.ErrNoAnswer) {
 		err = explain(archive, "backup", err)
 	}
@@ -112,7 +112,7 @@ archive appears when the whole backup was read and every part matched its checks
 backup that is damaged or was cut off is refused, with the place. If it is
 interrupted, run it again.
 
-An archive on PostgreSQL is restored with PostgreSQL's own tools; docs/backup.md has the
+For an archive on PostgreSQL, use PostgreSQL's own tools; docs/backup.md has the
 commands.
 
 Exit codes: 0 the archive is there; 1 it is not; 2 invalid command line.`
@@ -207,8 +207,8 @@ func spared(path string) error {
 	case "":
 		return nil
 	case path:
-		return &failure{exitFailed, path + " is a database, perhaps an archive, and is not written over; choose another name"}
+		return &failure{exitFailed, path + " is a database, perhaps an archive, and will not be overwritten; choose another name"}
 	default:
-		return &failure{exitFailed, fmt.Sprintf("%s belongs to the database %s, and is not written over; choose another name", path, database)}
+		return &failure{exitFailed, fmt.Sprintf("%s belongs to the database %s and will not be overwritten; choose another name", path, database)}
 	}
 }

@@ -21,14 +21,14 @@ import (
 // blocks are the commands for ExecutionBlocks.
 type blocks struct {
 	entities
-	Records calls     `cmd:"" reads:"" help:"Print the calls that were recorded into an ExecutionBlock; with -f also those that come."`
+	Records calls     `cmd:"" reads:"" help:"Print the calls recorded into an ExecutionBlock; with -f, follow new ones."`
 	Create  create    `cmd:"" help:"Create an empty ExecutionBlock."`
 	Record  recording `cmd:"" help:"Record calls with their responses into an ExecutionBlock."`
 }
 
 // create creates an empty block.
 type create struct {
-	File string `arg:"" optional:"" help:"File with a JSON object, the members of the new block; - is stdin."`
+	File string `arg:"" optional:"" help:"File with the members of the new block, a JSON object; - is stdin."`
 	acting
 }
 
@@ -53,12 +53,12 @@ func (c *create) Run(ctx context.Context, archive *client.Client, to streams) er
 type recording struct {
 	ID   string `arg:"" name:"id" complete:"id" help:"Identifier of the ExecutionBlock."`
 	File string `arg:"" help:"File with a record, a JSON array of records, or one record per line; - is stdin."`
-	Key  string `placeholder:"KEY" help:"Key of this recording. A file is stored once per key, however often it is sent."`
+	Key  string `placeholder:"KEY" help:"Key of this recording. With the same key, a file can be sent again and is stored once."`
 	acting
 }
 
-// Bounds of a batch. It does not wait longer for more records, so that those of a
-// running program are stored as they come.
+// Bounds of a batch. It waits only this long for more records, so that records of a
+// running program are stored as they arrive.
 const (
 	batchRecords = 1000
 	batchBytes   = 4 << 20

@@ -14,17 +14,17 @@ import (
 	"oda/internal/rawjson"
 )
 
-// following is the flag of commands that can wait for more.
+// following is the flag of commands that can follow a list.
 type following struct {
-	Follow bool `short:"f" help:"Go on with what comes, until interrupted with Ctrl-C."`
+	Follow bool `short:"f" help:"Then print new ones as they arrive, until interrupted with Ctrl-C."`
 }
 
 // calls prints the records of a block.
 type calls struct {
 	ID     string `arg:"" name:"id" complete:"id" help:"Identifier of the ExecutionBlock."`
-	After  int64  `placeholder:"SEQUENCE" help:"Print those after this sequence (default all)."`
+	After  int64  `placeholder:"SEQUENCE" help:"Start after this sequence (default: at the first)."`
 	Limit  int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
-	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print a table (default on a terminal), json: one record per line (default elsewhere), yaml, or csv: what each says about its call."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print a table (default on a terminal), json: one record per line (default elsewhere), yaml, or csv: a summary of each call."`
 	following
 	coloring
 	remote
@@ -74,7 +74,7 @@ func recordJSON(r oda.Record) []byte {
 	return r.AppendJSON(nil)
 }
 
-// callJSON returns what a record says about its call.
+// callJSON returns a summary of the call in a record.
 func callJSON(r oda.Record) []byte {
 	call := oda.CallOf(r.Text)
 	text := strconv.AppendInt([]byte(`{"sequence":`), r.Sequence, 10)
@@ -107,9 +107,9 @@ func oneLine(text []byte) []byte {
 
 // changes prints the log of changes.
 type changes struct {
-	After  *position `placeholder:"POSITION" help:"Print those after this position, or after now (default all of them; with --follow only new ones)."`
-	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Of these kinds only: sbds, sbis, ebs, prjs."`
-	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Of these identifiers only."`
+	After  *position `placeholder:"POSITION" help:"Start after this position, or now (default: at the first change, or now with --follow)."`
+	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Only these kinds: sbds, sbis, ebs, prjs."`
+	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Only these identifiers."`
 	Limit  int       `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Output string    `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print a table (default on a terminal), json: one change per line (default elsewhere), yaml or csv."`
 	following
@@ -128,7 +128,7 @@ func (p *position) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseUint(string(text), 10, 63)
 	if err != nil {
-		return fmt.Errorf("%q is not a position; write a number that the archive gave you, 0 for all changes, or now for new ones", text)
+		return fmt.Errorf("%q is not a position; write a number from the archive, 0 for all changes, or now for new ones", text)
 	}
 	*p = position(n)
 	return nil

@@ -25,12 +25,12 @@ import (
 type commands struct {
 	Serve   serve         `cmd:"" help:"Serve an archive over HTTP."`
 	Verify  verify        `cmd:"" reads:"" help:"Check that an archive is whole: that everything is what was stored, and nothing is missing."`
-	Backup  backUp        `cmd:"" help:"Copy an archive of the embedded engine to a file, also while it is served."`
-	Restore restore       `cmd:"" help:"Make an archive from the file of \"oda backup\"."`
+	Backup  backUp        `cmd:"" help:"Copy an archive of the embedded engine to a file, even while it is served."`
+	Restore restore       `cmd:"" help:"Make an archive from a backup."`
 	Doctor  examine       `cmd:"" reads:"" help:"Look for everything that can be wrong with an archive, and say what to do."`
 	Export  export        `cmd:"" help:"Write everything in an archive, or a part of it, into one file."`
-	Import  importing     `cmd:"" help:"Bring documents from elsewhere into an archive: an export, files, another archive."`
-	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives that have --skuid-url."`
+	Import  importing     `cmd:"" help:"Import documents into an archive: from an export, files or another archive."`
+	Skuid   skuids        `cmd:"" help:"Serve identifiers over HTTP, for archives with --skuid-url."`
 	Config  config        `cmd:"" reads:"" help:"Check and show the settings of \"oda serve\"."`
 	Token   tokens        `cmd:"" help:"Make, list and revoke the tokens of callers."`
 	Record  spool         `cmd:"" reads:"" help:"Inspect a spool, and send the records that wait in it."`
@@ -38,7 +38,7 @@ type commands struct {
 	Version version       `cmd:"" reads:"" help:"Print the version, like --version."`
 	Helping helping       `cmd:"" name:"help" reads:"" help:"Print the help of a command, like --help after it."`
 
-	Completion completion `cmd:"" reads:"" help:"Print what makes a shell complete the commands of oda."`
+	Completion completion `cmd:"" reads:"" help:"Print the completion script for a shell."`
 	Complete   complete   `cmd:"" hidden:""`
 	Man        manual     `cmd:"" hidden:""`
 
@@ -48,14 +48,14 @@ type commands struct {
 	Prjs    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
 	Open    opening     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
 	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
-	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored and recorded, in order; with -f also what comes."`
+	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored and recorded, oldest first; with -f, follow new changes."`
 	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
 	Whoami  whoami      `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
 
 	settings settings
 }
 
-// BeforeResolve finds out where the values of the flags come from.
+// BeforeResolve finds the values of the flags that are not on the command line.
 func (c *commands) BeforeResolve(ctx *kong.Context) error {
 	ctx.AddResolver(&c.settings)
 	return c.settings.gather(ctx)
@@ -79,11 +79,11 @@ and what it did.
 
 Start with "oda serve": it needs no configuration, keeps its data in ./oda-data,
 and prints its address. Each flag can also be set with the environment variable
-shown next to it, and those of a server in a file (--config). A flag takes
+shown next to it, and the flags of a server in a file (--config). A flag takes
 precedence over its variable, and the variable over the file.
 
 Commands that use a running archive send the token in the variable ODA_TOKEN, or
-in the file that ODA_TOKEN_FILE names.
+in the file named by ODA_TOKEN_FILE.
 
 Exit codes: 0 done; 1 failed; 2 invalid command line; 3 no such entity;
 4 conflict: the request contradicts what is stored, or itself (the archive
@@ -168,8 +168,8 @@ func bindArchive(command *kong.Context) {
 	}
 }
 
-// shownError returns what a person is told. It may quote a document, or another
-// program than an archive.
+// shownError returns what a person is told. It may quote a document, or a server that
+// is no archive.
 func shownError(to io.Writer, err error) string {
 	if (coloring{}).look(to).people {
 		return visibleLines(err.Error())

@@ -26,12 +26,12 @@ type completion struct {
 
 // Help is what "oda completion --help" says besides the flags.
 func (*completion) Help() string {
-	return `For the shell at hand:
+	return `To load it in each new shell:
   bash:  source <(oda completion bash)     in ~/.bashrc
   zsh:   source <(oda completion zsh)      in ~/.zshrc, after compinit
   fish:  oda completion fish | source      in ~/.config/fish/config.fish
 
-Identifiers are those of the archive of ODA_URL.`
+Identifiers come from the archive at ODA_URL.`
 }
 
 var (
@@ -59,7 +59,7 @@ type complete struct {
 type proposal struct{ text, help string }
 
 // Run prints one proposal per line, with a tab before its explanation. It prints no
-// errors: they would stand in the middle of what a person types.
+// errors: they would appear in the middle of what a person types.
 func (c *complete) Run(parser *kong.Kong, to streams) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -205,7 +205,7 @@ func (t *typed) commands(prefix string) (found []proposal) {
 		if strings.HasPrefix(child.Name, prefix) {
 			found = append(found, proposal{child.Name, child.Help})
 		}
-		for _, alias := range child.Aliases { // for who has begun to write it
+		for _, alias := range child.Aliases { // for somebody who is typing it
 			if prefix != "" && strings.HasPrefix(alias, prefix) {
 				found = append(found, proposal{alias, child.Help})
 			}
@@ -228,7 +228,7 @@ func (t *typed) flags(prefix string) (found []proposal) {
 	return found
 }
 
-// values returns what a flag or an argument may be. Each stands behind a text.
+// values returns what a flag or an argument may be. Before is put in front of each.
 func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal) {
 	var texts []string
 	switch of.Tag.Get("complete") {
@@ -252,8 +252,7 @@ func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal)
 // zoneFolders are where systems keep time zones.
 var zoneFolders = []string{"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"}
 
-// zones returns the names of time zones that this system knows, or else those of the
-// telescopes.
+// zones returns the names of the time zones that this system knows, or else a few.
 func zones() (found []string) {
 	for _, folder := range zoneFolders {
 		root := os.DirFS(folder)
@@ -277,7 +276,7 @@ func zones() (found []string) {
 	return slices.Compact(found)
 }
 
-// telescopes returns the telescopes of the SKA, and those of the newest SBDefinitions.
+// telescopes returns the telescopes of the SKA and of the newest SBDefinitions.
 func (t *typed) telescopes() []string {
 	found := []string{"ska_low", "ska_mid"}
 	archive, err := t.archive()
@@ -302,7 +301,7 @@ func (t *typed) archive() (*client.Client, error) {
 	return client.New(address, client.WithRetries(0), client.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
-// Bounds of the questions to the archive: nobody waits for them.
+// Bounds of the questions to the archive: a person is typing.
 const (
 	completeTime = time.Second
 	completeMost = 100

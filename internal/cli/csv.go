@@ -13,7 +13,7 @@ import (
 )
 
 // csvTable writes JSON values as the rows of a table for other programs. Its columns are
-// members of the values; those of the metadata count as members of the whole.
+// members of the values, or of their metadata.
 type csvTable struct {
 	look
 	out     *csv.Writer
@@ -48,7 +48,7 @@ func (t *csvTable) add(value []byte) error {
 	return t.write(row)
 }
 
-// write writes cells, so that nothing waits to be written.
+// write writes cells at once.
 func (t *csvTable) write(row []string) error {
 	shown := make([]string, len(row))
 	for i, text := range row {

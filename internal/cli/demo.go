@@ -14,9 +14,9 @@ import (
 
 // demonstration fills an archive with a made-up week.
 type demonstration struct {
-	Serve   string `placeholder:"DIR" help:"Serve an archive with its data in this folder, fill it if it is new, and go on recording."`
+	Serve   string `placeholder:"DIR" help:"Serve an archive from this folder, fill it if it is new, and keep recording."`
 	Listen  string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on, with --serve (default ${default}). Port 0 picks a free port."`
-	Live    bool   `help:"Then go on recording, at a human pace, until interrupted."`
+	Live    bool   `help:"Then keep recording, at a human pace, until interrupted."`
 	Add     bool   `help:"Add to an archive that is not empty."`
 	Seed    uint64 `default:"1" placeholder:"N" help:"Which week to make up; the same number on the same day gives the same one (default ${default})."`
 	Longest int    `default:"${longest}" placeholder:"N" help:"Calls of the longest ExecutionBlock, from 10 to 100000 (default ${default})."`
@@ -30,8 +30,8 @@ ExecutionBlocks with their calls, some of which failed, as they could have been
 made in the last seven days. Nothing is ever removed from an archive, so use one
 that is meant for it: an archive that is not empty is refused without --add.
 
-With --serve it needs no other archive: it makes one in DIR, and serves it until it
-is interrupted. The next time it goes on with the same archive.`
+With --serve it makes an archive of its own in DIR, or continues with the one that is
+there, and serves it until interrupted.`
 }
 
 // Validate checks what the flag types cannot.
@@ -45,7 +45,7 @@ func (d *demonstration) Validate() error {
 	return nil
 }
 
-// Run fills the archive, and goes on if that was asked for.
+// Run fills the archive, and keeps recording if asked to.
 func (d *demonstration) Run(ctx context.Context, to streams) error {
 	if d.Serve != "" {
 		return d.serve(ctx, to)
@@ -80,7 +80,7 @@ func (d *demonstration) serve(ctx context.Context, to streams) error {
 	return errors.Join(err, a.Wait())
 }
 
-// play stores the week, and goes on if that was asked for.
+// play stores the week, and keeps recording if asked to.
 func (d *demonstration) play(ctx context.Context, to streams) error {
 	archive, err := d.archive(ctx)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 type examine struct {
 	Db database `placeholder:"DATABASE" help:"The archive to look into: sqlite:PATH, which no server may have open, or postgres://USER@HOST/NAME. Without it, the running archive at --url is asked."`
 	remote
-	Settings string `aliases:"config" env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", to check it, too; you can also write --config, as there."`
-	Spool    string `placeholder:"DIR" help:"Folder of a spool, to look for records that wait (default as for \"oda record status\")."`
+	Settings string `aliases:"config" env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\" to check as well; --config works, too."`
+	Spool    string `placeholder:"DIR" help:"Folder of a spool to check for waiting records (default as for \"oda record status\")."`
 	Most     int    `default:"20" placeholder:"N" help:"How many findings of each kind to list; all are counted (default ${default})."`
-	Strict   bool   `help:"Exit with 1 for warnings, too."`
+	Strict   bool   `help:"Exit with 1 even if there are only warnings."`
 	Quiet    bool   `short:"q" help:"Print no progress."`
 	reporting
 }
@@ -33,12 +33,12 @@ type examine struct {
 func (*examine) Help() string {
 	return `Looks for everything that can be wrong with an archive, and says what to do: damage,
 gaps and indexes (as "oda verify" does), references that lead nowhere, a clock that
-went back, a disk that is almost full, permissions, files that something interrupted
-has left, the age of the schema, settings of the server and of PostgreSQL, records
-that wait in a spool. It changes nothing.
+went back, a disk that is almost full, permissions, files left by an interruption,
+the age of the schema, settings of the server and of PostgreSQL, and records waiting
+in a spool. It changes nothing.
 
 Exit codes: 0 nothing is wrong, but there may be warnings (--strict); 1 something is
-wrong, and is listed; 2 the archive could not be examined.`
+wrong and listed; 2 the archive could not be examined.`
 }
 
 // Validate checks what the types of the flags do not.
@@ -80,7 +80,7 @@ func (e *examine) Run(ctx context.Context, to streams) error {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			err = errors.New("stopped before everything was looked at")
+			err = errors.New("stopped before everything was checked")
 		}
 		return &failure{exitUnverified, err.Error()}
 	}
@@ -88,21 +88,20 @@ func (e *examine) Run(ctx context.Context, to streams) error {
 		return &failure{exitUnverified, err.Error()}
 	}
 	if report.Wrong > 0 || e.Strict && report.Warnings > 0 {
-		return &failure{exitDamaged, "not everything is as it should be; what to do is said above"}
+		return &failure{exitDamaged, "something is wrong; what to do is listed above"}
 	}
 	return nil
 }
 
-// look examines the database, or asks the server. It returns what could not be looked
-// at.
+// look examines the database, or asks the server. It returns what could not be checked.
 func (e *examine) look(ctx context.Context, report *doctor.Report, p *progress, version string) (unseen string, err error) {
 	if e.Db == "" {
 		archive, err := e.archive(ctx)
 		if err != nil {
 			return "", err
 		}
-		return "damage, references, the clock of the past, permissions and leftover files: for these, stop the server and give its file with --db; " +
-			"an archive on PostgreSQL may run meanwhile", askServer(ctx, archive, report, version)
+		return "damage, references, clocks that went back, permissions and leftover files: for these, stop the server and name its file with --db; " +
+			"an archive on PostgreSQL can keep running", askServer(ctx, archive, report, version)
 	}
 	told := 0
 	damage := audit.NewReport(e.Most, func(f audit.Fault) {
@@ -173,7 +172,7 @@ func spooled(folder string, report *doctor.Report) {
 			})
 		case s.Records > 0 && !s.Held:
 			report.Add(doctor.Finding{
-				Check: doctor.Spool, Place: s.Dir, Detail: fmt.Sprintf("nobody sends %s of %s", manyOf(s.Records, "waiting record"), s.Block),
+				Check: doctor.Spool, Place: s.Dir, Detail: fmt.Sprintf("no process is sending %s of %s", manyOf(s.Records, "record"), s.Block),
 				Do: "send them with: oda record drain " + folder,
 			})
 		}
@@ -186,7 +185,7 @@ func (e *examine) print(out io.Writer, report *doctor.Report, findings []doctor.
 		return coloring{}.look(out).printResult(out, format, map[string]any{"wrong": report.Wrong, "warnings": report.Warnings, "listed": findings, "not_looked_at": unseen})
 	}
 	if unseen != "" {
-		if _, err := fmt.Fprintf(out, "not looked at: %s\n", unseen); err != nil {
+		if _, err := fmt.Fprintf(out, "not checked: %s\n", unseen); err != nil {
 			return err
 		}
 	}
@@ -206,7 +205,7 @@ const (
 	clockMost = time.Minute
 )
 
-// askServer asks a running archive what can be asked over HTTP.
+// askServer checks what a running archive says over HTTP.
 func askServer(ctx context.Context, archive *client.Client, report *doctor.Report, version string) error {
 	add := func(check doctor.Check, wrong bool, do, format string, args ...any) {
 		report.Add(doctor.Finding{Check: check, Wrong: wrong, Place: archive.Address(), Detail: fmt.Sprintf(format, args...), Do: do})
@@ -222,34 +221,34 @@ func askServer(ctx context.Context, archive *client.Client, report *doctor.Repor
 	}
 	text, clock, err := archive.Metrics(ctx)
 	if oda.CodeOf(err) == oda.NoSuchPath {
-		add(doctor.Server, false, "run \"oda doctor\" with --db when it is stopped, or look at the metrics there", "its metrics are at an address of their own (--admin-listen), and were not looked at")
+		add(doctor.Server, false, "stop it and run \"oda doctor\" with --db, or look at the metrics there", "its metrics have an address of their own (--admin-listen) and were not checked")
 		return nil
 	}
 	if err != nil {
 		return explain(archive, "doctor", err)
 	}
-	if apart := time.Since(clock).Abs(); !clock.IsZero() && apart > clockMost {
-		add(doctor.Clock, true, "set both clocks by NTP or chrony", "its clock and the one of this machine are %s apart", apart.Round(time.Second))
+	if difference := time.Since(clock).Abs(); !clock.IsZero() && difference > clockMost {
+		add(doctor.Clock, true, "synchronize both clocks with NTP", "its clock and the clock of this machine differ by %s", difference.Round(time.Second))
 	}
 	values := samples(string(text))
 	if free, ok := values["oda_disk_free_bytes"]; ok {
 		report.Room(archive.Address(), int64(free))
 	}
 	if n := values["oda_wal_bytes"]; n > logMost {
-		add(doctor.Space, false, "find out what reads for so long: a backup by other tools, an open sqlite3 shell, an unused replication slot", "its write-ahead log has %d MiB", int64(n)>>20)
+		add(doctor.Space, false, "find out what has been reading for so long: a backup by other tools, an open sqlite3 shell, an unused replication slot", "its write-ahead log has %d MiB", int64(n)>>20)
 	}
 	if n := values[`oda_problems_total{problem="damaged"}`]; n > 0 {
-		add(doctor.Damage, true, "its log names the entities; find all damage with \"oda verify\"", "%.0f requests since its start met something that is damaged", n)
+		add(doctor.Damage, true, "its log names the entities; find all damage with \"oda verify\"", "%.0f requests since it started have met damaged data", n)
 	}
 	if n := values["oda_commit_failures_total"]; n > 0 {
-		add(doctor.Server, false, "its log says why", "%.0f transactions since its start have failed", n)
+		add(doctor.Server, false, "its log says why", "%.0f transactions since it started have failed", n)
 	}
 	if n := values["oda_recorder_lag_seconds"]; n > lagMost {
-		add(doctor.Spool, false, "see what keeps them with \"oda record status\" where they run", "%.0f records wait at recorders, the oldest for %.0f seconds", values["oda_recorder_lag_records"], n)
+		add(doctor.Spool, false, "run \"oda record status\" where the recorders run to see why", "%.0f records are waiting in recorders, the oldest for %.0f seconds", values["oda_recorder_lag_records"], n)
 	}
 	for name := range values {
 		if running := label(name, "oda_build_info", "version"); running != "" && running != version {
-			add(doctor.Server, false, "use the same release on both sides", "it runs oda %s, but this is oda %s", running, version)
+			add(doctor.Server, false, "use the same release for both", "it runs oda %s, but this is oda %s", running, version)
 		}
 	}
 	return nil

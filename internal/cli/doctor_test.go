@@ -75,11 +75,11 @@ func TestTheDoctorJudgesWhatAServerSays(t *testing.T) {
 		{"it is not ready", "its disk is full", "", 0, "wrong server: it is not ready: its disk is full"},
 		{"little room", "", "oda_disk_free_bytes 1.048576e+06\n", 0, "wrong space: its disk has 1 MiB left"},
 		{"a long log", "", "oda_wal_bytes 1.073741824e+09\n", 0, "warning space: its write-ahead log has 1024 MiB"},
-		{"damage", "", `oda_problems_total{problem="damaged"} 3` + "\n", 0, "wrong damage: 3 requests since its start met something that is damaged"},
-		{"failed commits", "", "oda_commit_failures_total 2\n", 0, "warning server: 2 transactions since its start have failed"},
-		{"recorders wait", "", "oda_recorder_lag_records 17\noda_recorder_lag_seconds 90\n", 0, "warning spool: 17 records wait at recorders, the oldest for 90 seconds"},
+		{"damage", "", `oda_problems_total{problem="damaged"} 3` + "\n", 0, "wrong damage: 3 requests since it started have met damaged data"},
+		{"failed commits", "", "oda_commit_failures_total 2\n", 0, "warning server: 2 transactions since it started have failed"},
+		{"recorders wait", "", "oda_recorder_lag_records 17\noda_recorder_lag_seconds 90\n", 0, "warning spool: 17 records are waiting in recorders, the oldest for 90 seconds"},
 		{"another release", "", `oda_build_info{goversion="go1",version="1.2.2"} 1` + "\n", 0, "warning server: it runs oda 1.2.2, but this is oda 1.2.3"},
-		{"another clock", "", "", time.Hour, "wrong clock: its clock and the one of this machine are 1h0m"},
+		{"another clock", "", "", time.Hour, "wrong clock: its clock and the clock of this machine differ by 1h0m"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Date", time.Now().Add(-test.ago).UTC().Format(http.TimeFormat))

@@ -133,9 +133,9 @@ func yamlOf(from *json.Decoder) (*yaml.Node, error) {
 	return node, node.Encode(token)
 }
 
-// misread reports whether YAML would take a text for another if it were written as the
-// encoder does: for a merge or a default value, or, in lines of its own, for one without
-// the white space at its beginning.
+// misread reports whether YAML would read a text as another one if it were written as the
+// encoder does: as a merge key or a default value, or, as a block of lines, without the
+// white space at its beginning.
 func misread(text string) bool {
 	first, _ := utf8.DecodeRuneInString(text)
 	return text == "<<" || text == "=" || unicode.IsSpace(first) && strings.Contains(text, "\n")

@@ -27,8 +27,8 @@ type edit struct {
 func (*edit) Help() string {
 	return `Opens the document in the editor of $VISUAL or $EDITOR, else in vi. When you leave
 the editor, it checks what you wrote, shows what has changed, and stores it. If
-somebody else has stored something meanwhile, it shows that too, and asks how to go
-on. Records of an ExecutionBlock are not shown, and stay as they are.
+somebody else has stored something in the meantime, it shows that too, and asks what
+to do. Records of an ExecutionBlock are not shown, and stay as they are.
 
 What you wrote is never lost: if it is not stored, the command says in which file it
 is.`
@@ -45,7 +45,7 @@ type draft struct {
 	base     *client.Document // what the draft follows
 	before   []byte           // what is in the file before the editor is called
 	conflict bool             // others have stored something meanwhile
-	over     bool             // it is to be stored over what others have stored, as it is
+	over     bool             // store it as it is, over what others have stored
 }
 
 // Run edits until the document is stored, or the person gives up.
@@ -166,7 +166,7 @@ func (d *draft) store(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	if !d.show("what you wrote", next) {
-		fmt.Fprintf(d.to.err, "%s: only white space or metadata was changed, nothing was stored\n", d.ID)
+		fmt.Fprintf(d.to.err, "%s: only white space or metadata has changed, so nothing was stored\n", d.ID)
 		return true, os.Remove(d.file)
 	}
 	var options []client.StoreOption
@@ -186,13 +186,13 @@ func (d *draft) store(ctx context.Context) (done bool, err error) {
 	return true, os.Remove(d.file)
 }
 
-// unchanged deals with a person who leaves the editor without a change. After
-// others have stored something, there is still what the person wrote before.
+// unchanged deals with a person who leaves the editor without a change. If others have
+// stored something, what the person wrote before is kept.
 func (d *draft) unchanged() error {
 	if d.conflict {
 		return d.keep(exitConflict, "%s: nothing was stored", d.ID)
 	}
-	fmt.Fprintf(d.to.err, "%s: nothing was changed, nothing was stored\n", d.ID)
+	fmt.Fprintf(d.to.err, "%s: nothing has changed, so nothing was stored\n", d.ID)
 	return os.Remove(d.file)
 }
 
@@ -212,7 +212,7 @@ func (d *draft) check(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	if id != d.ID {
-		return nil, fmt.Errorf("the identifier was changed from %s to %s; an identifier stays the same", d.ID, visible(id))
+		return nil, fmt.Errorf("the identifier was changed from %s to %s; an identifier cannot change", d.ID, visible(id))
 	}
 	if d.kind == oda.ExecutionBlock && hasMember(text, recordsField) {
 		return nil, fmt.Errorf("%s was added, but records cannot be edited; remove it", recordsField)
@@ -227,15 +227,15 @@ func (d *draft) resolve(ctx context.Context, mine []byte, because *failure) erro
 		return d.keep(exitConflict, "%s", because.text)
 	}
 	m := theirs.Metadata
-	fmt.Fprintf(d.to.err, "\nThat was not stored: %s has changed %s meanwhile, on %s UTC:\n", visible(m.LastModifiedBy), d.ID, when(m.LastModifiedOn))
+	fmt.Fprintf(d.to.err, "\nThat was not stored: %s has changed %s in the meantime, on %s UTC:\n", visible(m.LastModifiedBy), d.ID, when(m.LastModifiedOn))
 	if !d.show(fmt.Sprintf("%s version %d", d.ID, m.Version), theirs.Body) {
-		fmt.Fprintln(d.to.err, "(nothing but the metadata)")
+		fmt.Fprintln(d.to.err, "(only the metadata)")
 	}
 	if !d.to.terminal() {
 		return d.keep(exitConflict, "%s", because.text)
 	}
 	fmt.Fprintf(d.to.err, "What you wrote is in %s.\n", d.file)
-	answer := d.to.ask("[e]dit it again, [s]tore it over that change, or [q]uit? ")
+	answer := d.to.ask("[e]dit it again, [s]tore it anyway, over that change, or [q]uit? ")
 	if answer == "" || answer[0] != 'e' && answer[0] != 's' {
 		return d.keep(exitConflict, "%s: nothing was stored", d.ID)
 	}

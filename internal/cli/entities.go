@@ -32,8 +32,8 @@ type entities struct {
 type get struct {
 	ID      []string `arg:"" name:"id" complete:"id" help:"Identifiers."`
 	Version int64    `placeholder:"N" xor:"state" help:"Print this version."`
-	At      moment   `placeholder:"TIME" xor:"state" help:"Print them as they were then."`
-	Output  string   `short:"o" default:"auto" enum:"auto,json,yaml,csv" placeholder:"FORMAT" help:"Print json, as stored where it does not go to a terminal, yaml, or csv: each value with the pointer to it, of one entity."`
+	At      moment   `placeholder:"TIME" xor:"state" help:"Print them as they were at this time."`
+	Output  string   `short:"o" default:"auto" enum:"auto,json,yaml,csv" placeholder:"FORMAT" help:"Print json (as stored, unless it goes to a terminal), yaml, or, for one entity, csv: each value with its JSON pointer."`
 	coloring
 	remote
 	User string `hidden:"" env:"ODA_USER" help:"Accepted by the commands that store, too."`
@@ -82,8 +82,8 @@ func (g *get) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to
 // put stores documents.
 type put struct {
 	File   []string `arg:"" help:"Files with one document each; - is stdin."`
-	Rebase bool     `help:"Store them also if somebody else has changed the entities since: show what that overwrites, and ask."`
-	Yes    bool     `short:"y" help:"Do not ask; with --rebase."`
+	Rebase bool     `help:"Store them even if somebody else has changed the entities since: show what that overwrites, and ask."`
+	Yes    bool     `short:"y" help:"With --rebase, do not ask."`
 	coloring
 	acting
 }
@@ -151,7 +151,7 @@ func (p *post) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 	})
 }
 
-// sayRenamed says that a document was stored under another identifier than its own.
+// sayRenamed says that a document was not stored under its own identifier.
 func sayRenamed(to streams, kind oda.Kind, body []byte, id string) {
 	if named, err := identifier(kind, body); err == nil {
 		fmt.Fprintf(to.err, "oda: the document names %s, but was stored as a new entity, %s; \"oda %s put\" stores under the identifier in it\n",
@@ -245,7 +245,7 @@ func open(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// plainly returns an error about a file without its name.
+// plainly removes the name of the file from an error.
 func plainly(err error) error {
 	if broken, ok := errors.AsType[*os.PathError](err); ok {
 		err = broken.Err

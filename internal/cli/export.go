@@ -31,7 +31,7 @@ type export struct {
 // Help is what "oda export --help" says besides the flags.
 func (*export) Help() string {
 	return `Writes every version and every record, with users, times and keys, as of one
-moment, while others go on writing. "oda import" reads the file, and "oda serve
+moment, while others keep writing. "oda import" reads the file, and "oda serve
 --export" shows it. A running archive gives it to admins; the file of the embedded
 engine can be read with --db only while no server has it open.`
 }
@@ -110,7 +110,7 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 		case err != nil && !noticed:
 			return "", explain(archive, "export", err)
 		case damage != nil:
-			return "", fmt.Errorf("what the archive at %s sent is not a whole export: %w; see its log", archive.Address(), damage)
+			return "", fmt.Errorf("the archive at %s did not send a complete export: %w; see its log", archive.Address(), damage)
 		}
 		return e.said(m), nil
 	}
@@ -132,8 +132,8 @@ func (e *export) said(m *moving.Manifest) string {
 		manyOf(m.Versions, "version"), manyOf(m.Records, "record"), e.Output)
 }
 
-// ofArchive returns an error of the archive as one for a person, who is also its
-// operator here and so may see what caused it.
+// ofArchive returns an error of the archive for a person. Whoever runs the command
+// operates the archive, too, and may see the cause.
 func ofArchive(err error) error {
 	refused, ok := errors.AsType[*oda.Error](err)
 	if !ok {
@@ -161,8 +161,8 @@ func (c counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// frugal keeps the memory of a command small that goes through a whole archive: its
-// garbage is much larger than what it holds. SQLite and the program itself take more: 20
+// frugal limits the memory of a command that reads a whole archive: there is much more
+// garbage than what it holds. SQLite and the program itself take more: 20
 // MiB for an export, and 50 for an import, whose SQLite writes.
 func frugal(limit int64) {
 	debug.SetGCPercent(100)

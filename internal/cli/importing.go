@@ -43,7 +43,7 @@ Exit codes: 0 everything was imported; 5 something was set aside; 1 failed.`
 // Validate checks what the flag types cannot.
 func (i *importing) Validate() error {
 	if i.Preserve && i.Db == "" {
-		return errors.New("--preserve needs --db: versions, users and times can be kept only straight into a database that no server has open")
+		return errors.New("--preserve needs --db: versions, users and times can only be kept by writing straight into a database that no server has open")
 	}
 	if wrong := positive(map[string]int64{"--max-body": int64(i.MaxBody)}); len(wrong) > 0 {
 		return wrong
@@ -100,7 +100,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	err = i.run(ctx, to, report)
 	stop()
 	if ctx.Err() != nil {
-		return &failure{exitFailed, "stopped before everything was imported; the same command goes on where it was"}
+		return &failure{exitFailed, "stopped before everything was imported; run the same command again to continue"}
 	}
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 	if changed > 0 {
 		what = append(what, manyOf(changed, "document")+" could not keep all times and users")
 	}
-	where := "; give --report FILE to keep all of them with their reasons"
+	where := "; add --report FILE to keep the whole list, with reasons"
 	if i.Report != "" {
 		where = ", see " + i.Report
 	}

@@ -152,7 +152,7 @@ func (p *printer[T]) gathered(print func([]byte) error) writing[T] {
 	}}
 }
 
-// limited ends a list at a limit; 0 is none.
+// limited ends a list after a number of things; 0 is no limit.
 func limited[T any](list iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	if limit <= 0 {
 		return list
@@ -170,9 +170,9 @@ func limited[T any](list iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	}
 }
 
-// passing gives what a search finds beside what is damaged. It says what that is as it
-// comes to it, and in the end that something is missing.
-func passing[T any](list iter.Seq2[T, error], say func(error)) iter.Seq2[T, error] {
+// readable yields what a search finds and can be read. It reports what is damaged when it
+// comes to it, and at the end that something is missing.
+func readable[T any](list iter.Seq2[T, error], say func(error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		damaged := int64(0)
 		for one, err := range list {
@@ -190,9 +190,9 @@ func passing[T any](list iter.Seq2[T, error], say func(error)) iter.Seq2[T, erro
 	}
 }
 
-// incompleteError says how many entities are missing in a list that came to its end.
+// incompleteError counts the entities that are missing from a list that reached its end.
 type incompleteError int64
 
 func (e incompleteError) Error() string {
-	return fmt.Sprintf("what was found is not complete: %s could not be read", manyOf(int64(e), "entity"))
+	return fmt.Sprintf("the results are incomplete: %s could not be read", manyOf(int64(e), "entity"))
 }

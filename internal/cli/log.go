@@ -70,8 +70,8 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// flush writes what was gathered. A log that cannot be written is nothing that the
-// log could tell.
+// flush writes what was gathered. Its errors are ignored: a log cannot report that it
+// cannot be written.
 func (l *lines) flush() {
 	l.writing.Lock()
 	defer l.writing.Unlock()

@@ -17,8 +17,8 @@ import (
 // nightReport reports on a night.
 type nightReport struct {
 	Date      string `arg:"" optional:"" default:"last-night" help:"Date on which the night began, yesterday or last-night (default), or today; or a time in the night, such as 2026-01-31T22:00Z or 3d, which is three days ago."`
-	Zone      string `narrows:"" default:"UTC" placeholder:"ZONE" complete:"zone" help:"Time zone in which it lasts from noon to noon, such as Africa/Johannesburg (default ${default})."`
-	Telescope string `narrows:"" placeholder:"NAME" complete:"telescope" help:"Of this telescope only."`
+	Zone      string `narrows:"" default:"UTC" placeholder:"ZONE" complete:"zone" help:"Time zone, such as Africa/Johannesburg: a night lasts from noon to noon (default ${default})."`
+	Telescope string `narrows:"" placeholder:"NAME" complete:"telescope" help:"Only this telescope."`
 	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print tables (default), json, yaml, or csv: the blocks."`
 	coloring
 	remote
@@ -53,8 +53,8 @@ func (n *nightReport) Run(ctx context.Context, archive *client.Client, to stream
 	return printNight(to.out, look, night)
 }
 
-// nightDate returns the date on which the night began that a person means, and what it
-// does not know as it is.
+// nightDate returns the date on which a night began, from what a person calls the night.
+// It returns a text that it does not understand unchanged.
 func nightDate(text, zone string, now time.Time) string {
 	if place, err := time.LoadLocation(zone); err == nil {
 		now = now.In(place)
@@ -66,11 +66,11 @@ func nightDate(text, zone string, now time.Time) string {
 		return now.Format(time.DateOnly)
 	}
 	at, ok := spoken(text, now)
-	if !ok && len(text) > len(time.DateOnly) { // a date alone is that of the night
+	if !ok && len(text) > len(time.DateOnly) { // a date alone names the night
 		parsed, err := oda.ParseTime(text)
 		at, ok = parsed.In(now.Location()), err == nil
 	}
-	if ok { // the night in which it lies
+	if ok { // the night that includes this time
 		if at.Hour() < 12 {
 			at = at.AddDate(0, 0, -1)
 		}
@@ -81,7 +81,7 @@ func nightDate(text, zone string, now time.Time) string {
 
 // printNight prints a report for people.
 func printNight(out io.Writer, look look, night *night.Report) error {
-	took := time.Duration(min(night.Took, math.MaxInt64/1000)) * time.Microsecond // it may be longer than Go can say
+	took := time.Duration(min(night.Took, math.MaxInt64/1000)) * time.Microsecond // it may be longer than Go can express
 	fmt.Fprintf(out, "From %s to %s UTC: %s in %s, %s, %s in calls.\n",
 		when(oda.Instant(night.From)), when(oda.Instant(night.To)), manyOf(night.Calls, "call"), manyOf(int64(len(night.Blocks)), "block"),
 		look.paint(failedInk(night.Failures), grouped(night.Failures)+" failed"), took.Round(time.Second))

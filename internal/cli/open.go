@@ -50,8 +50,8 @@ type opening struct {
 
 // Help is what "oda open --help" says besides the flags.
 func (*opening) Help() string {
-	return `The browser is that of the variable BROWSER, else that of the desktop. Where there is
-none, the address is printed.`
+	return `The browser is the one in the variable BROWSER, else the one of the desktop. If there
+is none, the address is printed.`
 }
 
 // Run opens the page, if there is such an entity.
@@ -67,7 +67,7 @@ func (o *opening) Run(ctx context.Context, archive *client.Client, kind oda.Kind
 		if browse(ctx, page, to) {
 			return nil
 		}
-		fmt.Fprintln(to.err, "oda: no browser could be opened; this is the address (choose a browser with BROWSER, or print the address with --print)")
+		fmt.Fprintln(to.err, "oda: no browser could be opened; this is the address (choose a browser with BROWSER, or use --print)")
 	}
 	_, err := fmt.Fprintln(to.out, page)
 	return err
@@ -95,8 +95,8 @@ func browse(ctx context.Context, address string, to streams) bool {
 	return false
 }
 
-// browsers returns the commands that open an address: those of the variable, as other
-// programs take it, or else that of the desktop.
+// browsers returns the commands that open an address, from the variable BROWSER or else
+// for the desktop.
 func browsers() []string {
 	own := os.Getenv("BROWSER")
 	switch {

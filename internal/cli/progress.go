@@ -18,7 +18,7 @@ type progress struct {
 	out   io.Writer
 	quiet bool
 	look       // of the output
-	shown bool // a bar stands in the line at hand
+	shown bool // the current line has a bar
 	mu    sync.Mutex
 }
 
@@ -87,7 +87,7 @@ func (p *progress) clear() {
 }
 
 // howFar says how far a command is: how much of how much, the rate, and the time left.
-// The total is 0 if nobody knows it.
+// The total is 0 if it is not known.
 func howFar(doing string, done, total int64, took time.Duration, written func(int64) string) (line string, share float64) {
 	if done <= 0 {
 		return doing, -1

@@ -18,12 +18,12 @@ import (
 	"oda/sky"
 )
 
-// criteria are those that a query and a search have in common. Their flags are
-// spelt with _ as in the API; - works too.
+// criteria are what a query and a search have in common. Their flags are spelled
+// with _ as in the API; - works too.
 type criteria struct {
 	User               string `placeholder:"NAME" group:"Query" help:"Created by this user."`
-	StartsWith         bool   `name:"starts_with" aliases:"starts-with" group:"Query" help:"By a user whose name begins with that of --user."`
-	Contains           bool   `group:"Query" help:"By a user whose name contains that of --user."`
+	StartsWith         bool   `name:"starts_with" aliases:"starts-with" group:"Query" help:"Created by a user whose name begins with --user."`
+	Contains           bool   `group:"Query" help:"Created by a user whose name contains --user."`
 	CreatedAfter       moment `name:"created_after" aliases:"created-after" placeholder:"TIME" group:"Query" help:"Created then or later."`
 	CreatedBefore      moment `name:"created_before" aliases:"created-before" placeholder:"TIME" group:"Query" help:"Created then or earlier."`
 	LastModifiedAfter  moment `name:"last_modified_after" aliases:"last-modified-after" placeholder:"TIME" group:"Query" help:"Last modified then or later."`
@@ -163,19 +163,19 @@ func foundPrinter(l look) *printer[*oda.Found] {
 
 // search finds entities by any combination of criteria.
 type search struct {
-	Words []string `arg:"" optional:"" help:"Words that must all occur in the identifier, or in a name, title, description or target; the last one may be the beginning of a word."`
+	Words []string `arg:"" optional:"" help:"Words that must all occur in the identifier, or in a name, title, description or target. The last one may be incomplete."`
 	criteria
 	Q          string   `name:"q" placeholder:"WORDS" group:"Query" help:"The words, like WORDS."`
 	Telescope  string   `placeholder:"NAME" complete:"telescope" group:"Query" help:"Of this telescope."`
-	Ref        string   `placeholder:"ID" complete:"any" group:"Query" help:"That refer to this identifier."`
-	RefVersion int64    `name:"ref_version" aliases:"ref-version" placeholder:"N" group:"Query" help:"That refer to this version of it."`
-	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle (ICRS): degrees, or sexagesimal such as '13:25:27.6 -43:01:08.8'; without a radius it is a degree."`
-	Where      []string `sep:"none" placeholder:"CONDITION" group:"Query" help:"With a value in the document for which this is true: a JSON pointer, one of = != < <= > >= ~ and a JSON value, such as '/scans/*/duration > 60'. May be given several times."`
+	Ref        string   `placeholder:"ID" complete:"any" group:"Query" help:"With a reference to this identifier."`
+	RefVersion int64    `name:"ref_version" aliases:"ref-version" placeholder:"N" group:"Query" help:"With a reference to this version of it."`
+	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle (ICRS): in degrees, or sexagesimal such as '13:25:27.6 -43:01:08.8'; the radius is one degree if it is left out."`
+	Where      []string `sep:"none" placeholder:"CONDITION" group:"Query" help:"With a value in the document that meets this condition: a JSON pointer, one of = != < <= > >= ~ and a JSON value, such as '/scans/*/duration > 60'. May be given several times."`
 
 	Sort      order  `default:"-created" enum:"created,-created,modified,-modified,id,-id" placeholder:"ORDER" help:"Order: created, modified or id; with - the last comes first (default ${default})."`
 	Limit     int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Documents bool   `help:"Print whole documents."`
-	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), identifiers with id (default elsewhere), or what the archive knows of each as json, yaml or csv."`
+	Output    string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), identifiers with id (default elsewhere), or a summary of each as json, yaml or csv."`
 	coloring
 	remote
 }
@@ -245,15 +245,15 @@ func (s *search) Run(ctx context.Context, archive *client.Client, kind oda.Kind,
 	}
 	switch {
 	case s.Documents:
-		return s.documents(to, look, passing(limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), damaged), failed)
+		return s.documents(to, look, readable(limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), damaged), failed)
 	case format == "id":
-		return idPrinter(look).all(to.out, format, passing(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
+		return idPrinter(look).all(to.out, format, readable(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
 	}
 	if format == "json" || format == "yaml" || format == "csv" {
 		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
-		return print.all(to.out, format, passing(limited(archive.SearchJSON(ctx, kind, asked), s.Limit), damaged), failed)
+		return print.all(to.out, format, readable(limited(archive.SearchJSON(ctx, kind, asked), s.Limit), damaged), failed)
 	}
-	return foundPrinter(look).all(to.out, "table", passing(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
+	return foundPrinter(look).all(to.out, "table", readable(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
 }
 
 // foundColumns are what CSV has of an entity that was found.

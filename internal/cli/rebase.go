@@ -56,13 +56,13 @@ func (p *put) rebase(ctx context.Context, archive *client.Client, to streams, ki
 	}
 	fmt.Fprintf(to.err, "%s has been changed since, by %s on %s UTC. Storing this overwrites:\n", id, visible(m.LastModifiedBy), when(m.LastModifiedOn))
 	if !showDiff(to.err, p.look(to.err), fmt.Sprintf("%s version %d", id, m.Version), "what is stored instead", current.Body, next) {
-		fmt.Fprintln(to.err, "(nothing but the metadata)")
+		fmt.Fprintln(to.err, "(only the metadata)")
 	}
 	switch {
 	case p.Yes:
 		return next, nil
 	case !to.terminal():
-		return nil, &failure{exitConflict, id + ": nobody can be asked whether to overwrite this, and nothing was stored; call the command on a terminal, or give --yes"}
+		return nil, &failure{exitConflict, id + ": there is no terminal to ask on, so nothing was stored; run the command in a terminal, or add --yes"}
 	}
 	if answer := to.ask(fmt.Sprintf("Store it as version %d? [y/N] ", m.Version+1)); answer != "y" && answer != "yes" {
 		return nil, &failure{exitConflict, id + ": nothing was stored"}
@@ -70,7 +70,7 @@ func (p *put) rebase(ctx context.Context, archive *client.Client, to streams, ki
 	return next, nil
 }
 
-// showDiff prints how one document becomes another, apart from what the archive
+// showDiff prints how one document becomes another, except for what the archive
 // writes itself. It reports whether there is a difference.
 func showDiff(out io.Writer, look look, fromName, toName string, from, to []byte) (differs bool) {
 	var text strings.Builder
@@ -85,7 +85,7 @@ func showDiff(out io.Writer, look look, fromName, toName string, from, to []byte
 }
 
 // ask asks a person, and returns the answer in lower case. Without an answer it is
-// empty. It takes no more of the input than the line. Ctrl-C ends the program.
+// empty. It reads no further than the end of the line. Ctrl-C ends the program.
 func (s streams) ask(question string) string {
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	fmt.Fprint(s.err, question)

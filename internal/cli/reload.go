@@ -77,8 +77,8 @@ func (r *reloading) failed(err error) {
 }
 
 // hangups lets a server survive SIGHUP, which it gets when its terminal goes away,
-// or from someone who has changed its settings or rotated its files. One that nobody
-// has received yet waits.
+// or from somebody who has changed its settings or rotated its files. The channel keeps
+// one signal until it is received.
 func hangups() <-chan os.Signal {
 	received := make(chan os.Signal, 1)
 	signal.Notify(received, syscall.SIGHUP)

@@ -44,7 +44,7 @@ func (r remote) as(user string) (*client.Client, error) {
 // acting says which user a command acts as.
 type acting struct {
 	remote
-	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as (default, without a token, the one of JupyterHub or of the operating system)."`
+	User string `env:"ODA_USER" placeholder:"NAME" help:"User to act as (default without a token: your name in JupyterHub or in the operating system)."`
 }
 
 // archive returns a client that acts as the user. A token may be bound to its owner. The
@@ -61,7 +61,7 @@ func (a acting) archive(ctx context.Context) (*client.Client, error) {
 	case err != nil:
 		return nil, explain(archive, from, err)
 	case caller.User != name:
-		return nil, &failure{exitUsage, fmt.Sprintf("the archive takes you for %s, and your token may not name another user, such as %s; "+
+		return nil, &failure{exitUsage, fmt.Sprintf("your token belongs to %s and may not act as %s; "+
 			"leave out %s, or use a token made with \"oda token create --may-name-user\"", visible(caller.User), visible(name), from)}
 	}
 	return archive, nil
@@ -155,7 +155,7 @@ func explain(archive *client.Client, about string, err error) error {
 		return &failure{exitConflict, text}
 	case status == http.StatusUnauthorized:
 		text += "; the token is taken from ODA_TOKEN, or from the file that ODA_TOKEN_FILE names"
-	case refused.Code == oda.NoSuchPath && strings.HasPrefix(refused.Detail, "There is nothing at this path"): // but that of a backup says why
+	case refused.Code == oda.NoSuchPath && strings.HasPrefix(refused.Detail, "There is nothing at this path"): // a backup says why itself
 		text += fmt.Sprintf("; the address is %s; set it with --url or ODA_URL", archive.Address())
 	case refused.Code == oda.Internal && status != http.StatusInternalServerError:
 		text += fmt.Sprintf("; the address is %s", archive.Address())
@@ -174,7 +174,7 @@ type whoami struct {
 func (w *whoami) Run(ctx context.Context, archive *client.Client, to streams) error {
 	caller, err := archive.Whoami(ctx)
 	if oda.CodeOf(err) == oda.NoSuchPath {
-		return &failure{exitFailed, fmt.Sprintf("the archive at %s cannot be asked: the address is wrong (set it with --url or ODA_URL), or its version of oda is too old", archive.Address())}
+		return &failure{exitFailed, fmt.Sprintf("the archive at %s does not say: the address is wrong (set it with --url or ODA_URL), or it runs an old version of oda", archive.Address())}
 	}
 	if err != nil {
 		return explain(archive, "whoami", err)
@@ -194,9 +194,9 @@ func known(c *client.Caller, from string) string {
 	text := ""
 	switch c.Means {
 	case "open":
-		text = "nothing: the archive is open, and believes any name"
+		text = "nothing: the archive is open and accepts any name"
 		if from != "" {
-			text += "; this one comes from " + from
+			text += "; this one is from " + from
 		}
 	case "token":
 		text = "the token " + c.Name

@@ -33,7 +33,7 @@ type serve struct {
 	TLSKey  string `name:"tls-key" env:"ODA_TLS_KEY" reload:"followed" placeholder:"FILE" group:"Transport" help:"Private key of the certificate, PEM. Read again when the file changes."`
 
 	AdminListen       string   `env:"ODA_ADMIN_LISTEN" placeholder:"HOST:PORT" group:"Transport" help:"Loopback address for /metrics and /debug/pprof/. Without it, /metrics is on the main address, and there are no profiles."`
-	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" reload:"hangup" placeholder:"ORIGIN" group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it no other origin's may."`
+	CORSOrigin        []string `name:"cors-origin" env:"ODA_CORS_ORIGIN" reload:"hangup" placeholder:"ORIGIN" group:"Transport" help:"Origins whose web pages may use the interface, such as https://tools.example.org. With * pages of any origin may read. Without it only the archive's own pages may."`
 	CallerRate        float64  `default:"0" env:"ODA_CALLER_RATE" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests per second that one caller may send on average; beyond it they are answered 429. 0 means no limit (default ${default})."`
 	CallerConcurrency int      `default:"0" env:"ODA_CALLER_CONCURRENCY" reload:"hangup" placeholder:"N" group:"Limits per caller" help:"Requests and streams that one caller may have in progress at once; beyond it they are answered 429. 0 means no limit (default ${default})."`
 
@@ -54,7 +54,7 @@ type serve struct {
 	MaxBodiesInFlight        byteSize      `default:"256MiB" env:"ODA_MAX_BODIES_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the bodies in progress; beyond it requests are answered 503 (default ${default})."`
 	MaxAnswersInFlight       byteSize      `default:"256MiB" env:"ODA_MAX_ANSWERS_IN_FLIGHT" placeholder:"SIZE" group:"Bounds" help:"Total size of the large answers in progress, of which one caller has at most a quarter; further ones wait for 5 s, and are then answered 503 (default ${default})."`
 	MaxDepth                 int           `default:"100" env:"ODA_MAX_DEPTH" placeholder:"N" group:"Bounds" help:"Deepest nesting of a document, at most 10000 (default ${default})."`
-	MaxConnections           int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones take the places of those without a request, or wait (default ${default})."`
+	MaxConnections           int           `default:"1024" env:"ODA_MAX_CONNECTIONS" placeholder:"N" group:"Bounds" help:"Connections at once; further ones replace connections without a request, or wait (default ${default})."`
 	MaxConnectionsPerAddress int           `default:"0" env:"ODA_MAX_CONNECTIONS_PER_ADDRESS" placeholder:"N" group:"Bounds" help:"Connections of one address at once, except this machine and trusted proxies; further ones are closed. 0 means a quarter of --max-connections (default ${default})."`
 	MaxFollowers             int           `default:"4096" env:"ODA_MAX_FOLLOWERS" placeholder:"N" group:"Bounds" help:"Clients that follow changes at once, by streams or requests that wait; further ones are answered 503 (default ${default})."`
 	HeaderTimeout            time.Duration `default:"10s" env:"ODA_HEADER_TIMEOUT" placeholder:"TIME" group:"Bounds" help:"Time for the headers of a request to arrive (default ${default})."`
@@ -148,7 +148,7 @@ func (s *serve) Run(ctx context.Context, command *kong.Context, to streams) erro
 		if err != nil {
 			return err
 		}
-		defer func() { _ = remove() }() // the next one removes what is left
+		defer func() { _ = remove() }() // the next server removes what is left
 		cfg.Database, cfg.ReadOnly = database, true
 	}
 	a, err := app.Start(ctx, cfg)

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// settings says where the values of flags come from that are not on the command
-// line: from the environment, else from a file, else they are the defaults. Only
+// settings finds the values of flags that are not on the command line: in the
+// environment, else in a file. Else they are the defaults. Only
 // commands with the flag --config have a file. It is a kong.Resolver.
 type settings struct {
 	file   string // empty if there is none
@@ -99,8 +99,7 @@ func (s *settings) read(ctx *kong.Context) map[string]entry {
 	return entries
 }
 
-// inFile returns the flags that a file of settings may have: those of the server
-// that it is for.
+// inFile returns the flags that a file of settings may have: the flags of its server.
 func inFile(ctx *kong.Context) []*kong.Flag {
 	server := "serve"
 	if ctx.Selected().Name == "skuid" {
@@ -165,7 +164,7 @@ func withVariables(value *kong.Value) string {
 }
 
 // takeVariables keeps the parser from reading variables itself: it would prefer
-// those of the file to them.
+// the file to them.
 func takeVariables(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {

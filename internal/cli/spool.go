@@ -19,7 +19,7 @@ import (
 type spool struct {
 	Drain   drain       `cmd:"" help:"Send the records that ended processes left in a spool."`
 	Status  spoolStatus `cmd:"" reads:"" help:"Print the sessions of a spool."`
-	Discard discard     `cmd:"" help:"Take records out of a spool that can never be sent."`
+	Discard discard     `cmd:"" help:"Remove records that can never be sent from a spool."`
 }
 
 // spoolIn names a spool.
@@ -180,7 +180,7 @@ func (s *spoolStatus) Run(to streams) error {
 // nothingWaits tells a person that a spool is empty. A program gets no line.
 func nothingWaits(out io.Writer) {
 	if (coloring{}).look(out).people {
-		fmt.Fprintln(out, "nothing waits in the spool")
+		fmt.Fprintln(out, "the spool is empty")
 	}
 }
 
@@ -197,7 +197,7 @@ func state(s recorder.SessionStatus) string {
 	return "kept" // drain removes it, or leaves it for a person to look at
 }
 
-// discard takes out of a spool what can never be sent.
+// discard removes what can never be sent from a spool.
 type discard struct {
 	Dir string `arg:"" optional:"" help:"Folder of the spool (default as for status), or of one session in it."`
 	Yes bool   `short:"y" help:"Do not ask."`
@@ -205,7 +205,7 @@ type discard struct {
 
 // Help is what "oda record discard --help" says besides the flags.
 func (*discard) Help() string {
-	return `Shows the sessions that have nothing but records that can never be sent, because the
+	return `Shows the sessions in which only records are left that can never be sent, because the
 archive refused them or because they are damaged, and sessions that cannot be read.
 Then it asks, and moves them to the folder .discarded of the spool, where they stay
 until you remove them. Records that wait to be sent are left alone, unless you name
@@ -227,7 +227,7 @@ func (d *discard) Run(to streams) error {
 	}
 	if !d.Yes {
 		if !to.terminal() {
-			return errors.New("nobody can be asked, and nothing was discarded; call the command on a terminal, or give --yes")
+			return errors.New("there is no terminal to ask on, so nothing was discarded; run the command in a terminal, or add --yes")
 		}
 		if answer := to.ask(fmt.Sprintf("Discard %s? A copy stays in the folder .discarded of the spool. [y/N] ", manyOf(int64(len(sessions)), "session"))); answer != "y" && answer != "yes" {
 			return errors.New("nothing was discarded")

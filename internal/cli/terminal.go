@@ -76,8 +76,8 @@ func (l look) paint(i ink, text string) string {
 	return "\x1b[" + string(i) + "m" + text + "\x1b[0m"
 }
 
-// safe returns a text as it can be shown to people: characters that a terminal
-// takes as commands, and those that are not seen, stand as their numbers.
+// safe returns a text that can be shown to people: characters that a terminal
+// would obey, and invisible ones, are written as their numbers.
 func (l look) safe(text string) string {
 	if !l.people {
 		return text
@@ -145,14 +145,14 @@ func plainCells(texts ...string) []cell {
 	return cells
 }
 
-// table prints rows in aligned columns. It prints what it has whenever it is
-// flushed: columns may become wider later, but never narrower. On a terminal the
-// last column ends where the line does. A table is read by people, also where it
-// passes through a pipe on the way, so no text in it can command a terminal.
+// table prints rows in aligned columns. Each flush prints the rows since the last one:
+// columns may become wider later, but never narrower. On a terminal the last column
+// is cut at the end of the line. Tables are for people, even in a pipe, so no text in
+// them can command a terminal.
 type table struct {
 	look
 	header []string
-	ends   bool // what does not fit into the last column is left out at its beginning
+	ends   bool // the last column is cut at its beginning
 	rows   [][]cell
 	widths []int
 	begun  bool

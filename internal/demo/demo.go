@@ -5,8 +5,8 @@
 //
 // Start reading at Fill. A week is planned first (plan.go), without an archive:
 // the same seed on the same day plans the same week. Documents are in
-// documents.go, and the calls of an observation in script.go. Live goes on where
-// the week ends, at a human pace.
+// documents.go, and the calls of an observation in script.go. Live keeps observing
+// after the week, at a human pace.
 package demo
 
 import (

@@ -1,5 +1,5 @@
-// Package doctor finds what may go wrong with an archive, besides the damage that
-// package audit finds, and says what to do about it. Both engines share it.
+// Package doctor finds what may be wrong with an archive, besides the damage that
+// package audit finds, and says what to do about it. Both engines use it.
 package doctor
 
 import (
@@ -30,7 +30,7 @@ const (
 // Finding is something that was found.
 type Finding struct {
 	Check  Check  `json:"check"`
-	Wrong  bool   `json:"wrong"` // else it is a warning: it may be as it should be
+	Wrong  bool   `json:"wrong"` // else it is a warning, and may be all right
 	Place  string `json:"place"`
 	Detail string `json:"detail"`
 	Do     string `json:"do"` // what to do about it
@@ -98,8 +98,8 @@ func (t *Times) Note(position int64, at oda.Instant) {
 		t.report.Add(Finding{
 			Clock, false, fmt.Sprintf("position %d of the log", position),
 			fmt.Sprintf("the clock of the archive went back from %s to %s", t.highest, at),
-			"check that the clock of the machine is set by NTP or chrony; versions around these times may be found under a wrong time; " +
-				"what was imported with --preserve has its old times, and then nothing is wrong",
+			"check that the clock of the machine is synchronized with NTP; versions around these times may be found under a wrong time; " +
+				"if these changes were imported with --preserve, nothing is wrong",
 		})
 		t.highest = at // it is compared with the new time from here on
 	}
@@ -112,12 +112,12 @@ func (t *Times) End(now time.Time) {
 		t.report.Add(Finding{
 			Clock, false, "the end of the log",
 			fmt.Sprintf("something was stored at %s, which is in the future", t.highest),
-			"check the clocks of this machine and of the archive; until then, changes of these entities get times a microsecond after it",
+			"check the clocks of this machine and of the archive; until that time, each change of these entities gets a time one microsecond after the last",
 		})
 	}
 }
 
-// OldSchema is the finding for a schema that this program cannot work with as it is.
+// OldSchema is the finding for a schema that must be upgraded first.
 func OldSchema(place string, err error) Finding {
-	return Finding{Schema, true, place, err.Error(), "nothing else in it was looked at; run \"oda doctor\" again after that"}
+	return Finding{Schema, true, place, err.Error(), "nothing else was checked; run \"oda doctor\" again after that"}
 }

@@ -16,7 +16,7 @@ type Entry struct {
 
 // Archive is what the check of references reads.
 type Archive interface {
-	// Entries yields all entities, or those of one kind.
+	// Entries yields all entities, or all of one kind.
 	Entries(kind oda.Kind) iter.Seq2[Entry, error]
 
 	// Versions returns the current versions of the entities that are stored.
@@ -26,12 +26,11 @@ type Archive interface {
 // Bounds of what is kept in memory.
 const (
 	askedAtOnce  = 500
-	blocksSought = 100_000 // references that may name a Project by one of its blocks
+	blocksSought = 100_000 // references that may name a block of a Project instead of the Project
 )
 
-// FindDangling reports references to entities that are not there. An archive may
-// have such references, for example while one part of a night is stored before
-// another, so they are warnings.
+// FindDangling reports references to entities that are not there. These are warnings:
+// an archive may have them, for example while a night is partly stored.
 func FindDangling(a Archive, report *Report) error {
 	d := dangling{archive: a, report: report, wanted: make(map[oda.Ref]int64), blocks: make(map[string][]held)}
 	for entry, err := range a.Entries(0) {
@@ -142,7 +141,7 @@ func (d *dangling) missing(h held) {
 	})
 }
 
-// printable returns a text as it is, or quoted if it could do something to a terminal.
+// printable returns a text, quoted if a terminal might obey it.
 func printable(text string) string {
 	if quoted := strconv.Quote(text); quoted[1:len(quoted)-1] != text {
 		return quoted

@@ -9,8 +9,8 @@ func Nearest(from string, words []string) string {
 	return slices.MinFunc(words, func(a, b string) int { return distance(from, a) - distance(from, b) })
 }
 
-// Near returns the nearest word, or "" if it takes so many changes that nobody can have
-// meant it.
+// Near returns the nearest word, or "" if it is too far away to be what
+// somebody meant.
 func Near(from string, words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -23,8 +23,8 @@ func Near(from string, words []string) string {
 	return nearest
 }
 
-// distance counts the bytes to insert, remove, replace or swap with the next one on the
-// way from one text to the other.
+// distance counts the bytes to insert, remove, replace or swap with the next one to turn
+// one text into the other.
 func distance(from, to string) int {
 	var before, row, next []int // for the first i-1, i and i+1 bytes of from
 	for j := range len(to) + 1 {
