@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/proof"
 )
 
 // step is a command in the folder of a client.
@@ -137,7 +138,7 @@ func run(t *testing.T, folder string, s step, env ...string) {
 		t.Fatalf("this test needs the packages of the generators: run \"make setup\" (%v)", err)
 	}
 	limit := patience
-	if os.Getenv("ODA_PROOF") != "" {
+	if proof.Running() {
 		limit = proofPatience
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

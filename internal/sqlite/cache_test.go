@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/proof"
 	"oda/internal/test/suite"
 )
 
@@ -155,7 +156,8 @@ func TestTheCacheKeepsWhatWasUsedLast(t *testing.T) {
 func TestAReadIsNeverOlderThanAnAcknowledgedWrite(t *testing.T) {
 	ctx := context.Background()
 	s := fresh(t)
-	const blocks, readers, writes = 4, 4, 150
+	const blocks, readers = 4, 4
+	writes := proof.Rounds(40, 150)
 	var told [blocks]atomic.Int64 // the last acknowledged state
 	var writing atomic.Int32
 	var group sync.WaitGroup

@@ -1,13 +1,14 @@
 package env
 
 import (
-	"os"
 	"testing"
 	"time"
+
+	"oda/internal/test/proof"
 )
 
 // InProof reports whether "make proof" runs the tests. They are longer there.
-func InProof() bool { return os.Getenv("ODA_PROOF") != "" }
+func InProof() bool { return proof.Running() }
 
 // ProofOnly skips a test that takes minutes, or that judges how fast something is,
 // unless "make proof" runs it. Busy machines fail such tests without a fault.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/proof"
 )
 
 // together runs work n times concurrently and ends the test at the first error.
@@ -174,7 +175,8 @@ func manyRecorders(t *testing.T, d *desk) {
 // guess the version instead of reading it, so that many writes are on their way
 // when the version that they follow is committed.
 func keepers(t *testing.T, d *desk) {
-	const each, recorders, keepers = 40, 2, 4
+	const recorders, keepers = 2, 4
+	each := proof.Rounds(20, 40)
 	created := d.mustPut(eb("b"), `{`+listing(call("first"))+`}`).Metadata
 	d.mustPut(sbd("s"), `{}`)
 	var version, stored atomic.Int64
@@ -258,7 +260,8 @@ func overlapping(t *testing.T, d *desk) {
 	}
 	var stored atomic.Int64
 	var running atomic.Int32
-	const writers, each = 4, 30
+	const writers = 4
+	each := proof.Rounds(12, 30)
 	running.Store(writers)
 	together(t, writers+2, func(i int) error {
 		if i < writers {
@@ -300,7 +303,8 @@ func overlapping(t *testing.T, d *desk) {
 // monotonic has recorders that immediately look for their records, a writer
 // that changes the block, and readers.
 func monotonic(t *testing.T, d *desk) {
-	const recorders, each = 4, 50
+	const recorders = 4
+	each := proof.Rounds(20, 50)
 	d.mustPut(eb("b"), `{}`)
 	var recording atomic.Int32
 	recording.Store(recorders)

@@ -1,10 +1,13 @@
 package suite
 
 import (
+	"flag"
+	"fmt"
 	"slices"
 	"testing"
 
 	"oda"
+	"oda/internal/test/proof"
 )
 
 // scenario tests one rule on an initially empty store.
@@ -48,6 +51,8 @@ var groups = []struct {
 // Run runs the suite against an engine. open returns an empty store that is
 // closed when the test ends; it may be called concurrently.
 func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
+	t.Helper()
+	shorten(t)
 	desk := func(t *testing.T) *desk {
 		engine := open(t)
 		return newDesk(t, direct{engine, engine}, engine)
@@ -60,8 +65,20 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 // RunSpoken runs the part of the suite that clients can see: the Go client speaks
 // to a server with an engine behind it.
 func RunSpoken(t *testing.T, open func(tb testing.TB) oda.Engine) {
+	t.Helper()
+	shorten(t)
 	for _, group := range groups {
 		run(t, group.name, group.scenarios, func(t *testing.T) *desk { return newDesk(t, speak(t, open(t)), nil) })
+	}
+}
+
+// shorten has random tests try less, unless somebody has said how much.
+func shorten(t *testing.T) {
+	t.Helper()
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		if err := checks.Value.Set(fmt.Sprint(proof.Rounds(30, 100))); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

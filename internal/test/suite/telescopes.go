@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/proof"
 )
 
 // boundTo returns the telescopes of a caller.
@@ -187,7 +188,8 @@ var telescopes = []scenario{
 // without bounds record into them and store them. The version in an answer tells
 // which telescope the block had when the write was accepted.
 func movingTelescopes(t *testing.T, d *desk) {
-	const blocks, recorders, each = 3, 12, 30
+	const blocks, recorders = 3, 12
+	each := proof.Rounds(15, 30)
 	names := []string{"mid", "low", none}
 	created := make([]oda.Metadata, blocks)
 	for i := range created {
